@@ -111,6 +111,7 @@ metrics! {
     THREAD_USER = "thread" "user_ticks" Ticks Counter "User time, /proc/PID/task/TID/stat field 14.";
     THREAD_SYSTEM = "thread" "system_ticks" Ticks Counter "System time, stat field 15; holds softirq time on kernels without IRQ time accounting.";
     THREAD_CPU = "thread" "cpu" Count Gauge "CPU the thread last ran on, stat field 39.";
+    PROCESS_CPU = "process" "cpu_ns" Nanos Counter "CPU time of the whole program that moves payload: of this one from /proc/self/stat, of an iperf3 server what it reports; no subject.";
     TCP_STATE = "tcp" "state" Count Gauge "tcpi_state.";
     TCP_CA_STATE = "tcp" "ca_state" Count Gauge "tcpi_ca_state.";
     TCP_OPTIONS = "tcp" "options" Count Gauge "What both ends agreed on, tcpi_options: 1 for time stamps, 2 for selective acknowledgements, 4 for window scaling, 8 for ECN.";
@@ -169,6 +170,7 @@ metrics! {
     UDP_DROPS = "udp" "socket_drops" Packets Counter "Datagrams that reached this host and were lost at the socket, for want of room in its buffer: SO_MEMINFO, the counter of SO_RXQ_OVFL. Those that came joined count once.";
     UDP_MESSAGES = "udp" "messages" Packets Counter "Messages that this program took from the socket; datagrams that came joined (UDP_GRO) are one.";
     UDP_REFUSED = "udp" "refused" Packets Counter "Datagrams that this host did not take to send, its queue being full (ENOBUFS), its port down (ENETDOWN) or a rule of its own against them (EPERM); they were not sent, and not lost.";
+    UDP_JITTER = "udp" "jitter_ns" Nanos Gauge "Jitter of the datagrams that came, smoothed as RFC 3550, section 6.4.1, says: of a receiver that speaks iperf3's protocol.";
     UDP_ERRORS = "udp" "path_errors" Count Counter "Messages of the path or the other host (ICMP) that came to the socket, such as that nobody listens there; each is passed over.";
     CPU_USER = "cpu" "user" Ticks Counter "/proc/stat; subject is the CPU's number.";
     CPU_NICE = "cpu" "nice" Ticks Counter "/proc/stat.";

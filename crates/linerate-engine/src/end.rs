@@ -28,7 +28,7 @@ pub use self::running::Running;
 use crate::change::{ChangeError, Changes, Ledger};
 use crate::host::{self, Machine, Sources, Toward};
 use crate::load::application::Role;
-use crate::load::transport::{self, Lines, Offer, Prepared, Transport};
+use crate::load::transport::{self, Connected, Lines, Offer, Prepared, Transport};
 use crate::load::{BATCH, LoadError};
 
 /// Most ports below the one that the route leaves by that are watched: a bond has a few.
@@ -42,6 +42,7 @@ pub struct LocalEnd {
     /// The other end; `None` where there is none.
     toward: Option<Toward>,
     shared: bool,
+    watches_host: bool,
     cpus: Vec<u32>,
     batch: usize,
     facts: Option<HostFacts>,
@@ -84,6 +85,7 @@ impl LocalEnd {
             machine,
             toward: None,
             shared: false,
+            watches_host: true,
             // Without the list nothing is pinned, which the set tells.
             cpus: thread::allowed_cpus().unwrap_or_default(),
             batch: BATCH,
@@ -120,6 +122,16 @@ impl LocalEnd {
     /// What is known of the transport; `None` when there is none of that name.
     pub fn info(&self) -> Option<&'static TransportInfo> {
         self.transport().ok().map(Transport::info)
+    }
+
+    /// Takes facts of this host that were read before.
+    pub(crate) fn know(&mut self, facts: HostFacts) {
+        self.facts = Some(facts);
+    }
+
+    /// Reads nothing of the host while a step runs, but for what its own streams count.
+    pub(crate) fn watch_streams_only(&mut self) {
+        self.watches_host = false;
     }
 
     /// Says that both ends share one machine, and with it the CPUs.
@@ -184,6 +196,15 @@ impl LocalEnd {
             return Err(LoadError::NotConnected { set });
         };
         let connected = prepared.connect(offer, lines)?;
+        self.seat(&plan, connected)
+    }
+
+    /// Takes a set whose workers are connected: gives each a thread's place.
+    pub(crate) fn seat(
+        &mut self,
+        plan: &SetPlan,
+        connected: Connected,
+    ) -> Result<SetEnd, LoadError> {
         let (workers, mut got) = (connected.workers, connected.end);
         let alone = self.info().is_some_and(|t| t.far_end == FarEnd::Absent);
         let role = role(alone, self.side, plan.pattern);
@@ -193,30 +214,30 @@ impl LocalEnd {
             shared: self.shared,
         };
         let placement::Placed { mut cpus, meets } =
-            placement::place(&facts, &self.cpus, end, &placed_as(alone, &plan));
+            placement::place(&facts, &self.cpus, end, &placed_as(alone, plan));
         // Streams may share threads.
         cpus.truncate(workers.len());
         let caps = placement::caps(facts.l2_cache, workers.len(), self.cpus.len());
         let batch = self.batch;
         let made = workers.into_iter().enumerate().map(|(stream, worker)| {
             let cpu = cpus.get(stream).copied();
-            let lane = Lane::new(&plan, stream as u32, role, cpu, caps, batch, worker)?;
+            let lane = Lane::new(plan, stream as u32, role, cpu, caps, batch, worker)?;
             Ok(Arc::new(lane.giving_way(meets)))
         });
         let made = made.collect::<Result<Vec<_>, LoadError>>()?;
-        got.gaps.extend(placement::refused(self.side, &plan, &cpus));
+        got.gaps.extend(placement::refused(self.side, plan, &cpus));
         got.cpus = cpus;
-        let (write, read) = sizes(&plan, caps.op);
+        let (write, read) = sizes(plan, caps.op);
         // Where the transport did not choose by itself.
         for (got, open) in [(&mut got.write_size, write), (&mut got.read_size, read)] {
             *got = if *got == 0 { open } else { *got };
         }
         let set_of_lanes = EndSet {
-            plan,
+            plan: plan.clone(),
             prepared: None,
             lanes: made,
         };
-        self.sets.insert(set, set_of_lanes);
+        self.sets.insert(plan.id, set_of_lanes);
         Ok(got)
     }
 
@@ -251,6 +272,9 @@ impl LocalEnd {
         }
         let wanted = |set| self.sets.get(set)?.plan.knobs.host;
         self.change(plan.sets.iter().find_map(wanted))?;
+        if !self.watches_host {
+            return Running::arm(plan, lanes, Sources::none(Arc::clone(&self.machine)));
+        }
         let machine = Arc::clone(&self.machine);
         let mut sources = match self.toward {
             Some(toward) => Sources::new(machine, toward),

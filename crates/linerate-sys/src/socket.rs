@@ -130,6 +130,30 @@ pub fn set_low_water(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, int(bytes))
 }
 
+/// The type of service of what a socket sends: `IP_TOS`, or `IPV6_TCLASS` where it speaks IPv6.
+pub fn set_traffic_class(fd: BorrowedFd<'_>, class: u8) -> io::Result<()> {
+    let (level, name) = traffic_class_option(fd)?;
+    set(fd, level, name, class.into())
+}
+
+/// The type of service of what a socket sends.
+pub fn traffic_class(fd: BorrowedFd<'_>) -> io::Result<u8> {
+    let (level, name) = traffic_class_option(fd)?;
+    let mut raw = [0; 4];
+    get(fd, level, name, &mut raw)?;
+    Ok(c_int::from_ne_bytes(raw) as u8)
+}
+
+/// A socket of IPv6 may speak IPv4, to an address that is mapped.
+fn traffic_class_option(fd: BorrowedFd<'_>) -> io::Result<(c_int, c_int)> {
+    let own = SocketAddr::try_from(rustix::net::getsockname(fd)?)?;
+    Ok(if own.ip().to_canonical().is_ipv6() {
+        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
+    } else {
+        (libc::IPPROTO_IP, libc::IP_TOS)
+    })
+}
+
 /// `TCP_NOTSENT_LOWAT`: a send waits while more than this many bytes were not sent yet, though the buffer has room.
 pub fn set_unsent_most(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     set(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, int(bytes))
@@ -340,6 +364,21 @@ mod tests {
         assert!(max_segment(fd).unwrap() > 500);
         set_window_clamp(fd, 100_000).unwrap();
         set_pacing(fd, 1_000_000).unwrap();
+    }
+
+    #[test]
+    fn the_traffic_class_is_that_of_the_protocol_that_is_spoken() {
+        let check = |socket: std::net::UdpSocket| {
+            set_traffic_class(socket.as_fd(), 0xb8).unwrap();
+            assert_eq!(traffic_class(socket.as_fd()).unwrap(), 0xb8);
+        };
+        check(std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+        // Some machines have no IPv6.
+        for address in ["[::1]:0", "[::ffff:127.0.0.1]:0"] {
+            if let Ok(socket) = std::net::UdpSocket::bind(address) {
+                check(socket);
+            }
+        }
     }
 
     #[test]

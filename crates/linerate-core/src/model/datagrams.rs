@@ -1,9 +1,10 @@
 //! What became of the datagrams of a load.
 
-use super::readings::{Window, growth};
+use super::readings::{Window, growth, mean};
 use crate::metric as m;
 use crate::record::{EndReadings, Table, Total};
 use crate::stats::Count;
+use crate::units::Nanos;
 
 /// Datagrams of a load, all streams, over the time that counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,10 +52,10 @@ pub struct Counted {
     pub lost: u64,
     /// The part of it that was dropped at the receiver's socket, at least; `None` where that was not read.
     pub at_socket: Option<u64>,
-    /// Those that came after one that was sent later.
-    pub reordered: u64,
-    /// Those that came again.
-    pub duplicated: u64,
+    /// Those that came after one that was sent later; `None` where the receiver does not count them.
+    pub reordered: Option<u64>,
+    /// Those that came again; `None` where the receiver does not count them.
+    pub duplicated: Option<u64>,
 }
 
 impl Counted {
@@ -76,7 +77,12 @@ pub(super) fn counted(
     let count = |end: &EndReadings, metric| -> Option<u64> {
         Some(sum(end, set, metric, window)?.max(0.0) as u64)
     };
-    let handed = count(sending, m::UDP_DATAGRAMS);
+    // A receiver that reports sums has counted to the end of the step, as its sender's total does.
+    let summed = || total(sending, set, |t| t.sent).map(|bytes| bytes / size.max(1));
+    let handed = Some(receiving)
+        .filter(|end| !end.is_sampled())
+        .and_then(|_| summed())
+        .or_else(|| count(sending, m::UDP_DATAGRAMS));
     let came = count(receiving, m::UDP_DATAGRAMS)?;
     // The receiver lacks what was sent before something that came. Of the rest it hears at the end, with what was
     // sent after its last row.
@@ -89,7 +95,9 @@ pub(super) fn counted(
     let later = in_all.saturating_sub(earlier.max(0.0) as u64);
     let most = handed.map_or(0, |all| all.saturating_sub(came));
     let told = count(receiving, m::UDP_LOST)?;
-    let lost = told.max(later.min(most));
+    // A receiver that nothing reached does not know that anything was sent, nor can it say so later.
+    let all = handed.filter(|_| came == 0 && !receiving.is_sampled());
+    let lost = all.unwrap_or(told.max(later.min(most)));
     // What was dropped at the end counts where what was lost there does.
     let drops = Window {
         to: if lost > told { u64::MAX } else { window.to },
@@ -102,8 +110,8 @@ pub(super) fn counted(
         came,
         lost,
         at_socket: dropped.map(|drops| (drops.max(0.0) as u64).min(lost)),
-        reordered: count(receiving, m::UDP_REORDERED)?,
-        duplicated: count(receiving, m::UDP_DUPLICATED)?,
+        reordered: count(receiving, m::UDP_REORDERED),
+        duplicated: count(receiving, m::UDP_DUPLICATED),
     })
 }
 
@@ -162,6 +170,21 @@ pub(super) fn lost(receiving: &EndReadings, set: u32, window: Window) -> Option<
         events: missing,
         of: came + missing,
     })
+}
+
+/// Whether a datagram of a set came, by the receiver's count; `None` where it does not tell.
+pub(super) fn came(receiving: &EndReadings, set: u32) -> Option<bool> {
+    let last = |table: &Table| table.column(m::UDP_DATAGRAMS)?.last().copied();
+    let all: Vec<i64> = tables(receiving, set).map(last).collect::<Option<_>>()?;
+    (!all.is_empty()).then(|| all.iter().any(|datagrams| *datagrams > 0))
+}
+
+/// The last jitter that the streams of a set had, mean; `None` where one of them does not report it.
+pub(super) fn jitter(end: &EndReadings, set: u32) -> Option<Nanos> {
+    let last = |table: &Table| table.column(m::UDP_JITTER)?.last().copied();
+    let all: Vec<i64> = tables(end, set).map(last).collect::<Option<_>>()?;
+    let mean = mean(all.iter().map(|jitter| *jitter as f64))?;
+    Some(Nanos(mean.max(0.0) as u64))
 }
 
 /// What the streams of a set counted over a window; `None` where one of them did not.
@@ -312,8 +335,8 @@ mod tests {
             came: 800,
             lost: 200,
             at_socket: Some(200),
-            reordered: 80,
-            duplicated: 80,
+            reordered: Some(80),
+            duplicated: Some(80),
         };
         assert_eq!(read(&end(&sender), &end(&receiver)), Some(told));
         let alone = read(&EndReadings::default(), &end(&receiver));

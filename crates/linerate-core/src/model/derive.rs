@@ -230,7 +230,8 @@ pub fn same_machine(record: &Record) -> bool {
         [near, far, ..] => {
             !near.facts.boot_id.is_empty() && near.facts.boot_id == far.facts.boot_id
         }
-        _ => true,
+        // Of a far end that is there and was not read it is not known.
+        _ => is_alone(record),
     }
 }
 

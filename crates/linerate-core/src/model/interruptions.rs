@@ -180,7 +180,9 @@ fn changes(step: &Step) -> impl Iterator<Item = ((&'static str, String), f64)> {
 fn standstills(step: &Step) -> impl Iterator<Item = String> {
     let missed = step.plan.tick.0.saturating_mul(MISSED);
     let ends = [Side::Near, Side::Far].into_iter().zip(&step.ends);
-    ends.filter_map(move |(side, end)| {
+    // An end that reports sums only took no samples that could be missing.
+    let sampled = ends.filter(|(_, end)| end.is_sampled());
+    sampled.filter_map(move |(side, end)| {
         let pause = longest_pause(end, step.plan.washout, missed)?;
         let still = pause.beyond > missed && !went_on(end, &pause).unwrap_or(false);
         still.then(|| {

@@ -265,7 +265,7 @@ fn sender<'a>(record: &Record, readings: &'a EndReadings, set: u32) -> Sender<'a
 }
 
 /// Whether the path is one of IPv6.
-fn is_ipv6(record: &Record) -> bool {
+pub(super) fn is_ipv6(record: &Record) -> bool {
     let routes = record.hosts.iter().filter_map(|h| h.facts.route.as_ref());
     routes
         .filter_map(|route| route.peer)

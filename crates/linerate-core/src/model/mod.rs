@@ -44,6 +44,7 @@ mod tcp;
 #[cfg(test)]
 mod testing;
 mod trials;
+mod vanished;
 mod workers;
 
 pub(crate) use behind::a_read;
@@ -65,7 +66,7 @@ pub use local::{Local, LocalEvent};
 pub use look::looks;
 pub use memory::{MemoryLoad, ModuleCeiling, memory_load};
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
-pub use once::{Once, once};
+pub use once::{Once, moved_by, once};
 pub use packets::Packets;
 pub use processor::{Cpu, Thread};
 pub use queues::Queue;
@@ -76,6 +77,7 @@ pub use stages::{PathStage, stages};
 pub use sweep::{Cost, Fall, Knee, Setting, Sweep, sweep};
 pub use trials::effect;
 pub(crate) use trials::stayed;
+pub use vanished::{Vanished, vanished};
 
 use crate::ceiling::Bounds;
 use crate::factor::Factor;

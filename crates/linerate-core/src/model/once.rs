@@ -1,13 +1,13 @@
 //! A step that was measured once and by itself: what a single probe tells.
 
-use super::datagrams::{Counted, counted};
-use super::ends::{is_alone, receiving, sending};
+use super::datagrams::{Counted, counted, jitter};
+use super::ends::{end, is_alone, receiving, sending};
 use super::load::{Over, load_over, stream_set};
-use super::readings::{Window, growth};
-use super::tcp::sent;
+use super::readings::{Window, growth, per_second};
+use super::tcp::{sent, sent_again};
 use super::{Load, Thread};
 use crate::metric as m;
-use crate::path::{ByRole, Direction};
+use crate::path::{ByRole, Direction, Side};
 use crate::record::{EndReadings, Histogram, Record, Step, Table};
 use crate::stats::{Interval, merge};
 use crate::units::{Bytes, Nanos};
@@ -35,6 +35,9 @@ pub struct Once {
     pub moved: ByRole<Option<(Bytes, Nanos)>>,
     /// The ramp at the start of the time that counts, which is left out of that.
     pub ramp: Nanos,
+    /// Whether the receiver was read while payload flowed: else it reports sums only, and there are no samples, no
+    /// intervals, and nothing is known of steadiness.
+    pub sampled: bool,
     /// The receiver's part of that, a second or so each: they add up to it. Empty where they cannot be told.
     pub intervals: Vec<(Bytes, Nanos)>,
     /// Segments sent again in that time; `None` where a counter is missing.
@@ -42,10 +45,14 @@ pub struct Once {
     /// The same as a share of the segments that were sent.
     pub again_share: Option<f64>,
     /// CPU time of the threads that move payload, in nanoseconds for each byte of goodput: of the sender
-    /// and of the receiver; `None` where it was not read.
+    /// and of the receiver; of the whole program where only that is known, `None` where it was not read.
     pub cpu_per_byte: ByRole<Option<f64>>,
+    /// CPU time of the whole program in percent of one CPU; `None` where it was not read.
+    pub program: ByRole<Option<f64>>,
     /// What became of its datagrams in that time; `None` where it sends none.
     pub datagrams: Option<Counted>,
+    /// Their jitter as the receiver smooths it; `None` where it does not report it.
+    pub jitter: Option<Nanos>,
     /// Times from one send to the next in the time that counts, of a sender that keeps a rate by itself.
     pub send_gaps: Option<Histogram>,
 }
@@ -61,11 +68,23 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     let mean = load.goodput.mean;
     let holds = |interval: &Interval| (interval.low..=interval.high).contains(&mean);
     load.goodput.interval = load.goodput.interval.filter(tells).filter(holds);
+    let sampled = receiving.is_sampled();
+    if !sampled {
+        (load.goodput.interval, load.goodput.samples) = (None, 0);
+    }
     let sending = sending(record, step, direction)?;
+    // An end that reports sums does so of all the time that it counted.
+    let over = |end: &EndReadings| if end.is_sampled() { window } else { WHOLE };
     let again = sent(sending, set, window);
+    let events = again.map(|count| count.events);
     let bytes_per_second = load.goodput.mean / 8.0;
-    let spent = |threads: &[Thread]| cpu_per_byte(threads, bytes_per_second);
-    let moved = |end: &EndReadings, role: &str| moved(end, &format!("s{set}/{role}"), window);
+    let program: ByRole<Option<f64>> = [sending, receiving].map(program).into();
+    let spent = |threads: &[Thread], program: Option<f64>| {
+        let all = || Some(program? * 1e9 / 100.0 / bytes_per_second).filter(|ns| ns.is_finite());
+        cpu_per_byte(threads, bytes_per_second).or_else(all)
+    };
+    let moved = |end, role: &str| moved(end, &format!("s{set}/{role}"), over(end));
+    let datagrams = counted(sending, receiving, set, load.made.sender.write_size, window);
     // Nobody receives where there is no far end.
     let receivers = if is_alone(record) { "tx" } else { "rx" };
     Some(Once {
@@ -75,19 +94,59 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
             receiver: moved(receiving, receivers),
         },
         ramp: part.ramp(),
-        intervals: intervals(receiving, &format!("s{set}/{receivers}"), window).unwrap_or_default(),
-        again: again.map(|count| count.events.max(0.0) as u64),
+        sampled,
+        intervals: intervals(receiving, &format!("s{set}/{receivers}"), window)
+            .filter(|_| sampled)
+            .unwrap_or_default(),
+        again: events
+            .or_else(|| sent_again(sending, set, over(sending)))
+            .map(|count| count.max(0.0) as u64),
         again_share: again
             .filter(|count| count.of > 0.0)
             .map(|count| count.events / count.of),
         cpu_per_byte: ByRole {
-            sender: spent(&load.senders),
-            receiver: spent(&load.receivers),
+            sender: spent(&load.senders, program.sender),
+            receiver: spent(&load.receivers, program.receiver),
         },
-        datagrams: counted(sending, receiving, set, load.made.sender.write_size, window),
+        program,
+        jitter: jitter(receiving, set).filter(|_| datagrams.is_some_and(|found| found.came > 0)),
+        datagrams,
         send_gaps: merge(sending.send_gaps.iter().filter(|gaps| gaps.set == set)),
         load,
     })
+}
+
+/// What one side moved of the payload of a step, whatever is known of the other; `None` where it was not counted.
+pub fn moved_by(
+    record: &Record,
+    step: &Step,
+    direction: Direction,
+    side: Side,
+) -> Option<(Bytes, Nanos)> {
+    let set = stream_set(record, step, direction)?.plan.id;
+    let role = if direction.sender() == side {
+        "tx"
+    } else {
+        "rx"
+    };
+    moved(
+        end(step, side)?,
+        &format!("s{set}/{role}"),
+        Window::of(step),
+    )
+}
+
+/// All of a step.
+const WHOLE: Window = Window {
+    from: 0,
+    to: u64::MAX,
+};
+
+/// CPU time of a program in percent of one CPU, which is read before and after a step.
+fn program(end: &EndReadings) -> Option<f64> {
+    let mut tables = end.about(m::PROCESS_CPU.source, |_| true);
+    let nanos = per_second(tables.next()?, m::PROCESS_CPU, WHOLE)?;
+    Some(nanos / 1e9 * 100.0)
 }
 
 /// Payload that the workers of one end moved, and the time between the readings of the first of them.
@@ -250,6 +309,29 @@ mod tests {
         let of = |middle| parts(vec![worker(0, &[500, middle, 3000], &[0, 4, 5])]).unwrap();
         assert_eq!(of(1450), [(4, 950), (1, 1550)]);
         assert_eq!(of(1449), [(5, 2500)]);
+    }
+
+    #[test]
+    fn cpu_time_of_a_program_is_of_the_whole_step() {
+        let column = Column {
+            name: m::PROCESS_CPU.name.into(),
+            unit: m::PROCESS_CPU.unit,
+            kind: m::PROCESS_CPU.kind,
+            values: vec![5, 1_500_000_005],
+        };
+        let table = Table {
+            source: m::PROCESS_CPU.source.to_owned(),
+            subject: String::new(),
+            at: vec![0, 3 * SECOND],
+            columns: vec![column],
+        };
+        let end = EndReadings {
+            tables: vec![table],
+            ..EndReadings::default()
+        };
+        assert!(!end.is_sampled());
+        assert_eq!(program(&end), Some(50.0));
+        assert_eq!(program(&EndReadings::default()), None);
     }
 
     #[test]

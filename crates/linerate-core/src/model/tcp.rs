@@ -57,6 +57,17 @@ pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Co
     })
 }
 
+/// Segments that a set sent again over a window, all streams; `None` where a sender does not tell.
+pub(super) fn sent_again(sending: &EndReadings, set: u32, window: Window) -> Option<f64> {
+    let prefix = format!("s{set}/");
+    let each = about_tcp(sending, &prefix).into_iter();
+    let each: Option<Vec<f64>> = each
+        .map(|table| growth(table, m::TCP_RETRANS, window).map(|(grown, _)| grown))
+        .collect();
+    let all = each.filter(|all| !all.is_empty())?;
+    Some(all.iter().sum::<f64>() * stands_for(sending, set))
+}
+
 /// By how much two ends may read apart at least, whatever their clocks say, and how small a share of what was sent again the segments of this time must be, and
 /// those that may be in flight.
 const APART: Nanos = Nanos::from_millis(20);

@@ -168,8 +168,18 @@ pub struct EndReadings {
     pub totals: Vec<Total>,
     /// Other sessions that loaded this host during the step.
     pub other_sessions: u32,
+    /// Congestion control, of an end that reports it with its readings only; `None` where the set says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
     /// What could not be read.
     pub gaps: Vec<Gap>,
+}
+
+impl EndReadings {
+    /// Whether it was read while the step ran. An end that reports only sums at the end has two rows at most.
+    pub fn is_sampled(&self) -> bool {
+        self.tables.iter().any(|table| table.at.len() > 2)
+    }
 }
 
 /// Exact payload of one stream in one step.

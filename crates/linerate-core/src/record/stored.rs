@@ -41,6 +41,8 @@ struct StoredEnd<'a> {
     send_gaps: Vec<Histogram>,
     totals: Vec<Total>,
     other_sessions: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    congestion: Option<String>,
     gaps: Vec<Gap>,
 }
 
@@ -144,6 +146,7 @@ impl<'a> From<&'a EndReadings> for StoredEnd<'a> {
             send_gaps: end.send_gaps.clone(),
             totals: end.totals.clone(),
             other_sessions: end.other_sessions,
+            congestion: end.congestion.clone(),
             gaps: end.gaps.clone(),
         }
     }
@@ -222,6 +225,7 @@ impl StoredEnd<'_> {
             send_gaps: self.send_gaps,
             totals: self.totals,
             other_sessions: self.other_sessions,
+            congestion: self.congestion,
             gaps: self.gaps,
         })
     }

@@ -100,6 +100,18 @@ impl Running {
         self.step.wait_ended(wait)
     }
 
+    /// Payload that each thread of this end has moved in this step.
+    pub(crate) fn moved(&self) -> Vec<u64> {
+        let each = self.lanes.iter().zip(&self.before);
+        each.map(|(lane, before)| lane.counters.bytes() - before)
+            .collect()
+    }
+
+    /// Why a thread has ended although the step goes on; `None` where none has.
+    pub(crate) fn failed(&self) -> Option<String> {
+        self.step.failure()
+    }
+
     /// What is seen right now: the rate since the last look, or over 50 ms if that was less ago.
     pub fn live(&self) -> Live {
         let elapsed = self.step.began().map_or(0, |began| clock::now() - began);

@@ -254,6 +254,13 @@ impl Step {
         brakes.iter().for_each(|b| b.abort());
     }
 
+    /// Why the first thread that failed did.
+    pub(super) fn failure(&self) -> Option<String> {
+        let state = self.state();
+        let mut errors = state.outcomes.iter().filter_map(|o| o.error.as_ref());
+        errors.next().map(ToString::to_string)
+    }
+
     /// How the threads ended, once they have.
     pub(super) fn outcomes(&self) -> Vec<Outcome> {
         std::mem::take(&mut self.state().outcomes)

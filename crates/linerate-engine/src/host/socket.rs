@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use linerate_core::metric::Metric;
-use linerate_core::parse::{mem_info, tcp_info};
+use linerate_core::parse::tcp_info;
 use linerate_sys::socket;
 use serde::{Deserialize, Serialize};
 
@@ -37,13 +37,6 @@ pub(crate) fn of_tcp(fd: BorrowedFd<'_>, metric: Metric) -> Option<u64> {
     let mut room = [0; tcp_info::ROOM];
     let got = socket::tcp_info(fd, &mut room).ok()?;
     value(tcp_info::values(&room[..got]), metric)
-}
-
-/// One value of `SO_MEMINFO` now, where the kernel tells it.
-pub(crate) fn of_memory(fd: BorrowedFd<'_>, metric: Metric) -> Option<u64> {
-    let mut room = [0; mem_info::ROOM];
-    let got = socket::mem_info(fd, &mut room).ok()?;
-    value(mem_info::values(&room[..got]), metric)
 }
 
 fn value(mut all: impl Iterator<Item = (Metric, Option<i64>)>, metric: Metric) -> Option<u64> {

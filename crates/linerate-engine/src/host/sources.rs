@@ -97,13 +97,21 @@ impl Sources {
     /// The sources of a host without another end: no packet is sent.
     pub fn alone(machine: Arc<dyn Machine>) -> Self {
         Self {
-            machine,
             host: vec![
                 Slot::new(Cpu::new()),
                 Slot::new(Cgroup::new()),
                 Slot::new(Psi::new()),
                 Slot::new(Memory::new()),
             ],
+            ..Self::none(machine)
+        }
+    }
+
+    /// No sources but threads and clocks.
+    pub(crate) fn none(machine: Arc<dyn Machine>) -> Self {
+        Self {
+            machine,
+            host: Vec::new(),
             threads: Vec::new(),
             kept: Vec::new(),
             gaps: Vec::new(),

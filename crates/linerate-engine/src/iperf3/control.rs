@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::peer::channel::{timespec, tune};
 
-/// Within this time a stop is heeded.
+/// A stop is noticed within this time.
 const HEED: Duration = Duration::from_millis(100);
 
 /// Why nothing more can be said or heard.
@@ -37,12 +37,15 @@ pub(super) enum Broken {
 /// A control connection.
 pub(super) struct Control<'a> {
     stream: TcpStream,
-    stopped: &'a dyn Fn() -> bool,
+    stopped: Stopped<'a>,
 }
+
+/// Whether this side was told to stop.
+pub(super) type Stopped<'a> = Box<dyn Fn() -> bool + Send + Sync + 'a>;
 
 impl<'a> Control<'a> {
     /// Over a connection, until `stopped` says so.
-    pub(super) fn new(stream: TcpStream, stopped: &'a dyn Fn() -> bool) -> io::Result<Self> {
+    pub(super) fn new(stream: TcpStream, stopped: Stopped<'a>) -> io::Result<Self> {
         // A side that is gone without a word is noticed, and nothing blocks without a deadline.
         tune(&stream)?;
         Ok(Self { stream, stopped })
@@ -52,7 +55,7 @@ impl<'a> Control<'a> {
     pub(super) fn heedless(self) -> Control<'static> {
         Control {
             stream: self.stream,
-            stopped: &|| false,
+            stopped: Box::new(|| false),
         }
     }
 

@@ -8,7 +8,8 @@ use linerate_core::parse::task_stat;
 use crate::host::Machine;
 
 /// CPU time used up to a moment.
-pub(super) struct Used {
+#[derive(Clone, Copy)]
+pub(crate) struct Used {
     at: Instant,
     user: u64,
     system: u64,
@@ -16,7 +17,7 @@ pub(super) struct Used {
 
 impl Used {
     /// Up to now; `None` where it cannot be read.
-    pub(super) fn now(machine: &dyn Machine) -> Option<Self> {
+    pub(crate) fn now(machine: &dyn Machine) -> Option<Self> {
         let stat = machine.file("/proc/self/stat").ok()?;
         let stat = task_stat::parse(&stat).ok()?;
         Some(Self {
@@ -26,7 +27,14 @@ impl Used {
         })
     }
 
-    pub(super) fn since(&self, before: &Self) -> Option<Cpu> {
+    /// CPU time since `before`, in nanoseconds.
+    pub(crate) fn nanos_since(&self, before: &Self) -> u64 {
+        let ticks = |used: &Self| used.user + used.system;
+        let used = ticks(self).saturating_sub(ticks(before));
+        used * 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
+    }
+
+    pub(crate) fn since(&self, before: &Self) -> Option<Cpu> {
         let seconds = self.at.duration_since(before.at).as_secs_f64();
         let ticks = rustix::param::clock_ticks_per_second() as f64;
         let share = |now: u64, then: u64| {

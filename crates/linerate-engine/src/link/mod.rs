@@ -1,9 +1,10 @@
 //! Two ends of a path, ready to run steps.
 //!
-//! A real link is a session with a peer; the simulated path is a link in virtual time. Everything
-//! above this trait (the run, its trials, the judge) cannot tell which one it has.
+//! A real link is a session with a peer, a path to an iperf3 server, or this host alone; the simulated path is a link in
+//! virtual time. Everything above this trait (the run, its trials, the judge) cannot tell which one it has.
 
 pub mod alone;
+pub mod iperf3;
 #[cfg(feature = "lab-dev")]
 pub mod sim;
 

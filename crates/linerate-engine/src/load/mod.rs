@@ -13,6 +13,7 @@ use crate::host::Machine;
 
 mod advice;
 pub(crate) mod application;
+pub(crate) mod framing;
 pub(crate) mod pace;
 pub(crate) mod pages;
 mod pattern;

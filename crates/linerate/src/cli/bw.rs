@@ -1,27 +1,31 @@
 //! `linerate bw`: one measurement of throughput, for scripts.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use anyhow::anyhow;
 use clap::Parser;
 use linerate_core::iperf3::{PORT, Protocol};
+use linerate_core::model::Owner;
 use linerate_core::path::Direction;
+use linerate_core::plan::Plan;
 use linerate_core::record::Record;
 use linerate_core::transport;
 use linerate_core::units::Nanos;
 use linerate_engine::host::Live;
-use linerate_engine::iperf3::client::{self, ClientError, ClientOptions};
+use linerate_engine::iperf3::client::{self, ClientError};
+use linerate_engine::link::iperf3::{self, Iperf3};
 use linerate_engine::peer::address::Target;
+use linerate_engine::run::once;
 
-use super::exit::{Exit, Failure, tell};
+use super::exit::{Exit, Failure};
 use super::options::own::{self, Flags};
 use super::options::{self, Options};
 use super::resolve::Needs;
-use super::single::{self, Shared, THIS_HOST, What, directions};
+use super::single::{self, Measured, Shared, THIS_HOST, WASHOUT, What, directions};
 use super::{out, reach, resolve, session, signal, sweep};
 use crate::expect::Found;
-use crate::show::bw::{self, Probe};
+use crate::show::bw::{self, Connections, Probe};
+use crate::show::stream::Stream;
 
 /// Longest step of a search for a rate.
 const SEARCH_MOST: Nanos = Nanos::from_secs(1200);
@@ -65,7 +69,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     match target.and_then(|target| Some((target, target.strip_prefix("iperf3://")?))) {
         Some((target, host)) => {
             portless(host, &args.shared.reach)?;
-            iperf3(target, host, &ways, time, options)
+            foreign(target, host, &ways, time, options)
         }
         None => own(target, ways, time, options),
     }
@@ -79,19 +83,24 @@ fn own(
     options: &Options,
 ) -> Result<Exit, Failure> {
     let what = what(&ways, options)?;
-    let mut measured = single::measure(target, ways, time, what, options)?;
+    let measured = single::measure(target, ways, time, what, options)?;
     let allowed = match what {
         What::Rate(allowed) => Some(allowed),
         _ => None,
     };
     let target = target.unwrap_or(THIS_HOST);
     let probe = Probe::own(target, &measured.address, &measured.record, allowed);
+    shown(measured, &probe, options)
+}
+
+/// Prints what was measured; how the program ends.
+fn shown(mut measured: Measured, probe: &Probe, options: &Options) -> Result<Exit, Failure> {
     match measured.stream.take() {
         Some(mut stream) => {
-            stream.bw(&probe, measured.told(options));
+            stream.bw(probe, measured.told(options));
             stream.finish().map_err(out::failed)?;
         }
-        None => print(&probe, measured.told(options), options)?,
+        None => print(probe, measured.told(options), options)?,
     }
     let found = Found::figures(probe.summary());
     Ok(measured.exit(probe.complete(), &found, options))
@@ -148,7 +157,7 @@ fn portless(host: &str, typed: &options::Peer) -> Result<(), Failure> {
 }
 
 /// With an iperf3 server.
-fn iperf3(
+fn foreign(
     target: &str,
     host: &str,
     ways: &[Direction],
@@ -156,49 +165,55 @@ fn iperf3(
     options: &Options,
 ) -> Result<Exit, Failure> {
     let (protocol, direction) = can(ways, options)?;
+    let knobs = resolve::knobs_of_bw(options);
+    client::possible(protocol, direction, &knobs).map_err(refused)?;
     let parsed = Target::parse(host.trim_end_matches('/'), PORT).map_err(Failure::usage)?;
+    let stream = session::stream(options)?.map(Stream::of_a_probe);
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
     let family = reach::family(&options.peer);
     let servers = session::at_once(&stop, || {
         parsed.resolve(family).map_err(reach::peer_failure)
     })?;
-    let options_of_test = ClientOptions {
+    // Datagrams have no slow start, and old servers cannot leave a part of them out.
+    let washout = match protocol {
+        Protocol::Udp => Nanos(0),
+        _ => WASHOUT,
+    };
+    let test = iperf3::Options {
         servers,
         protocol,
-        direction,
+        washout,
         time,
-        knobs: resolve::knobs_of_bw(options),
         machine: Arc::new(Live::new()),
     };
-    let outcome = client::run(&options_of_test, &|| stop.load(Ordering::Relaxed));
-    let (probe, broken) = Probe::iperf3(target, outcome.map_err(failure)?);
-    print(&probe, None, options)?;
-    if let Some(broken) = broken {
-        tell(&failure(broken).words());
-    }
-    Ok(single::exit(
-        probe.complete(),
-        ways,
-        &Found::figures(probe.summary()),
-        options,
-    ))
+    let mut link = Iperf3::reach(test, &stop).map_err(not_reached)?;
+    let plan = Plan {
+        engine: resolve::engine(&options.run, Needs::Load)?,
+        peer: Some(target.to_owned()),
+        knobs,
+        directions: vec![direction],
+        time: Nanos(washout.0 + time.0),
+        sweep: false,
+        trials: false,
+    };
+    let address = link.address().to_string();
+    let measured = single::over(address, stream, options, &stop, |wall, sink| {
+        once(&mut link, plan, washout, None, wall, sink)
+    })?;
+    let connections = Connections {
+        ends: link.streams().to_vec(),
+        owner: Owner {
+            pid: std::process::id(),
+            name: env!("CARGO_PKG_NAME").to_owned(),
+        },
+    };
+    let probe = Probe::iperf3(target, &measured.address, &measured.record, &connections);
+    shown(measured, &probe, options)
 }
 
 /// What carries a test with an iperf3 server, and which way, where that can do what was asked for.
 fn can(ways: &[Direction], options: &Options) -> Result<(Protocol, Direction), Failure> {
     let refuse = |what: &str, hint: &str| Err(Failure::usage(anyhow!("{what}")).hint(hint));
-    if options.run.stream_json == Some(true) {
-        return refuse(
-            "a test with an iperf3 server is told of at its end only",
-            "--json prints that as one document",
-        );
-    }
-    if options.report.with_record == Some(true) {
-        return refuse(
-            "a test with an iperf3 server leaves no record",
-            "leave out --with-record",
-        );
-    }
     if options.bw.find_rate.is_some() {
         return refuse(
             "an iperf3 server is not asked for one rate after the other",
@@ -234,13 +249,15 @@ fn print(probe: &Probe, record: Option<&Record>, options: &Options) -> Result<()
     out::result(options, || bw::json(probe, record), || bw::page(probe))
 }
 
-fn failure(error: ClientError) -> Failure {
+/// What cannot be asked for.
+fn refused(error: ClientError) -> Failure {
     let hint = error.hint();
-    let failure = match error {
-        ClientError::Streams(_) | ClientError::Unsupported(_) => Failure::usage(error),
-        _ => Failure::not_measured(error),
-    };
-    failure.hint(hint)
+    Failure::usage(error).hint(hint)
+}
+
+fn not_reached(error: ClientError) -> Failure {
+    let hint = error.hint();
+    Failure::not_measured(error).hint(hint)
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! What `bw`, its sweeps and `lat` share: a session with a far end of linerate's, from connecting to the record.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use clap::Args;
 use linerate_core::path::Direction;
 use linerate_core::plan::Plan;
@@ -20,7 +23,7 @@ use crate::expect::Found;
 use crate::show::stream::Stream;
 
 /// Time at the start of each measurement that does not count: queues and windows settle.
-const WASHOUT: Nanos = Nanos::from_secs(1);
+pub(crate) const WASHOUT: Nanos = Nanos::from_secs(1);
 
 /// The highest rate of a stream that a search tries where none is stated: that of the fastest ports.
 const RATE_MOST: Rate = Rate(800_000_000_000);
@@ -138,17 +141,29 @@ pub(crate) fn open(
     options: &Options,
     body: impl FnOnce(&mut dyn Link, Plan, u64, &mut dyn Sink) -> (Record, Option<LinkError>),
 ) -> Result<Measured, Failure> {
-    let mut stream = session::stream(options)?.map(Stream::of_a_probe);
+    let stream = session::stream(options)?.map(Stream::of_a_probe);
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
     let mut reached = session::at_once(&stop, || {
         session::connect(&plan, options, None, &stop, &|| false)
     })?;
     let address = reached.address.clone();
+    over(address, stream, options, &stop, |wall, sink| {
+        let measured = body(&mut *reached.link, plan, wall, sink);
+        drop(reached);
+        measured
+    })
+}
+
+/// Measures over a link to the far end at `address`.
+pub(crate) fn over(
+    address: String,
+    mut stream: Option<Stream<Beside>>,
+    options: &Options,
+    stop: &Arc<AtomicBool>,
+    body: impl FnOnce(u64, &mut dyn Sink) -> (Record, Option<LinkError>),
+) -> Result<Measured, Failure> {
     let sinks = Maybe(stream.as_mut());
-    let (record, error) = session::watched(options, sinks, &stop, |wall, sink| {
-        body(&mut *reached.link, plan, wall, sink)
-    });
-    drop(reached);
+    let (record, error) = session::watched(options, sinks, stop, body);
     if record.steps.is_empty() {
         if let Some(stream) = stream {
             stream.finish().map_err(out::failed)?;
@@ -180,12 +195,7 @@ impl Measured {
 }
 
 /// What could not be measured outranks a bound that was missed.
-pub(crate) fn exit(
-    complete: bool,
-    asked: &[Direction],
-    found: &Found<'_>,
-    options: &Options,
-) -> Exit {
+fn exit(complete: bool, asked: &[Direction], found: &Found<'_>, options: &Options) -> Exit {
     let measured = if complete {
         Exit::Done
     } else {

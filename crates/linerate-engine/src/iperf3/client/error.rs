@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use linerate_core::iperf3::{Refusal, STREAMS_MAX};
 
+use super::talk::RESULTS;
 use crate::iperf3::control::Broken;
 use crate::load::LoadError;
 
@@ -124,6 +125,16 @@ impl ClientError {
                 "check that the host is up and that its firewall lets TCP port {} through",
                 address.port()
             ),
+            Self::Lost {
+                address,
+                stage: RESULTS,
+                ..
+            } => format!(
+                "look whether the server still runs on {ip}, and at what it printed; if it does, large packets may vanish \
+                 on the way (linerate causes mtu-black-hole): `ping -M do -s 1472 {ip}`, or the same from there to here, \
+                 gets no answer then",
+                ip = address.ip()
+            ),
             Self::Lost { address, .. } | Self::Terminated { address, .. } => format!(
                 "look whether the server still runs on {}, and at what it printed",
                 address.ip()
@@ -169,6 +180,7 @@ fn refused(refusal: Refusal) -> &'static str {
         }
         code if code == Refusal::CONGESTION.code => "leave out --congestion",
         code if code == Refusal::RATE.code => "ask for less with --pacing",
+        code if code == Refusal::LIMIT_OF_TIME.code => "ask for less with --time",
         _ => "",
     }
 }

@@ -25,24 +25,38 @@ const HEED: Duration = Duration::from_millis(100);
 /// Most datagrams that are looked at: where the server sends, some may overtake its answer.
 const LOOKED_AT: usize = 10_000;
 
-/// A socket of this end whose hello the server has answered. `dress` sets its options before.
-pub(super) fn say(
-    control: &Control<'_>,
+/// A socket of this end, connected to the server. `configure` sets its options before.
+pub(super) fn socket(
     own: SocketAddr,
     server: SocketAddr,
-    dress: impl FnOnce(&OwnedFd),
+    configure: impl FnOnce(&OwnedFd) -> Result<(), ClientError>,
 ) -> Result<OwnedFd, ClientError> {
     let system = |call| move |source| ClientError::System { call, source };
     let socket = UdpSocket::bind(at_port(own, 0)).map_err(system("binding a UDP socket"))?;
     let fd = OwnedFd::from(socket);
-    dress(&fd);
+    configure(&fd)?;
     let socket = UdpSocket::from(fd);
-    let set = socket.set_nonblocking(true);
-    set.map_err(system("configuring a UDP socket"))?;
     let connected = socket.connect(at_port(server, server.port()));
     connected.map_err(|e| ClientError::unreached(server, e))?;
-    match answered(control, &socket) {
-        Ok(true) => Ok(socket.into()),
+    Ok(socket.into())
+}
+
+/// Says hello on a socket, and waits for the answer of the server.
+pub(super) fn say(
+    control: &Control<'_>,
+    server: SocketAddr,
+    socket: &UdpSocket,
+) -> Result<(), ClientError> {
+    let blocking = |on: bool| {
+        let set = socket.set_nonblocking(!on);
+        set.map_err(|source| ClientError::System {
+            call: "configuring a UDP socket",
+            source,
+        })
+    };
+    blocking(false)?;
+    match answered(control, socket) {
+        Ok(true) => blocking(true),
         Ok(false) => Err(ClientError::NoDatagrams(server)),
         Err(e) if e.kind() == ErrorKind::ConnectionRefused => Err(ClientError::NoDatagrams(server)),
         Err(e) if e.kind() == ErrorKind::Interrupted => Err(ClientError::Interrupted),

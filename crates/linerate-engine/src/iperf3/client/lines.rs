@@ -1,105 +1,169 @@
-//! Streams of a test are made: connections, or sockets for datagrams that the server has answered.
+//! The streams of a test are made: connections, or sockets for datagrams that the server has answered.
+//!
+//! The server begins the test once the last stream is there. That one is announced when this end's threads stand ready.
 
 use std::io;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
-use linerate_core::facts::Gap;
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Handover, Knobs};
-use linerate_core::record::SetEnd;
-use linerate_sys::{datagram, socket};
+use linerate_core::iperf3::Cookie;
+use linerate_sys::socket;
 
-use super::session::{DIAL, LAST_WORD, Session, system};
+use super::talk::Talk;
+use super::test::DIAL;
 use super::{ClientError, hello};
-use crate::iperf3::control::Broken;
-use crate::iperf3::streams::{Load, Manner};
 use crate::load::LoadError;
-use crate::load::transport::tcp::options;
-use crate::load::transport::udp;
+use crate::load::transport::{ConfigureEach, Datagrams, Lines};
 use crate::peer::client::dial;
 
-impl Session<'_> {
-    /// Makes the streams. What the server says of one that fails is better than what the stream
-    /// does.
-    pub(super) fn connect(&self, manner: &Manner) -> Result<(Vec<OwnedFd>, SetEnd), ClientError> {
-        const STAGE: &str = "while the data connections were made";
-        let made = match manner.load {
-            Load::Datagrams { size, .. } => self.hellos(size),
-            Load::Bytes { .. } => self.lines().map_err(ClientError::from),
+/// Makes the streams of one test.
+pub(super) struct Dialler<'a> {
+    talk: &'a Talk<'static>,
+    own: SocketAddr,
+    cookie: &'a Cookie,
+    streams: u32,
+    /// The last stream, which was not announced yet.
+    pub(super) held: Option<Held>,
+    /// Both ends of each stream, this one first.
+    pub(super) ends: Vec<[SocketAddr; 2]>,
+    /// Why a socket for datagrams could not be had.
+    pub(super) failed: Option<ClientError>,
+}
+
+/// A stream of which the server does not know yet.
+pub(super) enum Held {
+    /// A connection without its cookie.
+    Connection(OwnedFd),
+    /// A socket that has not said hello.
+    Datagrams(UdpSocket),
+}
+
+impl<'a> Dialler<'a> {
+    pub(super) fn new(
+        talk: &'a Talk<'static>,
+        own: SocketAddr,
+        cookie: &'a Cookie,
+        streams: u32,
+    ) -> Self {
+        Self {
+            talk,
+            own,
+            cookie,
+            streams,
+            held: None,
+            ends: Vec::new(),
+            failed: None,
+        }
+    }
+
+    fn is_last(&self, stream: u32) -> bool {
+        stream + 1 == self.streams
+    }
+
+    /// A connection, announced unless it is the last one.
+    fn connection(
+        &mut self,
+        stream: u32,
+        configure: ConfigureEach<'_>,
+    ) -> Result<OwnedFd, LoadError> {
+        let failed = |call| {
+            move |source| LoadError::Call {
+                call,
+                stream,
+                source,
+            }
         };
-        made.map_err(|failed| match self.talk.control.glance(LAST_WORD) {
-            Ok(Some(byte)) => self.talk.surprise(byte, STAGE),
-            Ok(None) | Err(Broken::Io(_)) => failed,
-            Err(broken) => ClientError::broken(self.talk.server, STAGE, broken),
-        })
+        let server = self.talk.server;
+        let fd = dial::socket(server).map_err(failed("socket"))?;
+        configure(stream, &fd)?;
+        let stopped = &|| self.talk.control.stopped();
+        dial::connected_unless(&fd, server, Instant::now() + DIAL, stopped)
+            .map_err(failed("connect"))?;
+        rustix::io::ioctl_fionbio(&fd, false).map_err(|e| failed("ioctl")(e.into()))?;
+        if self.is_last(stream) {
+            self.held = Some(Held::Connection(fd.try_clone().map_err(failed("dup"))?));
+        } else {
+            announce(&fd, self.cookie).map_err(failed("send"))?;
+        }
+        self.ends.push([own(&fd).unwrap_or(self.own), server]);
+        Ok(fd)
     }
 
-    /// The sockets of streams of datagrams.
-    fn hellos(&self, size: u16) -> Result<(Vec<OwnedFd>, SetEnd), ClientError> {
-        let missing = || system("getsockname", io::ErrorKind::NotConnected.into());
-        let own = self.own.ok_or_else(missing)?;
-        let (mut fds, mut set) = (Vec::new(), SetEnd::default());
-        for _ in 0..self.plan.knobs.streams {
-            let mut gaps = Vec::new();
-            let dress = |fd: &OwnedFd| gaps = udp::options::buffers(fd, &self.plan.knobs);
-            let fd = hello::say(&self.talk.control, own, self.talk.server, dress)?;
-            if fds.is_empty() {
-                set.gaps = gaps;
-                set.send_buffer = socket::send_buffer(fd.as_fd()).ok();
-                set.recv_buffer = socket::recv_buffer(fd.as_fd()).ok();
-                if self.options.direction == Direction::Forward {
-                    let fits = datagram::fits(fd.as_fd()).unwrap_or(u32::MAX);
-                    set.write_size = size.into();
-                    set.gaps.extend(udp::options::fragments(size, fits));
-                }
-            }
-            fds.push(fd);
+    /// A socket for datagrams, which has said hello unless it is the last one.
+    fn socket(
+        &mut self,
+        stream: u32,
+        configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<OwnedFd, ClientError> {
+        let server = self.talk.server;
+        let fd = hello::socket(self.own, server, |fd| Ok(configure(fd)?))?;
+        let again = fd.try_clone().map(UdpSocket::from);
+        let again = again.map_err(|e| super::test::system("dup", e))?;
+        if self.is_last(stream) {
+            self.held = Some(Held::Datagrams(again));
+        } else {
+            hello::say(&self.talk.control, server, &again)?;
         }
-        Ok((fds, set))
-    }
-
-    fn lines(&self) -> Result<(Vec<OwnedFd>, SetEnd), LoadError> {
-        let mut fds = Vec::new();
-        let mut set = SetEnd::default();
-        for stream in 0..self.plan.knobs.streams {
-            let call = |call| {
-                move |source| LoadError::Call {
-                    call,
-                    stream,
-                    source,
-                }
-            };
-            let fd = dial::socket(self.talk.server).map_err(call("socket"))?;
-            let mut gaps = options::set(&fd, Side::Near, &self.plan);
-            let stopped = &|| self.talk.control.stopped();
-            dial::connected_unless(&fd, self.talk.server, Instant::now() + DIAL, stopped)
-                .map_err(call("connect"))?;
-            gaps.extend(options::set_connected(&fd, &self.plan));
-            // The send buffer of a young connection takes so few bytes at once.
-            let taken = socket::send(fd.as_fd(), &self.cookie, false);
-            if taken.map_err(call("send"))? != self.cookie.len() {
-                return Err(call("send")(io::ErrorKind::WriteZero.into()));
-            }
-            if stream == 0 {
-                options::read_back(&fd, Side::Near, &self.plan, &mut set);
-                set.gaps.append(&mut gaps);
-                set.gaps.extend(copied(&self.plan.knobs));
-            }
-            fds.push(fd);
-        }
-        Ok((fds, set))
+        self.ends.push([own(&fd).unwrap_or(self.own), server]);
+        Ok(fd)
     }
 }
 
-/// Tests with iperf3 have streams of their own, which copy: told where something else was asked for.
-fn copied(knobs: &Knobs) -> Option<Gap> {
-    (knobs.copy != Handover::Copy).then(|| Gap {
-        what: "set.copy".to_owned(),
-        why: format!(
-            "payload is copied in tests with iperf3, not sent by {}",
-            knobs.copy.name()
-        ),
-        hint: "leave out --copy, or measure with `linerate serve` on the far end".to_owned(),
-    })
+impl Lines for Dialler<'_> {
+    fn lines(
+        &mut self,
+        _: u32,
+        streams: u32,
+        configure: ConfigureEach<'_>,
+    ) -> Result<Vec<OwnedFd>, LoadError> {
+        (0..streams)
+            .map(|stream| self.connection(stream, configure))
+            .collect()
+    }
+
+    fn datagrams(
+        &mut self,
+        _: u32,
+        stream: u32,
+        configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<Datagrams, LoadError> {
+        let fd = self.socket(stream, configure).map_err(|error| {
+            let what = error.to_string();
+            self.failed = Some(error);
+            LoadError::Protocol { what }
+        })?;
+        // iperf3 has no marks that would tell its datagrams from others.
+        Ok(Datagrams {
+            fd,
+            own: 0,
+            other: 0,
+        })
+    }
+}
+
+impl Held {
+    /// Tells the server of it.
+    pub(super) fn announce(self, talk: &Talk<'_>, cookie: &Cookie) -> Result<(), ClientError> {
+        match self {
+            Self::Connection(fd) => {
+                let sent = announce(&fd, cookie);
+                sent.map_err(|e| super::test::system("sending the cookie of a stream", e))
+            }
+            Self::Datagrams(socket) => hello::say(&talk.control, talk.server, &socket),
+        }
+    }
+}
+
+/// Sends the cookie of a data connection. The send buffer of a young one takes so few bytes at once.
+fn announce(fd: &OwnedFd, cookie: &Cookie) -> io::Result<()> {
+    if socket::send(fd.as_fd(), cookie, false)? == cookie.len() {
+        return Ok(());
+    }
+    Err(io::ErrorKind::WriteZero.into())
+}
+
+/// This end of a stream.
+fn own(fd: &OwnedFd) -> Option<SocketAddr> {
+    SocketAddr::try_from(rustix::net::getsockname(fd).ok()?).ok()
 }

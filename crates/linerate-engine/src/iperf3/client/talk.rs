@@ -12,8 +12,9 @@ use crate::iperf3::control::{Broken, Control};
 pub(super) const WORD: Duration = Duration::from_secs(10);
 /// Time for an answer; after a test it waits behind all payload that is queued on the way.
 pub(super) const ANSWER: Duration = Duration::from_secs(30);
-/// Time for each answer to a user who wants to stop.
-pub(super) const ANSWER_TO_STOP: Duration = Duration::from_secs(3);
+
+/// The stage after the test.
+pub(super) const RESULTS: &str = "while both told what they counted";
 
 /// The control connection to a server.
 pub(super) struct Talk<'a> {
@@ -24,12 +25,12 @@ pub(super) struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// The same, heedless of the user's stop: to end in order, with so much time for each answer.
-    pub(super) fn heedless(self, patience: Duration) -> Talk<'static> {
+    /// The same, whatever the user asks for: a test that runs ends in order.
+    pub(super) fn heedless(self) -> Talk<'static> {
         Talk {
             control: self.control.heedless(),
             server: self.server,
-            patience,
+            patience: self.patience,
         }
     }
 
@@ -104,22 +105,17 @@ impl Talk<'_> {
         }
     }
 
-    /// Ends the test, tells what this end counted, and hears what the server did.
-    pub(super) fn conclude(&self, ours: &Results) -> Result<Results, ClientError> {
-        const STAGE: &str = "while both told what they counted";
-        let lost = |broken| ClientError::broken(self.server, STAGE, broken);
-        self.control
-            .say(State::TestEnd, self.patience)
-            .map_err(lost)?;
-        self.expect(State::ExchangeResults, STAGE)?;
+    /// Tells the server what this end counted, and hears what it did.
+    pub(super) fn exchange(&self, ours: &Results) -> Result<Results, ClientError> {
+        let lost = |broken| ClientError::broken(self.server, RESULTS, broken);
         self.control
             .tell(&ours.encode(), self.patience)
             .map_err(lost)?;
         let theirs = self.control.hear(self.patience).map_err(lost)?;
         let theirs = Results::decode(&theirs);
         let theirs = theirs.map_err(|e: Malformed| lost(Broken::Malformed(e)))?;
-        // All is told: what goes wrong from here on takes nothing away.
-        if self.expect(State::DisplayResults, STAGE).is_ok() {
+        // Both have told all: what fails from here on takes nothing away.
+        if self.expect(State::DisplayResults, RESULTS).is_ok() {
             let _ = self.control.say(State::IperfDone, self.patience);
         }
         Ok(theirs)

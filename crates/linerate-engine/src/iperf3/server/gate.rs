@@ -57,7 +57,7 @@ impl Doorman for Gate<'_, '_> {
         let cookie = pending.said.cookie;
         let mut slot = self.server.slot.lock();
         let Some(seated) = &*slot else {
-            let (streams, seats) = sync_channel(STREAMS_MAX as usize);
+            let (streams, seats) = sync_channel(2 * STREAMS_MAX as usize);
             *slot = Some(Seated { cookie, streams });
             drop(slot);
             return self.begin(Test {

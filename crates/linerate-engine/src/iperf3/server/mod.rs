@@ -5,12 +5,13 @@
 //! its own, and one for each stream. All that a client can ask for is bounded, and so is the time that it can take; nobody
 //! is asked who he is, because iperf3 knows no way that others could not listen in on.
 
-mod counted;
 mod door;
 mod facts;
 mod gate;
+mod moving;
 mod session;
 mod terms;
+mod words;
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::mpsc::SyncSender;

@@ -9,16 +9,14 @@ use std::time::{Duration, Instant};
 use linerate_core::iperf3::{Params, Refusal, Results, State};
 use linerate_core::units::Nanos;
 
-use super::counted::{Counted, results, said, settle};
 use super::door::Door;
+use super::moving::{Moving, Place};
 use super::terms::{self, Terms};
-use super::{Server, Slot};
+use super::{Server, Slot, words};
 use crate::guests::Present;
 use crate::host::Toward;
 use crate::iperf3::control::{Broken, Control};
 use crate::iperf3::cpu::Used;
-use crate::iperf3::streams::Streams;
-use crate::load::application::Role;
 use crate::peer::{Stop, descriptors};
 
 /// From one look at rates, stalls and deadlines to the next.
@@ -52,7 +50,7 @@ enum Ended {
     Refused(Refusal),
     #[error("ended, {0}")]
     Cut(&'static str),
-    #[error("ended, a stream broke: {0}")]
+    #[error("ended, {0}")]
     Failed(String),
     #[error("ended by the client")]
     Left,
@@ -93,10 +91,10 @@ impl Test<'_> {
         server.lines.say(&format!("{from}: {words}"));
     }
 
-    fn run(self, stopped: &dyn Fn() -> bool, seat: Seat<'_>) -> Result<String, Ended> {
+    fn run(self, stopped: &(dyn Fn() -> bool + Sync), seat: Seat<'_>) -> Result<String, Ended> {
         let word = self.server.options.limits.word;
         let own = self.stream.local_addr().ok();
-        let control = Control::new(self.stream, stopped).map_err(Broken::Io)?;
+        let control = Control::new(self.stream, Box::new(stopped)).map_err(Broken::Io)?;
         let test = Served {
             control,
             word,
@@ -140,7 +138,7 @@ impl Served<'_> {
         from: IpAddr,
         own: Option<SocketAddr>,
         seats: Receiver<TcpStream>,
-        moving: &mut Option<Streams>,
+        moving: &mut Option<Moving>,
     ) -> Result<(Results, String), Ended> {
         self.control.say(State::ParamExchange, self.word)?;
         let json = self.control.hear(self.word)?;
@@ -152,7 +150,7 @@ impl Served<'_> {
             ));
         }
         let terms = Terms::of(params).map_err(Ended::Refused)?;
-        if descriptors::left() < u64::from(terms.params.parallel) + BESIDE {
+        if descriptors::left() < u64::from(terms.streams()) + BESIDE {
             let none = io::Error::from(rustix::io::Errno::MFILE);
             return Err(Ended::Refused(Refusal::STREAM.because(&none)));
         }
@@ -166,34 +164,32 @@ impl Served<'_> {
             drop(seats);
             fds
         };
-        let machine = &*self.server.options.machine;
+        let options = &self.server.options;
+        let machine = &options.machine;
         let own = own.map(|address| address.ip());
-        let facts = self.server.facts.toward(machine, Toward::of(from, own));
-        let manner = terms.manner(&facts, from, own);
-        let congestion = Terms::congestion_of(&fds);
+        let facts = self.server.facts.toward(&**machine, Toward::of(from, own));
+        let place = Place {
+            machine,
+            facts: &facts,
+            from,
+            own,
+            grace: options.limits.grace,
+        };
+        let ready = Moving::ready(&terms, fds, &place);
+        let streams = moving.insert(ready.map_err(Ended::Refused)?);
         self.control.say(State::TestStart, self.word)?;
         self.control.say(State::TestRunning, self.word)?;
-        let used = Used::now(machine);
-        // Many threads take their time to start, and the first of them moves payload meanwhile.
-        let begin = Instant::now();
-        let streams = Streams::start(fds, &manner);
-        let streams = streams.map_err(|e| Ended::Refused(Refusal::STREAM.because(&e)))?;
-        let streams = moving.insert(streams);
-        let counted = self.watch(&terms, streams, begin)?;
-        if manner.role == Role::Sender {
-            // What it hands over while it ends was sent as well.
-            streams.halt();
-        }
-        let until = settle(&terms, streams, &counted);
-        let cpu = used.and_then(|before| Used::now(machine)?.since(&before));
-        let mut ours = results(streams, &counted, until, manner.role);
-        (ours.cpu, ours.congestion) = (cpu, congestion);
+        let used = Used::now(&**machine);
+        streams.go();
+        self.watch(&terms, streams)?;
+        let cpu = used.and_then(|before| Used::now(&**machine)?.since(&before));
         // A client that receives goes on until its connections are closed.
-        *moving = None;
+        let ours = moving.take().map(|streams| streams.finish(&terms, cpu));
+        let ours = ours.unwrap_or_default();
         self.control.say(State::ExchangeResults, self.word)?;
         let theirs = self.control.hear(self.word)?;
         let theirs = Results::decode(&theirs).map_err(Broken::Malformed)?;
-        let words = said(&terms, &ours, &theirs, manner.role);
+        let words = words::ended(&terms, &ours, &theirs);
         Ok((ours, words))
     }
 
@@ -203,7 +199,9 @@ impl Served<'_> {
         self.gather(terms, "its data connections did not come", || {
             match seats.recv_timeout(SEATS) {
                 Ok(stream) => {
-                    fds.push(terms.dress(stream.into()).map_err(Ended::Refused)?);
+                    let fd = OwnedFd::from(stream);
+                    terms.mark(&fd).map_err(Ended::Refused)?;
+                    fds.push(fd);
                     Ok(true)
                 }
                 Err(RecvTimeoutError::Timeout) => Ok(false),
@@ -222,7 +220,7 @@ impl Served<'_> {
     ) -> Result<Vec<OwnedFd>, Ended> {
         let own = own.ok_or(Ended::Refused(Refusal::LISTEN))?;
         let dress = |fd: &OwnedFd| terms.dress_datagrams(fd);
-        let wanted = terms.params.parallel as usize;
+        let wanted = terms.streams() as usize;
         let door = Door::open(own, from, wanted, &dress);
         let mut door = door.map_err(Ended::Refused)?;
         self.gather(terms, "its datagrams did not come", || {
@@ -243,7 +241,7 @@ impl Served<'_> {
         let last = Instant::now() + self.word * ALL_STREAMS;
         let mut until = Instant::now() + self.word;
         let mut there = 0;
-        while there < terms.params.parallel {
+        while there < terms.streams() {
             // Nothing is due on the control connection: what comes is the client's end.
             match self.control.glance(Duration::ZERO)? {
                 None => {}
@@ -259,35 +257,23 @@ impl Served<'_> {
         Ok(())
     }
 
-    /// Watches over the payload, which moves since `begin`, until the client ends the test.
-    fn watch(
-        &self,
-        terms: &Terms,
-        streams: &mut Streams,
-        begin: Instant,
-    ) -> Result<Counted, Ended> {
+    /// Watches over the payload until the client ends the test.
+    fn watch(&self, terms: &Terms, streams: &mut Moving) -> Result<(), Ended> {
         let limits = &self.server.options.limits;
         let most = terms.longest().saturating_add(limits.grace);
-        let omit = Duration::from_secs(terms.params.omit);
-        // Where nothing is omitted, the first bytes count too.
-        let all = || Counted::all(begin, terms.params.parallel as usize);
-        let mut counted = omit.is_zero().then(all);
-        let (mut total, mut moved) = (0, begin);
+        let (mut total, mut moved) = (0, Instant::now());
         loop {
-            if counted.is_none() && begin.elapsed() >= omit {
-                counted = Some(Counted::now(streams));
-            }
+            streams.look();
             match self.control.glance(TICK)?.map(State::decode) {
                 None => {}
-                Some(Some(State::TestEnd)) => break,
+                Some(Some(State::TestEnd)) => return Ok(()),
                 Some(Some(State::ClientTerminate)) => return Err(Ended::Left),
                 Some(_) => return Err(Ended::Cut("it said what makes no sense")),
             }
             // Of a connection the client hears as well; of datagrams nobody else does.
             if let Some(why) = streams.failed().filter(|_| terms.is_of_datagrams()) {
-                return Err(Ended::Failed(why.to_owned()));
+                return Err(Ended::Failed(why));
             }
-            streams.advise();
             let now = streams.total();
             if now != total {
                 (total, moved) = (now, Instant::now());
@@ -295,11 +281,10 @@ impl Served<'_> {
             if moved.elapsed() >= limits.stall {
                 return Err(Ended::Cut("no payload was moved for too long"));
             }
-            if begin.elapsed() >= most {
+            if streams.elapsed() >= most {
                 return Err(Ended::Cut("it lasted longer than it should"));
             }
         }
-        Ok(counted.unwrap_or_else(|| Counted::now(streams)))
     }
 
     /// Tells the client why the test ends.

@@ -1,26 +1,26 @@
 //! What a client asks for, as far as it is granted. What is not granted is refused in a number that
 //! the client has words for: nothing is passed over that would change what is measured.
 
-use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use linerate_core::facts::HostFacts;
 use linerate_core::iperf3::{
     BURST_MAX, DATAGRAM_DEFAULT, DATAGRAM_MAX, DATAGRAM_MIN, Params, Protocol, Refusal,
     SECONDS_MAX, WRITE_DEFAULT, WRITE_MAX,
 };
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Knobs, Pattern, SetPlan};
+use linerate_core::path::Direction;
+use linerate_core::plan::{Handover, Knobs, Pattern, Purpose, Receive, SetPlan, StepPlan};
 use linerate_core::record::SetEnd;
-use linerate_core::units::{Bytes, Rate};
+use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_core::wire::limits::THREADS_MAX;
 use linerate_sys::{socket, thread};
 
-use crate::end::placement::{self, Placed};
-use crate::iperf3::streams::{Load, Manner};
 use crate::load::application::Role;
-use crate::load::transport::tcp::options;
+use crate::load::framing::Bare;
 use crate::load::transport::udp::options::RECV_BUFFER;
+
+/// Longest step.
+const DAY: Nanos = Nanos::from_secs(24 * 3600);
 
 /// Longest part of a test at its start that does not count, in seconds.
 //= iperf.h, MAX_OMIT_TIME
@@ -33,18 +33,16 @@ const RECV_BUFFERS: u64 = 64 * 1024 * 1024;
 /// A test that is granted.
 pub(super) struct Terms {
     pub(super) params: Params,
-    plan: SetPlan,
 }
 
 impl Terms {
     /// Grants it, or says what is too much.
     pub(super) fn of(params: Params) -> Result<Self, Refusal> {
         fits(&params)?;
-        let sends = params.reverse;
         if lacking(&params).is_some() {
             return Err(Refusal::UNSUPPORTED);
         }
-        if params.tos != 0 && sends {
+        if params.tos > u8::MAX.into() {
             return Err(Refusal::TOS);
         }
         if params.time > SECONDS_MAX || params.omit > OMIT_MAX {
@@ -55,20 +53,29 @@ impl Terms {
         {
             return Err(Refusal::AFFINITY);
         }
-        let plan = plan(&params);
-        Ok(Self { params, plan })
+        Ok(Self { params })
     }
 
-    /// Whether this end sends or receives.
-    fn role(&self) -> Role {
-        if self.params.reverse {
-            Role::Sender
-        } else {
-            Role::Receiver
+    /// What this end does, in the order in which the client makes its streams.
+    pub(super) fn roles(&self) -> &'static [Role] {
+        match (self.params.bidirectional, self.params.reverse) {
+            (true, _) => &[Role::Receiver, Role::Sender],
+            (false, true) => &[Role::Sender],
+            (false, false) => &[Role::Receiver],
         }
     }
 
-    /// `forward, 4 streams, 10 s`: forward is from the client to here.
+    /// Whether this end sends.
+    pub(super) fn sends(&self) -> bool {
+        self.roles().contains(&Role::Sender)
+    }
+
+    /// Streams of all directions.
+    pub(super) fn streams(&self) -> u32 {
+        self.params.parallel * self.roles().len() as u32
+    }
+
+    /// `receives from it, 4 streams, 10 s`.
     pub(super) fn words(&self) -> String {
         let Params {
             parallel,
@@ -77,9 +84,10 @@ impl Terms {
             blocks,
             ..
         } = self.params;
-        let direction = match self.role() {
-            Role::Sender => "sends to it",
-            Role::Receiver => "receives from it",
+        let direction = match self.roles() {
+            [Role::Sender] => "sends to it",
+            [Role::Receiver] => "receives from it",
+            _ => "sends to it and receives from it",
         };
         let until = match (num, blocks) {
             (0, 0) => format!("{time} s"),
@@ -92,7 +100,12 @@ impl Terms {
         } else {
             ""
         };
-        format!("{direction}, {parallel} stream{s}{what}, {until}")
+        let each = if self.params.bidirectional {
+            " each"
+        } else {
+            ""
+        };
+        format!("{direction}, {parallel} stream{s}{what}{each}, {until}")
     }
 
     /// Whether payload goes by UDP.
@@ -100,9 +113,9 @@ impl Terms {
         self.params.protocol == Protocol::Udp
     }
 
-    /// Whether it comes here so.
-    pub(super) fn receives_datagrams(&self) -> bool {
-        self.is_of_datagrams() && self.role() == Role::Receiver
+    /// Payload of a datagram; `None` of connections.
+    pub(super) fn datagram(&self) -> Option<u16> {
+        self.is_of_datagrams().then(|| self.size() as u16)
     }
 
     /// How long it may last, as agreed on.
@@ -114,19 +127,13 @@ impl Terms {
         Duration::from_secs(seconds + self.params.omit)
     }
 
-    /// The bytes after which the client ends the test, where that is what ends it, and where they
-    /// come here.
-    pub(super) fn wanted(&self) -> Option<u64> {
-        self.bytes().filter(|_| self.role() == Role::Receiver)
-    }
-
-    /// The bytes after which the test ends, where that is what ends it.
-    fn bytes(&self) -> Option<u64> {
+    /// The bytes after which the client ends the test, where that is what ends it.
+    pub(super) fn bytes(&self) -> Option<u64> {
         let blocks = self.params.blocks.saturating_mul(self.size());
         Some(self.params.num.max(blocks)).filter(|bytes| *bytes > 0)
     }
 
-    /// The bytes of all whole blocks that make so many: a client reads a block before it counts it. What is omitted
+    /// The bytes of all complete blocks that make so many: a client reads a block before it counts it. What is omitted
     /// does not count.
     fn most(&self) -> Option<u64> {
         let bytes = self.bytes().filter(|_| self.params.omit == 0)?;
@@ -141,29 +148,24 @@ impl Terms {
         }
     }
 
-    /// Sets the options of a data connection. What a receiver cannot set changes nothing that is
-    /// measured: its congestion control.
-    pub(super) fn dress(&self, fd: OwnedFd) -> Result<OwnedFd, Refusal> {
-        options::set(&fd, Side::Far, &self.plan);
-        let refused = options::set_connected(&fd, &self.plan);
-        if refused.is_some() && self.role() == Role::Sender {
-            return Err(Refusal::CONGESTION);
+    /// Sets the type of service of a stream. Of a stream that this end receives it concerns acknowledgements only.
+    pub(super) fn mark(&self, fd: &OwnedFd) -> Result<(), Refusal> {
+        if self.params.tos == 0 {
+            return Ok(());
         }
-        let mut got = SetEnd::default();
-        options::read_back(&fd, Side::Far, &self.plan, &mut got);
-        let small = |got: Option<u64>| got.is_some_and(|got| got < self.params.window);
-        if small(got.send_buffer) || small(got.recv_buffer) {
-            return Err(Refusal::BUFFER);
+        match socket::set_traffic_class(fd.as_fd(), self.params.tos as u8) {
+            Err(error) if self.sends() => Err(Refusal::TOS.because(&error)),
+            _ => Ok(()),
         }
-        Ok(fd)
     }
 
     /// Sets the options of a socket for datagrams.
     pub(super) fn dress_datagrams(&self, fd: &OwnedFd) -> Result<(), Refusal> {
+        self.mark(fd)?;
         let fd = fd.as_fd();
         let window = self.params.window;
         if window == 0 {
-            let share = RECV_BUFFERS / u64::from(self.params.parallel.max(1));
+            let share = RECV_BUFFERS / u64::from(self.streams().max(1));
             // The kernel gives what it allows.
             let _ = socket::set_recv_buffer(fd, share.min(RECV_BUFFER));
             return Ok(());
@@ -180,45 +182,87 @@ impl Terms {
         Ok(())
     }
 
-    /// The congestion control in force.
-    pub(super) fn congestion_of(fds: &[OwnedFd]) -> Option<String> {
-        let name = socket::congestion(fds.first()?.as_fd()).ok()?;
-        Some(name).filter(|name| !name.is_empty())
+    /// Whether the streams of one direction got what was asked for. What a receiver cannot set changes nothing that is
+    /// measured: its congestion control.
+    pub(super) fn met(&self, role: Role, got: &SetEnd) -> Result<(), Refusal> {
+        let refused = got.gaps.iter().any(|gap| gap.what == "set.congestion");
+        if refused && role == Role::Sender {
+            return Err(Refusal::CONGESTION);
+        }
+        let small = |got: Option<u64>| got.is_some_and(|got| got < self.params.window);
+        if !self.is_of_datagrams() && (small(got.send_buffer) || small(got.recv_buffer)) {
+            return Err(Refusal::BUFFER);
+        }
+        Ok(())
     }
 
-    /// How payload is moved: on CPUs by the rules of a run, in calls as large as the client says.
-    pub(super) fn manner(&self, facts: &HostFacts, from: IpAddr, own: Option<IpAddr>) -> Manner {
-        let end = placement::End {
-            side: Side::Far,
-            shared: own.is_some_and(|own| own.to_canonical() == from.to_canonical()),
+    /// What the streams of all directions share.
+    pub(super) fn bare(&self) -> Bare {
+        let burst = Some(self.params.burst as usize).filter(|burst| *burst > 0);
+        Bare::new(self.params.width, burst).limited(self.most())
+    }
+
+    /// The streams of one direction in the terms of a run. Segments are the client's business: it connects.
+    pub(super) fn plan(&self, set: u32, role: Role) -> SetPlan {
+        let params = &self.params;
+        let window = (params.window > 0).then_some(Bytes(params.window));
+        let streams = params.parallel;
+        let cpus = params.server_cpu.map(|cpu| vec![cpu; streams as usize]);
+        let cpus = cpus.unwrap_or_default();
+        let sends = role == Role::Sender;
+        let (sender_cpus, receiver_cpus) = if sends {
+            (cpus, Vec::new())
+        } else {
+            (Vec::new(), cpus)
         };
-        let ruled = || {
-            let allowed = thread::allowed_cpus().unwrap_or_default();
-            placement::place(facts, &allowed, end, &self.plan)
-        };
-        let asked = |cpu| Placed::apart(vec![cpu; self.params.parallel as usize]);
-        let placed = self.params.server_cpu.map_or_else(ruled, asked);
-        Manner {
-            role: self.role(),
-            load: self.load(),
-            most: self.most(),
-            placed,
+        SetPlan {
+            id: set,
+            pattern: Pattern::Stream {
+                direction: if sends {
+                    Direction::Reverse
+                } else {
+                    Direction::Forward
+                },
+            },
+            knobs: Knobs {
+                streams,
+                nodelay: params.nodelay,
+                send_buffer: window,
+                recv_buffer: window,
+                write_size: Bytes(self.size()),
+                read_size: Bytes(self.size()),
+                pacing: pace(params),
+                congestion: params.congestion.clone(),
+                sender_cpus,
+                receiver_cpus,
+                copy: if params.zerocopy && sends {
+                    Handover::Sendfile
+                } else {
+                    Handover::Copy
+                },
+                receive: if params.discard && !sends {
+                    Receive::Discard
+                } else {
+                    Receive::Copy
+                },
+                ..Knobs::default()
+            },
         }
     }
 
-    fn load(&self) -> Load {
-        if self.is_of_datagrams() {
-            return Load::Datagrams {
-                size: self.size() as u16,
-                width: self.params.width,
-                pace: pace(&self.params),
-                burst: Some(self.params.burst as usize).filter(|burst| *burst > 0),
-            };
-        }
-        Load::Bytes {
-            size: self.size(),
-            cap: WRITE_MAX as u32,
-            discard: self.params.discard && self.role() == Role::Receiver,
+    /// The step of its streams, which the client ends.
+    pub(super) fn step(&self, sets: Vec<u32>, grace: Duration) -> StepPlan {
+        let washout = Nanos::from_secs(self.params.omit);
+        let longest = Nanos::from(self.longest() + grace);
+        let measure = Nanos(longest.0.min(DAY.0).saturating_sub(washout.0));
+        StepPlan {
+            index: 0,
+            purpose: Purpose::Both,
+            sets,
+            washout,
+            measure,
+            // Only what it counted in all is of interest.
+            tick: measure,
         }
     }
 }
@@ -238,15 +282,15 @@ fn fits(params: &Params) -> Result<(), Refusal> {
 /// The option of iperf3 that is asked for and not implemented here.
 pub(super) fn lacking(params: &Params) -> Option<&'static str> {
     let udp = params.protocol == Protocol::Udp;
-    if params.bidirectional {
-        Some("--bidir")
-    } else if params.zerocopy && params.reverse {
-        Some("--zerocopy with --reverse")
-    } else if udp && params.burst > BURST_MAX {
+    let sends = params.reverse || params.bidirectional;
+    let receives = !params.reverse || params.bidirectional;
+    if udp && params.burst > BURST_MAX {
         Some("so large a burst with --bitrate")
-    } else if udp && params.discard && !params.reverse {
+    } else if udp && params.discard && receives {
         // What is dropped in the kernel has no number to be told apart by.
         Some("--skip-rx-copy by UDP")
+    } else if params.zerocopy && sends && !udp && params.parallel > THREADS_MAX {
+        Some("--zerocopy with so many streams")
     } else {
         None
     }
@@ -256,30 +300,6 @@ pub(super) fn lacking(params: &Params) -> Option<&'static str> {
 fn pace(params: &Params) -> Option<Rate> {
     let paces = [params.bandwidth, params.fqrate].into_iter();
     paces.filter(|pace| *pace > 0).min().map(Rate)
-}
-
-/// The same in the terms of a run. Segments are the client's business: it dials.
-fn plan(params: &Params) -> SetPlan {
-    let window = (params.window > 0).then_some(Bytes(params.window));
-    SetPlan {
-        id: 0,
-        pattern: Pattern::Stream {
-            direction: if params.reverse {
-                Direction::Reverse
-            } else {
-                Direction::Forward
-            },
-        },
-        knobs: Knobs {
-            streams: params.parallel,
-            nodelay: params.nodelay,
-            send_buffer: window,
-            recv_buffer: window,
-            pacing: pace(params),
-            congestion: params.congestion.clone(),
-            ..Knobs::default()
-        },
-    }
 }
 
 #[cfg(test)]
@@ -327,18 +347,54 @@ mod tests {
             refusal(|p| p.protocol = Protocol::Sctp),
             Some(Refusal::PROTOCOL)
         );
-        assert_eq!(
-            refusal(|p| p.bidirectional = true),
-            Some(Refusal::UNSUPPORTED)
-        );
-        for (reverse, tos, zerocopy) in [
-            (false, None, None),
-            (true, Some(Refusal::TOS), Some(Refusal::UNSUPPORTED)),
+        let most = THREADS_MAX;
+        for (streams, sends, wanted) in [
+            (most, true, None),
+            (most + 1, true, Some(Refusal::UNSUPPORTED)),
+            (most + 1, false, None),
         ] {
-            let tos_now = refusal(|p| (p.reverse, p.tos) = (reverse, 8));
-            let zerocopy_now = refusal(|p| (p.reverse, p.zerocopy) = (reverse, true));
-            assert_eq!((tos_now, zerocopy_now), (tos, zerocopy));
+            let zerocopy =
+                refusal(|p| (p.zerocopy, p.reverse, p.parallel) = (true, sends, streams));
+            assert_eq!(zerocopy, wanted, "{streams}");
         }
+        assert_eq!(refusal(|p| (p.reverse, p.tos) = (true, 255)), None);
+        let tos = refusal(|p| (p.reverse, p.tos) = (true, 256));
+        assert_eq!(tos, Some(Refusal::TOS));
+    }
+
+    #[test]
+    fn each_direction_has_streams_of_its_own_in_the_order_in_which_the_client_makes_them() {
+        let both = of(|p| (p.bidirectional, p.parallel, p.zerocopy) = (true, 3, true));
+        let both = both.ok().unwrap();
+        assert_eq!(both.roles(), [Role::Receiver, Role::Sender]);
+        assert_eq!(both.streams(), 6);
+        let copies = [Role::Receiver, Role::Sender].map(|role| both.plan(0, role).knobs.copy);
+        assert_eq!(copies, [Handover::Copy, Handover::Sendfile]);
+        assert!(both.words().contains("3 streams each"));
+        for (reverse, role) in [(false, Role::Receiver), (true, Role::Sender)] {
+            let one = of(|p| p.reverse = reverse).ok().unwrap();
+            assert_eq!((one.roles(), one.streams()), (&[role][..], 1));
+        }
+    }
+
+    #[test]
+    fn the_type_of_service_is_set_where_one_is_asked_for() {
+        let class = |tos| {
+            let terms = of(|p| (p.tos, p.reverse) = (tos, true)).ok().unwrap();
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            let fd = OwnedFd::from(socket);
+            assert_eq!(terms.mark(&fd), Ok(()));
+            socket::traffic_class(fd.as_fd()).unwrap()
+        };
+        assert_eq!((class(0), class(0xb8)), (0, 0xb8));
+        // What is no socket takes none: a sender is refused, a receiver does without.
+        let file = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+        let refused = |reverse| {
+            let terms = of(|p| (p.tos, p.reverse) = (8, reverse)).ok().unwrap();
+            terms.mark(&file()).err().map(|refusal| refusal.code)
+        };
+        assert_eq!(refused(true), Some(Refusal::TOS.code));
+        assert_eq!(refused(false), None);
     }
 
     #[test]
@@ -368,28 +424,36 @@ mod tests {
 
     #[test]
     fn the_slower_of_two_paces_is_kept() {
-        let load = |bandwidth, fqrate| {
+        let asked = |bandwidth, fqrate| {
             let granted = of(|p| {
                 p.protocol = Protocol::Udp;
                 (p.bandwidth, p.fqrate, p.reverse) = (bandwidth, fqrate, true);
             });
-            match granted.ok().map(|terms| terms.load()) {
-                Some(Load::Datagrams { size, pace, .. }) => Some((size, pace)),
-                _ => None,
-            }
+            let knobs = granted.ok().unwrap().plan(0, Role::Sender).knobs;
+            assert_eq!(knobs.write_size, Bytes(DATAGRAM_DEFAULT));
+            knobs.pacing
         };
-        let size = DATAGRAM_DEFAULT as u16;
-        assert_eq!(load(0, 0), Some((size, None)));
-        assert_eq!(load(7, 5), Some((size, Some(Rate(5)))));
-        assert_eq!(load(7, 0), Some((size, Some(Rate(7)))));
+        assert_eq!(asked(0, 0), None);
+        assert_eq!(asked(7, 5), Some(Rate(5)));
+        assert_eq!(asked(7, 0), Some(Rate(7)));
     }
 
     #[test]
-    fn a_number_of_bytes_is_waited_for_where_it_comes() {
-        let wanted = |change: fn(&mut Params)| of(change).ok().and_then(|t| t.wanted());
-        assert_eq!(wanted(|_| ()), None);
-        assert_eq!(wanted(|p| p.num = 5), Some(5));
-        assert_eq!(wanted(|p| p.blocks = 2), Some(2 * WRITE_DEFAULT));
-        assert_eq!(wanted(|p| (p.num, p.reverse) = (5, true)), None);
+    fn a_number_of_bytes_is_that_of_the_client_or_of_its_blocks() {
+        let bytes = |change: fn(&mut Params)| of(change).ok().and_then(|t| t.bytes());
+        assert_eq!(bytes(|_| ()), None);
+        assert_eq!(bytes(|p| p.num = 5), Some(5));
+        assert_eq!(bytes(|p| p.blocks = 2), Some(2 * WRITE_DEFAULT));
+    }
+
+    #[test]
+    fn no_step_is_longer_than_a_day() {
+        for (time, omit, grace) in [(10, 2, 30), (SECONDS_MAX, OMIT_MAX, 30), (0, 0, 0)] {
+            let terms = of(|p| (p.time, p.omit) = (time, omit)).ok().unwrap();
+            let step = terms.step(vec![0], Duration::from_secs(grace));
+            let all = step.washout.0 + step.measure.0;
+            assert_eq!(step.washout, Nanos::from_secs(omit));
+            assert!(all <= DAY.0 && step.measure.0 > 0, "{all}");
+        }
     }
 }

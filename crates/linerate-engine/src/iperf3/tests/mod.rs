@@ -6,19 +6,27 @@ mod fakes;
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use linerate_core::facts::Gap;
 use linerate_core::iperf3::{COOKIE_LEN, Protocol, Refusal, State, WRITE_MAX, frame};
-use linerate_core::path::Direction;
-use linerate_core::plan::Knobs;
-use linerate_core::units::Nanos;
+use linerate_core::model::{Once, once as derived};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Knobs, Pattern, Plan, Purpose, SetPlan, StepPlan};
+use linerate_core::record::{End, Record, Total};
+use linerate_core::units::{Nanos, Rate};
 
-use super::client::{self, ClientError, ClientOptions, Outcome};
+use super::client::ClientError;
 use super::server::{Limits, Server, ServerOptions};
+use crate::event::{Event, Flow, Sink};
 use crate::host::Live;
+use crate::link::iperf3::{Iperf3, Options};
+use crate::link::{Link as _, LinkError};
 use crate::peer::Stop;
+use crate::run::once;
 
 /// Long enough for anything that should happen at all.
 const LONG: Duration = Duration::from_secs(20);
@@ -86,9 +94,11 @@ impl Harness {
         let end = Instant::now() + LONG;
         loop {
             match test(self.address, Direction::Forward, 2) {
-                Ok(outcome) => return assert!(outcome.goodput().is_some(), "{outcome:?}"),
+                Ok(outcome) if outcome.broken().is_none() => {
+                    return assert!(outcome.goodput().is_some(), "{outcome:?}");
+                }
                 // A server that grants little time is too hasty for a machine that stands still.
-                Err(error) => assert!(Instant::now() < end, "{error}"),
+                failed => assert!(Instant::now() < end, "{failed:?}"),
             }
             thread::sleep(Duration::from_millis(5));
         }
@@ -112,38 +122,140 @@ fn quick() -> Limits {
     }
 }
 
-fn test(server: SocketAddr, direction: Direction, streams: u32) -> Result<Outcome, ClientError> {
-    test_unless(server, direction, streams, &|| false)
+/// What a test showed, or a part of one.
+#[derive(Debug)]
+struct Outcome {
+    record: Record,
+    error: Option<LinkError>,
+    direction: Direction,
 }
 
-fn test_unless(
-    server: SocketAddr,
-    direction: Direction,
-    streams: u32,
-    stopped: &dyn Fn() -> bool,
-) -> Result<Outcome, ClientError> {
+impl Outcome {
+    /// What it says of its direction; `None` where nothing is known of what arrived.
+    fn once(&self) -> Option<Once> {
+        derived(&self.record, self.record.steps.first()?, self.direction)
+    }
+
+    fn goodput(&self) -> Option<Rate> {
+        Some(Rate(self.once()?.load.goodput.mean as u64))
+    }
+
+    /// Payload of all streams at one end.
+    fn bytes(&self, side: Side) -> u64 {
+        let end = &self.record.steps[0].ends[usize::from(side == Side::Far)];
+        let moved = |total: &Total| total.sent.max(total.received);
+        end.totals.iter().map(moved).sum()
+    }
+
+    fn streams(&self, side: Side) -> usize {
+        self.record.steps[0].ends[usize::from(side == Side::Far)]
+            .totals
+            .len()
+    }
+
+    /// What the server did not report.
+    fn lacks(&self, what: &str) -> bool {
+        let gaps: &[Gap] = &self.record.steps[0].ends[1].gaps;
+        gaps.iter().any(|gap| gap.what == what)
+    }
+
+    /// Why it ended early.
+    fn broken(&self) -> Option<String> {
+        match &self.record.end {
+            Some(End::Complete) => None,
+            Some(End::Failed { why }) => Some(why.clone()),
+            other => Some(format!("{other:?}")),
+        }
+    }
+}
+
+/// Why there was no test, and what helps.
+#[derive(Debug)]
+struct Failed {
+    what: String,
+    hint: String,
+}
+
+impl From<ClientError> for Failed {
+    fn from(error: ClientError) -> Self {
+        Self {
+            what: error.to_string(),
+            hint: error.hint(),
+        }
+    }
+}
+
+/// Takes no notice.
+struct Deaf;
+
+impl Sink for Deaf {
+    fn event(&mut self, _: &Event<'_>) -> Flow {
+        Flow::Go
+    }
+}
+
+fn test(server: SocketAddr, direction: Direction, streams: u32) -> Result<Outcome, Failed> {
     let knobs = Knobs {
         streams,
         ..Knobs::default()
     };
-    let options = options(server, Protocol::Tcp, direction, knobs);
-    client::run(&options, stopped)
+    tested(server, Protocol::Tcp, direction, knobs)
 }
 
-fn options(
+fn tested(
     server: SocketAddr,
     protocol: Protocol,
     direction: Direction,
     knobs: Knobs,
-) -> ClientOptions {
-    ClientOptions {
+) -> Result<Outcome, Failed> {
+    tested_unless(server, protocol, direction, knobs, &Arc::default())
+}
+
+fn tested_unless(
+    server: SocketAddr,
+    protocol: Protocol,
+    direction: Direction,
+    knobs: Knobs,
+    stop: &Arc<AtomicBool>,
+) -> Result<Outcome, Failed> {
+    super::client::possible(protocol, direction, &knobs)?;
+    let options = Options {
         servers: vec![server],
         protocol,
-        direction,
+        washout: Nanos(0),
         time: TEST,
-        knobs,
         machine: Arc::new(Live::new()),
+    };
+    let mut link = Iperf3::reach(options, stop)?;
+    let plan = Plan {
+        engine: if protocol == Protocol::Udp {
+            "udp"
+        } else {
+            "tcp"
+        }
+        .to_owned(),
+        peer: Some(server.to_string()),
+        knobs,
+        directions: vec![direction],
+        time: TEST,
+        sweep: false,
+        trials: false,
+    };
+    let (record, error) = once(&mut link, plan, Nanos(0), None, 0, &mut Deaf);
+    if record.steps.is_empty() {
+        let (what, hint) = match error {
+            Some(LinkError::Lost { what, hint } | LinkError::Refused { what, hint }) => {
+                (what, hint)
+            }
+            other => (format!("{other:?}"), String::new()),
+        };
+        return Err(Failed { what, hint });
     }
+    Ok(Outcome {
+        record,
+        error,
+        direction,
+    })
 }
 
 /// A client that does as it likes.
@@ -194,23 +306,22 @@ fn both_of_ours_count_the_same() {
     for direction in Direction::ALL {
         for streams in [1, 4] {
             let outcome = test(harness.address, direction, streams).unwrap();
-            assert!(outcome.broken.is_none(), "{outcome:?}");
-            let far = outcome.far.as_ref().unwrap();
-            assert_eq!(far.streams.len(), streams as usize);
-            let (sent, got) = match direction {
-                Direction::Forward => (outcome.moved.0, far.bytes()),
-                Direction::Reverse => (far.bytes(), outcome.moved.0),
-            };
+            assert_eq!(outcome.broken(), None);
+            assert_eq!(outcome.streams(Side::Far), streams as usize);
+            let [sent, got] =
+                [direction.sender(), direction.receiver()].map(|side| outcome.bytes(side));
             // To the byte, but for what is on the way when the time is up: iperf3 has no mark of the end in
             // its stream, so a receiver cannot wait for it. What was not sent is not received.
             assert!(got > 0 && got <= sent, "{got} of {sent}");
             let most = on_the_way() * u64::from(streams);
             assert!(sent - got <= most, "{got} of {sent}, {most} on the way");
+            let once = outcome.once().unwrap();
             assert!(outcome.goodput().unwrap().0 > 0);
-            assert_eq!(
-                outcome.retransmits.is_some(),
-                direction == Direction::Forward
-            );
+            assert!(once.again.is_some(), "both tell what they sent again");
+            assert_eq!(once.sampled, direction == Direction::Reverse);
+            assert_eq!(once.intervals.is_empty(), direction == Direction::Forward);
+            let program = [once.program.sender, once.program.receiver];
+            assert!(program.iter().all(Option::is_some), "{program:?}");
         }
     }
     harness.said("received in");
@@ -223,8 +334,8 @@ fn a_server_runs_one_test_at_a_time_and_the_next_once_it_has_ended() {
     let mut first = Raw::dial(harness.address, b'a');
     assert_eq!(first.hear(), Some(State::ParamExchange));
     let busy = test(harness.address, Direction::Forward, 1).unwrap_err();
-    assert!(matches!(busy, ClientError::Busy(_)), "{busy}");
-    assert!(!busy.hint().is_empty());
+    assert!(busy.what.contains("busy with another test"), "{busy:?}");
+    assert!(!busy.hint.is_empty());
     // A data connection of nobody's.
     assert_eq!(
         Raw::dial(harness.address, b'b').hear(),
@@ -250,11 +361,7 @@ fn what_makes_no_sense_or_is_too_much_is_refused_by_number() {
             Refusal::DATAGRAM_SIZE,
         ),
         (
-            frame(b"{\"udp\":true,\"bidirectional\":true}"),
-            Refusal::UNSUPPORTED,
-        ),
-        (
-            frame(b"{\"tcp\":true,\"bidirectional\":true}"),
+            frame(b"{\"udp\":true,\"bidirectional\":true,\"skip_rx_copy\":true}"),
             Refusal::UNSUPPORTED,
         ),
         (
@@ -347,7 +454,7 @@ fn a_server_that_is_stopped_tells_its_client() {
         let mut last = None;
         for _ in 0..100 {
             let outcome = test(address, options, 1);
-            let ended = !matches!(&outcome, Ok(o) if o.broken.is_none());
+            let ended = !matches!(&outcome, Ok(o) if o.broken().is_none());
             last = Some(outcome);
             if ended {
                 break;
@@ -359,8 +466,8 @@ fn a_server_that_is_stopped_tells_its_client() {
     drop(harness);
     // Between two tests nobody is there any more; within one it was told.
     match client.join().unwrap() {
-        Ok(outcome) => assert!(outcome.broken.is_some(), "{outcome:?}"),
-        Err(error) => assert!(!error.to_string().is_empty()),
+        Ok(outcome) => assert!(outcome.broken().is_some(), "{outcome:?}"),
+        Err(error) => assert!(!error.what.is_empty()),
     }
 }
 
@@ -378,4 +485,101 @@ fn a_client_that_sends_hears_that_the_server_is_stopped_before_its_connections_e
     });
     drop(harness);
     assert_eq!(sender.join().unwrap(), Some(State::ServerTerminate));
+}
+
+#[test]
+fn each_step_of_a_set_is_a_test_of_its_own() {
+    let harness = Harness::start(Limits::default());
+    let options = Options {
+        servers: vec![harness.address],
+        protocol: Protocol::Tcp,
+        washout: Nanos(0),
+        time: TEST,
+        machine: Arc::new(Live::new()),
+    };
+    let mut link = Iperf3::reach(options, &Arc::default()).unwrap();
+    let set = SetPlan {
+        id: 7,
+        pattern: Pattern::Stream {
+            direction: Direction::Reverse,
+        },
+        knobs: Knobs::default(),
+    };
+    let made = link.prepare(&set).unwrap();
+    assert!(made.ends[0].recv_buffer.is_some());
+    for index in 0..2 {
+        let plan = StepPlan {
+            index,
+            purpose: Purpose::Both,
+            sets: vec![set.id],
+            washout: Nanos(0),
+            measure: TEST,
+            tick: Nanos::from_millis(50),
+        };
+        let step = link.step(&plan, &mut |_| Flow::Go).unwrap();
+        assert_eq!(step.trouble, None);
+        assert!(step.ends.iter().all(|end| end.totals.len() == 1));
+        assert!(step.ends[0].totals[0].received > 0);
+        assert_eq!(link.streams().len(), 1);
+    }
+    let both = StepPlan {
+        index: 2,
+        purpose: Purpose::Both,
+        sets: vec![set.id, 8],
+        washout: Nanos(0),
+        measure: TEST,
+        tick: TEST,
+    };
+    assert!(matches!(
+        link.step(&both, &mut |_| Flow::Go),
+        Err(LinkError::Refused { .. })
+    ));
+    link.release(set.id).unwrap();
+}
+
+#[test]
+fn a_user_who_wants_to_stop_keeps_what_was_measured() {
+    let harness = Harness::start(Limits::default());
+    for direction in Direction::ALL {
+        let options = Options {
+            servers: vec![harness.address],
+            protocol: Protocol::Tcp,
+            washout: Nanos(0),
+            time: Nanos::from_secs(60),
+            machine: Arc::new(Live::new()),
+        };
+        let mut link = Iperf3::reach(options, &Arc::default()).unwrap();
+        let set = SetPlan {
+            id: 0,
+            pattern: Pattern::Stream { direction },
+            knobs: Knobs::default(),
+        };
+        link.prepare(&set).unwrap();
+        let plan = StepPlan {
+            index: 0,
+            purpose: Purpose::Both,
+            sets: vec![set.id],
+            washout: Nanos(0),
+            measure: Nanos::from_secs(60),
+            tick: Nanos::from_millis(50),
+        };
+        let enough = |live: crate::link::Live| {
+            if live.elapsed < TEST {
+                Flow::Go
+            } else {
+                Flow::Stop
+            }
+        };
+        let step = link.step(&plan, &mut { enough }).unwrap();
+        let why = step.trouble.map(|trouble| trouble.what);
+        assert_eq!(why.as_deref(), Some("stopped"));
+        // Both ended in order.
+        assert!(step.ends[0].totals[0].complete, "{direction:?}");
+        assert!(
+            step.ends
+                .iter()
+                .all(|end| end.tables.iter().any(|t| t.source == "worker"))
+        );
+        link.release(set.id).unwrap();
+    }
 }

@@ -86,6 +86,7 @@ impl Sim {
                     send_gaps: Vec::new(),
                     totals: totals(active, side, before),
                     other_sessions: u32::from(contended),
+                    congestion: None,
                     gaps: Vec::new(),
                 }
             })

@@ -26,11 +26,8 @@ pub(super) fn lines(doc: &mut Document, way: &Way, datagrams: &Datagrams) {
     };
     let text = format!("{}{}", lost(&datagrams.counted), after(datagrams));
     doc.entry("lost", &[(tone, &text)], 2);
-    let order = if datagrams.ordered {
-        order(&datagrams.counted)
-    } else {
-        "not told".to_owned()
-    };
+    let order = order(&datagrams.counted);
+    let order = order.unwrap_or_else(|| "not told".to_owned());
     doc.entry("order", &[(Tone::Plain, &order)], 2);
     if let Some(jitter) = datagrams.jitter {
         let text = format!("{jitter}, as the receiver smooths it (RFC 3550)");
@@ -42,7 +39,7 @@ pub(super) fn lines(doc: &mut Document, way: &Way, datagrams: &Datagrams) {
 /// linerate's own count to the last datagram.
 fn after(datagrams: &Datagrams) -> String {
     match datagrams.after() {
-        Some(n) if n > 0 && !datagrams.ordered => {
+        Some(n) if n > 0 && datagrams.counted.reordered.is_none() => {
             format!("; the last {n} that were sent were counted there neither as come nor as lost")
         }
         _ => String::new(),
@@ -92,16 +89,15 @@ fn lost(counted: &Counted) -> String {
     format!("{} ({lost} of {all}), {place}", share(lost, all))
 }
 
-fn order(counted: &Counted) -> String {
+/// How they came; `None` where the receiver does not count that.
+fn order(counted: &Counted) -> Option<String> {
     let part = |n: u64, none: &str, some: &str| match n {
         0 => none.to_owned(),
         n => format!("{} {some}", share(n, counted.came)),
     };
-    let late = part(counted.reordered, "none out of order", "out of order");
-    format!(
-        "{late}, {}",
-        part(counted.duplicated, "none twice", "twice")
-    )
+    let late = part(counted.reordered?, "none out of order", "out of order");
+    let twice = part(counted.duplicated?, "none twice", "twice");
+    Some(format!("{late}, {twice}"))
 }
 
 #[cfg(test)]
@@ -114,8 +110,8 @@ mod tests {
         came: 900,
         lost: 100,
         at_socket: Some(40),
-        reordered: 0,
-        duplicated: 9,
+        reordered: Some(0),
+        duplicated: Some(9),
     };
 
     #[test]
@@ -137,12 +133,18 @@ mod tests {
 
     #[test]
     fn order_is_of_what_came() {
-        assert_eq!(order(&COUNTED), "none out of order, 1.0 % twice");
+        let told = |counted| order(&counted).unwrap_or_default();
+        assert_eq!(told(COUNTED), "none out of order, 1.0 % twice");
         let late = Counted {
-            reordered: 90,
-            duplicated: 0,
+            reordered: Some(90),
+            duplicated: Some(0),
             ..COUNTED
         };
-        assert_eq!(order(&late), "10.0 % out of order, none twice");
+        assert_eq!(told(late), "10.0 % out of order, none twice");
+        let untold = Counted {
+            reordered: None,
+            ..COUNTED
+        };
+        assert_eq!(order(&untold), None);
     }
 }

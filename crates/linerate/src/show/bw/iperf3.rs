@@ -1,159 +1,150 @@
-//! What a test with an iperf3 server says.
+//! What a test with an iperf3 server says: the same record, of which the far end reports sums.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_core::iperf3::{Protocol, Results};
-use linerate_core::model::{Counted, Estimate};
-use linerate_core::path::Direction;
-use linerate_core::record::SetEnd;
-use linerate_core::transport::Options;
-use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_engine::iperf3::client::{ClientError, Outcome};
+use linerate_core::metric::{TCP_BYTES_ACKED, TCP_BYTES_RECEIVED};
+use linerate_core::model::{Flow, Owner};
+use linerate_core::path::{Direction, Side};
+use linerate_core::record::{EndReadings, Record, Set, Step, Table};
+use linerate_core::transport::Transport;
+use linerate_core::units::Nanos;
+use linerate_engine::host::Seen;
 
 use super::super::flows::Look;
-use super::{Datagrams, End, FarEnd, Probe, Way};
+use super::own::untold;
+use super::{FarEnd, Probe};
+
+/// Connections that are judged at most, those that carry most.
+const MOST: usize = 16;
+
+/// This end's connections of a test.
+#[derive(Debug)]
+pub struct Connections {
+    /// Both ends of each stream, this one first.
+    pub ends: Vec<[SocketAddr; 2]>,
+    /// This program.
+    pub owner: Owner,
+}
 
 impl Probe {
-    /// Of a test with `target`, and why it ended early.
-    pub fn iperf3(target: &str, mut outcome: Outcome) -> (Self, Option<ClientError>) {
-        let broken = outcome.broken.take();
-        let complete = broken.is_none();
-        let seen = outcome.seen.take();
-        let look = seen.map(|seen| Look::judge(seen, complete, outcome.time, Duration::ZERO));
-        let probe = Self {
-            target: target.to_owned(),
-            far_end: FarEnd::Iperf3,
-            options: Options::default(),
-            memory: None,
-            address: outcome.server.to_string(),
-            engine: match outcome.protocol {
-                Protocol::Udp => "udp".to_owned(),
-                _ => "tcp".to_owned(),
-            },
-            streams: outcome.streams,
-            time: outcome.time,
-            lasted: outcome.time,
-            washout: Nanos(0),
-            same_machine: None,
-            broken: broken.as_ref().map(ToString::to_string).unwrap_or_default(),
-            search: None,
-            ways: vec![way(&outcome, look.as_ref())],
-            look,
-            gaps: outcome.gaps,
+    /// Of a record with one test, with the server `target` at `address`.
+    pub fn iperf3(target: &str, address: &str, record: &Record, connections: &Connections) -> Self {
+        let mut probe = Self::of(FarEnd::Iperf3, target, address, record, None);
+        let Some(step) = record.steps.first() else {
+            return probe;
         };
-        (probe, broken)
-    }
-}
-
-fn way(outcome: &Outcome, look: Option<&Look>) -> Way {
-    let goodput = outcome.goodput().map(|rate| Estimate {
-        mean: rate.0 as f64,
-        interval: None,
-        samples: 0,
-    });
-    // The sender's kernel knows round trips; of a sender on the far host nothing is read.
-    let sends = outcome.direction == Direction::Forward;
-    let tcp = look.and_then(|look| look.flows.first()).filter(|_| sends);
-    let tcp = tcp.and_then(|judged| judged.model.directions.first());
-    let tcp = tcp.map(|direction| &direction.base.tcp);
-    Way {
-        direction: outcome.direction,
-        goodput,
-        received: goodput.and_then(|_| received(outcome)),
-        ramp: Nanos(0),
-        steady: None,
-        interruptions: Vec::new(),
-        handed: None,
-        discarded: outcome.discarded,
-        intervals: Vec::new(),
-        again_share: None,
-        again: match (outcome.direction, outcome.protocol) {
-            // Datagrams are not sent again.
-            (_, Protocol::Udp) => None,
-            (Direction::Forward, _) => outcome.retransmits,
-            (Direction::Reverse, _) => outcome.far.as_ref().and_then(Results::retransmits),
-        },
-        rtt: tcp.and_then(|tcp| tcp.rtt),
-        min_rtt: tcp.and_then(|tcp| tcp.min_rtt),
-        datagrams: datagrams(outcome),
-        near: Some(near(outcome)),
-        far: outcome.far.as_ref().map(far),
-    }
-}
-
-/// What became of its datagrams, over the time of the receiver.
-fn datagrams(outcome: &Outcome) -> Option<Datagrams> {
-    let found = outcome.datagrams?;
-    // Of a server whose figures are doubted none is told.
-    outcome.goodput()?;
-    let (_, time) = received(outcome)?;
-    let [reordered, duplicated] = found.order.unwrap_or_default();
-    let all = |each: Rate| Rate(each.0.saturating_mul(outcome.streams.into()));
-    Some(Datagrams {
-        size: found.size,
-        asked: found.pace.map(all),
-        each: found.pace,
-        bursts: None,
-        per_sec: found.came as f64 / time.secs(),
-        counted: Counted {
-            sent: found.sent,
-            refused: found.refused,
-            came: found.came,
-            lost: found.lost,
-            at_socket: found.at_socket,
-            reordered,
-            duplicated,
-        },
-        ordered: found.order.is_some(),
-        jitter: found.jitter,
-    })
-}
-
-/// What the receiver counted, and over which time.
-fn received(outcome: &Outcome) -> Option<(Bytes, Nanos)> {
-    match (outcome.direction, &outcome.far) {
-        (Direction::Reverse, _) => Some((outcome.moved, outcome.time)),
-        (Direction::Forward, Some(far)) => {
-            let time = far.seconds().map_or(outcome.time, nanos);
-            Some((Bytes(far.bytes()), time))
+        for way in &mut probe.ways {
+            if way.direction == Direction::Reverse {
+                // How a server hands payload to its kernel it does not tell.
+                way.handed = None;
+            }
         }
-        (Direction::Forward, None) => None,
+        let transport = Transport::of(&probe.engine);
+        let ways = probe.ways.iter().filter(|way| way.goodput.is_some());
+        let lacking: Vec<_> = ways
+            .flat_map(|way| untold(way, transport, &[Side::Near]))
+            .collect();
+        probe.gaps.extend(lacking);
+        let told = step.ends.get(1).map_or(&[][..], |far| &far.gaps);
+        probe.gaps.extend(told.iter().cloned());
+        if record.start.plan.engine == "tcp" {
+            probe.look = look(record, step, connections, probe.lasted);
+        }
+        probe
     }
 }
 
-fn near(outcome: &Outcome) -> End {
-    let percent = outcome.cpu.map(|cpu| cpu.total);
-    End {
-        bytes: outcome.moved,
-        time: Some(outcome.time),
-        cpu_percent: percent,
-        cpu_per_byte: percent.and_then(|cpu| per_byte(cpu, outcome.moved, outcome.time)),
-        made: outcome.set.clone(),
-    }
+/// The connections as `linerate flows` would see them: what may be concluded from one end alone is concluded so.
+fn look(record: &Record, step: &Step, connections: &Connections, lasted: Nanos) -> Option<Look> {
+    let near = step.ends.first()?;
+    let mut flows: Vec<(i64, Flow)> = (0..connections.ends.len())
+        .filter_map(|stream| flow(record, step, near, connections, stream))
+        .collect();
+    // Of one that carried nothing it cannot be told which end should have sent.
+    flows.retain(|(carried, _)| *carried > 0);
+    flows.sort_by_key(|(carried, _)| std::cmp::Reverse(*carried));
+    let seen = Seen {
+        connections: connections.ends.len(),
+        flows: flows.into_iter().take(MOST).map(|(_, flow)| flow).collect(),
+        gaps: Vec::new(),
+    };
+    Some(Look::judge(
+        seen,
+        step.trouble.is_none(),
+        lasted,
+        Duration::ZERO,
+    ))
 }
 
-fn far(far: &Results) -> End {
-    let (bytes, time) = (Bytes(far.bytes()), far.seconds().map(nanos));
-    let percent = far.cpu.map(|cpu| cpu.total);
-    End {
-        bytes,
-        time,
-        cpu_percent: percent,
-        cpu_per_byte: percent
-            .zip(time)
-            .and_then(|(cpu, time)| per_byte(cpu, bytes, time)),
-        made: SetEnd {
-            congestion: far.congestion.clone().unwrap_or_default(),
-            ..SetEnd::default()
+/// One connection, with how much it carried.
+fn flow(
+    record: &Record,
+    step: &Step,
+    near: &EndReadings,
+    connections: &Connections,
+    stream: usize,
+) -> Option<(i64, Flow)> {
+    let set = loaded(record, step)?;
+    let [local, remote] = *connections.ends.get(stream)?;
+    let about = |source: &str| {
+        let subject = format!("s{}/{stream}", set.plan.id);
+        let mut tables = near.tables.iter();
+        let table = tables.find(|t| t.source == source && t.subject == subject)?;
+        Some(counted(table, step.plan.washout))
+    };
+    let tcp = about("tcp")?;
+    let carried = [TCP_BYTES_ACKED, TCP_BYTES_RECEIVED].map(|metric| {
+        let values = tcp.column(metric).unwrap_or_default();
+        let span = values.first().zip(values.last());
+        span.map_or(0, |(first, last)| last.saturating_sub(*first))
+    });
+    let prefix = format!("s{}/", set.plan.id);
+    let of_set = |t: &&Table| t.source == "thread" && t.subject.starts_with(&prefix);
+    let threads: Vec<&Table> = near.tables.iter().filter(of_set).collect();
+    // Streams may share threads, in turn.
+    let thread = threads.get(stream % threads.len().max(1)).copied();
+    let host = near.tables.iter().filter(|t| is_of_the_host(&t.source));
+    let tables = [Some(tcp), about("socket"), thread.cloned()];
+    let flow = Flow {
+        local,
+        remote,
+        congestion: set.ends.first()?.congestion.clone(),
+        owners: vec![connections.owner.clone()],
+        ended: false,
+        facts: record.hosts.first()?.facts.clone(),
+        readings: EndReadings {
+            tables: tables.into_iter().flatten().chain(host.cloned()).collect(),
+            ..EndReadings::default()
         },
+    };
+    Some((carried[0].max(carried[1]), flow))
+}
+
+/// The set of a step that carries its load.
+fn loaded<'a>(record: &'a Record, step: &Step) -> Option<&'a Set> {
+    let is_load = |set: &&Set| {
+        step.plan.sets.contains(&set.plan.id) && set.plan.pattern.direction().is_some()
+    };
+    record.sets.iter().find(is_load)
+}
+
+/// A table of a connection over the time that counts.
+fn counted(table: &Table, washout: Nanos) -> Table {
+    let from = table.at.partition_point(|at| *at < washout.0);
+    let mut counted = table.clone();
+    counted.subject = Flow::SUBJECT.to_owned();
+    counted.at.drain(..from);
+    for column in &mut counted.columns {
+        column.values.drain(..from.min(column.values.len()));
     }
+    counted
 }
 
-/// Nanoseconds of CPU time for a byte, of so many percent of one CPU.
-fn per_byte(percent: f64, bytes: Bytes, time: Nanos) -> Option<f64> {
-    (bytes.0 > 0).then(|| percent / 100.0 * time.0 as f64 / bytes.0 as f64)
-}
-
-fn nanos(seconds: f64) -> Nanos {
-    Nanos((seconds * 1e9) as u64)
+/// Whether a source is about the host, and not about this program's own streams.
+fn is_of_the_host(source: &str) -> bool {
+    const OWN: [&str; 7] = [
+        "worker", "thread", "process", "tcp", "socket", "udp", "zerocopy",
+    ];
+    !OWN.contains(&source)
 }

@@ -190,7 +190,7 @@ struct DatagramsOut {
     sent_bps: Option<u64>,
     /// What kept the rate. Null if none was asked for.
     paced_by: Option<PacedBy>,
-    /// How the sender kept the rate. Null if none was asked for, or if iperf3 is the far end.
+    /// How the sender kept the rate. Null if none was asked for, or if iperf3 sends.
     bursts: Option<BurstsOut>,
     /// Datagrams received for the first time, per second.
     #[schemars(range(min = 0))]
@@ -252,8 +252,8 @@ struct CountedOut<'a> {
     /// CPU time of the whole program in percent of one CPU, with iperf3 as the far end. Null if unknown.
     #[schemars(range(min = 0))]
     cpu_percent: Option<f64>,
-    /// CPU time for each byte of payload, of the threads that move it; of the whole program with iperf3 as the far end.
-    /// Null if unknown.
+    /// CPU time for each byte of payload, of the threads that move it; of the whole program if iperf3 is that end. Null if
+    /// unknown.
     #[schemars(range(min = 0))]
     cpu_ns_per_byte: Option<f64>,
     /// Congestion control of this end. Null if unknown.
@@ -291,7 +291,10 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         same_machine: probe.same_machine,
         streams: probe.streams,
         washout_ns: probe.washout.0,
-        time_ns: probe.time.0,
+        time_ns: match probe.far_end {
+            FarEnd::Linerate | FarEnd::None => probe.time.0,
+            FarEnd::Iperf3 => probe.lasted.0,
+        },
         measured_ns: probe.lasted.0,
         complete: probe.complete(),
         ended_early: Some(probe.broken.as_str()).filter(|why| !why.is_empty()),
@@ -377,8 +380,8 @@ fn datagrams_out(way: &Way, found: &Datagrams) -> DatagramsOut {
         lost: exact(counted.lost),
         lost_share: found.lost(),
         lost_at_socket: counted.at_socket.map(exact),
-        reordered: found.ordered.then(|| exact(counted.reordered)),
-        duplicated: found.ordered.then(|| exact(counted.duplicated)),
+        reordered: counted.reordered.map(exact),
+        duplicated: counted.duplicated.map(exact),
         jitter_ns: found.jitter.map(|jitter| exact(jitter.0)),
     }
 }
@@ -433,14 +436,34 @@ mod tests {
     fn goodput_is_the_receiver_s_or_unknown() {
         let forward = output(&sample::whole(Direction::Forward));
         let way = &forward["directions"]["forward"];
-        assert_eq!(way["goodput_bps"], 935_064_935);
-        assert_eq!(way["received_bytes"], 1_170_000_000);
+        let rate = |way: &Value| {
+            let [bytes, ns] =
+                ["received_bytes", "received_ns"].map(|key| way[key].as_f64().unwrap());
+            (bytes * 8e9 / ns) as u64
+        };
+        assert_eq!(way["goodput_bps"], rate(way));
+        assert_eq!(way["received_bytes"], 598_000_000);
+        // A server reports sums: there are no samples of them.
+        assert_eq!((&way["samples"], &way["steady"]), (&0.into(), &Value::Null));
+        assert_eq!(way["intervals"], serde_json::json!([]));
+        assert!(way["retransmits"].is_u64() && way["rtt_ns"].is_u64());
+        assert_eq!(way["far"]["congestion"], "cubic");
+        assert!(way["near"]["cpu_ns_per_byte"].as_f64() > Some(0.0));
+        assert!(way["far"]["cpu_percent"].as_f64() > Some(0.0));
+        assert_eq!(forward["flows"].as_array().unwrap().len(), 1);
+        assert_eq!(forward["same_machine"], Value::Null);
         assert_eq!(forward["directions"]["reverse"], Value::Null);
         let reverse = output(&sample::whole(Direction::Reverse));
         let way = &reverse["directions"]["reverse"];
-        assert_eq!(way["goodput_bps"], 940_000_000);
+        assert!(way["samples"].as_u64() > Some(9) && way["steady"].is_boolean());
+        assert_eq!(
+            (&way["retransmits"], &way["copy"]),
+            (&7.into(), &Value::Null)
+        );
         let part = output(&sample::part());
         assert_eq!(part["directions"]["forward"]["goodput_bps"], Value::Null);
+        // What this end sent is no goodput, but it is known.
+        assert!(part["directions"]["forward"]["near"]["bytes"].as_u64() > Some(0));
         assert_eq!(part["complete"], false);
         let own = output(&sample::own(Direction::Forward));
         let way = &own["directions"]["forward"];
@@ -527,25 +550,25 @@ mod tests {
             whole["directions"][direction.name()]["datagrams"].clone()
         };
         let forward = of(Direction::Forward);
-        assert_eq!(forward["asked_bps"], 100_000_000);
+        assert_eq!(forward["asked_bps"], 5_000_000_000_u64);
         assert_eq!(
             (&forward["received"], &forward["lost"]),
             (&84_000.into(), &900.into())
         );
-        assert_eq!(
-            (&forward["sent"], &forward["refused"]),
-            (&84_920.into(), &3.into())
-        );
-        for unknown in ["reordered", "duplicated", "lost_at_socket", "bursts"] {
+        // To the end of the test, as the server has counted.
+        assert_eq!(forward["sent"], 84_920);
+        assert!(forward["refused"].as_u64() > Some(0));
+        assert_eq!(forward["bursts"]["datagrams"], 89);
+        for unknown in ["reordered", "duplicated", "lost_at_socket"] {
             assert_eq!(forward[unknown], Value::Null, "{unknown}");
         }
         assert_eq!(forward["jitter_ns"], 12_000);
         let reverse = of(Direction::Reverse);
-        assert_eq!(
-            (&reverse["reordered"], &reverse["duplicated"]),
-            (&4.into(), &0.into())
-        );
-        assert_eq!(reverse["lost_at_socket"], 7);
+        assert_eq!(reverse["sent"], 430_000);
+        for known in ["reordered", "lost_at_socket"] {
+            assert!(reverse[known].as_u64() > Some(0), "{known}");
+        }
+        assert_eq!(reverse["duplicated"], 0);
         assert_eq!(reverse["refused"], Value::Null);
     }
 

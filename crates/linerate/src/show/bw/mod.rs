@@ -29,6 +29,7 @@ pub(super) use json::{Output, output};
 pub(crate) use text::page;
 
 use super::flows::Look;
+pub use iperf3::Connections;
 
 /// What serves at the far end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -125,8 +126,6 @@ pub(super) struct Datagrams {
     /// Those that came for the first time, in a second.
     per_sec: f64,
     counted: Counted,
-    /// Whether the receiver told which came out of order or twice.
-    ordered: bool,
     /// How unevenly they came; `None` where nobody told.
     jitter: Option<Nanos>,
 }
@@ -185,6 +184,28 @@ impl Probe {
 }
 
 impl Way {
+    /// One of which nothing is known.
+    fn unknown(direction: Direction) -> Self {
+        Self {
+            direction,
+            goodput: None,
+            received: None,
+            ramp: Nanos(0),
+            steady: None,
+            interruptions: Vec::new(),
+            handed: None,
+            discarded: false,
+            intervals: Vec::new(),
+            again: None,
+            again_share: None,
+            rtt: None,
+            min_rtt: None,
+            datagrams: None,
+            near: None,
+            far: None,
+        }
+    }
+
     /// Payload that the sender's kernel took, and the time in which it did.
     fn sent(&self) -> Option<(Bytes, Nanos)> {
         let end = self.end(self.direction.sender())?;

@@ -1,7 +1,9 @@
-//! What a step with linerate at both ends says.
+//! What a step says, whatever serves at the far end.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::{Once, is_alone, looks, memory_load, once, same_machine};
+use linerate_core::model::{
+    Once, is_alone, looks, memory_load, moved_by, once, same_machine, vanished,
+};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Purpose, Receive};
 use linerate_core::record::{End as Ending, Record, Step};
@@ -11,10 +13,37 @@ use linerate_core::units::{Bytes, Nanos};
 
 use super::{Datagrams, End, FarEnd, Probe, Way, gap, memory};
 
+/// Both ends, as they stand in records.
+const SIDES: [Side; 2] = [Side::Near, Side::Far];
+
 impl Probe {
     /// Of a record with one step under load, with the far end `target` at `address`; or of a search for the
     /// highest rate at which no more than a share of datagrams is lost.
     pub fn own(target: &str, address: &str, record: &Record, searched: Option<f64>) -> Self {
+        let (far_end, sides) = if is_alone(record) {
+            (FarEnd::None, &SIDES[..1])
+        } else {
+            (FarEnd::Linerate, &SIDES[..])
+        };
+        let mut probe = Self::of(far_end, target, address, record, searched);
+        let transport = Transport::of(&probe.engine);
+        let lacking = |way| lacking(way, transport, sides);
+        let lacking: Vec<Gap> = probe.ways.iter().flat_map(lacking).collect();
+        probe.gaps.extend(lacking);
+        probe
+            .gaps
+            .extend(probe.memory.as_ref().and_then(memory::lacking));
+        probe
+    }
+
+    /// The same, with this kind of far end; without what it should have told and did not.
+    pub(super) fn of(
+        far_end: FarEnd,
+        target: &str,
+        address: &str,
+        record: &Record,
+        searched: Option<f64>,
+    ) -> Self {
         let plan = &record.start.plan;
         let step = match searched {
             None => record.steps.first(),
@@ -29,19 +58,11 @@ impl Probe {
             plan.directions.as_slice()
         };
         let ways: Vec<Way> = asked.iter().map(|d| way(record, step, *d)).collect();
-        let alone = is_alone(record);
         let memory = step.and_then(|step| memory_load(record, step));
-        let mut gaps = refused(record);
-        let transport = Transport::of(&plan.engine);
-        gaps.extend(ways.iter().flat_map(|way| lacking(way, transport, alone)));
-        gaps.extend(memory.as_ref().and_then(memory::lacking));
+        let known = record.hosts.len() > 1 || is_alone(record);
         Self {
             target: target.to_owned(),
-            far_end: if alone {
-                FarEnd::None
-            } else {
-                FarEnd::Linerate
-            },
+            far_end,
             address: address.to_owned(),
             engine: plan.engine.clone(),
             options: plan.knobs.options.clone(),
@@ -50,14 +71,42 @@ impl Probe {
             time: step.map_or(plan.time, |step| step.plan.measure),
             lasted: lasted(step),
             washout: step.map_or(Nanos(0), |step| step.plan.washout),
-            same_machine: Some(same_machine(record)),
+            same_machine: known.then(|| same_machine(record)),
             broken: broken(record),
             search,
+            gaps: refused(record)
+                .into_iter()
+                .chain(ways.iter().filter_map(|way| blocked(record, step?, way)))
+                .collect(),
             ways,
             look: None,
-            gaps,
         }
     }
+}
+
+/// What may be on the way of a direction of which nothing arrives, and what tells.
+fn blocked(record: &Record, step: &Step, way: &Way) -> Option<Gap> {
+    let found = vanished(record, step, way.direction)?;
+    let side = way.direction.sender();
+    let route = record.hosts.first()?.facts.route.as_ref();
+    let other = match side {
+        Side::Near => route.and_then(|route| route.peer),
+        Side::Far => route.and_then(|route| route.own),
+    };
+    let other = other.map_or("PEER".to_owned(), |ip| ip.to_canonical().to_string());
+    let why = format!(
+        "nothing arrived, although streams were made and small messages passed: packets of {} B may be too large for \
+         a link on the way, and nobody says so (mtu-black-hole)",
+        found.packet.0
+    );
+    let hint = format!(
+        "linerate causes mtu-black-hole; on the {} host, `ping -M do -s {} {other}` gets no answer then, and `ping -M do \
+         -s 500 {other}` does",
+        side.name(),
+        found.echo.0
+    );
+    let what = format!("{} what lets no payload through", way.direction.name());
+    Some(gap(what, &why, &hint))
 }
 
 /// Why a record of one step is not complete; empty where it is.
@@ -90,7 +139,6 @@ pub(in crate::show) fn lasted(step: Option<&Step>) -> Nanos {
 
 /// What was asked for and refused, of the connections of all sets, when they were made or later.
 pub(in crate::show) fn refused(record: &Record) -> Vec<Gap> {
-    const SIDES: [Side; 2] = [Side::Near, Side::Far];
     let mut gaps: Vec<Gap> = Vec::new();
     let told = |side: Side, found: &Gap| {
         let what = format!("{} {}", side.name(), found.what);
@@ -127,34 +175,22 @@ pub(in crate::show) fn refused(record: &Record) -> Vec<Gap> {
 }
 
 fn way(record: &Record, step: Option<&Step>, direction: Direction) -> Way {
-    let Some(once) = step.and_then(|step| once(record, step, direction)) else {
+    let Some((step, once)) = step.and_then(|step| Some((step, once(record, step, direction)?)))
+    else {
+        let sent = step.and_then(|step| sent(record, step, direction));
         return Way {
-            direction,
-            goodput: None,
-            received: None,
-            ramp: Nanos(0),
-            steady: None,
-            interruptions: Vec::new(),
-            handed: None,
-            discarded: false,
-            intervals: Vec::new(),
-            again: None,
-            again_share: None,
-            rtt: None,
-            min_rtt: None,
-            datagrams: None,
-            near: None,
-            far: None,
+            near: sent,
+            ..Way::unknown(direction)
         };
     };
     let load = &once.load;
-    let end = |side| end(&once, side);
+    let end = |side| end(step, &once, side);
     Way {
         direction,
         goodput: Some(load.goodput),
         received: once.moved.receiver,
         ramp: once.ramp,
-        steady: Some(load.steady),
+        steady: once.sampled.then_some(load.steady),
         interruptions: load.interruptions.clone(),
         handed: Some((load.knobs.copy, load.copied)),
         discarded: load.knobs.receive == Receive::Discard,
@@ -184,32 +220,60 @@ fn datagrams(once: &Once) -> Option<Datagrams> {
             .map(|gaps| (load.made.sender.burst, gaps)),
         per_sec: counted.came as f64 / secs,
         counted,
-        ordered: true,
-        jitter: None,
+        jitter: once.jitter,
     })
 }
 
 /// What the end on a side did.
-fn end(once: &Once, side: Side) -> Option<End> {
+fn end(step: &Step, once: &Once, side: Side) -> Option<End> {
     let (bytes, time) = (*once.moved.at(once.direction, side))?;
+    let readings = step.ends.get(usize::from(side == Side::Far));
+    let mut made = once.load.made.at(once.direction, side).clone();
+    if let Some(congestion) = readings.and_then(|end| end.congestion.clone()) {
+        made.congestion = congestion;
+    }
+    Some(End {
+        bytes,
+        time: Some(time),
+        cpu_percent: *once.program.at(once.direction, side),
+        cpu_per_byte: *once.cpu_per_byte.at(once.direction, side),
+        made,
+    })
+}
+
+/// What this end sent, where the receiver did not live to tell what came.
+fn sent(record: &Record, step: &Step, direction: Direction) -> Option<End> {
+    if direction.sender() != Side::Near {
+        return None;
+    }
+    let (bytes, time) = moved_by(record, step, direction, Side::Near)?;
+    let mut sets = record.sets.iter();
+    let set = sets.find(|set| {
+        step.plan.sets.contains(&set.plan.id) && set.plan.pattern.direction() == Some(direction)
+    })?;
     Some(End {
         bytes,
         time: Some(time),
         cpu_percent: None,
-        cpu_per_byte: *once.cpu_per_byte.at(once.direction, side),
-        made: once.load.made.at(once.direction, side).clone(),
+        cpu_per_byte: None,
+        made: set.ends.first()?.clone(),
     })
 }
 
 /// What should be known of a direction, and is not.
-fn lacking(way: &Way, transport: Transport, alone: bool) -> Vec<Gap> {
+fn lacking(way: &Way, transport: Transport, sides: &[Side]) -> Vec<Gap> {
     let name = way.direction.name();
     if way.goodput.is_none() {
         return vec![gap(format!("{name} goodput"), "nothing was counted", "")];
     }
+    untold(way, transport, sides)
+}
+
+/// What these ends should have told of a direction that was measured, and did not.
+pub(super) fn untold(way: &Way, transport: Transport, sides: &[Side]) -> Vec<Gap> {
+    let name = way.direction.name();
     let mut gaps = Vec::new();
-    let sides = [Side::Near, Side::Far];
-    for &side in &sides[..if alone { 1 } else { 2 }] {
+    for side in sides.iter().copied() {
         if way.end(side).is_none_or(|end| end.cpu_per_byte.is_none()) {
             let what = format!("{name} CPU time of the {} end", side.name());
             let nothing = way.goodput.is_some_and(|goodput| goodput.mean <= 0.0);
@@ -221,8 +285,9 @@ fn lacking(way: &Way, transport: Transport, alone: bool) -> Vec<Gap> {
             gaps.push(gap(what, why, ""));
         }
     }
-    // Only TCP sends again, and times what is acknowledged.
-    if transport == Transport::Tcp && (way.again.is_none() || way.rtt.is_none()) {
+    // Only TCP retransmits, and times acknowledgements.
+    let told = sides.contains(&way.direction.sender()) && transport == Transport::Tcp;
+    if told && (way.again.is_none() || way.rtt.is_none()) {
         let what = format!("{name} retransmits and round trips of the sender");
         gaps.push(gap(what, "its kernel did not tell (TCP_INFO)", ""));
     }

@@ -2,106 +2,187 @@
 
 use linerate_core::facts::Gap;
 use linerate_core::facts::memory::Channels;
-use linerate_core::iperf3::{Cpu, Protocol, Results, StreamResult};
 use linerate_core::metric::{
-    Metric, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_LOST, UDP_REFUSED, UDP_REORDERED,
-    WORKER_BYTES,
+    Metric, PROCESS_CPU, TCP_RETRANS, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_JITTER,
+    UDP_LOST, UDP_REFUSED, UDP_REORDERED, WORKER_BYTES,
 };
+use linerate_core::model::Owner;
 use linerate_core::path::Direction;
 use linerate_core::plan::{Access, Pattern, Purpose};
-use linerate_core::record::{Column, End, Histogram, Record, SetEnd, Table, Total};
+use linerate_core::record::{
+    Column, End, EndReadings, Histogram, Record, SetEnd, Step, Table, Total,
+};
 use linerate_core::units::{Bytes, Nanos, Rate, Transfers};
-use linerate_engine::iperf3::client::{ClientError, Datagrams, Outcome};
 use linerate_engine::store::Store;
 
-use super::Probe;
+use super::{Connections, Probe};
 
-fn outcome(direction: Direction) -> Outcome {
-    let cpu = |total| {
-        Some(Cpu {
-            total,
-            user: 1.0,
-            system: total - 1.0,
-        })
-    };
-    let sends = direction == Direction::Forward;
-    let far = Results {
-        cpu: cpu(61.2),
-        congestion: Some("cubic".to_owned()),
-        streams: vec![StreamResult {
-            id: 1,
-            bytes: 1_170_000_000,
-            retransmits: (!sends).then_some(7),
-            seconds: Some(10.01),
-            ..StreamResult::default()
-        }],
-    };
-    Outcome {
-        server: ([10, 0, 0, 2], 5201).into(),
-        protocol: Protocol::Tcp,
-        direction,
-        discarded: false,
-        streams: 1,
-        time: Nanos::from_secs(10),
-        moved: Bytes(1_175_000_000),
-        far: Some(far),
-        retransmits: sends.then_some(12),
-        datagrams: None,
-        cpu: cpu(34.0),
-        set: SetEnd {
-            send_buffer: Some(87_040),
-            congestion: "bbr".to_owned(),
-            cpus: vec![3],
-            ..SetEnd::default()
+/// What an iperf3 server reports of a direction, over the time that counts of a kept step.
+fn reported(
+    step: &Step,
+    set: u32,
+    direction: Direction,
+    rows: &[(&str, &[(Metric, i64)])],
+) -> EndReadings {
+    let from = step.plan.washout.0;
+    let end = from + step.plan.measure.0;
+    let column = |(metric, last): &(Metric, i64)| Column {
+        name: metric.name.into(),
+        unit: metric.unit,
+        kind: metric.kind,
+        values: match metric.name {
+            name if name == UDP_JITTER.name => vec![*last, *last],
+            _ => vec![0, *last],
         },
-        seen: None,
-        gaps: vec![Gap {
-            what: "sockets, CPUs and ports of the far end".to_owned(),
-            why: "iperf3 does not tell of them".to_owned(),
-            hint: "run `linerate serve` there, and leave out iperf3://".to_owned(),
-        }],
-        broken: None,
+    };
+    let table = |(subject, columns): &(&str, &[(Metric, i64)])| Table {
+        source: columns[0].0.source.to_owned(),
+        subject: subject.replace('N', &set.to_string()),
+        at: vec![from, end],
+        columns: columns.iter().map(column).collect(),
+    };
+    let told = |what: &str, why: &str, hint: &str| Gap {
+        what: what.to_owned(),
+        why: why.to_owned(),
+        hint: hint.to_owned(),
+    };
+    let order = told(
+        "order of datagrams",
+        "a server of iperf3 does not tell which came out of order or twice",
+        "",
+    );
+    let datagrams = rows.iter().any(|(_, row)| row[0].0.source == "udp");
+    let never = told(
+        "sockets, CPUs and ports of the far end",
+        "iperf3 does not tell of them",
+        "run `linerate serve` there, and leave out iperf3://",
+    );
+    let order = Some(order).filter(|_| datagrams && direction == Direction::Forward);
+    EndReadings {
+        tables: rows.iter().map(table).collect(),
+        congestion: Some("cubic".to_owned()),
+        gaps: std::iter::once(never).chain(order).collect(),
+        ..EndReadings::default()
+    }
+}
+
+/// The near end of a kept step, with an iperf3 server as the far one.
+fn foreign(mut record: Record, direction: Direction, rows: &[(&str, &[(Metric, i64)])]) -> Record {
+    record.hosts.truncate(1);
+    record.start.plan.peer = Some("iperf3://brook".to_owned());
+    let set = *record.steps[0].plan.sets.first().unwrap();
+    for made in &mut record.sets {
+        let size = made.ends[1].write_size;
+        made.ends[1] = SetEnd {
+            write_size: size,
+            ..SetEnd::default()
+        };
+    }
+    let far = reported(&record.steps[0], set, direction, rows);
+    record.steps[0].ends[1] = far;
+    record
+}
+
+/// The same step as if its ends had been the other way round.
+fn turned(mut record: Record) -> Record {
+    let direction = Direction::Reverse;
+    record.start.plan.directions = vec![direction];
+    record.steps[0].plan.purpose = Purpose::Base { direction };
+    record.steps[0].ends.swap(0, 1);
+    for set in &mut record.sets {
+        if set.plan.pattern.direction().is_some() {
+            set.plan.pattern = Pattern::Stream { direction };
+        }
+        set.ends.swap(0, 1);
+    }
+    record
+}
+
+fn connections() -> Connections {
+    Connections {
+        ends: vec![[([10, 0, 0, 1], 43_210).into(), ([10, 0, 0, 2], 5201).into()]],
+        owner: Owner {
+            pid: 4711,
+            name: "linerate".to_owned(),
+        },
+    }
+}
+
+fn of(record: &Record) -> Probe {
+    Probe::iperf3("iperf3://brook", "10.0.0.2:5201", record, &connections())
+}
+
+/// A test with an iperf3 server that went as asked.
+fn test(direction: Direction) -> Record {
+    let rows: [&[(&str, &[(Metric, i64)])]; 2] = [
+        &[
+            ("sN/rx0", &[(WORKER_BYTES, 598_000_000)]),
+            ("", &[(PROCESS_CPU, 612_000_000)]),
+        ],
+        &[
+            ("sN/tx0", &[(WORKER_BYTES, 603_000_000)]),
+            ("sN/0", &[(TCP_RETRANS, 7)]),
+            ("", &[(PROCESS_CPU, 612_000_000)]),
+        ],
+    ];
+    let forward = step(Direction::Forward);
+    match direction {
+        Direction::Forward => foreign(forward, direction, rows[0]),
+        Direction::Reverse => foreign(turned(forward), direction, rows[1]),
     }
 }
 
 /// One that went as asked.
 pub(super) fn whole(direction: Direction) -> Probe {
-    Probe::iperf3("iperf3://brook", outcome(direction)).0
+    of(&test(direction))
 }
 
 /// The same by datagrams, of which some were lost.
 pub(super) fn iperf3_udp(direction: Direction) -> Probe {
-    let sends = direction == Direction::Forward;
-    let (came, size) = (84_000, 1472);
-    let mut outcome = outcome(direction);
-    outcome.protocol = Protocol::Udp;
-    outcome.retransmits = None;
-    outcome.moved = Bytes((if sends { 84_920 } else { came }) * size);
-    if let Some(far) = &mut outcome.far {
-        far.streams[0].bytes = came * size;
-    }
-    outcome.datagrams = Some(Datagrams {
-        size: Bytes(size),
-        pace: Some(Rate(100_000_000)),
-        sent: Some(84_920),
-        refused: sends.then_some(3),
-        came,
-        lost: 900,
-        at_socket: (!sends).then_some(7),
-        order: (!sends).then_some([4, 0]),
-        jitter: Some(Nanos::from_micros(12)),
-    });
-    Probe::iperf3("iperf3://brook", outcome).0
+    let mut record = datagrams();
+    let record = match direction {
+        Direction::Forward => {
+            let rows: [(&str, &[(Metric, i64)]); 2] = [
+                ("sN/rx0", &[(WORKER_BYTES, 84_000 * 1472)]),
+                (
+                    "sN/0",
+                    &[
+                        (UDP_DATAGRAMS, 84_000),
+                        (UDP_LOST, 900),
+                        (UDP_JITTER, 12_000),
+                    ],
+                ),
+            ];
+            record.steps[0].ends[0].totals[0].sent = 84_920 * 1472;
+            foreign(record, direction, &rows)
+        }
+        Direction::Reverse => {
+            let rows: [(&str, &[(Metric, i64)]); 2] = [
+                ("sN/tx0", &[(WORKER_BYTES, 430_000 * 1472)]),
+                ("sN/0", &[(UDP_DATAGRAMS, 430_000)]),
+            ];
+            foreign(turned(record), direction, &rows)
+        }
+    };
+    of(&record)
 }
 
 /// One that the server did not live to see the end of.
 pub(super) fn part() -> Probe {
-    let outcome = Outcome {
-        far: None,
-        broken: Some(ClientError::Busy(([10, 0, 0, 2], 5201).into())),
-        ..outcome(Direction::Forward)
+    let mut record = test(Direction::Forward);
+    let why = "lost the iperf3 server at 10.0.0.2:5201 in the middle of the test: it closed the connection";
+    record.end = Some(End::Failed {
+        why: why.to_owned(),
+    });
+    record.steps[0].ends[1] = EndReadings {
+        gaps: vec![Gap {
+            what: "goodput".to_owned(),
+            why: "the server did not tell what arrived".to_owned(),
+            hint: String::new(),
+        }],
+        ..EndReadings::default()
     };
-    Probe::iperf3("iperf3://brook", outcome).0
+    of(&record)
 }
 
 /// One direction of a kept run, as if nothing else had been measured.

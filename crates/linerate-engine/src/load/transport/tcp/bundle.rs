@@ -14,6 +14,7 @@ use super::inflow::Inflow;
 use super::outflow::Outflow;
 use super::outlet::Outlet;
 use super::probe::SocketProbe;
+use crate::load::framing::Framing;
 use crate::load::pages::Pages;
 use crate::load::transport::line::{BLOCK, Line};
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
@@ -45,6 +46,8 @@ pub(super) trait Flow: Send {
     fn begin(&mut self, advice: &Advice);
     /// Payload moved in this step.
     fn total(&self) -> u64;
+    /// Whether a step may end now although no end mark has passed: payload without marks that is over.
+    fn ends_unmarked(&self) -> bool;
     /// Goes on, at once; payload moved, and whether its end mark has passed. `ending` says that the step is
     /// over.
     fn go_on(&mut self, shared: &mut Self::Shared, turn: &Turn) -> Result<(u32, bool), LoadError>;
@@ -75,15 +78,17 @@ pub(super) struct Bundle<F: Flow> {
 }
 
 /// A thread that sends several streams.
-pub(super) fn sender(lines: Vec<Line>, knobs: &Knobs) -> Bundle<Outflow> {
-    let flows = lines.into_iter().map(Outflow::new).collect();
+pub(super) fn sender(lines: Vec<Line>, knobs: &Knobs, framing: &Framing) -> Bundle<Outflow> {
+    let flow = |line| Outflow::new(line, framing.clone());
+    let flows = lines.into_iter().map(flow).collect();
     let open = knobs.write_size.0 == 0;
     Bundle::new(flows, Outlet::new(Handover::Copy), knobs.streams, open)
 }
 
 /// A thread that receives several streams.
-pub(super) fn receiver(lines: Vec<Line>, knobs: &Knobs) -> Bundle<Inflow> {
-    let flows = lines.into_iter().map(|line| Inflow::new(line, knobs));
+pub(super) fn receiver(lines: Vec<Line>, knobs: &Knobs, framing: &Framing) -> Bundle<Inflow> {
+    let flow = |line| Inflow::new(line, knobs, framing.clone());
+    let flows = lines.into_iter().map(flow);
     let open = knobs.read_size.0 == 0;
     Bundle::new(flows.collect(), Pages::default(), knobs.streams, open)
 }
@@ -202,6 +207,9 @@ impl<F: Flow> Worker for Bundle<F> {
     }
 
     fn finish(&mut self) -> Result<bool, LoadError> {
+        if self.flows.iter().all(Flow::ends_unmarked) {
+            return Ok(true);
+        }
         // A receiver goes on by being asked to receive.
         if self.left > 0 && F::WANTED.contains(epoll::EventFlags::OUT) {
             self.turn(Op::Send(self.advice.op()), true)?;
@@ -240,7 +248,7 @@ mod tests {
                 streams,
                 ..Knobs::default()
             };
-            let bundle = sender((0..4).map(line).collect(), &knobs);
+            let bundle = sender((0..4).map(line).collect(), &knobs, &Framing::Marked);
             assert_eq!(bundle.probes().len(), read, "{streams}");
         }
     }

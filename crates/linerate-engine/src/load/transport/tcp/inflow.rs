@@ -1,5 +1,7 @@
 //! What a receiver keeps of one stream.
 
+use std::sync::Arc;
+
 use linerate_core::parse::run::Mark;
 use linerate_core::plan::Knobs;
 use linerate_sys::socket;
@@ -8,6 +10,7 @@ use rustix::event::epoll;
 use super::bundle::{Flow, Turn};
 use super::intake::Intake;
 
+use crate::load::framing::{Bare, Framing};
 use crate::load::pages::Pages;
 use crate::load::transport::line::{Line, MarkPart};
 use crate::load::{Advice, LoadError};
@@ -46,9 +49,10 @@ impl Clamp {
     }
 }
 
-/// Receives runs of payload up to the end mark.
+/// Receives runs of payload up to the end mark, or bare payload up to what is said to be its end.
 pub(super) struct Inflow {
     pub(super) line: Line,
+    framing: Framing,
     pub(super) intake: Intake,
     /// Whether receives may wait for more than the first byte.
     patient: bool,
@@ -66,9 +70,10 @@ pub(super) struct Inflow {
 }
 
 impl Inflow {
-    pub(super) fn new(line: Line, knobs: &Knobs) -> Self {
+    pub(super) fn new(line: Line, knobs: &Knobs, framing: Framing) -> Self {
         Self {
             line,
+            framing,
             intake: Intake::of(knobs.receive),
             // Where the window is bounded on purpose, waiting would change what is measured.
             patient: knobs.recv_buffer.is_none() && knobs.window_clamp.is_none(),
@@ -85,9 +90,9 @@ impl Inflow {
         }
     }
 
-    /// Whether the end mark was read.
+    /// Whether the end mark was read, or the end of bare payload was said.
     pub(super) fn ended(&self) -> bool {
-        self.ended
+        self.ended || self.ends_unmarked()
     }
 
     /// Receives no more in this step.
@@ -106,6 +111,10 @@ impl Inflow {
         most: u32,
         wait: bool,
     ) -> Result<u32, LoadError> {
+        if let Framing::Bare(bare) = &self.framing {
+            let bare = Arc::clone(bare);
+            return self.pull_bare(&bare, room, most, wait);
+        }
         let mut all = self.pull_run(room, rate, most, wait)?;
         while all < most && self.left == 0 && !self.ended {
             let more = self.pull_run(room, rate, most - all, false)?;
@@ -115,6 +124,30 @@ impl Inflow {
             all += more;
         }
         Ok(all)
+    }
+
+    /// Receives at most `most` bytes of bare payload. What fails after its end was said is that end.
+    fn pull_bare(
+        &mut self,
+        bare: &Bare,
+        room: &mut [u8],
+        most: u32,
+        wait: bool,
+    ) -> Result<u32, LoadError> {
+        if self.ended {
+            return Ok(0);
+        }
+        match self.intake.payload(&self.line, room, most.into(), wait) {
+            Ok(moved) => {
+                self.total += moved as u64;
+                Ok(moved as u32)
+            }
+            Err(_) if bare.is_ending() => {
+                self.ended = true;
+                Ok(0)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Receives at most `most` bytes of one run, its mark first where it begins.
@@ -211,6 +244,10 @@ impl Flow for Inflow {
 
     fn total(&self) -> u64 {
         self.total
+    }
+
+    fn ends_unmarked(&self) -> bool {
+        matches!(&self.framing, Framing::Bare(bare) if bare.is_over())
     }
 
     fn go_on(&mut self, room: &mut Pages, turn: &Turn) -> Result<(u32, bool), LoadError> {

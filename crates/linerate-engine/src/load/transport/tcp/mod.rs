@@ -30,6 +30,7 @@ use self::bundle::OP_MOST;
 use super::line::Line;
 use super::{Connected, Lines, Notice, Prepared, Transport, streams, unmade};
 
+use crate::load::framing::Framing;
 use crate::load::pattern::echo::Echo;
 use crate::load::pattern::round_trips;
 use crate::load::{LoadError, Worker};
@@ -42,7 +43,7 @@ const TRIPS_MAX: u32 = 1024;
 const SIZE_MAX: u64 = 16 * 1024 * 1024;
 
 /// The transport.
-pub(super) struct Tcp;
+pub(crate) struct Tcp;
 
 impl Transport for Tcp {
     fn info(&self) -> &'static TransportInfo {
@@ -64,6 +65,16 @@ impl Transport for Tcp {
 
 /// Connects one end of a set.
 fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
+    framed(side, plan, lines, &Framing::Marked)
+}
+
+/// The same for payload in this framing.
+pub(crate) fn framed(
+    side: Side,
+    plan: &SetPlan,
+    lines: &mut dyn Lines,
+    framing: &Framing,
+) -> Result<Connected, LoadError> {
     let mut end = SetEnd::default();
     // What one socket was refused, the others were too.
     let mut gaps = Vec::new();
@@ -92,7 +103,7 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
     }
     let (way, refused) = uring::way(side, plan);
     end.gaps.extend(refused);
-    let workers = workers(side, plan, way, all);
+    let workers = workers(side, plan, (way, framing), all);
     Ok(Connected { workers, end })
 }
 
@@ -111,15 +122,18 @@ fn unread(streams: u32) -> Option<Gap> {
     })
 }
 
-/// The workers of a set: one for each stream, or for each CPU. `way` is how this end moves its bytes.
-fn workers(side: Side, plan: &SetPlan, way: Handover, lines: Vec<Line>) -> Vec<Box<dyn Worker>> {
+/// How an end moves its bytes, and how they are framed.
+type Way<'a> = (Handover, &'a Framing);
+
+/// The workers of a set: one for each stream, or for each CPU.
+fn workers(side: Side, plan: &SetPlan, way: Way<'_>, lines: Vec<Line>) -> Vec<Box<dyn Worker>> {
     match plan.pattern {
         Pattern::Stream { direction } if is_bundled(plan) => {
             let cpus = thread::allowed_cpus().map_or(1, |cpus| cpus.len());
             let threads = cpus.clamp(1, THREADS_MAX as usize);
             let shares = shared_out(lines, threads).into_iter();
             shares
-                .map(|lines| bundle(direction.sender() == side, plan, lines))
+                .map(|lines| bundle(direction.sender() == side, plan, way.1, lines))
                 .collect()
         }
         _ => {
@@ -138,18 +152,19 @@ fn shared_out(lines: Vec<Line>, threads: usize) -> Vec<Vec<Line>> {
     shares
 }
 
-fn bundle(sends: bool, plan: &SetPlan, lines: Vec<Line>) -> Box<dyn Worker> {
+fn bundle(sends: bool, plan: &SetPlan, framing: &Framing, lines: Vec<Line>) -> Box<dyn Worker> {
     if sends {
-        Box::new(bundle::sender(lines, &plan.knobs))
+        Box::new(bundle::sender(lines, &plan.knobs, framing))
     } else {
-        Box::new(bundle::receiver(lines, &plan.knobs))
+        Box::new(bundle::receiver(lines, &plan.knobs, framing))
     }
 }
 
-fn worker(side: Side, plan: &SetPlan, way: Handover, line: Line) -> Box<dyn Worker> {
+fn worker(side: Side, plan: &SetPlan, way: Way<'_>, line: Line) -> Box<dyn Worker> {
+    let (way, framing) = way;
     match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => {
-            Box::new(sender::Sender::new(line, way))
+            Box::new(sender::Sender::new(line, way, framing.clone()))
         }
         Pattern::PingPong { size, interval } if side == Side::Near => {
             let asker = TcpAsker::new(line, size.0 as u32, plan.knobs.open_loop);
@@ -160,7 +175,10 @@ fn worker(side: Side, plan: &SetPlan, way: Handover, line: Line) -> Box<dyn Work
             let answerer = TcpAnswerer::new(line, size.0 as u32, busy);
             Box::new(Echo::new(answerer))
         }
-        _ => Box::new(receiver::Receiver::new(line, &plan.knobs, way)),
+        _ => {
+            let framing = framing.clone();
+            Box::new(receiver::Receiver::new(line, &plan.knobs, way, framing))
+        }
     }
 }
 

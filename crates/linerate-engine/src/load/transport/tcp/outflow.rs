@@ -1,9 +1,12 @@
 //! What a sender keeps of one stream.
 
+use std::time::Duration;
+
 use linerate_core::parse::run::{Mark, RUN_MAX};
 
 use super::bundle::{Flow, Turn};
 use super::outlet::Outlet;
+use crate::load::framing::{Bare, Framing};
 use crate::load::transport::line::{Line, MarkPart};
 use rustix::event::epoll;
 
@@ -16,9 +19,13 @@ const RUN_UNKNOWN: u64 = 64 * 1024;
 /// Longest run at the lowest rates: shorter ones would be marks more than payload.
 const RUN_LEAST: u64 = 512;
 
-/// Sends runs of payload, each announced by its mark.
+/// Rest of a sender that has sent all that it may, until the step ends.
+const DONE: Duration = Duration::from_millis(5);
+
+/// Sends runs of payload, each announced by its mark, or bare payload in whole operations.
 pub(super) struct Outflow {
     pub(super) line: Line,
+    framing: Framing,
     mark: MarkPart,
     /// Length of a run whose mark is not sent in full yet; zero when there is none.
     announced: u64,
@@ -30,9 +37,10 @@ pub(super) struct Outflow {
 }
 
 impl Outflow {
-    pub(super) fn new(line: Line) -> Self {
+    pub(super) fn new(line: Line, framing: Framing) -> Self {
         Self {
             line,
+            framing,
             mark: MarkPart::default(),
             announced: 0,
             left: 0,
@@ -51,14 +59,8 @@ impl Outflow {
         most: u32,
         wait: bool,
     ) -> Result<u32, LoadError> {
-        if self.left == 0 {
-            if self.announced == 0 {
-                self.announced = run_length(rate, most);
-            }
-            if !self.put(Mark::Run(self.announced), true, wait)? {
-                return Ok(0);
-            }
-            self.left = std::mem::take(&mut self.announced);
+        if self.left == 0 && !self.next_run(rate, most, wait)? {
+            return Ok(0);
         }
         let len = u64::from(most).min(self.left) as usize;
         let moved = payload.send(&self.line, len, rate, wait)?;
@@ -67,13 +69,32 @@ impl Outflow {
         Ok(moved as u32)
     }
 
+    /// Begins a run; false where it could not yet, or no more may be sent.
+    fn next_run(&mut self, rate: u64, most: u32, wait: bool) -> Result<bool, LoadError> {
+        if let Framing::Bare(bare) = &self.framing {
+            self.left = next_operation(bare, most, wait);
+            return Ok(self.left > 0);
+        }
+        if self.announced == 0 {
+            self.announced = run_length(rate, most);
+        }
+        if !self.put(Mark::Run(self.announced), true, wait)? {
+            return Ok(false);
+        }
+        self.left = std::mem::take(&mut self.announced);
+        Ok(true)
+    }
+
     /// Whether a run has begun that is to be sent before the end mark.
     pub(super) fn in_a_run(&self) -> bool {
-        self.left > 0 || self.announced > 0
+        !self.ends_unmarked() && (self.left > 0 || self.announced > 0)
     }
 
     /// Puts the end mark; true once it is sent.
     pub(super) fn end(&mut self, wait: bool) -> Result<bool, LoadError> {
+        if self.ends_unmarked() {
+            return Ok(true);
+        }
         if !self.ended {
             self.ended = self.put(Mark::End(self.total), false, wait)?;
         }
@@ -104,10 +125,17 @@ impl Flow for Outflow {
     fn begin(&mut self, _: &Advice) {
         self.total = 0;
         self.ended = false;
+        if self.ends_unmarked() {
+            self.left = 0;
+        }
     }
 
     fn total(&self) -> u64 {
         self.total
+    }
+
+    fn ends_unmarked(&self) -> bool {
+        matches!(self.framing, Framing::Bare(_))
     }
 
     fn go_on(&mut self, payload: &mut Outlet, turn: &Turn) -> Result<(u32, bool), LoadError> {
@@ -117,6 +145,15 @@ impl Flow for Outflow {
         let moved = self.push(payload, turn.rate, turn.most, false)?;
         Ok((moved, false))
     }
+}
+
+/// Bytes of the next operation: a receiver may wait until one is complete.
+fn next_operation(bare: &Bare, most: u32, wait: bool) -> u64 {
+    let bytes = bare.take(most.into());
+    if bytes == 0 && wait {
+        std::thread::sleep(DONE);
+    }
+    bytes
 }
 
 /// The longest run at a rate.

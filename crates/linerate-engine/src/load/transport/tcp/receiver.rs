@@ -11,6 +11,7 @@ use super::inflow::Inflow;
 use super::intake::Intake;
 use super::probe::SocketProbe;
 use super::uring::pieces;
+use crate::load::framing::Framing;
 use crate::load::pages::Pages;
 use crate::load::transport::line::Line;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
@@ -27,11 +28,11 @@ pub(super) struct Receiver {
 
 impl Receiver {
     /// `way` is how this end moves its bytes.
-    pub(super) fn new(line: Line, knobs: &Knobs, way: Handover) -> Self {
+    pub(super) fn new(line: Line, knobs: &Knobs, way: Handover, framing: Framing) -> Self {
         let ring = way == Handover::IoUring && knobs.receive == Receive::Copy;
         Self {
             ring: ring.then_some(knobs.read_size.0),
-            flow: Inflow::new(line, knobs),
+            flow: Inflow::new(line, knobs, framing),
             buffer: Pages::default(),
             advice: Arc::new(Advice::new(1, 1)),
             done: None,

@@ -9,6 +9,7 @@ use super::bundle::Flow;
 use super::outflow::Outflow;
 use super::outlet::Outlet;
 use super::probe::SocketProbe;
+use crate::load::framing::Framing;
 use crate::load::transport::line::Line;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
@@ -21,9 +22,9 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(line: Line, way: Handover) -> Self {
+    pub(super) fn new(line: Line, way: Handover, framing: Framing) -> Self {
         Self {
-            flow: Outflow::new(line),
+            flow: Outflow::new(line, framing),
             payload: Outlet::new(way),
             advice: Arc::new(Advice::new(1, 1)),
             done: None,

@@ -31,6 +31,8 @@ pub(super) struct Line {
     pub(super) set: u32,
     pub(super) stream: u32,
     pub(super) counts: Arc<Counts>,
+    /// Whether a sender ends where the other host says that nobody listens.
+    heeds_deaf: bool,
 }
 
 /// A datagram that was received.
@@ -68,6 +70,15 @@ impl Line {
             set,
             stream,
             counts: Arc::default(),
+            heeds_deaf: false,
+        }
+    }
+
+    /// The same, whose sender ends where nobody listens: it may not know who it sends to.
+    pub(super) fn heeding_deaf(self) -> Self {
+        Self {
+            heeds_deaf: true,
+            ..self
         }
     }
 
@@ -112,6 +123,9 @@ impl Line {
             // path becomes (EOPNOTSUPP: a source route failed) is none of these.
             Some(Errno::IO | Errno::INVAL) => Ok(Sent::Uncut),
             Some(Errno::MSGSIZE) => self.in_fragments(),
+            Some(Errno::CONNREFUSED) if self.heeds_deaf => {
+                Err(self.garbled("nobody takes datagrams there"))
+            }
             _ if self.passing(&source) => Ok(Sent::Waiting),
             _ => Err(self.failed("sendmmsg", source)),
         }

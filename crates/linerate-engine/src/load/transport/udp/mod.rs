@@ -7,6 +7,7 @@
 
 mod answerer;
 mod asker;
+mod bare;
 mod farewell;
 mod line;
 pub(crate) mod options;
@@ -29,6 +30,7 @@ use self::asker::UdpAsker;
 use self::line::Line;
 use self::options::{RECV_BUFFER, buffers, fragments, size};
 use super::{Connected, Lines, Notice, Prepared, Transport, refused, streams, unmade};
+use crate::load::framing::Framing;
 use crate::load::pace::{self, Pace};
 use crate::load::pattern::echo::Echo;
 use crate::load::pattern::round_trips;
@@ -74,6 +76,16 @@ impl Transport for Udp {
 
 /// Connects one end of a set.
 fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
+    framed(side, plan, lines, &Framing::Marked)
+}
+
+/// The same for datagrams with headers of this kind.
+pub(crate) fn framed(
+    side: Side,
+    plan: &SetPlan,
+    lines: &mut dyn Lines,
+    framing: &Framing,
+) -> Result<Connected, LoadError> {
     let mut end = SetEnd::default();
     let mut workers = Vec::new();
     for stream in 0..plan.knobs.streams {
@@ -83,7 +95,10 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
             Ok(())
         })?;
         let line = Line::new(found, plan.id, stream);
-        let (worker, more) = worker(side, plan, line.clone(), &mut end)?;
+        let (worker, more) = match framing {
+            Framing::Marked => worker(side, plan, line.clone(), &mut end)?,
+            Framing::Bare(bare) => bare::worker(side, plan, line.clone(), bare, &mut end)?,
+        };
         gaps.extend(more);
         if stream == 0 {
             end.send_buffer = socket::send_buffer(line.fd()).ok();

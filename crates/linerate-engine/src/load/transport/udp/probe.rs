@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::{
-    Metric, SOCKET_DROPS, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_ERRORS, UDP_LATE, UDP_LOST,
-    UDP_MESSAGES, UDP_REFUSED, UDP_REORDERED, UDP_STRAY,
+    Metric, SOCKET_DROPS, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_ERRORS, UDP_JITTER,
+    UDP_LATE, UDP_LOST, UDP_MESSAGES, UDP_REFUSED, UDP_REORDERED, UDP_STRAY,
 };
 use linerate_core::parse::mem_info;
 use linerate_core::record::Table;
@@ -33,6 +33,7 @@ pub(super) struct Counts {
     errors: AtomicU64,
     uncut: AtomicBool,
     fragments: AtomicBool,
+    jitter: AtomicU64,
 }
 
 impl Counts {
@@ -62,6 +63,16 @@ impl Counts {
         self.reordered.store(arrivals.reordered(), Relaxed);
         self.duplicated.store(arrivals.duplicated(), Relaxed);
         self.late.store(arrivals.late(), Relaxed);
+    }
+
+    /// How unevenly they come, in nanoseconds.
+    pub(super) fn jitter(&self, nanos: u64) {
+        self.jitter.store(nanos, Relaxed);
+    }
+
+    /// So many that are none of this step have come in all.
+    pub(super) fn strays(&self, datagrams: u64) {
+        self.stray.store(datagrams, Relaxed);
     }
 
     /// One came that is none of this step.
@@ -108,6 +119,7 @@ impl Counts {
             n if n == UDP_REFUSED.name => &self.refused,
             n if n == UDP_MESSAGES.name => &self.messages,
             n if n == UDP_ERRORS.name => &self.errors,
+            n if n == UDP_JITTER.name => &self.jitter,
             _ => return None,
         };
         Some(count.load(Relaxed) as i64)
@@ -124,6 +136,19 @@ pub(super) const RECEIVES: &[Metric] = &[
     UDP_DUPLICATED,
     UDP_LATE,
     UDP_STRAY,
+    UDP_MESSAGES,
+    UDP_ERRORS,
+    UDP_DROPS,
+];
+/// What one can that receives datagrams with headers of iperf3.
+pub(super) const RECEIVES_BARE: &[Metric] = &[
+    UDP_DATAGRAMS,
+    UDP_LOST,
+    UDP_REORDERED,
+    UDP_DUPLICATED,
+    UDP_LATE,
+    UDP_STRAY,
+    UDP_JITTER,
     UDP_MESSAGES,
     UDP_ERRORS,
     UDP_DROPS,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Kind, NUMBER_AT};
 use linerate_sys::{clock, datagram, thread};
 
+use super::bare::Stamp;
 use super::farewell::{Farewell, REPEAT};
 use super::line::{Line, Sent};
 use super::probe::{DatagramProbe, SENDS};
@@ -18,6 +19,9 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 const CALL_BYTES: usize = 128 * 1024;
 /// Bytes that a sender makes: those of a call, and the times between bursts.
 pub(super) const ROOM: usize = CALL_BYTES + times::ROOM;
+/// Calls with one datagram each after one that took a part of its own only: the kernel says why it did not take the rest
+/// only where a call takes none (sendmmsg(2)). A sender that must end where nobody listens has to hear it.
+const SINGLY: u32 = 4;
 /// Longest wait for the time of a burst.
 const WAIT: Duration = Duration::from_millis(100);
 
@@ -34,6 +38,10 @@ pub(super) struct Sender {
     /// Number of this step; `None` before the first.
     step: Option<u32>,
     farewell: Farewell,
+    /// What numbers and ends datagrams instead, where the other end is no end of linerate.
+    stamp: Option<Stamp>,
+    /// Calls from here on that hand over one datagram alone.
+    singly: u32,
     /// When it sent last, where it keeps a rate; zero before the first send of a step.
     last: u64,
     gaps: Times,
@@ -62,10 +70,20 @@ impl Sender {
             sent: 0,
             step: None,
             farewell: Farewell::default(),
+            stamp: None,
+            singly: 0,
             last: 0,
             gaps: Times::default(),
             advice: Arc::new(Advice::new(1, 1)),
             done: None,
+        }
+    }
+
+    /// The same, whose datagrams are numbered so, and whose end is said elsewhere.
+    pub(super) fn stamping(self, stamp: Stamp) -> Self {
+        Self {
+            stamp: Some(stamp),
+            ..self
         }
     }
 
@@ -77,6 +95,10 @@ impl Sender {
     /// Sends a batch of datagrams; how many bytes were taken.
     fn push(&mut self) -> Result<u32, LoadError> {
         let (mut count, mut now) = (self.most(), 0);
+        if self.stamp.is_some() {
+            // It stands in every datagram.
+            now = clock::now();
+        }
         if let Some(pace) = &mut self.pace {
             if let Err(due) = pace.may(clock::now()) {
                 clock::sleep_until(due, WAIT);
@@ -88,10 +110,16 @@ impl Sender {
             // Fewer than a burst where the kernel cuts messages no longer.
             count = count.min(burst);
         }
+        if self.singly > 0 {
+            (count, self.singly) = (1, self.singly - 1);
+        }
         let size = usize::from(self.size);
         let bytes = &mut self.payload.bytes_mut()[..count * size];
         for (number, one) in (self.sent..).zip(bytes.chunks_exact_mut(size)) {
-            one[NUMBER_AT..HEADER_LEN].copy_from_slice(&number.to_be_bytes());
+            match self.stamp {
+                None => one[NUMBER_AT..HEADER_LEN].copy_from_slice(&number.to_be_bytes()),
+                Some(stamp) => stamp.write(now, number, one),
+            }
         }
         let messages = bytes.chunks(self.segments * size);
         let taken = match self.line.send(messages)? {
@@ -109,6 +137,9 @@ impl Sender {
         };
         if taken > 0 && self.pace.is_some() {
             self.gap(now);
+        }
+        if self.stamp.is_some() && (1..count).contains(&taken) {
+            self.singly = SINGLY;
         }
         self.sent += taken as u64;
         self.line.counts.sent(self.sent);
@@ -157,7 +188,9 @@ impl Worker for Sender {
         }
         let step = self.step.map_or(0, |step| step.wrapping_add(1));
         self.step = Some(step);
-        self.address(step);
+        if self.stamp.is_none() {
+            self.address(step);
+        }
         self.line.set_timeouts(REPEAT)?;
         if self.pace.is_some() {
             // A kernel that refuses only makes bursts later, and those behind them make up for it.
@@ -190,6 +223,9 @@ impl Worker for Sender {
     }
 
     fn finish(&mut self) -> Result<bool, LoadError> {
+        if self.stamp.is_some() {
+            return Ok(true);
+        }
         let step = self.step.unwrap_or_default();
         self.farewell.say(&self.line, step, self.sent)
     }

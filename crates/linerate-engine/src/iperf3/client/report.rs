@@ -1,0 +1,375 @@
+//! What a server reports of a test, as readings of the far end: sums, each a table of two rows.
+
+use linerate_core::facts::Gap;
+use linerate_core::iperf3::{Results, StreamResult};
+use linerate_core::metric::{
+    Metric, PROCESS_CPU, TCP_RETRANS, UDP_DATAGRAMS, UDP_JITTER, UDP_LOST, WORKER_BYTES,
+};
+use linerate_core::path::Direction;
+use linerate_core::record::{Column, EndReadings, Table, Total};
+
+/// How much less time than this end, or more, a server may say that it counted for: its clock starts and stops a
+/// trip later.
+const SECONDS_SHARE: f64 = 0.5;
+
+/// A report, with what this end knows of the same test.
+pub(crate) struct Report<'a> {
+    pub(crate) results: &'a Results,
+    pub(crate) set: u32,
+    pub(crate) direction: Direction,
+    pub(crate) streams: u32,
+    /// Payload of a datagram in bytes; `None` of connections.
+    pub(crate) datagram: Option<u16>,
+    /// Seconds at the start that the server does not count.
+    pub(crate) omit: f64,
+    /// Seconds that payload flowed, by this end's clock, with those.
+    pub(crate) lasted: f64,
+    /// Payload of each stream that this end has sent or received.
+    pub(crate) near: &'a [Total],
+}
+
+/// A part of the time of a step, in nanoseconds since its start.
+type Span = [u64; 2];
+
+impl Report<'_> {
+    /// As readings, with a gap for all that it does not say.
+    pub(crate) fn readings(&self) -> EndReadings {
+        let mut end = EndReadings {
+            congestion: self.results.congestion.clone(),
+            ..EndReadings::default()
+        };
+        end.gaps.extend(nothing_else());
+        if let Some(why) = self.doubt() {
+            end.gaps.push(gap(
+                "goodput",
+                &format!("the server's figures make no sense: {why}"),
+            ));
+            return end;
+        }
+        let span = self.span();
+        if self.is_forward() && self.results.seconds().is_none() {
+            let why = "the server does not tell for how long it counted (before iperf3 3.2): goodput is over this \
+                       end's clock";
+            end.gaps.push(gap("time of the far end", why));
+        }
+        let mut streams: Vec<&StreamResult> = self.results.streams.iter().collect();
+        streams.sort_by_key(|stream| stream.id);
+        for (number, stream) in (0..).zip(&streams) {
+            end.totals.push(self.total(number, stream));
+            let way = if self.is_forward() { "rx" } else { "tx" };
+            let subject = format!("s{}/{way}{number}", self.set);
+            end.tables
+                .push(sums(&subject, span, &[(WORKER_BYTES, stream.bytes)]));
+        }
+        self.retransmits(&streams, span, &mut end);
+        self.datagrams(&streams, span, &mut end);
+        if let Some(cpu) = self.results.cpu {
+            // It is of the whole test, with what was omitted.
+            let nanos = cpu.total / 100.0 * span[1] as f64;
+            end.tables
+                .push(sums("", [0, span[1]], &[(PROCESS_CPU, nanos as u64)]));
+        }
+        end
+    }
+
+    fn is_forward(&self) -> bool {
+        self.direction == Direction::Forward
+    }
+
+    /// Seconds that count, by this end's clock.
+    fn counted(&self) -> f64 {
+        let counted = self.lasted - self.omit;
+        // Nothing is omitted of a test that ended before.
+        if counted > 0.0 { counted } else { self.lasted }
+    }
+
+    /// Whether the server counts what was to be omitted: by how long it says that it counted.
+    fn counts_all(&self) -> bool {
+        let told = self.results.seconds().unwrap_or(self.counted());
+        (told - self.lasted).abs() < (told - self.counted()).abs() || self.lasted <= self.omit
+    }
+
+    /// The time that the server counted for, since the start of the step on its own clock.
+    fn span(&self) -> Span {
+        let from = if self.counts_all() { 0.0 } else { self.omit };
+        let seconds = self.results.seconds().unwrap_or(self.lasted - from);
+        [from, from + seconds].map(|at| (at * 1e9) as u64)
+    }
+
+    /// Why what a server tells cannot be so.
+    fn doubt(&self) -> Option<String> {
+        let results = self.results;
+        if !results.are_of(self.streams as usize) {
+            let (told, own) = (results.streams.len(), self.streams);
+            return Some(format!(
+                "it tells of {told} streams that are not the {own} of the test"
+            ));
+        }
+        let sent = self
+            .near
+            .iter()
+            .fold(0, |sum: u64, t| sum.saturating_add(t.sent));
+        if self.is_forward() && results.bytes() > sent {
+            let told = results.bytes();
+            return Some(format!(
+                "it says that {told} bytes arrived, {sent} were sent"
+            ));
+        }
+        let seconds = results.seconds()?;
+        let time = if self.counts_all() {
+            self.lasted
+        } else {
+            self.counted()
+        };
+        let like = SECONDS_SHARE..1.0 / SECONDS_SHARE;
+        (!like.contains(&(seconds / time)))
+            .then(|| format!("it says that it counted for {seconds:.3} s of a test of {time:.3} s"))
+    }
+
+    /// Payload of a stream that counts. That is not all of the step, and no mark says where it ended.
+    fn total(&self, stream: u32, told: &StreamResult) -> Total {
+        let (sent, received) = if self.is_forward() {
+            (0, told.bytes)
+        } else {
+            (told.bytes, 0)
+        };
+        Total {
+            set: self.set,
+            stream,
+            sent,
+            received,
+            complete: false,
+        }
+    }
+
+    fn retransmits(&self, streams: &[&StreamResult], span: Span, end: &mut EndReadings) {
+        if self.is_forward() || self.datagram.is_some() {
+            return;
+        }
+        let told: Option<Vec<u64>> = streams.iter().map(|stream| stream.retransmits).collect();
+        let Some(told) = told else {
+            let why = "the server does not tell what it sent again";
+            return end.gaps.push(gap("retransmits of the far end", why));
+        };
+        for (number, segments) in told.into_iter().enumerate() {
+            let subject = format!("s{}/{number}", self.set);
+            end.tables
+                .push(sums(&subject, span, &[(TCP_RETRANS, segments)]));
+        }
+    }
+
+    fn datagrams(&self, streams: &[&StreamResult], span: Span, end: &mut EndReadings) {
+        let Some(size) = self.datagram else {
+            return;
+        };
+        let each: Option<Vec<_>> = match self.direction {
+            Direction::Forward => streams.iter().map(|one| self.arrived(one, size)).collect(),
+            Direction::Reverse => streams.iter().map(|one| sent(one, size)).collect(),
+        };
+        let Some(each) = each else {
+            if self.is_forward() {
+                let why = "the server does not tell how many came, or tells what cannot be";
+                end.gaps.push(gap("loss of datagrams", why));
+            }
+            return;
+        };
+        for (number, row) in each.into_iter().enumerate() {
+            let subject = format!("s{}/{number}", self.set);
+            end.tables.push(sums(&subject, span, &row));
+        }
+        if self.is_forward() {
+            let why = "a server of iperf3 does not tell which came out of order or twice";
+            end.gaps.push(gap("order of datagrams", why));
+        }
+    }
+
+    /// What a receiving server counted of a stream: no more than were sent, and of those no more lost than there are.
+    fn arrived(&self, stream: &StreamResult, size: u16) -> Option<Vec<(Metric, u64)>> {
+        let told = stream.datagrams;
+        let (seen, lost) = (told.packets?.saturating_sub(told.omitted), told.errors?);
+        let mut near = self.near.iter();
+        let number = (0..self.streams as usize)
+            .position(|at| linerate_core::iperf3::stream_id(at) == stream.id)?;
+        let sent = near.find(|t| t.stream as usize == number)?.sent / u64::from(size.max(1));
+        let mut row = vec![(UDP_DATAGRAMS, seen.checked_sub(lost)?), (UDP_LOST, lost)];
+        row.extend(told.jitter.map(|s| (UDP_JITTER, (s * 1e9) as u64)));
+        (seen <= sent).then_some(row)
+    }
+}
+
+/// What a sending server counted. It stops later than this end looks: it has sent what came at least.
+fn sent(stream: &StreamResult, size: u16) -> Option<Vec<(Metric, u64)>> {
+    let told = stream.datagrams;
+    let packets = told.packets?.saturating_sub(told.omitted);
+    let came = stream.bytes / u64::from(size.max(1));
+    (packets >= came).then(|| vec![(UDP_DATAGRAMS, packets)])
+}
+
+/// A report that did not come.
+pub(crate) fn missing(direction: Direction) -> EndReadings {
+    let mut end = EndReadings::default();
+    if direction == Direction::Forward {
+        end.gaps
+            .push(gap("goodput", "the server did not tell what arrived"));
+    }
+    end.gaps.extend(nothing_else());
+    end
+}
+
+/// What iperf3 never reports.
+fn nothing_else() -> [Gap; 1] {
+    [Gap {
+        what: "sockets, CPUs and ports of the far end".to_owned(),
+        why: "iperf3 does not tell of them".to_owned(),
+        hint: "run `linerate serve` there, and leave out iperf3://".to_owned(),
+    }]
+}
+
+fn gap(what: &str, why: &str) -> Gap {
+    Gap {
+        what: what.to_owned(),
+        why: why.to_owned(),
+        hint: String::new(),
+    }
+}
+
+/// Sums over a span: counters that began at zero, and gauges as they were at its end.
+fn sums(subject: &str, span: Span, row: &[(Metric, u64)]) -> Table {
+    let column = |(metric, value): &(Metric, u64)| {
+        let value = i64::try_from(*value).unwrap_or(i64::MAX);
+        let first = match metric.name {
+            name if name == UDP_JITTER.name => value,
+            _ => 0,
+        };
+        Column {
+            name: metric.name.into(),
+            unit: metric.unit,
+            kind: metric.kind,
+            values: vec![first, value],
+        }
+    };
+    let source = row.first().map_or("", |(metric, _)| metric.source);
+    Table {
+        source: source.to_owned(),
+        subject: subject.to_owned(),
+        at: span.to_vec(),
+        columns: row.iter().map(column).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::iperf3::{Cpu, Datagrams, stream_id};
+
+    use super::*;
+
+    /// One stream of a test of so many seconds, of which one is omitted.
+    fn told(seconds: Option<f64>, bytes: u64) -> Results {
+        Results {
+            cpu: Some(Cpu {
+                total: 50.0,
+                user: 20.0,
+                system: 30.0,
+            }),
+            congestion: None,
+            streams: vec![StreamResult {
+                id: stream_id(0),
+                bytes,
+                seconds,
+                ..StreamResult::default()
+            }],
+        }
+    }
+
+    fn near(stream: u32, sent: u64) -> Total {
+        Total {
+            set: 3,
+            stream,
+            sent,
+            received: 0,
+            complete: true,
+        }
+    }
+
+    fn report<'a>(results: &'a Results, lasted: f64, near: &'a [Total]) -> Report<'a> {
+        Report {
+            results,
+            set: 3,
+            direction: Direction::Forward,
+            streams: near.len() as u32,
+            datagram: None,
+            omit: 1.0,
+            lasted,
+            near,
+        }
+    }
+
+    #[test]
+    fn the_seconds_of_a_server_show_whether_it_has_left_out_what_was_to_be_omitted() {
+        let span = |seconds, lasted| {
+            let (results, near) = (told(seconds, 10), [near(0, 10)]);
+            report(&results, lasted, &near)
+                .span()
+                .map(|at| at / 1_000_000)
+        };
+        assert_eq!(span(Some(2.0), 3.0), [1000, 3000]);
+        assert_eq!(span(Some(2.49), 3.0), [1000, 3490]);
+        assert_eq!(span(Some(2.51), 3.0), [0, 2510]);
+        assert_eq!(span(Some(3.0), 3.0), [0, 3000]);
+        assert_eq!(span(None, 3.0), [1000, 3000]);
+        // It was stopped before anything counted.
+        assert_eq!(span(Some(0.5), 0.5), [0, 500]);
+    }
+
+    #[test]
+    fn sums_are_tables_of_two_rows_and_what_is_not_told_is_a_gap() {
+        let (results, near) = (told(None, 1000), [near(0, 1000)]);
+        let end = report(&results, 3.0, &near).readings();
+        let bytes = end.tables.iter().find(|t| t.source == "worker").unwrap();
+        assert_eq!(bytes.subject, "s3/rx0");
+        assert_eq!(bytes.column(WORKER_BYTES), Some(&[0, 1000][..]));
+        assert_eq!(bytes.at, [1_000_000_000, 3_000_000_000]);
+        // Half of a CPU, over the whole test.
+        let cpu = end.tables.iter().find(|t| t.source == "process").unwrap();
+        assert_eq!(cpu.column(PROCESS_CPU), Some(&[0, 1_500_000_000][..]));
+        assert!(end.totals.iter().all(|t| t.received == 1000 && !t.complete));
+        assert!(end.gaps.iter().any(|gap| gap.what == "time of the far end"));
+    }
+
+    #[test]
+    fn a_report_that_cannot_be_so_is_no_reading() {
+        let known = |seconds, bytes, streams: u32| {
+            let results = told(Some(seconds), bytes);
+            let near: Vec<Total> = (0..streams).map(|stream| near(stream, 500)).collect();
+            !report(&results, 3.0, &near).readings().tables.is_empty()
+        };
+        assert!(known(2.0, 500, 1));
+        assert!(!known(2.0, 501, 1), "more than was sent");
+        assert!(!known(2.0, 500, 2), "of another number of streams");
+        assert!(known(1.001, 500, 1) && !known(0.999, 500, 1));
+        assert!(known(5.999, 500, 1) && !known(6.0, 500, 1));
+    }
+
+    #[test]
+    fn what_a_server_cannot_have_seen_of_datagrams_is_not_believed() {
+        let known = |packets, errors| {
+            let mut results = told(Some(2.0), 0);
+            results.streams[0].datagrams = Datagrams {
+                packets: Some(packets),
+                omitted: 0,
+                errors,
+                jitter: Some(0.001),
+            };
+            let near = [near(0, 100 * 1000)];
+            let report = Report {
+                datagram: Some(1000),
+                ..report(&results, 3.0, &near)
+            };
+            report.readings().tables.iter().any(|t| t.source == "udp")
+        };
+        assert!(known(100, Some(100)));
+        assert!(!known(101, Some(0)), "more than were sent");
+        assert!(!known(90, Some(91)), "more lost than there are");
+        assert!(!known(90, None), "not told");
+    }
+}

@@ -1,0 +1,275 @@
+//! The streams of a test while they move payload: the workers of a run, which the client of the test ends.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linerate_core::facts::HostFacts;
+use linerate_core::iperf3::{Cpu, Refusal, Results};
+use linerate_core::path::Side;
+use linerate_core::units::Nanos;
+
+use super::terms::Terms;
+use crate::end::{LocalEnd, Running};
+use crate::host::{Machine, Toward};
+use crate::iperf3::counted::Streams;
+use crate::load::LoadError;
+use crate::load::application::Role;
+use crate::load::framing::{Bare, Framing};
+use crate::load::transport::{ConfigureEach, Datagrams, Lines, tcp, udp};
+
+/// A receiver waits for no more of a given number of bytes once none came for this long.
+const SETTLED: Duration = Duration::from_secs(1);
+/// And for so long in all.
+const SETTLED_AT_MOST: Duration = Duration::from_secs(5);
+/// The same for datagrams: what is lost never comes, and those that do are close behind each other.
+const QUIET: Duration = Duration::from_millis(100);
+const QUIET_AT_MOST: Duration = Duration::from_secs(1);
+
+/// Where a test takes place.
+pub(super) struct Place<'a> {
+    pub(super) machine: &'a Arc<dyn Machine>,
+    pub(super) facts: &'a HostFacts,
+    pub(super) from: IpAddr,
+    pub(super) own: Option<IpAddr>,
+    /// How much longer than agreed on it may last.
+    pub(super) grace: Duration,
+}
+
+/// The streams of all directions.
+pub(super) struct Moving {
+    parts: Vec<Part>,
+    bare: Arc<Bare>,
+    /// When payload began to flow.
+    began: Instant,
+    /// What receivers had when that began to count.
+    base: Option<u64>,
+    omit: Duration,
+    pub(super) congestion: Option<String>,
+    // Last field: it holds the connections.
+    _end: LocalEnd,
+}
+
+/// Those of one direction.
+struct Part {
+    running: Running,
+    streams: Streams,
+    /// Place of the first of them among all streams of the test.
+    first: usize,
+}
+
+/// Streams that are there already.
+struct There(VecDeque<OwnedFd>);
+
+impl There {
+    fn next(&mut self, stream: u32) -> Result<OwnedFd, LoadError> {
+        let missing = || LoadError::Call {
+            call: "accept",
+            stream,
+            source: std::io::ErrorKind::NotConnected.into(),
+        };
+        self.0.pop_front().ok_or_else(missing)
+    }
+}
+
+impl Lines for There {
+    fn lines(
+        &mut self,
+        _: u32,
+        streams: u32,
+        configure: ConfigureEach<'_>,
+    ) -> Result<Vec<OwnedFd>, LoadError> {
+        (0..streams)
+            .map(|stream| {
+                let fd = self.next(stream)?;
+                rustix::io::ioctl_fionbio(&fd, false).map_err(|e| failed("ioctl", stream, e))?;
+                configure(stream, &fd)?;
+                Ok(fd)
+            })
+            .collect()
+    }
+
+    /// Their options were set when the client knocked.
+    fn datagrams(
+        &mut self,
+        _: u32,
+        stream: u32,
+        _: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<Datagrams, LoadError> {
+        let fd = self.next(stream)?;
+        rustix::io::ioctl_fionbio(&fd, false).map_err(|e| failed("ioctl", stream, e))?;
+        Ok(Datagrams {
+            fd,
+            own: 0,
+            other: 0,
+        })
+    }
+}
+
+fn failed(call: &'static str, stream: u32, error: rustix::io::Errno) -> LoadError {
+    LoadError::Call {
+        call,
+        stream,
+        source: error.into(),
+    }
+}
+
+/// Why a client cannot have streams.
+fn refused(error: &LoadError) -> Refusal {
+    match error {
+        LoadError::Call { source, .. } => Refusal::STREAM.because(source),
+        _ => Refusal::STREAM,
+    }
+}
+
+impl Moving {
+    /// Gets all threads ready.
+    pub(super) fn ready(
+        terms: &Terms,
+        fds: Vec<OwnedFd>,
+        place: &Place<'_>,
+    ) -> Result<Self, Refusal> {
+        let engine = if terms.is_of_datagrams() {
+            "udp"
+        } else {
+            "tcp"
+        };
+        let toward = Toward::of(place.from, place.own);
+        let mut end = LocalEnd::new(Side::Far, engine, Arc::clone(place.machine), toward);
+        end.know(place.facts.clone());
+        end.watch_streams_only();
+        let same = |own: IpAddr| own.to_canonical() == place.from.to_canonical();
+        end.share_machine(place.own.is_some_and(same));
+        let bare = Arc::new(terms.bare());
+        let framing = Framing::Bare(Arc::clone(&bare));
+        let (mut there, mut congestion, mut parts) = (There(fds.into()), None, Vec::new());
+        for (set, role) in (0..).zip(terms.roles().iter().copied()) {
+            let plan = terms.plan(set, role);
+            let made = if terms.is_of_datagrams() {
+                udp::framed(Side::Far, &plan, &mut there, &framing)
+            } else {
+                tcp::framed(Side::Far, &plan, &mut there, &framing)
+            };
+            let made = made.and_then(|made| end.seat(&plan, made));
+            let got = made.map_err(|error| refused(&error))?;
+            terms.met(role, &got)?;
+            congestion = Some(got.congestion).filter(|name| !name.is_empty());
+            let running = end.arm(&terms.step(vec![set], place.grace));
+            parts.push(Part {
+                running: running.map_err(|error| refused(&error))?,
+                streams: Streams {
+                    set,
+                    role,
+                    datagram: terms.datagram(),
+                    omit: Nanos::from_secs(terms.params.omit),
+                },
+                first: set as usize * terms.params.parallel as usize,
+            });
+        }
+        Ok(Self {
+            parts,
+            bare,
+            began: Instant::now(),
+            base: None,
+            omit: Duration::from_secs(terms.params.omit),
+            congestion,
+            _end: end,
+        })
+    }
+
+    /// Sets them in motion.
+    pub(super) fn go(&mut self) {
+        self.began = Instant::now();
+        self.parts.iter_mut().for_each(|part| part.running.go());
+    }
+
+    /// For how long payload has flowed.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Payload that all have moved, in bytes.
+    pub(super) fn total(&self) -> u64 {
+        self.moved(|_| true)
+    }
+
+    fn moved(&self, of: impl Fn(Role) -> bool) -> u64 {
+        let parts = self.parts.iter().filter(|part| of(part.streams.role));
+        parts.flat_map(|part| part.running.moved()).sum()
+    }
+
+    /// Notes what does not count, once that part is over.
+    pub(super) fn look(&mut self) {
+        if self.base.is_none() && self.began.elapsed() >= self.omit {
+            let base = self.moved(|role| role == Role::Receiver);
+            self.base = Some(if self.omit.is_zero() { 0 } else { base });
+        }
+    }
+
+    /// Why one of them moves no more; `None` where all do.
+    pub(super) fn failed(&self) -> Option<String> {
+        self.parts.iter().find_map(|part| part.running.failed())
+    }
+
+    /// Ends them, once what is still on its way has come; what they counted.
+    pub(super) fn finish(mut self, terms: &Terms, cpu: Option<Cpu>) -> Results {
+        let heard = Instant::now();
+        self.bare.say_end();
+        let parts = std::mem::take(&mut self.parts);
+        let (senders, receivers): (Vec<Part>, Vec<Part>) = parts
+            .into_iter()
+            .partition(|part| part.streams.role == Role::Sender);
+        let mut streams = Vec::new();
+        let mut end = |parts: Vec<Part>, until: Option<Instant>| {
+            for part in parts {
+                part.running.stop();
+                let end = part.running.finish();
+                // What a sender hands over while it ends was sent as well.
+                let until = until.unwrap_or_else(Instant::now);
+                let seconds = until.duration_since(self.began).saturating_sub(self.omit);
+                let results = part
+                    .streams
+                    .results(&end, part.first, seconds.as_secs_f64());
+                streams.push((part.first, results));
+            }
+        };
+        end(senders, None);
+        self.parts = receivers;
+        let until = self.settle(terms, heard);
+        self.bare.finish();
+        end(std::mem::take(&mut self.parts), Some(until));
+        streams.sort_by_key(|(first, _)| *first);
+        Results {
+            cpu,
+            congestion: self.congestion.take(),
+            streams: streams.into_iter().flat_map(|(_, each)| each).collect(),
+        }
+    }
+
+    /// Waits for the rest of the payload where it may still be on its way: of a given number of bytes over
+    /// connections, and of datagrams in any case; until when payload came, which is that the client was `heard` to end the
+    /// test where nothing is waited for.
+    fn settle(&self, terms: &Terms, heard: Instant) -> Instant {
+        let (began, mut until) = (Instant::now(), heard);
+        let (wanted, quiet, most) = match (terms.is_of_datagrams(), terms.bytes()) {
+            _ if self.parts.is_empty() => return until,
+            (true, _) => (u64::MAX, QUIET, QUIET_AT_MOST),
+            (false, Some(wanted)) => (wanted, SETTLED, SETTLED_AT_MOST),
+            (false, None) => return until,
+        };
+        let received = || self.moved(|role| role == Role::Receiver);
+        let base = self.base.unwrap_or(0);
+        let mut total = received();
+        // A client may let its last bytes trickle.
+        let in_time = |until: Instant| until.max(began).elapsed() < quiet && began.elapsed() < most;
+        while total.saturating_sub(base) < wanted && in_time(until) {
+            std::thread::sleep(Duration::from_millis(1));
+            if received() != total {
+                (total, until) = (received(), Instant::now());
+            }
+        }
+        until
+    }
+}

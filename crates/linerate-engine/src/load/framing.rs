@@ -1,0 +1,102 @@
+//! Payload without marks: what moves it, and when it is over, is said by a conversation beside it.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+
+use linerate_core::iperf3::Width;
+use std::sync::Arc;
+
+/// How the payload of a stream is told apart from what is said about it.
+#[derive(Debug, Clone)]
+pub(crate) enum Framing {
+    /// By marks within the payload, as between two ends of linerate.
+    Marked,
+    /// Not at all: as in tests of iperf3.
+    Bare(Arc<Bare>),
+}
+
+/// What the streams of one test share.
+#[derive(Debug, Default)]
+pub(crate) struct Bare {
+    /// Bits of the numbers of datagrams.
+    pub(crate) width: Width,
+    /// Datagrams that a sender which keeps a rate hands over at once; `None` for as few as it can.
+    pub(crate) burst: Option<usize>,
+    /// Bytes that all senders together may still send; `None` for any number.
+    left: Option<AtomicU64>,
+    stage: AtomicU8,
+}
+
+/// Stages of a test.
+const ENDING: u8 = 1;
+const OVER: u8 = 2;
+
+impl Bare {
+    /// Whose datagrams have numbers of so many bits, and leave in such bursts.
+    pub(crate) fn new(width: Width, burst: Option<usize>) -> Self {
+        Self {
+            width,
+            burst,
+            ..Self::default()
+        }
+    }
+
+    /// Senders of connections send so many bytes in all.
+    pub(crate) fn limited(self, most: Option<u64>) -> Self {
+        Self {
+            left: most.map(AtomicU64::new),
+            ..self
+        }
+    }
+
+    /// The end was said: from here on the other end may close its streams.
+    pub(crate) fn say_end(&self) {
+        self.stage.fetch_max(ENDING, Relaxed);
+    }
+
+    /// Nothing more is to be received.
+    pub(crate) fn finish(&self) {
+        self.stage.fetch_max(OVER, Relaxed);
+    }
+
+    /// Whether the end was said.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.stage.load(Relaxed) >= ENDING
+    }
+
+    /// Whether nothing more is to be received.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stage.load(Relaxed) >= OVER
+    }
+
+    /// Takes up to so many bytes of those that may still be sent.
+    pub(crate) fn take(&self, bytes: u64) -> u64 {
+        let Some(left) = &self.left else {
+            return bytes;
+        };
+        let before = left.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(bytes)));
+        before.unwrap_or_else(|left| left).min(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_ends_in_two_steps_and_never_goes_back() {
+        let bare = Bare::default();
+        assert!(!bare.is_ending() && !bare.is_over());
+        bare.say_end();
+        assert!(bare.is_ending() && !bare.is_over());
+        bare.finish();
+        bare.say_end();
+        assert!(bare.is_ending() && bare.is_over());
+    }
+
+    #[test]
+    fn senders_share_what_may_be_sent() {
+        assert_eq!(Bare::default().take(7), 7);
+        let limited = Bare::default().limited(Some(10));
+        assert_eq!([7, 7, 7].map(|bytes| limited.take(bytes)), [7, 3, 0]);
+    }
+}

@@ -1,0 +1,154 @@
+//! Datagrams as iperf3 has them: a time and a number in front of each, and no mark of the end.
+//!
+//! Each is handed to the kernel on its own, several in a call; they are not cut from larger ones (UDP_SEGMENT), nor read
+//! joined (UDP_GRO), because the header does not say their size.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::facts::Gap;
+use linerate_core::iperf3::{DATAGRAM_MAX, DATAGRAM_MIN, Header, Intake, Width};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::SetPlan;
+use linerate_core::record::SetEnd;
+use linerate_sys::clock;
+use linerate_sys::datagram::{self, Inbox};
+
+use super::line::Line;
+use super::options::size;
+use super::probe::{DatagramProbe, RECEIVES_BARE};
+use super::sender;
+use crate::load::framing::Bare;
+use crate::load::pace::{self, Pace};
+use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
+
+/// iperf3 catches up with all that it missed since the start, so what its users ask for is the mean: a thread that shares
+/// its CPU is late by some milliseconds again and again. A longer stall is no reason for a flood.
+const CREDIT_NANOS: u64 = 100_000_000;
+/// Most datagrams of a burst that nobody asked for.
+const BURST: usize = 4096;
+/// Datagrams of one call; each has a room of 64 KiB, whatever the other side sends.
+const MESSAGES: usize = 16;
+/// Longest wait for payload.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// What a sender writes in front of each datagram.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stamp {
+    width: Width,
+}
+
+impl Stamp {
+    /// Writes the header of a datagram that is sent `now`, after so many others.
+    #[inline]
+    pub(super) fn write(self, now: u64, before: u64, datagram: &mut [u8]) {
+        let header = Header {
+            micros: now / 1000,
+            number: before + 1,
+        };
+        header.write(self.width, datagram);
+    }
+}
+
+/// The worker of a stream, and what its socket was refused.
+pub(super) fn worker(
+    side: Side,
+    plan: &SetPlan,
+    line: Line,
+    bare: &Arc<Bare>,
+    end: &mut SetEnd,
+) -> Result<(Box<dyn Worker>, Vec<Gap>), LoadError> {
+    let sends = plan.pattern.direction().map(Direction::sender) == Some(side);
+    if !sends {
+        end.read_size = DATAGRAM_MAX;
+        return Ok((Box::new(Receiver::new(line, bare)), Vec::new()));
+    }
+    let mut gaps = Vec::new();
+    let fits = datagram::fits(line.fd()).map_err(|e| line.failed("getsockopt", e))?;
+    let bytes = size(plan.knobs.write_size.0, fits, DATAGRAM_MIN);
+    super::whole(&line, bytes, fits, &mut gaps)?;
+    end.write_size = u64::from(bytes);
+    let burst = |rate| {
+        bare.burst
+            .unwrap_or_else(|| pace::burst(rate, bytes, BURST))
+    };
+    end.burst = plan.knobs.pacing.map_or(0, |rate| burst(rate) as u64);
+    let pace = |rate| Pace::new(rate, bytes, burst(rate), CREDIT_NANOS);
+    let pace = plan.knobs.pacing.map(pace);
+    let stamp = Stamp { width: bare.width };
+    let sender = sender::Sender::new(line.heeding_deaf(), bytes, 1, pace).stamping(stamp);
+    Ok((Box::new(sender), gaps))
+}
+
+/// Receives datagrams until a conversation beside them says that the test is over.
+struct Receiver {
+    line: Line,
+    bare: Arc<Bare>,
+    inbox: Option<Inbox>,
+    intake: Intake,
+    done: Option<Done>,
+}
+
+impl Receiver {
+    fn new(line: Line, bare: &Arc<Bare>) -> Self {
+        Self {
+            line,
+            bare: Arc::clone(bare),
+            inbox: None,
+            intake: Intake::new(bare.width, 0),
+            done: None,
+        }
+    }
+
+    /// Receives what is there; payload that came for the first time, in bytes.
+    fn pull(&mut self) -> Result<u32, LoadError> {
+        let inbox = self.inbox.get_or_insert_with(|| Inbox::new(MESSAGES));
+        if let Err(error) = inbox.receive(self.line.fd()) {
+            return self.line.paused(error).map(|()| 0);
+        }
+        let (now, mut bytes, mut messages) = (clock::now(), 0, 0);
+        for one in inbox.messages() {
+            bytes += self.intake.take(one, now);
+            messages += 1;
+        }
+        let counts = &self.line.counts;
+        counts.arrived(self.intake.arrivals());
+        counts.strays(self.intake.strays());
+        counts.jitter(self.intake.jitter());
+        counts.read(messages);
+        Ok(bytes as u32)
+    }
+}
+
+impl Worker for Receiver {
+    fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
+        self.inbox.get_or_insert_with(|| Inbox::new(MESSAGES));
+        self.line.set_timeouts(WAIT)?;
+        self.line.counts.clear();
+        self.intake = Intake::new(self.bare.width, clock::now());
+        Ok(())
+    }
+
+    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
+        let (Some(op @ Op::Receive(_)), None) = (ops.first(), self.done) else {
+            return Ok(0);
+        };
+        let bytes = self.pull()?;
+        self.done = Some(Done { op: *op, bytes });
+        Ok(1)
+    }
+
+    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
+        done.extend(self.done.take());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<bool, LoadError> {
+        Ok(self.bare.is_over())
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        let probe = DatagramProbe::new(self.line.clone(), RECEIVES_BARE);
+        vec![Box::new(probe)]
+    }
+}
