@@ -295,61 +295,51 @@ fn ctrl_c_keeps_what_was_measured_until_then() {
     );
 }
 
+/// The words of a command that asks for what cannot be.
+fn refused(args: &[&str]) -> String {
+    let (code, words) = ended(args);
+    assert_eq!(code, Some(2), "{args:?}");
+    words
+}
+
 #[test]
-fn what_cannot_be_asked_of_a_far_end_is_refused_in_words() {
-    let refused = |args: &[&str]| {
-        let (code, words) = ended(args);
-        assert_eq!(code, Some(2), "{args:?}");
-        words
-    };
-    let both = refused(&["bw", "iperf3://127.0.0.1", "-d", "both"]);
+fn what_cannot_be_asked_of_an_iperf3_server_is_refused_in_words() {
+    let of = |more: &[&str]| refused(&[&["bw", "iperf3://127.0.0.1"], more].concat());
+    let both = of(&["-d", "both"]);
     assert!(
         both.contains("linerate at both ends") && both.contains("hint: "),
         "{both}"
     );
-    let copy = refused(&[
-        "bw",
-        "iperf3://127.0.0.1",
-        "-d",
-        "reverse",
-        "--copy",
-        "zerocopy",
-    ]);
+    let copy = of(&["-d", "reverse", "--copy", "zerocopy"]);
     assert!(copy.contains("by copies or by sendfile"), "{copy}");
-    assert!(refused(&["bw", "127.0.0.1", "-t", "3601s"]).contains("1 s to 3600 s"));
-    let udp = ["bw", "iperf3://127.0.0.1", "--engine", "udp"];
-    let mss = refused(&[&udp[..], &["--mss", "1000"]].concat());
+    let mss = of(&["--engine", "udp", "--mss", "1000"]);
     assert!(mss.contains("no maximum segment size"), "{mss}");
-    let size = refused(&[&udp[..], &["--write-size", "64KiB"]].concat());
+    let size = of(&["--engine", "udp", "--write-size", "64KiB"]);
     assert!(size.contains("16 B to 65507 B"), "{size}");
-    let unread = refused(&["bw", "iperf3://127.0.0.1", "--discard"]);
+    let unread = of(&["--discard"]);
     assert!(unread.contains("-d reverse"), "{unread}");
-    assert!(refused(&["bw", "127.0.0.1", "--discard", "--sweep=size"]).contains("--discard"));
-    assert!(refused(&[&udp[..], &["-d", "reverse", "--discard"]].concat()).contains("unread"));
-    assert!(refused(&["bw", "iperf3://127.0.0.1", "--find-rate"]).contains("linerate serve"));
-    assert!(refused(&["bw", "127.0.0.1", "--find-rate"]).contains("--engine udp"));
-    let both = [
-        "bw",
-        "127.0.0.1",
-        "--engine",
-        "udp",
-        "--find-rate",
-        "-d",
-        "both",
-    ];
-    assert!(refused(&both).contains("one way at a time"));
-    assert!(refused(&["bw", "127.0.0.1", "--find-rate=51%"]).contains("50%"));
-    let long = [
-        "bw",
-        "127.0.0.1",
-        "--engine",
-        "udp",
-        "--find-rate",
-        "-t",
-        "1201s",
-    ];
-    assert!(refused(&long).contains("--time 20min"));
-    assert!(refused(&["bw", "127.0.0.1", "--find-rate=0.1"]).contains("0.1%"));
+    let unread = of(&["--engine", "udp", "-d", "reverse", "--discard"]);
+    assert!(unread.contains("unread"), "{unread}");
+    assert!(of(&["--find-rate"]).contains("linerate serve"));
+    let trips = refused(&["lat", "iperf3://127.0.0.1"]);
+    assert!(
+        trips.contains("hint: linerate bw iperf3://127.0.0.1 "),
+        "{trips}"
+    );
+}
+
+#[test]
+fn what_cannot_be_asked_of_a_far_end_is_refused_in_words() {
+    let of = |more: &[&str]| refused(&[&["bw", "127.0.0.1"], more].concat());
+    assert!(of(&["-t", "3601s"]).contains("1 s to 3600 s"));
+    assert!(of(&["--discard", "--sweep=size"]).contains("--discard"));
+    assert!(of(&["--find-rate"]).contains("--engine udp"));
+    let both = of(&["--engine", "udp", "--find-rate", "-d", "both"]);
+    assert!(both.contains("one way at a time"), "{both}");
+    assert!(of(&["--find-rate=51%"]).contains("50%"));
+    let long = of(&["--engine", "udp", "--find-rate", "-t", "1201s"]);
+    assert!(long.contains("--time 20min"), "{long}");
+    assert!(of(&["--find-rate=0.1"]).contains("0.1%"));
     assert!(refused(&["lat", "127.0.0.1", "--engine", "pigeon"]).contains("udp"));
     let http = refused(&["bw", "http://127.0.0.1"]);
     assert!(http.contains("`http://`") && http.contains("ssh://127.0.0.1"));
@@ -357,11 +347,6 @@ fn what_cannot_be_asked_of_a_far_end_is_refused_in_words() {
     assert!(
         pair.contains("hint: linerate run ssh://127.0.0.1"),
         "{pair}"
-    );
-    let iperf3 = refused(&["lat", "iperf3://127.0.0.1"]);
-    assert!(
-        iperf3.contains("hint: linerate bw iperf3://127.0.0.1 "),
-        "{iperf3}"
     );
 }
 

@@ -132,8 +132,10 @@ fn loaded<'a>(record: &'a Record, step: &Step) -> Option<&'a Set> {
 /// A table of a connection over the time that counts.
 fn counted(table: &Table, washout: Nanos) -> Table {
     let from = table.at.partition_point(|at| *at < washout.0);
-    let mut counted = table.clone();
-    counted.subject = Flow::SUBJECT.to_owned();
+    let mut counted = Table {
+        subject: Flow::SUBJECT.to_owned(),
+        ..table.clone()
+    };
     counted.at.drain(..from);
     for column in &mut counted.columns {
         column.values.drain(..from.min(column.values.len()));

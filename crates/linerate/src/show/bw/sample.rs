@@ -17,13 +17,11 @@ use linerate_engine::store::Store;
 
 use super::{Connections, Probe};
 
+/// The subject of a table, with its columns as they are at the end; `N` stands for the set.
+type Row<'a> = (&'a str, &'a [(Metric, i64)]);
+
 /// What an iperf3 server reports of a direction, over the time that counts of a kept step.
-fn reported(
-    step: &Step,
-    set: u32,
-    direction: Direction,
-    rows: &[(&str, &[(Metric, i64)])],
-) -> EndReadings {
+fn reported(step: &Step, set: u32, direction: Direction, rows: &[Row<'_>]) -> EndReadings {
     let from = step.plan.washout.0;
     let end = from + step.plan.measure.0;
     let column = |(metric, last): &(Metric, i64)| Column {
@@ -35,7 +33,7 @@ fn reported(
             _ => vec![0, *last],
         },
     };
-    let table = |(subject, columns): &(&str, &[(Metric, i64)])| Table {
+    let table = |(subject, columns): &Row<'_>| Table {
         source: columns[0].0.source.to_owned(),
         subject: subject.replace('N', &set.to_string()),
         at: vec![from, end],
@@ -67,7 +65,7 @@ fn reported(
 }
 
 /// The near end of a kept step, with an iperf3 server as the far one.
-fn foreign(mut record: Record, direction: Direction, rows: &[(&str, &[(Metric, i64)])]) -> Record {
+fn foreign(mut record: Record, direction: Direction, rows: &[Row<'_>]) -> Record {
     record.hosts.truncate(1);
     record.start.plan.peer = Some("iperf3://brook".to_owned());
     let set = *record.steps[0].plan.sets.first().unwrap();
@@ -114,7 +112,7 @@ fn of(record: &Record) -> Probe {
 
 /// A test with an iperf3 server that went as asked.
 fn test(direction: Direction) -> Record {
-    let rows: [&[(&str, &[(Metric, i64)])]; 2] = [
+    let rows: [&[Row<'_>]; 2] = [
         &[
             ("sN/rx0", &[(WORKER_BYTES, 598_000_000)]),
             ("", &[(PROCESS_CPU, 612_000_000)]),
@@ -142,7 +140,7 @@ pub(super) fn iperf3_udp(direction: Direction) -> Probe {
     let mut record = datagrams();
     let record = match direction {
         Direction::Forward => {
-            let rows: [(&str, &[(Metric, i64)]); 2] = [
+            let rows: [Row<'_>; 2] = [
                 ("sN/rx0", &[(WORKER_BYTES, 84_000 * 1472)]),
                 (
                     "sN/0",
@@ -157,7 +155,7 @@ pub(super) fn iperf3_udp(direction: Direction) -> Probe {
             foreign(record, direction, &rows)
         }
         Direction::Reverse => {
-            let rows: [(&str, &[(Metric, i64)]); 2] = [
+            let rows: [Row<'_>; 2] = [
                 ("sN/tx0", &[(WORKER_BYTES, 430_000 * 1472)]),
                 ("sN/0", &[(UDP_DATAGRAMS, 430_000)]),
             ];
