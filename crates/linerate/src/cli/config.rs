@@ -46,7 +46,8 @@ pub(super) fn layer(typed: &Options, file: Table) -> anyhow::Result<Options> {
     let mut merged: Table = DEFAULTS.parse().context("the built-in defaults")?;
     merge(&mut merged, file);
     merge(&mut merged, Table::try_from(typed)?);
-    let mut options: Options = merged.try_into()?;
+    // From text, as a file is: code that reads options from a table would double what is compiled.
+    let mut options: Options = toml::from_str(&merged.to_string())?;
     options.global.config.clone_from(&typed.global.config);
     Ok(options)
 }

@@ -1,5 +1,6 @@
 //! How the program ends: exit codes, errors in words, and what a bug looks like.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::panic::{self, AssertUnwindSafe};
@@ -110,6 +111,11 @@ pub(crate) fn guarded(verb: impl FnOnce() -> Result<Exit, Failure>) -> Exit {
     panic::set_hook(Box::new(|info| {
         PANICKED.store(true, Ordering::Relaxed);
         tell(&bug_report(&info.to_string()));
+        // Only where RUST_BACKTRACE asks for it: a stripped program does not know the names.
+        let backtrace = Backtrace::capture();
+        if backtrace.status() == BacktraceStatus::Captured {
+            tell(&backtrace.to_string());
+        }
     }));
     match panic::catch_unwind(AssertUnwindSafe(verb)) {
         Ok(Ok(exit)) => exit,

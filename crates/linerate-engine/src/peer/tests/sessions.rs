@@ -220,8 +220,17 @@ fn an_engine_that_is_not_there_is_refused_in_words() {
         ..server.options(server.key.as_ref())
     };
     let error = Client::connect(&options).err().expect("no session");
-    assert!(matches!(error, PeerError::Refused { .. }), "{error:?}");
-    assert!(error.to_string().contains("`warp`"), "{error}");
+    let PeerError::Refused { hint, .. } = &error else {
+        panic!("{error:?}");
+    };
+    assert!(
+        error.to_string().contains("it has no engine `warp`"),
+        "{error}"
+    );
+    assert_eq!(hint, "update linerate on the far host");
+    // An older server goes on for those who ask what it has.
+    let options = server.options(server.key.as_ref());
+    Client::connect(&options).expect("a session");
 }
 
 #[test]
