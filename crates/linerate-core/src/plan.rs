@@ -363,6 +363,7 @@ mod tests {
     use ciborium::Value;
 
     use super::*;
+    use crate::transport::{Kind, Setting};
 
     #[test]
     fn ways_are_called_the_same_in_records_and_on_the_screen() {
@@ -375,5 +376,39 @@ mod tests {
             let written = Value::serialized(&way).unwrap();
             assert_eq!(written, Value::Text(way.name().to_owned()));
         }
+    }
+
+    #[test]
+    fn the_words_of_accesses_are_those_of_the_option() {
+        let Kind::Word(words) = ACCESS.kind else {
+            panic!("{:?}", ACCESS.kind)
+        };
+        assert_eq!(words, Access::ALL.map(Access::name));
+        for access in Access::ALL {
+            let mut options = Options::default();
+            options.set(ACCESS.key, Setting::Word(access.name().to_owned()));
+            assert_eq!(Access::of(&options), access);
+        }
+        assert_eq!(Access::of(&Options::default()), Access::Copy);
+    }
+
+    #[test]
+    fn a_load_is_a_stream_where_the_transport_has_one() {
+        let load = |engine: &str| {
+            let plan = Plan {
+                engine: engine.to_owned(),
+                peer: None,
+                knobs: Knobs::default(),
+                directions: Vec::new(),
+                time: Nanos(0),
+                sweep: false,
+                trials: false,
+            };
+            plan.load(Direction::Reverse).kind()
+        };
+        for engine in ["tcp", "udp", "shm", "null", "sim"] {
+            assert_eq!(load(engine), PatternKind::Stream, "{engine}");
+        }
+        assert_eq!(load("memory"), PatternKind::Operations);
     }
 }

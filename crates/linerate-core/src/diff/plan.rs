@@ -145,6 +145,9 @@ mod tests {
         assert_eq!(time, [("time: 60 s -> 20 s".into(), false, false)]);
         let peer = told(|p| p.peer = None);
         assert_eq!(peer, [("peer: brook -> none".into(), false, false)]);
+        let option = told(|p| p.knobs.options.set("access", Setting::Word("read".into())));
+        let words = "access: left open -> read".to_owned();
+        assert_eq!(option, [(words, true, true)]);
         let engine = told(|p| p.engine = "sim".into());
         assert_eq!(engine, [("engine: tcp -> sim".into(), true, true)]);
     }
