@@ -31,7 +31,7 @@ pub enum Ask {
     /// Get ready for a set. Answer: [`Answer::Offered`].
     Prepare {
         /// The set.
-        plan: SetPlan,
+        plan: Box<SetPlan>,
     },
     /// Connect a prepared set to the near end's offer; data connections are being dialled.
     /// Answer: [`Answer::Connected`].
@@ -226,7 +226,7 @@ mod tests {
                 ..Knobs::default()
             };
             Ask::Prepare {
-                plan: SetPlan { id, pattern, knobs },
+                plan: SetPlan { id, pattern, knobs }.into(),
             }
         });
         let step =

@@ -118,7 +118,8 @@ fn a_sweep_of_threads_measures_each_number() {
         "bw", "--json", "-q", "-t", "12s", "--sweep", "streams", "-P", "2",
     ];
     let output = run(&[&args[..], &["--engine", "memory"]].concat());
-    let told: Value = serde_json::from_slice(&output.stdout).expect(&words(&output.stderr));
+    let told: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", words(&output.stderr)));
     fits(sweep::SCHEMA, &told);
     let settings = told["settings"].as_array().unwrap();
     let threads: Vec<_> = settings.iter().map(|setting| &setting["streams"]).collect();

@@ -10,7 +10,7 @@ use linerate_core::record::SetEnd;
 use linerate_core::transport::{self, TransportInfo};
 use linerate_core::wire::limits::THREADS_MAX;
 
-use super::{Connected, Lines, Notice, Prepared, Transport, streams, unmade};
+use super::{Connected, Lines, Notice, Offer, Prepared, Transport, streams};
 use crate::load::{Advice, BATCH, Done, LoadError, Op, Probe, Worker};
 
 /// Most streams of one set: each has a thread.
@@ -32,17 +32,26 @@ impl Transport for Null {
         streams(plan, STREAMS_MAX)
     }
 
-    fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
-        Ok(unmade(side, plan, connect))
+    fn prepare(&self, _: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
+        Ok(Box::new(Pretended(plan.knobs.streams)))
     }
 }
 
-fn connect(_: Side, plan: &SetPlan, _: &mut dyn Lines) -> Result<Connected, LoadError> {
-    let pretender = |_| Box::new(Pretender { ended: Vec::new() }) as _;
-    Ok(Connected {
-        workers: (0..plan.knobs.streams).map(pretender).collect(),
-        end: SetEnd::default(),
-    })
+/// So many streams to pretend.
+struct Pretended(u32);
+
+impl Prepared for Pretended {
+    fn offer(&self) -> Offer {
+        Offer::new()
+    }
+
+    fn connect(self: Box<Self>, _: &Offer, _: &mut dyn Lines) -> Result<Connected, LoadError> {
+        let pretender = |_| Box::new(Pretender { ended: Vec::new() }) as _;
+        Ok(Connected {
+            workers: (0..self.0).map(pretender).collect(),
+            end: SetEnd::default(),
+        })
+    }
 }
 
 struct Pretender {

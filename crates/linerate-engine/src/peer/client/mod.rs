@@ -361,7 +361,8 @@ impl Link for Client {
 
     fn prepare(&mut self, plan: &SetPlan) -> Result<Set, LinkError> {
         understood(plan, self.version)?;
-        let ask = Ask::Prepare { plan: plan.clone() };
+        let plan_of_set = Box::new(plan.clone());
+        let ask = Ask::Prepare { plan: plan_of_set };
         let Answer::Offered { offer } = self.request(&ask, ANSWER)? else {
             return Err(self.out_of_turn());
         };

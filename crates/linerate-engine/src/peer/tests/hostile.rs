@@ -101,7 +101,9 @@ impl Raw {
     }
 
     fn prepared(&mut self, plan: &SetPlan) {
-        let answer = self.ask(&Ask::Prepare { plan: plan.clone() });
+        let answer = self.ask(&Ask::Prepare {
+            plan: plan.clone().into(),
+        });
         assert!(matches!(answer, Answer::Offered { .. }), "{answer:?}");
     }
 
@@ -262,8 +264,8 @@ fn requests_that_make_no_sense_are_refused() {
         ..plan.clone()
     };
     for ask in [
-        Ask::Prepare { plan },
-        Ask::Prepare { plan: pings },
+        Ask::Prepare { plan: plan.into() },
+        Ask::Prepare { plan: pings.into() },
         Ask::Connect { set, offer },
         Ask::Connect {
             set: 7,
@@ -305,13 +307,17 @@ fn a_set_that_the_engine_refuses_gives_back_its_place() {
     let mut refused = quarter(2);
     // Nobody here may change anything.
     refused.knobs.host = Some(larger());
-    let Answer::Refused { what, .. } = raw.ask(&Ask::Prepare { plan: refused }) else {
+    let Answer::Refused { what, .. } = raw.ask(&Ask::Prepare {
+        plan: refused.into(),
+    }) else {
         panic!("nobody allowed the change");
     };
     assert!(what.contains("may not be changed"), "{what}");
     // One address may have half as many again as one session.
     (0..4).for_each(|id| other.prepared(&quarter(id)));
-    let one_more = other.ask(&Ask::Prepare { plan: quarter(4) });
+    let one_more = other.ask(&Ask::Prepare {
+        plan: quarter(4).into(),
+    });
     assert!(matches!(one_more, Answer::Refused { .. }), "{one_more:?}");
 }
 
@@ -324,7 +330,7 @@ fn streams_of_datagrams_count_with_what_their_receivers_make() {
         let refused = (0..32).find_map(|id| {
             let mut plan = stream(id, Direction::Forward, 64);
             (plan.knobs.write_size, plan.knobs.read_size) = (Bytes(64), Bytes(64));
-            if let Answer::Refused { what, .. } = raw.ask(&Ask::Prepare { plan }) {
+            if let Answer::Refused { what, .. } = raw.ask(&Ask::Prepare { plan: plan.into() }) {
                 return Some(what);
             }
             prepared += 1;
