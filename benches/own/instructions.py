@@ -3,7 +3,7 @@
 
     benches/own/instructions.py OLD NEW
 
-OLD and NEW are two linerate programs with symbols. The near end of a short measurement on loopback runs under callgrind, of
+OLD and NEW are two linerate programs with symbols (`cargo build --profile symbols`). The near end of a short measurement on loopback runs under callgrind, of
 which only the worker's thread is looked at; the far end runs as it is. Other programs on the machine do not matter. Needs
 valgrind and python3.
 """
