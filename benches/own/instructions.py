@@ -3,9 +3,9 @@
 
     benches/own/instructions.py OLD NEW
 
-OLD and NEW are two linerate programs with symbols (`cargo build --profile symbols`). The near end of a short measurement on loopback runs under callgrind, of
-which only the worker's thread is looked at; the far end runs as it is. Other programs on the machine do not matter. Needs
-valgrind and python3.
+OLD and NEW are two linerate programs with symbols (`cargo build --profile symbols`; with rustix's feature `use-libc-auxv`, or
+valgrind 3.19 ends them). The near end of a short measurement on loopback runs under callgrind, of which only the worker's
+thread is looked at; the far end runs as it is. Other programs on the machine do not matter. Needs valgrind and python3.
 """
 import glob, json, os, re, subprocess, sys, tempfile, time
 
