@@ -4,6 +4,7 @@
 //! of sockets. Both are put together without dynamic calls, since a round trip through memory takes less than such a call
 //! would be noticed in.
 
+pub(in crate::load) mod answers;
 pub(in crate::load) mod closed_loop;
 pub(in crate::load) mod echo;
 pub(in crate::load) mod open_loop;

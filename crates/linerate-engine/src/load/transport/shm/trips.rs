@@ -2,17 +2,13 @@
 
 use std::time::Duration;
 
-use linerate_sys::clock;
-
 use super::pipe::{Reader, Writer};
 use super::probe::Brake;
 use super::region::{Region, Waits, wait};
 use crate::load::pages::Pages;
+use crate::load::pattern::answers::Answers;
 use crate::load::pattern::{Answer, Answerer, Asker, Wait};
 use crate::load::{LoadError, Probe};
-
-/// Answers of several messages are taken in so many bytes at a time, or a message where that is more.
-const ANSWERS: usize = 64 * 1024;
 
 /// The ring of messages, then that of answers.
 const WAYS: [usize; 2] = [0, 1];
@@ -23,15 +19,9 @@ pub(super) struct ShmAsker {
     reader: Reader,
     size: usize,
     message: Pages,
-    answers: Pages,
-    /// Bytes that are received at a time.
-    room: usize,
+    answers: Answers,
     /// Bytes of the message under way that are sent.
     at: usize,
-    /// Bytes of the next answer that are in.
-    received: usize,
-    sent: u64,
-    answered: u64,
     /// Whether it waits for room, too.
     wants_room: bool,
     ended: bool,
@@ -40,18 +30,13 @@ pub(super) struct ShmAsker {
 impl ShmAsker {
     /// Messages of `size` bytes; `several` of them may be under way at a time.
     pub(super) fn new(region: &Region, size: u32, several: bool) -> Self {
-        let size = size as usize;
         Self {
             writer: Writer::new(region.clone(), WAYS[0]),
             reader: Reader::new(region.clone(), WAYS[1]),
-            size,
+            size: size as usize,
             message: Pages::default(),
-            answers: Pages::default(),
-            room: if several { ANSWERS.max(size) } else { size },
+            answers: Answers::new(size, several),
             at: 0,
-            received: 0,
-            sent: 0,
-            answered: 0,
             wants_room: false,
             ended: false,
         }
@@ -59,17 +44,12 @@ impl ShmAsker {
 
     /// Receives into the buffer; how many bytes.
     fn bytes(&mut self, wait: Wait) -> Result<usize, LoadError> {
-        // A buffer of one message holds the parts of it in their places.
-        let from = if self.room == self.size {
-            self.received
-        } else {
-            0
-        };
-        let into = &mut self.answers.bytes_mut()[from..];
+        let missing = self.answers.missing() as u64;
+        let into = self.answers.room();
         if wait == Wait::No {
             return self.reader.take(into);
         }
-        self.reader.get(into, (self.size - self.received) as u64)
+        self.reader.get(into, missing)
     }
 }
 
@@ -95,8 +75,7 @@ impl Asker for ShmAsker {
             let filled = self.message.randomize();
             filled.map_err(|e| self.reader.region.failed("getrandom", e))?;
         }
-        self.answers.ensure(self.room);
-        (self.sent, self.answered) = (0, 0);
+        self.answers.begin();
         self.ended = false;
         Ok(())
     }
@@ -120,33 +99,16 @@ impl Asker for ShmAsker {
         let all = self.at == self.size;
         if all {
             self.at = 0;
-            self.sent += 1;
+            self.answers.note_sent();
         }
         Ok(all)
     }
 
-    fn receive(
-        &mut self,
-        wait: Wait,
-        mut take: impl FnMut(Answer) -> bool,
-    ) -> Result<(), LoadError> {
-        self.received += self.bytes(wait)?;
-        if self.received < self.size {
-            return Ok(());
-        }
-        let at = clock::now();
-        while self.received >= self.size {
-            let answer = Answer {
-                number: self.answered,
-                at,
-                unread: None,
-            };
-            self.received -= self.size;
-            self.answered += 1;
-            if self.answered > self.sent || !take(answer) {
-                let what = "answers to messages that were not sent";
-                return Err(self.reader.region.garbled(what));
-            }
+    fn receive(&mut self, wait: Wait, take: impl FnMut(Answer) -> bool) -> Result<(), LoadError> {
+        let bytes = self.bytes(wait)?;
+        if !self.answers.add(bytes, take) {
+            let what = "answers to messages that were not sent";
+            return Err(self.reader.region.garbled(what));
         }
         Ok(())
     }

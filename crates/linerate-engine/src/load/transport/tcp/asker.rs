@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use linerate_core::parse::run::{Mark, RUN_MAX};
-use linerate_sys::clock;
 
 use super::probe::SocketProbe;
 use crate::load::pages::Pages;
+use crate::load::pattern::answers::Answers;
 use crate::load::pattern::{Answer, Asker, Wait};
 use crate::load::transport::line::{Line, MarkPart};
 use crate::load::{LoadError, Probe};
@@ -17,17 +17,13 @@ use crate::load::{LoadError, Probe};
 const RUN_MESSAGES: u64 = 256;
 /// Looks at an empty socket before a busy worker looks up from it.
 const SPINS: u32 = 1024;
-/// Answers of several messages are taken in so many bytes at a time, or a message where that is more.
-const ANSWERS: usize = 64 * 1024;
 
 /// Sends messages and receives their answers.
 pub(super) struct TcpAsker {
     line: Line,
     size: u32,
     message: Pages,
-    answers: Pages,
-    /// Bytes that are received at a time.
-    room: usize,
+    answers: Answers,
     mark: MarkPart,
     /// Messages of the run whose mark is under way.
     announced: u64,
@@ -35,41 +31,23 @@ pub(super) struct TcpAsker {
     left: u64,
     /// Bytes of the message under way that are sent.
     at: usize,
-    /// Bytes of the next answer that are in.
-    received: usize,
-    sent: u64,
-    answered: u64,
     ended: bool,
 }
 
 impl TcpAsker {
     /// Messages of `size` bytes; `several` of them may be under way at a time.
     pub(super) fn new(line: Line, size: u32, several: bool) -> Self {
-        let one = size as usize;
         Self {
             line,
             size,
             message: Pages::default(),
-            answers: Pages::default(),
-            room: if several { ANSWERS.max(one) } else { one },
+            answers: Answers::new(size, several),
             mark: MarkPart::default(),
             announced: 0,
             left: 0,
             at: 0,
-            received: 0,
-            sent: 0,
-            answered: 0,
             ended: false,
         }
-    }
-
-    /// Receives into the buffer; how many bytes.
-    #[inline]
-    fn bytes(&mut self, wait: Wait) -> Result<usize, LoadError> {
-        // A buffer of one message holds the parts of it in their places.
-        let one = self.room == self.size as usize;
-        let from = if one { self.received } else { 0 };
-        receive(&self.line, &mut self.answers.bytes_mut()[from..], wait)
     }
 }
 
@@ -101,8 +79,7 @@ impl Asker for TcpAsker {
             let filled = self.message.randomize();
             filled.map_err(|e| self.line.failed("getrandom", e))?;
         }
-        self.answers.ensure(self.room);
-        (self.sent, self.answered) = (0, 0);
+        self.answers.begin();
         self.ended = false;
         Ok(())
     }
@@ -144,34 +121,16 @@ impl Asker for TcpAsker {
         if all {
             self.at = 0;
             self.left -= 1;
-            self.sent += 1;
+            self.answers.note_sent();
         }
         Ok(all)
     }
 
     #[inline]
-    fn receive(
-        &mut self,
-        wait: Wait,
-        mut take: impl FnMut(Answer) -> bool,
-    ) -> Result<(), LoadError> {
-        self.received += self.bytes(wait)?;
-        let size = self.size as usize;
-        if self.received < size {
-            return Ok(());
-        }
-        let at = clock::now();
-        while self.received >= size {
-            let answer = Answer {
-                number: self.answered,
-                at,
-                unread: None,
-            };
-            self.received -= size;
-            self.answered += 1;
-            if self.answered > self.sent || !take(answer) {
-                return Err(self.line.garbled("answers to messages that were not sent"));
-            }
+    fn receive(&mut self, wait: Wait, take: impl FnMut(Answer) -> bool) -> Result<(), LoadError> {
+        let bytes = receive(&self.line, self.answers.room(), wait)?;
+        if !self.answers.add(bytes, take) {
+            return Err(self.line.garbled("answers to messages that were not sent"));
         }
         Ok(())
     }
@@ -182,7 +141,7 @@ impl Asker for TcpAsker {
 
     fn finish(&mut self) -> Result<bool, LoadError> {
         if !self.ended {
-            let total = self.sent * u64::from(self.size);
+            let total = self.answers.sent() * u64::from(self.size);
             self.ended = self.mark.put(&self.line, Mark::End(total), false)?;
         }
         Ok(self.ended)
