@@ -16,8 +16,8 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
 /// The wait for an answer that may be lost, in round trips as they were so far.
 const TRIPS: u64 = 8;
-/// Its longest once the step is over, in nanoseconds.
-const ENDING: u64 = 2_000_000_000;
+/// The longest wait for it once the step is over, in nanoseconds: what takes longer is given up, and says nothing.
+pub(in crate::load) const ENDING: u64 = 2_000_000_000;
 /// Messages whose late answers still count, where answers may be lost. A power of two.
 const LATE: usize = 256;
 
@@ -61,7 +61,7 @@ struct Schedule {
     /// When the message under way, or the next one, should be sent; zero before the first of a step.
     intended: u64,
     answered: u64,
-    /// The usual round trip; zero before the first.
+    /// The usual round trip: the last one, or smoothed where some are lost; zero before the first.
     usual: u64,
     /// Where messages may be lost: the last ones, by number.
     asked: Box<[Asked; LATE]>,
@@ -70,7 +70,8 @@ struct Schedule {
     /// Such messages that were sent, and those of the time that counts without an answer.
     sent: u64,
     lost: u64,
-    ending: bool,
+    /// When the step ended.
+    ending: Option<u64>,
 }
 
 impl Schedule {
@@ -83,14 +84,14 @@ impl Schedule {
         self.asked.fill(Asked::default());
         (self.sent, self.answered, self.lost, self.intended) = (0, 0, 0, 0);
         self.state = State::Idle;
-        self.ending = false;
+        self.ending = None;
         Ok(())
     }
 
     /// Whether the next message has no time of its own.
     #[inline]
     fn is_unpaced(&self) -> bool {
-        self.interval == 0 || self.ending
+        self.interval == 0 || self.ending.is_some()
     }
 
     /// Whether the message that is due may be sent now; waits for its time, but no longer than `wait`.
@@ -184,13 +185,19 @@ impl Schedule {
         if self.state != State::Waiting {
             return;
         }
-        let most = if self.ending { most.min(ENDING) } else { most };
         let patience = match self.usual {
             0 => most,
-            usual => (usual * TRIPS).clamp(least.min(most), most),
+            usual => (usual * TRIPS).clamp(least, most),
         };
         let now = clock::now();
+        let over = self
+            .ending
+            .is_some_and(|ending| now.saturating_sub(ending) > ENDING);
         if is_lost || now.saturating_sub(self.since) > patience {
+            self.next(now);
+        } else if over {
+            let asked = self.awaited(self.sent - 1);
+            self.lost -= u64::from(asked.is_some_and(|asked| asked.counts));
             self.next(now);
         }
     }
@@ -221,7 +228,7 @@ impl<A: Asker> ClosedLoop<A> {
                 since: 0,
                 sent: 0,
                 lost: 0,
-                ending: false,
+                ending: None,
             },
         }
     }
@@ -305,7 +312,7 @@ impl<A: Asker> Worker for ClosedLoop<A> {
     }
 
     fn finish(&mut self) -> Result<bool, LoadError> {
-        self.schedule.ending = true;
+        self.schedule.ending.get_or_insert_with(clock::now);
         let announced = self.asker.announced() > 0;
         match self.schedule.state {
             // The other end does not know of this message.

@@ -192,18 +192,27 @@ impl<A: Asker> OpenLoop<A> {
             };
             self.asker.ready(due, if due { wait } else { most })?
         };
+        let before = self.schedule.answered;
+        // Where nothing is lost an answer is known to be there: its time must not hold a send. Elsewhere looking for one
+        // first would delay the message that is due.
+        if readable && !A::LOSSY {
+            self.take()?;
+        }
         if writable {
             self.send(now)?;
         }
-        let before = self.schedule.answered;
-        if readable {
-            let schedule = &mut self.schedule;
-            self.asker
-                .receive(Wait::No, |answer| schedule.take(answer))?;
+        if readable && A::LOSSY {
+            self.take()?;
         }
-        self.asker
-            .unanswered(self.schedule.sent - self.schedule.answered);
+        let unanswered = self.schedule.sent - self.schedule.answered;
+        self.asker.unanswered(unanswered);
         Ok(self.schedule.answered - before)
+    }
+
+    /// Takes the answers that are there.
+    fn take(&mut self) -> Result<(), LoadError> {
+        let schedule = &mut self.schedule;
+        self.asker.receive(Wait::No, |answer| schedule.take(answer))
     }
 
     /// Sends the next message, or a part of it.

@@ -13,8 +13,13 @@ use crate::load::{Advice, LoadError, Op, Probe, Worker};
 
 const WAIT: Duration = Duration::from_millis(1);
 
+/// How long answers may take on a fake transport: nothing is lost, something, or something after a long while.
+const NONE: u8 = 0;
+const SHORT: u8 = 1;
+const LONG: u8 = 2;
+
 /// Messages of 8 bytes. Of each message that is sent `answers` says when it is answered: after so many others, or never.
-struct Fake<const LOSSY: bool> {
+struct Fake<const PATIENCE: u8> {
     answers: fn(u64) -> Option<u64>,
     run: u64,
     left: u64,
@@ -23,7 +28,7 @@ struct Fake<const LOSSY: bool> {
     finished: bool,
 }
 
-fn fake<const LOSSY: bool>(run: u64, answers: fn(u64) -> Option<u64>) -> Fake<LOSSY> {
+fn fake<const PATIENCE: u8>(run: u64, answers: fn(u64) -> Option<u64>) -> Fake<PATIENCE> {
     Fake {
         answers,
         run,
@@ -34,11 +39,11 @@ fn fake<const LOSSY: bool>(run: u64, answers: fn(u64) -> Option<u64>) -> Fake<LO
     }
 }
 
-impl<const LOSSY: bool> Asker for Fake<LOSSY> {
-    const PATIENCE: Option<(u64, u64)> = if LOSSY {
-        Some((50_000_000, 1_000_000_000))
-    } else {
-        None
+impl<const PATIENCE: u8> Asker for Fake<PATIENCE> {
+    const PATIENCE: Option<(u64, u64)> = match PATIENCE {
+        NONE => None,
+        SHORT => Some((50_000_000, 1_000_000_000)),
+        _ => Some((60_000_000_000, 60_000_000_000)),
     };
 
     fn size(&self) -> u32 {
@@ -60,7 +65,7 @@ impl<const LOSSY: bool> Asker for Fake<LOSSY> {
     }
 
     fn announced(&self) -> u64 {
-        if LOSSY { 0 } else { self.left }
+        if PATIENCE == NONE { self.left } else { 0 }
     }
 
     fn send(&mut self, _: bool) -> Result<bool, LoadError> {
@@ -134,7 +139,7 @@ fn counted(timed: &crate::load::Timed) -> u64 {
 
 #[test]
 fn a_closed_loop_sends_one_message_at_a_time_and_all_that_was_announced() {
-    let mut worker = ClosedLoop::new(fake::<false>(7, |_| Some(0)), Nanos(0), false);
+    let mut worker = ClosedLoop::new(fake::<NONE>(7, |_| Some(0)), Nanos(0), false);
     // Of a run of seven that began only some are answered when the step ends.
     for least in [1, 9, 10] {
         let (timed, answered) = step(&mut worker, |answered| answered >= least);
@@ -152,7 +157,7 @@ fn a_closed_loop_goes_on_without_an_answer_and_counts_it_when_it_is_late() {
         4 => Some(1),
         _ => Some(0),
     };
-    let mut worker = ClosedLoop::new(fake::<true>(1, answers), Nanos(0), false);
+    let mut worker = ClosedLoop::new(fake::<SHORT>(1, answers), Nanos(0), false);
     let (timed, _) = step(&mut worker, |answered| answered >= 8);
     assert_eq!(timed.lost, 1);
     let slowest = timed.trips.last().unwrap().0;
@@ -166,7 +171,7 @@ fn a_closed_loop_goes_on_without_an_answer_and_counts_it_when_it_is_late() {
 #[test]
 fn an_open_loop_sends_what_is_due_and_times_what_is_not_answered() {
     let mut worker = OpenLoop::new(
-        fake::<false>(3, |n| (n < 5).then_some(0)),
+        fake::<NONE>(3, |n| (n < 5).then_some(0)),
         Nanos(1_000_000),
         true,
     );
@@ -197,11 +202,32 @@ fn an_open_loop_sends_what_is_due_and_times_what_is_not_answered() {
 #[test]
 fn an_open_loop_loses_what_is_not_answered_where_messages_may_be_lost() {
     let answers = |number: u64| (number % 4 != 3).then_some(0);
-    let mut worker = OpenLoop::new(fake::<true>(1, answers), Nanos(1_000_000), true);
+    let mut worker = OpenLoop::new(fake::<SHORT>(1, answers), Nanos(1_000_000), true);
     let (timed, answered) = step(&mut worker, |answered| answered >= 9);
     assert!(timed.lost >= 2, "{timed:?}");
     assert_eq!(timed.unanswered, 0);
     assert!(answered >= 9 && counted(&timed) >= 9);
     let all = counted(&timed) + timed.lost;
     assert!(timed.lost.abs_diff(all / 4) <= 1, "{timed:?}");
+}
+
+#[test]
+fn what_is_given_up_at_the_end_of_a_step_says_nothing() {
+    // The fourth is never answered, and would be waited for for a minute.
+    let mut worker = ClosedLoop::new(fake::<LONG>(1, |n| (n < 3).then_some(0)), Nanos(0), false);
+    let advice = Arc::new(Advice::new(1, 1));
+    worker.begin(&advice).unwrap();
+    advice.count_from(clock::now());
+    let mut done = Vec::new();
+    for _ in 0..8 {
+        worker.submit(&[Op::Send(8)]).unwrap();
+        worker.reap(1, WAIT, &mut done).unwrap();
+    }
+    advice.count_until(clock::now());
+    while !worker.finish().unwrap() {
+        std::thread::sleep(WAIT);
+        worker.reap(1, WAIT, &mut done).unwrap();
+    }
+    let timed = worker.timed();
+    assert_eq!((counted(&timed), timed.lost), (3, 0), "{timed:?}");
 }

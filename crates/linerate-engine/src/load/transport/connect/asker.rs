@@ -1,6 +1,6 @@
 //! The near end of connections: a message is one that is made, carries it there and the answer back, and is closed.
 //!
-//! Its time ends with the last byte of the answer; the next one is made once the far end has closed it.
+//! Its time ends with the last byte of the answer; the next one is made once the far end has closed it, or after a while.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use rustix::net::{SocketFlags, SocketType, connect, ipproto, socket_with};
 use super::abort::Abort;
 use super::meeting::is_lost;
 use crate::load::pages::Pages;
-use crate::load::pattern::{Answer, Asker, Wait};
+use crate::load::pattern::{Answer, Asker, Wait, closed_loop};
 use crate::load::transport::line::{BLOCK, Line, MarkPart, is_pause, unless_paused};
 use crate::load::{LoadError, Probe};
 
@@ -42,8 +42,6 @@ enum Stage {
 struct Call {
     fd: OwnedFd,
     stage: Stage,
-    /// When the answer was in.
-    answered: Option<u64>,
 }
 
 impl Call {
@@ -89,9 +87,10 @@ pub(super) struct ConnectAsker {
     mark: MarkPart,
     /// The connection under way; `None` before the first, and once one is closed or lost.
     call: Option<Call>,
+    /// When its answer was in.
+    answered_at: u64,
     sent: u64,
-    /// Connections that were answered and closed.
-    closed: u64,
+    answered: u64,
     ended: bool,
 }
 
@@ -105,10 +104,28 @@ impl ConnectAsker {
             size,
             mark: MarkPart::default(),
             call: None,
+            answered_at: 0,
             sent: 0,
-            closed: 0,
+            answered: 0,
             ended: false,
         }
+    }
+
+    /// Whether the connection before is closed, or was waited for long enough. It blocks for a moment at most.
+    fn is_closed(&mut self) -> bool {
+        let Some(call) = &mut self.call else {
+            return true;
+        };
+        if call.stage == Stage::Closing {
+            // Whatever it meets ends the connection.
+            let _ = call.go_on(&self.to, self.message.bytes(), self.answer.bytes_mut());
+            let waited = || clock::now().saturating_sub(self.answered_at);
+            if call.stage == Stage::Closing && waited() <= closed_loop::ENDING {
+                return false;
+            }
+        }
+        self.call = None;
+        true
     }
 }
 
@@ -140,7 +157,7 @@ impl Asker for ConnectAsker {
             filled.map_err(|e| self.line.failed("getrandom", e))?;
         }
         self.answer.ensure(self.size as usize);
-        (self.sent, self.closed) = (0, 0);
+        (self.sent, self.answered) = (0, 0);
         (self.call, self.ended) = (None, false);
         Ok(())
     }
@@ -148,11 +165,13 @@ impl Asker for ConnectAsker {
     /// Makes the socket: a connection's time begins with its first packet.
     #[inline]
     fn announce(&mut self, _: impl FnOnce() -> u64, _: bool) -> Result<bool, LoadError> {
+        if !self.is_closed() {
+            return Ok(false);
+        }
         let fd = socket_to(&self.to).map_err(|e| self.line.failed("socket", e))?;
         self.call = Some(Call {
             fd,
             stage: Stage::Connecting,
-            answered: None,
         });
         Ok(true)
     }
@@ -183,16 +202,12 @@ impl Asker for ConnectAsker {
                 }
                 Err(e) => return Err(self.line.failed("connect", e)),
             }
-            if call.stage == Stage::Closing && call.answered.is_none() {
-                call.answered = Some(clock::now());
-            }
-            if call.stage == Stage::Closed {
-                let at = call.answered.unwrap_or_else(clock::now);
-                self.call = None;
-                self.closed += 1;
+            if call.stage == Stage::Closing {
+                self.answered_at = clock::now();
+                self.answered += 1;
                 take(Answer {
                     number: self.sent - 1,
-                    at,
+                    at: self.answered_at,
                     unread: None,
                 });
                 break;
@@ -214,9 +229,8 @@ impl Asker for ConnectAsker {
     }
 
     fn finish(&mut self) -> Result<bool, LoadError> {
-        self.call = None;
-        if !self.ended {
-            let mark = Mark::End(self.closed * u64::from(self.size));
+        if !self.ended && self.is_closed() {
+            let mark = Mark::End(self.answered * u64::from(self.size));
             self.ended = self.mark.put(&self.line, mark, false)?;
         }
         Ok(self.ended)

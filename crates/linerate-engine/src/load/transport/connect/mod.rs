@@ -1,8 +1,8 @@
 //! Connections: a round trip is one that is made, carries a message there and its answer back, and is closed.
 //!
-//! Each stream has a data connection as of TCP, which has proved the session. Over it the far end
-//! tells the port of a listener of its own, and the near end that a step is over. Payload is that of messages whose
-//! answers came and whose connections were closed; no goodput is told of it.
+//! Each stream has a data connection as of TCP, which has proved the session. Over it the far end sends the port of a listener
+//! of its own, and the near end says that a step is over. Payload is that of messages that were answered; no goodput is
+//! derived from it.
 
 mod abort;
 mod answerer;
@@ -326,5 +326,36 @@ mod tests {
         assert_eq!(work(caller(near, to), Op::Send(3), 0), 0);
         assert_eq!(answerer.join().unwrap(), 0);
         assert!(began.elapsed() < Duration::from_secs(2));
+    }
+
+    #[test]
+    fn one_that_is_answered_and_not_closed_has_its_time() {
+        let [near, far] = lines();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let to = listener.local_addr().unwrap();
+        let host = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut message = [0; 3];
+            stream.read_exact(&mut message).unwrap();
+            stream.write_all(&message).unwrap();
+            // It stays open until the near end has closed it.
+            let _ = stream.read(&mut [0]);
+        });
+        let mut caller = caller(near, to);
+        let advice = Arc::new(Advice::new(1, 1));
+        caller.begin(&advice).unwrap();
+        advice.count_from(linerate_sys::clock::now());
+        let mut done = Vec::new();
+        while done.is_empty() {
+            caller.submit(&[Op::Send(3)]).unwrap();
+            caller.reap(1, Duration::ZERO, &mut done).unwrap();
+        }
+        while !caller.finish().unwrap() {
+            caller.reap(1, Duration::ZERO, &mut done).unwrap();
+        }
+        let timed = caller.timed();
+        assert_eq!((timed.trips.len(), timed.lost), (1, 0));
+        host.join().unwrap();
+        drop(far);
     }
 }
