@@ -25,7 +25,7 @@ const UNEVEN: f64 = 1.5;
 
 static INFO: CauseInfo = CauseInfo {
     id: "latency-wakeup",
-    scope: Scope::Sockets,
+    scope: Scope::Any,
     stage: Stage::Cpu,
     slows: Slowness::Latency,
     decided_by: &[],
