@@ -38,6 +38,10 @@ pub struct TransportInfo {
     pub patterns: &'static [PatternKind],
     /// What is at the other end.
     pub far_end: FarEnd,
+    /// What one sample of its round trips is.
+    pub sample: &'static str,
+    /// Whether a message may be sent and never answered.
+    pub loses_messages: bool,
     /// Whether payload may be lost on the way: what one end sent and the other received may differ.
     pub lossy: bool,
     /// Whether it can receive without copying to the user ([`crate::plan::Receive::Discard`]).
@@ -66,6 +70,8 @@ impl TransportInfo {
         doc: "",
         patterns: &[],
         far_end: FarEnd::Peer,
+        sample: "round trip",
+        loses_messages: false,
         lossy: false,
         discard: false,
         offered: true,
@@ -89,6 +95,7 @@ pub static UDP: TransportInfo = TransportInfo {
     class: Transport::Udp,
     doc: "datagrams of UDP",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
+    loses_messages: true,
     lossy: true,
     ..TransportInfo::BASE
 };
@@ -99,6 +106,8 @@ pub static CONNECT: TransportInfo = TransportInfo {
     class: Transport::Tcp,
     doc: "a new connection of TCP for each message",
     patterns: &[PatternKind::RoundTrips],
+    sample: "connection",
+    loses_messages: true,
     ..TransportInfo::BASE
 };
 
@@ -132,6 +141,7 @@ pub static MEMORY: TransportInfo = TransportInfo {
     patterns: &[PatternKind::Operations, PatternKind::RoundTrips],
     far_end: FarEnd::Absent,
     options: &[ACCESS, MEMORY_NODE],
+    sample: "batch",
     ..TransportInfo::BASE
 };
 

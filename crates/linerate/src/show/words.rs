@@ -234,7 +234,7 @@ pub(super) fn starts_far_end(engine: &str) -> bool {
 
 /// Whether messages may be lost, or never be answered.
 pub(super) fn may_lose(engine: &str) -> bool {
-    engine == transport::CONNECT.name || transport::named(engine).is_some_and(|info| info.lossy)
+    transport::named(engine).is_some_and(|info| info.loses_messages)
 }
 
 #[cfg(test)]

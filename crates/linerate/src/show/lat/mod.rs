@@ -14,7 +14,7 @@ use linerate_core::path::Direction;
 use linerate_core::plan::{Knobs, Pattern};
 use linerate_core::record::{Histogram, Record};
 use linerate_core::stats::samples;
-use linerate_core::transport::Options;
+use linerate_core::transport::{self, Options};
 use linerate_core::units::{Bytes, Nanos};
 
 pub use json::{FORMAT, SCHEMA, json};
@@ -238,12 +238,9 @@ impl Probe {
     }
 }
 
+/// What one sample of an engine is.
 fn unit(engine: &str) -> &'static str {
-    match engine {
-        "connect" => "connection",
-        "memory" => "batch",
-        _ => "round trip",
-    }
+    transport::named(engine).map_or("round trip", |info| info.sample)
 }
 
 /// The array that dependent loads went through; `None` where a far end answered.
