@@ -11,6 +11,7 @@ pub(crate) mod own;
 use std::path::PathBuf;
 
 use clap::Args;
+use linerate_core::transport::TRANSPORTS;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use choice::{Color, Format, HandOver, Sweep, Way, Ways};
@@ -19,6 +20,7 @@ use super::quantity::{
     Budget, Buffer, Clients, LookTime, LossShare, Message, MessageRate, Network, OpSize, Pace,
     Port, ProbeTime, SegmentSize, Streams, Times, Top,
 };
+use super::resolve::Needs;
 
 // All groups, as they nest in the file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -56,6 +58,15 @@ pub(crate) struct Global {
     #[arg(long, env = "LINERATE_CONFIG", global = true, value_name = "FILE", help_heading = GLOBAL)]
     #[serde(skip)]
     pub(crate) config: Option<PathBuf>,
+}
+
+/// The help of `--engine`: the transports that can do what is needed of any command that has it.
+pub(crate) fn engines(needs: Needs) -> String {
+    let able = TRANSPORTS.iter().filter(|info| needs.met_by(info));
+    let words: Vec<String> = able
+        .map(|info| format!("{} ({})", info.name, info.doc))
+        .collect();
+    format!("Way to move bytes: {}", words.join(", "))
 }
 
 const GLOBAL: &str = "Global options";
@@ -135,9 +146,8 @@ pub(crate) struct Run {
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) allow_changes: Option<bool>,
 
-    /// Way to move bytes: tcp, udp, or shm (shared memory of two processes of this host); for `bw` and `lat` memory (of this
-    /// host), for `lat` connect, too
-    #[arg(long, env = "LINERATE_ENGINE", value_name = "NAME")]
+    // Its help lists those that carry a load and time round trips.
+    #[arg(long, env = "LINERATE_ENGINE", value_name = "NAME", help = engines(Needs::Both))]
     pub(crate) engine: Option<String>,
 
     /// Print what happens as it does, a JSON object on each line; the last one has the result

@@ -68,6 +68,8 @@ pub(crate) enum Needs {
     RoundTrips,
     /// Round trips and a stream of payload.
     Both,
+    /// A load or round trips.
+    Any,
 }
 
 impl Needs {
@@ -78,6 +80,7 @@ impl Needs {
                 Self::Load => transport.carries_load(),
                 Self::RoundTrips => trips,
                 Self::Both => trips && transport.has(PatternKind::Stream),
+                Self::Any => trips || transport.carries_load(),
             }
     }
 }

@@ -38,12 +38,12 @@ pub(crate) struct Shared {
     #[command(flatten)]
     pub(crate) report: options::Report,
 
-    /// Way to move bytes
     #[arg(
         long,
         env = "LINERATE_ENGINE",
         value_name = "NAME",
-        help_heading = "Load"
+        help_heading = "Load",
+        help = options::engines(Needs::Any)
     )]
     pub(crate) engine: Option<String>,
 
