@@ -19,6 +19,18 @@ pub(crate) const LISTENING: &str = "listening on ";
 /// This program, even where its file was replaced meanwhile.
 const OWN: &str = "/proc/self/exe";
 
+/// Variables of `linerate serve` that a process of one's own does not read.
+const OF_SERVERS: [&str; 8] = [
+    "LINERATE_PORT",
+    "LINERATE_LISTEN",
+    "LINERATE_ALLOW",
+    "LINERATE_MAX_CLIENTS",
+    "LINERATE_KEY_STDIN",
+    "LINERATE_SERVE_OPEN",
+    "LINERATE_SERVE_IPERF3",
+    "LINERATE_SERVE_ALLOW_CHANGES",
+];
+
 /// How long the far end has to end in order, once nobody needs it; then its process is ended.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -73,6 +85,10 @@ impl FarEnd {
         command.args(["serve", "--attached", "--process"]);
         if changes {
             command.arg("--allow-changes");
+        }
+        // Settings of servers for others do not concern it.
+        for name in OF_SERVERS {
+            command.env_remove(name);
         }
         // Ctrl-C of a terminal is for this process, which ends the run in order.
         command.process_group(0);

@@ -257,7 +257,11 @@ pub(crate) fn records_of(records: &Records) -> Result<Store, Failure> {
     }
 }
 
+/// The name of a record that was kept whole.
 fn saved_as(recorder: &Recorder) -> Option<String> {
+    if recorder.problem().is_some() {
+        return None;
+    }
     let name = recorder.path()?.file_stem()?;
     Some(name.to_string_lossy().into_owned())
 }

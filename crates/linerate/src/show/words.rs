@@ -11,8 +11,18 @@ use linerate_core::verdict::{Disturbance, Limit};
 
 /// `1 stream`, `4 streams`.
 pub(crate) fn count(n: u64, noun: &str) -> String {
-    let s = if n == 1 { "" } else { "s" };
-    format!("{n} {noun}{s}")
+    let noun = if n == 1 {
+        noun.to_owned()
+    } else {
+        plural(noun)
+    };
+    format!("{n} {noun}")
+}
+
+/// Several of what a noun names.
+pub(crate) fn plural(noun: &str) -> String {
+    let ending = if noun.ends_with("ch") { "es" } else { "s" };
+    format!("{noun}{ending}")
 }
 
 /// `8.9 %`: a part of a whole, with two digits however small it is.

@@ -107,7 +107,7 @@ impl Probe {
         let mut gaps = refused(record);
         if times.as_ref().is_none_or(|times| times.counts.is_empty()) {
             gaps.push(Gap {
-                what: format!("{}s", unit(&plan.engine)),
+                what: words::plural(unit(&plan.engine)),
                 why: "none was answered in the time that counts".to_owned(),
                 hint: String::new(),
             });

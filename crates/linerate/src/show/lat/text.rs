@@ -36,7 +36,7 @@ pub(crate) fn page(probe: &Probe) -> Document {
         unread(&mut doc, probe);
     } else {
         doc.entry(
-            &format!("{}s", probe.unit()),
+            &words::plural(probe.unit()),
             &[(Tone::Warning, "unknown")],
             2,
         );
