@@ -13,7 +13,7 @@ use std::io;
 
 use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::path::Side;
-use linerate_core::plan::{Access, Handover, Knobs, Pattern, Receive, SetPlan};
+use linerate_core::plan::{Access, Knobs, Pattern, SetPlan};
 use linerate_core::record::SetEnd;
 use linerate_core::transport::{self, MEMORY_NODE, TransportInfo};
 use linerate_core::units::Bytes;
@@ -24,7 +24,10 @@ use linerate_sys::thread;
 use self::arrays::Arrays;
 use self::chase::Chase;
 use self::halt::Halt;
-use super::{Connected, Lines, Notice, Prepared, Transport, refused, streams, unmade};
+use super::{
+    Connected, Lines, Notice, Prepared, Transport, refused, streams, unmade, without,
+    without_sockets,
+};
 use crate::host::{self, Live, Room};
 use crate::load::pattern::operations::Operations;
 use crate::load::{LoadError, Worker};
@@ -72,23 +75,15 @@ impl Transport for Memory {
 fn lacks(plan: &SetPlan) -> Result<(), String> {
     let knobs = &plan.knobs;
     let default = Knobs::default();
-    for (asked, what) in [
-        (knobs.congestion.is_some(), "congestion control"),
-        (knobs.mss.is_some(), "segments"),
-        (knobs.send_buffer.is_some(), "send buffer"),
-        (knobs.recv_buffer.is_some(), "receive buffer"),
-        (knobs.window_clamp.is_some(), "window"),
-        (knobs.pacing.is_some(), "pace"),
-        (knobs.open_loop, "rate at which loads are due"),
-        (knobs.busy_poll != default.busy_poll, "sockets to poll"),
-        (knobs.receive == Receive::Discard, "receiver"),
-        (knobs.copy != Handover::Copy, "way into the kernel"),
-        (knobs.depth > 0, "depth that can be chosen"),
-    ] {
-        if asked {
-            return Err(format!("memory has no {what}"));
-        }
-    }
+    without_sockets(knobs, "memory")?;
+    without(
+        "memory",
+        &[
+            (knobs.open_loop, "rate at which loads are due"),
+            (knobs.busy_poll != default.busy_poll, "sockets to poll"),
+            (knobs.depth > 0, "depth that can be chosen"),
+        ],
+    )?;
     let timed = matches!(plan.pattern, Pattern::PingPong { .. });
     if timed && knobs.options.get(transport::ACCESS.key).is_some() {
         return Err("latency is that of loads: there is no other access".to_owned());
@@ -258,6 +253,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use linerate_core::plan::Handover;
     use linerate_core::transport::{Options, Setting};
     use linerate_core::units::Nanos;
 
@@ -294,8 +290,11 @@ mod tests {
         };
         assert!(possible(&Memory, &plan(COPY, 4096)).is_ok());
         for (why, part) in [
-            (refusal(|k| k.mss = Some(9)), "memory has no segments"),
-            (refusal(|k| k.copy = Handover::Sendfile), "kernel"),
+            (
+                refusal(|k| k.mss = Some(9)),
+                "memory has no maximum segment size",
+            ),
+            (refusal(|k| k.copy = Handover::Sendfile), "way but a copy"),
             (refusal(|k| k.streams = 0), "0 streams"),
             (refusal(|k| k.streams = THREADS_MAX + 1), "are possible"),
             (refusal(|k| k.read_size = Bytes(1)), "one size"),
