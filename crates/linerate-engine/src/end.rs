@@ -262,6 +262,15 @@ impl LocalEnd {
     /// Starts the threads of a step and takes the first row of every table; payload flows only
     /// after [`Running::go`].
     pub fn arm(&mut self, plan: &StepPlan) -> Result<Running, LoadError> {
+        self.arm_while(plan, &mut || true)
+    }
+
+    /// The same. While threads prepare, `goes_on` is asked ten times a second: when it says no, the step is aborted.
+    pub fn arm_while(
+        &mut self,
+        plan: &StepPlan,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Running, LoadError> {
         schedule::bounds(plan)?;
         let mut lanes = Vec::new();
         for set in &plan.sets {
@@ -273,7 +282,12 @@ impl LocalEnd {
         let wanted = |set| self.sets.get(set)?.plan.knobs.host;
         self.change(plan.sets.iter().find_map(wanted))?;
         if !self.watches_host {
-            return Running::arm(plan, lanes, Sources::none(Arc::clone(&self.machine)));
+            return Running::arm(
+                plan,
+                lanes,
+                Sources::none(Arc::clone(&self.machine)),
+                goes_on,
+            );
         }
         let machine = Arc::clone(&self.machine);
         let mut sources = match self.toward {
@@ -289,7 +303,7 @@ impl LocalEnd {
         }
         let cards = ports.filter(|nic| !nic.device.is_empty()).take(BELOW_MAX);
         sources.watch_drivers(cards.map(|nic| (nic.index, nic.name.clone())));
-        Running::arm(plan, lanes, sources)
+        Running::arm(plan, lanes, sources, goes_on)
     }
 
     /// Prepares a set that the transport can do.

@@ -121,6 +121,13 @@ impl Array {
     }
 }
 
+impl Array {
+    /// Where it begins. Borrows of its bytes leave this pointer valid.
+    pub fn start(&self) -> *const u8 {
+        self.start.as_ptr()
+    }
+}
+
 impl Deref for Array {
     type Target = [u8];
 

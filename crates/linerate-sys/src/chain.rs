@@ -9,6 +9,9 @@ use super::array::Array;
 /// Bytes from one link to the next: what a processor takes from memory at once.
 pub const LINE: usize = 64;
 
+/// Lines that are written between two questions whether to go on: 64 MiB.
+const STEP: usize = 1 << 20;
+
 /// Links in an array, one in each line, that lead through all lines in random order and back to the first.
 #[derive(Debug)]
 pub struct Chain {
@@ -21,31 +24,46 @@ pub struct Chain {
 unsafe impl Send for Chain {}
 
 impl Chain {
-    /// Makes a chain through all of an array; `None` where it has no room for a link. Other seeds make other chains.
-    pub fn new(mut links: Array, seed: u64) -> Option<Self> {
+    /// Makes a chain through all of an array; `None` where it has no room for a link, or when `goes_on` says no. Other
+    /// seeds make other chains.
+    pub fn new(mut links: Array, seed: u64, goes_on: &dyn Fn() -> bool) -> Option<Self> {
         let count = links.len() / LINE;
         if count == 0 {
             return None;
         }
+        let stopped = |line: usize| line.is_multiple_of(STEP) && !goes_on();
         for line in 0..count {
+            if stopped(line) {
+                return None;
+            }
             put(&mut links, line, line);
         }
         // Sattolo's algorithm: each permutation that is one cycle is as likely as any other.
         //= Sattolo, "An algorithm to generate a random cyclic permutation", Information Processing Letters 22(6), 1986
         let mut state = seed;
         for line in (1..count).rev() {
+            if stopped(line) {
+                return None;
+            }
             let other = below(&mut state, line);
             let (mine, theirs) = (get(&links, line), get(&links, other));
             put(&mut links, line, theirs);
             put(&mut links, other, mine);
         }
-        let start = links.as_ptr() as usize;
+        // Not from a borrow of the bytes: those that follow would end it.
+        let first = links.start();
+        let start = first as usize;
         for line in 0..count {
+            if stopped(line) {
+                return None;
+            }
             let next = start + get(&links, line) * LINE;
             put(&mut links, line, next);
         }
-        let at = links.as_ptr().cast();
-        Some(Self { links, at })
+        Some(Self {
+            at: first.cast(),
+            links,
+        })
     }
 
     /// Follows so many links.
@@ -89,14 +107,19 @@ fn below(state: &mut u64, most: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::collections::BTreeSet;
 
     use super::*;
 
+    fn chain(len: usize, seed: u64) -> Option<Chain> {
+        Chain::new(Array::new(len).unwrap(), seed, &|| true)
+    }
+
     #[test]
     fn a_chain_leads_through_every_line_and_back() {
         for lines in [1, 2, 3, 64, 1000] {
-            let mut chain = Chain::new(Array::new(lines * LINE + 9).unwrap(), 7).unwrap();
+            let mut chain = chain(lines * LINE + 9, 7).unwrap();
             let start = chain.at;
             let mut seen = BTreeSet::new();
             for _ in 0..lines {
@@ -111,15 +134,34 @@ mod tests {
 
     #[test]
     fn an_array_without_room_for_a_link_has_no_chain() {
-        assert!(Chain::new(Array::new(LINE - 1).unwrap(), 7).is_none());
-        assert!(Chain::new(Array::new(LINE).unwrap(), 7).is_some());
+        assert!(chain(LINE - 1, 7).is_none());
+        assert!(chain(LINE, 7).is_some());
+    }
+
+    #[test]
+    fn a_chain_is_given_up_at_every_question() {
+        // One at the start and one in each loop after a step.
+        let asked = Cell::new(0);
+        let until = |most| {
+            asked.set(0);
+            let goes_on = || asked.replace(asked.get() + 1) < most;
+            let links = Array::new((STEP + 2) * LINE).unwrap();
+            Chain::new(links, 7, &goes_on).is_some()
+        };
+        assert!(until(usize::MAX));
+        let all = asked.get();
+        assert_eq!(all, 5);
+        for most in 0..all {
+            assert!(!until(most), "{most}");
+            assert_eq!(asked.get(), most + 1);
+        }
     }
 
     #[test]
     fn other_seeds_make_other_chains_and_few_links_lead_to_the_next_line() {
         const LINES: usize = 4096;
         let steps = |seed| {
-            let mut chain = Chain::new(Array::new(LINES * LINE).unwrap(), seed).unwrap();
+            let mut chain = chain(LINES * LINE, seed).unwrap();
             let step = |_| {
                 let before = chain.at as usize;
                 chain.follow(1);

@@ -92,6 +92,19 @@ impl Over {
         }
     }
 
+    /// The time that figures of an end are over: an end that reports sums does so of all the time that it counted.
+    pub(super) fn of(self, end: &EndReadings, window: Window) -> Window {
+        match self {
+            Self::AllButRamp if !end.is_sampled() => Window::WHOLE,
+            Self::AllButRamp | Self::Steady => window,
+        }
+    }
+
+    /// Mean goodput over that time, in bits per second.
+    pub(super) fn goodput(self, receiving: &EndReadings, set: u32, window: Window) -> Option<f64> {
+        slice_goodput(receiving, set, self.of(receiving, window))
+    }
+
     /// The tick with which it begins; `None` where the series is not steady from any on.
     fn begin(
         self,
@@ -141,7 +154,7 @@ pub(super) fn load_over(
     } = over.part(step, receiving, set.plan.id);
     let rates = rates(&ticks);
     let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
-    let goodput = slice_goodput(receiving, set.plan.id, window)?;
+    let goodput = over.goodput(receiving, set.plan.id, window)?;
     let heard = heard(step, &ticks, &beside(record, step));
     let datagrams = datagrams([sending, receiving], set.plan.id, window);
     let tcp = connections(record, set.plan.id, direction, [sending, receiving], window);
@@ -159,7 +172,7 @@ pub(super) fn load_over(
         made: ends.map(made).into(),
         goodput: estimate(goodput, &rates[begin.unwrap_or(0).min(rates.len())..]),
         operations: operations(record, receiving, set.plan.id, window),
-        goodput_with_ramp: slice_goodput(receiving, set.plan.id, Window::of(step))?,
+        goodput_with_ramp: over.goodput(receiving, set.plan.id, Window::of(step))?,
         steady: begin.is_some(),
         senders: at_work(sending, &workers, &cpus.sender, window),
         copied: copied(sending, set.plan.id, window),

@@ -11,7 +11,7 @@ use crate::transport::Transport;
 use crate::units::Bytes;
 
 /// From so many times the last cache on hardly any of an array is found there.
-const CACHES: u64 = 4;
+pub const CACHES: u64 = 4;
 
 /// A load of memory.
 #[derive(Debug, Clone, PartialEq)]

@@ -64,7 +64,7 @@ pub use interruptions::stalled;
 pub use load::load;
 pub use local::{Local, LocalEvent};
 pub use look::looks;
-pub use memory::{MemoryLoad, ModuleCeiling, memory_load};
+pub use memory::{CACHES, MemoryLoad, ModuleCeiling, memory_load};
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
 pub use once::{Once, moved_by, once};
 pub use packets::Packets;

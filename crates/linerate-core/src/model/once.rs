@@ -73,8 +73,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
         (load.goodput.interval, load.goodput.samples) = (None, 0);
     }
     let sending = sending(record, step, direction)?;
-    // An end that reports sums does so of all the time that it counted.
-    let over = |end: &EndReadings| if end.is_sampled() { window } else { WHOLE };
+    let over = |end: &EndReadings| Over::AllButRamp.of(end, window);
     let again = sent(sending, set, window);
     let events = again.map(|count| count.events);
     let bytes_per_second = load.goodput.mean / 8.0;
@@ -136,16 +135,10 @@ pub fn moved_by(
     )
 }
 
-/// All of a step.
-const WHOLE: Window = Window {
-    from: 0,
-    to: u64::MAX,
-};
-
 /// CPU time of a program in percent of one CPU, which is read before and after a step.
 fn program(end: &EndReadings) -> Option<f64> {
     let mut tables = end.about(m::PROCESS_CPU.source, |_| true);
-    let nanos = per_second(tables.next()?, m::PROCESS_CPU, WHOLE)?;
+    let nanos = per_second(tables.next()?, m::PROCESS_CPU, Window::WHOLE)?;
     Some(nanos / 1e9 * 100.0)
 }
 
@@ -302,6 +295,26 @@ mod tests {
         // Nowhere steady: nothing is left out.
         let swinging: Vec<i64> = (0..30).map(|i| 10_000 * (1 + i / 3)).collect();
         assert_eq!(ramp(&swinging), 0);
+    }
+
+    #[test]
+    fn goodput_of_an_end_that_reports_sums_is_of_all_that_it_counted() {
+        let receiving = |millis: &[u64], bytes: &[i64]| EndReadings {
+            tables: vec![worker(0, millis, bytes)],
+            ..EndReadings::default()
+        };
+        let window = Window {
+            from: SECOND,
+            to: 2 * SECOND,
+        };
+        let goodput = |over: Over, end: &EndReadings| over.goodput(end, 0, window);
+        // It ended early, and its sums begin before the time that counts: both are nearer to the last row.
+        let sums = receiving(&[0, 1980], &[0, 1980]);
+        assert_eq!(goodput(Over::AllButRamp, &sums), Some(8000.0));
+        assert_eq!(goodput(Over::Steady, &sums), None);
+        let sampled = receiving(&[0, 1000, 2000], &[0, 0, 1000]);
+        assert_eq!(goodput(Over::AllButRamp, &sampled), Some(8000.0));
+        assert_eq!(goodput(Over::Steady, &sampled), Some(8000.0));
     }
 
     #[test]

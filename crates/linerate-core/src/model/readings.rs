@@ -16,6 +16,12 @@ pub(super) struct Window {
 }
 
 impl Window {
+    /// All of a step.
+    pub(super) const WHOLE: Self = Self {
+        from: 0,
+        to: u64::MAX,
+    };
+
     /// From the end of the wash-out to the end of the step.
     pub(super) fn of(step: &Step) -> Self {
         let from = step.plan.washout.0;

@@ -49,6 +49,7 @@ impl Running {
         plan: &StepPlan,
         lanes: Vec<Arc<Lane>>,
         mut sources: Sources,
+        goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<Self, LoadError> {
         let workers = take_all(&lanes)?;
         let probes = || workers.iter().flat_map(|w| w.probes());
@@ -67,7 +68,7 @@ impl Running {
             lanes,
         };
         running.spawn_workers(workers)?;
-        for (subject, tid) in running.step.wait_ready()? {
+        for (subject, tid) in running.step.wait_ready(goes_on)? {
             sources.watch_thread(&subject, tid);
         }
         let cpus: BTreeSet<u32> = running.lanes.iter().filter_map(|l| l.cpu).collect();

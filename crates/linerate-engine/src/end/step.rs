@@ -13,6 +13,9 @@ use crate::load::{LoadError, Probe, Timed};
 /// Time for all threads of a step to get ready: the other end waits for that.
 const READY: Duration = Duration::from_secs(45);
 
+/// Time from one question whether to go on waiting for that to the next.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// How a lane's thread ended.
 #[derive(Debug)]
 pub(super) struct Outcome {
@@ -148,9 +151,13 @@ impl Step {
         }
     }
 
-    /// Waits until all threads are at the barrier; returns their names and ids.
-    pub(super) fn wait_ready(&self) -> Result<Vec<(String, i32)>, LoadError> {
+    /// Waits until all threads are at the barrier, or `goes_on` says no; returns their names and ids.
+    pub(super) fn wait_ready(
+        &self,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<(String, i32)>, LoadError> {
         let until = Instant::now() + READY;
+        let mut look = Instant::now() + LOOK;
         let mut state = self.state();
         loop {
             if let Some(error) = state.failed.take() {
@@ -172,7 +179,15 @@ impl Step {
                 );
                 return Err(LoadError::Protocol { what });
             }
-            state = self.wait(state, Duration::from_secs(1));
+            state = self.wait(state, LOOK);
+            if Instant::now() >= look {
+                look = Instant::now() + LOOK;
+                drop(state);
+                if !goes_on() {
+                    return Err(LoadError::Interrupted);
+                }
+                state = self.state();
+            }
         }
     }
 
@@ -264,5 +279,34 @@ impl Step {
     /// How the threads ended, once they have.
     pub(super) fn outcomes(&self) -> Vec<Outcome> {
         std::mem::take(&mut self.state().outcomes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_threads_can_stop_waiting() {
+        let step = Step::new(1, Vec::new());
+        let mut asked = 0;
+        let waited = step.wait_ready(&mut || {
+            asked += 1;
+            asked < 2
+        });
+        assert!(matches!(waited, Err(LoadError::Interrupted)), "{waited:?}");
+        assert_eq!(asked, 2);
+    }
+
+    #[test]
+    fn threads_that_are_ready_are_taken_without_a_question() {
+        let step = Step::new(1, Vec::new());
+        std::thread::scope(|scope| {
+            scope.spawn(|| step.ready("s0/tx0".to_owned(), 7));
+            let found = step.wait_ready(&mut || true).unwrap();
+            assert_eq!(found, [("s0/tx0".to_owned(), 7)]);
+            step.abort("the test is over");
+        });
+        assert_eq!(step.wait_ready(&mut || panic!("asked")).unwrap().len(), 1);
     }
 }

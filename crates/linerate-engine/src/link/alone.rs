@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use linerate_core::path::Side;
 use linerate_core::plan::{SetPlan, StepPlan};
 use linerate_core::record::{EndReadings, Host, Set, Step, Trouble};
-use linerate_core::units::Nanos;
+use linerate_core::units::{Nanos, Rate};
 
 use super::{Link, LinkError, Live};
 use crate::end::{LocalEnd, Running};
@@ -85,7 +85,12 @@ impl Link for Alone {
         plan: &StepPlan,
         watch: &mut dyn FnMut(Live) -> Flow,
     ) -> Result<Step, LinkError> {
-        let mut running = self.end.arm(plan).map_err(|e| refused(&e))?;
+        let still = Live {
+            rate: Rate(0),
+            elapsed: Nanos(0),
+        };
+        let armed = self.end.arm_while(plan, &mut || watch(still) == Flow::Go);
+        let mut running = armed.map_err(|e| refused(&e))?;
         let began = self.now();
         running.go();
         let (readings, stopped) = Self::drive(plan, running, watch);
@@ -122,6 +127,9 @@ fn unfinished(readings: &EndReadings) -> Option<String> {
 }
 
 fn refused(e: &LoadError) -> LinkError {
+    if matches!(e, LoadError::Interrupted) {
+        return LinkError::Interrupted;
+    }
     LinkError::Refused {
         what: e.to_string(),
         hint: e.hint().into(),
@@ -203,13 +211,19 @@ mod tests {
         assert!(load.ceiling.is_err(), "nothing is known of the machine");
     }
 
+    /// Stops a step once its payload flows.
+    fn stop_at_work(live: Live) -> Flow {
+        match live.elapsed {
+            Nanos(0) => Flow::Go,
+            _ => Flow::Stop,
+        }
+    }
+
     #[test]
     fn a_stop_ends_a_step_and_its_set_can_be_used_again() {
         let mut link = Alone::new("memory", blank());
         link.prepare(&set(3, small(1))).unwrap();
-        let stopped = link
-            .step(&step(&[3], 600_000), &mut |_| Flow::Stop)
-            .unwrap();
+        let stopped = link.step(&step(&[3], 600_000), &mut stop_at_work).unwrap();
         assert_eq!(stopped.trouble.unwrap().what, "stopped");
         assert!(stopped.ends[0].totals[0].complete);
         let whole = link.step(&step(&[3], 50), &mut |_| Flow::Go).unwrap();
@@ -222,10 +236,11 @@ mod tests {
     #[test]
     fn more_memory_than_there_is_is_refused_before_it_is_touched() {
         let mut link = Alone::new("memory", blank());
-        let mut knobs = small(1);
-        (knobs.write_size, knobs.read_size) = (Bytes(1 << 40), Bytes(1 << 40));
+        // The largest arrays that are possible, 2 TiB in all.
+        let mut knobs = small(64);
+        (knobs.write_size, knobs.read_size) = (Bytes(16 << 30), Bytes(16 << 30));
         let Err(LinkError::Refused { what, .. }) = link.prepare(&set(0, knobs)) else {
-            panic!("a terabyte was found")
+            panic!("so much was found")
         };
         assert!(what.contains("may be taken"), "{what}");
     }

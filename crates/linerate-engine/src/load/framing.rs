@@ -31,7 +31,7 @@ const ENDING: u8 = 1;
 const OVER: u8 = 2;
 
 impl Bare {
-    /// Whose datagrams have numbers of so many bits, and leave in such bursts.
+    /// Datagrams have numbers of `width` bits and are sent in bursts of `burst`.
     pub(crate) fn new(width: Width, burst: Option<usize>) -> Self {
         Self {
             width,

@@ -66,6 +66,9 @@ pub enum LoadError {
     /// The set is not there: never connected, in use, or lost in an earlier step.
     #[error("set {set} is not connected")]
     NotConnected { set: u32 },
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 impl LoadError {

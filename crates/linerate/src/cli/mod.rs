@@ -47,6 +47,7 @@ use clap::{FromArgMatches, Parser, Subcommand};
 
 use exit::{Exit, Failure};
 use options::Options;
+use options::own::Own;
 
 /// How fast a path between two machines can go, how fast it goes, what holds it back - and the
 /// proof
@@ -161,6 +162,18 @@ impl Verb {
     }
 }
 
+impl Verb {
+    /// Options of transports that stand on the command line; none of a verb that has no such options.
+    fn own(&self) -> Own {
+        match self {
+            Self::Run(args) => args.own.on_line.clone(),
+            Self::Bw(args) => args.own.on_line.clone(),
+            Self::Lat(args) => args.own.on_line.clone(),
+            _ => Own::default(),
+        }
+    }
+}
+
 /// Reads the arguments, does what they say, and tells how it went.
 pub fn main() -> ExitCode {
     let exit = exit::guarded(|| match parse() {
@@ -202,7 +215,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
     let mut typed = cli.verb.typed();
     typed.global = cli.global;
     let options = config::resolve(&typed)?;
-    resolve::owned(&typed.engine, &options.run)?;
+    resolve::owned(&cli.verb.own(), &options.run)?;
     match &cli.verb {
         Verb::Run(args) => run::run(args, &options),
         Verb::Serve(args) => serve::run(args, &options),

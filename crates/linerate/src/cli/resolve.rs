@@ -165,8 +165,8 @@ pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Fai
     })
 }
 
-/// Refuses an option that was typed and that the chosen transport does not have. What the configuration file says of other
-/// transports holds for those.
+/// Refuses an option on the command line that the chosen transport does not have. What the environment and the
+/// configuration file say of other transports holds for those.
 pub(crate) fn owned(typed: &Own, run: &Run) -> Result<(), Failure> {
     let name = run.engine.as_deref().unwrap_or(TCP.name);
     let chosen = transport::named(name);

@@ -140,7 +140,8 @@ fn what_memory_has_not_is_refused_before_anything_is_touched() {
         (&["bw", "-d", "reverse"], 2, "no direction"),
         (&["bw", "--size", "0"], 2, "no unit"),
         (&["bw", "--size", "1B"], 2, "64 B to"),
-        (&["bw", "--size", "1024GiB"], 3, "may be taken"),
+        (&["bw", "--size", "17GiB"], 2, "16 GiB are possible"),
+        (&["bw", "--size", "16GiB", "-P", "64"], 3, "may be taken"),
         (&["bw", "--write-size", "1MiB"], 2, "one size"),
         (&["bw", "-P", "10001"], 2, "1 to 10000"),
         (&["bw", "-P", "10000"], 2, "are possible"),
@@ -155,7 +156,7 @@ fn what_memory_has_not_is_refused_before_anything_is_touched() {
         (&["lat", "--busy-poll"], 2, "no sockets"),
         (&["lat", "--beside", "forward"], 2, "no path to be loaded"),
         (&["lat", "--access", "read"], 2, "no other access"),
-        (&["lat", "--size", "9GiB"], 2, "8 GiB are possible"),
+        (&["lat", "--size", "5GiB"], 2, "4 GiB are possible"),
     ] {
         let (ended, said) = ended(&[args, &["--engine", "memory"]].concat());
         assert_eq!(ended, Some(code), "{args:?}: {said}");
@@ -184,6 +185,35 @@ fn an_option_of_another_engine_is_refused_with_the_engine_that_has_it() {
     let (code, said) = ended(&["run", "--access", "read"]);
     assert!(
         code == Some(2) && said.contains("unexpected argument"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_option_of_another_engine_in_the_environment_is_left_alone() {
+    let home = TempDir::new().unwrap();
+    let ended = |args: &[&str]| {
+        let mut command = linerate(home.path());
+        command
+            .env("LINERATE_RING", "1MiB")
+            .env("LINERATE_MEMORY_NODE", "1023");
+        let output = command.args(args).output().unwrap();
+        (output.status.code(), words(&output.stderr))
+    };
+    // A far end is what these lack, and not an option.
+    for verb in ["bw", "lat"] {
+        let (code, said) = ended(&[verb]);
+        assert!(
+            code == Some(2) && said.contains("a far end is missing"),
+            "{said}"
+        );
+    }
+    let (code, said) = ended(&["bw", "--engine", "memory"]);
+    assert!(code == Some(3) && said.contains("NUMA node 1023"), "{said}");
+    // A flag is refused, whatever the environment says.
+    let (code, said) = ended(&["bw", "brook", "--ring", "2MiB"]);
+    assert!(
+        code == Some(2) && said.contains("--engine shm has it"),
         "{said}"
     );
 }

@@ -15,6 +15,8 @@ pub struct Room {
     pub last_cache: Option<Bytes>,
     /// What can be taken at all, and what bounds it.
     pub free: Option<(Bytes, String)>,
+    /// CPUs that may run its threads; 0 where that was not read.
+    pub cpus: u32,
     /// NUMA nodes that have memory, with what is free there; none where the kernel knows no nodes.
     pub nodes: Vec<(u32, Option<Bytes>)>,
 }
@@ -30,6 +32,7 @@ pub fn room(machine: &dyn Machine, cpu: u32) -> Room {
     Room {
         free: bounds.min_by_key(|(bytes, _)| *bytes),
         last_cache: reader.last_cache(cpu),
+        cpus: 0,
         nodes: reader.nodes_with_memory(),
     }
 }

@@ -12,6 +12,10 @@ use linerate_core::record::{Column, EndReadings, Table, Total};
 /// trip later.
 const SECONDS_SHARE: f64 = 0.5;
 
+/// Payload of each stream that a server may send and not count: a thread that ends within a block does not add it.
+//= iperf3, src/iperf.h: MAX_BLOCKSIZE
+const BLOCK: u64 = 1 << 20;
+
 /// A report, with what this end knows of the same test.
 pub(crate) struct Report<'a> {
     pub(crate) results: &'a Results,
@@ -51,6 +55,12 @@ impl Report<'_> {
             let why = "the server does not tell for how long it counted (before iperf3 3.2): goodput is over this \
                        end's clock";
             end.gaps.push(gap("time of the far end", why));
+        } else if self.omit > 0.0 && self.counts_all() {
+            let why = format!(
+                "the server counted the first {} s too: what it reports is of the whole test",
+                self.omit
+            );
+            end.gaps.push(gap("time of the far end", &why));
         }
         let mut streams: Vec<&StreamResult> = self.results.streams.iter().collect();
         streams.sort_by_key(|stream| stream.id);
@@ -115,6 +125,9 @@ impl Report<'_> {
                 "it says that {told} bytes arrived, {sent} were sent"
             ));
         }
+        if let Some(why) = self.too_little() {
+            return Some(why);
+        }
         let seconds = results.seconds()?;
         let time = if self.counts_all() {
             self.lasted
@@ -124,6 +137,20 @@ impl Report<'_> {
         let like = SECONDS_SHARE..1.0 / SECONDS_SHARE;
         (!like.contains(&(seconds / time)))
             .then(|| format!("it says that it counted for {seconds:.3} s of a test of {time:.3} s"))
+    }
+
+    /// Why a server cannot have sent as little as it reports. Not known of datagrams, which may arrive twice, nor where the
+    /// start is left out: what waited in buffers then arrives later.
+    fn too_little(&self) -> Option<String> {
+        let leaves_out = self.omit > 0.0 && !self.counts_all();
+        if self.is_forward() || self.datagram.is_some() || leaves_out {
+            return None;
+        }
+        let came = self.near.iter();
+        let came = came.fold(0, |sum: u64, t| sum.saturating_add(t.received));
+        let told = self.results.bytes();
+        let least = came.saturating_sub(BLOCK.saturating_mul(u64::from(self.streams)));
+        (told < least).then(|| format!("it says that {told} bytes were sent, {came} arrived"))
     }
 
     /// Payload of a stream that counts. That is not all of the step, and no mark says where it ended.
@@ -348,6 +375,47 @@ mod tests {
         assert!(!known(2.0, 500, 2), "of another number of streams");
         assert!(known(1.001, 500, 1) && !known(0.999, 500, 1));
         assert!(known(5.999, 500, 1) && !known(6.0, 500, 1));
+    }
+
+    #[test]
+    fn that_the_first_second_counts_too_is_a_gap() {
+        let times = |seconds, lasted, omit| {
+            let (results, near) = (told(seconds, 10), [near(0, 10)]);
+            let report = Report {
+                omit,
+                ..report(&results, lasted, &near)
+            };
+            let gaps = report.readings().gaps.into_iter();
+            let mut found = gaps.filter(|gap| gap.what == "time of the far end");
+            let why = found.next().map(|gap| gap.why);
+            assert!(found.next().is_none());
+            why
+        };
+        assert_eq!(times(Some(1.49), 2.0, 1.0), None);
+        let why = times(Some(1.51), 2.0, 1.0).unwrap();
+        assert!(why.contains("first 1 s too"), "{why}");
+        assert_eq!(times(Some(2.0), 2.0, 0.0), None, "nothing to leave out");
+    }
+
+    #[test]
+    fn a_server_has_sent_what_arrived_but_for_a_block_of_each_stream() {
+        let known = |bytes, seconds, datagram| {
+            let results = told(Some(seconds), bytes);
+            let near = [Total {
+                received: 5 * BLOCK,
+                ..near(0, 0)
+            }];
+            let report = Report {
+                direction: Direction::Reverse,
+                datagram,
+                ..report(&results, 3.0, &near)
+            };
+            !report.readings().tables.is_empty()
+        };
+        assert!(known(4 * BLOCK, 3.0, None));
+        assert!(!known(4 * BLOCK - 1, 3.0, None), "less than arrived");
+        assert!(known(4 * BLOCK - 1, 2.0, None), "without the first second");
+        assert!(known(4 * BLOCK - 1, 3.0, Some(1000)), "some arrived twice");
     }
 
     #[test]

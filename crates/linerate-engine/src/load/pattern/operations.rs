@@ -13,10 +13,14 @@ const TURN: u64 = 8 << 20;
 
 /// What operations are done on.
 pub(in crate::load) trait Target: Send {
-    /// Gets it ready on the thread that uses it; what it does without.
+    /// Prepares it on the thread that uses it. Returns what could not be had.
     fn begin(&mut self) -> Result<Vec<Gap>, LoadError>;
-    /// Accesses as many bytes as take much longer than a call and much less than 100 ms; how many it were.
+    /// Accesses as many bytes as take much longer than a call and much less than 100 ms. Returns the number of bytes.
     fn access(&mut self, access: Access) -> Result<u32, LoadError>;
+    /// What ends its preparation when the step is aborted.
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        Vec::new()
+    }
 }
 
 /// A thread that does one operation after another.
@@ -74,7 +78,7 @@ impl<T: Target> Worker for Operations<T> {
     }
 
     fn probes(&self) -> Vec<Box<dyn Probe>> {
-        Vec::new()
+        self.target.probes()
     }
 }
 

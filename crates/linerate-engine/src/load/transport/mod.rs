@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 
 use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::path::Side;
-use linerate_core::plan::{Pattern, SetPlan};
+use linerate_core::plan::{Handover, Knobs, Pattern, Receive, SetPlan};
 use linerate_core::record::SetEnd;
 use linerate_core::transport::{FarEnd, PatternKind, TransportInfo};
 use linerate_core::units::Bytes;
@@ -186,6 +186,34 @@ fn streams(plan: &SetPlan, most: u32) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("{streams} streams: 1 to {most} are possible"))
+}
+
+/// Refuses what only sockets have, of a transport that is called `who`.
+fn without_sockets(knobs: &Knobs, who: &str) -> Result<(), String> {
+    without(
+        who,
+        &[
+            (knobs.congestion.is_some(), "congestion control"),
+            (knobs.mss.is_some(), "maximum segment size"),
+            (knobs.send_buffer.is_some(), "send buffer"),
+            (knobs.recv_buffer.is_some(), "receive buffer"),
+            (knobs.window_clamp.is_some(), "window"),
+            (knobs.pacing.is_some(), "pace"),
+            (
+                knobs.receive == Receive::Discard,
+                "way to drop payload unread",
+            ),
+            (knobs.copy != Handover::Copy, "way but a copy"),
+        ],
+    )
+}
+
+/// Refuses the first of the options that was asked for and that `who` does not have.
+fn without(who: &str, options: &[(bool, &str)]) -> Result<(), String> {
+    match options.iter().find(|(asked, _)| *asked) {
+        Some((_, what)) => Err(format!("{who} has no {what}")),
+        None => Ok(()),
+    }
 }
 
 /// What an end of a set does without, or has less of than was asked for.

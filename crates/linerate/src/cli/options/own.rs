@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use std::sync::LazyLock;
 
 use clap::builder::{BoolValueParser, PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use linerate_core::transport::{self, Kind, OptionInfo, Setting, TRANSPORTS, TransportInfo};
 use linerate_core::units::Bytes;
@@ -83,6 +84,8 @@ pub(crate) trait Verb: Clone + Send + Sync + 'static {
 #[derive(Debug, Clone)]
 pub(crate) struct Flags<V> {
     pub(crate) set: Own,
+    /// Those of them that stand on the command line: the environment speaks to each engine that has an option.
+    pub(crate) on_line: Own,
     verb: PhantomData<V>,
 }
 
@@ -110,8 +113,11 @@ impl<V: Verb> FromArgMatches for Flags<V> {
             let setting = matches.get_one::<Setting>(flag.row.key)?;
             Some((flag.row.key, setting.clone()))
         };
+        let typed =
+            |flag: &&Flag| matches.value_source(flag.row.key) == Some(ValueSource::CommandLine);
         Ok(Self {
             set: Own(Self::of_verb().filter_map(set).collect()),
+            on_line: Own(Self::of_verb().filter(typed).filter_map(set).collect()),
             verb: PhantomData,
         })
     }

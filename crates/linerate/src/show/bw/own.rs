@@ -84,7 +84,7 @@ impl Probe {
     }
 }
 
-/// What may be on the way of a direction of which nothing arrives, and what tells.
+/// A gap for a direction in which nothing arrives: the likely cause, and a command that proves it.
 fn blocked(record: &Record, step: &Step, way: &Way) -> Option<Gap> {
     let found = vanished(record, step, way.direction)?;
     let side = way.direction.sender();
@@ -201,7 +201,7 @@ fn way(record: &Record, step: Option<&Step>, direction: Direction) -> Way {
         min_rtt: load.tcp.min_rtt,
         datagrams: datagrams(&once),
         near: end(Side::Near),
-        // What both count without a far end was counted here.
+        // Without a far end, this end counted both.
         far: end(Side::Far).filter(|_| !is_alone(record)),
     }
 }

@@ -10,8 +10,8 @@ use linerate_sys::array::{Array, read};
 use linerate_sys::clock;
 
 use super::Place;
-use crate::load::LoadError;
 use crate::load::pattern::operations::Target;
+use crate::load::{LoadError, Probe};
 
 /// Bytes that are moved in one go. By the first size `memcpy` of glibc uses string instructions on processors that have fast
 /// ones; by the second, if that is three quarters of a last cache or more, it goes around the caches. Which is faster depends
@@ -127,10 +127,15 @@ impl Target for Arrays {
     fn access(&mut self, access: Access) -> Result<u32, LoadError> {
         Ok(self.go_on(access))
     }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        self.place.halt.probes()
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::halt::Halt;
     use super::*;
 
     fn made(size: u64, access: Access) -> Arrays {
@@ -138,6 +143,7 @@ mod tests {
             stream: 0,
             node: None,
             several: false,
+            halt: Halt::default(),
         };
         let mut arrays = Arrays::new(place, Bytes(size), access);
         arrays.begin().unwrap();

@@ -48,7 +48,10 @@ impl Chase {
 impl Worker for Chase {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         if self.chain.is_none() {
-            self.chain = Chain::new(self.place.array(self.size)?, clock::now());
+            let array = self.place.array(self.size)?;
+            let halt = &self.place.halt;
+            self.chain = Chain::new(array, clock::now(), &|| halt.goes_on());
+            halt.check()?;
         }
         let array = self.chain.iter().map(Chain::array);
         self.lacks.extend(self.place.astray(array));
@@ -65,7 +68,8 @@ impl Worker for Chase {
         for op in ops {
             chain.follow(BATCH);
             let to = clock::now();
-            if self.advice.counting() {
+            // By its begin: one that ends after the wash-out was a part of it.
+            if self.advice.counts(from) {
                 let each = (to - from + BATCH as u64 / 2) / BATCH as u64;
                 self.times.record(each.max(1), 1);
             }
@@ -99,6 +103,6 @@ impl Worker for Chase {
     }
 
     fn probes(&self) -> Vec<Box<dyn Probe>> {
-        Vec::new()
+        self.place.halt.probes()
     }
 }

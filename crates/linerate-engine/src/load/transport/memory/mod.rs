@@ -6,13 +6,14 @@
 
 mod arrays;
 mod chase;
+mod halt;
 mod size;
 
 use std::io;
 
 use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::path::Side;
-use linerate_core::plan::{Access, Handover, Knobs, Pattern, Receive, SetPlan};
+use linerate_core::plan::{Access, Knobs, Pattern, SetPlan};
 use linerate_core::record::SetEnd;
 use linerate_core::transport::{self, MEMORY_NODE, TransportInfo};
 use linerate_core::units::Bytes;
@@ -22,7 +23,11 @@ use linerate_sys::thread;
 
 use self::arrays::Arrays;
 use self::chase::Chase;
-use super::{Connected, Lines, Notice, Prepared, Transport, refused, streams, unmade};
+use self::halt::Halt;
+use super::{
+    Connected, Lines, Notice, Prepared, Transport, refused, streams, unmade, without,
+    without_sockets,
+};
 use crate::host::{self, Live, Room};
 use crate::load::pattern::operations::Operations;
 use crate::load::{LoadError, Worker};
@@ -34,6 +39,10 @@ pub use size::{room_for, sizes};
 pub const LOAD: Bytes = Bytes(8);
 /// Pages that are looked at, of each array.
 const PAGES: usize = 1 << 16;
+/// Bytes that are touched between two looks at whether the step was aborted: 64 ms at 1 GB/s.
+const PIECE: usize = 64 << 20;
+/// What gets a content of its own: the smallest page of any processor.
+const PAGE: usize = 4096;
 
 /// Moves bytes within this host.
 pub(super) struct Memory;
@@ -66,23 +75,15 @@ impl Transport for Memory {
 fn lacks(plan: &SetPlan) -> Result<(), String> {
     let knobs = &plan.knobs;
     let default = Knobs::default();
-    for (asked, what) in [
-        (knobs.congestion.is_some(), "congestion control"),
-        (knobs.mss.is_some(), "segments"),
-        (knobs.send_buffer.is_some(), "send buffer"),
-        (knobs.recv_buffer.is_some(), "receive buffer"),
-        (knobs.window_clamp.is_some(), "window"),
-        (knobs.pacing.is_some(), "pace"),
-        (knobs.open_loop, "rate at which loads are due"),
-        (knobs.busy_poll != default.busy_poll, "sockets to poll"),
-        (knobs.receive == Receive::Discard, "receiver"),
-        (knobs.copy != Handover::Copy, "way into the kernel"),
-        (knobs.depth > 0, "depth that can be chosen"),
-    ] {
-        if asked {
-            return Err(format!("memory has no {what}"));
-        }
-    }
+    without_sockets(knobs, "memory")?;
+    without(
+        "memory",
+        &[
+            (knobs.open_loop, "rate at which loads are due"),
+            (knobs.busy_poll != default.busy_poll, "sockets to poll"),
+            (knobs.depth > 0, "depth that can be chosen"),
+        ],
+    )?;
     let timed = matches!(plan.pattern, Pattern::PingPong { .. });
     if timed && knobs.options.get(transport::ACCESS.key).is_some() {
         return Err("latency is that of loads: there is no other access".to_owned());
@@ -93,7 +94,10 @@ fn lacks(plan: &SetPlan) -> Result<(), String> {
 /// What this process may take of the memory of this host.
 pub fn room() -> Room {
     let allowed = thread::allowed_cpus().unwrap_or_default();
-    host::room(&Live::new(), allowed.first().copied().unwrap_or(0))
+    Room {
+        cpus: allowed.len() as u32,
+        ..host::room(&Live::new(), allowed.first().copied().unwrap_or(0))
+    }
 }
 
 fn connect(_: Side, plan: &SetPlan, _: &mut dyn Lines) -> Result<Connected, LoadError> {
@@ -105,6 +109,7 @@ fn connect(_: Side, plan: &SetPlan, _: &mut dyn Lines) -> Result<Connected, Load
             stream,
             node,
             several: room.nodes.len() > 1,
+            halt: Halt::default(),
         };
         match plan.pattern {
             Pattern::Operations { access } => {
@@ -158,18 +163,19 @@ fn node_of(plan: &SetPlan, room: &Room) -> Result<Option<u32>, LoadError> {
 }
 
 /// Whose memory it is, and where it should be.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Place {
     stream: u32,
     /// The node that was asked for; `None` for that of the thread.
     node: Option<u32>,
     /// Whether there are several nodes.
     several: bool,
+    halt: Halt,
 }
 
 impl Place {
     /// An array whose pages are there. To be called on the thread that uses it.
-    fn array(self, size: Bytes) -> Result<Array, LoadError> {
+    fn array(&self, size: Bytes) -> Result<Array, LoadError> {
         let call = |call, source| LoadError::Call {
             call,
             stream: self.stream,
@@ -185,13 +191,15 @@ impl Place {
                 ),
             })?;
         }
-        // Other bytes than zero: pages that are alike would be merged, and some memory is compressed.
-        array.fill(1);
+        for piece in array.chunks_mut(PIECE) {
+            self.halt.check()?;
+            fill(piece);
+        }
         Ok(array)
     }
 
     /// What is elsewhere than it should be, or cannot be known.
-    fn astray<'a>(self, arrays: impl IntoIterator<Item = &'a Array>) -> Option<Gap> {
+    fn astray<'a>(&self, arrays: impl IntoIterator<Item = &'a Array>) -> Option<Gap> {
         let wanted = self.node.or_else(array::node_here)?;
         if !self.several {
             return None;
@@ -209,7 +217,19 @@ impl Place {
     }
 }
 
-/// Nobody tells where pages are.
+/// Touches every page. Each begins with its address, which no other page has: pages that are alike may be merged, by the
+/// kernel (KSM) or a hypervisor, and all of them would then be read from one place.
+fn fill(piece: &mut [u8]) {
+    piece.fill(1);
+    for page in piece.chunks_mut(PAGE) {
+        let address = (page.as_ptr() as usize).to_ne_bytes();
+        page.iter_mut()
+            .zip(address)
+            .for_each(|(at, byte)| *at = byte);
+    }
+}
+
+/// The kernel does not report where pages are.
 fn untold(error: &io::Error) -> Gap {
     let why = format!("on which node its pages are cannot be told (move_pages): {error}");
     let mut gap = refused(MEMORY_NODE.key, &why);
@@ -229,9 +249,11 @@ fn elsewhere(wanted: u32, right: u64, all: u64) -> Option<Gap> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::sync::Arc;
     use std::time::Duration;
 
+    use linerate_core::plan::Handover;
     use linerate_core::transport::{Options, Setting};
     use linerate_core::units::Nanos;
 
@@ -268,8 +290,11 @@ mod tests {
         };
         assert!(possible(&Memory, &plan(COPY, 4096)).is_ok());
         for (why, part) in [
-            (refusal(|k| k.mss = Some(9)), "memory has no segments"),
-            (refusal(|k| k.copy = Handover::Sendfile), "kernel"),
+            (
+                refusal(|k| k.mss = Some(9)),
+                "memory has no maximum segment size",
+            ),
+            (refusal(|k| k.copy = Handover::Sendfile), "way but a copy"),
             (refusal(|k| k.streams = 0), "0 streams"),
             (refusal(|k| k.streams = THREADS_MAX + 1), "are possible"),
             (refusal(|k| k.read_size = Bytes(1)), "one size"),
@@ -319,6 +344,33 @@ mod tests {
         assert!(gap.why.starts_with("1 of 7 pages"), "{}", gap.why);
     }
 
+    #[test]
+    fn no_two_pages_are_alike() {
+        let place = Place {
+            stream: 0,
+            node: None,
+            several: false,
+            halt: Halt::default(),
+        };
+        let arrays = [5 * PAGE + 3, PAGE].map(|len| place.array(Bytes(len as u64)).unwrap());
+        let pages = || arrays.iter().flat_map(|array| array.chunks(PAGE));
+        assert_eq!(pages().collect::<BTreeSet<_>>().len(), 7);
+        assert_eq!(pages().count(), 7);
+    }
+
+    #[test]
+    fn an_abort_ends_the_preparation_of_arrays_and_of_chains() {
+        for pattern in [COPY, LOADS] {
+            let prepared = Memory.prepare(Side::Near, &plan(pattern, 4096)).unwrap();
+            let connected = prepared.connect(&Vec::new(), &mut NoLines).unwrap();
+            let mut workers = connected.workers;
+            workers[0].probes().iter().for_each(|probe| probe.abort());
+            let begun = workers[0].begin(&Arc::new(Advice::new(0, 1)));
+            let why = begun.unwrap_err().to_string();
+            assert!(why.contains("aborted before"), "{why}");
+        }
+    }
+
     /// A worker of a set, ready for operations.
     fn worker(plan: &SetPlan) -> Box<dyn Worker> {
         let prepared = Memory.prepare(Side::Near, plan).unwrap();
@@ -352,6 +404,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_batch_that_began_before_the_time_that_counts_is_not_timed() {
+        let mut worker = worker(&plan(LOADS, 4096));
+        let advice = Arc::new(Advice::new(0, 1));
+        advice.count_from(u64::MAX);
+        worker.begin(&advice).unwrap();
+        moved(&mut *worker, Op::Send(8));
+        assert!(advice.counting() && worker.timed().trips.is_empty());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! How large the arrays are.
 
 use linerate_core::facts::Gap;
+use linerate_core::model::CACHES;
 use linerate_core::plan::{Knobs, Pattern, SetPlan};
 use linerate_core::units::Bytes;
 
@@ -10,31 +11,38 @@ use crate::load::LoadError;
 
 /// Smallest array: what a processor takes from memory at once.
 const LEAST: Bytes = Bytes(64);
-/// Largest array, and largest chain: its links are written one by one before a step begins.
-const MOST: Bytes = Bytes(1 << 40);
-const CHAIN_MOST: Bytes = Bytes(8 << 30);
-/// An array is so many times as large as the last cache, so that hardly any of it is found there.
-const CACHES: u64 = 4;
+/// Most that the threads of one CPU prepare before a step, which waits 45 s for them. Arrays are filled, with a fault for
+/// each page: 0.8 GB/s are enough. Of a chain each line is written with a random other one: 2 million of them in a second
+/// are enough, 500 ns for each.
+const PREPARED: Bytes = Bytes(32 << 30);
+const CHAIN_PREPARED: Bytes = Bytes(4 << 30);
 /// Where the last cache is not known.
 const UNKNOWN: Bytes = Bytes(256 << 20);
 /// Smallest array of a sweep: a page.
 const SWEEP_LEAST: u64 = 4096;
 
-/// Refuses sizes that no host has room for.
+/// The largest array by which so many threads on so many CPUs are ready in time; where CPUs are not known, on one.
+fn in_time(pattern: Pattern, threads: u32, cpus: u32) -> Bytes {
+    let most = match pattern {
+        Pattern::PingPong { .. } => CHAIN_PREPARED,
+        Pattern::Stream { .. } | Pattern::Operations { .. } => PREPARED,
+    };
+    let of_a_cpu = u64::from(threads.div_ceil(cpus.max(1)).max(1));
+    Bytes(most.0 / arrays_of(pattern) / of_a_cpu)
+}
+
+/// Refuses sizes that no thread prepares in time.
 pub(super) fn bounds(plan: &SetPlan) -> Result<(), String> {
     let (size, other) = (plan.knobs.write_size, plan.knobs.read_size);
     if size != other {
         return Err("an array has one size (--size)".to_owned());
     }
-    let most = match plan.pattern {
-        Pattern::PingPong { .. } => CHAIN_MOST,
-        Pattern::Stream { .. } | Pattern::Operations { .. } => MOST,
-    };
+    let most = in_time(plan.pattern, 1, 1);
     if size == Bytes(0) || (LEAST..=most).contains(&size) {
         return Ok(());
     }
     Err(format!(
-        "an array of {size}: {LEAST} to {most} are possible"
+        "an array of {size}: {LEAST} to {most} are possible, since a step waits until it is filled"
     ))
 }
 
@@ -59,9 +67,10 @@ pub(super) fn chosen(
 ) -> Result<(Bytes, Option<Gap>), LoadError> {
     let arrays = arrays_of(plan.pattern) * u64::from(plan.knobs.streams);
     let free = free(room, node);
+    let in_time = in_time(plan.pattern, plan.knobs.streams, room.cpus);
     let asked = plan.knobs.write_size;
     if asked == Bytes(0) {
-        return fitting(room, free.as_ref(), arrays);
+        return fitting(room, free.as_ref(), arrays, in_time);
     }
     let all = Bytes(asked.0.saturating_mul(arrays));
     match free {
@@ -78,6 +87,14 @@ pub(super) fn chosen(
             );
             Err(LoadError::Unsupported { what })
         }
+        _ if asked > in_time => {
+            let (threads, cpus) = (plan.knobs.streams, room.cpus.max(1));
+            let what = format!(
+                "{threads} threads on {cpus} CPUs do not fill {all} of arrays before a step in time; --size {}MiB is possible",
+                in_time.0 >> 20
+            );
+            Err(LoadError::Unsupported { what })
+        }
         _ => Ok((asked, None)),
     }
 }
@@ -87,14 +104,15 @@ fn fitting(
     room: &Room,
     free: Option<&(Bytes, String)>,
     arrays: u64,
+    in_time: Bytes,
 ) -> Result<(Bytes, Option<Gap>), LoadError> {
     let wanted = room
         .last_cache
         .map_or(UNKNOWN, |cache| Bytes(cache.0.saturating_mul(CACHES)));
-    let wanted = wanted.min(CHAIN_MOST);
     let fits = free.map_or(u64::MAX, |(free, _)| free.0 / 2 / arrays);
     // Whole pages.
-    let size = Bytes(wanted.0.min(fits / SWEEP_LEAST * SWEEP_LEAST));
+    let most = fits.min(in_time.0) / SWEEP_LEAST * SWEEP_LEAST;
+    let size = Bytes(wanted.0.min(most));
     if size < LEAST {
         let (free, bound) = free.cloned().unwrap_or_default();
         let what = format!("{arrays} arrays do not fit: {free} are free ({bound})");
@@ -102,6 +120,9 @@ fn fitting(
     }
     let why = match room.last_cache {
         None => format!("chosen without knowing the last cache: {size}"),
+        Some(cache) if size < wanted && in_time.0 < fits => format!(
+            "{size}, since no more is filled in time before a step: the last cache of {cache} may hold a part of it"
+        ),
         Some(cache) if size < wanted => format!(
             "{size}, since no more fits in half of what is free: the last cache of {cache} may hold a part of it"
         ),
@@ -140,7 +161,8 @@ pub fn sizes(room: &Room, pattern: Pattern, threads: u32) -> [u64; 2] {
         .free
         .as_ref()
         .map_or(u64::MAX, |(free, _)| free.0 / 4 / arrays);
-    [SWEEP_LEAST, wanted.0.min(fits).max(SWEEP_LEAST)]
+    let most = fits.min(in_time(pattern, threads, room.cpus).0);
+    [SWEEP_LEAST, wanted.0.min(most).max(SWEEP_LEAST)]
 }
 
 #[cfg(test)]
@@ -167,6 +189,7 @@ mod tests {
         Room {
             last_cache: cache.map(Bytes),
             free: Some((Bytes(free), "the test".to_owned())),
+            cpus: 2,
             nodes: Vec::new(),
         }
     }
@@ -230,17 +253,18 @@ mod tests {
             size: Bytes(8),
             interval: linerate_core::units::Nanos(0),
         };
-        let copy = Pattern::Operations {
-            access: Access::Copy,
-        };
+        let [copy, read] =
+            [Access::Copy, Access::Read].map(|access| Pattern::Operations { access });
         for (pattern, size, good) in [
             (copy, 0, true),
             (copy, 63, false),
             (copy, 64, true),
-            (copy, 1 << 40, true),
-            (copy, (1 << 40) + 1, false),
-            (loads, 8 << 30, true),
-            (loads, (8 << 30) + 1, false),
+            (copy, 16 << 30, true),
+            (copy, (16 << 30) + 1, false),
+            (read, 32 << 30, true),
+            (read, (32 << 30) + 1, false),
+            (loads, 4 << 30, true),
+            (loads, (4 << 30) + 1, false),
         ] {
             let plan = SetPlan {
                 pattern,
@@ -248,6 +272,43 @@ mod tests {
             };
             assert_eq!(bounds(&plan).is_ok(), good, "{pattern:?} {size}");
         }
+    }
+
+    #[test]
+    fn threads_that_share_a_cpu_share_what_is_filled_in_time() {
+        // Two CPUs, and room for all.
+        let room = room(Some(64), 1 << 50);
+        const GIB: u64 = 1 << 30;
+        for (size, threads, fits) in [
+            (32 * GIB, 2, true),
+            (32 * GIB, 3, false),
+            (16 * GIB, 4, true),
+            (16 * GIB + 1, 4, false),
+        ] {
+            let found = size_of(&plan(Access::Read, size, threads), &room);
+            assert_eq!(found.is_ok(), fits, "{size} {threads} {found:?}");
+            if let Err(why) = found {
+                let known = "on 2 CPUs do not fill";
+                assert!(
+                    why.contains(known) && why.contains("--size 16384MiB"),
+                    "{why}"
+                );
+            }
+        }
+        // Unknown CPUs are one.
+        let unknown = Room { cpus: 0, ..room };
+        assert!(size_of(&plan(Access::Read, 32 * GIB, 1), &unknown).is_ok());
+        assert!(size_of(&plan(Access::Read, 32 * GIB, 2), &unknown).is_err());
+    }
+
+    #[test]
+    fn an_open_size_is_no_larger_than_what_is_filled_in_time() {
+        let open = plan(Access::Copy, 0, 2);
+        let of = |cache| size_of(&open, &room(Some(cache), 1 << 50)).unwrap();
+        assert_eq!(of(4 << 30), (16 << 30, None));
+        let (size, why) = of((4 << 30) + 1);
+        assert_eq!(size, 16 << 30);
+        assert!(why.unwrap().contains("filled in time"));
     }
 
     proptest! {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::path::Side;
-use linerate_core::plan::{Handover, Knobs, Pattern, Receive, SetPlan};
+use linerate_core::plan::{Pattern, SetPlan};
 use linerate_core::record::SetEnd;
 use linerate_core::transport::{self, TransportInfo};
 use linerate_core::units::Bytes;
@@ -27,7 +27,9 @@ use linerate_sys::memfd::SharedMemory;
 use self::pipe::{Reader, Writer};
 use self::region::{Layout, Region};
 use self::trips::{ShmAnswerer, ShmAsker};
-use super::{Connected, Lines, Notice, Offer, Prepared, Transport, refused, streams};
+use super::{
+    Connected, Lines, Notice, Offer, Prepared, Transport, refused, streams, without_sockets,
+};
 use crate::host::{self, Live};
 use crate::load::pattern::echo::Echo;
 use crate::load::pattern::round_trips;
@@ -215,29 +217,7 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     {
         return Err(format!("a message of {size}: 1 B to 16 MiB are possible"));
     }
-    lacks(knobs)
-}
-
-/// Refuses what only sockets have.
-fn lacks(knobs: &Knobs) -> Result<(), String> {
-    for (asked, what) in [
-        (knobs.send_buffer.is_some(), "send buffer"),
-        (knobs.recv_buffer.is_some(), "receive buffer"),
-        (knobs.window_clamp.is_some(), "window"),
-        (knobs.mss.is_some(), "maximum segment size"),
-        (knobs.congestion.is_some(), "congestion control"),
-        (knobs.pacing.is_some(), "pace"),
-        (
-            knobs.receive == Receive::Discard,
-            "way to drop payload unread",
-        ),
-        (knobs.copy != Handover::Copy, "way but a copy"),
-    ] {
-        if asked {
-            return Err(format!("shared memory has no {what}"));
-        }
-    }
-    Ok(())
+    without_sockets(knobs, "shared memory")
 }
 
 /// That threads must share CPUs: each stream has one at both ends, on one host.

@@ -1,0 +1,47 @@
+//! What ends the preparation of arrays when a step is aborted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use linerate_core::facts::Gap;
+use linerate_core::record::Table;
+
+use crate::host::Machine;
+use crate::load::{LoadError, Probe};
+
+/// Whether the step of a thread was aborted. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Halt(Arc<AtomicBool>);
+
+impl Halt {
+    /// Whether it was not.
+    pub(super) fn goes_on(&self) -> bool {
+        !self.0.load(Relaxed)
+    }
+
+    /// An error if it was.
+    pub(super) fn check(&self) -> Result<(), LoadError> {
+        if self.goes_on() {
+            return Ok(());
+        }
+        let what = "the step was aborted before its memory was ready".to_owned();
+        Err(LoadError::Protocol { what })
+    }
+
+    /// Lets another thread abort. Nothing is read of memory.
+    pub(super) fn probes(&self) -> Vec<Box<dyn Probe>> {
+        vec![Box::new(self.clone())]
+    }
+}
+
+impl Probe for Halt {
+    fn observe(&mut self, _: &dyn Machine, _: &dyn Fn() -> u64) {}
+
+    fn take(&mut self, _: &mut Vec<Gap>) -> Vec<Table> {
+        Vec::new()
+    }
+
+    fn abort(&self) {
+        self.0.store(true, Relaxed);
+    }
+}
