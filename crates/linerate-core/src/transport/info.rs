@@ -27,6 +27,10 @@ pub enum FarEnd {
 
 /// A transport, as far as it is known without a machine.
 #[derive(Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent answers to independent questions"
+)]
 pub struct TransportInfo {
     /// The name: `--engine NAME`, and the key `engine` of records and JSON.
     pub name: &'static str,
