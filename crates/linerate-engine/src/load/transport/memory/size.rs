@@ -276,9 +276,9 @@ mod tests {
 
     #[test]
     fn threads_that_share_a_cpu_share_what_is_filled_in_time() {
+        const GIB: u64 = 1 << 30;
         // Two CPUs, and room for all.
         let room = room(Some(64), 1 << 50);
-        const GIB: u64 = 1 << 30;
         for (size, threads, fits) in [
             (32 * GIB, 2, true),
             (32 * GIB, 3, false),
