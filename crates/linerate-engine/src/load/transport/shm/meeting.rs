@@ -100,8 +100,8 @@ impl Host {
         let address = SocketAddr::from_abstract_name(name(&token));
         let listener = address.and_then(|address| UnixListener::bind_addr(&address));
         let listener = listener.map_err(|e| failed("bind", e))?;
-        let blocking = listener.set_nonblocking(true);
-        blocking.map_err(|e| failed("fcntl", e))?;
+        let set = listener.set_nonblocking(true);
+        set.map_err(|e| failed("ioctl", e))?;
         Ok(Self {
             listener,
             token,
