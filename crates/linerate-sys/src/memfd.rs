@@ -5,8 +5,12 @@
 )]
 
 use std::io;
+use std::marker::PhantomData;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
+use std::slice;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::fs::{
@@ -21,19 +25,50 @@ const SEALS: SealFlags = SealFlags::SHRINK
     .union(SealFlags::GROW)
     .union(SealFlags::SEAL);
 
-/// A mapping of memory that another process maps too. That process may write anything to it at any time: nothing that is
-/// read from it can be trusted, and no reference to its bytes is handed out.
+/// The mapping. Which of its parts may be accessed how is up to [`SharedMemory`], which divides it.
 #[derive(Debug)]
-pub struct SharedMemory {
+struct Mapping {
     start: NonNull<u8>,
     len: usize,
-    fd: OwnedFd,
 }
 
-// SAFETY: a mapping belongs to no thread. Its words are atomics, and its bytes are only copied.
-unsafe impl Send for SharedMemory {}
+// SAFETY: a mapping belongs to no thread. Its parts do not overlap, and each follows the rules of its own type.
+unsafe impl Send for Mapping {}
 // SAFETY: as above.
-unsafe impl Sync for SharedMemory {}
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Where an offset lies.
+    #[inline]
+    fn at(&self, offset: usize) -> NonNull<u8> {
+        assert!(offset <= self.len);
+        // SAFETY: the offset lies within the mapping, or at its end, as was just checked.
+        unsafe { self.start.add(offset) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own, with this size, and no part or borrow outlives it.
+        unsafe {
+            libc::munmap(self.start.as_ptr().cast(), self.len);
+        }
+    }
+}
+
+/// Memory that another process maps too. That process may write anything to it at any time: nothing that is read from it can
+/// be trusted.
+///
+/// The mapping is divided from its start on, by taking one part after the other. No two parts overlap. A part is either words,
+/// which are atomics and may be shared, or bytes, which have one owner. So safe code of this process cannot race: it reaches
+/// each byte of the mapping in one way only.
+#[derive(Debug)]
+pub struct SharedMemory {
+    mapping: Arc<Mapping>,
+    fd: OwnedFd,
+    /// Bytes that parts have taken.
+    taken: usize,
+}
 
 impl SharedMemory {
     /// Makes `len` bytes of zeroes. All of it is allocated here, so that a lack of memory is an error of this call and not a
@@ -82,7 +117,11 @@ impl SharedMemory {
         }
         let start = NonNull::new(memory.cast());
         let start = start.ok_or_else(|| io::Error::other("memory was mapped at zero"))?;
-        Ok(Self { start, len, fd })
+        Ok(Self {
+            mapping: Arc::new(Mapping { start, len }),
+            fd,
+            taken: 0,
+        })
     }
 
     /// The file, to be passed to the other process.
@@ -90,12 +129,113 @@ impl SharedMemory {
         self.fd.as_fd()
     }
 
-    /// Bytes of it.
+    /// Takes the next `len` bytes for a part.
+    fn take(&mut self, len: usize) -> Range<usize> {
+        let start = self.taken;
+        let end = start.checked_add(len);
+        let end = end.filter(|end| *end <= self.mapping.len);
+        let Some(end) = end else {
+            panic!("{len} bytes at {start} of {}", self.mapping.len);
+        };
+        self.taken = end;
+        start..end
+    }
+
+    /// Takes the next `count` words of type `W`, which is an atomic.
+    fn atomics<W>(&mut self, count: usize) -> Words<W> {
+        assert!(self.mapping.at(self.taken).cast::<W>().is_aligned());
+        let bytes = self.take(count.saturating_mul(size_of::<W>()));
+        Words {
+            mapping: Arc::clone(&self.mapping),
+            start: bytes.start,
+            count,
+            word: PhantomData,
+        }
+    }
+
+    /// Takes the next `count` words of 32 bits: those that an end can sleep on.
+    ///
+    /// # Panics
+    /// If fewer are left, or if the parts before do not end at a multiple of four.
+    pub fn words(&mut self, count: usize) -> Words<AtomicU32> {
+        self.atomics(count)
+    }
+
+    /// Takes the next `count` numbers of 64 bits.
+    ///
+    /// # Panics
+    /// If fewer are left, or if the parts before do not end at a multiple of eight.
+    pub fn numbers(&mut self, count: usize) -> Words<AtomicU64> {
+        self.atomics(count)
+    }
+
+    /// Takes the next `len` bytes.
+    ///
+    /// # Panics
+    /// If fewer are left.
+    pub fn bytes(&mut self, len: usize) -> SharedBytes {
+        let bytes = self.take(len);
+        SharedBytes {
+            mapping: Arc::clone(&self.mapping),
+            start: bytes.start,
+            len,
+        }
+    }
+}
+
+/// Words of shared memory, all of one size: accesses of different sizes to one word would race even as atomics.
+#[derive(Debug)]
+pub struct Words<W> {
+    mapping: Arc<Mapping>,
+    start: usize,
+    count: usize,
+    word: PhantomData<W>,
+}
+
+impl<W> Clone for Words<W> {
+    fn clone(&self) -> Self {
+        Self {
+            mapping: Arc::clone(&self.mapping),
+            ..*self
+        }
+    }
+}
+
+impl<W> Words<W> {
+    /// All of them.
+    #[inline]
+    pub fn all(&self) -> &[W] {
+        let at = self.mapping.at(self.start).cast::<W>();
+        // SAFETY: `SharedMemory::atomics` made sure that so many aligned words lie within the mapping, which lives as long as
+        // `self`, and that no part of bytes overlaps them. `W` is an atomic, since only those have a constructor: any bytes
+        // are a valid one. The other process is expected to access them atomically. If it does not, the value is arbitrary,
+        // as is any value of a process that is not trusted.
+        unsafe { slice::from_raw_parts(at.as_ptr(), self.count) }
+    }
+}
+
+/// Bytes of shared memory. They can only be copied in and out, and no reference to them exists. The part cannot be cloned: to
+/// write takes its one owner, so that no thread of this process reads or writes at the same time.
+///
+/// The other process may do so, by error or on purpose. Rust has no rule for that: its model knows the threads of one program.
+/// A copy that meets such a write is a plain `memcpy`, which ends with a mix of old and new bytes. That is tolerated since the
+/// bytes are never interpreted: no length, index, pointer or type is taken from them.
+#[derive(Debug)]
+pub struct SharedBytes {
+    mapping: Arc<Mapping>,
+    start: usize,
+    len: usize,
+}
+
+impl SharedBytes {
+    /// How many there are.
+    #[inline]
     pub fn size(&self) -> usize {
         self.len
     }
 
-    /// Where `len` bytes at an offset begin. Panics where they are not all inside.
+    /// Where `len` bytes at an offset begin.
+    #[inline]
     fn at(&self, offset: usize, len: usize) -> NonNull<u8> {
         let end = offset.checked_add(len);
         assert!(
@@ -103,56 +243,30 @@ impl SharedMemory {
             "{len} bytes at {offset} of {}",
             self.len
         );
-        // SAFETY: the offset lies within the mapping, as was just checked.
-        unsafe { self.start.add(offset) }
-    }
-
-    /// The word at an offset, which is a multiple of four.
-    ///
-    /// # Panics
-    /// Where it is not, or lies outside.
-    #[inline]
-    pub fn word(&self, offset: usize) -> &AtomicU32 {
-        let at = self.at(offset, size_of::<AtomicU32>()).cast::<AtomicU32>();
-        assert!(at.is_aligned());
-        // SAFETY: four aligned bytes of the mapping, which lives as long as `self`. Any bytes are a valid word, and all
-        // that access it do so atomically.
-        unsafe { at.as_ref() }
-    }
-
-    /// The number at an offset, which is a multiple of eight.
-    ///
-    /// # Panics
-    /// Where it is not, or lies outside.
-    #[inline]
-    pub fn number(&self, offset: usize) -> &AtomicU64 {
-        let at = self.at(offset, size_of::<AtomicU64>()).cast::<AtomicU64>();
-        assert!(at.is_aligned());
-        // SAFETY: as for words.
-        unsafe { at.as_ref() }
+        self.mapping.at(self.start + offset)
     }
 
     /// Copies bytes to an offset.
     ///
     /// # Panics
-    /// Where they are not all inside.
+    /// If they are not all inside.
     #[inline]
-    pub fn write(&self, offset: usize, bytes: &[u8]) {
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         let to = self.at(offset, bytes.len());
-        // SAFETY: the range lies within the mapping, and `bytes` is no part of it: no reference to its bytes exists. Where
-        // another process accesses the range at the same time, against what both agreed on, its bytes are arbitrary; they
-        // are bytes all the same, and nothing depends on them.
+        // SAFETY: the range lies within this part, which `&mut self` makes this thread's alone, and `bytes` is no part of it:
+        // no reference to shared bytes exists. For a write of another process see the type.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) }
     }
 
     /// Copies bytes from an offset.
     ///
     /// # Panics
-    /// Where they are not all inside.
+    /// If they are not all inside.
     #[inline]
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         let from = self.at(offset, into.len());
-        // SAFETY: as for `write`.
+        // SAFETY: the range lies within this part, to which no thread of this process writes while `self` is borrowed, and
+        // `into` is no part of it. For a write of another process see the type.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into.as_mut_ptr(), into.len()) }
     }
 }
@@ -171,15 +285,6 @@ fn file() -> io::Result<OwnedFd> {
     }
 }
 
-impl Drop for SharedMemory {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, with this size, and no borrow outlives it.
-        unsafe {
-            libc::munmap(self.start.as_ptr().cast(), self.len);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering::Relaxed;
@@ -194,19 +299,58 @@ mod tests {
         memory.fd().try_clone_to_owned().unwrap()
     }
 
+    /// Numbers, words, and bytes up to the end.
+    fn divide(mut memory: SharedMemory) -> (Words<AtomicU64>, Words<AtomicU32>, SharedBytes) {
+        (
+            memory.numbers(16),
+            memory.words(32),
+            memory.bytes(LEN - 256),
+        )
+    }
+
     #[test]
     fn both_mappings_show_the_same_bytes_and_words() {
         let one = SharedMemory::create(LEN).unwrap();
         let other = SharedMemory::open(again(&one), LEN).unwrap();
-        one.write(LEN - 5, b"hello");
+        let (numbers, words, mut bytes) = divide(one);
+        let (their_numbers, their_words, their_bytes) = divide(other);
+        bytes.write(LEN - 256 - 5, b"hello");
         let mut read = [0; 5];
-        other.read(LEN - 5, &mut read);
+        their_bytes.read(LEN - 256 - 5, &mut read);
         assert_eq!(&read, b"hello");
-        other.number(128).store(7, Relaxed);
-        assert_eq!(
-            (one.number(128).load(Relaxed), one.word(0).load(Relaxed)),
-            (7, 0)
+        their_numbers.all()[15].store(7, Relaxed);
+        their_words.clone().all()[31].store(8, Relaxed);
+        assert_eq!(numbers.all()[15].load(Relaxed), 7);
+        assert_eq!(words.all()[31].load(Relaxed), 8);
+    }
+
+    #[test]
+    fn no_part_overlaps_another() {
+        let (numbers, words, mut bytes) = divide(SharedMemory::create(LEN).unwrap());
+        for word in words.all() {
+            word.store(u32::MAX, Relaxed);
+        }
+        bytes.write(0, &[0xaa; LEN - 256]);
+        assert_eq!((numbers.all().len(), words.all().len()), (16, 32));
+        assert!(numbers.all().iter().all(|n| n.load(Relaxed) == 0));
+        assert!(words.all().iter().all(|w| w.load(Relaxed) == u32::MAX));
+        numbers.all()[15].store(u64::MAX, Relaxed);
+        words.all()[31].store(1, Relaxed);
+        let mut read = [0; LEN - 256];
+        bytes.read(0, &mut read);
+        assert!(read.iter().all(|byte| *byte == 0xaa));
+        assert!(
+            words.all()[..31]
+                .iter()
+                .all(|w| w.load(Relaxed) == u32::MAX)
         );
+    }
+
+    #[test]
+    fn parts_outlive_what_they_were_taken_from() {
+        let (numbers, _, bytes) = divide(SharedMemory::create(LEN).unwrap());
+        drop(bytes);
+        assert_eq!(numbers.all()[0].load(Relaxed), 0);
     }
 
     #[test]
@@ -234,21 +378,41 @@ mod tests {
         assert!(SharedMemory::open(other.into(), LEN).is_err());
     }
 
+    fn panics<T>(touch: impl FnOnce() -> T) -> bool {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(touch)).is_err()
+    }
+
     #[test]
     fn nothing_outside_is_touched() {
-        let memory = SharedMemory::create(LEN).unwrap();
-        let panics = |touch: &dyn Fn()| {
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(touch)).is_err()
+        let mut memory = SharedMemory::create(LEN).unwrap();
+        let mut bytes = memory.bytes(100);
+        assert_eq!(bytes.size(), 100);
+        assert!(!panics(|| bytes.write(99, &[1])));
+        assert!(!panics(|| bytes.write(100, &[])));
+        assert!(panics(|| bytes.write(100, &[1])));
+        assert!(panics(|| bytes.write(usize::MAX, &[1])));
+        assert!(!panics(|| bytes.read(98, &mut [0; 2])));
+        assert!(panics(|| bytes.read(99, &mut [0; 2])));
+    }
+
+    #[test]
+    fn no_more_is_taken_than_there_is() {
+        let memory = || SharedMemory::create(LEN).unwrap();
+        assert!(!panics(|| memory().bytes(LEN)));
+        assert!(panics(|| memory().bytes(LEN + 1)));
+        assert!(!panics(|| memory().numbers(LEN / 8)));
+        assert!(panics(|| memory().numbers(LEN / 8 + 1)));
+        assert!(panics(|| memory().words(usize::MAX)));
+        let after = |len| {
+            let mut memory = memory();
+            memory.bytes(len);
+            memory
         };
-        assert!(!panics(&|| memory.write(LEN - 1, &[1])));
-        assert!(panics(&|| memory.write(LEN, &[1])));
-        assert!(panics(&|| memory.write(usize::MAX, &[1])));
-        assert!(panics(&|| memory.read(LEN - 1, &mut [0; 2])));
-        assert!(panics(&|| {
-            memory.number(LEN - 4).load(Relaxed);
-        }));
-        assert!(panics(&|| {
-            memory.word(2).load(Relaxed);
-        }));
+        assert!(panics(|| after(1).bytes(usize::MAX)));
+        assert!(panics(|| after(LEN).words(1)));
+        assert!(panics(|| after(2).words(1)));
+        assert!(!panics(|| after(4).words(1)));
+        assert!(panics(|| after(4).numbers(1)));
+        assert!(!panics(|| after(8).numbers(1)));
     }
 }

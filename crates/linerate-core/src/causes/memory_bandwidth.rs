@@ -4,8 +4,8 @@ use super::predict::{added_work, bystander, scaled};
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::ceiling::memory;
 use crate::factor::{Class, Factor};
-use crate::facts::Gap;
 use crate::facts::memory::Channels;
+use crate::facts::{Gap, HostFacts};
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::plan::Receive;
@@ -13,8 +13,8 @@ use crate::record::{Host, TrialPlan};
 use crate::signs::threads::{threads, wanted};
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
-use crate::transport::Scope;
-use crate::units::Rate;
+use crate::transport::{RING, RING_DEFAULT, Scope, Transport};
+use crate::units::{Bytes, Rate};
 
 /// Cause `memory-bandwidth`.
 pub(super) struct MemoryBandwidth;
@@ -26,6 +26,8 @@ const SUSPECT: f64 = 0.8;
 const FULL: f64 = 0.8;
 /// Up to this share of the channels nothing is seen of them.
 const FAR: f64 = 0.5;
+/// Bytes of the buffer of a program where the plan leaves them open, at the most.
+const BUFFER: u64 = 1 << 20;
 /// What any host with a port of its own has, in bits per second: one channel of DDR3-1066.
 //= JEDEC JESD79-3F: the slowest standard speed but one
 const LEAST: f64 = 1066e6 * 8.0 * 8.0;
@@ -145,7 +147,11 @@ impl Cause for MemoryBandwidth {
 fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
     let (side, facts) = (host.side, &host.facts);
     let name = side.name();
-    if !facts.has_card() {
+    let shared = load.transport == Transport::Shm;
+    if shared && let Some(why) = cached(load, facts, name) {
+        return End::Clear(why);
+    }
+    if !shared && !facts.has_card() {
         // Payload between programs of one machine stays in its caches, or it costs them CPU time.
         return End::Clear(format!("no card of {name} moves payload to or from memory"));
     }
@@ -182,20 +188,52 @@ fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
         }
         Some(_) => {}
     }
-    let traffic = *load.memory.at(direction, side);
-    match (facts.channels, traffic) {
-        (Some(channels), Some(traffic)) => counted(side, channels, nodes, traffic * 8.0, goodput),
-        (None, _) => unknown(
-            side,
-            "what its memory modules could move",
-            "sudo linerate ...",
-        ),
+    let traffic = load.memory.at(direction, side).map(|bytes| bytes * 8.0);
+    seen(side, load, facts.channels, nodes, traffic)
+}
+
+/// What is seen of channels that may be full.
+fn seen(
+    side: Side,
+    load: &Load,
+    channels: Option<Channels>,
+    nodes: usize,
+    traffic: Option<f64>,
+) -> End {
+    let shared = load.transport == Transport::Shm;
+    match (channels, traffic) {
+        (Some(channels), Some(traffic)) => {
+            let by_card = if shared { 0.0 } else { load.goodput.mean };
+            counted(side, channels, nodes, traffic, by_card)
+        }
+        (None, _) => {
+            let hint = if shared {
+                // The list of modules is not read where there is no card.
+                "--ring SIZE and fewer streams: rings that fit into the last cache need no memory"
+            } else {
+                "sudo linerate ..."
+            };
+            unknown(side, "what its memory modules could move", hint)
+        }
         (_, None) => {
             let hint =
                 "sudo mount -t resctrl resctrl /sys/fs/resctrl, on a processor that counts it";
             unknown(side, "what its CPUs move to and from memory", hint)
         }
     }
+}
+
+/// Why payload through shared memory needs no channel: all that the streams write and read again and again fits into the last
+/// cache. `None` where it does not, or where the cache is not known.
+fn cached(load: &Load, facts: &HostFacts, name: &str) -> Option<String> {
+    let cache = facts.last_cache?;
+    let knobs = &load.knobs;
+    let ring = knobs.options.number(RING.key).unwrap_or(RING_DEFAULT);
+    let buffers = [knobs.write_size, knobs.read_size].map(|size| size.0.max(BUFFER));
+    let stream = buffers.into_iter().fold(ring, u64::saturating_add);
+    let all = Bytes(stream.saturating_mul(load.streams.into()));
+    let why = format!("rings and buffers ({all}) fit into the last cache of {name} ({cache})");
+    (all <= cache).then_some(why)
 }
 
 fn unknown(side: Side, what: &str, hint: &str) -> End {
@@ -206,14 +244,14 @@ fn unknown(side: Side, what: &str, hint: &str) -> End {
     }]))
 }
 
-/// What the counters say of channels: the CPUs' own traffic, and at most all payload by the card, which
+/// What the counters say of channels: the CPUs' own traffic, and at most all that the card moves, which
 /// they do not count.
-fn counted(side: Side, channels: Channels, nodes: usize, traffic: f64, goodput: f64) -> End {
+fn counted(side: Side, channels: Channels, nodes: usize, traffic: f64, by_card: f64) -> End {
     let (name, words) = (side.name(), channels.words());
     let (least, most) = channels.capacity();
     let at_least = traffic / (most * 8.0);
     // It may all go to one node.
-    let at_most = (traffic + goodput) / (least * 8.0 / nodes as f64);
+    let at_most = (traffic + by_card) / (least * 8.0 / nodes as f64);
     let moved = Rate(traffic as u64);
     if at_most < FULL {
         let share = percent(at_most);

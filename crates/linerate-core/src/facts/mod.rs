@@ -148,7 +148,7 @@ pub struct HostFacts {
     pub channels: Option<memory::Channels>,
     /// Size of the second-level cache of one core.
     pub l2_cache: Option<Bytes>,
-    /// Size of the last cache before memory; `None` where it was not read, as in a session with a far end.
+    /// Size of the last cache before memory; `None` where it was not read, as where a card moves payload to memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_cache: Option<Bytes>,
     /// The port that the route to the other end leaves by.

@@ -1,7 +1,7 @@
 //! The table of transports: what is known of each without a machine.
 
 use super::Transport;
-use super::options::{ACCESS, Kind, MEMORY_NODE, OptionInfo};
+use super::options::{ACCESS, MEMORY_NODE, OptionInfo, RING};
 
 /// When bytes are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,16 +124,6 @@ pub static SHM: TransportInfo = TransportInfo {
     far_end: FarEnd::Process,
     options: &[RING],
     ..TransportInfo::BASE
-};
-
-/// Room in the memory of each stream and direction.
-const RING: OptionInfo = OptionInfo {
-    key: "ring",
-    help: "Shared memory for each stream and direction, a power of two such as 1MiB",
-    kind: Kind::Size {
-        least: 4096,
-        most: 16 << 20,
-    },
 };
 
 /// The memory of this host. Operations go through an array of each thread. A round trip is a load of which the next one

@@ -9,7 +9,7 @@ pub use info::{
     CONNECT, FarEnd, MEMORY, NULL, PatternKind, SHM, TCP, TRANSPORTS, TransportInfo, UDP, named,
     with_option,
 };
-pub use options::{ACCESS, Kind, MEMORY_NODE, OptionInfo, Options, Setting};
+pub use options::{ACCESS, Kind, MEMORY_NODE, OptionInfo, Options, RING, RING_DEFAULT, Setting};
 
 /// What moves the bytes of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

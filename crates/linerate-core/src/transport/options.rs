@@ -85,6 +85,19 @@ pub const MEMORY_NODE: OptionInfo = OptionInfo {
     },
 };
 
+/// Room in the memory of each stream and direction.
+pub const RING: OptionInfo = OptionInfo {
+    key: "ring",
+    help: "Shared memory for each stream and direction, a power of two such as 1MiB",
+    kind: Kind::Size {
+        least: 4096,
+        most: 16 << 20,
+    },
+};
+
+/// Bytes of the ring of a stream where [`RING`] is not set.
+pub const RING_DEFAULT: u64 = 4 << 20;
+
 /// Options that were set, by key. One that is absent has its transport's default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use linerate_core::causes::CAUSES;
-use linerate_core::transport::Transport;
+use linerate_core::transport::{RING, Setting, Transport};
 use linerate_core::trial::TRIALS;
 
 use super::*;
@@ -195,6 +195,64 @@ fn threads_of_shared_memory_with_time_to_spare_are_no_limit() {
     let verdict = judge(&shared(0.5, 0.5));
     assert!(verdict.limits.is_empty(), "{:?}", verdict.limits);
     assert!(!verdict.unknown.is_empty());
+}
+
+/// The same at so many Gb/s, with this many KiB of last cache.
+fn through_memory(gbits: f64, busy: f64, cache: Option<u64>) -> Model {
+    let mut m = shared(0.4, busy);
+    m.directions[0].base.goodput = steady(gbits * 1e9);
+    for host in &mut m.hosts {
+        host.facts.last_cache = cache.map(|kib| Bytes(kib << 10));
+    }
+    m
+}
+
+#[test]
+fn memory_that_is_shared_needs_channels_unless_it_fits_into_the_last_cache() {
+    let says = |m: &Model| outcome(m, "memory-bandwidth");
+    // A ring of 4 MiB, and a buffer of 1 MiB at both ends.
+    for (kib, expected) in [
+        (Some(6 * 1024), "clear"),
+        (Some(6 * 1024 - 1), "unknown"),
+        (None, "unknown"),
+    ] {
+        let m = through_memory(40.0, 0.97, kib);
+        assert_eq!(says(&m), expected, "{kib:?}");
+        let answers = judge(&m).answers;
+        let answer = answers.iter().find(|a| a.cause == "memory-bandwidth");
+        let why = answer.expect("an answer").why.join("; ");
+        assert!(!why.contains("card"), "{why}");
+    }
+    // Where it may be memory, more work of a thread proves nothing.
+    let proved = |kib| {
+        let mut m = through_memory(11.5, 0.97, kib);
+        tried(&mut m, "receiver-work", 0.8);
+        let limits = judge(&m).limits;
+        limits.iter().any(|l| l.certainty == Certainty::Proved)
+    };
+    assert_eq!((proved(Some(6 * 1024)), proved(None)), (true, false));
+    let sized = |change: fn(&mut Load)| {
+        let mut m = through_memory(40.0, 0.97, Some(6 * 1024));
+        change(&mut m.directions[0].base);
+        says(&m)
+    };
+    assert_eq!(sized(|l| l.streams = 2), "unknown");
+    assert_eq!(
+        sized(|l| l.knobs.read_size = Bytes((1 << 20) + 1)),
+        "unknown"
+    );
+    assert_eq!(sized(|l| l.knobs.write_size = Bytes(u64::MAX)), "unknown");
+    let mut m = through_memory(40.0, 0.97, Some(3 * 1024));
+    m.directions[0]
+        .base
+        .knobs
+        .options
+        .set(RING.key, Setting::Number(1 << 20));
+    assert_eq!(says(&m), "clear");
+    // A thread with time to spare does not wait for memory, and a low rate does not fill the slowest channel.
+    assert_eq!(says(&through_memory(40.0, 0.5, None)), "clear");
+    assert_eq!(says(&through_memory(11.3, 0.97, None)), "clear");
+    assert_eq!(says(&through_memory(11.5, 0.97, None)), "unknown");
 }
 
 #[test]

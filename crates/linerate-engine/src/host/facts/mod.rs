@@ -89,8 +89,12 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
     };
     facts.clocks = reader.clocks(&facts);
     facts.idle_states = reader.idle_states(&facts);
-    if toward.is_none() {
+    // Where no card moves payload to memory, it may stay in the caches.
+    if !facts.has_card() {
+        // The folder of the second-level cache is the same: it has its gap already.
+        let gaps = reader.gaps.len();
         facts.last_cache = reader.last_cache(first);
+        reader.gaps.truncate(gaps);
     }
     // Where no card moves payload to memory, and it is not what is measured, nobody asks for its channels.
     if facts.has_card() || toward.is_none() {

@@ -107,8 +107,8 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Replay;
-    use crate::host::testing::Fake;
+    use crate::host::testing::{Fake, LOOPBACK};
+    use crate::host::{Replay, facts, facts_alone};
 
     const CACHES: &str = "/sys/devices/system/cpu/cpu3/cache";
 
@@ -130,6 +130,27 @@ mod tests {
         let fake = cache(fake, "index2", "3\n", "Instruction\n", "2048K\n");
         assert_eq!(read(fake).last_cache, Some(Bytes(1 << 20)));
         assert_eq!(read(Fake::default()).last_cache, None);
+    }
+
+    #[test]
+    fn the_last_cache_is_a_fact_where_no_card_moves_payload() {
+        let folder = "/sys/devices/system/cpu/cpu3/cache";
+        let fake = || {
+            let fake = Fake::default().list(folder, &["index0"]);
+            let fake = fake.file("/proc/self/status", &["Cpus_allowed_list:\t3\n"]);
+            let fake = cache(fake, "index0", "3\n", "Unified\n", "8192K\n");
+            let level = format!("{folder}/index0/level");
+            let mut captured = fake.file(&level, &["3\n", "3\n"]).0;
+            // It is listed for the second-level cache, too.
+            let lists = captured.lists.get_mut(folder).unwrap();
+            lists.push(lists[0].clone());
+            Replay::new(captured)
+        };
+        let read = [facts_alone(&fake()), facts(&fake(), LOOPBACK)];
+        assert_eq!(
+            read.map(|facts| facts.last_cache),
+            [Some(Bytes(8 << 20)); 2]
+        );
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! One measurement of throughput, for people.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::{Estimate, MemoryLoad};
+use linerate_core::model::Estimate;
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::Handover;
+use linerate_core::transport::Transport;
 use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::super::flows;
@@ -28,7 +29,7 @@ pub(crate) fn page(probe: &Probe) -> Document {
         if probe.ways.len() > 1 {
             doc.heading(way.direction.name());
         }
-        goodput(&mut doc, way, probe.memory.as_ref());
+        goodput(&mut doc, probe, way);
         figures(&mut doc, way, probe.far_end);
     }
     busiest(&mut doc, probe);
@@ -95,13 +96,23 @@ pub(in crate::show) fn ended_early(doc: &mut Document, why: &str, lasted: Nanos,
     );
 }
 
-fn goodput(doc: &mut Document, way: &Way, memory: Option<&MemoryLoad>) {
+/// Where payload is once it counts as sent.
+fn taken(engine: &str) -> &'static str {
+    match Transport::of(engine) {
+        Transport::Shm => "written to shared memory",
+        Transport::Tcp | Transport::Udp => "taken by this end's kernel",
+        Transport::Memory | Transport::Other => "done at this end",
+    }
+}
+
+fn goodput(doc: &mut Document, probe: &Probe, way: &Way) {
+    let memory = probe.memory.as_ref();
     let Some(goodput) = &way.goodput else {
         doc.entry("goodput", &[(Tone::Warning, "unknown")], 2);
         // What the sender handed over is no goodput, but it is known.
         if let Some((near, time)) = way.near.as_ref().and_then(|near| Some((near, near.time?))) {
             let rate = format!("{} ", Rate::of(near.bytes, time));
-            let how = format!("({} in {time}), taken by this end's kernel", near.bytes);
+            let how = format!("({} in {time}), {}", near.bytes, taken(&probe.engine));
             doc.entry("sent", &[(Tone::Strong, &rate), (Tone::Plain, &how)], 2);
         }
         return;
@@ -283,6 +294,21 @@ mod tests {
         );
         assert!(told(&[1000, 3690]).ends_with("1 Gb/s, 1 Gb/s in 3.69 s\n"));
         assert!(told(&[2000, 1000, 1000]).starts_with("each 1 s "));
+    }
+
+    #[test]
+    fn what_was_sent_is_where_the_transport_takes_it() {
+        let page = |engine: &str| {
+            let probe = Probe {
+                engine: engine.to_owned(),
+                ..sample::part()
+            };
+            page(&probe).text(Style::PLAIN)
+        };
+        assert!(page("tcp").contains("taken by this end's kernel"));
+        assert!(page("udp").contains("taken by this end's kernel"));
+        assert!(page("shm").contains("written to shared memory"));
+        assert!(!page("shm").contains("kernel\n"));
     }
 
     #[test]

@@ -1,50 +1,112 @@
 //! How the two processes get the same memory: the far end makes it, and passes its descriptor to the near one over a socket.
 //!
-//! The socket has a name that cannot be guessed, which the far end says over the session. Neither end opens anything that
-//! the other one names but that socket, and both talk only to a process of the same user.
+//! The far end says the name of the socket over the session. The name is random, so that two sets do not meet, but it is no
+//! secret: every local user can read it in /proc/net/unix, and connect. What protects the memory is that both ends ask the
+//! kernel for the user of the other one (SO_PEERCRED), and pass or accept it only if that is their own. Neither end opens
+//! anything else that the other one names.
 
-use std::io::{IoSlice, IoSliceMut};
+use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_sys::memfd::SharedMemory;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg, sockopt::socket_peercred,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, recvmsg, sendmsg,
+    socket_with, sockopt::socket_peercred,
 };
+use rustix::process::{Uid, geteuid};
 
 use crate::load::LoadError;
 use crate::load::transport::{Lines, Offer};
 
-/// Time for the other process to come, or to pass its memory.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How often it is looked for whether nobody wants the set any more.
+/// Time for the whole of a meeting, strangers included.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// Interval between checks whether the set was cancelled.
 const LOOK: Duration = Duration::from_millis(100);
 /// What passes the descriptor: a message needs a byte.
 const BYTE: u8 = b'm';
 
-/// What makes a name that nobody else has.
+/// What makes the name of a set its own.
 type Token = [u8; 16];
+
+/// How long an end waits for the other one.
+pub(super) struct Wait<'a> {
+    lines: &'a dyn Lines,
+    until: Instant,
+}
+
+impl<'a> Wait<'a> {
+    /// Until the set is cancelled, `most` from now on at the longest.
+    pub(super) fn new(lines: &'a dyn Lines, most: Duration) -> Self {
+        let until = Instant::now() + most;
+        Self { lines, until }
+    }
+
+    /// Time until the next check; an error once the wait is over.
+    fn left(&self) -> Result<Duration, LoadError> {
+        if self.lines.given_up() {
+            return Err(garbled("the other end gave its shared memory up"));
+        }
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(garbled("the other end did not come for its shared memory"));
+        }
+        Ok(left.min(LOOK))
+    }
+
+    /// Waits until something can be read or accepted. It checks before each poll: a socket that is never empty is no way around
+    /// the end of the wait.
+    fn readable(&self, socket: &impl AsFd) -> Result<(), LoadError> {
+        loop {
+            let look = Timespec {
+                tv_sec: 0,
+                tv_nsec: self.left()?.subsec_nanos().into(),
+            };
+            let mut fds = [PollFd::new(socket, PollFlags::IN)];
+            match poll(&mut fds, Some(&look)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(e) => return Err(failed("poll", e.into())),
+            }
+        }
+    }
+}
 
 /// A set whose memory waits for the near end.
 #[derive(Debug)]
 pub(super) struct Host {
     listener: UnixListener,
     token: Token,
+    /// The user that it passes memory to.
+    user: Uid,
 }
 
 impl Host {
     pub(super) fn new() -> Result<Self, LoadError> {
+        Self::of(geteuid())
+    }
+
+    /// For a near end of this user.
+    pub(super) fn of(user: Uid) -> Result<Self, LoadError> {
         let mut token = Token::default();
         getrandom::fill(&mut token).map_err(|e| failed("getrandom", std::io::Error::other(e)))?;
-        let listener = UnixListener::bind_addr(&address(&token)?);
+        let address = SocketAddr::from_abstract_name(name(&token));
+        let listener = address.and_then(|address| UnixListener::bind_addr(&address));
         let listener = listener.map_err(|e| failed("bind", e))?;
-        Ok(Self { listener, token })
+        let set = listener.set_nonblocking(true);
+        set.map_err(|e| failed("ioctl", e))?;
+        Ok(Self {
+            listener,
+            token,
+            user,
+        })
     }
 
     /// What the near end needs to come.
@@ -52,81 +114,77 @@ impl Host {
         self.token.to_vec()
     }
 
-    /// Passes the memory to the near end, once it has come.
-    pub(super) fn pass(
-        &self,
-        memory: &SharedMemory,
-        lines: &mut dyn Lines,
-    ) -> Result<(), LoadError> {
+    /// Passes the memory to the near end, once it has come. Strangers are closed.
+    pub(super) fn pass(&self, memory: &SharedMemory, wait: &Wait<'_>) -> Result<(), LoadError> {
         loop {
-            await_one(&self.listener, lines)?;
-            let (guest, _) = self.listener.accept().map_err(|e| failed("accept", e))?;
-            if is_own(&guest)? {
-                return send(&guest, memory);
+            wait.readable(&self.listener)?;
+            let guest = match self.listener.accept() {
+                Ok((guest, _)) => guest,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => continue,
+                Err(e) => return Err(failed("accept", e)),
+            };
+            if user(&guest)? != self.user {
+                continue;
+            }
+            match send(&guest, memory) {
+                Ok(()) => return Ok(()),
+                // It has gone already: it is not the near end, or the set will be cancelled.
+                Err(Errno::PIPE | Errno::CONNRESET) => {}
+                Err(e) => return Err(failed("sendmsg", e.into())),
             }
         }
     }
 }
 
 /// Gets the memory of `len` bytes that the far end offers.
-pub(super) fn fetch(
-    offer: &Offer,
-    len: usize,
-    lines: &mut dyn Lines,
-) -> Result<SharedMemory, LoadError> {
+pub(super) fn fetch(offer: &Offer, len: usize, wait: &Wait<'_>) -> Result<SharedMemory, LoadError> {
     let token = Token::try_from(offer.as_slice());
     let token = token.map_err(|_| garbled("its offer of shared memory cannot be read"))?;
-    let host = UnixStream::connect_addr(&address(&token)?).map_err(|e| failed("connect", e))?;
-    if !is_own(&host)? {
+    let host = connect(&token, wait)?;
+    if user(&host)? != geteuid() {
         return Err(garbled("its shared memory is another user's"));
     }
-    await_one(&host, lines)?;
+    wait.readable(&host)?;
     SharedMemory::open(receive(&host)?, len).map_err(|e| failed("mapping shared memory", e))
 }
 
-/// In the namespace of names that are in no file system: nothing is left behind.
-fn address(token: &Token) -> Result<SocketAddr, LoadError> {
-    let name = format!("linerate-{:032x}", u128::from_be_bytes(*token));
-    SocketAddr::from_abstract_name(name).map_err(|e| failed("bind", e))
+/// A name in the abstract namespace: no file is left behind.
+pub(super) fn name(token: &Token) -> String {
+    format!("linerate-{:032x}", u128::from_be_bytes(*token))
 }
 
-/// Whether the process at the other end is of this user.
-fn is_own(stream: &UnixStream) -> Result<bool, LoadError> {
-    let peer = socket_peercred(stream).map_err(|e| failed("getsockopt", e.into()))?;
-    Ok(peer.uid == rustix::process::geteuid())
-}
-
-/// Waits until something comes.
-fn await_one(socket: &impl AsFd, lines: &mut dyn Lines) -> Result<(), LoadError> {
-    let until = Instant::now() + PATIENCE;
-    let look = Timespec {
-        tv_sec: 0,
-        tv_nsec: LOOK.subsec_nanos().into(),
-    };
+/// Connects to the host with this token. The kernel says that its backlog is full, where a socket that blocks would wait for
+/// room without an end.
+fn connect(token: &Token, wait: &Wait<'_>) -> Result<UnixStream, LoadError> {
+    let failed = |e: Errno| failed("connect", e.into());
+    let address = SocketAddrUnix::new_abstract_name(name(token).as_bytes()).map_err(failed)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     loop {
-        let mut fds = [PollFd::new(socket, PollFlags::IN)];
-        match poll(&mut fds, Some(&look)) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return Ok(()),
-            Err(e) => return Err(failed("poll", e.into())),
-        }
-        if lines.given_up() {
-            return Err(garbled("the other end gave its shared memory up"));
-        }
-        if Instant::now() >= until {
-            return Err(garbled("the other end did not come for its shared memory"));
+        let left = wait.left()?;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
+        let socket = socket.map_err(failed)?;
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) => return Ok(socket.into()),
+            Err(Errno::AGAIN) => thread::sleep(left),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(failed(e)),
         }
     }
 }
 
-fn send(guest: &UnixStream, memory: &SharedMemory) -> Result<(), LoadError> {
+/// The user of the process at the other end.
+fn user(stream: &UnixStream) -> Result<Uid, LoadError> {
+    let peer = socket_peercred(stream).map_err(|e| failed("getsockopt", e.into()))?;
+    Ok(peer.uid)
+}
+
+fn send(guest: &UnixStream, memory: &SharedMemory) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut with = SendAncillaryBuffer::new(&mut space);
     let fds = [memory.fd()];
     with.push(SendAncillaryMessage::ScmRights(&fds));
     let bytes = [IoSlice::new(&[BYTE])];
-    let sent = sendmsg(guest, &bytes, &mut with, SendFlags::NOSIGNAL);
-    sent.map(drop).map_err(|e| failed("sendmsg", e.into()))
+    sendmsg(guest, &bytes, &mut with, SendFlags::NOSIGNAL).map(drop)
 }
 
 fn receive(host: &UnixStream) -> Result<OwnedFd, LoadError> {

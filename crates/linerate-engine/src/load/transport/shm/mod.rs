@@ -13,8 +13,6 @@ mod stream;
 mod tests;
 mod trips;
 
-use std::sync::Arc;
-
 use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::path::Side;
 use linerate_core::plan::{Pattern, SetPlan};
@@ -22,8 +20,9 @@ use linerate_core::record::SetEnd;
 use linerate_core::transport::{self, TransportInfo};
 use linerate_core::units::Bytes;
 use linerate_core::wire::limits::THREADS_MAX;
-use linerate_sys::memfd::SharedMemory;
+use linerate_sys::memfd::{SharedBytes, SharedMemory};
 
+use self::meeting::{PATIENCE, Wait};
 use self::pipe::{Reader, Writer};
 use self::region::{Layout, Region};
 use self::trips::{ShmAnswerer, ShmAsker};
@@ -37,7 +36,7 @@ use crate::load::{LoadError, Worker};
 
 /// Bytes of a ring where the plan leaves that open. An end sleeps until half of it is full, or free: in smaller ones the two ends
 /// spend their time on waking each other (docs/decisions/0047-shared-memory.md).
-const RING: u64 = 4 << 20;
+const RING: u64 = transport::RING_DEFAULT;
 /// Smallest ring of round trips. One message at a time stays in the first-level caches; several need room.
 const RING_OF_ONE: u64 = 4 << 10;
 const RING_OF_SEVERAL: u64 = 64 << 10;
@@ -60,7 +59,7 @@ impl Transport for Shm {
 
     fn room(&self, _: Side, plan: &SetPlan) -> Option<Bytes> {
         let operation = match plan.pattern {
-            Pattern::PingPong { size, .. } => 2 * size.0,
+            Pattern::PingPong { size, .. } => size.0.saturating_mul(2),
             _ => plan
                 .knobs
                 .write_size
@@ -68,7 +67,9 @@ impl Transport for Shm {
                 .max(plan.knobs.read_size.0)
                 .max(1 << 20),
         };
-        Some(Bytes(operation + layout(plan).stream() as u64))
+        Some(Bytes(
+            operation.saturating_add(layout(plan).stream() as u64),
+        ))
     }
 
     fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
@@ -98,7 +99,7 @@ fn layout(plan: &SetPlan) -> Layout {
     Layout {
         streams: knobs.streams,
         rings,
-        size: knobs.options.number("ring").unwrap_or(size),
+        size: knobs.options.number(transport::RING.key).unwrap_or(size),
     }
 }
 
@@ -142,7 +143,7 @@ impl Prepared for Owner {
     }
 
     fn connect(self: Box<Self>, _: &Offer, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
-        self.host.pass(&self.memory, lines)?;
+        self.host.pass(&self.memory, &Wait::new(lines, PATIENCE))?;
         Ok(connected(Side::Far, &self.plan, self.memory))
     }
 }
@@ -162,20 +163,17 @@ impl Prepared for Guest {
         offer: &Offer,
         lines: &mut dyn Lines,
     ) -> Result<Connected, LoadError> {
-        let memory = meeting::fetch(offer, layout(&self.plan).all(), lines)?;
+        let memory = meeting::fetch(offer, layout(&self.plan).all(), &Wait::new(lines, PATIENCE))?;
         Ok(connected(Side::Near, &self.plan, memory))
     }
 }
 
 fn connected(side: Side, plan: &SetPlan, memory: SharedMemory) -> Connected {
-    let (memory, layout) = (Arc::new(memory), layout(plan));
+    let (mut memory, layout) = (memory, layout(plan));
     let worker = |stream| {
         let busy = plan.knobs.busy_poll;
-        worker(
-            side,
-            plan,
-            Region::new(&memory, &layout, side, plan.id, stream, busy),
-        )
+        let region = Region::take(&mut memory, &layout, side, plan.id, stream, busy);
+        worker(side, plan, region, || layout.ring(&mut memory))
     };
     Connected {
         workers: (0..plan.knobs.streams).map(worker).collect(),
@@ -183,19 +181,27 @@ fn connected(side: Side, plan: &SetPlan, memory: SharedMemory) -> Connected {
     }
 }
 
-fn worker(side: Side, plan: &SetPlan, region: Region) -> Box<dyn Worker> {
+/// The worker of one end of a stream, which takes its rings.
+fn worker(
+    side: Side,
+    plan: &SetPlan,
+    region: Region,
+    mut ring: impl FnMut() -> SharedBytes,
+) -> Box<dyn Worker> {
     match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => {
-            Box::new(stream::Sender::new(Writer::new(region, 0)))
+            Box::new(stream::Sender::new(Writer::new(region, 0, ring())))
         }
         Pattern::PingPong { size, interval } if side == Side::Near => {
-            let asker = ShmAsker::new(&region, size.0 as u32, plan.knobs.open_loop);
+            let (rings, several) = ([ring(), ring()], plan.knobs.open_loop);
+            let asker = ShmAsker::new(&region, rings, size.0 as u32, several);
             round_trips(asker, interval, &plan.knobs)
         }
         Pattern::PingPong { size, .. } => {
-            Box::new(Echo::new(ShmAnswerer::new(&region, size.0 as u32)))
+            let rings = [ring(), ring()];
+            Box::new(Echo::new(ShmAnswerer::new(&region, rings, size.0 as u32)))
         }
-        _ => Box::new(stream::Receiver::new(Reader::new(region, 0))),
+        _ => Box::new(stream::Receiver::new(Reader::new(region, 0, ring()))),
     }
 }
 

@@ -6,9 +6,10 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use linerate_sys::clock;
+use linerate_sys::memfd::SharedBytes;
 
 use super::region::{Region, Ring, Waits, wait};
-use super::ring::held;
+use super::ring::{held, read, write};
 use crate::load::LoadError;
 use crate::load::transport::line::BLOCK;
 
@@ -31,6 +32,7 @@ impl Patience {
 pub(super) struct Writer {
     pub(super) region: Region,
     ring: Ring,
+    bytes: SharedBytes,
     head: u64,
     /// How far the reader was when it was last looked at.
     tail: u64,
@@ -38,10 +40,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(region: Region, direction: usize) -> Self {
+    pub(super) fn new(region: Region, direction: usize, bytes: SharedBytes) -> Self {
         Self {
-            ring: region.ring(direction),
+            ring: Region::ring(direction),
             region,
+            bytes,
             head: 0,
             tail: 0,
             steps: 0,
@@ -74,7 +77,7 @@ impl Writer {
         let room = self.room(bytes.len() as u64)?;
         let len = bytes.len().min(room as usize);
         if len > 0 {
-            self.region.write(&self.ring, self.head, &bytes[..len]);
+            write(&mut self.bytes, self.head, &bytes[..len]);
             self.head += len as u64;
             self.region.number(self.ring.head).store(self.head, Release);
             self.region.tell(self.head - self.tail);
@@ -120,6 +123,7 @@ impl Waits for Writer {
 pub(super) struct Reader {
     pub(super) region: Region,
     ring: Ring,
+    bytes: SharedBytes,
     tail: u64,
     /// How far the writer was when it was last looked at.
     head: u64,
@@ -128,10 +132,11 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(region: Region, direction: usize) -> Self {
+    pub(super) fn new(region: Region, direction: usize, bytes: SharedBytes) -> Self {
         Self {
-            ring: region.ring(direction),
+            ring: Region::ring(direction),
             region,
+            bytes,
             tail: 0,
             head: 0,
             steps: 0,
@@ -170,7 +175,7 @@ impl Reader {
         let there = self.there(into.len() as u64)?;
         let len = into.len().min(there as usize);
         if len > 0 {
-            self.region.read(&self.ring, self.tail, &mut into[..len]);
+            read(&self.bytes, self.tail, &mut into[..len]);
             self.tail += len as u64;
             self.region.number(self.ring.tail).store(self.tail, Release);
             self.region.tell(self.region.size - (self.head - self.tail));

@@ -1,23 +1,25 @@
 //! The shared memory of one stream, as one end uses it: which words it has, and how an end sleeps and is woken.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 use std::time::Duration;
 
 use linerate_core::path::Side;
-use linerate_sys::memfd::SharedMemory;
+use linerate_sys::memfd::{SharedBytes, SharedMemory, Words};
 use rustix::event::Timespec;
 use rustix::thread::futex;
 
-use super::ring::pieces;
 use crate::load::LoadError;
 
-/// Bytes before the rings. Words that different ends write stand on different pairs of cache lines.
+/// Bytes before the rings: numbers, then words. Those that different ends write stand on different pairs of cache lines.
 const HEAD: usize = 4096;
 const LINES: usize = 128;
-/// Two for each direction: that of its producer and that of its consumer.
-const ENDS: usize = 4 * LINES;
+/// Numbers in a pair of cache lines, and of a stream: two pairs for each direction, that of its producer and that of its consumer.
+const NUMBERS_OF_LINES: usize = LINES / size_of::<AtomicU64>();
+const NUMBERS: usize = 4 * NUMBERS_OF_LINES;
+/// Words in a pair of cache lines, and of a stream.
+const WORDS_OF_LINES: usize = LINES / size_of::<AtomicU32>();
+const WORDS: usize = (HEAD - 4 * LINES) / size_of::<AtomicU32>();
 
 /// Looks at an empty ring before a worker that polls looks up from it.
 const SPINS: u32 = 1024;
@@ -33,23 +35,28 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Bytes of one stream.
+    /// Bytes of one stream. A plan is asked for this before its numbers are checked: an absurd one has too many to be had.
     pub(super) fn stream(&self) -> usize {
-        HEAD + self.rings * self.size as usize
+        let size = usize::try_from(self.size).unwrap_or(usize::MAX);
+        self.rings.saturating_mul(size).saturating_add(HEAD)
+    }
+
+    /// Takes the next ring out of the memory.
+    pub(super) fn ring(&self, memory: &mut SharedMemory) -> SharedBytes {
+        memory.bytes(self.size as usize)
     }
 
     /// Bytes of all of it.
     pub(super) fn all(&self) -> usize {
-        self.streams as usize * self.stream()
+        self.stream().saturating_mul(self.streams as usize)
     }
 }
 
 /// The shared memory of one stream, as one end uses it.
 #[derive(Debug, Clone)]
 pub(super) struct Region {
-    memory: Arc<SharedMemory>,
-    /// Where it begins.
-    at: usize,
+    numbers: Words<AtomicU64>,
+    words: Words<AtomicU32>,
     /// Which end this is.
     end: usize,
     pub(super) size: u64,
@@ -59,7 +66,7 @@ pub(super) struct Region {
     busy: bool,
 }
 
-/// Which words belong to a direction, and where its bytes are.
+/// Which numbers belong to a direction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ring {
     /// Written by the producer: how far it is, and where the step ended of which number.
@@ -68,12 +75,12 @@ pub(super) struct Ring {
     pub(super) steps: usize,
     /// Written by the consumer: how far it is.
     pub(super) tail: usize,
-    data: usize,
 }
 
 impl Region {
-    pub(super) fn new(
-        memory: &Arc<SharedMemory>,
+    /// Takes the region of the next stream out of the memory. Its rings follow.
+    pub(super) fn take(
+        memory: &mut SharedMemory,
         layout: &Layout,
         side: Side,
         set: u32,
@@ -81,8 +88,8 @@ impl Region {
         busy: bool,
     ) -> Self {
         Self {
-            memory: Arc::clone(memory),
-            at: stream as usize * layout.stream(),
+            numbers: memory.numbers(NUMBERS),
+            words: memory.words(WORDS),
             end: usize::from(side == Side::Far),
             size: layout.size,
             set,
@@ -92,49 +99,30 @@ impl Region {
     }
 
     /// A direction by its number: 0, or the one back.
-    pub(super) fn ring(&self, number: usize) -> Ring {
-        let words = self.at + 2 * number * LINES;
+    pub(super) fn ring(number: usize) -> Ring {
+        let first = 2 * number * NUMBERS_OF_LINES;
         Ring {
-            head: words,
-            end: words + 8,
-            steps: words + 16,
-            tail: words + LINES,
-            data: self.at + HEAD + number * self.size as usize,
+            head: first,
+            end: first + 1,
+            steps: first + 2,
+            tail: first + NUMBERS_OF_LINES,
         }
     }
 
     /// A position, or another number.
     #[inline]
     pub(super) fn number(&self, at: usize) -> &AtomicU64 {
-        self.memory.number(at)
-    }
-
-    /// Copies bytes into a ring from a position on; no more than it has.
-    #[inline]
-    pub(super) fn write(&self, ring: &Ring, position: u64, bytes: &[u8]) {
-        let [first, second] = pieces(position, bytes.len(), self.size);
-        let (one, other) = bytes.split_at(first.len());
-        self.memory.write(ring.data + first.start, one);
-        self.memory.write(ring.data, &other[..second.len()]);
-    }
-
-    /// Copies bytes out of a ring from a position on; no more than it has.
-    #[inline]
-    pub(super) fn read(&self, ring: &Ring, position: u64, into: &mut [u8]) {
-        let [first, second] = pieces(position, into.len(), self.size);
-        let (one, other) = into.split_at_mut(first.len());
-        self.memory.read(ring.data + first.start, one);
-        self.memory.read(ring.data, &mut other[..second.len()]);
+        &self.numbers.all()[at]
     }
 
     /// What an end sleeps on: zero while it is awake, else how many bytes it waits for.
     fn asleep(&self, end: usize) -> &AtomicU32 {
-        self.memory.word(self.at + ENDS + LINES * end)
+        &self.words.all()[WORDS_OF_LINES * end]
     }
 
     /// Whether an end has closed the stream.
     fn closed(&self, end: usize) -> &AtomicU32 {
-        self.memory.word(self.at + ENDS + LINES * end + 4)
+        &self.words.all()[WORDS_OF_LINES * end + 1]
     }
 
     /// Closes the stream, for both ends.
@@ -252,7 +240,7 @@ pub(super) fn wait(what: &mut impl Waits, wanted: u64, most: Duration) -> Result
     region.asleep(region.end).store(wanted as u32, Relaxed);
     fence(SeqCst);
     let ready = what.ready(wanted)?;
-    // Who closes the stream wakes only who sleeps: it is looked for after this end said that it does.
+    // `close` wakes only an end that is asleep. So check for it after this end has said that it sleeps.
     let region = what.region();
     if !ready && !most.is_zero() && region.open().is_ok() {
         region.sleep(wanted as u32, most);

@@ -1,8 +1,10 @@
-//! Positions in a ring, without the memory: whatever the other end wrote, nothing outside is meant.
+//! Positions in a ring, and copies from and to them: whatever the other end wrote, nothing outside is touched.
 //!
 //! A position counts the bytes of one direction since the set was made. The ring has a power of two of them.
 
 use std::ops::Range;
+
+use linerate_sys::memfd::SharedBytes;
 
 /// Bytes that are in a ring whose producer is at `head` and whose consumer is at `tail`; `None` where a ring of `size`
 /// cannot hold so many: one of the positions is false.
@@ -13,12 +15,30 @@ pub(super) const fn held(head: u64, tail: u64, size: u64) -> Option<u64> {
 
 /// Where `len` bytes from a position on lie in a ring: up to its end, and the rest from its start. Of more bytes than the
 /// ring has, as many as it has.
-pub(super) fn pieces(position: u64, len: usize, size: u64) -> [Range<usize>; 2] {
+fn pieces(position: u64, len: usize, size: u64) -> [Range<usize>; 2] {
     let size_of = size as usize;
     let len = len.min(size_of);
     let start = (position & (size - 1)) as usize;
     let first = len.min(size_of - start);
     [start..start + first, 0..len - first]
+}
+
+/// Copies bytes into a ring from a position on; no more than it has.
+#[inline]
+pub(super) fn write(ring: &mut SharedBytes, position: u64, bytes: &[u8]) {
+    let [first, second] = pieces(position, bytes.len(), ring.size() as u64);
+    let (one, other) = bytes.split_at(first.len());
+    ring.write(first.start, one);
+    ring.write(0, &other[..second.len()]);
+}
+
+/// Copies bytes out of a ring from a position on; no more than it has.
+#[inline]
+pub(super) fn read(ring: &SharedBytes, position: u64, into: &mut [u8]) {
+    let [first, second] = pieces(position, into.len(), ring.size() as u64);
+    let (one, other) = into.split_at_mut(first.len());
+    ring.read(first.start, one);
+    ring.read(0, &mut other[..second.len()]);
 }
 
 #[cfg(test)]

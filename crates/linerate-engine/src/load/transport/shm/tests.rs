@@ -1,18 +1,27 @@
 //! Both ends of shared memory in one process, and an end that writes what it should not.
 
 use std::net::IpAddr;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread;
 use std::time::Duration;
 
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::record::EndReadings;
-use linerate_core::transport::Setting;
+use linerate_core::transport::{self, Setting};
 use linerate_core::units::{Bytes, Nanos};
-use linerate_sys::memfd::SharedMemory;
+use linerate_sys::memfd::{SharedBytes, SharedMemory};
 use proptest::prelude::*;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+};
+use rustix::process::{Uid, geteuid};
 
+use super::meeting::Wait;
 use super::pipe::{Reader, Writer};
 use super::region::{Layout, Region};
 use super::{RING, SIZE_MAX, Shm, meeting};
@@ -22,8 +31,18 @@ use crate::load::LoadError;
 use crate::load::pages::randomize;
 use crate::load::transport::{ConfigureEach, Datagrams, Lines, Transport, possible};
 
-/// A set that somebody wants, or that nobody wants any more.
-struct Wanted(bool);
+/// A set that is wanted until somebody has asked so often.
+struct Wanted(AtomicU32);
+
+impl Wanted {
+    const fn until(asked: u32) -> Self {
+        Self(AtomicU32::new(asked))
+    }
+
+    fn always() -> Self {
+        Self::until(u32::MAX)
+    }
+}
 
 impl Lines for Wanted {
     fn lines(
@@ -45,9 +64,14 @@ impl Lines for Wanted {
     }
 
     fn given_up(&self) -> bool {
-        !self.0
+        let left = self.0.load(Relaxed);
+        self.0.store(left.saturating_sub(1), Relaxed);
+        left == 0
     }
 }
+
+/// A set that is always wanted.
+static WANTED: Wanted = Wanted::until(u32::MAX);
 
 const SMALL: Layout = Layout {
     streams: 1,
@@ -55,16 +79,26 @@ const SMALL: Layout = Layout {
     size: 4096,
 };
 
-fn regions(busy: bool) -> (Arc<SharedMemory>, Region, Region) {
-    let memory = Arc::new(SharedMemory::create(SMALL.all()).unwrap());
-    let end = |side| Region::new(&memory, &SMALL, side, 3, 0, busy);
-    let (near, far) = (end(Side::Near), end(Side::Far));
-    (memory, near, far)
+/// Both ends of one stream, each with a mapping of its own, as two processes have.
+fn regions(busy: bool) -> [(Region, SharedBytes); 2] {
+    let mut near = SharedMemory::create(SMALL.all()).unwrap();
+    let fd = near.fd().try_clone_to_owned().unwrap();
+    let mut far = SharedMemory::open(fd, SMALL.all()).unwrap();
+    let end = |memory: &mut SharedMemory, side| {
+        let region = Region::take(memory, &SMALL, side, 3, 0, busy);
+        (region, SMALL.ring(memory))
+    };
+    [end(&mut near, Side::Near), end(&mut far, Side::Far)]
 }
 
 fn pair(busy: bool) -> (Writer, Reader) {
-    let (_, near, far) = regions(busy);
-    (Writer::new(near, 0), Reader::new(far, 0))
+    let [(near, to), (far, from)] = regions(busy);
+    (Writer::new(near, 0, to), Reader::new(far, 0, from))
+}
+
+/// Where a set that somebody wants is waited for, longer than any test lasts.
+fn patient() -> Wait<'static> {
+    Wait::new(&WANTED, Duration::from_secs(600))
 }
 
 /// Sends all of it in pieces of these sizes, then ends the step.
@@ -130,13 +164,12 @@ fn a_step_ends_once_all_of_it_is_read() {
 #[test]
 fn who_waits_learns_that_the_other_end_closed() {
     for closes in [Side::Near, Side::Far] {
-        let (_, near, far) = regions(false);
+        let (mut writer, mut reader) = pair(false);
         let brake = if closes == Side::Near {
-            near.clone()
+            writer.region.clone()
         } else {
-            far.clone()
+            reader.region.clone()
         };
-        let (mut writer, mut reader) = (Writer::new(near, 0), Reader::new(far, 0));
         thread::scope(|scope| {
             let sent = scope.spawn(move || {
                 loop {
@@ -167,25 +200,100 @@ fn who_waits_learns_that_the_other_end_closed() {
     }
 }
 
+/// Fetches what the host passes, and looks whether it is that memory.
+fn meets(host: &meeting::Host) {
+    let mut memory = SharedMemory::create(SMALL.all()).unwrap();
+    let mut got = thread::scope(|scope| {
+        scope.spawn(|| host.pass(&memory, &patient()).unwrap());
+        meeting::fetch(&host.offer(), SMALL.all(), &patient()).unwrap()
+    });
+    memory.bytes(9).write(5, b"here");
+    let mut read = [0; 4];
+    got.bytes(9).read(5, &mut read);
+    assert_eq!(&read, b"here");
+}
+
 #[test]
 fn memory_is_passed_to_who_comes_with_the_token() {
-    let memory = SharedMemory::create(SMALL.all()).unwrap();
+    meets(&meeting::Host::new().unwrap());
+}
+
+/// The name that an offer means.
+fn named(offer: &[u8]) -> SocketAddr {
+    let name = meeting::name(offer.try_into().unwrap());
+    SocketAddr::from_abstract_name(name).unwrap()
+}
+
+#[test]
+fn who_connects_and_goes_does_not_get_the_memory() {
     let host = meeting::Host::new().unwrap();
-    let offer = host.offer();
+    for _ in 0..3 {
+        UnixStream::connect_addr(&named(&host.offer())).unwrap();
+    }
+    meets(&host);
+}
+
+/// What `pass` says while strangers connect, and close at once, for as long as it lasts.
+fn among_strangers(wait: &Wait<'_>) -> String {
+    let memory = SharedMemory::create(SMALL.all()).unwrap();
+    let other = Uid::from_raw(geteuid().as_raw() + 1);
+    let host = meeting::Host::of(other).unwrap();
+    let name = named(&host.offer());
+    let over = AtomicBool::new(false);
+    // The first is there before `pass` begins.
+    let _first = UnixStream::connect_addr(&name).unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| host.pass(&memory, &mut Wanted(true)).unwrap());
-        let got = meeting::fetch(&offer, SMALL.all(), &mut Wanted(true)).unwrap();
-        memory.write(5, b"here");
-        let mut read = [0; 4];
-        got.read(5, &mut read);
-        assert_eq!(&read, b"here");
-    });
+        scope.spawn(|| {
+            while !over.load(Relaxed) {
+                let _ = UnixStream::connect_addr(&name);
+            }
+        });
+        let passed = host.pass(&memory, wait);
+        over.store(true, Relaxed);
+        // The stranger may wait for room.
+        drop(host);
+        passed.unwrap_err().to_string()
+    })
+}
+
+#[test]
+fn strangers_get_no_memory_and_do_not_prolong_the_wait() {
+    let why = among_strangers(&Wait::new(&WANTED, Duration::from_millis(50)));
+    assert!(why.contains("did not come"), "{why}");
+    let why = among_strangers(&Wait::new(&Wanted::until(100), Duration::from_secs(600)));
+    assert!(why.contains("gave its shared memory up"), "{why}");
+}
+
+#[test]
+fn a_host_whose_backlog_is_full_is_not_waited_for_without_an_end() {
+    let offer = meeting::Host::new().unwrap().offer();
+    let (name, flags) = (
+        meeting::name(offer.as_slice().try_into().unwrap()),
+        SocketFlags::CLOEXEC,
+    );
+    let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+    bind(
+        &listener,
+        &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap(),
+    )
+    .unwrap();
+    // One connection waits, and no more.
+    listen(&listener, 0).unwrap();
+    let _waits = UnixStream::connect_addr(&named(&offer)).unwrap();
+    let fetch = |wait: &Wait<'_>| {
+        let got = meeting::fetch(&offer, SMALL.all(), wait);
+        got.unwrap_err().to_string()
+    };
+    let why = fetch(&Wait::new(&WANTED, Duration::from_millis(50)));
+    assert!(why.contains("did not come"), "{why}");
+    let why = fetch(&Wait::new(&Wanted::until(3), Duration::from_secs(600)));
+    assert!(why.contains("gave its shared memory up"), "{why}");
 }
 
 #[test]
 fn an_offer_that_cannot_be_meant_is_refused_in_words() {
     let fetch = |offer: &[u8], len| {
-        let got = meeting::fetch(&offer.to_vec(), len, &mut Wanted(true));
+        let got = meeting::fetch(&offer.to_vec(), len, &patient());
         got.unwrap_err().to_string()
     };
     for offer in [&[][..], &[1; 15], &[1; 17], &[1; 5000]] {
@@ -197,7 +305,7 @@ fn an_offer_that_cannot_be_meant_is_refused_in_words() {
     let memory = SharedMemory::create(SMALL.all()).unwrap();
     let host = meeting::Host::new().unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| host.pass(&memory, &mut Wanted(true)).unwrap());
+        scope.spawn(|| host.pass(&memory, &patient()).unwrap());
         let why = fetch(&host.offer(), SMALL.all() + 4096);
         assert!(why.contains("another size"), "{why}");
     });
@@ -207,7 +315,11 @@ fn an_offer_that_cannot_be_meant_is_refused_in_words() {
 fn nobody_is_waited_for_once_the_set_is_given_up() {
     let memory = SharedMemory::create(SMALL.all()).unwrap();
     let host = meeting::Host::new().unwrap();
-    let why = host.pass(&memory, &mut Wanted(false)).unwrap_err();
+    let why = host.pass(
+        &memory,
+        &Wait::new(&Wanted::until(0), Duration::from_secs(600)),
+    );
+    let why = why.unwrap_err();
     assert!(
         why.to_string().contains("gave its shared memory up"),
         "{why}"
@@ -223,12 +335,11 @@ proptest! {
         len in 1usize..10_000,
     ) {
         for words in [words, near] {
-            let (memory, near, far) = regions(false);
-            let (mut writer, mut reader) = (Writer::new(near.clone(), 0), Reader::new(far, 0));
+            let (mut writer, mut reader) = pair(false);
             writer.offer(&[1; 100]).unwrap();
-            let ring = near.ring(0);
+            let (near, ring) = (writer.region.clone(), Region::ring(0));
             for (at, word) in [ring.head, ring.end, ring.steps, ring.tail].into_iter().zip(words) {
-                memory.number(at).store(word, std::sync::atomic::Ordering::Relaxed);
+                near.number(at).store(word, Relaxed);
             }
             near.pretend_asleep(asleep);
             // An access outside panics.
@@ -247,13 +358,10 @@ proptest! {
 #[test]
 fn positions_that_cannot_be_are_told() {
     for (word, by) in [(0, "its writer"), (3, "its reader")] {
-        let (memory, near, far) = regions(false);
-        let (mut writer, mut reader) = (Writer::new(near.clone(), 0), Reader::new(far, 0));
-        let ring = near.ring(0);
+        let (mut writer, mut reader) = pair(false);
+        let ring = Region::ring(0);
         let at = [ring.head, ring.end, ring.steps, ring.tail][word];
-        memory
-            .number(at)
-            .store(4097, std::sync::atomic::Ordering::Relaxed);
+        writer.region.number(at).store(4097, Relaxed);
         let told = if word == 0 {
             reader.take(&mut [0; 8]).unwrap_err()
         } else {
@@ -288,7 +396,8 @@ fn trips(size: u64, interval: u64) -> Pattern {
 
 #[test]
 fn plans_are_bounded_on_both_sides_of_each_limit() {
-    let ring = |bytes| move |k: &mut Knobs| k.options.set("ring", Setting::Number(bytes));
+    let ring =
+        |bytes| move |k: &mut Knobs| k.options.set(transport::RING.key, Setting::Number(bytes));
     let forward = stream(Direction::Forward);
     for (plan, good) in [
         (plan(forward, |_| ()), true),
@@ -353,6 +462,30 @@ fn a_server_counts_rings_and_buffers() {
     assert!(room(&plan(trips(64, 0), |_| ())) < 1 << 20);
 }
 
+#[test]
+fn room_of_an_absurd_plan_is_more_than_there_is() {
+    for pattern in [
+        stream(Direction::Forward),
+        trips(u64::MAX, 0),
+        trips(1 << 63, 0),
+    ] {
+        for bytes in [1, 1 << 63, u64::MAX] {
+            let plan = plan(pattern, |k| {
+                k.streams = u32::MAX;
+                k.write_size = Bytes(u64::MAX);
+                k.options.set(transport::RING.key, Setting::Number(bytes));
+            });
+            assert_eq!(Shm.room(Side::Far, &plan), Some(Bytes(u64::MAX)));
+            assert!(super::layout(&plan).all() >= u32::MAX as usize * 4096);
+        }
+    }
+    let huge = plan(stream(Direction::Forward), |k| {
+        k.streams = u32::MAX;
+        k.options.set(transport::RING.key, Setting::Number(1 << 40));
+    });
+    assert_eq!(super::layout(&huge).all(), usize::MAX);
+}
+
 /// Runs two steps of a set; what both ends read.
 fn run(plan: &SetPlan) -> Vec<[EndReadings; 2]> {
     let end = |side| {
@@ -367,8 +500,8 @@ fn run(plan: &SetPlan) -> Vec<[EndReadings; 2]> {
     let far_offer = far.prepare(plan).unwrap();
     let near_offer = near.prepare(plan).unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| far.connect(0, &near_offer, &mut Wanted(true)).unwrap());
-        near.connect(0, &far_offer, &mut Wanted(true)).unwrap();
+        scope.spawn(|| far.connect(0, &near_offer, &mut Wanted::always()).unwrap());
+        near.connect(0, &far_offer, &mut Wanted::always()).unwrap();
     });
     let step = |index| {
         let step = StepPlan {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use linerate_sys::memfd::SharedBytes;
+
 use super::pipe::{Reader, Writer};
 use super::probe::Brake;
 use super::region::{Region, Waits, wait};
@@ -29,10 +31,15 @@ pub(super) struct ShmAsker {
 
 impl ShmAsker {
     /// Messages of `size` bytes; `several` of them may be under way at a time.
-    pub(super) fn new(region: &Region, size: u32, several: bool) -> Self {
+    pub(super) fn new(
+        region: &Region,
+        [out, back]: [SharedBytes; 2],
+        size: u32,
+        several: bool,
+    ) -> Self {
         Self {
-            writer: Writer::new(region.clone(), WAYS[0]),
-            reader: Reader::new(region.clone(), WAYS[1]),
+            writer: Writer::new(region.clone(), WAYS[0], out),
+            reader: Reader::new(region.clone(), WAYS[1], back),
             size: size as usize,
             message: Pages::default(),
             answers: Answers::new(size, several),
@@ -145,10 +152,10 @@ pub(super) struct ShmAnswerer {
 
 impl ShmAnswerer {
     /// Answers messages of `size` bytes.
-    pub(super) fn new(region: &Region, size: u32) -> Self {
+    pub(super) fn new(region: &Region, [out, back]: [SharedBytes; 2], size: u32) -> Self {
         Self {
-            reader: Reader::new(region.clone(), WAYS[0]),
-            writer: Writer::new(region.clone(), WAYS[1]),
+            reader: Reader::new(region.clone(), WAYS[0], out),
+            writer: Writer::new(region.clone(), WAYS[1], back),
             message: Pages::default(),
             size: size as usize,
             received: 0,
