@@ -274,9 +274,9 @@ fn knee_of(ratios: &[Option<Interval>], best: usize) -> Option<Knee> {
 /// A rate has fallen below this share of what it was.
 const FALLEN: f64 = 0.85;
 
-/// Where rates fall: by more than noise, and by more than a seventh, of the best and of the last that was about as good.
-/// What falls on from one setting to the next is one
-/// fall. `ratio` tells the rate of a setting over that of another one; only settings that are `known` are asked for.
+/// Where rates fall: by more than noise and by more than a seventh, both of the best and of the last that was about as good. A
+/// fall begins at the last setting that was that much faster, and goes on while each setting is slower than the one before.
+/// `ratio` is the rate of a setting over the rate of another; only settings that are `known` are asked for.
 fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -> Vec<Fall> {
     let mut falls: Vec<Fall> = Vec::new();
     let Some((&first, rest)) = known.split_first() else {
@@ -289,15 +289,21 @@ fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -
             continue;
         };
         let low = to_best.mid < FALLEN;
-        let fallen = [to_best, to_last]
-            .iter()
-            .all(|to| to.mid < FALLEN && to.high < 1.0);
+        let is_fall = |to: &Interval| to.mid < FALLEN && to.high < 1.0;
+        let fallen = [to_best, to_last].iter().all(is_fall);
         match falls.last_mut() {
             Some(last) if fallen && falling => last.to = at,
-            _ if fallen => falls.push(Fall {
-                from: holds,
-                to: at,
-            }),
+            _ if fallen => {
+                // What declined a little since then is no part of the fall.
+                let between = known.iter().rev().filter(|s| (holds..at).contains(*s));
+                let from = between
+                    .copied()
+                    .find(|from| ratio(at, *from).is_some_and(|to| is_fall(&to)));
+                falls.push(Fall {
+                    from: from.unwrap_or(holds),
+                    to: at,
+                });
+            }
             _ => {}
         }
         // While it falls each setting is held against the one before it.
@@ -336,11 +342,18 @@ mod tests {
         assert_eq!(of(&[100.0, 90.0, 86.0], 0.01), none);
         assert_eq!(of(&[100.0, 100.0, 84.0, 84.0], 0.01), [[1, 2]]);
         assert_eq!(of(&[100.0, 100.0, 84.0, 84.0], 0.2), none, "within noise");
+        // A little less than a seventh, and more, below the best: the fall is where the rate drops.
+        assert_eq!(
+            of(&[100.0, 89.0, 84.0, 84.0, 83.0, 66.0, 66.0], 0.01),
+            [[4, 5]]
+        );
+        // A steady decline falls from where it was a seventh faster.
+        assert_eq!(of(&[100.0, 90.0, 81.0, 73.0, 70.0], 0.01), [[1, 3]]);
         // Three levels; the first fall takes two settings.
         let caches = [90.0, 100.0, 70.0, 50.0, 49.0, 50.0, 20.0, 19.0];
         assert_eq!(of(&caches, 0.01), [[1, 3], [5, 6]]);
-        // What is low already and not surely so does not hold.
-        assert_eq!(of(&[100.0, 84.0, 80.0, 50.0], 0.3), [[0, 3]]);
+        // What is lower before, and not surely so, is no part of the fall.
+        assert_eq!(of(&[100.0, 84.0, 80.0, 50.0], 0.3), [[2, 3]]);
         // A slow decline is one once what is lost since the last that was good counts by itself.
         assert_eq!(of(&[100.0, 95.0, 90.0, 84.0, 77.0], 0.01), none);
         assert_eq!(of(&[100.0, 95.0, 90.0, 84.0, 76.0], 0.01), [[2, 4]]);
