@@ -276,6 +276,15 @@ pub struct SetPlan {
     pub knobs: Knobs,
 }
 
+impl SetPlan {
+    /// A set of the transport `engine`. Of the transport's options it keeps those that the pattern has.
+    pub fn of(engine: &str, id: u32, pattern: Pattern, mut knobs: Knobs) -> Self {
+        let rows = transport::named(engine).map_or(&[][..], |info| info.options);
+        knobs.options = knobs.options.of(rows, pattern.kind());
+        Self { id, pattern, knobs }
+    }
+}
+
 /// Why a step was run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]

@@ -7,6 +7,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::PatternKind;
+
 /// Most options that a plan may hold: what a peer sends is bounded before it is looked at.
 const OPTIONS_MAX: usize = 32;
 
@@ -19,6 +21,8 @@ pub struct OptionInfo {
     pub help: &'static str,
     /// Which values it takes.
     pub kind: Kind,
+    /// The one pattern that has it; `None` where all have.
+    pub pattern: Option<PatternKind>,
 }
 
 /// The values that an option takes.
@@ -72,6 +76,7 @@ pub const ACCESS: OptionInfo = OptionInfo {
     key: "access",
     help: "What operations do with memory [default: copy]",
     kind: Kind::Word(&["read", "write", "copy"]),
+    pattern: Some(PatternKind::Operations),
 };
 
 /// The NUMA node whose memory is used.
@@ -83,6 +88,7 @@ pub const MEMORY_NODE: OptionInfo = OptionInfo {
         least: 0,
         most: 1023,
     },
+    pattern: None,
 };
 
 /// Room in the memory of each stream and direction.
@@ -93,6 +99,7 @@ pub const RING: OptionInfo = OptionInfo {
         least: 4096,
         most: 16 << 20,
     },
+    pattern: None,
 };
 
 /// Bytes of the ring of a stream where [`RING`] is not set.
@@ -145,8 +152,16 @@ impl Options {
         self.0.get(key) == Some(&Setting::Switch(true))
     }
 
-    /// Whether a transport with these `rows` takes them; why not, as a lowercase fragment.
-    pub fn check(&self, rows: &[OptionInfo]) -> Result<(), String> {
+    /// Those that a pattern has, of a transport with these `rows`.
+    #[must_use]
+    pub fn of(&self, rows: &[OptionInfo], pattern: PatternKind) -> Self {
+        let has = |key: &str| rows.iter().any(|row| row.key == key && row.is_of(pattern));
+        let own = self.0.iter().filter(|(key, _)| has(key));
+        Self(own.map(|(key, set)| (key.clone(), set.clone())).collect())
+    }
+
+    /// Whether a `pattern` of a transport with these `rows` takes them; why not, as a lowercase fragment.
+    pub fn check(&self, rows: &[OptionInfo], pattern: PatternKind) -> Result<(), String> {
         if self.0.len() > OPTIONS_MAX {
             return Err(format!("more than {OPTIONS_MAX} options"));
         }
@@ -154,12 +169,20 @@ impl Options {
             let row = rows.iter().find(|row| row.key == key);
             let row =
                 row.ok_or_else(|| "an option that this transport does not have".to_owned())?;
+            if !row.is_of(pattern) {
+                return Err(format!("{key} is an option of another pattern"));
+            }
             row.check(setting)
         })
     }
 }
 
 impl OptionInfo {
+    /// Whether a pattern has it.
+    pub fn is_of(&self, pattern: PatternKind) -> bool {
+        self.pattern.is_none_or(|own| own == pattern)
+    }
+
     /// Whether it takes a value; why not, as a lowercase fragment.
     pub fn check(&self, setting: &Setting) -> Result<(), String> {
         let key = self.key;
@@ -191,23 +214,26 @@ mod tests {
             key: "inline",
             help: "",
             kind: Kind::Size { least: 1, most: 9 },
+            pattern: None,
         },
         OptionInfo {
             key: "verb",
             help: "",
             kind: Kind::Word(&["read", "write"]),
+            pattern: None,
         },
         OptionInfo {
             key: "direct",
             help: "",
             kind: Kind::Switch,
+            pattern: Some(PatternKind::Operations),
         },
     ];
 
     fn check(key: &str, setting: Setting) -> bool {
         let mut options = Options::default();
         options.set(key, setting);
-        options.check(&ROWS).is_ok()
+        options.check(&ROWS, PatternKind::Operations).is_ok()
     }
 
     #[test]
@@ -234,7 +260,25 @@ mod tests {
         for n in 0..=OPTIONS_MAX {
             options.set(&n.to_string(), Setting::Switch(true));
         }
-        assert!(options.check(&ROWS).unwrap_err().contains("more than"));
+        let refused = options.check(&ROWS, PatternKind::Operations);
+        assert!(refused.unwrap_err().contains("more than"));
+    }
+
+    #[test]
+    fn an_option_of_one_pattern_is_no_option_of_the_others() {
+        let mut options = Options::default();
+        options.set("direct", Setting::Switch(true));
+        options.set("inline", Setting::Number(3));
+        let timed = PatternKind::RoundTrips;
+        let why = options.check(&ROWS, timed).unwrap_err();
+        assert_eq!(why, "direct is an option of another pattern");
+        let own = options.of(&ROWS, timed);
+        assert_eq!(
+            own.iter().map(|(key, _)| key).collect::<Vec<_>>(),
+            ["inline"]
+        );
+        assert_eq!(options.of(&ROWS, PatternKind::Operations), options);
+        assert!(own.check(&ROWS, timed).is_ok());
     }
 
     #[test]

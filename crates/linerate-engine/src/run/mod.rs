@@ -134,11 +134,8 @@ impl Run<'_> {
         else {
             return;
         };
-        let set = SetPlan {
-            id: 0,
-            pattern: plan.load(direction),
-            knobs: plan.knobs.clone(),
-        };
+        let load = plan.load(direction);
+        let set = SetPlan::of(&plan.engine, 0, load, plan.knobs.clone());
         for host in self.record.hosts.clone() {
             for Notice { level, gap } in engine.check(host.side, &host.facts, &set) {
                 let (side, gap) = (host.side, &gap);

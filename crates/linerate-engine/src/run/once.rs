@@ -86,16 +86,10 @@ pub fn possible(
     plan: &Plan,
     trips: Option<RoundTrips>,
 ) -> Result<(), String> {
-    let loads = plan.directions.iter().map(|&direction| SetPlan {
-        id: 0,
-        pattern: plan.load(direction),
-        knobs: plan.knobs.clone(),
-    });
-    let timed = trips.map(|trips| SetPlan {
-        id: 0,
-        pattern: trips.pattern(),
-        knobs: trips.knobs(plan),
-    });
+    let set = |pattern, knobs| SetPlan::of(&plan.engine, 0, pattern, knobs);
+    let loads = plan.directions.iter();
+    let loads = loads.map(|&direction| set(plan.load(direction), plan.knobs.clone()));
+    let timed = trips.map(|trips| set(trips.pattern(), trips.knobs(plan)));
     let mut sets = loads.chain(timed);
     sets.try_for_each(|set| transport::possible(transport, &set))
 }

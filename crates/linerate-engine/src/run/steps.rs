@@ -194,7 +194,8 @@ impl Run<'_> {
     pub(super) fn set(&mut self, pattern: Pattern, knobs: Knobs) -> Result<u32, LinkError> {
         let id = self.next_set;
         self.next_set += 1;
-        let set = self.link.prepare(&SetPlan { id, pattern, knobs })?;
+        let plan = SetPlan::of(&self.record.start.plan.engine, id, pattern, knobs);
+        let set = self.link.prepare(&plan)?;
         self.note(|record| record.sets.push(set.clone()), &Event::Set(&set));
         Ok(id)
     }

@@ -43,11 +43,11 @@ mod whatif;
 
 use std::process::ExitCode;
 
-use clap::{FromArgMatches, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, FromArgMatches, Id, Parser, Subcommand};
 
 use exit::{Exit, Failure};
 use options::Options;
-use options::own::Own;
 
 /// How fast a path between two machines can go, how fast it goes, what holds it back - and the
 /// proof
@@ -163,28 +163,25 @@ impl Verb {
 }
 
 impl Verb {
-    /// Options of transports that stand on the command line; none of a verb that has no such options.
-    fn own(&self) -> Own {
-        match self {
-            Self::Run(args) => args.own.on_line.clone(),
-            Self::Bw(args) => args.own.on_line.clone(),
-            Self::Lat(args) => args.own.on_line.clone(),
-            _ => Own::default(),
-        }
+    /// Whether it takes `--engine`.
+    fn has_engine(&self) -> bool {
+        matches!(self, Self::Run(_) | Self::Bw(_) | Self::Lat(_))
     }
 }
 
 /// Reads the arguments, does what they say, and tells how it went.
 pub fn main() -> ExitCode {
+    signal::large_files_fail_in_words();
     let exit = exit::guarded(|| match parse() {
-        Ok(cli) => obey(cli),
+        Ok((cli, typed)) => obey(cli, &typed),
         Err(error) => usage(&error),
     });
     let exit = if exit::panicked() { Exit::Bug } else { exit };
     ExitCode::from(exit as u8)
 }
 
-fn parse() -> Result<Cli, clap::Error> {
+/// The command, and the names of the options that stand on the command line: what the environment sets is for every command.
+fn parse() -> Result<(Cli, Vec<String>), clap::Error> {
     let mut program = help::command();
     let matches = program.try_get_matches_from_mut(std::env::args_os())?;
     let unread = environment::unread(&program);
@@ -194,7 +191,16 @@ fn parse() -> Result<Cli, clap::Error> {
             "note: the environment sets {names}, which no option reads\n"
         ));
     }
-    Cli::from_arg_matches(&matches)
+    Ok((Cli::from_arg_matches(&matches)?, on_line(&matches)))
+}
+
+fn on_line(matches: &ArgMatches) -> Vec<String> {
+    let Some((_, verb)) = matches.subcommand() else {
+        return Vec::new();
+    };
+    let typed = |id: &&str| verb.value_source(id) == Some(ValueSource::CommandLine);
+    let ids = verb.ids().map(Id::as_str).filter(typed);
+    ids.map(str::to_owned).collect()
 }
 
 /// Help and version go to standard output and are no failure.
@@ -211,11 +217,13 @@ fn usage(error: &clap::Error) -> Result<Exit, Failure> {
     Ok(Exit::Usage)
 }
 
-fn obey(cli: Cli) -> Result<Exit, Failure> {
+fn obey(cli: Cli, on_line: &[String]) -> Result<Exit, Failure> {
     let mut typed = cli.verb.typed();
     typed.global = cli.global;
     let options = config::resolve(&typed)?;
-    resolve::owned(&cli.verb.own(), &options.run)?;
+    if cli.verb.has_engine() {
+        resolve::fits(on_line, &options.run)?;
+    }
     match &cli.verb {
         Verb::Run(args) => run::run(args, &options),
         Verb::Serve(args) => serve::run(args, &options),

@@ -3,13 +3,14 @@
 use anyhow::anyhow;
 use linerate_core::path::Direction;
 use linerate_core::plan::{Handover, Knobs, Plan, Receive};
-use linerate_core::transport::{self, FarEnd, PatternKind, TCP, TRANSPORTS, TransportInfo};
+use linerate_core::transport::{
+    self, FarEnd, OptionInfo, PatternKind, TCP, TRANSPORTS, TransportInfo,
+};
 use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::load;
 use linerate_engine::run::{self, RoundTrips};
 
 use super::exit::Failure;
-use super::options::own::{self, Own};
 use super::options::{HandOver, Load, Options, Run, Way, Ways};
 
 /// Budget where no layer of options states one; the layer of defaults always does.
@@ -82,6 +83,17 @@ impl Needs {
                 Self::Both => trips && transport.has(PatternKind::Stream),
                 Self::Any => trips || transport.carries_load(),
             }
+    }
+
+    /// Whether an option of a transport means something for it.
+    pub(crate) fn uses(self, option: &OptionInfo) -> bool {
+        let trips = option.is_of(PatternKind::RoundTrips);
+        let load = option.is_of(PatternKind::Stream) || option.is_of(PatternKind::Operations);
+        match self {
+            Self::Load => load,
+            Self::RoundTrips => trips,
+            Self::Both | Self::Any => trips || load,
+        }
     }
 }
 
@@ -165,16 +177,34 @@ pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Fai
     })
 }
 
-/// Refuses an option on the command line that the chosen transport does not have. What the environment and the
+/// Refuses an option on the command line that means nothing with the chosen transport. What the environment and the
 /// configuration file say of other transports holds for those.
-pub(crate) fn owned(typed: &Own, run: &Run) -> Result<(), Failure> {
+pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
     let name = run.engine.as_deref().unwrap_or(TCP.name);
-    let chosen = transport::named(name);
-    let Some(key) = chosen.and_then(|info| typed.foreign_to(info)) else {
+    let Some(chosen) = transport::named(name) else {
         return Ok(());
     };
+    let Some(key) = typed.iter().find(|key| !has(chosen, key)) else {
+        return Ok(());
+    };
+    let able = TRANSPORTS
+        .iter()
+        .filter(|info| info.offered && has(info, key));
+    let able: Vec<&str> = able.map(|info| info.name).collect();
     let error = anyhow!("--{key} is no option of engine `{name}`");
-    Err(Failure::usage(error).hint(format!("--engine {} has it", own::engines(key))))
+    Err(Failure::usage(error).hint(format!("--engine {} has it", able.join(" or "))))
+}
+
+/// Whether an option means something with a transport. Those that other verbs have are not asked for.
+fn has(info: &TransportInfo, option: &str) -> bool {
+    match option {
+        "port" | "open" | "ipv4" | "ipv6" => info.far_end == FarEnd::Peer,
+        "nodelay" => info.class == TCP.class,
+        own if transport::with_option(own).next().is_some() => {
+            info.options.iter().any(|row| row.key == own)
+        }
+        _ => true,
+    }
 }
 
 /// What the load is made with: of its connections, and of its transport.
@@ -272,6 +302,37 @@ mod tests {
     #[test]
     fn what_is_left_open_is_left_to_the_ends_and_the_kernel() {
         assert_eq!(knobs(&Load::default()), Knobs::default());
+    }
+
+    #[test]
+    fn a_typed_option_without_a_meaning_is_refused_with_those_that_have_it() {
+        let fits = |engine: &str, key: &str| {
+            let run = Run {
+                engine: Some(engine.to_owned()),
+                ..Run::default()
+            };
+            fits(&[key.to_owned()], &run).map_err(|failure| failure.words())
+        };
+        for (engine, key) in [
+            ("tcp", "port"),
+            ("udp", "ipv6"),
+            ("connect", "nodelay"),
+            ("memory", "access"),
+            ("shm", "ring"),
+            ("shm", "streams"),
+        ] {
+            assert_eq!(fits(engine, key), Ok(()), "{engine} {key}");
+        }
+        for (engine, key, others) in [
+            ("shm", "open", "--engine tcp or udp or connect has it"),
+            ("memory", "port", "--engine tcp or udp or connect has it"),
+            ("udp", "nodelay", "--engine tcp or connect has it"),
+            ("memory", "ring", "--engine shm has it"),
+        ] {
+            let words = fits(engine, key).unwrap_err();
+            let what = format!("--{key} is no option of engine `{engine}`");
+            assert!(words.contains(&what) && words.contains(others), "{words}");
+        }
     }
 
     #[test]

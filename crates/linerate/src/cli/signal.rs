@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::Builder;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
@@ -33,6 +33,13 @@ pub(crate) fn at_first(end: impl FnOnce() + Send + 'static) -> io::Result<()> {
         }
     };
     Builder::new().name("signals".into()).spawn(wait).map(drop)
+}
+
+/// Lets a write beyond the limit of `ulimit -f` fail with an error, which is told in words: by default its signal would end
+/// the program.
+pub(crate) fn large_files_fail_in_words() {
+    // A signal that cannot be handled leaves the default.
+    let _ = flag::register(SIGXFSZ, Arc::default());
 }
 
 fn signals() -> impl Iterator<Item = i32> {

@@ -269,6 +269,23 @@ mod long {
     }
 
     #[test]
+    fn a_limit_of_file_sizes_ends_no_run() {
+        let home = TempDir::new().unwrap();
+        let _turn = turn();
+        let output = command("prlimit", home.path())
+            .args(["--fsize=1000", PROGRAM])
+            .args(["run", "--time", "5s", "--no-trials", "--quiet", "--json"])
+            .output()
+            .unwrap();
+        let said = words(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(
+            said.contains("not kept") && said.contains("too large"),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn a_near_end_that_stood_still_interrupted_the_run() {
         stands_still(true);
     }

@@ -155,7 +155,8 @@ fn what_memory_has_not_is_refused_before_anything_is_touched() {
         (&["lat", "--rate", "10"], 2, "no rate"),
         (&["lat", "--busy-poll"], 2, "no sockets"),
         (&["lat", "--beside", "forward"], 2, "no path to be loaded"),
-        (&["lat", "--access", "read"], 2, "no other access"),
+        (&["lat", "--access", "read"], 2, "unexpected argument"),
+        (&["bw", "--port", "5201"], 2, "--port is no option"),
         (&["lat", "--size", "5GiB"], 2, "4 GiB are possible"),
     ] {
         let (ended, said) = ended(&[args, &["--engine", "memory"]].concat());
@@ -235,4 +236,8 @@ fn options_of_engines_are_read_from_a_file_and_hold_for_their_engine_alone() {
     assert!(said.contains("a far end is missing"), "{said}");
     let (code, said) = refused("[engine]\nmemory-nod = 0\n", &["bw"]);
     assert!(code == Some(2) && said.contains("`memory-node`"), "{said}");
+    // What operations do is nothing to loads.
+    let loads = ["lat", "--engine", "memory", "--size", "1MiB", "-t", "1s"];
+    let (code, said) = refused("[engine]\naccess = \"read\"\n", &loads);
+    assert_eq!(code, Some(0), "{said}");
 }

@@ -156,7 +156,7 @@ pub fn possible(transport: &dyn Transport, plan: &SetPlan) -> Result<(), String>
     if !info.has(kind) {
         return Err(lacks(kind).to_owned());
     }
-    knobs.options.check(info.options)?;
+    knobs.options.check(info.options, kind)?;
     let work = knobs.extra_work;
     if work.sender_ps_per_byte.max(work.receiver_ps_per_byte) > WORK_MAX_PS {
         return Err(format!("extra work over {WORK_MAX_PS} ps per byte"));

@@ -18,6 +18,7 @@ use linerate_core::metric::TCP_MIN_RTT;
 use linerate_core::path::Side;
 use linerate_core::plan::{Pattern, SetPlan, StepPlan};
 use linerate_core::record::{Host, Set, Step};
+use linerate_core::transport::FarEnd;
 use linerate_core::units::Nanos;
 use linerate_core::wire::message::{Answer, Ask};
 use linerate_core::wire::preamble::{Access, VERSIONS};
@@ -258,11 +259,23 @@ impl Client {
 
     /// The same for a connection that failed.
     fn broke(&mut self, e: &ChannelError) -> LinkError {
-        let hint = match e {
+        let process = self
+            .end
+            .info()
+            .is_some_and(|t| t.far_end == FarEnd::Process);
+        let hint = match (e, process) {
             // Its system keeps the connection up, or its end would have been noticed.
-            ChannelError::TimedOut => "look whether `linerate serve` is stopped there, or its host",
-            ChannelError::Closed | ChannelError::Io(_) => {
+            (ChannelError::TimedOut, false) => {
+                "look whether `linerate serve` is stopped there, or its host"
+            }
+            (ChannelError::TimedOut, true) => {
+                "the second process of linerate is stopped, or its host is overloaded: `ps -C linerate` shows its state"
+            }
+            (ChannelError::Closed | ChannelError::Io(_), false) => {
                 "look whether `linerate serve` still runs there, and at its log"
+            }
+            (ChannelError::Closed | ChannelError::Io(_), true) => {
+                "the second process of linerate was ended: `dmesg` shows whether the kernel did it to get memory back"
             }
             _ => "",
         };

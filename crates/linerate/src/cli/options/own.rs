@@ -8,7 +8,6 @@ use std::marker::PhantomData;
 use std::sync::LazyLock;
 
 use clap::builder::{BoolValueParser, PossibleValuesParser, TypedValueParser, ValueParser};
-use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use linerate_core::transport::{self, Kind, OptionInfo, Setting, TRANSPORTS, TransportInfo};
 use linerate_core::units::Bytes;
@@ -66,12 +65,6 @@ impl Own {
         }
         options
     }
-
-    /// The first that a transport does not have.
-    pub(crate) fn foreign_to(&self, info: &TransportInfo) -> Option<&'static str> {
-        let has = |key: &str| info.options.iter().any(|row| row.key == key);
-        self.0.keys().find(|key| !has(key)).copied()
-    }
 }
 
 /// A verb that takes options of transports.
@@ -84,16 +77,16 @@ pub(crate) trait Verb: Clone + Send + Sync + 'static {
 #[derive(Debug, Clone)]
 pub(crate) struct Flags<V> {
     pub(crate) set: Own,
-    /// Those of them that stand on the command line: the environment speaks to each engine that has an option.
-    pub(crate) on_line: Own,
     verb: PhantomData<V>,
 }
 
 impl<V: Verb> Flags<V> {
     fn of_verb() -> impl Iterator<Item = &'static Flag> {
-        FLAGS
-            .iter()
-            .filter(|flag| transport::with_option(flag.row.key).any(|info| V::NEEDS.met_by(info)))
+        let needed = |row: &OptionInfo| {
+            let mut able = transport::with_option(row.key).filter(|info| V::NEEDS.met_by(info));
+            V::NEEDS.uses(row) && able.next().is_some()
+        };
+        FLAGS.iter().filter(move |flag| needed(flag.row))
     }
 }
 
@@ -113,11 +106,8 @@ impl<V: Verb> FromArgMatches for Flags<V> {
             let setting = matches.get_one::<Setting>(flag.row.key)?;
             Some((flag.row.key, setting.clone()))
         };
-        let typed =
-            |flag: &&Flag| matches.value_source(flag.row.key) == Some(ValueSource::CommandLine);
         Ok(Self {
             set: Own(Self::of_verb().filter_map(set).collect()),
-            on_line: Own(Self::of_verb().filter(typed).filter_map(set).collect()),
             verb: PhantomData,
         })
     }
@@ -265,6 +255,7 @@ mod tests {
         key: "direct",
         help: "",
         kind: Kind::Switch,
+        pattern: None,
     };
     const SIZE: OptionInfo = OptionInfo {
         key: "inline",
@@ -273,6 +264,7 @@ mod tests {
             least: 64,
             most: 1024,
         },
+        pattern: None,
     };
 
     fn file(text: &str) -> Result<Own, String> {
@@ -321,8 +313,6 @@ mod tests {
         let own = file("access = \"read\"\nmemory-node = 3\n").unwrap();
         assert_eq!(own.of(&MEMORY).word("access"), Some("read"));
         assert!(own.of(&TCP).is_empty());
-        assert_eq!(own.foreign_to(&MEMORY), None);
-        assert_eq!(own.foreign_to(&TCP), Some("access"));
         assert_eq!(engines("access"), "memory");
     }
 }
