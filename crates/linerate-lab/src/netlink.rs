@@ -44,6 +44,9 @@ const INFO_KIND: u16 = 1;
 const INFO_DATA: u16 = 2;
 const VETH_PEER: u16 = 1;
 
+/// Times that a dump is asked for, if it is interrupted.
+const DUMPS: usize = 10;
+
 /// `IFF_UP`.
 const UP: u32 = 1;
 
@@ -91,18 +94,31 @@ impl Netlink {
         })
     }
 
-    /// Sends a request and gives the whole reply.
+    /// Sends a request and gives the whole reply. A dump during which something changed is asked for again.
     fn exchange(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<u8>> {
+        for _ in 0..DUMPS {
+            if let Some(reply) = self.attempt(kind, flags, body)? {
+                return Ok(reply);
+            }
+        }
+        Err(io::Error::other(
+            "the ports of this namespace changed each time they were read",
+        ))
+    }
+
+    /// The same once; `None` if something changed meanwhile.
+    fn attempt(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Option<Vec<u8>>> {
         self.sequence += 1;
         let request = message(kind, REQUEST | flags, self.sequence, body);
         self.socket.send(&request)?;
-        let mut reply = Vec::new();
+        let (mut reply, mut whole) = (Vec::new(), true);
         loop {
             let bytes = self.socket.receive()?;
-            let last = part(bytes, self.sequence)?.last;
+            let part = part(bytes, self.sequence)?;
             reply.extend_from_slice(bytes);
-            if last {
-                return Ok(reply);
+            whole &= !part.interrupted;
+            if part.last {
+                return Ok(whole.then_some(reply));
             }
         }
     }
