@@ -103,8 +103,8 @@ impl Iperf3 {
         &self.ends
     }
 
-    /// Seconds that the server is asked to leave out. Of datagrams it is asked for none: servers before 3.14 count
-    /// the losses of an omitted part, and datagrams have no slow start.
+    /// Seconds that the server is asked to leave out. Of datagrams it is asked for none: servers before 3.14 send
+    /// the losses of an omitted part with those that count, and datagrams have no slow start.
     fn omit(&self) -> u64 {
         let second = 1_000_000_000;
         let whole = self.options.washout.0.is_multiple_of(second);
