@@ -26,6 +26,7 @@ pub mod placement;
 pub mod plan;
 pub mod record;
 pub mod search;
+mod shell;
 mod signs;
 pub mod stats;
 pub mod sweep;

@@ -215,14 +215,11 @@ pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
     // Twice what is in use where nothing larger could be tried.
     let memory = (buffer.memory(load)?.0 as f64 * times.unwrap_or(2.0)) as u64;
     // Where autotuning may go so far already, something else keeps it from doing so.
-    (memory > max).then(|| Advice {
-        action: format!(
-            "on the {} host: sudo sysctl -w {sysctl}=\"{min} {default} {memory}\"   (a buffer of {})",
-            side.name(),
-            Bytes(memory)
-        ),
-        undo: format!("sudo sysctl -w {sysctl}=\"{min} {default} {max}\""),
-        gain,
+    let set = |most: u64| format!("sudo sysctl -w {sysctl}=\"{min} {default} {most}\"");
+    let what = format!("allow {} buffers of {}", buffer.name(), Bytes(memory));
+    (memory > max).then(|| {
+        let advice = Advice::new(what).on(side, set(memory));
+        advice.undo_on(side, set(max)).gain(gain)
     })
 }
 

@@ -21,6 +21,7 @@ const EXCEEDED: f64 = 0.001;
 
 static INFO: CauseInfo = CauseInfo {
     id: "cloud-allowance",
+    name: "the cloud's allowance of this machine is used up",
     scope: Scope::Sockets,
     stage: Stage::Net,
     explains: &["path-rate", "flow-rate-cap", "path-loss"],
@@ -70,14 +71,10 @@ impl Cause for CloudAllowance {
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
         let most = load.and_then(most);
-        most.map(|(most, _)| Advice {
-            action: format!(
-                "a larger type of machine for {}, or a steady pace below its allowance: --pacing RATE",
+        most.map(|(most, _)| Advice::new(format!(
+                "use a larger type of machine for {}, or send at a steady pace below its allowance (--pacing)",
                 most.side.name()
-            ),
-            undo: String::new(),
-            gain: None,
-        })
+            )))
         .into_iter()
         .collect()
     }

@@ -1,5 +1,6 @@
 //! The sender's congestion control paces below what path and hosts could carry.
 
+use super::advice::again;
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{bystander, per_stream};
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, lacks};
@@ -8,6 +9,7 @@ use crate::facts::Gap;
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::shell::word;
 use crate::signs::lossy::{recovering, sent_again};
 use crate::signs::queue::standing_queue;
 use crate::signs::{GAIN, bbr, percent};
@@ -19,6 +21,7 @@ pub(super) struct CongestionControl;
 
 static INFO: CauseInfo = CauseInfo {
     id: "congestion-control",
+    name: "congestion control keeps its window small",
     scope: Scope::Tcp,
     stage: Stage::Socket,
     decided_by: &[Factor::OtherCongestion, Factor::MoreStreams],
@@ -107,24 +110,20 @@ impl Cause for CongestionControl {
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         if clamped(model, direction).is_some() {
-            return vec![Advice {
-                action: format!(
-                    "on the {} host: look for what clamps the congestion window: `ip route show` (`cwnd lock N`), \
-                     or the congestion control's own parameters",
-                    direction.sender().name()
-                ),
-                undo: String::new(),
-                gain: None,
-            }];
+            return vec![
+                Advice::new(
+                    "look for what clamps the congestion window: `cwnd lock N` of a route, or parameters of the \
+                     congestion control itself",
+                )
+                .on(direction.sender(), "ip route show"),
+            ];
         }
         let Some((other, effect)) = tried(model, direction) else {
             return Vec::new();
         };
-        vec![Advice {
-            action: format!("use another congestion control: --congestion {other}"),
-            undo: String::new(),
-            gain: Some(effect.mid),
-        }]
+        let advice = Advice::new(format!("let the program use {other} as congestion control"));
+        let again = again(model, &format!(" --congestion {other}"));
+        vec![advice.on(Side::Near, again).gain(Some(effect.mid))]
     }
 }
 
@@ -196,12 +195,15 @@ pub(super) fn use_bbr(model: &Model, load: &Load, side: Side, gain: Option<f64>)
     let could =
         !present.is_empty() && !bbr::sends(load) && may.iter().any(|name| name == bbr::NAME);
     let helps = bbr::outlasted(model, load).is_none() && gain.is_none_or(|gain| gain > 1.0);
-    (could && helps).then(|| Advice {
-        action: format!(
-            "on {}: sudo sysctl -w net.ipv4.tcp_congestion_control=bbr",
-            side.name()
-        ),
-        undo: format!("sudo sysctl -w net.ipv4.tcp_congestion_control={present}"),
-        gain,
+    let set = |name: &str| {
+        format!(
+            "sudo sysctl -w net.ipv4.tcp_congestion_control={}",
+            word(name)
+        )
+    };
+    (could && helps).then(|| {
+        let advice = Advice::new("use bbr as congestion control, which sends on in spite of loss");
+        let advice = advice.on(side, set(bbr::NAME));
+        advice.undo_on(side, set(present)).gain(gain)
     })
 }

@@ -17,6 +17,7 @@ pub(super) const FOREIGN: f64 = 0.2;
 
 static INFO: CauseInfo = CauseInfo {
     id: "contended",
+    name: "other traffic shares the path",
     scope: Scope::Any,
     stage: Stage::Net,
     only_disturbs: true,
@@ -67,10 +68,8 @@ impl Cause for Contended {
         None
     }
     fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
-        vec![Advice {
-            action: "wait until the other traffic has ended, then run again".to_owned(),
-            undo: String::new(),
-            gain: None,
-        }]
+        vec![Advice::new(
+            "wait until the other traffic has ended, then run again",
+        )]
     }
 }

@@ -1,5 +1,6 @@
 //! What the two core causes share: one thread that has no time left.
 
+use super::advice::again;
 use super::cpu_contention::CpuContention;
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{cpus, home, stands};
@@ -334,12 +335,10 @@ pub(super) fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     if knee.streams <= dir.base.streams || gain < 1.05 {
         return Vec::new();
     }
-    vec![Advice {
-        action: format!(
-            "use more streams, so that more CPUs share the work: --streams {}",
-            knee.streams
-        ),
-        undo: String::new(),
-        gain: Some(gain),
-    }]
+    let advice = Advice::new(format!(
+        "use {} streams, so that more CPUs share the work",
+        knee.streams
+    ));
+    let again = again(model, &format!(" --streams {}", knee.streams));
+    vec![advice.on(Side::Near, again).gain(Some(gain))]
 }

@@ -8,6 +8,7 @@ use crate::facts::{Gap, HostFacts};
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::shell::word;
 use crate::signs::percent;
 use crate::signs::threads::{busiest, threads, wanted};
 use crate::stats::Range;
@@ -51,6 +52,7 @@ impl Slow<'_> {
 
 static INFO: CauseInfo = CauseInfo {
     id: "cpu-clock",
+    name: "CPUs run below their full clock",
     scope: Scope::Any,
     stage: Stage::Cpu,
     explains: core_bound::IDS,
@@ -201,21 +203,20 @@ fn capped(clock: &Clock) -> Option<(Hertz, Hertz)> {
 
 fn advice(slow: &Slow<'_>) -> Advice {
     let Slow { side, clock, .. } = slow;
-    let (action, undo) = if let Some((limit, nominal)) = capped(clock) {
+    // Memory does not become faster with the clock: the gain is unknown.
+    if let Some((limit, nominal)) = capped(clock) {
         let set = |hertz: Hertz| format!("sudo cpupower frequency-set -u {}kHz", hertz.0 / 1000);
-        (set(clock.max.unwrap_or(nominal)), set(limit))
-    } else if clock.governor.is_empty() || clock.governor == "performance" {
-        let action = "sudo turbostat --quiet --show CPU,Busy%,Bzy_MHz,CoreTmp,PkgWatt: heat or a limit \
-                      of power holds it down";
-        (action.to_owned(), String::new())
-    } else {
-        let set = |governor: &str| format!("sudo cpupower frequency-set -g {governor}");
-        (set("performance"), set(&clock.governor))
-    };
-    Advice {
-        action: format!("on {}: {action}", side.name()),
-        undo,
-        // Memory does not become faster with the clock: how much is gained cannot be told.
-        gain: None,
+        let most = clock.max.unwrap_or(nominal);
+        let advice = Advice::new(format!("allow CPU clocks of {most}"));
+        return advice.on(*side, set(most)).undo_on(*side, set(limit));
     }
+    if clock.governor.is_empty() || clock.governor == "performance" {
+        let what = "look what holds the clock down: heat, or a limit of power";
+        let command = "sudo turbostat --quiet --show CPU,Busy%,Bzy_MHz,CoreTmp,PkgWatt";
+        return Advice::new(what).on(*side, command);
+    }
+    let set = |governor: &str| format!("sudo cpupower frequency-set -g {}", word(governor));
+    let advice = Advice::new("let the CPUs run at their full clock");
+    let advice = advice.on(*side, set("performance"));
+    advice.undo_on(*side, set(&clock.governor))
 }

@@ -68,6 +68,7 @@ impl Crowded {
 
 static INFO: CauseInfo = CauseInfo {
     id: "cpu-contention",
+    name: "other programs use the same CPU",
     scope: Scope::Any,
     stage: Stage::Cpu,
     decided_by: &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork],
@@ -129,23 +130,17 @@ impl Cause for CpuContention {
 /// To leave the CPU to the others, or them another one.
 fn advice(model: &Model, direction: Direction, crowded: &Crowded, gain: Option<f64>) -> Advice {
     let free = idle(model, direction, crowded.side);
-    let action = if free.is_empty() {
+    let advice = if free.is_empty() {
         let who = crowded.cpu.map_or(String::new(), |cpu| {
             format!(" | awk 'NR == 1 || $2 == {cpu}'")
         });
-        format!(
-            "on {}, see who else is there and stop or move it (taskset -acp CPUS PID): \
-             ps -eLo pid,psr,pcpu,comm --sort=-pcpu{who} | head",
-            crowded.side.name()
-        )
+        let look = format!("ps -eLo pid,psr,pcpu,comm --sort=-pcpu{who} | head");
+        Advice::new("find the programs that use the same CPU, and stop or move them (taskset -acp)")
+            .on(crowded.side, look)
     } else {
-        cpu_share::taskset(crowded.side, &free)
+        cpu_share::taskset(model, crowded.side, &free)
     };
-    Advice {
-        action,
-        undo: String::new(),
-        gain,
-    }
+    advice.gain(gain)
 }
 
 fn worst(model: &Model, direction: Direction) -> Result<Crowded, NoFinding> {

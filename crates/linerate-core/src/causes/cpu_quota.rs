@@ -1,11 +1,13 @@
 //! A CPU quota stops the program of an end.
 
+use super::advice::Kept;
 use super::cpu_share::{self, ENOUGH, SUSPECT};
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::model::{Model, Throttled};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::shell::word;
 use crate::signs::percent;
 use crate::signs::threads::{busiest, threads};
 use crate::stats::Range;
@@ -44,6 +46,7 @@ impl Stopped<'_> {
 
 static INFO: CauseInfo = CauseInfo {
     id: "cpu-quota",
+    name: "a CPU quota stops the program",
     scope: Scope::Any,
     stage: Stage::Cpu,
     decided_by: &[Factor::SenderWork, Factor::ReceiverWork],
@@ -96,16 +99,16 @@ impl Cause for CpuQuota {
             return Vec::new();
         };
         let group = &stopped.by.group;
-        vec![Advice {
-            action: format!(
-                "on {}, after a look at what it holds: echo max | sudo tee /sys/fs/cgroup{group}/cpu.max \
-                 (version 1: echo -1 | sudo tee /sys/fs/cgroup/cpu{group}/cpu.cfs_quota_us); of a \
-                 container or service, raise its own setting (CPUQuota=, --cpus)",
-                stopped.side.name()
-            ),
-            undo: "write what the file held back to it".to_owned(),
-            gain: cpu_share::gain(model, direction, stopped.got()),
-        }]
+        let file = word(&format!("/sys/fs/cgroup{group}/cpu.max"));
+        let what = "raise the CPU quota: of a container or service by its own setting (CPUQuota=, --cpus), else here; \
+                    version 1 of cgroups has it in cpu.cfs_quota_us";
+        let kept = Kept {
+            save: format!("cat {file} | tee cpu-max-before.txt"),
+            restore: format!("sudo tee {file} < cpu-max-before.txt"),
+        };
+        let advice =
+            Advice::new(what).keeping(stopped.side, kept, format!("echo max | sudo tee {file}"));
+        vec![advice.gain(cpu_share::gain(model, direction, stopped.got()))]
     }
 }
 

@@ -1,9 +1,11 @@
 //! What the causes share by which a thread gets only a part of the CPU that it needs.
 
+use super::advice::again;
 use super::core_bound::{self, Role};
 use super::predict::added_work;
-use super::{Cause, NoFinding, excludes};
+use super::{Advice, Cause, NoFinding, excludes};
 use crate::factor::Factor;
+use crate::facts::odd::ranges;
 use crate::model::{Cpu, Load, Model, Thread};
 use crate::path::{Direction, Side};
 use crate::record::TrialPlan;
@@ -130,14 +132,14 @@ pub(super) fn is_excluded(cause: &dyn Cause, model: &Model, direction: Direction
     trials.any(|t| t.plan.direction == direction && excludes(t, cause, model))
 }
 
-/// The command that keeps an end's program on `cpus`.
-pub(super) fn taskset(side: Side, cpus: &[u32]) -> String {
+/// The advice that keeps an end's program on `cpus`.
+pub(super) fn taskset(model: &Model, side: Side, cpus: &[u32]) -> Advice {
     let command = match side {
-        Side::Near => "run PEER",
-        Side::Far => "serve",
+        Side::Near => again(model, ""),
+        Side::Far => "linerate serve".to_owned(),
     };
-    format!(
-        "taskset -c {} linerate {command}",
-        crate::facts::odd::ranges(cpus)
-    )
+    let cpus = ranges(cpus);
+    let s = if cpus.contains([',', '-']) { "s" } else { "" };
+    let advice = Advice::new(format!("keep the program on CPU{s} {cpus}"));
+    advice.on(side, format!("taskset -c {cpus} {command}"))
 }

@@ -119,6 +119,7 @@ impl Robbed {
 
 static INFO: CauseInfo = CauseInfo {
     id: "cpu-steal",
+    name: "the hypervisor takes CPU time",
     scope: Scope::Any,
     stage: Stage::Cpu,
     may_be_unread: true,
@@ -184,12 +185,10 @@ impl Cause for CpuSteal {
 }
 
 fn advice(gain: Option<f64>) -> Advice {
-    Advice {
-        action: "run again while the hypervisor has CPU time to spare, or use a machine with CPUs of its own"
-            .to_owned(),
-        undo: String::new(),
-        gain,
-    }
+    Advice::new(
+        "run again while the hypervisor has CPU time to spare, or use a machine with CPUs of its own",
+    )
+    .gain(gain)
 }
 
 /// Whether what is seen of the flow fits an end that does not come to work. The socket of such a sender runs

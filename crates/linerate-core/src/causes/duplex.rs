@@ -10,6 +10,7 @@ use crate::facts::underlay::Underlay;
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
+use crate::shell::word;
 use crate::signs::percent;
 use crate::stats::Range;
 use crate::transport::Scope;
@@ -39,6 +40,7 @@ enum Told<'a> {
 
 static INFO: CauseInfo = CauseInfo {
     id: "duplex",
+    name: "a port runs in half duplex",
     scope: Scope::Sockets,
     stage: Stage::Port,
     decided_by: &[],
@@ -101,15 +103,15 @@ impl Cause for Duplex {
     fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
         let half = |host: &Host| {
             let nic = host.facts.route.as_ref()?.half_duplex()?;
-            Some(Advice {
-                action: format!(
-                    "on {}, and at the other end of its cable: sudo ethtool -s {} autoneg on",
-                    host.side.name(),
-                    nic.name
-                ),
-                undo: format!("sudo ethtool -s {} autoneg off duplex half", nic.name),
-                gain: None,
-            })
+            let (side, name) = (host.side, word(&nic.name));
+            let set = |to: &str| format!("sudo ethtool -s {name} autoneg {to}");
+            let advice =
+                Advice::new("turn autonegotiation on, and at the other end of its cable too");
+            Some(
+                advice
+                    .on(side, set("on"))
+                    .undo_on(side, set("off duplex half")),
+            )
         };
         model.hosts.iter().filter_map(half).collect()
     }

@@ -1,5 +1,6 @@
 //! The path gives each stream one rate, and more to more streams.
 
+use super::advice::again;
 use super::congestion_control::clamped;
 use super::datagrams::{self, on_the_way};
 use super::path_rate::{held_by_network, of_each_stream, scales};
@@ -7,7 +8,7 @@ use super::predict::{around, bystander};
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, path_reordering};
 use crate::factor::Factor;
 use crate::model::{DirectionModel, Load, Model};
-use crate::path::{Direction, Place, Stage};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::lossy::{lost, of_a_rate, of_other_congestion, only_dropped};
 use crate::signs::percent;
@@ -32,6 +33,7 @@ const EACH: f64 = 0.75;
 
 static INFO: CauseInfo = CauseInfo {
     id: "flow-rate-cap",
+    name: "each connection is limited to a rate",
     scope: Scope::Sockets,
     stage: Stage::Net,
     decided_by: &[Factor::MoreStreams],
@@ -98,10 +100,13 @@ impl Cause for FlowRateCap {
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let knee = model.direction(direction).map(|d| (d.knee(), &d.base));
         knee.filter(|(knee, base)| knee.streams > base.streams)
-            .map(|(knee, base)| Advice {
-                action: format!("use {} streams: --streams {}", knee.streams, knee.streams),
-                undo: String::new(),
-                gain: Some(knee.goodput.mean / base.goodput.mean),
+            .map(|(knee, base)| {
+                Advice::new(format!("use {} streams", knee.streams))
+                    .on(
+                        Side::Near,
+                        again(model, &format!(" --streams {}", knee.streams)),
+                    )
+                    .gain(Some(knee.goodput.mean / base.goodput.mean))
             })
             .into_iter()
             .collect()

@@ -32,6 +32,7 @@ pub(crate) struct Crowded {
 
 static INFO: CauseInfo = CauseInfo {
     id: "hash-collision",
+    name: "streams share one queue",
     scope: Scope::Sockets,
     stage: Stage::Cpu,
     explains: &["softirq-core"],
@@ -80,11 +81,10 @@ impl Cause for HashCollision {
         let Some(crowded) = crowded(model, direction) else {
             return Vec::new();
         };
-        let again = (!refused(model, direction)).then(|| Advice {
-            action: "connect again: from other source ports the streams may fall into other queues"
-                .to_owned(),
-            undo: String::new(),
-            gain: None,
+        let again = (!refused(model, direction)).then(|| {
+            Advice::new(
+                "connect again: from other source ports the streams may fall into other queues",
+            )
         });
         let steered = spread(model, crowded.side, crowded.cpu);
         again.into_iter().chain(steered).collect()

@@ -7,6 +7,7 @@ use crate::facts::Gap;
 use crate::model::{Load, LocalEvent, Model, Shaping};
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
+use crate::shell::word;
 use crate::signs::percent;
 use crate::stats::{EQUAL, Range};
 use crate::transport::{Scope, Transport};
@@ -63,6 +64,7 @@ impl Used<'_> {
 
 static INFO: CauseInfo = CauseInfo {
     id: "host-shaping",
+    name: "a shaper of its own port limits the rate",
     scope: Scope::Sockets,
     stage: Stage::Port,
     proves_itself: true,
@@ -201,36 +203,32 @@ fn without(model: &Model, direction: Direction, load: &Load) -> NoFinding {
 fn lift(load: &Load, direction: Direction) -> Option<Advice> {
     let (shaper, ..) = load.shaped()?;
     let mut words = shaper.subject.split(' ');
-    let (port, kind, id) = (words.next()?, words.next()?, words.next()?);
-    let side = direction.sender().name();
+    let (port, kind, id) = (word(words.next()?), words.next()?, words.next()?);
+    let side = direction.sender();
     let is_class = !id.ends_with(':');
     let limit = shaper.rate.or(shaper.flow_rate)?;
-    let (action, undo) = if is_class {
-        (
-            format!(
-                "sudo tc class change dev {port} classid {id} {kind} with a higher limit than {limit}"
-            ),
-            format!("the same with {limit}; `tc -d class show dev {port}` tells the rest"),
-        )
-    } else if kind == "fq" {
-        let set = |rate: &str| flows_at(load, shaper, port, rate);
-        (set("34gbit"), set(&format!("{}bit", limit.0)))
-    } else {
-        (
-            format!(
-                "sudo tc qdisc change dev {port} handle {id} {kind} with a higher rate than {limit}, or, where it \
-                 is the root and nothing is below it, sudo tc qdisc del dev {port} root"
-            ),
-            format!(
-                "as it was: note `tc -d qdisc show dev {port}; tc class show dev {port}; tc filter show dev {port}` before"
-            ),
-        )
-    };
-    Some(Advice {
-        action: format!("on {side}: {action}"),
-        undo,
-        gain: None,
-    })
+    if is_class {
+        let what = format!(
+            "raise the limit of class {id} ({kind}) of {port}, {limit} now, with tc class change and the other \
+             parameters that it has"
+        );
+        return Some(Advice::new(what).on(side, format!("tc -d class show dev {port}")));
+    }
+    if kind == "fq" {
+        let set = |rate: &str| flows_at(load, shaper, &port, rate);
+        let advice = Advice::new(format!(
+            "raise the limit of each flow in the fq queue of {port}, {limit} now"
+        ));
+        let advice = advice.on(side, set("34gbit"));
+        return Some(advice.undo_on(side, set(&format!("{}bit", limit.0))));
+    }
+    let what = format!(
+        "raise the rate of queue {id} ({kind}) of {port}, {limit} now, with tc qdisc change and the other parameters \
+         that it has"
+    );
+    let look =
+        format!("tc -d qdisc show dev {port}; tc class show dev {port}; tc filter show dev {port}");
+    Some(Advice::new(what).on(side, look))
 }
 
 /// Sets the rate of each flow in all queues of a port with this limit: below `mq` there are several.

@@ -12,6 +12,7 @@ pub(super) struct Interrupted;
 
 static INFO: CauseInfo = CauseInfo {
     id: "interrupted",
+    name: "the measurement was interrupted",
     scope: Scope::Any,
     stage: Stage::Net,
     only_disturbs: true,
@@ -47,12 +48,8 @@ impl Cause for Interrupted {
         None
     }
     fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
-        vec![Advice {
-            action:
-                "look for link changes in `dmesg` and for an end that was paused, then run again"
-                    .to_owned(),
-            undo: String::new(),
-            gain: None,
-        }]
+        vec![Advice::new(
+            "look for link changes in `dmesg` and for an end that was paused, then run again",
+        )]
     }
 }

@@ -1,6 +1,7 @@
 //! CPUs that rest between packets take time to wake: round trips are longer on the idle path than beside a
 //! load, which keeps them awake.
 
+use super::advice::Joined;
 use super::latency::{self, untimed};
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base};
 use crate::facts::Gap;
@@ -26,6 +27,7 @@ const MOST: f64 = 0.5;
 
 static INFO: CauseInfo = CauseInfo {
     id: "latency-idle-states",
+    name: "CPUs sleep deeply between packets",
     scope: Scope::Any,
     stage: Stage::Cpu,
     slows: Slowness::Latency,
@@ -55,15 +57,11 @@ impl Cause for LatencyIdleStates {
                 .flatten()
                 .filter(|s| s.latency >= ADDED)?;
             let micros = ADDED.0 / 1000;
-            Some(Advice {
-                action: format!(
-                    "on {}: sudo cpupower idle-set -D {micros} (none that takes {micros} us and more to \
-                     leave; it costs power)",
-                    side.name()
-                ),
-                undo: undo(model, side),
-                gain: None,
-            })
+            let advice = Advice::new(format!(
+                "let no CPU rest in a state that takes {micros} us or more to leave; it costs power"
+            ));
+            let advice = advice.on(side, format!("sudo cpupower idle-set -D {micros}"));
+            Some(advice.undo_on(side, undo(model, side)).joined(Joined::And))
         };
         [Side::Near, Side::Far].into_iter().filter_map(of).collect()
     }

@@ -1,5 +1,6 @@
 //! A port holds its interrupts back, so that what arrived waits in its ring.
 
+use super::advice::Joined;
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, latency, port_of};
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
@@ -7,6 +8,7 @@ use crate::facts::route::Route;
 use crate::model::Model;
 use crate::path::{Direction, Place, Side, Slowness, Stage};
 use crate::record::TrialPlan;
+use crate::shell::word;
 use crate::signs::percent;
 use crate::stats::Range;
 use crate::transport::Scope;
@@ -25,6 +27,7 @@ const MOST: f64 = 0.5;
 
 static INFO: CauseInfo = CauseInfo {
     id: "latency-interrupts",
+    name: "the card delays its interrupts",
     scope: Scope::Sockets,
     stage: Stage::Port,
     slows: Slowness::Latency,
@@ -51,14 +54,12 @@ impl Cause for LatencyInterrupts {
         let held = [Side::Near, Side::Far].map(|side| (side, held(model, side).ok().flatten()));
         let of = |(side, held): (Side, Option<Held>)| {
             let Held { port, micros } = held.filter(|held| held.micros > 0)?;
-            Some(Advice {
-                action: format!(
-                    "on {}: sudo ethtool -C {port} rx-usecs 0 (each packet then costs an interrupt)",
-                    side.name()
-                ),
-                undo: format!("sudo ethtool -C {port} rx-usecs {micros}"),
-                gain: None,
-            })
+            let set = |micros| format!("sudo ethtool -C {} rx-usecs {micros}", word(port));
+            let advice = Advice::new(format!(
+                "let {port} interrupt without a delay; each packet then costs an interrupt"
+            ));
+            let advice = advice.on(side, set(0)).undo_on(side, set(micros));
+            Some(advice.joined(Joined::And))
         };
         held.into_iter().filter_map(of).collect()
     }

@@ -14,6 +14,7 @@ pub(super) struct LatencyNagle;
 
 static INFO: CauseInfo = CauseInfo {
     id: "latency-nagle",
+    name: "Nagle's algorithm delays small writes",
     scope: Scope::Tcp,
     stage: Stage::App,
     decided_by: &[],
@@ -55,16 +56,11 @@ impl Cause for LatencyNagle {
         None
     }
     fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
-        let advice = |action: &str| Advice {
-            action: action.to_owned(),
-            undo: String::new(),
-            gain: None,
-        };
         vec![
-            advice(
+            Advice::new(
                 "let the sending program set TCP_NODELAY, or write each message with one call (writev, sendmsg)",
             ),
-            advice(
+            Advice::new(
                 "where it cannot be changed, and the receiver delays acknowledgements: let the receiving program set \
                  TCP_QUICKACK after each read",
             ),

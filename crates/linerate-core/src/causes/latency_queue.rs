@@ -31,6 +31,7 @@ const BELOW: f64 = 0.95;
 
 static INFO: CauseInfo = CauseInfo {
     id: "latency-queue",
+    name: "a long queue delays all packets",
     scope: Scope::Sockets,
     stage: Stage::Net,
     slows: Slowness::Latency,
@@ -176,14 +177,8 @@ fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
     let kind = rate.map_or("fq_codel".to_owned(), |rate| {
         format!("cake bandwidth {}bit", rate.0)
     });
-    Some(Advice {
-        action: format!(
-            "on {}: sudo tc qdisc replace dev {port} root {kind}",
-            side.name()
-        ),
-        undo: as_it_was(port),
-        gain: None,
-    })
+    let what = format!("keep the queue of {port} short, and apart for each flow");
+    Some(Advice::new(what).replacing_queue(side, port, &kind))
 }
 
 /// A shaper of our own port just below the rate of the path, so that the queue stands here.
@@ -192,18 +187,9 @@ fn shaped(model: &Model, load: &Load, side: Side) -> Option<Advice> {
     let sizes = load.packets?;
     let (packet, payload) = (sizes.packet?.0 as f64, sizes.payload.0.max(1) as f64);
     let rate = Rate((load.goodput.mean * packet / payload * BELOW) as u64);
-    Some(Advice {
-        action: format!(
-            "on {}: sudo tc qdisc replace dev {port} root cake bandwidth {}kbit (just below the rate of \
-             the path: {rate})",
-            side.name(),
-            rate.0 / 1000
-        ),
-        undo: as_it_was(port),
-        gain: None,
-    })
-}
-
-fn as_it_was(port: &str) -> String {
-    format!("as it was: note `tc -d qdisc show dev {port}` before")
+    let what = format!(
+        "limit {port} to just below the rate of the path, {rate}, so that the queue stands here and is short"
+    );
+    let kind = format!("cake bandwidth {}kbit", rate.0 / 1000);
+    Some(Advice::new(what).replacing_queue(side, port, &kind))
 }

@@ -25,6 +25,7 @@ const UNEVEN: f64 = 1.5;
 
 static INFO: CauseInfo = CauseInfo {
     id: "latency-wakeup",
+    name: "the program wakes up late",
     scope: Scope::Any,
     stage: Stage::Cpu,
     slows: Slowness::Latency,
@@ -57,14 +58,11 @@ impl Cause for LatencyWakeup {
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let waits = waited(model, direction).ok();
         let late = waits.map(|waits| worst(&waits).0);
-        let first = late.map(|side| Advice {
-            action: format!(
-                "on {}: let what must answer fast run before the rest: sudo chrt --fifo --pid 1 PID",
-                side.name()
-            ),
-            undo: "sudo chrt --other --pid 0 PID".to_owned(),
-            gain: None,
-        });
+        let first = late.map(|side| Advice::new(format!(
+            "on {}, let the program that must answer fast run before the rest (chrt --fifo), or give it CPUs of its \
+             own (taskset)",
+            side.name()
+        )));
         first.into_iter().collect()
     }
 }

@@ -1,14 +1,16 @@
 //! Packets that the hosts drop themselves: a queue, a ring or a backlog has no room for them, or a filter lets no more
 //! pass.
 
+use super::advice::Kept;
 use super::cpu_share::is_excluded;
 use super::path_rate::held_back;
 use super::predict::bystander;
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::model::{Load, Local, LocalEvent, Model};
-use crate::path::{Direction, Place, Stage};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::shell::word;
 use crate::signs::dropped::{Dropped, Weight, dropped, is_notable, most_of, sent, weigh};
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
@@ -22,6 +24,7 @@ const GROUPS: f64 = 1.5;
 
 static INFO: CauseInfo = CauseInfo {
     id: "local-drops",
+    name: "the host itself drops packets",
     scope: Scope::Sockets,
     stage: Stage::Port,
     decided_by: &[Factor::Paced, Factor::HostRoom],
@@ -189,57 +192,63 @@ fn finding(
 /// The command that makes room.
 fn room(local: &Local, direction: Direction) -> Option<Advice> {
     let mut words = local.subject.split(' ');
-    let port = words.next()?;
-    let before = |what: &str| format!("as it was: note `{what}` before");
-    let (action, undo) = match (local.what, words.next()) {
+    let (side, name) = (local.side, words.next()?);
+    let port = &word(name);
+    Some(match (local.what, words.next()) {
         (LocalEvent::Queue, Some("ingress" | "clsact")) => {
-            let hook = if local.side == direction.sender() {
+            let hook = if side == direction.sender() {
                 "egress"
             } else {
                 "ingress"
             };
-            (
-                format!(
-                    "take the filter away that drops, or raise its rate, burst and mtu: \
-                     tc -s filter show dev {port} {hook}"
-                ),
-                String::new(),
+            Advice::new("remove the filter that drops, or raise its rate, burst and mtu")
+                .on(side, format!("tc -s filter show dev {port} {hook}"))
+        }
+        (LocalEvent::Queue, Some(kind)) => {
+            let what = format!("use fq_codel in place of {kind}, or give {kind} a longer limit");
+            Advice::new(what).replacing_queue(side, name, "fq_codel")
+        }
+        (LocalEvent::Ring, _) => ring(side, name, "rx"),
+        (LocalEvent::Backlog, _) => {
+            let setting = "net.core.netdev_max_backlog";
+            Advice::new("let more received packets wait for a CPU").keeping(
+                side,
+                Kept::sysctl(setting),
+                format!("sudo sysctl -w {setting}=10000"),
             )
         }
-        (LocalEvent::Queue, Some(kind)) => (
-            format!(
-                "sudo tc qdisc replace dev {port} root fq_codel, or a longer limit for its {kind}"
-            ),
-            before(&format!("tc -d qdisc show dev {port}")),
-        ),
-        (LocalEvent::Ring, _) => (
-            format!(
-                "sudo ethtool -G {port} rx N, N being the maximum that ethtool -g {port} shows"
-            ),
-            before(&format!("ethtool -g {port}")),
-        ),
-        (LocalEvent::Backlog, _) => (
-            "sudo sysctl -w net.core.netdev_max_backlog=10000".to_owned(),
-            before("sysctl net.core.netdev_max_backlog"),
-        ),
-        (LocalEvent::Departure, Some(_)) => (
-            format!(
-                "sudo ethtool -G {port} tx N, N being the maximum that ethtool -g {port} shows"
-            ),
-            before(&format!("ethtool -g {port}")),
-        ),
-        (LocalEvent::Departure, None) => (
-            format!("sudo ip link set dev {port} txqueuelen 10000"),
-            before(&format!("ip link show dev {port}")),
-        ),
-        _ => (
-            format!("find out what {port} drops: ip -s -s link show dev {port}; ethtool -S {port}"),
-            String::new(),
-        ),
-    };
-    Some(Advice {
-        action: format!("on {}: {action}", local.side.name()),
-        undo,
-        gain: None,
+        (LocalEvent::Departure, Some(_)) => ring(side, name, "tx"),
+        (LocalEvent::Departure, None) => {
+            let file = "queue-length-before.txt";
+            let set = |to: &str| format!("sudo ip link set dev {port} txqueuelen {to}");
+            let kept = Kept {
+                save: format!("cat /sys/class/net/{port}/tx_queue_len | tee {file}"),
+                restore: set(&format!("$(cat {file})")),
+            };
+            Advice::new(format!("let more packets wait in {name}")).keeping(
+                side,
+                kept,
+                set("10000"),
+            )
+        }
+        _ => Advice::new(format!("find out what {name} drops"))
+            .on(side, format!("ip -s -s link show dev {port}"))
+            .on(side, format!("ethtool -S {port}")),
     })
+}
+
+/// A ring of a card as long as the card allows. `ethtool -g` shows the maximum first, and then the present length.
+fn ring(side: Side, name: &str, way: &str) -> Advice {
+    let (port, file) = (word(name), "ring-before.txt");
+    let row = way.to_uppercase();
+    let set = |to: &str| format!("sudo ethtool -G {port} {way} {to}");
+    let kept = Kept {
+        save: format!("ethtool -g {port} | tee {file}"),
+        restore: set(&format!(
+            "$(awk '/^{row}:/ {{n = $2}} END {{print n}}' {file})"
+        )),
+    };
+    let most = format!("$(awk '/^{row}:/ {{print $2; exit}}' {file})");
+    let what = format!("give {name} its longest {way} ring");
+    Advice::new(what).keeping(side, kept, set(&most))
 }

@@ -42,6 +42,7 @@ enum End {
 
 static INFO: CauseInfo = CauseInfo {
     id: "memory-bandwidth",
+    name: "memory bandwidth is used up",
     scope: Scope::Any,
     stage: Stage::Memory,
     decided_by: &[Factor::Discard, Factor::ZeroCopy],
@@ -133,14 +134,10 @@ impl Cause for MemoryBandwidth {
         }
     }
     fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
-        vec![Advice {
-            action:
-                "fill every memory channel with modules of the highest speed that the board takes; \
-                     keep buffers small enough for the cache"
-                    .to_owned(),
-            undo: String::new(),
-            gain: None,
-        }]
+        vec![Advice::new(
+            "fill every memory channel with modules of the highest speed that the board takes; keep buffers small \
+             enough for the cache",
+        )]
     }
 }
 

@@ -1,5 +1,6 @@
 //! Causes of slowness. One cause is one file here and one row in [`CAUSES`].
 
+mod advice;
 mod buffer_bound;
 mod cloud_allowance;
 mod congestion_control;
@@ -49,6 +50,7 @@ mod tunnel;
 mod wire_full;
 mod wrong_route;
 
+pub use advice::{Advice, Joined, Step};
 pub(crate) use datagrams::moot;
 pub(crate) use expected::{Effects, Expected, Fit, excludes, shown};
 pub(crate) use hash_collision::crowded;
@@ -57,9 +59,6 @@ pub(crate) use local_drops::most as most_dropped;
 pub(crate) use socket_drops::ROOM;
 pub(crate) use softirq_core::side as full_of_packets;
 pub(crate) use tunnel::mended;
-
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::factor::Factor;
 use crate::facts::Gap;
@@ -130,6 +129,8 @@ pub const CAUSES: &[&dyn Cause] = &[
 pub struct CauseInfo {
     /// Stable id: `receive-window`.
     pub id: &'static str,
+    /// What is wrong, as a short clause that follows the name of the place: `the receive window is too small`.
+    pub name: &'static str,
     /// The transports whose loads it can limit. For others it is not evaluated, and is no rival.
     pub scope: Scope,
     /// The stage that binds when this cause holds.
@@ -167,6 +168,7 @@ impl CauseInfo {
     /// What holds of most causes. Id, stage, scope and page are those of each.
     const BASE: Self = Self {
         id: "",
+        name: "",
         scope: Scope::Any,
         stage: Stage::App,
         slows: Slowness::Rate,
@@ -266,18 +268,6 @@ pub struct Finding {
     pub reached: bool,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
-}
-
-/// What to do about a cause.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Advice {
-    /// The exact command, or a sentence if there is no command.
-    #[serde(rename = "do")]
-    pub action: String,
-    /// How to undo it. Empty if it changes nothing.
-    pub undo: String,
-    /// Expected goodput over present goodput. Null if unknown.
-    pub gain: Option<f64>,
 }
 
 /// What a cause cost a measurement.

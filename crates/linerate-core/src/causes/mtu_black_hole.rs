@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::advice::{Joined, Kept, Step};
 use super::predict::bystander;
 use super::{
     Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks, local_drops, port_of,
@@ -11,6 +12,7 @@ use crate::facts::Gap;
 use crate::model::Model;
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
+use crate::shell::word;
 use crate::signs::own_loss::{self, own_loss};
 use crate::signs::percent;
 use crate::stats::Range;
@@ -24,6 +26,7 @@ const FLOWS: f64 = 10.0;
 
 static INFO: CauseInfo = CauseInfo {
     id: "mtu-black-hole",
+    name: "full packets vanish",
     scope: Scope::Sockets,
     stage: Stage::Net,
     decided_by: &[Factor::SmallerMss],
@@ -100,30 +103,17 @@ impl Cause for MtuBlackHole {
         let datagrams = model
             .direction(direction)
             .is_some_and(|d| d.base.transport == Transport::Udp);
-        let sender = direction.sender().name();
-        let find = Advice {
-            action: find(model, direction),
-            undo: String::new(),
-            gain: None,
-        };
         let until = if datagrams {
-            Advice {
-                action: "until then let the program send smaller datagrams".to_owned(),
-                undo: String::new(),
-                gain: None,
-            }
+            Advice::new("let the program send smaller datagrams")
         } else {
-            Advice {
-                action: format!(
-                    "until then, on the {sender} host: sudo sysctl -w net.ipv4.tcp_mtu_probing=1"
-                ),
-                undo: "sudo sysctl -w net.ipv4.tcp_mtu_probing=N, N being what `sysctl -n \
-                       net.ipv4.tcp_mtu_probing` showed before"
-                    .to_owned(),
-                gain: None,
-            }
+            let name = "net.ipv4.tcp_mtu_probing";
+            Advice::new("let TCP find the size that passes").keeping(
+                direction.sender(),
+                Kept::sysctl(name),
+                format!("sudo sysctl -w {name}=1"),
+            )
         };
-        vec![find, until]
+        vec![find(model, direction), until.joined(Joined::Until)]
     }
 }
 
@@ -138,7 +128,7 @@ const USUAL: u64 = 1500;
 
 /// How to find what drops packets as large as those that vanish: the ping fills what both ports take, and so exceeds
 /// any smaller MTU on the way.
-fn find(model: &Model, direction: Direction) -> String {
+fn find(model: &Model, direction: Direction) -> Advice {
     let sender = direction.sender();
     let route = model
         .host(sender)
@@ -157,11 +147,15 @@ fn find(model: &Model, direction: Direction) -> String {
         }
         peer => peer.to_string(),
     });
-    format!(
-        "find what drops large packets: on the {} host, `tracepath {peer}`, and `ping -M do -s {payload} {peer}`, \
-         which gets no answer; let routers and firewalls pass ICMP \"fragmentation needed\" and \"packet too \
-         big\"",
-        sender.name()
+    let peer = word(&peer);
+    Advice::new(
+        "find what drops large packets, and let routers and firewalls pass ICMP \"fragmentation needed\" and \
+         \"packet too big\"",
+    )
+    .on(sender, format!("tracepath {peer}"))
+    .step(
+        Step::on(sender, format!("ping -c 3 -M do -s {payload} {peer}"))
+            .about("this one gets no answer until it is mended"),
     )
 }
 

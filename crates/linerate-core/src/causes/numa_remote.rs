@@ -1,10 +1,13 @@
 //! Threads or interrupts are not on the NUMA node of the port.
 
+use crate::shell::word;
 use crate::signs::threads::{threads, wanted};
 use crate::signs::{GAIN, percent};
 use std::collections::BTreeSet;
 
+use super::advice::{Joined, Kept};
 use super::core_bound::{self, Role};
+use super::cpu_share;
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::odd::ranges;
@@ -39,6 +42,7 @@ struct Remote {
 
 static INFO: CauseInfo = CauseInfo {
     id: "numa-remote",
+    name: "work runs on the wrong NUMA node",
     scope: Scope::Ports,
     stage: Stage::Cpu,
     explains: core_bound::IDS,
@@ -93,16 +97,8 @@ impl Cause for NumaRemote {
         };
         let mut all = Vec::new();
         if !off.threads.is_empty() {
-            let command = match side {
-                Side::Near => "run PEER",
-                Side::Far => "serve",
-            };
-            all.push(Advice {
-                // The node itself may have no CPUs.
-                action: format!("taskset -c {} linerate {command}", ranges(&off.near)),
-                undo: String::new(),
-                gain: None,
-            });
+            // The node itself may have no CPUs.
+            all.push(cpu_share::taskset(model, side, &off.near));
         }
         if !off.interrupts.is_empty() {
             all.push(interrupts_back(model, side, &off));
@@ -214,19 +210,20 @@ fn interrupts_back(model: &Model, side: Side, off: &OffNode) -> Advice {
     }
     let folders = ports
         .iter()
-        .map(|p| format!("/sys/class/net/{p}/device/msi_irqs/*"));
+        .map(|p| format!("/sys/class/net/{}/device/msi_irqs/*", word(p)));
     let folders = folders.collect::<Vec<_>>().join(" ");
-    Advice {
-        action: format!(
-            "on {}, with irqbalance stopped: for i in {folders}; do echo {} | sudo tee \
-             /proc/irq/${{i##*/}}/smp_affinity_list; done",
-            side.name(),
-            ranges(&off.near)
+    // Each interrupt has a list of its own.
+    let kept = Kept::files("/proc/irq/*/smp_affinity_list", "affinity-before.txt");
+    let cpus = ranges(&off.near);
+    Advice::new(format!(
+        "send the interrupts to CPUs {cpus}; stop irqbalance before, where it runs: it would move them"
+    ))
+    .keeping(
+        side,
+        kept,
+        format!(
+            "for i in {folders}; do echo {cpus} | sudo tee /proc/irq/${{i##*/}}/smp_affinity_list; done"
         ),
-        // Each interrupt has a list of its own, and only all of them together are known.
-        undo: "for each of them: echo LIST | sudo tee /proc/irq/N/smp_affinity_list, N and LIST being what \
-               `grep -H . /proc/irq/*/smp_affinity_list` showed before; then start irqbalance where it ran"
-            .to_owned(),
-        gain: None,
-    }
+    )
+    .joined(Joined::And)
 }

@@ -25,6 +25,7 @@ const HEADERS: f64 = 52.0;
 
 static INFO: CauseInfo = CauseInfo {
     id: "pacing",
+    name: "a pace limits the sender",
     scope: Scope::Sockets,
     stage: Stage::Socket,
     decided_by: &[Factor::Unpaced],
@@ -83,15 +84,11 @@ impl Cause for Pacing {
         let ours = model
             .direction(direction)
             .is_none_or(|d| d.base.knobs.pacing.is_some());
-        vec![Advice {
-            action: if ours {
-                "run without --pacing"
-            } else {
-                "let the sending program ask for a higher pace (SO_MAX_PACING_RATE), or for none"
-            }
-            .to_owned(),
-            undo: String::new(),
-            gain,
-        }]
+        let what = if ours {
+            "run without --pacing"
+        } else {
+            "let the sending program ask for a higher pace (SO_MAX_PACING_RATE), or for none"
+        };
+        vec![Advice::new(what).gain(gain)]
     }
 }

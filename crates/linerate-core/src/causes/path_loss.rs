@@ -1,5 +1,6 @@
 //! Packets are lost on the way whatever the rate, and congestion control takes that for a full path.
 
+use super::advice::{Step, save_queue};
 use super::congestion_control::use_bbr;
 use super::datagrams::{self, on_the_way};
 use super::path_rate::{held_by_network, of_a_host, of_each_stream, scales};
@@ -9,6 +10,7 @@ use crate::factor::Factor;
 use crate::model::{Load, Local, Model};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::shell::word;
 use crate::signs::crowd::ALIKE;
 use crate::signs::lossy::{
     Late, STAYS, erratic, explains, late, loss_leaves, loss_leaves_at_least, lost,
@@ -46,6 +48,7 @@ const EACH_ROUND: f64 = 1.0;
 
 static INFO: CauseInfo = CauseInfo {
     id: "path-loss",
+    name: "packets are lost",
     scope: Scope::Sockets,
     stage: Stage::Net,
     decided_by: &[Factor::Paced, Factor::OtherCongestion],
@@ -266,22 +269,14 @@ fn evidence(model: &Model, direction: Direction, load: &Load, lost: f64) -> Vec<
 /// Where it is lost is not known.
 fn search(model: &Model) -> Advice {
     let count = |side: Side| {
-        let port = port_of(model, side);
-        format!(
-            "`ethtool -S {port} | grep -E 'err|drop|crc'` on {}",
-            side.name()
-        )
+        let port = word(port_of(model, side));
+        Step::on(side, format!("ethtool -S {port} | grep -E 'err|drop|crc'"))
     };
-    Advice {
-        action: format!(
-            "find where packets are lost: {}, {}, the counters of each switch port between them, cables and \
-             optics",
-            count(Side::Near),
-            count(Side::Far)
-        ),
-        undo: String::new(),
-        gain: None,
-    }
+    Advice::new(
+        "find where packets are lost: counters of both ports and of each switch port between them, cables, optics",
+    )
+    .step(count(Side::Near))
+    .step(count(Side::Far))
 }
 
 /// What random loss leaves to loss-based congestion control, in words: less where its timers run out as well.
@@ -311,13 +306,12 @@ fn without_own_loss(own: &Local) -> Advice {
         own.subject.split(' ').nth(2),
     );
     let id = id.unwrap_or_default();
-    Advice {
-        action: format!(
-            "on {}: sudo tc qdisc del dev {port} root, where {kind} {id} is the root; where it hangs on another one, \
-             sudo tc qdisc change dev {port} parent PARENT handle {id} {kind} with all that it is set to but its loss",
-            own.side.name()
-        ),
-        undo: format!("as it was: note `tc -d qdisc show dev {port}` before"),
-        gain: None,
-    }
+    let port = word(port);
+    Advice::new(format!(
+        "remove queue {id} ({kind}) of {port}, which loses packets; if it is not the root, change it with tc qdisc \
+         change and all its parameters but the loss"
+    ))
+    .step(save_queue(own.side, &port))
+    .on(own.side, format!("sudo tc qdisc del dev {port} root"))
+    .undo(Step::by_hand("set the queue as qdisc-before.txt shows it"))
 }

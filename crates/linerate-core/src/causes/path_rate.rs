@@ -36,6 +36,7 @@ const SAME: f64 = 1.05;
 
 static INFO: CauseInfo = CauseInfo {
     id: "path-rate",
+    name: "the total rate is limited",
     scope: Scope::Sockets,
     stage: Stage::Net,
     decided_by: &[Factor::MoreStreams, Factor::Paced, Factor::Crowd],
@@ -88,13 +89,11 @@ impl Cause for PathRate {
         let rate = model
             .direction(direction)
             .map(|d| Rate(d.base.goodput.mean as u64));
-        rate.map(|rate| Advice {
-            action: format!(
-                "ask what is between the hosts for its rate: a shaper, a slower link or a \
-                 contract of about {rate} of payload"
-            ),
-            undo: String::new(),
-            gain: None,
+        rate.map(|rate| {
+            Advice::new(format!(
+                "ask who runs the network what limits it to about {rate} of payload: a shaper, a slower link or a \
+                 contract"
+            ))
         })
         .into_iter()
         .collect()

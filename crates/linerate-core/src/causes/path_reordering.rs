@@ -23,6 +23,7 @@ pub(super) struct PathReordering;
 
 static INFO: CauseInfo = CauseInfo {
     id: "path-reordering",
+    name: "packets arrive out of order",
     scope: Scope::Tcp,
     stage: Stage::Net,
     decided_by: &[Factor::OtherCongestion],
@@ -103,14 +104,10 @@ impl Cause for PathReordering {
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let gain = bbr::gained(model, direction);
         let load = model.direction(direction).map(|d| &d.base);
-        let spread = Advice {
-            action: "find what spreads the packets of one connection over several ways: load balancing \
-                     packet by packet (bond mode balance-rr), queues of one port on several CPUs (RPS), a \
-                     radio link"
-                .to_owned(),
-            undo: String::new(),
-            gain: None,
-        };
+        let spread = Advice::new(
+            "find what spreads the packets of one connection over several ways: load balancing packet by packet (bond \
+             mode balance-rr), queues of one port on several CPUs (RPS), a radio link",
+        );
         let other = load.and_then(|load| use_bbr(model, load, direction.sender(), gain));
         std::iter::once(spread).chain(other).collect()
     }

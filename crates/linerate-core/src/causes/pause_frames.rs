@@ -1,13 +1,14 @@
 //! The other end of the wire tells the port to stop.
 
 use super::predict::one_rate;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, port_of};
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;
 use crate::model::{Model, Paused};
 use crate::path::{ByRole, Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::shell::word;
 use crate::signs::percent;
 use crate::stats::Range;
 use crate::transport::Scope;
@@ -29,6 +30,7 @@ const LONGEST: f64 = 65_535.0 * 512.0;
 
 static INFO: CauseInfo = CauseInfo {
     id: "pause-frames",
+    name: "pause frames stop the port",
     scope: Scope::Sockets,
     stage: Stage::Port,
     explains: &["path-rate", "pcie-slot", "receiver-core", "softirq-core"],
@@ -98,18 +100,23 @@ impl Cause for PauseFrames {
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let nic = wire(model, direction.sender());
-        nic.map(|nic| Advice {
-            action: format!(
-                "find out who asks for pauses, and why it cannot keep up: ethtool -S at the receiver, \
-                 the counters of the switch; to lose packets there instead, on {}: sudo ethtool -A {} rx off",
-                direction.sender().name(),
-                nic.name
-            ),
-            undo: format!("sudo ethtool -A {} rx on", nic.name),
-            gain: None,
-        })
-        .into_iter()
-        .collect()
+        let (sender, receiver) = (direction.sender(), direction.receiver());
+        let Some(nic) = nic else {
+            return Vec::new();
+        };
+        let set = |to: &str| format!("sudo ethtool -A {} rx {to}", word(&nic.name));
+        let find = Advice::new(
+            "find out who asks for pauses, and why it cannot keep up: the counters of the receiver and of the switch",
+        );
+        let count = format!(
+            "ethtool -S {} | grep -i pause",
+            word(port_of(model, receiver))
+        );
+        let ignore = Advice::new("obey no pauses; packets are then lost where they were asked for");
+        vec![
+            find.on(receiver, count),
+            ignore.on(sender, set("off")).undo_on(sender, set("on")),
+        ]
     }
 }
 

@@ -29,6 +29,7 @@ const ANY: f64 = 1e9;
 
 static INFO: CauseInfo = CauseInfo {
     id: "pcie-slot",
+    name: "the PCIe slot is full",
     scope: Scope::Sockets,
     stage: Stage::Pcie,
     proves_itself: true,
@@ -58,10 +59,8 @@ impl Cause for PcieSlot {
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
         let full = load.and_then(|load| full(model, direction, load).ok());
-        full.map(|(ceiling, crossing)| Advice {
-            action: format!("on {}: {}", ceiling.side.name(), remedy(&crossing)),
-            undo: String::new(),
-            gain: None,
+        full.map(|(ceiling, crossing)| {
+            Advice::new(format!("on {}: {}", ceiling.side.name(), remedy(&crossing)))
         })
         .into_iter()
         .collect()
@@ -168,7 +167,7 @@ fn remedy(crossing: &Crossing<'_>) -> String {
         (Some(best), Some(own), _) if own.rate() > best.rate() => {
             format!("move the card {card} to a slot of {own}")
         }
-        _ => format!("a card with a faster link than that of {card}, in a slot that has it"),
+        _ => format!("use a card with a faster link than that of {card}, in a slot that has it"),
     }
 }
 

@@ -26,6 +26,7 @@ const MORE: f64 = 1.1;
 
 static INFO: CauseInfo = CauseInfo {
     id: "queue-depth",
+    name: "too few operations are in flight",
     scope: Scope::Other,
     stage: Stage::App,
     decided_by: &[Factor::MoreDepth],
@@ -87,12 +88,9 @@ impl Cause for QueueDepth {
         let load = model.direction(direction).map(|dir| &dir.base);
         let gain = model.tried(direction, Factor::MoreDepth);
         let twice = load.map_or(0, |load| load.knobs.depth.saturating_mul(2));
-        vec![Advice {
-            action: format!(
-                "let the program keep more operations in flight: {twice} in each stream, or more streams"
-            ),
-            undo: String::new(),
-            gain: gain.and_then(|trial| trial.effect).map(|effect| effect.mid),
-        }]
+        let advice = Advice::new(format!(
+            "let the program keep more operations in flight: {twice} in each stream, or more streams"
+        ));
+        vec![advice.gain(gain.and_then(|trial| trial.effect).map(|effect| effect.mid))]
     }
 }

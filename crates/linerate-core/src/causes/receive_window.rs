@@ -1,11 +1,12 @@
 //! The receiver's window is smaller than the path could use.
 
+use super::advice::Step;
 use super::buffer_bound::{self, Buffer, SUSPECT, held, proves};
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model, a_read, stayed};
-use crate::path::{Direction, Stage};
+use crate::path::{Direction, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::signs::relay::relayed;
@@ -25,6 +26,7 @@ pub(super) const UNREAD: f64 = 0.3;
 
 static INFO: CauseInfo = CauseInfo {
     id: "receive-window",
+    name: "the receive window is too small",
     scope: Scope::Tcp,
     stage: Stage::Socket,
     decided_by: &[
@@ -128,33 +130,37 @@ fn is_scaled(load: &Load) -> bool {
 fn advice(model: &Model, direction: Direction) -> Option<Advice> {
     let load = &model.direction(direction)?.base;
     if !is_scaled(load) {
-        return Some(Advice {
-            action: "on the host where `sysctl net.ipv4.tcp_window_scaling` says 0: sudo sysctl -w \
-                     net.ipv4.tcp_window_scaling=1 (if both say 1, a firewall takes the option out of \
-                     the handshake)"
-                .to_owned(),
-            undo: "sudo sysctl -w net.ipv4.tcp_window_scaling=0".to_owned(),
-            gain: None,
-        });
+        let name = "net.ipv4.tcp_window_scaling";
+        let advice = Advice::new(
+            "turn window scaling on at the end where it is 0; if it is 1 at both, a firewall takes the option out of \
+             the handshake",
+        );
+        let look = Step {
+            host: None,
+            ..Step::on(Side::Near, format!("sysctl {name}")).about("look at both ends")
+        };
+        let set = |to: u8| Step {
+            host: None,
+            ..Step::on(Side::Near, format!("sudo sysctl -w {name}={to}")).about("at the end with 0")
+        };
+        return Some(
+            advice
+                .step(look)
+                .step(set(1))
+                .undo(set(0).about("at the same end")),
+        );
     }
     let knobs = &load.knobs;
     if knobs.recv_buffer.is_some() || knobs.window_clamp.is_some() {
-        return Some(Advice {
-            action: "run without --recv-buffer: the kernel then sizes the buffer itself".to_owned(),
-            undo: String::new(),
-            gain: None,
-        });
+        let what = "run without --recv-buffer: the kernel then sizes the buffer itself";
+        return Some(Advice::new(what));
     }
     if is_clamped(model, direction) {
-        let receiver = direction.receiver().name();
-        return Some(Advice {
-            action: format!(
-                "on the {receiver} host: look for what clamps the window, a larger buffer did not make it \
-                 larger: `ip route show` (`window N`), or a firewall between the hosts that rewrites it"
-            ),
-            undo: String::new(),
-            gain: None,
-        });
+        let advice = Advice::new(
+            "look for what clamps the window, since a larger buffer did not make it larger: `window N` of a route, or a \
+             firewall between the hosts that rewrites it",
+        );
+        return Some(advice.on(direction.receiver(), "ip route show"));
     }
     buffer_bound::advice(model, direction, Buffer::Receive)
 }

@@ -38,6 +38,7 @@ const CAUGHT_UP: f64 = 0.25;
 
 static INFO: CauseInfo = CauseInfo {
     id: "receiver-app",
+    name: "the receiving program reads too slowly",
     scope: Scope::Sockets,
     stage: Stage::App,
     decided_by: &[Factor::SmallerReads],
@@ -119,14 +120,9 @@ impl Cause for ReceiverApp {
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         operation(model, direction, |l| &l.receivers)
-            .map(|size| Advice {
-                action: format!(
-                    "let the receiving program read more at a time than {size}, or keep it from \
-                     waiting between reads"
-                ),
-                undo: String::new(),
-                gain: None,
-            })
+            .map(|size| Advice::new(format!(
+                "let the receiving program read more at a time than {size}, or keep it from waiting between reads"
+            )))
             .into_iter()
             .collect()
     }

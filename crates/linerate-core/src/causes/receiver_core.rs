@@ -14,6 +14,7 @@ pub(super) struct ReceiverCore;
 
 static INFO: CauseInfo = CauseInfo {
     id: "receiver-core",
+    name: "the receiving thread fills one CPU",
     scope: Scope::Any,
     stage: Stage::Cpu,
     // Not Discard: any gain lies within a range that has no upper end, whatever brought it about.

@@ -17,6 +17,7 @@ pub(super) struct SendBuffer;
 
 static INFO: CauseInfo = CauseInfo {
     id: "send-buffer",
+    name: "the send buffer is too small",
     scope: Scope::Tcp,
     stage: Stage::Socket,
     decided_by: &[
@@ -84,11 +85,9 @@ fn evidence(load: &Load) -> Option<String> {
 fn advice(model: &Model, direction: Direction) -> Option<Advice> {
     let load = &model.direction(direction)?.base;
     if load.knobs.send_buffer.is_some() {
-        return Some(Advice {
-            action: "run without --send-buffer: the kernel then sizes the buffer itself".to_owned(),
-            undo: String::new(),
-            gain: None,
-        });
+        return Some(Advice::new(
+            "run without --send-buffer: the kernel then sizes the buffer itself",
+        ));
     }
     let larger = buffer_bound::advice(model, direction, Buffer::Send);
     larger.or_else(|| left_alone(model, direction))
@@ -98,12 +97,8 @@ fn advice(model: &Model, direction: Direction) -> Option<Advice> {
 fn left_alone(model: &Model, direction: Direction) -> Option<Advice> {
     let host = model.host(direction.sender()).filter(|_| model.watched)?;
     let [_, _, most] = host.facts.buffers.tcp_wmem?;
-    Some(Advice {
-        action: format!(
-            "let the sending program leave SO_SNDBUF alone: the kernel then lets the buffer grow to {}",
-            Bytes(most)
-        ),
-        undo: String::new(),
-        gain: None,
-    })
+    Some(Advice::new(format!(
+        "let the sending program leave SO_SNDBUF alone: the kernel then lets the buffer grow to {}",
+        Bytes(most)
+    )))
 }

@@ -59,6 +59,7 @@ fn of_datagrams(load: &Load, direction: Direction, busy: f64) -> Answer {
 
 static INFO: CauseInfo = CauseInfo {
     id: "sender-app",
+    name: "the sending program pauses",
     scope: Scope::Sockets,
     stage: Stage::App,
     decided_by: &[Factor::SmallerWrites],
@@ -144,14 +145,7 @@ impl Cause for SenderApp {
                 )
             })
         };
-        action
-            .map(|action| Advice {
-                action,
-                undo: String::new(),
-                gain: None,
-            })
-            .into_iter()
-            .collect()
+        action.map(Advice::new).into_iter().collect()
     }
 }
 

@@ -1,10 +1,11 @@
 //! The thread that sends has no CPU time left.
 
+use super::advice::again;
 use super::core_bound::{self, Role};
 use super::{Advice, Answer, Cause, CauseInfo};
 use crate::factor::Factor;
 use crate::model::{Model, TrialModel};
-use crate::path::{Direction, Stage};
+use crate::path::{Direction, Side, Stage};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Interval, Range};
 use crate::transport::Scope;
@@ -14,6 +15,7 @@ pub(super) struct SenderCore;
 
 static INFO: CauseInfo = CauseInfo {
     id: "sender-core",
+    name: "the sending thread fills one CPU",
     scope: Scope::Any,
     stage: Stage::Cpu,
     decided_by: &[Factor::SenderWork],
@@ -45,12 +47,9 @@ impl Cause for SenderCore {
         let mut all = core_bound::advice(model, direction);
         let gained = uncopied(model, direction).filter(|(_, effect)| effect.low > EQUAL.high);
         all.extend(gained.map(|(_, effect)| {
-            Advice {
-                action: "let the program send without copies (MSG_ZEROCOPY; here --copy zerocopy)"
-                    .to_owned(),
-                undo: String::new(),
-                gain: Some(effect.mid),
-            }
+            Advice::new("let the program send without copies (MSG_ZEROCOPY)")
+                .on(Side::Near, again(model, " --copy zerocopy"))
+                .gain(Some(effect.mid))
         }));
         all
     }

@@ -60,6 +60,7 @@ impl Shared {
 
 static INFO: CauseInfo = CauseInfo {
     id: "shared-core",
+    name: "two busy threads share one CPU",
     scope: Scope::Any,
     stage: Stage::Cpu,
     decided_by: &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork],
@@ -113,24 +114,20 @@ impl Cause for SharedCore {
         let Ok(shared) = worst(model, direction) else {
             return Vec::new();
         };
-        let action = if shared.idle.is_empty() {
-            format!(
-                "move one end to another machine, or let it use other CPUs than CPU {} where this one has \
-                 some (taskset, cpuset)",
+        let advice = if shared.idle.is_empty() {
+            Advice::new(format!(
+                "move one end to another machine, or let it use other CPUs than CPU {} where this one has some \
+                 (taskset, cpuset)",
                 shared.cpu
-            )
+            ))
         } else {
-            cpu_share::taskset(shared.side, &shared.idle)
+            cpu_share::taskset(model, shared.side, &shared.idle)
         };
         // What two CPUs carry that never did is not known: payload that crosses from one to the other costs more
         // than what lies in the cache of one, at times more than the second one saves.
         let parts = !shared.idle.is_empty();
         let gain = parts.then(|| cpu_share::gain(model, direction, shared.got()));
-        vec![Advice {
-            action,
-            undo: String::new(),
-            gain: gain.flatten(),
-        }]
+        vec![advice.gain(gain.flatten())]
     }
 }
 

@@ -1,5 +1,6 @@
 //! A CPU handles each packet by itself, where a card or the stack would handle many at once.
 
+use super::advice::Step;
 use super::softirq_core::FULL as FULL_SOFTIRQ;
 use super::{Advice, Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, port_of};
 use crate::facts::Gap;
@@ -7,6 +8,7 @@ use crate::facts::nic::{Nic, Offloads};
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
+use crate::shell::word;
 use crate::signs::percent;
 use crate::signs::threads::{threads, wanted};
 use crate::stats::Range;
@@ -35,6 +37,7 @@ enum Handled {
 
 static INFO: CauseInfo = CauseInfo {
     id: "small-packets",
+    name: "packets are handled one by one",
     scope: Scope::Sockets,
     stage: Stage::Cpu,
     explains: &["sender-core", "receiver-core", "softirq-core"],
@@ -200,7 +203,7 @@ fn finding(load: &Load, side: Side, busy: String, why: String, enough: bool) -> 
 fn advice(model: &Model, handled: Handled) -> Option<Advice> {
     match handled {
         Handled::Single(side, off) => {
-            let name = &port(model, side)?.name;
+            let name = word(&port(model, side)?.name);
             let set = |to: &str| {
                 let each: Vec<String> = off
                     .iter()
@@ -208,27 +211,24 @@ fn advice(model: &Model, handled: Handled) -> Option<Advice> {
                     .collect();
                 format!("sudo ethtool -K {name} {}", each.join(" "))
             };
-            Some(Advice {
-                action: format!("on {}: {}", side.name(), set("on")),
-                undo: set("off"),
-                gain: None,
-            })
+            let advice = Advice::new(format!("let the port do the work: {} on", off.join(", ")));
+            Some(advice.on(side, set("on")).undo_on(side, set("off")))
         }
-        Handled::Frames(_) => Some(Advice {
-            action: format!(
-                "{}; and set the same MTU on every switch in between",
-                frames_of(model, true, |_| Some(JUMBO))
-            ),
-            undo: frames_of(model, false, |nic| nic.mtu),
-            gain: None,
-        }),
+        Handled::Frames(_) => {
+            let mut advice = Advice::new(format!(
+                "use an MTU of {JUMBO}, at both ends and on every switch in between"
+            ));
+            advice.steps = frames_of(model, true, |_| Some(JUMBO));
+            advice.undo = frames_of(model, false, |nic| nic.mtu);
+            Some(advice)
+        }
         Handled::Grouped | Handled::Unread(_) => None,
     }
 }
 
 /// The commands that set the ports of both ends to an MTU. A port below takes larger packets before the one on it can,
 /// and smaller ones after it. A tunnel keeps its own: it must fit into the port below.
-fn frames_of(model: &Model, raise: bool, mtu: impl Fn(&Nic) -> Option<u32>) -> String {
+fn frames_of(model: &Model, raise: bool, mtu: impl Fn(&Nic) -> Option<u32>) -> Vec<Step> {
     let mut all = Vec::new();
     for side in [Side::Near, Side::Far] {
         let route = host(model, side).and_then(|host| host.facts.route.as_ref());
@@ -238,11 +238,10 @@ fn frames_of(model: &Model, raise: bool, mtu: impl Fn(&Nic) -> Option<u32>) -> S
             ports.reverse();
         }
         for nic in ports {
-            let name = &nic.name;
-            let host = side.name();
-            let set = |mtu: u32| format!("on {host}: sudo ip link set dev {name} mtu {mtu}");
+            let name = word(&nic.name);
+            let set = |mtu: u32| Step::on(side, format!("sudo ip link set dev {name} mtu {mtu}"));
             all.extend(mtu(nic).map(set));
         }
     }
-    all.join("; ")
+    all
 }

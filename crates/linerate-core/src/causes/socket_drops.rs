@@ -26,6 +26,7 @@ pub(crate) const ROOM: u64 = 8 << 20;
 
 static INFO: CauseInfo = CauseInfo {
     id: "socket-drops",
+    name: "the receive buffer overflows",
     scope: Scope::Udp,
     stage: Stage::Socket,
     decided_by: &[Factor::LargerWindow],
@@ -107,25 +108,22 @@ fn room(model: &Model, load: &Load, side: Side) -> Advice {
         .and_then(|host| host.facts.buffers.rmem_max);
     let asked = load.recv_memory.map(|memory| memory.0 / 2);
     match most.zip(asked) {
-        Some((most, asked)) if most > asked => Advice {
-            action: format!(
-                "let the receiving program ask for more room (SO_RCVBUF), up to the {} that {} allows",
-                Bytes(most),
-                side.name()
-            ),
-            undo: String::new(),
-            gain: None,
-        },
-        most => Advice {
-            action: format!(
-                "on {}: sudo sysctl -w net.core.rmem_max={ROOM}, and let the receiving program ask for as \
-                 much (SO_RCVBUF)",
-                side.name()
-            ),
-            undo: most.map_or(String::new(), |(most, _)| {
-                format!("sudo sysctl -w net.core.rmem_max={most}")
-            }),
-            gain: None,
-        },
+        Some((most, asked)) if most > asked => Advice::new(format!(
+            "let the receiving program ask for more room (SO_RCVBUF), up to the {} that {} allows",
+            Bytes(most),
+            side.name()
+        )),
+        most => {
+            let set = |most: u64| format!("sudo sysctl -w net.core.rmem_max={most}");
+            let advice = Advice::new(format!(
+                "allow receive buffers of {}, and let the receiving program ask for as much (SO_RCVBUF)",
+                Bytes(ROOM)
+            ));
+            let advice = advice.on(side, set(ROOM));
+            match most {
+                Some((most, _)) => advice.undo_on(side, set(most)),
+                None => advice,
+            }
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! A CPU does nothing but handle packets.
 
+use super::advice::Kept;
 use super::cpu_share::{cpus, worst};
 use super::predict::bystander;
 use super::shared_core::serves;
@@ -8,6 +9,7 @@ use crate::factor::Factor;
 use crate::model::{Cpu, Load, Local, LocalEvent, Model};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::shell::word;
 use crate::signs::threads::threads;
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
@@ -32,6 +34,7 @@ struct Full<'a> {
 
 static INFO: CauseInfo = CauseInfo {
     id: "softirq-core",
+    name: "one CPU handles all packets",
     scope: Scope::Sockets,
     stage: Stage::Cpu,
     decided_by: &[Factor::MoreStreams, Factor::HostSpread],
@@ -124,22 +127,21 @@ pub(super) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
 /// Packets of one queue spread over the host's other CPUs.
 pub(super) fn spread(model: &Model, side: Side, full: u32) -> Option<Advice> {
     let facts = &model.hosts.iter().find(|h| h.side == side)?.facts;
-    let port = &facts.port.as_ref()?.name;
+    let port = word(&facts.port.as_ref()?.name);
     // A mask of one word: its other CPUs below 32.
     let others = facts.cpus.iter().filter(|cpu| **cpu != full && **cpu < 32);
     let mask = others.fold(0_u32, |mask, cpu| mask | 1 << cpu);
-    (mask != 0).then(|| Advice {
-        action: format!(
-            "more streams, where the port has more queues (ethtool -l {port}); or on {}: for q in \
-             /sys/class/net/{port}/queues/rx-*; do echo {mask:x} | sudo tee $q/rps_cpus; done",
-            side.name()
-        ),
+    let queues = format!("/sys/class/net/{port}/queues/rx-*");
+    (mask != 0).then(|| {
         // Somebody may have spread them before, each queue in its own way.
-        undo: format!(
-            "for each queue: echo MASK | sudo tee /sys/class/net/{port}/queues/rx-N/rps_cpus, N and MASK being \
-             what `grep -H . /sys/class/net/{port}/queues/rx-*/rps_cpus` showed before"
-        ),
-        gain: None,
+        Advice::new(format!(
+            "let all CPUs take the packets of {port}; more streams do the same where it has more queues (ethtool -l)"
+        ))
+        .keeping(
+            side,
+            Kept::files(&format!("{queues}/rps_cpus"), "rps-before.txt"),
+            format!("for q in {queues}; do echo {mask:x} | sudo tee $q/rps_cpus; done"),
+        )
     })
 }
 

@@ -7,6 +7,7 @@ use crate::facts::route::Route;
 use crate::model::{Load, Model};
 use crate::path::{ByRole, Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
+use crate::shell::word;
 use crate::signs::percent;
 use crate::signs::threads::{threads, wanted};
 use crate::stats::Range;
@@ -40,6 +41,7 @@ enum Fit {
 
 static INFO: CauseInfo = CauseInfo {
     id: "tunnel",
+    name: "a tunnel slows the path",
     scope: Scope::Sockets,
     stage: Stage::Net,
     explains: &["sender-core", "receiver-core", "softirq-core", "path-rate"],
@@ -101,24 +103,15 @@ impl Cause for Tunnel {
             let too_large = overflow(chain, top.mtu?).filter(|_| cut);
             let fits = too_large.and_then(|over| over.fits).zip(top.mtu);
             Some(match fits {
-                Some((fits, now)) => Advice {
-                    action: format!(
-                        "on {}: sudo ip link set dev {} mtu {fits}",
-                        side.name(),
-                        top.name
-                    ),
-                    undo: format!("sudo ip link set dev {} mtu {now}", top.name),
-                    gain: None,
-                },
-                None => Advice {
-                    action: format!(
-                        "measure beside {}: linerate run to an address of the other host that is \
-                         reached without it",
-                        nic.name
-                    ),
-                    undo: String::new(),
-                    gain: None,
-                },
+                Some((fits, now)) => {
+                    let set = |mtu| format!("sudo ip link set dev {} mtu {mtu}", word(&top.name));
+                    let advice = Advice::new(format!("let packets of {} fit into the tunnel", top.name));
+                    advice.on(*side, set(fits)).undo_on(*side, set(now))
+                }
+                None => Advice::new(format!(
+                    "measure without {}: run to an address of the other host that is reached without it",
+                    nic.name
+                )),
             })
         });
         told.flatten().take(1).collect()

@@ -8,6 +8,7 @@ use crate::facts::underlay::Underlay;
 use crate::model::{Ceiling, Load, Model};
 use crate::path::{Direction, Place, Stage};
 use crate::record::{Host, TrialPlan};
+use crate::shell::word;
 use crate::signs::percent;
 use crate::signs::underlay::{goes_elsewhere, may_bind, untold};
 use crate::stats::Range;
@@ -18,6 +19,7 @@ pub(super) struct WireFull;
 
 static INFO: CauseInfo = CauseInfo {
     id: "wire-full",
+    name: "full speed, the wire is full",
     scope: Scope::Sockets,
     stage: Stage::Net,
     proves_itself: true,
@@ -58,14 +60,11 @@ impl Cause for WireFull {
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let spread = spread(model, direction);
         wire(model, direction)
-            .map(|ceiling| Advice {
-                action: format!(
-                    "nothing: the path is as fast as {} is; a faster port, or a second one, carries \
-                     more",
+            .map(|ceiling| {
+                Advice::new(format!(
+                    "nothing: the path is as fast as {} is; a faster port, or a second one, carries more",
                     ceiling.name
-                ),
-                undo: String::new(),
-                gain: None,
+                ))
             })
             .into_iter()
             .chain(spread)
@@ -80,23 +79,21 @@ fn spread(model: &Model, direction: Direction) -> Option<Advice> {
     let route = full.and_then(|_| model.host(side)?.facts.route.as_ref())?;
     let nic = route.bond_by_host()?;
     let bond = nic.stack.bond.as_ref()?;
-    let set = |hash| {
+    let set = |hash: &str| {
         format!(
             "sudo ip link set dev {} type bond xmit_hash_policy {hash}",
-            nic.name
+            word(&nic.name)
         )
     };
     ["802.3ad", "balance-xor"]
         .contains(&bond.mode.as_str())
-        .then(|| Advice {
-            action: format!(
-                "on {}: {}, and several streams: {} sends all to one host by one member now",
-                side.name(),
-                set("layer3+4"),
+        .then(|| {
+            let advice = Advice::new(format!(
+                "spread several streams over the members of {}, which sends all to one host by one member now",
                 nic.name
-            ),
-            undo: set(&bond.hash),
-            gain: None,
+            ));
+            let advice = advice.on(side, set("layer3+4"));
+            advice.undo_on(side, set(&word(&bond.hash)))
         })
 }
 

@@ -1,5 +1,6 @@
 //! Traffic leaves by a slower port than one that reaches the other end too.
 
+use crate::shell::word;
 use crate::signs::percent;
 use std::net::IpAddr;
 
@@ -43,6 +44,7 @@ enum Way<'a> {
 
 static INFO: CauseInfo = CauseInfo {
     id: "wrong-route",
+    name: "the route takes the slower port",
     scope: Scope::Sockets,
     stage: Stage::Port,
     explains: &["wire-full"],
@@ -290,18 +292,21 @@ fn advice(detour: &Detour<'_>) -> Advice {
     let (own, other) = detour.via;
     let (near, far) = (detour.near, detour.far);
     if near.is_some() && far.is_some() {
-        return Advice {
-            action: format!("linerate run {other}, and use that address if it is faster"),
-            undo: String::new(),
-            gain: None,
-        };
+        let what = format!("measure the way over {other}, and use that address if it is faster");
+        return Advice::new(what).on(Side::Near, format!("linerate run {other}"));
     }
-    let side = if near.is_some() { "near" } else { "far" };
+    let side = if near.is_some() {
+        Side::Near
+    } else {
+        Side::Far
+    };
     let name = near.or(far).map_or("", |port| &port.name);
     let bits = if other.is_ipv4() { 32 } else { 128 };
-    Advice {
-        action: format!("on {side}: sudo ip route add {other}/{bits} dev {name} src {own}"),
-        undo: format!("sudo ip route del {other}/{bits} dev {name}"),
-        gain: None,
-    }
+    let port = word(name);
+    Advice::new(format!("let packets to {other} take {name}"))
+        .on(
+            side,
+            format!("sudo ip route add {other}/{bits} dev {port} src {own}"),
+        )
+        .undo_on(side, format!("sudo ip route del {other}/{bits} dev {port}"))
 }

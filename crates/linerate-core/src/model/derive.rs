@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 use super::ceilings::ceilings;
-use super::ends::{end, is_alone};
+use super::ends::{asked, end, is_alone};
 use super::interruptions::{Away, outages_beside, stalled};
 use super::load::{load, stream_set};
 use super::readings::{Window, per_second};
@@ -80,6 +80,7 @@ impl Deriver {
             complete: matches!(record.end, Some(End::Complete)),
             watched: false,
             alone: is_alone(record),
+            asked: asked(&record.start.plan),
         }
     }
 

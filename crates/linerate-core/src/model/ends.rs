@@ -1,12 +1,23 @@
 //! Which end of a step counted what.
 
 use crate::path::{Direction, Side};
+use crate::plan::Plan;
 use crate::record::{EndReadings, Record, Step};
+use crate::shell::word;
+use crate::transport::TCP;
 
 /// Whether there is no far end: this host alone moved the bytes. A step may have readings of one end in other runs too,
 /// where the far end was lost.
 pub fn is_alone(record: &Record) -> bool {
     record.hosts.len() == 1 && record.start.plan.peer.is_none()
+}
+
+/// The far end and the transport of a plan, as `linerate run` takes them.
+pub(super) fn asked(plan: &Plan) -> String {
+    let peer = plan.peer.iter().map(|peer| format!(" {}", word(peer)));
+    let engine = Some(&plan.engine).filter(|engine| *engine != TCP.name);
+    let engine = engine.map(|engine| format!(" --engine {}", word(engine)));
+    peer.chain(engine).collect()
 }
 
 /// Where the data of a side are in lists of both ends.

@@ -118,6 +118,7 @@ pub fn flow(flow: &Flow) -> Option<Model> {
         complete: !flow.ended,
         watched: true,
         alone: false,
+        asked: String::new(),
     })
 }
 

@@ -116,6 +116,8 @@ pub struct Model {
     pub watched: bool,
     /// Whether there is no far end: this host alone moved the bytes, to a disk or within its memory.
     pub alone: bool,
+    /// The far end and the transport, as `linerate run` takes them. Begins with a space, or is empty.
+    pub asked: String,
 }
 
 impl Model {

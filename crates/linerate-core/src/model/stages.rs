@@ -279,6 +279,7 @@ mod tests {
         Model {
             hosts,
             same_machine: false,
+            asked: String::new(),
             idle: None,
             directions: Vec::new(),
             both: Vec::new(),

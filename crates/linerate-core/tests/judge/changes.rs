@@ -94,7 +94,7 @@ fn a_raised_limit_that_gains_proves_the_window_and_says_what_to_set() {
     );
     assert_eq!(limit.trial.as_ref().expect("the trial").kind, "host-window");
     assert_eq!(limit.advice[0].gain, Some(3.6));
-    let action = &limit.advice[0].action;
+    let action = limit.advice[0].text();
     assert!(
         action.contains("tcp_rmem=\"4096 131072 4194304\""),
         "{action}"

@@ -91,7 +91,7 @@ fn the_advice_is_about_what_holds_the_clock_down_and_can_be_undone() {
         let verdict = judge(&m);
         let limit = verdict.limits.into_iter().find(|l| l.cause == "cpu-clock");
         let advice = limit.expect("a limit").advice.remove(0);
-        (advice.action, advice.undo)
+        (advice.text(), advice.undo_text())
     };
     let (action, undo) = advice(|_| ());
     assert!(action.ends_with("frequency-set -g performance"), "{action}");

@@ -112,7 +112,7 @@ fn a_gain_by_other_ports_proves_the_collision_and_none_the_full_cpu() {
     assert_eq!(named(&gained), [collision]);
     let advice = &judge(&gained).limits[0].advice;
     assert!(
-        advice.iter().any(|a| a.action.contains("rps_cpus")),
+        advice.iter().any(|a| a.text().contains("rps_cpus")),
         "{advice:?}"
     );
     // More than two queues carry of what one did is something else's gain.

@@ -44,7 +44,7 @@ fn known(mut m: Model) -> Model {
 fn commands(m: &Model, direction: Direction) -> Vec<(&'static str, String)> {
     let of = |cause: &&'static dyn linerate_core::causes::Cause| {
         let advice = cause.advice(m, direction).into_iter();
-        let mut all: Vec<String> = advice.flat_map(|a| [a.action, a.undo]).collect();
+        let mut all: Vec<String> = advice.flat_map(|a| [a.text(), a.undo_text()]).collect();
         if let Err(NoFinding::Unknown(gaps)) = cause.check(m, direction) {
             all.extend(gaps.into_iter().map(|gap| gap.hint));
         }
@@ -138,7 +138,7 @@ fn the_ping_for_a_black_hole_fills_the_smaller_port() {
         let advice = cause("mtu-black-hole")
             .expect("a cause")
             .advice(&m, Direction::Forward);
-        let action = advice[0].action.clone();
+        let action = advice[0].text();
         let size = action.split("-s ").nth(1).expect("a size");
         let mut words = size.split([' ', '`']);
         let size: u64 = words.next().expect("a size").parse().expect("a number");

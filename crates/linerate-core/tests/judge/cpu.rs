@@ -314,7 +314,7 @@ fn ends_of_one_machine_share_a_core_where_they_may_use_no_other() {
     tried(&mut m, "receiver-work", 0.7);
     let proved = ("shared-core", Certainty::Proved, Place::Near);
     assert_eq!(named(&m)[0], proved);
-    let advice = &judge(&m).limits[0].advice[0].action;
+    let advice = &judge(&m).limits[0].advice[0].text();
     assert!(advice.contains("let it use other CPUs"), "{advice}");
     let gain = judge(&m).limits[0].advice[0].gain;
     assert_eq!(gain, None, "what two CPUs would carry is not known");
@@ -423,7 +423,7 @@ fn a_cpu_is_full_of_packets_from_nine_tenths() {
     assert!(limit.evidence.iter().any(|e| e.contains("backlog")));
     // CPUs 0, 1 and 2.
     assert!(
-        limit.advice[0].action.contains("echo 7 |"),
+        limit.advice[0].text().contains("echo 7 |"),
         "{:?}",
         limit.advice
     );

@@ -152,13 +152,15 @@ fn threads_that_gain_beside_their_interrupts_prove_the_distance_and_no_others() 
         ("numa-remote", Certainty::Proved)
     );
     assert_eq!(gained.limits[0].side, Place::Far);
-    assert!(gained.limits[0].advice[0].action.contains("echo 0-3 |"));
-    // Each had a list of its own.
-    let undo = &gained.limits[0].advice[0].undo;
+    let advice = gained.limits[0].advice[0].text();
+    assert!(advice.contains("echo 0-3 |"), "{advice}");
     assert!(
-        undo.contains("`grep -H . /proc/irq/*/smp_affinity_list`"),
-        "{undo}"
+        advice.contains("grep -H . /proc/irq/*/smp_affinity_list | tee affinity-before.txt"),
+        "{advice}"
     );
+    // Each had a list of its own.
+    let undo = &gained.limits[0].advice[0].undo_text();
+    assert!(undo.ends_with("done < affinity-before.txt"), "{undo}");
     // A bond's are those of its members.
     let mut bonded = m();
     let [first, second] = ["eth2", "eth3"].map(|name| Nic {
@@ -183,7 +185,7 @@ fn threads_that_gain_beside_their_interrupts_prove_the_distance_and_no_others() 
         ..Route::default()
     });
     tried(&mut bonded, "near-interrupts", 1.3);
-    let advice = judge(&bonded).limits[0].advice[0].action.clone();
+    let advice = judge(&bonded).limits[0].advice[0].text();
     let both =
         "for i in /sys/class/net/eth2/device/msi_irqs/* /sys/class/net/eth3/device/msi_irqs/*;";
     assert!(advice.contains(both), "{advice}");

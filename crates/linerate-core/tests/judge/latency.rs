@@ -266,7 +266,7 @@ fn a_queue_in_our_own_port_is_told_by_its_backlog_and_kept_short_there() {
     assert_eq!(place(19_400).side, Place::Path);
     let own = place(19_600);
     assert_eq!((own.side, own.stage), (Place::Near, Stage::Port));
-    let action = &own.advice[0].action;
+    let action = own.advice[0].text();
     assert!(
         action.contains("tc qdisc replace dev eth0 root fq_codel"),
         "{action}"
@@ -280,7 +280,7 @@ fn a_queue_in_our_own_port_is_told_by_its_backlog_and_kept_short_there() {
         waiting: None,
         held: None,
     }]);
-    let action = of_latency(&m).remove(0).advice.remove(0).action;
+    let action = of_latency(&m).remove(0).advice.remove(0).text();
     assert!(
         action.contains("root cake bandwidth 50000000bit"),
         "the rate stays: {action}"
@@ -297,7 +297,7 @@ fn a_queue_on_the_way_is_kept_short_by_a_shaper_below_its_rate_or_by_bbr() {
     m.hosts[0].facts.congestion_available = vec!["bbr".into(), "cubic".into()];
     let limit = of_latency(&m).remove(0);
     assert_eq!((limit.side, limit.stage), (Place::Path, Stage::Net));
-    let actions: Vec<&str> = limit.advice.iter().map(|a| a.action.as_str()).collect();
+    let actions: Vec<String> = limit.advice.iter().map(|a| a.text()).collect();
     // 1 Gb/s x 1500/1448 x 0.95
     assert!(
         actions[0].contains("dev ens3 root cake bandwidth 984116kbit"),
@@ -306,10 +306,10 @@ fn a_queue_on_the_way_is_kept_short_by_a_shaper_below_its_rate_or_by_bbr() {
     assert!(actions[1].ends_with("tcp_congestion_control=bbr"));
     assert!(
         limit.advice[1]
-            .undo
+            .undo_text()
             .ends_with("tcp_congestion_control=cubic")
     );
-    assert!(limit.advice.iter().all(|a| !a.undo.is_empty()));
+    assert!(limit.advice.iter().all(|a| !a.undo_text().is_empty()));
 }
 
 #[test]
@@ -419,15 +419,13 @@ fn an_idle_path_that_is_slower_than_a_loaded_one_waits_for_cpus_that_rest() {
     let [advice] = &limit.advice[..] else {
         panic!("near has none to switch off: {limit:?}");
     };
+    assert_eq!(advice.text(), "on far: sudo cpupower idle-set -D 20");
     assert!(
         advice
-            .action
-            .starts_with("on far: sudo cpupower idle-set -D 20 ")
-    );
-    assert!(
-        advice.undo.ends_with("; sudo cpupower idle-set -d 2"),
+            .undo_text()
+            .ends_with("; sudo cpupower idle-set -d 2"),
         "{}",
-        advice.undo
+        advice.undo_text()
     );
     m.hosts[1].facts.idle_states = None;
     assert_eq!(outcome(&m, "latency-idle-states"), "unknown");
@@ -471,7 +469,7 @@ fn interrupts_that_are_held_back_make_up_a_share_of_a_short_round_trip() {
     let limit = limit.expect("named");
     assert_eq!((limit.side, limit.stage), (Place::Far, Stage::Port));
     assert_eq!(limit.advice.len(), 1, "the near one holds nothing back");
-    let undo = &limit.advice[0].undo;
+    let undo = &limit.advice[0].undo_text();
     assert!(undo.ends_with("rx-usecs 60"), "{undo}");
     m.hosts[1].facts.route = Some(path::route(10));
     assert_eq!(outcome(&m, "latency-interrupts"), "unknown");

@@ -175,6 +175,7 @@ fn model(base: Load) -> Model {
     Model {
         hosts: vec![host(Side::Near), host(Side::Far)],
         same_machine: false,
+        asked: String::new(),
         idle: Some(Latency {
             percentiles: vec![(50.0, Nanos::from_micros(100))],
             samples: 500,

@@ -68,12 +68,12 @@ fn loss_on_purpose_is_named_at_the_host_with_what_it_is_set_to_and_the_command()
     );
     let told = "30 packets lost on purpose by near eth0 netem 8001:, 10 in a second: it is set to lose 1 %";
     assert!(found.evidence.iter().any(|e| e == told), "{found:?}");
-    let action = &found.advice[0].action;
+    let action = found.advice[0].text();
     assert!(
-        action.starts_with("on near: sudo tc qdisc del dev eth0 root"),
+        action.ends_with("on near: sudo tc qdisc del dev eth0 root"),
         "{action}"
     );
-    assert!(found.advice[0].undo.contains("tc -d qdisc show dev eth0"));
+    assert!(found.advice[0].undo_text().contains("qdisc-before.txt"));
     // It loses as large a share of half as much.
     tried_with_loss(&mut m, "half-pace", 0.5, (0.6, 1.6));
     assert_eq!(limit(&m).certainty, Certainty::Proved);
@@ -183,7 +183,7 @@ fn a_filter_of_both_ways_counts_where_its_drops_come_of_the_load() {
 fn a_filter_is_looked_for_on_the_way_that_the_payload_takes() {
     let told = |side| {
         let limit = judge(&filtered(side, None, 200.0)).limits.remove(0);
-        (limit.side, limit.advice[0].action.clone())
+        (limit.side, limit.advice[0].text())
     };
     let (near, action) = told(Side::Near);
     assert!(near == Place::Near && action.ends_with("tc -s filter show dev eth0 egress"));

@@ -165,21 +165,19 @@ fn what_to_do_with_a_shaper_is_an_exact_command() {
     };
     let advice = told("eth0 fq 8001:", fq(1_000_000_000));
     assert_eq!(
-        advice.action,
+        advice.text(),
         "on near: sudo tc qdisc change dev eth0 handle 8001: fq maxrate 34gbit"
     );
     assert_eq!(
-        advice.undo,
-        "sudo tc qdisc change dev eth0 handle 8001: fq maxrate 1000000000bit"
+        advice.undo_text(),
+        "on near: sudo tc qdisc change dev eth0 handle 8001: fq maxrate 1000000000bit"
     );
     let advice = told("eth0 htb 1:10", tbf());
-    assert!(advice.action.contains("classid 1:10 htb"), "{advice:?}");
+    assert!(advice.what.contains("class 1:10 (htb)"), "{advice:?}");
+    assert_eq!(advice.text(), "on near: tc -d class show dev eth0");
     let advice = told("eth0 tbf 1:", tbf());
-    assert!(advice.action.contains("handle 1: tbf"), "{advice:?}");
-    assert!(
-        advice.action.contains("tc qdisc del dev eth0 root"),
-        "{advice:?}"
-    );
+    assert!(advice.what.contains("queue 1: (tbf)"), "{advice:?}");
+    assert!(advice.undo.is_empty(), "it only looks: {advice:?}");
 }
 
 #[test]
@@ -192,7 +190,7 @@ fn all_queues_of_a_port_with_one_limit_of_flows_are_raised() {
     let shapers = m.directions[0].base.shapers.as_mut();
     shapers.expect("one").push(second);
     assert_eq!(
-        judge(&m).limits[0].advice[0].action,
+        judge(&m).limits[0].advice[0].text(),
         "on near: for h in 8001: 8002:; do sudo tc qdisc change dev eth0 handle $h fq maxrate 34gbit; done"
     );
 }
@@ -303,10 +301,13 @@ fn drops_are_named_with_the_command_that_makes_room() {
         (limit.cause, limit.certainty, limit.side),
         ("local-drops", Certainty::Supported, Place::Far)
     );
-    assert!(
-        limit.advice[0]
-            .action
-            .starts_with("on far: sudo ethtool -G eth0 rx")
+    let [save, set] = &limit.advice[0].steps[..] else {
+        panic!("{limit:?}");
+    };
+    assert_eq!(save.command, "ethtool -g eth0 | tee ring-before.txt");
+    assert_eq!(
+        set.command,
+        "sudo ethtool -G eth0 rx $(awk '/^RX:/ {print $2; exit}' ring-before.txt)"
     );
     // A CPU that has no time left is why they were dropped.
     let mut m = dropping(ring(60.0), 100.0);

@@ -21,7 +21,7 @@ fn a_congestion_window_that_stands_still_is_clamped_at_the_sender_and_no_cap_of_
         ("congestion-control", Place::Near)
     );
     assert_eq!(limit.certainty, Certainty::Proved);
-    assert!(limit.advice[0].action.contains("cwnd lock"), "{limit:?}");
+    assert!(limit.advice[0].what.contains("cwnd lock"), "{limit:?}");
     // One that goes by rates may stand; of one that moves, or was not told, nothing follows.
     for (stood, congestion) in [(true, "bbr"), (true, "vegas"), (false, "cubic")] {
         let limit = judged(stood, congestion);
@@ -152,7 +152,7 @@ fn a_window_that_a_larger_buffer_leaves_as_it_was_is_clamped_elsewhere() {
         let told = limit
             .advice
             .iter()
-            .any(|a| a.action.contains("`ip route show`"));
+            .any(|a| a.what.contains("what clamps the window"));
         assert_eq!(told, clamped, "{:?}", limit.advice);
     }
 }
@@ -168,11 +168,11 @@ fn a_window_that_is_not_scaled_is_not_mended_by_a_buffer() {
     };
     let (trial, limit) = judged(true);
     assert_eq!(trial, "larger-window");
-    assert!(limit.advice[0].action.contains("tcp_rmem"), "{limit:?}");
+    assert!(limit.advice[0].text().contains("tcp_rmem"), "{limit:?}");
     let (trial, limit) = judged(false);
     assert_ne!(trial, "larger-window");
     assert_eq!(limit.cause, "receive-window");
-    assert!(limit.advice[0].action.contains("tcp_window_scaling=1"));
+    assert!(limit.advice[0].text().contains("tcp_window_scaling=1"));
     assert!(
         limit
             .evidence
@@ -197,10 +197,10 @@ fn a_larger_buffer_that_gains_proves_the_window_and_says_what_to_set() {
     assert_eq!(limit.advice[0].gain, Some(3.8));
     assert!(
         limit.advice[0]
-            .action
+            .text()
             .contains("tcp_rmem=\"4096 131072 4194304\"")
     );
-    assert!(limit.advice[0].undo.contains("1048576"));
+    assert!(limit.advice[0].undo_text().contains("1048576"));
 }
 
 #[test]

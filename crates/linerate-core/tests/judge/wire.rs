@@ -92,7 +92,7 @@ fn packets_one_by_one_count_where_a_cpu_is_full() {
     );
     let cause = cause("small-packets").expect("a cause");
     assert_eq!(
-        cause.advice(&m, Direction::Forward)[0].undo,
+        cause.advice(&m, Direction::Forward)[0].undo_text(),
         "on near: sudo ip link set dev eth0 mtu 1500; on far: sudo ip link set dev eth0 mtu 1500"
     );
     // A port takes larger frames once the one below it does, and smaller ones before.
@@ -105,10 +105,10 @@ fn packets_one_by_one_count_where_a_cpu_is_full() {
     route.ports.insert(0, tagged);
     let advice = cause.advice(&m, Direction::Forward).remove(0);
     let order = |text: &str| [text.find("dev eth0.7 "), text.find("dev eth0 ")];
-    let [upper, lower] = order(&advice.action);
-    assert!(lower.is_some() && lower < upper, "{}", advice.action);
-    let [upper, lower] = order(&advice.undo);
-    assert!(upper.is_some() && upper < lower, "{}", advice.undo);
+    let [upper, lower] = order(&advice.text());
+    assert!(lower.is_some() && lower < upper, "{}", advice.text());
+    let [upper, lower] = order(&advice.undo_text());
+    assert!(upper.is_some() && upper < lower, "{}", advice.undo_text());
     let route = m.hosts[0].facts.route.as_mut().expect("a route");
     route.ports.remove(0);
     nic(&mut m, 1).mtu = Some(9000);
@@ -145,10 +145,13 @@ fn the_full_core_is_proved_and_the_reason_stands_beside_it() {
         ]
     );
     assert_eq!(
-        limits[1].advice[0].action,
+        limits[1].advice[0].text(),
         "on near: sudo ethtool -K eth0 tso on"
     );
-    assert_eq!(limits[1].advice[0].undo, "sudo ethtool -K eth0 tso off");
+    assert_eq!(
+        limits[1].advice[0].undo_text(),
+        "on near: sudo ethtool -K eth0 tso off"
+    );
 }
 
 /// A tunnel at the near end on a card, with CPUs that are so busy.
@@ -205,8 +208,11 @@ fn a_tunnel_is_blamed_where_a_cpu_is_full_or_packets_do_not_fit() {
         cause.advice(m, Direction::Forward).remove(0)
     };
     let told = advice(&tunnelled("vxlan", 1500, 0.2, 0.2));
-    assert_eq!(told.action, "on near: sudo ip link set dev tun0 mtu 1450");
-    assert_eq!(told.undo, "sudo ip link set dev tun0 mtu 1500");
+    assert_eq!(told.text(), "on near: sudo ip link set dev tun0 mtu 1450");
+    assert_eq!(
+        told.undo_text(),
+        "on near: sudo ip link set dev tun0 mtu 1500"
+    );
 }
 
 #[test]
@@ -280,7 +286,7 @@ fn of_two_tunnels_that_of_the_sender_is_told() {
         found.evidence
     );
     let advice = cause.advice(&m, Direction::Reverse).remove(0);
-    assert_eq!(advice.action, "on far: sudo ip link set dev tun0 mtu 1450");
+    assert_eq!(advice.text(), "on far: sudo ip link set dev tun0 mtu 1450");
 }
 
 #[test]

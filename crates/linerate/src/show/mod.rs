@@ -1,6 +1,7 @@
 //! Views: functions of a record, its model and its verdict, of an inventory, or of a described path. What a view has
 //! for people is a document; what it has for programs is JSON. None of them reads the machine.
 
+mod advice;
 pub mod bw;
 pub mod diff;
 pub(crate) mod document;

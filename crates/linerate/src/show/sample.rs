@@ -1,6 +1,6 @@
 //! Results made by hand, for the tests of views.
 
-use linerate_core::causes::Advice;
+use linerate_core::causes::{Advice, Step};
 use linerate_core::facts::nic::{LinkModes, Nic};
 use linerate_core::facts::pci::{Buses, Device, Link, PortKind, find_parents};
 use linerate_core::facts::route::Route;
@@ -236,6 +236,7 @@ pub(crate) fn healthy() -> Result {
         complete: true,
         watched: false,
         alone: false,
+        asked: " brook".to_owned(),
     };
     for d in &mut model.directions {
         d.sweep = vec![load(2, 9.4e9), load(4, 9.4e9)];
@@ -360,11 +361,18 @@ fn window() -> Limit {
             slices: 12,
             excluded: vec!["path-rate", "receiver-core"],
         }),
-        advice: vec![Advice {
-            action: "on brook: sudo sysctl -w net.ipv4.tcp_rmem='4096 131072 1048576'".into(),
-            undo: "sudo sysctl -w net.ipv4.tcp_rmem='4096 131072 524288'".into(),
-            gain: Some(1.99),
-        }],
+        advice: vec![
+            Advice::new("allow receive buffers of 1 MiB")
+                .on(
+                    Side::Far,
+                    "sudo sysctl -w net.ipv4.tcp_rmem=\"4096 131072 1048576\"",
+                )
+                .undo_on(
+                    Side::Far,
+                    "sudo sysctl -w net.ipv4.tcp_rmem=\"4096 131072 524288\"",
+                )
+                .gain(Some(1.99)),
+        ],
     }
 }
 
@@ -394,11 +402,15 @@ pub(crate) fn queued() -> Result {
             slices: 8,
             excluded: vec!["latency-wakeup"],
         }),
-        advice: vec![Advice {
-            action: "on near: sudo tc qdisc replace dev eth0 root cake bandwidth 45000kbit".into(),
-            undo: "as it was: note `tc -d qdisc show dev eth0` before".into(),
-            gain: None,
-        }],
+        advice: vec![
+            Advice::new("limit eth0 to just below the rate of the path, so that the queue stands here and is short")
+                .step(
+                    Step::on(Side::Near, "tc -d qdisc show dev eth0 | tee qdisc-before.txt")
+                        .about("save the old settings"),
+                )
+                .on(Side::Near, "sudo tc qdisc replace dev eth0 root cake bandwidth 45000kbit")
+                .undo_on(Side::Near, "sudo tc qdisc del dev eth0 root"),
+        ],
     });
     (record, model, verdict)
 }
@@ -418,11 +430,7 @@ pub(crate) fn disturbed() -> Result {
         why: "no cause that linerate knows fits what was measured".into(),
         hint: String::new(),
     }];
-    let advice = |action: &str| Advice {
-        action: action.into(),
-        undo: String::new(),
-        gain: None,
-    };
+    let advice = |what: &str| Advice::new(what);
     verdict.disturbances = vec![
         Disturbance {
             cause: "cpu-steal",

@@ -11,6 +11,7 @@ use linerate_core::path::{Direction, Measure};
 use linerate_core::record::{End, Host, Record};
 use linerate_core::verdict::{Answered, Verdict};
 
+use super::advice::Names;
 use super::document::{Columns, Entry, Item, LABEL, NARROW, Span, Table, width_of};
 use super::{Document, Tone, words};
 
@@ -22,19 +23,23 @@ pub(crate) fn verdict(
     judged: &Verdict,
     saved: Option<(&str, &str)>,
 ) -> Document {
+    let names = Names::of_hosts(model);
     let mut doc = Document::new();
+    incomplete(&mut doc, record);
+    verdict::answer(&mut doc, model, judged, &names);
+    verdict::limits(&mut doc, model, judged, &names);
+    doc.gap();
+    verdict::disturbances(&mut doc, judged, &names);
+    doc.gap();
+    verdict::next(&mut doc, judged, &names);
+    doc.gap();
+    table(&mut doc, model, &names);
+    doc.gap();
     hosts(&mut doc, model);
-    notes(&mut doc, record, model);
+    together(&mut doc, record, model);
     doc.gap();
-    table(&mut doc, model);
-    doc.gap();
-    verdict::limits(&mut doc, model, judged);
-    doc.gap();
-    verdict::disturbances(&mut doc, judged);
-    doc.gap();
-    verdict::next(&mut doc, judged);
-    verdict::advice(&mut doc, model, judged);
-    verdict::unknown(&mut doc, judged);
+    verdict::unknown(&mut doc, model, judged, false);
+    verdict::signs(&mut doc, judged);
     if let Some((name, shown_by)) = saved {
         let shown_by = format!("   ({shown_by})");
         doc.entry("Saved", &[(Tone::Plain, name), (Tone::Dim, &shown_by)], 0);
@@ -46,6 +51,8 @@ pub(crate) fn verdict(
 /// and what every cause answered, with its numbers.
 pub(crate) fn explain(model: &Model, verdict: &Verdict) -> Document {
     let mut doc = Document::new();
+    verdict::unknown(&mut doc, model, verdict, true);
+    doc.gap();
     path::stages(&mut doc, model);
     placement::threads(&mut doc, model);
     trials::tried(&mut doc, model);
@@ -182,7 +189,8 @@ fn hosts(doc: &mut Document, model: &Model) {
     doc.table(table);
 }
 
-fn notes(doc: &mut Document, record: &Record, model: &Model) {
+/// Whether both ends are one machine.
+fn together(doc: &mut Document, record: &Record, model: &Model) {
     if model.alone {
         let text = "There is no far end: this machine alone moved the bytes.";
         doc.line(&[(Tone::Plain, text)], 0);
@@ -196,6 +204,10 @@ fn notes(doc: &mut Document, record: &Record, model: &Model) {
         let text = "Both ends run on one machine and share its CPUs.";
         doc.line(&[(Tone::Plain, text)], 0);
     }
+}
+
+/// That the run is not complete, and why.
+fn incomplete(doc: &mut Document, record: &Record) {
     let why = match &record.end {
         Some(End::Complete) => return,
         Some(End::Interrupted) => "it was interrupted".to_owned(),
@@ -220,7 +232,7 @@ struct Row {
     shared: bool,
 }
 
-fn table(doc: &mut Document, model: &Model) {
+fn table(doc: &mut Document, model: &Model, names: &Names) {
     let rows = rows(model);
     if model.directions.is_empty() {
         doc.line(&[(Tone::Warning, "No direction was measured.")], 0);
@@ -230,23 +242,23 @@ fn table(doc: &mut Document, model: &Model) {
             .iter()
             .filter(|r| !r.shared)
             .filter_map(|r| r.cells.get(i)?.as_ref());
-        let words = model.directions.get(i).map_or(0, |d| width_of(heading(d)));
+        let words = model
+            .directions
+            .get(i)
+            .map_or(0, |d| width_of(&heading(d, names)));
         cells.map(|c| width_of(c)).max().unwrap_or(0).max(words)
     };
     let widths = [LABEL, (column(0) + 3).max(30), column(1)];
     let least = NARROW.max(widths.iter().sum());
-    let table = side_by_side(model, &rows, &widths);
-    doc.table(table.least(least).narrow(stacked(model, &rows)));
+    let table = side_by_side(model, &rows, &widths, names);
+    doc.table(table.least(least).narrow(stacked(model, &rows, names)));
 }
 
-fn heading(direction: &DirectionModel) -> &'static str {
-    match direction.direction {
-        Direction::Forward => "forward (near to far)",
-        Direction::Reverse => "reverse (far to near)",
-    }
+fn heading(direction: &DirectionModel, names: &Names) -> String {
+    words::way(direction.direction, names)
 }
 
-fn stacked(model: &Model, rows: &[Row]) -> Document {
+fn stacked(model: &Model, rows: &[Row], names: &Names) -> Document {
     let mut doc = Document::new();
     for row in rows.iter().filter(|r| r.shared) {
         let cell = row.cells[0].as_deref().unwrap_or_default();
@@ -254,7 +266,7 @@ fn stacked(model: &Model, rows: &[Row]) -> Document {
     }
     for (i, direction) in model.directions.iter().enumerate() {
         doc.gap();
-        doc.heading(heading(direction));
+        doc.heading(&heading(direction, names));
         for row in rows.iter().filter(|r| !r.shared) {
             if let Some(cell) = &row.cells[i] {
                 doc.entry(row.label, &[(Tone::Plain, cell)], 2);
@@ -264,11 +276,12 @@ fn stacked(model: &Model, rows: &[Row]) -> Document {
     doc
 }
 
-fn side_by_side(model: &Model, rows: &[Row], widths: &[usize]) -> Table {
+fn side_by_side(model: &Model, rows: &[Row], widths: &[usize], names: &Names) -> Table {
     let mut table = Table::new(widths);
     if !model.directions.is_empty() {
         let mut head = vec![(Tone::Plain, "")];
-        head.extend(model.directions.iter().map(|d| (Tone::Strong, heading(d))));
+        let ways: Vec<String> = model.directions.iter().map(|d| heading(d, names)).collect();
+        head.extend(ways.iter().map(|way| (Tone::Strong, way.as_str())));
         table = table.head(&head);
     }
     for row in rows {

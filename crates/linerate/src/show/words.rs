@@ -2,12 +2,14 @@
 
 use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{DirectionModel, Estimate, Latency, Load};
-use linerate_core::path::{Measure, Place, Stage};
+use linerate_core::path::{Direction, Measure, Place, Stage};
 use linerate_core::plan::Handover;
 use linerate_core::stats::Interval;
 use linerate_core::transport::{self, Transport};
 use linerate_core::units::{PerSecond, Rate};
 use linerate_core::verdict::{Disturbance, Limit};
+
+use super::advice::Names;
 
 /// `1 stream`, `4 streams`.
 pub(crate) fn count(n: u64, noun: &str) -> String {
@@ -170,6 +172,12 @@ pub(crate) fn processors(facts: &HostFacts) -> String {
 /// `far cpu`, `net`: where a limit stands.
 pub(crate) fn place(limit: &Limit) -> String {
     at(limit.side, limit.stage)
+}
+
+/// `ripple -> brook`: from which host to which.
+pub(super) fn way(direction: Direction, names: &Names) -> String {
+    let [from, to] = [direction.sender(), direction.receiver()].map(|side| names.of(side));
+    format!("{from} -> {to}")
 }
 
 fn at(side: Place, stage: Stage) -> String {

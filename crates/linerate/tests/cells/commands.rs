@@ -14,7 +14,7 @@ fn commands(model: &Model) -> Vec<(&'static str, String)> {
     for direction in model.directions.iter().map(|dir| dir.direction) {
         for cause in CAUSES {
             let advice = cause.advice(model, direction).into_iter();
-            all.extend(advice.flat_map(|a| [(cause.id(), a.action), (cause.id(), a.undo)]));
+            all.extend(advice.flat_map(|a| [(cause.id(), a.text()), (cause.id(), a.undo_text())]));
             if let Err(NoFinding::Unknown(gaps)) = cause.check(model, direction) {
                 all.extend(gaps.into_iter().map(|gap| (cause.id(), gap.hint)));
             }

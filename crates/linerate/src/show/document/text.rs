@@ -73,7 +73,8 @@ impl Page {
                 Block::Gap => self.gap(),
                 Block::Heading(_, text) => self.wrap(&[(Tone::Strong, text.clone())], 0, 0),
                 Block::Line { body, hang } => self.wrap(body, 0, *hang),
-                Block::Entry(entry) | Block::Command(entry) => self.entry(entry),
+                Block::Entry(entry) => self.entry(entry),
+                Block::Command(entry) => self.command(entry),
                 Block::Item(item) => self.item(item),
                 Block::Table(table) => self.table(table),
             }
@@ -110,6 +111,16 @@ impl Page {
         } else {
             self.wrap(body, indent, indent + entry.hang);
         }
+    }
+
+    /// A command alone on a line, whole and without a margin: it is copied as it stands.
+    fn command(&mut self, entry: &Entry) {
+        if !entry.label.is_empty() {
+            self.paint(Tone::Strong, &entry.label);
+            self.text.push('\n');
+        }
+        self.put(&entry.body);
+        self.text.push('\n');
     }
 
     /// A head that is set as it stands, and text beside it that wraps.

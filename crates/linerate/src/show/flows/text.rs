@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use linerate_core::causes::Advice;
 use linerate_core::model::TcpShares;
 use linerate_core::path::Direction;
 use linerate_core::verdict::Limit;
 
+use super::super::advice::{Names, advise};
 use super::super::words::{self, count};
 use super::super::{Document, Tone};
 use super::{Judged, Look};
@@ -77,8 +77,9 @@ pub(crate) fn one(doc: &mut Document, judged: &Judged) {
     for note in judged.notes() {
         doc.entry("", &[(Tone::Dim, "note: "), (Tone::Plain, &note)], 2);
     }
+    let names = Names(["this host".to_owned(), judged.far().to_string()]);
     for advice in judged.verdict.limits.iter().flat_map(|l| &l.advice) {
-        advise(doc, advice);
+        advise(doc, "do", advice, "", &names);
     }
     if let Some(command) = judged.proof() {
         let text = format!("{command}, with `linerate serve` on that host");
@@ -137,17 +138,6 @@ fn suspected(doc: &mut Document, judged: &Judged) {
     let hints = gaps.iter().map(|gap| &gap.hint).filter(|h| !h.is_empty());
     for hint in hints.filter(|hint| told.insert(*hint)) {
         doc.detail(&[(Tone::Dim, "hint: "), (Tone::Plain, hint)], 2);
-    }
-}
-
-fn advise(doc: &mut Document, advice: &Advice) {
-    doc.entry(
-        "",
-        &[(Tone::Dim, "do: "), (Tone::Strong, &advice.action)],
-        2,
-    );
-    if !advice.undo.is_empty() {
-        doc.detail(&[(Tone::Dim, "undo: "), (Tone::Dim, &advice.undo)], 2);
     }
 }
 

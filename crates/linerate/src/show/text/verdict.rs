@@ -1,103 +1,268 @@
-//! What the verdict says: the limits with their proof, what comes next, what to do, what is not known.
+//! What the verdict says: what limits each direction, why, with which proof, and what mends it.
 
 use std::fmt::Write as _;
 
-use linerate_core::causes::{Advice, CAUSES};
-use linerate_core::model::Model;
-use linerate_core::path::{Direction, Measure};
-use linerate_core::verdict::{Answered, Certainty, Decided, Entry, Limit, Verdict, entries};
+use linerate_core::causes::{Advice, CAUSES, cause};
+use linerate_core::model::{Model, TrialModel};
+use linerate_core::path::{Direction, Measure, Place, Side, Slowness};
+use linerate_core::stats::Interval;
+use linerate_core::units::{PerSecond, Rate};
+use linerate_core::verdict::{
+    Answered, Certainty, Decided, Disturbance, Entry, Limit, Verdict, entries,
+};
 
+use super::super::advice::{Names, advise, joint};
+use super::super::document::{Columns, Item, width_of};
 use super::super::{Document, Tone, words};
 
-pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict) {
-    let mut label = "Limited by";
-    let mut explained: Vec<&str> = Vec::new();
-    let mut was_limit = true;
-    for told in entries(model, verdict) {
-        // A blank line before each limit; unknown directions that follow each other are one block.
-        if was_limit || matches!(told, Entry::Limit(_)) {
-            doc.gap();
-        }
-        was_limit = matches!(told, Entry::Limit(_));
-        match told {
-            Entry::Limit(limit) => {
-                limit_title(doc, label, limit);
-                limit_body(doc, limit, explained.contains(&limit.cause));
-                if let Some(trial) = &limit.trial {
-                    let of = |answer: &&Answered| answer.direction == limit.direction;
-                    tried(doc, trial, verdict.answers.iter().filter(of));
-                }
-                explained.push(limit.cause);
-            }
-            Entry::Unknown(direction) => {
-                let text = format!(", {}: no cause could be supported", direction.name());
-                doc.entry(
-                    label,
-                    &[(Tone::Warning, "unknown"), (Tone::Plain, &text)],
-                    2,
-                );
-            }
-        }
-        label = "";
-    }
-}
-
-/// What disturbed the measurement, and how much of the goodput that can explain.
-pub(super) fn disturbances(doc: &mut Document, verdict: &Verdict) {
-    let mut label = "Disturbed by";
-    for disturbance in &verdict.disturbances {
-        let what = words::disturbance(disturbance);
-        let most = format!(": {}", words::explains(disturbance));
-        doc.entry(label, &[(Tone::Strong, &what), (Tone::Plain, &most)], 2);
-        for evidence in &disturbance.evidence {
-            doc.evidence(evidence);
-        }
-        label = "";
-    }
-}
-
-fn limit_title(doc: &mut Document, label: &str, limit: &Limit) {
-    let tone = match limit.certainty {
-        Certainty::Proved => Tone::Good,
-        Certainty::Supported => Tone::Warning,
+/// The answer: a line for each direction, and for each further limit.
+pub(super) fn answer(doc: &mut Document, model: &Model, verdict: &Verdict, names: &Names) {
+    let lines: Vec<Line> = entries(model, verdict)
+        .into_iter()
+        .map(|entry| Line::of(model, entry, names))
+        .collect();
+    let column = |text: fn(&Line) -> &str| lines.iter().map(|l| width_of(text(l))).max();
+    let way = column(|line| &line.way).unwrap_or(0);
+    let rate = column(|line| &line.figure).unwrap_or(0);
+    let margin = Columns {
+        wide: way + rate + 4,
+        narrow: 2,
     };
-    let place = format!("{}: ", words::place(limit));
-    let metric = format!(", {} ", words::metric(limit));
-    let certainty = format!("({})", limit.certainty.name());
-    let body = [
-        (Tone::Plain, place.as_str()),
-        (Tone::Strong, limit.cause),
-        (Tone::Plain, &metric),
-        (tone, &certainty),
-    ];
-    doc.entry(label, &body, 2);
+    let mut before = "";
+    for line in &lines {
+        let shown = if line.way == before { "" } else { &line.way };
+        let state = format!("[{}]", line.state);
+        let body = [
+            (Tone::Plain, line.what.as_str()),
+            (Tone::Plain, " "),
+            (line.tone, state.as_str()),
+        ];
+        let head = [(shown, narrow(way)), (line.figure.as_str(), narrow(rate))];
+        let item = Item::new(&body).head(Tone::Strong, &head).indent(0, margin);
+        doc.item(item);
+        if !line.gain.is_empty() {
+            let item = Item::new(&[(Tone::Strong, &line.gain)]).depth(1);
+            doc.item(item.indent(margin, margin));
+        }
+        before = &line.way;
+    }
 }
 
-/// `told`: what the cause means was said before.
-fn limit_body(doc: &mut Document, limit: &Limit, told: bool) {
-    let cause = CAUSES.iter().find(|c| c.id() == limit.cause && !told);
-    if let Some(summary) = cause.map(|c| words::summary(c.info().page)) {
-        doc.detail(&[(Tone::Plain, &summary)], 0);
+fn narrow(wide: usize) -> Columns {
+    Columns { wide, narrow: 0 }
+}
+
+/// A line of the answer.
+struct Line {
+    /// `ripple -> brook`.
+    way: String,
+    /// Goodput, or what else is limited.
+    figure: String,
+    what: String,
+    state: &'static str,
+    tone: Tone,
+    /// What the first advice promises; empty where that is unknown.
+    gain: String,
+}
+
+impl Line {
+    fn of(model: &Model, entry: Entry<'_>, names: &Names) -> Self {
+        match entry {
+            Entry::Unknown(direction) => Self {
+                way: words::way(direction, names),
+                figure: figure(model, direction, Measure::Goodput),
+                what: "no cause could be shown".to_owned(),
+                state: "unknown",
+                tone: Tone::Warning,
+                gain: String::new(),
+            },
+            Entry::Limit(limit) => {
+                let full = is_full(limit);
+                let gain = limit
+                    .advice
+                    .first()
+                    .map(|advice| gain(model, limit, advice));
+                let gain = gain.filter(|text| !text.is_empty());
+                Self {
+                    way: words::way(limit.direction, names),
+                    figure: figure(model, limit.direction, limit.metric),
+                    what: named(limit, names),
+                    state: limit.certainty.name(),
+                    tone: match (full, limit.certainty) {
+                        (true, _) => Tone::Good,
+                        (false, Certainty::Proved) => Tone::Strong,
+                        (false, Certainty::Supported) => Tone::Warning,
+                    },
+                    gain: gain.map_or(String::new(), |gain| format!("mended: {gain}")),
+                }
+            }
+        }
+    }
+}
+
+/// Whether nothing is to be mended: the path carries all that it can.
+fn is_full(limit: &Limit) -> bool {
+    limit.cause == "wire-full"
+}
+
+/// What is limited, as it was measured.
+fn figure(model: &Model, direction: Direction, metric: Measure) -> String {
+    let Some(load) = model.direction(direction).map(|d| &d.base) else {
+        return String::new();
+    };
+    match metric {
+        Measure::Goodput => Rate(load.goodput.mean.max(0.0) as u64).to_string(),
+        Measure::Operations => load.operations.map_or(String::new(), |rate| {
+            PerSecond(rate.mean.max(0.0)).to_string()
+        }),
+        Measure::Latency => {
+            let median = load.latency.as_ref().and_then(|l| l.percentile(50.0));
+            median.map_or(String::new(), |p50| format!("{p50} p50"))
+        }
+    }
+}
+
+/// `brook: the receive window is too small`.
+fn named(limit: &Limit, names: &Names) -> String {
+    let name = cause(limit.cause).map_or(limit.cause, |cause| cause.info().name);
+    format!("{}: {name}", place(limit.side, names))
+}
+
+fn place(side: Place, names: &Names) -> &str {
+    match side {
+        Place::Near => names.of(Side::Near),
+        Place::Far => names.of(Side::Far),
+        Place::Path => "network",
+    }
+}
+
+/// `about 9.38 Gb/s (x1.99)`, of the rate that is judged; empty where the gain is unknown.
+fn gain(model: &Model, limit: &Limit, advice: &Advice) -> String {
+    let Some(gain) = advice.gain else {
+        return String::new();
+    };
+    let base = model.direction(limit.direction).map(|d| &d.base);
+    let rate = base.map(|load| match load.measure() {
+        Measure::Operations => {
+            let rate = load.operations.map_or(0.0, |rate| rate.mean);
+            PerSecond(rate * gain).to_string()
+        }
+        _ => Rate((load.goodput.mean * gain).max(0.0) as u64).to_string(),
+    });
+    rate.map_or(String::new(), |rate| format!("about {rate} (x{gain:.2})"))
+}
+
+/// Why, how that is known, and what mends it, of each limit.
+pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict, names: &Names) {
+    let mut explained: Vec<&str> = Vec::new();
+    for limit in entries(model, verdict)
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Limit(limit) => Some(limit),
+            Entry::Unknown(_) => None,
+        })
+    {
+        doc.gap();
+        title(doc, limit, names);
+        why(doc, limit, explained.contains(&limit.cause));
+        let of = |answer: &&Answered| answer.direction == limit.direction;
+        proof(doc, model, limit, verdict.answers.iter().filter(of));
+        mend(doc, model, limit, names);
+        explained.push(limit.cause);
+    }
+}
+
+/// `receive-window   far socket, ripple -> brook`.
+fn title(doc: &mut Document, limit: &Limit, names: &Names) {
+    let stage = match limit.side {
+        Place::Path => "network".to_owned(),
+        side => format!("{} of {}", limit.stage.name(), place(side, names)),
+    };
+    let latency = match limit.metric.slowness() {
+        Slowness::Latency => ", round trips",
+        Slowness::Rate => "",
+    };
+    let text = format!(
+        " ({stage}, {}{latency})",
+        words::way(limit.direction, names)
+    );
+    doc.line(&[(Tone::Strong, limit.cause), (Tone::Plain, &text)], 2);
+}
+
+/// What the cause means, unless it was said before, and its evidence.
+fn why(doc: &mut Document, limit: &Limit, is_known: bool) {
+    let mut label = "Why";
+    let page = CAUSES.iter().find(|c| c.id() == limit.cause && !is_known);
+    if let Some(summary) = page.map(|c| words::summary(c.info().page)) {
+        doc.entry(label, &[(Tone::Plain, &summary)], 0);
+        label = "";
     }
     for evidence in &limit.evidence {
-        doc.evidence(evidence);
+        if label.is_empty() {
+            doc.evidence(evidence);
+        } else {
+            doc.entry(label, &[(Tone::Plain, evidence)], 0);
+            label = "";
+        }
     }
 }
 
-/// The trial that decided.
-fn tried<'a>(doc: &mut Document, trial: &Decided, answers: impl Iterator<Item = &'a Answered>) {
-    let slices = words::count(u64::from(trial.slices), "slice");
-    // Where what is lost, or waits, decided, goodput only follows what was changed.
-    let effect = match (trial.loss, trial.latency) {
-        (Some(loss), _) => words::of_share(loss, trial.transport),
-        (None, Some(latency)) => format!("{} of the round trip", words::effect(latency)),
-        (None, None) => words::effect(trial.effect),
+/// The trial that decided, with what it changed in absolute figures.
+fn proof<'a>(
+    doc: &mut Document,
+    model: &Model,
+    limit: &Limit,
+    answers: impl Iterator<Item = &'a Answered>,
+) {
+    let Some(trial) = &limit.trial else {
+        return;
     };
-    let mut text = format!("{}: {effect}, {slices}", trial.words);
+    let found = model.trials.iter().find(|t| t.plan.id == trial.id);
+    let mut text = format!("{}: {}", trial.words, effect(trial, found));
+    let turns = trial.slices / 2;
+    let _ = write!(text, ", old and new in turn, {} each", times(turns));
+    doc.entry("Proof", &[(Tone::Plain, &text)], 2);
     if !trial.excluded.is_empty() {
-        let _ = write!(text, "; excludes {}", excluded(trial, answers));
+        let text = format!("{} predicted something else", excluded(trial, answers));
+        doc.detail(&[(Tone::Plain, &text)], 2);
     }
-    doc.detail(&[(Tone::Strong, "tried "), (Tone::Plain, &text)], 2);
+}
+
+fn times(n: u32) -> String {
+    match n {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        n => format!("{n} times"),
+    }
+}
+
+/// `4.71 -> 2.36 Gb/s (x0.50, 95 %: 0.49 to 0.51)`.
+fn effect(trial: &Decided, found: Option<&TrialModel>) -> String {
+    // Where what is lost, or waits, decided, goodput only follows what was changed.
+    match (trial.loss, trial.latency) {
+        (Some(loss), _) => words::of_share(loss, trial.transport),
+        (None, Some(latency)) => format!("round trip {}", ratio(latency)),
+        (None, None) => {
+            let rates = found.map(|found| found.goodput.map(|bps| Rate(bps.max(0.0) as u64)));
+            let rates = rates.map(|[before, after]| format!("{before} -> {after} "));
+            let unchanged = if trial.effect.low < 1.0 && trial.effect.high > 1.0 {
+                ", no change, as this cause predicts"
+            } else {
+                ""
+            };
+            format!(
+                "{}({}){unchanged}",
+                rates.unwrap_or_default(),
+                ratio(trial.effect)
+            )
+        }
+    }
+}
+
+fn ratio(effect: Interval) -> String {
+    let Interval { low, mid, high } = effect;
+    let digits = if mid < 0.1 { 3 } else { 2 };
+    format!("x{mid:.digits$}, 95 %: {low:.digits$} to {high:.digits$}")
 }
 
 /// The causes that a trial excluded: by name those that something spoke for, or all where they are few.
@@ -111,20 +276,60 @@ fn excluded<'a>(trial: &Decided, answers: impl Iterator<Item = &'a Answered>) ->
     let names: Vec<&str> = spoken_for.map(|a| a.cause).collect();
     let rest = all.len() - names.len();
     match (names.is_empty(), rest) {
-        (true, rest) => format!("{rest} causes, none with evidence"),
+        (true, rest) => format!("{rest} other causes"),
         (false, 0) => names.join(", "),
-        (false, rest) => format!("{}, and {rest} without evidence", names.join(", ")),
+        (false, rest) => format!("{} and {rest} other causes", names.join(", ")),
     }
 }
 
-pub(super) fn next(doc: &mut Document, verdict: &Verdict) {
+fn mend(doc: &mut Document, model: &Model, limit: &Limit, names: &Names) {
+    for (i, advice) in limit.advice.iter().enumerate() {
+        let label = if i == 0 { "Mend" } else { joint(advice) };
+        let gain = gain(model, limit, advice);
+        advise(doc, label, advice, &gain, names);
+    }
+}
+
+/// What disturbed the measurement, how much of the goodput that can explain, and what to do about it.
+pub(super) fn disturbances(doc: &mut Document, verdict: &Verdict, names: &Names) {
+    let mut known: Vec<&Advice> = Vec::new();
+    for (i, disturbance) in verdict.disturbances.iter().enumerate() {
+        let label = if i == 0 { "Disturbed by" } else { "" };
+        disturbed(doc, label, disturbance, names);
+        for advice in &disturbance.advice {
+            // What disturbs both directions is mended once.
+            if !known.iter().any(|other| other.what == advice.what) {
+                advise(doc, "", advice, "", names);
+                known.push(advice);
+            }
+        }
+    }
+}
+
+fn disturbed(doc: &mut Document, label: &str, disturbance: &Disturbance, names: &Names) {
+    let name = cause(disturbance.cause).map_or(disturbance.cause, |c| c.info().name);
+    let what = format!(
+        "{}: {name} ({}), {}",
+        place(disturbance.side, names),
+        disturbance.cause,
+        words::way(disturbance.direction, names)
+    );
+    let most = format!(": {}", words::explains(disturbance));
+    doc.entry(label, &[(Tone::Strong, &what), (Tone::Plain, &most)], 2);
+    for evidence in &disturbance.evidence {
+        doc.evidence(evidence);
+    }
+}
+
+/// What limits a direction once the limits above are mended.
+pub(super) fn next(doc: &mut Document, verdict: &Verdict, names: &Names) {
     for (i, limit) in verdict.next.iter().enumerate() {
         let label = if i == 0 { "Next limit" } else { "" };
         let mut text = format!(
-            "{}: {}, {}",
-            words::place(limit),
-            limit.cause,
-            words::metric(limit)
+            "{}: {} ({})",
+            words::way(limit.direction, names),
+            named(limit, names),
+            limit.cause
         );
         if let Some(evidence) = limit.evidence.first() {
             let _ = write!(text, ": {evidence}");
@@ -133,41 +338,18 @@ pub(super) fn next(doc: &mut Document, verdict: &Verdict) {
     }
 }
 
-pub(super) fn advice(doc: &mut Document, model: &Model, verdict: &Verdict) {
-    let limits = verdict.limits.iter();
-    let limits = limits.flat_map(|l| l.advice.iter().map(|advice| (l.direction, advice)));
-    let mut all: Vec<(Direction, &Advice)> = limits.collect();
-    // What disturbs both directions is mended once.
-    for disturbance in &verdict.disturbances {
-        for advice in &disturbance.advice {
-            if !all.iter().any(|(_, known)| known.action == advice.action) {
-                all.push((disturbance.direction, advice));
-            }
-        }
+/// What is not known: in a line where every direction has an answer.
+pub(super) fn unknown(doc: &mut Document, model: &Model, verdict: &Verdict, shows_all: bool) {
+    let answered = entries(model, verdict);
+    let is_answered = answered
+        .iter()
+        .all(|entry| matches!(entry, Entry::Limit(_)));
+    let n = verdict.unknown.len();
+    if !shows_all && is_answered && n > 1 {
+        let text = format!("{n} readings; --explain lists them");
+        doc.entry("Not read", &[(Tone::Plain, &text)], 2);
+        return;
     }
-    let several = all.iter().any(|(direction, _)| *direction != all[0].0);
-    let mut label = "Do";
-    for (direction, advice) in &all {
-        let way = format!(" ({})", direction.name());
-        let mut body = vec![(Tone::Strong, advice.action.as_str())];
-        if several {
-            body.push((Tone::Dim, &way));
-        }
-        doc.entry(label, &body, 2);
-        if let Some(gain) = advice.gain {
-            let judged = model.direction(*direction).map(|d| d.base.measure());
-            let what = judged.unwrap_or(Measure::Goodput).name();
-            let text = format!("expect {} {what} x{gain:.2}", direction.name());
-            doc.detail(&[(Tone::Plain, &text)], 2);
-        }
-        if !advice.undo.is_empty() {
-            doc.detail(&[(Tone::Dim, "undo: "), (Tone::Dim, &advice.undo)], 2);
-        }
-        label = "";
-    }
-}
-
-pub(super) fn unknown(doc: &mut Document, verdict: &Verdict) {
     for (i, unknown) in verdict.unknown.iter().enumerate() {
         let label = if i == 0 { "Unknown" } else { "" };
         let mut text = format!("{}: {}", unknown.what, unknown.why);
@@ -175,5 +357,25 @@ pub(super) fn unknown(doc: &mut Document, verdict: &Verdict) {
             let _ = write!(text, " (hint: {})", unknown.hint);
         }
         doc.entry(label, &[(Tone::Plain, &text)], 2);
+    }
+}
+
+/// What the signs mean, of those that are shown.
+pub(super) fn signs(doc: &mut Document, verdict: &Verdict) {
+    let has = |certainty| {
+        verdict
+            .limits
+            .iter()
+            .any(|limit| limit.certainty == certainty)
+    };
+    let mut parts = Vec::new();
+    if has(Certainty::Proved) {
+        parts.push("proved: counters or an experiment leave no other cause");
+    }
+    if has(Certainty::Supported) {
+        parts.push("supported: counters speak for it, no experiment decided");
+    }
+    if !parts.is_empty() {
+        doc.line(&[(Tone::Dim, &format!("{}.", parts.join("; ")))], 0);
     }
 }

@@ -1,0 +1,272 @@
+//! What to do about a cause.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::model::Model;
+use crate::path::Side;
+use crate::shell::word;
+
+/// What to do about a cause: a sentence, the steps that do it, and those that undo it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(into = "Document")]
+#[schemars(with = "Document")]
+pub struct Advice {
+    /// What to do: an imperative sentence without a command and without a full stop.
+    pub what: String,
+    /// The steps, in order. Empty where the sentence says all.
+    pub steps: Vec<Step>,
+    /// The steps that restore the old state, in order. Empty where nothing is changed.
+    pub undo: Vec<Step>,
+    /// Expected goodput over present goodput. `None` if unknown.
+    pub gain: Option<f64>,
+    /// How it belongs to the advice above it.
+    pub joined: Joined,
+}
+
+/// A command, or what a person does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "AdviceStep")]
+pub struct Step {
+    /// The host on which it is done. Null where that does not matter.
+    pub host: Option<Side>,
+    /// What it does, without a full stop. Empty where the advice says it.
+    pub about: String,
+    /// One line for a shell. Empty where a person does it.
+    pub command: String,
+}
+
+/// How an advice belongs to the one above it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Joined {
+    /// Either of them is enough.
+    #[default]
+    Or,
+    /// Both are needed.
+    And,
+    /// It helps until the other one is done.
+    Until,
+}
+
+impl Advice {
+    /// A sentence, without steps.
+    pub fn new(what: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            steps: Vec::new(),
+            undo: Vec::new(),
+            gain: None,
+            joined: Joined::Or,
+        }
+    }
+
+    /// A command on a host.
+    #[must_use]
+    pub fn on(self, host: Side, command: impl Into<String>) -> Self {
+        self.step(Step::on(host, command))
+    }
+
+    /// One more step.
+    #[must_use]
+    pub fn step(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// The command that restores the old state of a host.
+    #[must_use]
+    pub fn undo_on(self, host: Side, command: impl Into<String>) -> Self {
+        self.undo(Step::on(host, command))
+    }
+
+    /// One more step that restores the old state.
+    #[must_use]
+    pub fn undo(mut self, step: Step) -> Self {
+        self.undo.push(step);
+        self
+    }
+
+    /// The gain to be expected, where it is known.
+    #[must_use]
+    pub fn gain(mut self, gain: Option<f64>) -> Self {
+        self.gain = gain;
+        self
+    }
+
+    /// How it belongs to the advice above it.
+    #[must_use]
+    pub fn joined(mut self, joined: Joined) -> Self {
+        self.joined = joined;
+        self
+    }
+
+    /// What to do in one line of text: its steps, or the sentence if there are none.
+    pub fn text(&self) -> String {
+        match self.steps.as_slice() {
+            [] => self.what.clone(),
+            steps => text(steps),
+        }
+    }
+
+    /// How to undo it in one line of text. Empty if it changes nothing.
+    pub fn undo_text(&self) -> String {
+        text(&self.undo)
+    }
+
+    /// Whether it changes settings of a host. What is advised changes the running system: such settings are lost at the next
+    /// boot.
+    pub fn is_lost_at_boot(&self) -> bool {
+        !self.undo.is_empty() && self.steps.iter().any(|s| s.command.contains("sudo "))
+    }
+}
+
+impl Step {
+    /// A command on a host.
+    pub fn on(host: Side, command: impl Into<String>) -> Self {
+        Self {
+            host: Some(host),
+            about: String::new(),
+            command: command.into(),
+        }
+    }
+
+    /// What a person does, without a command.
+    pub fn by_hand(about: impl Into<String>) -> Self {
+        Self {
+            host: None,
+            about: about.into(),
+            command: String::new(),
+        }
+    }
+
+    /// Says what it does.
+    #[must_use]
+    pub fn about(mut self, about: impl Into<String>) -> Self {
+        self.about = about.into();
+        self
+    }
+
+    /// All of it in one line of text: `on near: sudo ...`.
+    fn text(&self) -> String {
+        let host = self.host.filter(|_| !self.command.is_empty());
+        let host = host.map(|side| format!("on {}", side.name()));
+        let before = [Some(self.about.clone()).filter(|a| !a.is_empty()), host];
+        let before: Vec<String> = before.into_iter().flatten().collect();
+        match (before.join(", "), self.command.as_str()) {
+            (before, "") => before,
+            (before, command) if before.is_empty() => command.to_owned(),
+            (before, command) => format!("{before}: {command}"),
+        }
+    }
+}
+
+fn text(steps: &[Step]) -> String {
+    let each: Vec<String> = steps.iter().map(Step::text).collect();
+    each.join("; ")
+}
+
+/// An advice as JSON has it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Advice")]
+struct Document {
+    /// The steps in one line of text, or a sentence if there are none.
+    r#do: String,
+    /// How to undo it, in one line of text. Empty if it changes nothing.
+    undo: String,
+    /// Expected goodput over present goodput. Null if unknown.
+    gain: Option<f64>,
+    /// What to do, as a sentence without commands.
+    what: String,
+    /// The steps, in order.
+    steps: Vec<Step>,
+    /// The steps that restore the old state, in order.
+    undo_steps: Vec<Step>,
+    /// Whether the settings that it changes are lost at the next boot of their host.
+    lost_at_boot: bool,
+    /// How it belongs to the advice above it: `or`, `and`, `until`.
+    joined: Joined,
+}
+
+impl From<Advice> for Document {
+    fn from(advice: Advice) -> Self {
+        Self {
+            r#do: advice.text(),
+            undo: advice.undo_text(),
+            gain: advice.gain,
+            lost_at_boot: advice.is_lost_at_boot(),
+            what: advice.what,
+            steps: advice.steps,
+            undo_steps: advice.undo,
+            joined: advice.joined,
+        }
+    }
+}
+
+/// A setting whose old value only a file can keep: the command that writes the file, and the one that reads it back. Both run
+/// in the same directory.
+pub(super) struct Kept {
+    pub(super) save: String,
+    pub(super) restore: String,
+}
+
+impl Kept {
+    /// A variable of the kernel.
+    pub(super) fn sysctl(name: &str) -> Self {
+        let file = format!("{}-before.txt", name.rsplit('.').next().unwrap_or(name));
+        Self {
+            save: format!("sysctl {name} | tee {file}"),
+            restore: format!("sudo sysctl -p {file}"),
+        }
+    }
+
+    /// Files of one line each, which a pattern of the shell names.
+    pub(super) fn files(pattern: &str, file: &str) -> Self {
+        Self {
+            save: format!("grep -H . {pattern} | tee {file}"),
+            restore: format!(
+                "while IFS=: read -r path value; do echo \"$value\" | sudo tee \"$path\"; done < {file}"
+            ),
+        }
+    }
+}
+
+impl Advice {
+    /// Commands on a host, with the old state kept in a file.
+    #[must_use]
+    pub(super) fn keeping(self, host: Side, kept: Kept, command: impl Into<String>) -> Self {
+        self.step(Step::on(host, kept.save).about("save the old values"))
+            .on(host, command)
+            .undo(Step::on(host, kept.restore).about("in the same directory"))
+    }
+}
+
+impl Advice {
+    /// Replaces the queue of a port. What it was set to is not known in full.
+    #[must_use]
+    pub(super) fn replacing_queue(self, side: Side, port: &str, kind: &str) -> Self {
+        let port = word(port);
+        let back = Step::on(side, format!("sudo tc qdisc del dev {port} root"));
+        let about = "the port gets its default queue; if qdisc-before.txt shows another one, set it as there";
+        self.step(save_queue(side, &port))
+            .on(
+                side,
+                format!("sudo tc qdisc replace dev {port} root {kind}"),
+            )
+            .undo(back.about(about))
+    }
+}
+
+/// Writes down which queues a port has.
+pub(super) fn save_queue(side: Side, port: &str) -> Step {
+    Step::on(
+        side,
+        format!("tc -d qdisc show dev {port} | tee qdisc-before.txt"),
+    )
+    .about("save the old settings")
+}
+
+/// The command that measures the same path again, with more options.
+pub(super) fn again(model: &Model, options: &str) -> String {
+    format!("linerate run{}{options}", model.asked)
+}

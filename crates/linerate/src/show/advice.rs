@@ -1,0 +1,74 @@
+//! What to do about a cause, with commands to copy.
+
+use linerate_core::causes::{Advice, Joined, Step};
+use linerate_core::model::Model;
+use linerate_core::path::Side;
+
+use super::{Document, Tone};
+
+/// The names of both hosts, for people; near first.
+#[derive(Debug, Clone)]
+pub(super) struct Names(pub(super) [String; 2]);
+
+impl Names {
+    /// Those of the hosts, where they have different ones; `near` and `far` otherwise.
+    pub(super) fn of_hosts(model: &Model) -> Self {
+        let name = |side| model.host(side).map_or("", |host| host.facts.name.as_str());
+        match [Side::Near, Side::Far].map(name) {
+            [near, far] if near != far && !near.is_empty() && !far.is_empty() => {
+                Self([near, far].map(str::to_owned))
+            }
+            _ => Self([Side::Near, Side::Far].map(|side| side.name().to_owned())),
+        }
+    }
+
+    pub(super) fn of(&self, side: Side) -> &str {
+        &self.0[usize::from(side == Side::Far)]
+    }
+}
+
+/// Advice under a label; `gain` is what it promises, in words.
+pub(super) fn advise(doc: &mut Document, label: &str, advice: &Advice, gain: &str, names: &Names) {
+    let mut what = advice.what.clone();
+    if !gain.is_empty() {
+        what.push_str(": ");
+    }
+    doc.entry(label, &[(Tone::Plain, &what), (Tone::Strong, gain)], 2);
+    for step in &advice.steps {
+        do_step(doc, "", step, names);
+    }
+    for step in &advice.undo {
+        do_step(doc, "undo", step, names);
+    }
+    if advice.is_lost_at_boot() {
+        doc.detail(
+            &[(Tone::Dim, "These settings last until the next boot.")],
+            0,
+        );
+    }
+}
+
+/// The word that joins an advice to the one above it.
+pub(super) const fn joint(advice: &Advice) -> &'static str {
+    match advice.joined {
+        Joined::Or => "or",
+        Joined::And => "and",
+        Joined::Until => "until then",
+    }
+}
+
+/// `undo on brook, in the same directory:`, and the command below it.
+fn do_step(doc: &mut Document, verb: &str, step: &Step, names: &Names) {
+    let host = step.host.map(|side| format!("on {}", names.of(side)));
+    let first: Vec<&str> = [verb, host.as_deref().unwrap_or_default()].into();
+    let first: Vec<&str> = first.into_iter().filter(|text| !text.is_empty()).collect();
+    let parts = [first.join(" "), step.about.clone()];
+    let parts: Vec<String> = parts.into_iter().filter(|text| !text.is_empty()).collect();
+    let end = if step.command.is_empty() { "" } else { ":" };
+    if !parts.is_empty() {
+        doc.detail(&[(Tone::Dim, &format!("{}{end}", parts.join(", ")))], 2);
+    }
+    if !step.command.is_empty() {
+        doc.detail_command((Tone::Strong, &step.command), 0);
+    }
+}
