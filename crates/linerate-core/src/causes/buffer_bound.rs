@@ -65,6 +65,14 @@ impl Buffer {
         }
     }
 
+    /// What it is for.
+    fn way(self) -> &'static str {
+        match self {
+            Self::Receive => "receive",
+            Self::Send => "send",
+        }
+    }
+
     /// Its memory, as `SO_RCVBUF` and `SO_SNDBUF` count it.
     fn memory(self, load: &Load) -> Option<Bytes> {
         match self {
@@ -216,7 +224,7 @@ pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
     let memory = (buffer.memory(load)?.0 as f64 * times.unwrap_or(2.0)) as u64;
     // Where autotuning may go so far already, something else keeps it from doing so.
     let set = |most: u64| format!("sudo sysctl -w {sysctl}=\"{min} {default} {most}\"");
-    let what = format!("allow {} buffers of {}", buffer.name(), Bytes(memory));
+    let what = format!("allow {} buffers of {}", buffer.way(), Bytes(memory));
     (memory > max).then(|| {
         let advice = Advice::new(what).on(side, set(memory));
         advice.undo_on(side, set(max)).gain(gain)

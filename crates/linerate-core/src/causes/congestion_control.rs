@@ -202,7 +202,7 @@ pub(super) fn use_bbr(model: &Model, load: &Load, side: Side, gain: Option<f64>)
         )
     };
     (could && helps).then(|| {
-        let advice = Advice::new("use bbr as congestion control, which sends on in spite of loss");
+        let advice = Advice::new("use bbr as congestion control: it does not slow down for each loss, and keeps queues short");
         let advice = advice.on(side, set(bbr::NAME));
         advice.undo_on(side, set(present)).gain(gain)
     })

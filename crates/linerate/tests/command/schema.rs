@@ -121,6 +121,9 @@ const ADDED_FIGURES: [&str; 3] = ["operations_per_sec", "messages_per_sec", "los
 /// Engines that were added since. Documents say of them what they say of others.
 const ADDED_ENGINES: [&str; 2] = ["shm", "memory"];
 
+/// Keys of an advice that were added since: its parts, wherever it stands.
+const ADDED_TO_ADVICE: [&str; 5] = ["what", "steps", "undo_steps", "lost_at_boot", "joined"];
+
 /// A document without the keys and figures that were added since.
 pub(crate) fn without_added(name: &str, document: &Value) -> Value {
     let mut before = document.clone();
@@ -128,6 +131,7 @@ pub(crate) fn without_added(name: &str, document: &Value) -> Value {
         let parts: Vec<&str> = place.split('/').skip(1).collect();
         remove(&mut before, &parts);
     }
+    shorten_advice(&mut before);
     if let Some(figures) = before.get_mut("figures").and_then(Value::as_array_mut) {
         figures.retain(|figure| !ADDED_FIGURES.iter().any(|added| figure["figure"] == *added));
     }
@@ -140,6 +144,19 @@ pub(crate) fn without_added(name: &str, document: &Value) -> Value {
         before["far_end"] = "linerate".into();
     }
     before
+}
+
+fn shorten_advice(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            if object.contains_key("undo_steps") {
+                object.retain(|key, _| !ADDED_TO_ADVICE.contains(&key.as_str()));
+            }
+            object.values_mut().for_each(shorten_advice);
+        }
+        Value::Array(all) => all.iter_mut().for_each(shorten_advice),
+        _ => {}
+    }
 }
 
 fn remove(value: &mut Value, place: &[&str]) {
