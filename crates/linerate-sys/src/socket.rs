@@ -182,7 +182,7 @@ pub fn set_pacing(fd: BorrowedFd<'_>, bytes_per_sec: u64) -> io::Result<()> {
     set_raw(fd, libc::SOL_SOCKET, SO_MAX_PACING_RATE, &raw)
 }
 
-/// `TCP_RTO_MIN_US`: what was lost is sent again after this time and a round trip at the earliest, 200 ms
+/// `TCP_RTO_MIN_US`: what was lost is retransmitted after this time and a round trip at the earliest, 200 ms
 /// unless the route says otherwise. Kernels before 6.15 do not know it.
 pub fn set_least_timeout(fd: BorrowedFd<'_>, least: Duration) -> io::Result<()> {
     let micros = u64::try_from(least.as_micros()).unwrap_or(u64::MAX);

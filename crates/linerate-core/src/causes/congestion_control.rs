@@ -51,7 +51,7 @@ impl Cause for CongestionControl {
         }
         if let Some(again) = sent_again(held.load) {
             return Err(NoFinding::Clear(format!(
-                "it has a reason: {} of the bytes had to be sent again",
+                "it has a reason: {} of the bytes were retransmitted",
                 percent(again)
             )));
         }
@@ -135,7 +135,7 @@ fn recovers(load: &Load) -> Option<Gap> {
     Some(Gap {
         what: "whether congestion control has a reason to hold back".to_owned(),
         why: format!(
-            "{} segments of a stream were sent again since it began, and on so long a path one loss holds it for \
+            "{} segments of a stream were retransmitted since it began, and on so long a path one loss holds it for \
              many seconds",
             recovering(load)?
         ),
@@ -171,10 +171,10 @@ fn tried(model: &Model, direction: Direction) -> Option<(&str, Interval)> {
     Some((trial.plan.after.congestion.as_deref()?, trial.effect?))
 }
 
-/// What little was sent again, in words.
+/// What little was retransmitted, in words.
 fn hardly_lost(load: &Load) -> String {
     match load.tcp.retransmitted.filter(|share| *share > 0.0) {
-        Some(share) => format!("only {} of the bytes had to be sent again", percent(share)),
+        Some(share) => format!("only {} of the bytes were retransmitted", percent(share)),
         None => "nothing was lost".to_owned(),
     }
 }

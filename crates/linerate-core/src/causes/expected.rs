@@ -8,7 +8,7 @@ use crate::model::{Model, TrialModel};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Interval, Range};
 
-/// Something for each effect that a trial may show: on goodput, on the share sent again, on the round trip.
+/// Something for each effect that a trial may show: on goodput, on the share retransmitted, on the round trip.
 pub(crate) type Effects<T> = [Option<T>; 3];
 
 /// What a trial showed.

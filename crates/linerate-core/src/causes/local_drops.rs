@@ -61,7 +61,7 @@ impl Cause for LocalDrops {
                 low: 0.5,
                 high: trial.stream_ratio() * 1.1,
             }),
-            // What no longer is dropped is not sent again, and congestion control goes on.
+            // What no longer is dropped is not retransmitted, and congestion control goes on.
             Factor::HostRoom => Some(Range {
                 low: GAIN,
                 high: f64::MAX,
@@ -130,7 +130,7 @@ fn words(load: &Load, dropped: &Dropped<'_>) -> String {
     let all: Vec<String> = dropped.counters.iter().map(|l| l.words()).collect();
     let again = sent(load).map_or(String::new(), |(_, again)| match load.transport {
         Transport::Udp => format!(", and {again:.0} datagrams lost"),
-        _ => format!(", and {again:.0} segments sent again"),
+        _ => format!(", and {again:.0} segments retransmitted"),
     });
     format!(
         "{}, {:.0} in a second{again}",

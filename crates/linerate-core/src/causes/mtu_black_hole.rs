@@ -69,7 +69,7 @@ impl Cause for MtuBlackHole {
                 return Err(lacks(model, "tcp", direction.sender()));
             };
             if again <= 0.0 {
-                return Err(NoFinding::Clear("nothing had to be sent again".to_owned()));
+                return Err(NoFinding::Clear("nothing was retransmitted".to_owned()));
             }
         }
         let timeouts = load.tcp.timeouts.map_or(String::new(), |n| {

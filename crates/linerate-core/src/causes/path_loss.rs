@@ -25,7 +25,7 @@ use crate::units::Rate;
 /// Cause `path-loss`.
 pub(super) struct PathLoss;
 
-/// Share of bytes sent again below which BBR carries within 10 % of what it would without: it sends
+/// Share of bytes retransmitted below which BBR carries within 10 % of what it would without: it sends
 /// them again, and does not slow down, unless it has to wait for timeouts, and carries now much, now
 /// little: they last a thousand round trips of a short path.
 const BBR_MINDS: f64 = 0.1;
@@ -197,7 +197,7 @@ fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
         ))));
     }
     let evidence = vec![
-        format!("{} of the bytes had to be sent again", percent(share)),
+        format!("{} of the bytes were retransmitted", percent(share)),
         format!(
             "payload arrived in {} of the samples, whenever a timer had run out",
             percent(1.0 - silent)
@@ -209,17 +209,17 @@ fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
     Some(Ok(Finding { enough, ..found }))
 }
 
-/// Why what was sent again, `share` of the bytes, is no loss that matters.
+/// Why what was retransmitted, `share` of the bytes, is no loss that matters.
 fn too_few(load: &Load, share: f64) -> String {
     let again = percent(share);
     match sent_again(load).and(late(load)) {
-        None => format!("only {again} of the bytes had to be sent again"),
+        None => format!("only {again} of the bytes were retransmitted"),
         Some(Late::Told(late)) => format!(
-            "{again} of the bytes had to be sent again, and of that {} had come, only late",
+            "{again} of the bytes were retransmitted, and of that {} had come, only late",
             percent(late.min(1.0))
         ),
         Some(Late::Overtook(late)) => format!(
-            "{again} of the bytes had to be sent again, and packets overtook each other {} as often",
+            "{again} of the bytes were retransmitted, and packets overtook each other {} as often",
             percent(late)
         ),
     }

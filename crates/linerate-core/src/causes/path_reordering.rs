@@ -43,7 +43,7 @@ impl Cause for PathReordering {
         };
         if sent_again(load).is_none() {
             return Err(NoFinding::Clear(format!(
-                "only {} of the bytes had to be sent again",
+                "only {} of the bytes were retransmitted",
                 percent(again)
             )));
         }
@@ -127,7 +127,7 @@ pub(super) fn alone(model: &Model, direction: Direction) -> Option<String> {
     let each = of_each_stream(model, direction) >= 1.0;
     (stands && each && !queues && !drops).then(|| {
         format!(
-            "{} of the segments that were sent again had come, only late: a rate queues or drops, and reorders nothing",
+            "{} of the segments that were retransmitted had come, only late: a rate queues or drops, and reorders nothing",
             percent(late)
         )
     })
@@ -143,29 +143,29 @@ fn empties(model: &Model, load: &Load) -> Option<String> {
     })
 }
 
-/// The share of what is sent again that came late, where that holds the sender: all the time, most of it, and BBR only
+/// The share of what is retransmitted that came late, where that holds the sender: all the time, most of it, and BBR only
 /// where its window is empty before packets arrive.
 fn holds(model: &Model, load: &Load) -> Option<f64> {
     let slowed = !bbr::sends(load) || bbr::outlasted(model, load).is_some();
     mostly_late(load).filter(|_| slowed)
 }
 
-/// Why what came late does not explain what was sent again.
+/// Why what came late does not explain what was retransmitted.
 fn seldom(load: &Load) -> String {
     let again = load.tcp.repeated.unwrap_or_default();
     if let Some(twice) = load.tcp.needless {
         if twice > again {
-            return "more segments came twice than were sent again: the network copies packets"
+            return "more segments came twice than were retransmitted: the network copies packets"
                 .to_owned();
         }
         return format!(
-            "{} of the segments that were sent again had come",
+            "{} of the segments that were retransmitted had come",
             percent(twice / again.max(f64::MIN_POSITIVE))
         );
     }
     let events = load.tcp.reordered.unwrap_or_default();
     format!(
-        "packets overtook each other {events:.1} times in a second, too seldom for what was sent again"
+        "packets overtook each other {events:.1} times in a second, too seldom for what was retransmitted"
     )
 }
 
@@ -173,11 +173,11 @@ fn words(late: Late, again: f64) -> String {
     let again = percent(again);
     match late {
         Late::Told(_) => format!(
-            "{} of the segments that were sent again ({again} of the bytes) had come, only late",
+            "{} of the segments that were retransmitted ({again} of the bytes) had come, only late",
             percent(late.share())
         ),
         Late::Overtook(share) => format!(
-            "packets overtook each other {} as often as segments were sent again ({again} of the bytes)",
+            "packets overtook each other {} as often as segments were retransmitted ({again} of the bytes)",
             percent(share)
         ),
     }

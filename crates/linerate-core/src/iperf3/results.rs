@@ -43,7 +43,7 @@ pub struct StreamResult {
     pub id: u64,
     /// Payload that it sent or received, in bytes.
     pub bytes: u64,
-    /// Segments that it sent again; a receiver cannot tell.
+    /// Segments that it retransmitted; a receiver cannot tell.
     pub retransmits: Option<u64>,
     /// Seconds that it counted for; servers before 3.2 do not say.
     pub seconds: Option<f64>,
@@ -160,7 +160,7 @@ impl Results {
         longest
     }
 
-    /// Segments that were sent again; `None` where one of the streams does not say.
+    /// Segments that were retransmitted; `None` where one of the streams does not say.
     pub fn retransmits(&self) -> Option<u64> {
         let each = self.streams.iter().map(|stream| stream.retransmits);
         let all: Option<Vec<u64>> = each.collect();

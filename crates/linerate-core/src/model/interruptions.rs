@@ -385,7 +385,7 @@ mod tests {
         assert!(silence_behind("s1/pp0", 200), "no thread of the load");
     }
 
-    /// A step of ticks of 100 ms whose payload paused for `silent` of them, and whose sender sent again in
+    /// A step of ticks of 100 ms whose payload paused for `silent` of them, and whose sender retransmitted in
     /// these of its 30 rows.
     fn silence_of(counted: m::Metric, silent: usize, again: impl Fn(usize) -> bool) -> bool {
         told(silent, socket_that_counts(counted, again))

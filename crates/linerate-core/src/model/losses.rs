@@ -5,7 +5,7 @@ use crate::metric as m;
 use crate::record::{EndReadings, Step, Table};
 use crate::units::Nanos;
 
-/// Parts of a step in each of which packets must be sent again for loss to be what the path does.
+/// Parts of a step in each of which packets must be retransmitted for loss to be what the path does.
 const PARTS: u64 = 4;
 
 /// Episodes of loss from which it comes again and again: a queue that streams overrun while they start is one.
@@ -15,7 +15,7 @@ const EPISODES: usize = 3;
 const ROUND_TRIPS: u64 = 4;
 const SAMPLES: u64 = 2;
 
-/// What counts packets that were lost: those sent again, and those that a queue of an end refused, which the kernel does
+/// What counts packets that were lost: those retransmitted, and those that a queue of an end refused, which the kernel does
 /// not count as sent.
 const COUNTED: [(&str, m::Metric); 2] = [("tcp", m::TCP_RETRANS), ("qdisc", m::QDISC_DROPS)];
 

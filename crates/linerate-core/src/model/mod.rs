@@ -356,7 +356,7 @@ pub struct Load {
     /// Collisions for each packet that the port of the sender and of the receiver sent; `None` where
     /// they were not counted.
     pub collided: ByRole<Option<f64>>,
-    /// Whether segments were sent again throughout, or in several episodes: not because streams had overrun a queue
+    /// Whether segments were retransmitted throughout, or in several episodes: not because streams had overrun a queue
     /// once.
     pub keeps_losing: bool,
     /// What interrupted it, in words.
@@ -398,12 +398,12 @@ pub struct TrialModel {
     /// CPU time of the sending threads for each byte that arrived, in seconds, of each setting; `None` where
     /// it was not read.
     pub cost: [Option<f64>; 2],
-    /// Share of the segments that were sent again, of each setting; `None` where none were counted.
+    /// Share of the segments that were retransmitted, of each setting; `None` where none were counted.
     pub lost: [Option<f64>; 2],
     /// The load of its last slice with the change; `None` before there is one.
     pub changed: Option<Load>,
-    /// Share of segments sent again after over before; `None` while too little was measured, and where
-    /// nothing was sent again in either setting.
+    /// Share of segments retransmitted after over before; `None` while too little was measured, and where
+    /// nothing was retransmitted in either setting.
     pub loss: Option<Interval>,
     /// Round trips beside the load after over before; `None` while too few slices were measured, and
     /// where none were timed beside them.

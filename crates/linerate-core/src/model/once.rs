@@ -40,7 +40,7 @@ pub struct Once {
     pub sampled: bool,
     /// The receiver's part of that, a second or so each: they add up to it. Empty where they cannot be told.
     pub intervals: Vec<(Bytes, Nanos)>,
-    /// Segments sent again in that time; `None` where a counter is missing.
+    /// Segments retransmitted in that time; `None` where a counter is missing.
     pub again: Option<u64>,
     /// The same as a share of the segments that were sent.
     pub again_share: Option<f64>,

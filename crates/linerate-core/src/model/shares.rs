@@ -38,20 +38,20 @@ pub struct TcpShares {
     pub rtt: Option<Nanos>,
     /// Smallest round-trip time.
     pub min_rtt: Option<Nanos>,
-    /// Bytes sent again over bytes sent.
+    /// Bytes retransmitted over bytes sent.
     pub retransmitted: Option<f64>,
     /// Segments that came with the mark of a queue (ECN) over segments that came.
     pub marked: Option<f64>,
-    /// Segments sent in a second, all streams, those that were sent again included.
+    /// Segments sent in a second, all streams, those that were retransmitted included.
     pub segments: Option<f64>,
     /// How often in a second packets overtook others on the way, as the sender saw it.
     pub reordered: Option<f64>,
     /// Segments in a second that the receiver says had come before (DSACK), or took in beyond those that were lost: they
-    /// were sent again for nothing. `None` where it may not tell.
+    /// were retransmitted for nothing. `None` where it may not tell.
     pub needless: Option<f64>,
-    /// Segments sent again in a second, all streams.
+    /// Segments retransmitted in a second, all streams.
     pub repeated: Option<f64>,
-    /// The most segments that a stream had sent again since its connection began, be it before the load counted.
+    /// The most segments that a stream had retransmitted since its connection began, be it before the load counted.
     pub repeated_ever: Option<u64>,
     /// Times that the retransmission timers of all streams ran out; `None` before Linux 6.7.
     pub timeouts: Option<f64>,

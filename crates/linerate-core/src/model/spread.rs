@@ -18,7 +18,7 @@ const PARTS: u64 = 30;
 /// What was counted in one part of the steady time of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {
-    /// Segments that the sender sent again, of those it sent; `None` where that was not read.
+    /// Segments that the sender retransmitted, of those it sent; `None` where that was not read.
     pub resent: Option<Count>,
     /// Datagrams that were sent and not received, of those sent; `None` where they were not counted.
     pub lost: Option<Count>,

@@ -20,7 +20,7 @@ const FULL_CWND: f64 = 0.9;
 /// Share of the samples in which it must have stood: it starts small.
 const MOSTLY: f64 = 0.8;
 
-/// Bytes of payload that a set sent over a window, what it sent again included; `None` where a counter is
+/// Bytes of payload that a set sent over a window, what it retransmitted included; `None` where a counter is
 /// missing.
 pub(super) fn payload_sent(sending: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let grown = |t: &Table, metric| growth(t, metric, window).map(|(grown, _)| grown);
@@ -30,13 +30,13 @@ pub(super) fn payload_sent(sending: &EndReadings, set: u32, window: Window) -> O
         let read: Option<f64> = sockets.map(|t| grown(t, m::TCP_BYTES_SENT)).sum();
         return read.map(|bytes| bytes * stands_for(sending, set));
     }
-    // Nothing is sent again of datagrams.
+    // Nothing is retransmitted of datagrams.
     let prefix = format!("s{set}/tx");
     let workers = sending.about("worker", |s| s.starts_with(&prefix));
     workers.map(|t| grown(t, m::WORKER_BYTES)).sum()
 }
 
-/// Segments that a set sent over a window and those of them that it sent again, all streams; `None`
+/// Segments that a set sent over a window and those of them that it retransmitted, all streams; `None`
 /// where a counter is missing.
 pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Count> {
     let prefix = format!("s{set}/");
@@ -57,7 +57,7 @@ pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Co
     })
 }
 
-/// Segments that a set sent again over a window, all streams; `None` where a sender does not tell.
+/// Segments that a set retransmitted over a window, all streams; `None` where a sender does not tell.
 pub(super) fn sent_again(sending: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let prefix = format!("s{set}/");
     let each = about_tcp(sending, &prefix).into_iter();
@@ -68,15 +68,15 @@ pub(super) fn sent_again(sending: &EndReadings, set: u32, window: Window) -> Opt
     Some(all.iter().sum::<f64>() * stands_for(sending, set))
 }
 
-/// By how much two ends may read apart at least, whatever their clocks say, and how small a share of what was sent again the segments of this time must be, and
+/// By how much two ends may read apart at least, whatever their clocks say, and how small a share of what was retransmitted the segments of this time must be, and
 /// those that may be in flight.
 const APART: Nanos = Nanos::from_millis(20);
 const FEW: f64 = 0.1;
 
-/// The share of what a set sent again in a step although nothing was lost: all but the segments that did not come to the
+/// The share of what a set retransmitted in a step although nothing was lost: all but the segments that did not come to the
 /// receiver, which counts those that come twice as well. What it says of them is less: an acknowledgement names one range,
 /// and of many that come out of order it acknowledges several at once. Nothing is in flight when a step begins; where so
-/// few are missing when it ends, they may be. `None` where too few were sent again to tell, not all connections were
+/// few are missing when it ends, they may be. `None` where too few were retransmitted to tell, not all connections were
 /// read at both ends, or no such number can be missing.
 //= RFC 2883, section 4; Linux, __tcp_ack_snd_check(): SACK compression
 pub(super) fn came_twice(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f64> {

@@ -133,7 +133,7 @@ fn each<T>(slices: &[&Slice], figure: impl Fn(&Slice) -> Option<T>) -> Vec<(bool
         .collect()
 }
 
-/// Share of all segments of one setting that were sent again.
+/// Share of all segments of one setting that were retransmitted.
 fn lost_of(losses: &[(bool, Count)], changed: bool) -> Option<f64> {
     let own = || losses.iter().filter(|(setting, _)| *setting == changed);
     let all: f64 = own().map(|(_, count)| count.of).sum();

@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(tcp(0, 0, [Some(0), Some(0)]), None, "nothing was sent");
         assert!(
             tcp(0, 1, [Some(0), Some(0)]).is_some(),
-            "what was sent again was sent"
+            "what was retransmitted was sent"
         );
         assert_eq!(
             tcp(37, 2, [None, Some(0)]),
@@ -245,7 +245,7 @@ mod tests {
             "the sender does not tell"
         );
         assert_eq!(of("tcp", 0, &[], nothing), None, "nobody knows");
-        // Of a sender that is not read it is known what it sent again.
+        // Of a sender that is not read it is known what it retransmitted.
         assert!(of("tcp", 0, &[(m::TCP_RETRANS, 2)], nothing).is_some());
         assert_eq!(
             of("tcp", 0, &[(m::TCP_RETRANS, 2)], [Some(9000), None]),

@@ -76,7 +76,7 @@ fn follows_law(load: &Load) -> bool {
         && left.is_none_or(|left| load.goodput.mean <= left * IN_GROUPS)
 }
 
-/// The share of segments that had to be sent again at half the pace, where that was tried.
+/// The share of segments that were retransmitted at half the pace, where that was tried.
 fn lost_at_half_pace(model: &Model, direction: Direction) -> Option<f64> {
     model.tried(direction, Factor::Paced)?.lost[1]
 }

@@ -13,7 +13,7 @@ use crate::path::{Direction, Side};
 //= include/linux/netdevice.h, GSO_LEGACY_MAX_SIZE
 const GROUP: f64 = 65_536.0;
 
-/// Part of what was sent again, or lost, that drops must explain to be what it comes of.
+/// Part of what was retransmitted, or lost, that drops must explain to be what it comes of.
 pub(crate) const MOST: f64 = 0.5;
 
 /// Drops in a second while the other direction is loaded, over those under this one's load, up to which they come of this
@@ -103,7 +103,7 @@ fn handles(model: &Model, load: &Load, direction: Direction, local: &Local) -> b
 
 /// Whether what a sender's `clsact` drops is payload that leaves, and not the acknowledgements that come in: it drops
 /// less while the port takes payload in instead; or it is the only reason for congestion control to slow down, which
-/// what is refused on the way out is without being sent again.
+/// what is refused on the way out is without being retransmitted.
 fn drops_what_leaves(model: &Model, load: &Load, direction: Direction, local: &Local) -> bool {
     let others = model.directions.iter();
     let mut others = others.filter(|other| other.direction != direction);
@@ -140,7 +140,7 @@ pub(crate) fn most_of(load: &Load) -> f64 {
     (GROUP / load.packets.map_or(1.0, |sizes| sizes.payload.0 as f64)).max(1.0)
 }
 
-/// Segments sent in a second, and those of them that were sent again; datagrams sent, and lost. `None` where
+/// Segments sent in a second, and those of them that were retransmitted; datagrams sent, and lost. `None` where
 /// the sender's were not counted.
 pub(crate) fn sent(load: &Load) -> Option<(f64, f64)> {
     let datagrams = load.datagrams.as_ref();
@@ -148,7 +148,7 @@ pub(crate) fn sent(load: &Load) -> Option<(f64, f64)> {
     datagrams.or(load.tcp.segments.zip(load.tcp.repeated))
 }
 
-/// Whether less is sent again than matters on every path, and it does on this one.
+/// Whether less is retransmitted than matters on every path, and it does on this one.
 fn is_rare(load: &Load) -> bool {
     load.transport == Transport::Tcp && sent_again(load).is_some_and(|share| share <= LOSSY)
 }

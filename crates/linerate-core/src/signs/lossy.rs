@@ -9,7 +9,7 @@ use crate::stats::{EQUAL, Range, without_swing};
 use crate::transport::Transport;
 use crate::units::Nanos;
 
-/// What half the pace leaves of the share sent again where a rate that is exceeded makes the loss.
+/// What half the pace leaves of the share retransmitted where a rate that is exceeded makes the loss.
 const VANISHES: Range = Range {
     low: 0.0,
     high: 0.3,
@@ -34,7 +34,7 @@ pub(crate) const FILLED: Range = Range {
     high: 1.5,
 };
 
-/// The share of bytes sent again, where it is a reason for congestion control to slow down; of datagrams lost.
+/// The share of bytes retransmitted, where it is a reason for congestion control to slow down; of datagrams lost.
 pub(crate) fn sent_again(load: &Load) -> Option<f64> {
     let lost = load.datagrams.as_ref().map(|told| told.lost);
     lost.or(load.tcp.retransmitted)
@@ -47,7 +47,7 @@ pub(crate) fn lost(load: &Load) -> Option<f64> {
     (lost > LOSSY || matters_far(load, lost)).then_some(lost)
 }
 
-/// The same, where so much is sent again that some of it is seen in every slice of a trial.
+/// The same, where so much is retransmitted that some of it is seen in every slice of a trial.
 pub(crate) fn often_sent_again(load: &Load) -> Option<f64> {
     sent_again(load).filter(|share| *share > LOSSY)
 }
@@ -57,7 +57,7 @@ pub(crate) fn marked(load: &Load) -> Option<f64> {
     load.tcp.marked.filter(|share| *share > LOSSY)
 }
 
-/// The share of what was sent again that had not come, only late.
+/// The share of what was retransmitted that had not come, only late.
 fn on_time(load: &Load) -> f64 {
     1.0 - late(load).map_or(0.0, Late::share)
 }
@@ -146,13 +146,13 @@ pub(crate) fn long_queue(model: &Model, load: &Load) -> Option<String> {
     (long && mostly_queued(model, load)).then(|| standing_queue(model, load))?
 }
 
-/// Segments that came late, for each segment that was sent again, from which they tell why.
+/// Segments that came late, for each segment that was retransmitted, from which they tell why.
 const OVERTAKEN: f64 = 0.2;
 
 /// Segments that came twice for each that was sent twice, from which the network copied some.
 const COPIED: f64 = 1.5;
 
-/// How it is known that segments that were sent again had only come late.
+/// How it is known that segments that were retransmitted had only come late.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Late {
     /// The receiver says of so many of them that they came twice.
@@ -162,15 +162,15 @@ pub(crate) enum Late {
 }
 
 impl Late {
-    /// The share of what was sent again.
+    /// The share of what was retransmitted.
     pub(crate) fn share(self) -> f64 {
         let (Self::Told(share) | Self::Overtook(share)) = self;
         share.min(1.0)
     }
 }
 
-/// What only came late, where it explains what was sent again. The receiver knows best: packets overtake on
-/// many a path without anything being sent again for it, and one that comes after it was sent again is not
+/// What only came late, where it explains what was retransmitted. The receiver knows best: packets overtake on
+/// many a path without anything being retransmitted for it, and one that comes after it was retransmitted is not
 /// counted as overtaken. Of a network that copies packets nobody knows.
 pub(crate) fn late(load: &Load) -> Option<Late> {
     let again = load.tcp.repeated.filter(|again| *again > 0.0)?;
@@ -181,7 +181,7 @@ pub(crate) fn late(load: &Load) -> Option<Late> {
         .filter(|late| !matches!(late, Late::Told(share) if *share >= COPIED))
 }
 
-/// Share of what was sent again that must have come late, for reordering to be more than a part of it.
+/// Share of what was retransmitted that must have come late, for reordering to be more than a part of it.
 pub(crate) const MOST_LATE: f64 = 0.5;
 
 /// How many times as much as so much loss would leave to it a load carries that is held by what it takes for loss: it
@@ -189,7 +189,7 @@ pub(crate) const MOST_LATE: f64 = 0.5;
 //= RFC 9438, section 5.1; Linux, tcp_try_undo_dsack()
 const MADE_UP: f64 = 10.0;
 
-/// The share of what is sent again, all the time, that the receiver says had come: most of it, and enough to hold the
+/// The share of what is retransmitted, all the time, that the receiver says had come: most of it, and enough to hold the
 /// sender. It is not lost now and then, when something is exceeded.
 pub(crate) fn mostly_late(load: &Load) -> Option<f64> {
     let Some(Late::Told(share)) = late(load) else {
@@ -224,7 +224,7 @@ pub(crate) fn only_dropped(model: &Model, load: &Load) -> bool {
     lost && standing_queue(model, load).is_none()
 }
 
-/// Segments that a stream had sent again since it began, on a path so long that it may recover from that for longer
+/// Segments that a stream had retransmitted since it began, on a path so long that it may recover from that for longer
 /// than a load lasts: at 1 Gb/s and 1 ms cubic takes four seconds to come back to where it was.
 //= RFC 9438, section 4.2: K = cubic_root(W_max x (1 - 0.7) / 0.4)
 pub(crate) fn recovering(load: &Load) -> Option<u64> {
@@ -262,7 +262,7 @@ pub(crate) fn of_other_congestion(model: &Model, load: &Load) -> Range {
     }
 }
 
-/// The share sent again that a rate predicts which drops what exceeds it. Where a queue stands,
+/// The share retransmitted that a rate predicts which drops what exceeds it. Where a queue stands,
 /// packets may be lost at random too: nothing is predicted.
 pub(crate) fn of_a_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;

@@ -14,7 +14,7 @@ pub(crate) mod round_trips;
 pub(crate) mod threads;
 pub(crate) mod underlay;
 
-/// Share of bytes sent again, or of datagrams lost, from which the path gives congestion control a reason to slow down.
+/// Share of bytes retransmitted, or of datagrams lost, from which the path gives congestion control a reason to slow down.
 pub(crate) const LOSSY: f64 = 0.0005;
 
 /// Share of what was sent that must be lost for what holds the sender not to matter: what would come of a

@@ -1,4 +1,4 @@
-//! Shares of rare events compared between two settings: segments sent again, of those sent.
+//! Shares of rare events compared between two settings: segments retransmitted, of those sent.
 //!
 //! Events come in bursts (a queue that runs over loses many packets at once), so their number varies
 //! more than that of independent ones would. How much more is taken from the slices themselves, and
@@ -13,7 +13,7 @@ use super::compare::{BLOCK, MIN_BLOCKS, critical};
 /// What was counted in one slice.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Count {
-    /// Events: segments sent again.
+    /// Events: segments retransmitted.
     pub events: f64,
     /// Of so many that could have been one: segments sent.
     pub of: f64,

@@ -44,7 +44,7 @@ pub(super) fn loses_little(load: &Load) -> bool {
 /// Time that a slice leaves for queues and windows to settle. Connections of the other setting were
 /// idle meanwhile: the kernel lets them start slowly again, which takes about ten round trips of the
 /// empty path to a window of a thousand segments. Where a queue stands it is filled then, overrun, and
-/// what was lost is sent again: four times what it adds to the round trip.
+/// what was lost is retransmitted: four times what it adds to the round trip.
 pub fn washout(tcp: &TcpShares) -> Nanos {
     let loaded = tcp.rtt.unwrap_or_default().0;
     let empty = tcp.min_rtt.map_or(loaded, |rtt| rtt.0.min(loaded));

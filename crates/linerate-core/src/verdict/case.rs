@@ -1,7 +1,7 @@
 //! The case of one direction: what every cause answers, and what the trials exclude.
 //!
 //! Causes of goodput and of latency are heard apart. A trial shows up to three effects: on goodput, on the
-//! share of bytes that had to be sent again, and on the round trip beside the load.
+//! share of bytes that were retransmitted, and on the round trip beside the load.
 
 use crate::causes::{Answer, Cause, Expected, Fit, NoFinding, excludes, moot, shown};
 use crate::model::{Model, TrialModel};

@@ -1,8 +1,8 @@
-//! What is lost: when half the pace is tried, and what the share sent again tells.
+//! What is lost: when half the pace is tried, and what the share retransmitted tells.
 
 use super::*;
 
-/// The load, with this share of its bytes sent again.
+/// The load, with this share of its bytes retransmitted.
 fn lossy(share: f64) -> Load {
     let mut load = load();
     load.tcp.retransmitted = Some(share);
@@ -58,7 +58,7 @@ fn another_congestion_control_comes_before_half_the_pace_where_little_is_lost() 
     assert!(but(&|m| m.hosts[0].facts.congestion_available.truncate(1)));
 }
 
-/// Adds a trial whose effects are these ratios, of goodput and of the share sent again.
+/// Adds a trial whose effects are these ratios, of goodput and of the share retransmitted.
 pub(super) fn tried_with_loss(m: &mut Model, id: &str, goodput: f64, loss: (f64, f64)) {
     tried(m, id, goodput);
     if let Some(trial) = m.trials.last_mut() {
@@ -381,7 +381,7 @@ fn what_overruns_a_queue_that_stands_is_not_what_holds_the_sender() {
 
 #[test]
 fn what_a_host_drops_seldom_is_not_the_paths_where_so_little_matters() {
-    // Of 1.2 segments sent again in a second, of 12,000.
+    // Of 1.2 segments retransmitted in a second, of 12,000.
     let at = |per_sec: f64| {
         let mut m = held_by_loss(2.0);
         let base = &mut m.directions[0].base;

@@ -5,7 +5,7 @@ use super::*;
 
 #[test]
 fn packets_that_overtake_are_told_from_packets_that_are_lost() {
-    // Of 100 segments sent again in a second.
+    // Of 100 segments retransmitted in a second.
     let at = |overtook: f64, by: &str| {
         let mut m = held_by_loss(1.9);
         let base = &mut m.directions[0].base;
@@ -22,7 +22,7 @@ fn packets_that_overtake_are_told_from_packets_that_are_lost() {
     assert_eq!(at(88.0, "cubic"), ["suspect", "suspect"]);
     assert_eq!(at(89.0, "cubic"), ["suspect", "clear"]);
     assert_eq!(at(51.0, "bbr")[0], "clear", "it does not mind");
-    // The receiver knows whether what was sent again had come; that packets overtook is nothing then.
+    // The receiver knows whether what was retransmitted had come; that packets overtook is nothing then.
     let told = |twice: f64, overtook: f64| {
         let mut m = held_by_loss(1.9);
         let tcp = &mut m.directions[0].base.tcp;
@@ -70,7 +70,7 @@ fn packets_that_overtake_cost_nothing_where_most_of_what_is_in_flight_stands_in_
 }
 
 /// A path that a quarter of the packets cross in 0.2 ms, and the others in 10 ms, as netem's manual page makes one: what
-/// is sent again had come, nearly all of it, and two streams carry 1.9 times as much.
+/// is retransmitted had come, nearly all of it, and two streams carry 1.9 times as much.
 fn spread_out(by: &str) -> Model {
     let mut m = held_by_loss(1.9);
     m.idle.as_mut().expect("timed").percentiles = vec![(50.0, Nanos::from_millis(10))];

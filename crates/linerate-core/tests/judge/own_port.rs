@@ -85,7 +85,7 @@ fn loss_on_purpose_is_named_at_the_host_with_what_it_is_set_to_and_the_command()
     assert_eq!((path.side, path.stage), (Place::Path, Stage::Net));
 }
 
-/// 100,000 segments in a second, of which some were sent again, and what was dropped.
+/// 100,000 segments in a second, of which some were retransmitted, and what was dropped.
 fn dropping(local: Vec<Local>, repeated: f64) -> Model {
     let mut load = load();
     load.packets = Some(FULL);
@@ -146,7 +146,7 @@ fn groups_are_told_with_the_drops() {
 }
 
 /// A load of which the `clsact` of an end drops so many, and so many while the other direction is loaded; nothing is
-/// sent again, unless `repeated`, and no queue stands.
+/// retransmitted, unless `repeated`, and no queue stands.
 fn filtered(side: Side, others: Option<f64>, repeated: f64) -> Model {
     let clsact = |per_sec| vec![count(side, LocalEvent::Queue, "eth0 clsact ffff:", per_sec)];
     let mut m = dropping(clsact(200.0), repeated);
@@ -171,7 +171,7 @@ fn a_filter_of_both_ways_counts_where_its_drops_come_of_the_load() {
         "clear",
         "acknowledgements"
     );
-    // Nothing else slows the sender down: what is refused on the way out is not sent again.
+    // Nothing else slows the sender down: what is refused on the way out is not retransmitted.
     assert_eq!(at(Side::Near, Some(101.0), 50.0), "enough");
     let mut queued = filtered(Side::Near, Some(101.0), 50.0);
     queued.directions[0].base.tcp.rtt = Some(Nanos::from_millis(2));
@@ -189,7 +189,7 @@ fn a_filter_is_looked_for_on_the_way_that_the_payload_takes() {
     assert!(near == Place::Near && action.ends_with("tc -s filter show dev eth0 egress"));
     let (far, action) = told(Side::Far);
     assert!(far == Place::Far && action.ends_with("tc -s filter show dev eth0 ingress"));
-    // Filters at both ends, and a queue beside one, drop each its own: 45 segments or one, of 1200 that were sent again.
+    // Filters at both ends, and a queue beside one, drop each its own: 45 segments or one, of 1200 that were retransmitted.
     let both = |side, subject, per_sec| {
         let filter = "eth0 clsact ffff:";
         let first = count(Side::Near, LocalEvent::Queue, filter, per_sec);

@@ -207,7 +207,7 @@ fn count(side: Side, what: LocalEvent, subject: &str, per_sec: f64) -> Local {
     }
 }
 
-/// 100,000 segments in a second, of which some were sent again, and what was dropped.
+/// 100,000 segments in a second, of which some were retransmitted, and what was dropped.
 fn dropping(local: Vec<Local>, repeated: f64) -> Model {
     let mut load = full_packets(load());
     load.tcp.segments = Some(100_000.0);

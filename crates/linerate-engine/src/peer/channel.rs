@@ -16,7 +16,7 @@ use super::stop::Stop;
 
 /// A link that went down for good is noticed after about this time, in silence or under load.
 const SILENCE: Duration = Duration::from_secs(15);
-/// What is lost is sent again after this time and a round trip; no acknowledgement waits longer than 40 ms
+/// What is lost is retransmitted after this time and a round trip; no acknowledgement waits longer than 40 ms
 /// on a connection of question and answer.
 const AGAIN: Duration = Duration::from_millis(50);
 

@@ -1,8 +1,9 @@
 //! Numbers and names in words, the same in every view for people.
 
+use linerate_core::causes::cause;
 use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{DirectionModel, Estimate, Latency, Load};
-use linerate_core::path::{Direction, Measure, Place, Stage};
+use linerate_core::path::{Direction, Measure, Place, Side, Stage};
 use linerate_core::plan::Handover;
 use linerate_core::stats::Interval;
 use linerate_core::transport::{self, Transport};
@@ -95,11 +96,11 @@ pub(crate) fn lost(load: &Load) -> Option<String> {
     Some(format!("{lost:.2} % of the datagrams lost{at_socket}"))
 }
 
-/// `x0.20 (0.10 to 0.40) of the share sent again`, or of the share of datagrams lost.
+/// `x0.20 (0.10 to 0.40) of the share retransmitted`, or of the share of datagrams lost.
 pub(crate) fn of_share(loss: Interval, transport: Transport) -> String {
     let what = match transport {
         Transport::Udp => "lost",
-        _ => "sent again",
+        _ => "retransmitted",
     };
     format!("{} of the share {what}", effect(loss))
 }
@@ -178,6 +179,32 @@ pub(crate) fn place(limit: &Limit) -> String {
 pub(super) fn way(direction: Direction, names: &Names) -> String {
     let [from, to] = [direction.sender(), direction.receiver()].map(|side| names.of(side));
     format!("{from} -> {to}")
+}
+
+/// The host of a place, or the network.
+pub(super) fn host(side: Place, names: &Names) -> &str {
+    match side {
+        Place::Near => names.of(Side::Near),
+        Place::Far => names.of(Side::Far),
+        Place::Path => "network",
+    }
+}
+
+/// `brook: the receive window is too small`.
+pub(super) fn named(limit: &Limit, names: &Names) -> String {
+    let name = cause(limit.cause).map_or(limit.cause, |cause| cause.info().name);
+    format!("{}: {name}", host(limit.side, names))
+}
+
+/// `brook: the hypervisor takes CPU time (cpu-steal), ripple -> brook`.
+pub(super) fn disturbed(disturbance: &Disturbance, names: &Names) -> String {
+    let name = cause(disturbance.cause).map_or(disturbance.cause, |cause| cause.info().name);
+    format!(
+        "{}: {name} ({}), {}",
+        host(disturbance.side, names),
+        disturbance.cause,
+        way(disturbance.direction, names)
+    )
 }
 
 fn at(side: Place, stage: Stage) -> String {

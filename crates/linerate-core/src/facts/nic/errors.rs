@@ -38,7 +38,7 @@ pub struct Counter {
 impl PortErrors {
     /// Errors and drops, by where; zeros and what is unknown left out. Not all of them are losses: what
     /// the kernel counts as received and dropped includes packets of protocols that nobody asked for,
-    /// and what collided is sent again.
+    /// and what collided is retransmitted.
     //= Linux, Documentation/networking/statistics.rst: rx_dropped, collisions
     pub fn counted(&self) -> Vec<(&'static str, u64)> {
         let all = [

@@ -175,7 +175,7 @@ impl Report<'_> {
         }
         let told: Option<Vec<u64>> = streams.iter().map(|stream| stream.retransmits).collect();
         let Some(told) = told else {
-            let why = "the server does not tell what it sent again";
+            let why = "the server does not tell what it retransmitted";
             return end.gaps.push(gap("retransmits of the far end", why));
         };
         for (number, segments) in told.into_iter().enumerate() {

@@ -115,7 +115,7 @@ fn both_of_ours_count_the_same_datagrams() {
             assert!(once.jitter.is_some());
             assert_eq!(once.load.made.sender.write_size, SIZE);
             assert!(outcome.goodput().unwrap().0 > 0);
-            assert_eq!(once.again, None, "datagrams are not sent again");
+            assert_eq!(once.again, None, "datagrams are not retransmitted");
         }
     }
     harness.said("of datagrams");

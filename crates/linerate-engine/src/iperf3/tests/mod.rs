@@ -317,7 +317,7 @@ fn both_of_ours_count_the_same() {
             assert!(sent - got <= most, "{got} of {sent}, {most} on the way");
             let once = outcome.once().unwrap();
             assert!(outcome.goodput().unwrap().0 > 0);
-            assert!(once.again.is_some(), "both tell what they sent again");
+            assert!(once.again.is_some(), "both tell what they retransmitted");
             assert_eq!(once.sampled, direction == Direction::Reverse);
             assert_eq!(once.intervals.is_empty(), direction == Direction::Forward);
             let program = [once.program.sender, once.program.receiver];

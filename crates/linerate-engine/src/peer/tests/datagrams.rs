@@ -65,7 +65,7 @@ fn both_ends_meet_with_each_other_s_tags() {
     assert_ne!(near.own, near.other);
     let (near, far) = (UdpSocket::from(near.fd), UdpSocket::from(far.fd));
     near.send(b"there").unwrap();
-    // Knocks that were sent again may stand before it.
+    // Knocks that were retransmitted may stand before it.
     let mut room = [0; 64];
     far.set_read_timeout(Some(LONG)).unwrap();
     while far.recv(&mut room).unwrap() == KNOCK_LEN {}

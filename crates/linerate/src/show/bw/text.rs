@@ -210,7 +210,7 @@ fn figures(doc: &mut Document, way: &Way, far_end: FarEnd) {
         datagrams::lines(doc, way, found);
     }
     if let Some(n) = way.again {
-        doc.entry("sent again", &[(Tone::Plain, &count(n, "segment"))], 2);
+        doc.entry("retransmitted", &[(Tone::Plain, &count(n, "segment"))], 2);
     }
     if let Some(rtt) = way.rtt {
         let least = way.min_rtt.map(|least| format!(", {least} at least"));

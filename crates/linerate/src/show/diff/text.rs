@@ -1,19 +1,20 @@
 //! Two records compared, for people.
 
 use linerate_core::diff::{Diff, Fate, FigureChange, Judged, LimitChange, Outcome};
-use linerate_core::figure::{Unit, Value};
+use linerate_core::figure::{GOODPUT, Unit, Value};
 use linerate_core::model::Estimate;
-use linerate_core::path::{Direction, Side};
+use linerate_core::path::Side;
 use linerate_core::stats::Interval;
 use linerate_core::units::digits;
 use linerate_engine::store::stamp;
 
-use super::super::document::{Entry, LABEL, Table};
+use super::super::advice::Names;
+use super::super::document::{Entry, Item, LABEL, Table};
 use super::super::{Document, Tone, words};
 use super::Compared;
 
 /// Columns of labels, of the values before and after, and of what became of them.
-const WIDTHS: [usize; 4] = [LABEL, 19, 19, 26];
+const WIDTHS: [usize; 4] = [LABEL, 18, 18, 28];
 
 /// Percentiles that are shown, as by `show`; the others are in the JSON document.
 const SHOWN: [f64; 2] = [50.0, 99.0];
@@ -25,9 +26,9 @@ pub(crate) fn page(compared: &Compared<'_>) -> Document {
         after,
         diff,
     } = compared;
+    let names = Names::of_hosts(&after.model);
     let mut doc = Document::new();
-    record(&mut doc, "before", before);
-    record(&mut doc, "after", after);
+    answer(&mut doc, diff, &names);
     doc.gap();
     plans(&mut doc, diff);
     for note in &diff.notes {
@@ -35,16 +36,37 @@ pub(crate) fn page(compared: &Compared<'_>) -> Document {
         doc.line(&[(Tone::Warning, "Note:"), (Tone::Plain, &note)], 2);
     }
     doc.gap();
-    figures(&mut doc, diff);
+    limits(&mut doc, diff, &names);
     doc.gap();
-    limits(&mut doc, diff);
+    disturbances(&mut doc, diff, &names);
     doc.gap();
-    disturbances(&mut doc, diff);
+    facts(&mut doc, diff, &names);
     doc.gap();
-    facts(&mut doc, diff);
+    figures(&mut doc, diff, &names);
     doc.gap();
+    record(&mut doc, "before", before);
+    record(&mut doc, "after", after);
     legend(&mut doc, diff);
     doc
+}
+
+/// What became of the goodput of each direction, in a line.
+fn answer(doc: &mut Document, diff: &Diff, names: &Names) {
+    for change in diff.figures.iter().filter(|f| f.figure.id == GOODPUT.id) {
+        let Some(direction) = change.of.direction else {
+            continue;
+        };
+        let rate = |v: &Option<Value>| {
+            v.as_ref()
+                .map_or("?".to_owned(), |v| change.figure.unit.words(v.mid))
+        };
+        let way = words::way(direction, names);
+        let rates = format!("{} -> {}", rate(&change.before), rate(&change.after));
+        let what = outcome(change.outcome);
+        let head = [(way.as_str(), 0.into()), (rates.as_str(), 0.into())];
+        let item = Item::new(&[(tone(change.outcome), &what)]).indent(0, 2);
+        doc.item(item.head(Tone::Strong, &head));
+    }
 }
 
 fn record(doc: &mut Document, label: &str, judged: &Judged<'_>) {
@@ -82,7 +104,7 @@ fn plans(doc: &mut Document, diff: &Diff) {
         };
         let text = format!(
             " what was measured under that load: rates, round trips beside it, segments \
-             sent again, datagrams lost, CPU time; and limits answer for the load that was asked for.{idle}"
+             retransmitted, datagrams lost, CPU time; and limits answer for the load that was asked for.{idle}"
         );
         doc.line(
             &[(Tone::Warning, "Not comparable:"), (Tone::Plain, &text)],
@@ -91,13 +113,16 @@ fn plans(doc: &mut Document, diff: &Diff) {
     }
 }
 
-fn figures(doc: &mut Document, diff: &Diff) {
+fn figures(doc: &mut Document, diff: &Diff, names: &Names) {
     let shown: Vec<&FigureChange> = diff.figures.iter().filter(|f| is_shown(f)).collect();
     for alike in shown.chunk_by(|a, b| a.of.direction == b.of.direction) {
-        let of = alike[0].of.direction.map_or("idle path", Direction::name);
-        let cells = [of, "before", "after", "after / before"];
+        let of = alike[0].of.direction;
+        let of = of.map_or("idle path".to_owned(), |direction| {
+            words::way(direction, names)
+        });
+        let cells = [of.as_str(), "before", "after", "ratio (95 % interval)"];
         let mut narrow = Document::new();
-        narrow.heading(of);
+        narrow.heading(&of);
         let mut table = Table::new(&WIDTHS)
             .head(&cells.map(|cell| (Tone::Strong, cell)))
             .least(WIDTHS.iter().sum())
@@ -125,11 +150,7 @@ fn row(table: &mut Table, change: &FigureChange) {
         outcome(change.outcome),
     ];
     let label = label(change);
-    let tone = match change.outcome {
-        Outcome::Differ(_) => Tone::Strong,
-        Outcome::OtherPlan => Tone::Warning,
-        _ => Tone::Plain,
-    };
+    let tone = tone(change.outcome);
     let text = format!("{}, then {}: ", cells[0], cells[1]);
     let entry = Entry::new(&label, &[(Tone::Plain, &text), (tone, &cells[2])], 2);
     let row = [
@@ -139,6 +160,14 @@ fn row(table: &mut Table, change: &FigureChange) {
         (tone, &cells[2]),
     ];
     table.row_or(&row, entry);
+}
+
+fn tone(outcome: Outcome) -> Tone {
+    match outcome {
+        Outcome::Differ(_) => Tone::Strong,
+        Outcome::OtherPlan => Tone::Warning,
+        _ => Tone::Plain,
+    }
 }
 
 /// `goodput`, `round trip p99`, `near CPU time`.
@@ -171,34 +200,35 @@ fn value(unit: Unit, value: &Value) -> String {
     }
 }
 
+/// The ratio with the ends of its 95 % interval.
 fn outcome(outcome: Outcome) -> String {
     let ends = |i: Interval| format!("({} to {})", digits(i.low), digits(i.high));
     match outcome {
         Outcome::Differ(i) => format!("x{} {}", digits(i.mid), ends(i)),
-        Outcome::Same(i) => format!("same {}", ends(i)),
-        Outcome::Unsure(i) => format!("untold {}", ends(i)),
+        Outcome::Same(i) => format!("equal {}", ends(i)),
+        Outcome::Unsure(i) => format!("unclear {}", ends(i)),
         Outcome::Nothing(why) => why.to_owned(),
         Outcome::OtherPlan => "not comparable".to_owned(),
     }
 }
 
-fn limits(doc: &mut Document, diff: &Diff) {
+fn limits(doc: &mut Document, diff: &Diff, names: &Names) {
     doc.heading("Limits");
     if diff.limits.is_empty() {
-        doc.line(&[(Tone::Plain, "  none was upheld in either record")], 2);
+        doc.line(&[(Tone::Plain, "  none was found in either record")], 2);
     }
     for change in &diff.limits {
-        limit(doc, change);
+        limit(doc, change, names);
     }
 }
 
-fn limit(doc: &mut Document, change: &LimitChange) {
+fn limit(doc: &mut Document, change: &LimitChange, names: &Names) {
     let limit = &change.limit;
     let what = format!(
-        "{}: {}, {} ({})",
-        words::place(limit),
+        "{} ({}), {} [{}]",
+        words::named(limit, names),
         limit.cause,
-        words::metric(limit),
+        words::way(limit.direction, names),
         certainty(change),
     );
     let tone = if change.fate == Fate::Stayed {
@@ -206,7 +236,7 @@ fn limit(doc: &mut Document, change: &LimitChange) {
     } else {
         Tone::Strong
     };
-    doc.entry(change.fate.name(), &[(tone, &what)], 2);
+    doc.entry(fate(change.fate), &[(tone, &what)], 2);
     if !change.why.is_empty() {
         let when = if change.after.is_some() {
             "before"
@@ -218,17 +248,26 @@ fn limit(doc: &mut Document, change: &LimitChange) {
     }
 }
 
-fn disturbances(doc: &mut Document, diff: &Diff) {
+/// What became of a limit or of a disturbance.
+const fn fate(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Stayed => "still",
+        Fate::Came => "new",
+        Fate::Went => "gone",
+        Fate::Untold => "unclear",
+    }
+}
+
+fn disturbances(doc: &mut Document, diff: &Diff, names: &Names) {
     if diff.disturbances.is_empty() {
         return;
     }
     doc.heading("Disturbances");
     for change in &diff.disturbances {
         let disturbance = &change.disturbance;
-        let what = words::disturbance(disturbance);
-        let most = format!(": {}", words::explains(disturbance));
-        let body = [(Tone::Strong, what.as_str()), (Tone::Plain, &most)];
-        doc.entry(change.fate.name(), &body, 2);
+        let what = words::disturbed(disturbance, names);
+        doc.entry(fate(change.fate), &[(Tone::Strong, &what)], 2);
+        doc.detail(&[(Tone::Plain, &words::explains(disturbance))], 2);
     }
 }
 
@@ -242,17 +281,17 @@ fn certainty(change: &LimitChange) -> String {
     }
 }
 
-fn facts(doc: &mut Document, diff: &Diff) {
+fn facts(doc: &mut Document, diff: &Diff, names: &Names) {
     doc.heading("Hosts");
     for side in [Side::Near, Side::Far] {
-        let mut label = side.name();
+        let mut label = names.of(side);
         for (_, change) in diff.facts.iter().filter(|(of, _)| *of == side) {
             let text = format!("{}: {} -> {}", change.what, change.before, change.after);
             doc.entry(label, &[(Tone::Plain, &text)], 2);
             label = "";
         }
         if !label.is_empty() {
-            doc.entry(label, &[(Tone::Dim, "nothing is known to differ")], 0);
+            doc.entry(label, &[(Tone::Dim, "no difference is known")], 0);
         }
     }
 }
@@ -263,12 +302,12 @@ fn legend(doc: &mut Document, diff: &Diff) {
     let any = |is: fn(&Outcome) -> bool| shown().any(|f| is(&f.outcome));
     let mut text = String::new();
     if any(|t| matches!(t, Outcome::Same(_))) {
-        text += "same: within 3 % of each other. ";
+        text += "equal: within 3 %. ";
     }
     if any(|t| matches!(t, Outcome::Unsure(_))) {
-        text += "untold: no difference that could be told; 95 % of the ratio reaches into x0.97 to x1.03. ";
+        text += "unclear: a difference cannot be shown; the 95 % interval reaches into x0.97 to x1.03. ";
     }
-    text += "Intervals hold for these two runs: runs of one path may differ by more.";
+    text += "Intervals are of these two runs; runs of one path may differ by more.";
     doc.line(&[(Tone::Dim, &text)], 0);
 }
 

@@ -159,7 +159,7 @@ fn numbers(tcp: &TcpShares, direction: Direction) -> Option<String> {
         None => format!("round trip {rtt}"),
     });
     let again = tcp.retransmitted.filter(|share| *share > 0.0);
-    let again = again.map(|share| format!("{:.2} % sent again", share * 100.0));
+    let again = again.map(|share| format!("{:.2} % retransmitted", share * 100.0));
     let sender = match direction {
         Direction::Forward => "held by",
         Direction::Reverse => "its sender held by",

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use linerate_core::causes::{Advice, CAUSES, cause};
+use linerate_core::causes::{Advice, CAUSES};
 use linerate_core::model::{Model, TrialModel};
-use linerate_core::path::{Direction, Measure, Place, Side, Slowness};
+use linerate_core::path::{Direction, Measure, Place, Slowness};
 use linerate_core::stats::Interval;
 use linerate_core::units::{PerSecond, Rate};
 use linerate_core::verdict::{
@@ -86,7 +86,7 @@ impl Line {
                 Self {
                     way: words::way(limit.direction, names),
                     figure: figure(model, limit.direction, limit.metric),
-                    what: named(limit, names),
+                    what: words::named(limit, names),
                     state: limit.certainty.name(),
                     tone: match (full, limit.certainty) {
                         (true, _) => Tone::Good,
@@ -122,34 +122,24 @@ fn figure(model: &Model, direction: Direction, metric: Measure) -> String {
     }
 }
 
-/// `brook: the receive window is too small`.
-fn named(limit: &Limit, names: &Names) -> String {
-    let name = cause(limit.cause).map_or(limit.cause, |cause| cause.info().name);
-    format!("{}: {name}", place(limit.side, names))
-}
-
-fn place(side: Place, names: &Names) -> &str {
-    match side {
-        Place::Near => names.of(Side::Near),
-        Place::Far => names.of(Side::Far),
-        Place::Path => "network",
-    }
-}
-
 /// `about 9.38 Gb/s (x1.99)`, of the rate that is judged; empty where the gain is unknown.
 fn gain(model: &Model, limit: &Limit, advice: &Advice) -> String {
     let Some(gain) = advice.gain else {
         return String::new();
     };
-    let base = model.direction(limit.direction).map(|d| &d.base);
-    let rate = base.map(|load| match load.measure() {
-        Measure::Operations => {
-            let rate = load.operations.map_or(0.0, |rate| rate.mean);
-            PerSecond(rate * gain).to_string()
-        }
-        _ => Rate((load.goodput.mean * gain).max(0.0) as u64).to_string(),
-    });
-    rate.map_or(String::new(), |rate| format!("about {rate} (x{gain:.2})"))
+    let Some(found) = model.direction(limit.direction) else {
+        return String::new();
+    };
+    let load = &found.base;
+    if load.measure() == Measure::Operations {
+        let rate = load.operations.map_or(0.0, |rate| rate.mean);
+        return format!("about {} (x{gain:.2})", PerSecond(rate * gain));
+    }
+    let rate = (load.goodput.mean * gain).max(0.0);
+    match found.ceiling().map(|ceiling| ceiling.rate) {
+        Some(most) if rate > most.0 as f64 => format!("up to {most}, the ceiling"),
+        _ => format!("about {} (x{gain:.2})", Rate(rate as u64)),
+    }
 }
 
 /// Why, how that is known, and what mends it, of each limit.
@@ -176,7 +166,7 @@ pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict, names
 fn title(doc: &mut Document, limit: &Limit, names: &Names) {
     let stage = match limit.side {
         Place::Path => "network".to_owned(),
-        side => format!("{} of {}", limit.stage.name(), place(side, names)),
+        side => format!("{} of {}", limit.stage.name(), words::host(side, names)),
     };
     let latency = match limit.metric.slowness() {
         Slowness::Latency => ", round trips",
@@ -307,15 +297,9 @@ pub(super) fn disturbances(doc: &mut Document, verdict: &Verdict, names: &Names)
 }
 
 fn disturbed(doc: &mut Document, label: &str, disturbance: &Disturbance, names: &Names) {
-    let name = cause(disturbance.cause).map_or(disturbance.cause, |c| c.info().name);
-    let what = format!(
-        "{}: {name} ({}), {}",
-        place(disturbance.side, names),
-        disturbance.cause,
-        words::way(disturbance.direction, names)
-    );
-    let most = format!(": {}", words::explains(disturbance));
-    doc.entry(label, &[(Tone::Strong, &what), (Tone::Plain, &most)], 2);
+    let what = words::disturbed(disturbance, names);
+    doc.entry(label, &[(Tone::Strong, &what)], 2);
+    doc.evidence(&words::explains(disturbance));
     for evidence in &disturbance.evidence {
         doc.evidence(evidence);
     }
@@ -326,9 +310,9 @@ pub(super) fn next(doc: &mut Document, verdict: &Verdict, names: &Names) {
     for (i, limit) in verdict.next.iter().enumerate() {
         let label = if i == 0 { "Next limit" } else { "" };
         let mut text = format!(
-            "{}: {} ({})",
+            "{}, {} ({})",
             words::way(limit.direction, names),
-            named(limit, names),
+            words::named(limit, names),
             limit.cause
         );
         if let Some(evidence) = limit.evidence.first() {
@@ -370,10 +354,10 @@ pub(super) fn signs(doc: &mut Document, verdict: &Verdict) {
     };
     let mut parts = Vec::new();
     if has(Certainty::Proved) {
-        parts.push("proved: counters or an experiment leave no other cause");
+        parts.push("[proved]: an experiment, or a ceiling that was reached, leaves no other cause");
     }
     if has(Certainty::Supported) {
-        parts.push("supported: counters speak for it, no experiment decided");
+        parts.push("[supported]: counters speak for it, no experiment decided");
     }
     if !parts.is_empty() {
         doc.line(&[(Tone::Dim, &format!("{}.", parts.join("; ")))], 0);

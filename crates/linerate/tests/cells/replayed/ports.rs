@@ -148,7 +148,7 @@ pub(super) const REPLAYS: &[Replay] = &[
         cause: "local-drops",
         on: "planted-loss",
         over: Shown {
-            words: "the sender's own queue dropped 60 % of what was sent again",
+            words: "the sender's own queue dropped 60 % of what was retransmitted",
             show: |r| dropped(r, 0.6),
             named: &["local-drops"],
             disturbed: &[],
@@ -165,13 +165,13 @@ pub(super) const REPLAYS: &[Replay] = &[
         cause: "congestion-control",
         on: SIMULATED,
         over: Shown {
-            words: "cubic slows down although nothing is sent again",
+            words: "cubic slows down although nothing is retransmitted",
             show: |_| (),
             named: &["congestion-control"],
             disturbed: &[],
         },
         under: Shown {
-            words: "0.06 % is sent again",
+            words: "0.06 % is retransmitted",
             show: |r| tables(r, Side::Near, "tcp").for_each(|t| sent_again(t, 0.0006)),
             named: &[],
             disturbed: &[],
@@ -181,7 +181,7 @@ pub(super) const REPLAYS: &[Replay] = &[
         cause: "path-reordering",
         on: SIMULATED,
         over: Shown {
-            words: "packets overtake 99 times for 100 segments sent again, 1 % of all",
+            words: "packets overtake 99 times for 100 segments retransmitted, 1 % of all",
             show: |r| overtaken(r, 0.99),
             named: &["path-reordering"],
             disturbed: &[],
@@ -312,7 +312,7 @@ fn over_an_allowance(record: &mut Record, share: f64) {
     }
 }
 
-/// The sender's own queue lost a share of what was sent again; no trial was made.
+/// The sender's own queue lost a share of what was retransmitted; no trial was made.
 fn dropped(record: &mut Record, share: f64) {
     record.trials.clear();
     for end in ends(record, Side::Near) {

@@ -20,7 +20,7 @@ use crate::load::pattern::Answerer;
 use crate::load::transport::line::{BLOCK, Line, MarkPart, unless_paused};
 use crate::load::{LoadError, Probe};
 
-/// Longest silence of a connection whose message is not in: its first packet may have to be sent again.
+/// Longest silence of a connection whose message is not in: its first packet may have to be retransmitted.
 const SILENCE: Duration = Duration::from_secs(3);
 /// Answers between two looks for the end mark, however many more connections wait.
 const ANSWERS: u32 = 64;

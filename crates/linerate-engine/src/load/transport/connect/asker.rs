@@ -19,7 +19,7 @@ use crate::load::pattern::{Answer, Asker, Wait, closed_loop};
 use crate::load::transport::line::{BLOCK, Line, MarkPart, is_pause, unless_paused};
 use crate::load::{LoadError, Probe};
 
-/// Longest life of a connection: the first packet is sent again after 1, 3 and 7 s.
+/// Longest life of a connection: the first packet is retransmitted after 1, 3 and 7 s.
 //= https://www.rfc-editor.org/rfc/rfc6298#section-2
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Rest after a connection that came to nothing.

@@ -250,7 +250,7 @@ fn check(side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Gap> {
     let direction = plan.pattern.direction();
     let sends = direction.is_some_and(|direction| direction.sender() == side);
     if sends && knobs.pacing.is_none() {
-        let why = "datagrams are sent as fast as this program can: what is lost is not sent again, and \
+        let why = "datagrams are sent as fast as this program can: what is lost is not retransmitted, and \
                    others on the path get what is left";
         gaps.push(Gap {
             hint: "--pacing RATE".to_owned(),
