@@ -98,11 +98,15 @@ pub(crate) fn lost(load: &Load) -> Option<String> {
 
 /// `x0.20 (0.10 to 0.40) of the share retransmitted`, or of the share of datagrams lost.
 pub(crate) fn of_share(loss: Interval, transport: Transport) -> String {
-    let what = match transport {
+    format!("{} of the share {}", effect(loss), share_lost(transport))
+}
+
+/// What became of the share of a load that did not arrive at once.
+pub(crate) const fn share_lost(transport: Transport) -> &'static str {
+    match transport {
         Transport::Udp => "lost",
         _ => "retransmitted",
-    };
-    format!("{} of the share {what}", effect(loss))
+    }
 }
 
 /// What became of sends without a copy, where the kernel copied a `share` of them, or told of none.

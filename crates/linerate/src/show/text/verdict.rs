@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use linerate_core::causes::{Advice, CAUSES};
-use linerate_core::model::{Model, TrialModel};
+use linerate_core::model::Model;
 use linerate_core::path::{Direction, Measure, Place, Slowness};
 use linerate_core::stats::Interval;
-use linerate_core::units::{PerSecond, Rate};
+use linerate_core::units::{Nanos, PerSecond, Rate};
 use linerate_core::verdict::{
     Answered, Certainty, Decided, Disturbance, Entry, Limit, Verdict, entries,
 };
@@ -207,13 +207,15 @@ fn proof<'a>(
     let Some(trial) = &limit.trial else {
         return;
     };
-    let found = model.trials.iter().find(|t| t.plan.id == trial.id);
-    let mut text = format!("{}: {}", trial.words, effect(trial, found));
+    let mut text = format!("{}: {}", trial.words, effect(model, limit, trial));
     let turns = trial.slices / 2;
     let _ = write!(text, ", old and new in turn, {} each", times(turns));
     doc.entry("Proof", &[(Tone::Plain, &text)], 2);
     if !trial.excluded.is_empty() {
-        let text = format!("{} predicted something else", excluded(trial, answers));
+        let text = format!(
+            "as this cause predicts; not so {}",
+            excluded(trial, answers)
+        );
         doc.detail(&[(Tone::Plain, &text)], 2);
     }
 }
@@ -226,27 +228,51 @@ fn times(n: u32) -> String {
     }
 }
 
-/// `4.71 -> 2.36 Gb/s (x0.50, 95 %: 0.49 to 0.51)`.
-fn effect(trial: &Decided, found: Option<&TrialModel>) -> String {
+/// `4.71 Gb/s -> 2.36 Gb/s (x0.50, 95 %: 0.49 to 0.51)`.
+fn effect(model: &Model, limit: &Limit, trial: &Decided) -> String {
+    let load = model.direction(limit.direction).map(|d| &d.base);
     // Where what is lost, or waits, decided, goodput only follows what was changed.
     match (trial.loss, trial.latency) {
-        (Some(loss), _) => words::of_share(loss, trial.transport),
-        (None, Some(latency)) => format!("round trip {}", ratio(latency)),
+        (Some(loss), _) => {
+            let what = words::share_lost(trial.transport);
+            let became = if is_one(loss) {
+                "did not change"
+            } else {
+                "changed"
+            };
+            format!("the share {what} {became} ({})", ratio(loss))
+        }
+        (None, Some(latency)) => {
+            let before = load.and_then(|load| load.latency.as_ref()?.percentile(50.0));
+            let after = |before: Nanos| Nanos((before.0 as f64 * latency.mid) as u64);
+            let times = before.map(|before| format!("{before} -> about {} ", after(before)));
+            format!(
+                "round trip {}({})",
+                times.unwrap_or_default(),
+                ratio(latency)
+            )
+        }
         (None, None) => {
+            let found = model.trials.iter().find(|t| t.plan.id == trial.id);
             let rates = found.map(|found| found.goodput.map(|bps| Rate(bps.max(0.0) as u64)));
             let rates = rates.map(|[before, after]| format!("{before} -> {after} "));
-            let unchanged = if trial.effect.low < 1.0 && trial.effect.high > 1.0 {
-                ", no change, as this cause predicts"
+            let same = if is_one(trial.effect) {
+                ", no change"
             } else {
                 ""
             };
             format!(
-                "{}({}){unchanged}",
+                "{}({}){same}",
                 rates.unwrap_or_default(),
                 ratio(trial.effect)
             )
         }
     }
+}
+
+/// Whether a ratio may be 1.
+fn is_one(ratio: Interval) -> bool {
+    ratio.low < 1.0 && ratio.high > 1.0
 }
 
 fn ratio(effect: Interval) -> String {
