@@ -7,7 +7,7 @@ use linerate_core::path::{Direction, Measure, Place, Side, Stage};
 use linerate_core::plan::Handover;
 use linerate_core::stats::Interval;
 use linerate_core::transport::{self, Transport};
-use linerate_core::units::{PerSecond, Rate};
+use linerate_core::units::{Nanos, PerSecond, Rate};
 use linerate_core::verdict::{Disturbance, Limit};
 
 use super::advice::Names;
@@ -26,6 +26,14 @@ pub(crate) fn count(n: u64, noun: &str) -> String {
 pub(crate) fn plural(noun: &str) -> String {
     let ending = if noun.ends_with("ch") { "es" } else { "s" };
     format!("{noun}{ending}")
+}
+
+/// `, the first 1 s left out`: what does not count of a measurement.
+pub(crate) fn left_out(washout: Nanos) -> String {
+    match washout {
+        Nanos(0) => String::new(),
+        washout => format!(" (the first {washout} left out)"),
+    }
 }
 
 /// `8.9 %`: a part of a whole, with two digits however small it is.

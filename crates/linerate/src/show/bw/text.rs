@@ -18,7 +18,6 @@ const INTERVALS: usize = 12;
 /// The page of a measurement.
 pub(crate) fn page(probe: &Probe) -> Document {
     let mut doc = Document::new();
-    doc.line(&[(Tone::Dim, &head(probe))], 0);
     ended_early(&mut doc, &probe.broken, probe.lasted, probe.time);
     if let Some(found) = &probe.search {
         doc.gap();
@@ -33,12 +32,14 @@ pub(crate) fn page(probe: &Probe) -> Document {
         figures(&mut doc, way, probe.far_end);
     }
     busiest(&mut doc, probe);
+    doc.gap();
+    doc.line(&[(Tone::Dim, &head(probe))], 0);
     unknown(&mut doc, &probe.gaps);
     doc
 }
 
 fn head(probe: &Probe) -> String {
-    let after = after(probe.washout);
+    let after = words::left_out(probe.washout);
     if let Some(load) = &probe.memory {
         return format!("{}, {}{after}", memory::head(probe, load), probe.lasted);
     }
@@ -67,14 +68,6 @@ fn head(probe: &Probe) -> String {
         "{server}, {engine}{ways}, {streams}{each}, {}{after}{shared}",
         probe.lasted
     )
-}
-
-/// Time at the start that does not count, if there is some.
-fn after(washout: Nanos) -> String {
-    match washout {
-        Nanos(0) => String::new(),
-        washout => format!(" after {washout} that do not count"),
-    }
 }
 
 /// Why less was measured than was asked for, and how much less; nothing where all was.

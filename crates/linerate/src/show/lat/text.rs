@@ -6,6 +6,7 @@ use linerate_core::units::{Nanos, Rate};
 use linerate_engine::load::transport::memory::BATCH;
 
 use super::super::bw::text::{ended_early, unknown};
+use super::super::document::{LABEL, Table};
 use super::super::words::{self, count, share};
 use super::super::{Document, Tone};
 use super::{Beside, PERCENTILES, Probe};
@@ -13,9 +14,7 @@ use super::{Beside, PERCENTILES, Probe};
 /// The page of a measurement.
 pub(crate) fn page(probe: &Probe) -> Document {
     let mut doc = Document::new();
-    doc.line(&[(Tone::Dim, &head(probe))], 0);
     ended_early(&mut doc, &probe.broken, probe.lasted, probe.time);
-    doc.gap();
     if let (Some(latency), Some(longest)) = (&probe.latency, probe.longest()) {
         let samples = match probe.array {
             Some(_) => format!("{} batches of {BATCH}, whose means are", latency.samples),
@@ -46,6 +45,8 @@ pub(crate) fn page(probe: &Probe) -> Document {
         beside(&mut doc, load, &probe.knobs);
     }
     histogram(&mut doc, probe);
+    doc.gap();
+    doc.line(&[(Tone::Dim, &head(probe))], 0);
     unknown(&mut doc, &probe.gaps);
     doc
 }
@@ -53,9 +54,9 @@ pub(crate) fn page(probe: &Probe) -> Document {
 fn head(probe: &Probe) -> String {
     if let Some(array) = probe.array {
         return format!(
-            "memory of this host: loads, each of which needs the result of the one before it, in an array of {array}, {} \
-             after {} that do not count",
-            probe.lasted, probe.washout
+            "memory of this host: loads, each of which needs the result of the one before it, in an array of {array}, {}{}",
+            probe.lasted,
+            words::left_out(probe.washout)
         );
     }
     let how = match probe.interval {
@@ -90,8 +91,9 @@ fn head(probe: &Probe) -> String {
         format!("{engine} round trips of {}", probe.size)
     };
     format!(
-        "{server}, {what}, {how}{busy}, {path}, {} after {} that do not count{shared}",
-        probe.lasted, probe.washout
+        "{server}, {what}, {how}{busy}, {path}, {}{}{shared}",
+        probe.lasted,
+        words::left_out(probe.washout)
     )
 }
 
@@ -219,29 +221,57 @@ fn percentiles(doc: &mut Document, probe: &Probe) {
     }
 }
 
-/// Round trips by powers of two of a microsecond, loads by those of a nanosecond, from the first to the last that there are.
+/// The upper ends of the bins of a histogram, in nanoseconds: 1, 2 and 5 of each power of ten.
+fn bounds() -> impl Iterator<Item = u64> {
+    (0..18).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_u64.pow(power)))
+}
+
+/// How many were below each bound, and what part of all was below it. Runs of bins without any are left out.
 fn histogram(doc: &mut Document, probe: &Probe) {
     let Some(times) = &probe.times else { return };
-    let unit = if probe.array.is_some() { 1 } else { 1000 };
-    let mut bins = [0_u64; 64];
-    for &(value, n) in &times.counts {
-        let bin = (value / unit).max(1).ilog2() as usize;
-        bins[bin] = bins[bin].saturating_add(n);
+    let all = times
+        .counts
+        .iter()
+        .fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
+    let (mut before, mut from, mut skips) = (0_u64, 0, false);
+    let mut rows = Vec::new();
+    for bound in bounds() {
+        let within = |value: &u64| (from..bound).contains(value);
+        let n = times.counts.iter().filter(|(value, _)| within(value));
+        let n = n.fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
+        from = bound;
+        if n == 0 {
+            skips = before > 0;
+            continue;
+        }
+        before = before.saturating_add(n);
+        rows.push((std::mem::take(&mut skips), bound, n, before));
+        if before == all {
+            break;
+        }
     }
-    let all: u64 = bins.iter().fold(0, |sum, n| sum.saturating_add(*n));
-    let used = |n: &u64| *n > 0;
-    let (Some(first), Some(last)) = (bins.iter().position(used), bins.iter().rposition(used))
-    else {
+    if rows.is_empty() {
         return;
-    };
-    doc.gap();
-    for (bin, n) in bins.iter().enumerate().take(last + 1).skip(first) {
-        let below = Nanos((2_u64 << bin).saturating_mul(unit));
-        let share = *n as f64 / all as f64;
-        let bar = "#".repeat((share * 40.0).round() as usize);
-        let text = format!("{n} {bar}");
-        doc.entry(&format!("below {below}"), &[(Tone::Plain, &text)], 2);
     }
+    doc.gap();
+    let widths = [LABEL, 10, 9, 9, 0];
+    let head = ["below", "number", "share", "so far", ""];
+    let mut table = Table::new(&widths).head(&head.map(|cell| (Tone::Strong, cell)));
+    for (skips, bound, n, before) in rows {
+        if skips {
+            table.row(&[(Tone::Dim, "...")]);
+        }
+        let bar = "#".repeat((n as f64 / all as f64 * 36.0).round() as usize);
+        let cells = [
+            Nanos(bound).to_string(),
+            n.to_string(),
+            share(n, all),
+            share(before, all),
+            bar,
+        ];
+        table.row(&cells.each_ref().map(|cell| (Tone::Plain, cell.as_str())));
+    }
+    doc.table(table);
 }
 
 #[cfg(test)]

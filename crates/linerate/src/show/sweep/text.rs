@@ -57,13 +57,13 @@ fn head(probe: &Probe) -> String {
             Access::Write => "writes to an array",
         };
         return format!(
-            "{} of this host: {access}, {}{} in turn, {} of {} each after {} that do not count",
+            "{} of this host: {access}, {}{} in turn, {} of {} each{}",
             probe.engine,
             load.replace("stream", "thread"),
             count(probe.found.settings.len() as u64, "setting"),
             rounds(probe),
             pace.measure,
-            pace.washout,
+            words::left_out(pace.washout),
         );
     }
     let shared = if probe.same_machine {
@@ -72,13 +72,13 @@ fn head(probe: &Probe) -> String {
         ""
     };
     format!(
-        "linerate at {}, {}, {load}{} in turn, {} of {} each after {} that do not count{shared}",
+        "linerate at {}, {}, {load}{} in turn, {} of {} each{}{shared}",
         probe.address,
         probe.direction.name(),
         count(probe.found.settings.len() as u64, "setting"),
         rounds(probe),
         pace.measure,
-        pace.washout,
+        words::left_out(pace.washout),
     )
 }
 
