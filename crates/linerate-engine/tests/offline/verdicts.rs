@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use linerate_core::model::derive;
 use linerate_core::path::{Direction, Place, Side};
 use linerate_core::plan::{Knobs, Plan, Purpose};
+use linerate_core::record::{Record, Step};
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_core::verdict::{Answered, Certainty, Limit, Verdict, judge};
 use linerate_engine::event::{Event, Flow, Sink};
@@ -36,6 +37,11 @@ fn plan(knobs: Knobs) -> Plan {
 }
 
 fn verdict_of(path: &SimPath, knobs: Knobs, seed: u64) -> Verdict {
+    ran(path, knobs, seed).1
+}
+
+/// A run, and what was judged of it.
+fn ran(path: &SimPath, knobs: Knobs, seed: u64) -> (Record, Verdict) {
     let mut sim = Sim::new(path.clone(), seed);
     let (record, error) = run(&mut sim, plan(knobs), 0, &mut ());
     assert!(error.is_none(), "{error:?}");
@@ -45,7 +51,8 @@ fn verdict_of(path: &SimPath, knobs: Knobs, seed: u64) -> Verdict {
             eprintln!("  trial {} {:?} {} slices", t.plan.kind, t.effect, t.slices);
         }
     }
-    judge(&model)
+    let verdict = judge(&model);
+    (record, verdict)
 }
 
 fn gigabits(n: f64) -> Rate {

@@ -120,7 +120,7 @@ fn drawn(draw: &mut Random) -> (SimPath, Knobs, &'static str) {
 }
 
 /// What came of the runs of one class.
-#[derive(Default, Clone, Copy)]
+#[derive(Default)]
 struct Score {
     runs: u32,
     proved: u32,
@@ -128,6 +128,29 @@ struct Score {
     supported: u32,
     supported_wrong: u32,
     unknown: u32,
+    /// Seconds until the first limit was proved.
+    times: Vec<f64>,
+}
+
+impl Score {
+    /// The median of the times to a proof.
+    fn median(&self) -> f64 {
+        let mut times = self.times.clone();
+        times.sort_by(f64::total_cmp);
+        times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// When a limit was proved: at the end of its trial, or where it needs none, of the steps before the trials.
+fn proved_after(record: &Record, limit: &Limit) -> f64 {
+    let trial = limit.trial.as_ref().map(|decided| decided.id);
+    let of_it = |step: &&Step| match step.plan.purpose {
+        Purpose::Slice { trial: id, .. } => Some(id) == trial,
+        Purpose::Warm { .. } => false,
+        _ => trial.is_none(),
+    };
+    let last = record.steps.iter().filter(of_it).next_back();
+    last.map_or(0.0, |step| step.ended().secs())
 }
 
 /// `LINERATE_RUNS` sets the number of runs (100), `LINERATE_SEED` the seed.
@@ -142,7 +165,7 @@ fn proved_is_seldom_wrong_on_simulated_paths() {
     let mut scores: BTreeMap<&str, Score> = BTreeMap::new();
     for i in 0..runs {
         let (path, knobs, class) = drawn(&mut draw);
-        let verdict = verdict_of(&path, knobs.clone(), seed.wrapping_mul(1_000_003) + i);
+        let (record, verdict) = ran(&path, knobs.clone(), seed.wrapping_mul(1_000_003) + i);
         let named = first(&verdict);
         let right = named.is_some_and(|l| holds(&path, &knobs, l.cause));
         let proved = named.is_some_and(|l| l.certainty == Certainty::Proved);
@@ -152,6 +175,10 @@ fn proved_is_seldom_wrong_on_simulated_paths() {
             score.unknown += u32::from(named.is_none());
             score.proved += u32::from(proved);
             score.wrong += u32::from(proved && !right);
+            let proof = named.filter(|_| proved);
+            score
+                .times
+                .extend(proof.map(|limit| proved_after(&record, limit)));
             score.supported += u32::from(named.is_some() && !proved);
             score.supported_wrong += u32::from(named.is_some() && !proved && !right);
         }
@@ -164,15 +191,21 @@ fn proved_is_seldom_wrong_on_simulated_paths() {
         }
     }
     println!(
-        "| class | runs | proved | wrong | supported | wrong | unknown |\n|---|---|---|---|---|---|---|"
+        "| class | runs | proved | wrong | supported | wrong | unknown | seconds to a proof, median |\n|---|---|---|---|---|---|---|---|"
     );
     for (name, s) in &scores {
         println!(
-            "| {name} | {} | {} | {} | {} | {} | {} |",
-            s.runs, s.proved, s.wrong, s.supported, s.supported_wrong, s.unknown
+            "| {name} | {} | {} | {} | {} | {} | {} | {:.1} |",
+            s.runs,
+            s.proved,
+            s.wrong,
+            s.supported,
+            s.supported_wrong,
+            s.unknown,
+            s.median()
         );
     }
-    let all = scores["all"];
+    let all = &scores["all"];
     // Three of 1870 were wrong, of limits at nearly one height; in a small run that is one by chance.
     assert!(
         all.wrong <= 1 + all.proved / 500,
