@@ -187,12 +187,9 @@ fn read_wide(bytes: &[u8]) -> u64 {
 /// Bytes that are read in one turn of the loop.
 const TURN: usize = 256;
 
-/// The exclusive or of all words. Each sum is one of many, so that no load waits for another.
+/// The exclusive or of all words. Each sum is one of many, so that no load waits for another. It is compiled for each set of
+/// instructions.
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "it is compiled for each set of instructions"
-)]
 fn fold(bytes: &[u8]) -> u64 {
     let mut sums = [0_u64; TURN / 8];
     let (turns, rest) = bytes.as_chunks::<TURN>();

@@ -133,7 +133,7 @@ fn give_up(step: &Step) -> Result<(), LoadError> {
 }
 
 /// Counts what was moved, then has the application work on it.
-#[inline]
+#[inline(always)]
 fn account(lane: &Lane, step: &Step, done: &mut Vec<Done>) {
     // Counters are stored once for a batch: each store waits for the one before it.
     let moved = done.iter().filter(|done| done.bytes > 0);

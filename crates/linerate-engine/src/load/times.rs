@@ -27,7 +27,7 @@ impl Times {
     }
 
     /// Counts `times` round trips of `nanos`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn record(&mut self, nanos: u64, times: u64) {
         if let Some(room) = &mut self.0 {
             room.saturating_record_n(nanos, times);

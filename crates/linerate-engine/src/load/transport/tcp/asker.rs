@@ -52,7 +52,7 @@ impl TcpAsker {
 }
 
 /// Receives what is there, or what is there soon.
-#[inline]
+#[inline(always)]
 pub(super) fn receive(line: &Line, into: &mut [u8], wait: Wait) -> Result<usize, LoadError> {
     if wait != Wait::Busy {
         return line.receive(into, wait == Wait::Asleep);
@@ -109,7 +109,7 @@ impl Asker for TcpAsker {
         self.left + self.announced
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, wait: bool) -> Result<bool, LoadError> {
         let rest = &self.message.bytes()[self.at..];
         self.at += if wait {
@@ -126,7 +126,7 @@ impl Asker for TcpAsker {
         Ok(all)
     }
 
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, wait: Wait, take: impl FnMut(Answer) -> bool) -> Result<(), LoadError> {
         let bytes = receive(&self.line, self.answers.room(), wait)?;
         if !self.answers.add(bytes, take) {

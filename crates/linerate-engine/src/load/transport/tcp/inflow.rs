@@ -104,6 +104,7 @@ impl Inflow {
     /// once, or, where it may `wait`, within the block time. `rate` is that of the stream, in bytes per second.
     /// Runs that end in between must not show, or a slow sender's short runs would make a receiver slow
     /// that pays for each operation.
+    #[inline(always)]
     pub(super) fn pull(
         &mut self,
         room: &mut [u8],

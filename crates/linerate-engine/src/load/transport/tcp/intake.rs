@@ -27,6 +27,7 @@ impl Intake {
 
     /// Takes at most `most` bytes of payload, at once, or, where it may `wait`, within the block time; zero when
     /// nothing is there. `room` is where a copy goes.
+    #[inline(always)]
     pub(super) fn payload(
         &mut self,
         line: &Line,
