@@ -97,8 +97,8 @@ impl Buffer {
         }
     }
 
-    /// Memory that a trial's setting B lets it have: what is asked for, doubled by the kernel, or what
-    /// the host's limit leaves to autotuning.
+    /// Memory that setting B of a trial allows the buffer. The kernel doubles a size that a program asks for;
+    /// without one, autotuning may go up to the host's limit.
     fn given(self, trial: &TrialPlan) -> Option<f64> {
         let asked = self.asked(&trial.after).map(|ask| ask.0 as f64 * 2.0);
         asked.or_else(|| Some(trial.after.host?.value as f64))

@@ -87,7 +87,7 @@ impl Cause for CongestionControl {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let clamped = clamped(model, trial.direction).is_some();
         match trial.factor()? {
-            // What clamps one window clamps that of another congestion control, or does not.
+            // A clamp on the window may hold another congestion control as well, or may not.
             Factor::OtherCongestion if clamped => None,
             // A gain of any size, up to whatever binds next.
             Factor::OtherCongestion => Some(Range {

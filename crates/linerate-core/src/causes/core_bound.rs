@@ -172,8 +172,8 @@ pub(super) fn kept_from_its_cpu(
     standing.next().map(Cause::id).or_else(both)
 }
 
-/// Share of its CPU that a thread's work took: its own time, that of interrupts there, and that of
-/// other threads of this run for which it waited. Waiting for somebody else is no ceiling of it.
+/// Share of its CPU that a thread's work took: its own time, interrupts on that CPU, and other threads of this
+/// run for which it waited. Time spent waiting for other programs does not count.
 fn used(thread: &Thread, cpus: &[Cpu]) -> Option<f64> {
     let busy = thread.busy?;
     let ours = home(thread, cpus).and_then(|cpu| cpu.ours).unwrap_or(busy);
@@ -219,10 +219,10 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
             low: 0.6,
             high: trial.stream_ratio() * 1.1,
         }),
-        // Buffers move the work of a full CPU between caches: what that does cannot be told.
+        // Buffers move the work of a full CPU between caches. The effect is unknown.
         _ if factor.class() == Class::LargerBuffer => Some(MOVED),
-        // What a full CPU gains by offloads depends on what packets cost it, by a backlog on how far it is
-        // behind, by packets on other CPUs on what they took of it: that cannot be told.
+        // The gain is unknown. It depends on the cost of each packet (offloads), on how far the CPU is behind
+        // (backlog), and on the time that packets took of this CPU (packets on other CPUs).
         _ if factor.class() == Class::Packets => None,
         Factor::Discard => match role {
             Role::Receiver => uncopied(load),
@@ -250,8 +250,8 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
             low: 0.5,
             high: 1.1,
         }),
-        // Calls of the other end, which has time for them, make batches of another size: what a full CPU
-        // makes of those cannot be told.
+        // Calls at the other end, which has time for them, change the size of the batches that arrive here.
+        // Their effect on a full CPU is unknown.
         Factor::SmallerReads | Factor::SmallerWrites => bystander(model, trial).map(|_| MOVED),
         _ => bystander(model, trial),
     }
@@ -267,11 +267,12 @@ fn of_more_work(model: &Model, trial: &TrialPlan, role: Role) -> Option<Range> {
     Some(slowed(added_work(model, trial, role == Role::Sender)?))
 }
 
-/// CPU time for each byte without and with the work that a trial added to a sending thread that had no time left, where
-/// it rose by so little that the other work became cheaper. The kernel does on other CPUs what the thread has no time
-/// for (it takes acknowledgements there, and sends what they let go), or does more at once: under BBR, whose segments
-/// then overtook each other less, a quarter more work was seen to leave 1.09 to 1.41 of the goodput. Of datagrams
-/// nothing is known: a sender that is slowed loses fewer, so that each that arrives costs less, whatever binds.
+/// CPU time for each byte, without and with the work that a trial added to a sending thread that had no time
+/// left. `Some` where it rose so little that the other work must have become cheaper. This happens because the
+/// kernel then does work on other CPUs (it handles acknowledgements there, and sends the segments that they
+/// allow), or does more in one go. With BBR, a quarter more work was measured to leave 1.09 to 1.41 of the
+/// goodput, since segments were reordered less. Nothing is known of datagrams: a slower sender loses fewer, so
+/// each that arrives costs less, whatever the limit is.
 pub(super) fn made_cheaper(model: &Model, trial: &TrialModel) -> Option<[f64; 2]> {
     let added = added_work(model, &trial.plan, true).filter(|added| *added > 0.0)?;
     let load = &model.direction(trial.plan.direction)?.base;

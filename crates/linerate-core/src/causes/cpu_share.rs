@@ -27,7 +27,7 @@ pub(super) const LOST: f64 = 0.15;
 /// seen to become three times as much.
 const COSTS_MORE: f64 = 0.25;
 
-/// The end for which most speaks, else the answer: what could not be told comes before what is clear.
+/// The end with the strongest evidence. Without any, an unknown answer takes precedence over a clear one.
 pub(super) fn worst<T>(
     model: &Model,
     direction: Direction,
@@ -72,9 +72,9 @@ fn moves(trial: &TrialPlan, direction: Direction, side: Side) -> bool {
     !cpus.is_empty()
 }
 
-/// What a thread that gets the share `got` of what it needs expects of a trial: more work takes
-/// `1/got` of its time, less where it comes in larger batches, more where all else costs more with it;
-/// whatever frees it gains up to `1/got`.
+/// The effect that a trial has on a thread that gets only the share `got` of the CPU time that it needs. Added
+/// work takes `1/got` of its time: less where the work is done in larger batches, more where it makes all else
+/// cost more. A trial that frees the thread gains up to `1/got`.
 pub(super) fn predict(model: &Model, trial: &TrialPlan, side: Side, got: f64) -> Option<Range> {
     let direction = trial.direction;
     let role = Role::of(side, direction);

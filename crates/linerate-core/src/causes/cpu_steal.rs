@@ -18,11 +18,11 @@ use crate::transport::{Scope, Transport};
 /// Cause `cpu-steal`.
 pub(super) struct CpuSteal;
 
-/// Share of its CPU that what works for the load must need before the steal can be what limits it. Less
-/// leaves the CPU idle while nothing wants it, and then something else paces the flow.
+/// The share of its CPU that the load's work must need before stolen time can limit it. Below that the CPU is
+/// idle at times with nothing to do, so something else paces the flow.
 const SUSPECT: f64 = 0.8;
 
-/// Share of the samples in which a sender's socket is empty from which its thread does not come to write.
+/// Share of samples with an empty sender's socket from which the sending thread gets too little time to write.
 const STARVED: f64 = 0.5;
 
 /// Something that works for the load on a CPU that the hypervisor takes away.
@@ -250,7 +250,7 @@ fn worst(model: &Model, direction: Direction) -> Result<Robbed, NoFinding> {
     )
 }
 
-/// What waits for a stolen CPU at an end, where that may be what limits the load.
+/// The work at an end that waits for a stolen CPU, where this may limit the load.
 fn at(model: &Model, direction: Direction, side: Side) -> Result<Robbed, NoFinding> {
     let load = base(model, direction)?;
     let all = robbed(model, load, direction, side)?;

@@ -1,5 +1,5 @@
-//! What causes share that concern loads by datagrams: nobody holds those back or sends them again, so what
-//! exceeds a limit is lost, and where it is lost tells which one it is.
+//! What causes share that concern loads by datagrams. Datagrams are neither held back nor retransmitted, so
+//! those that exceed a limit are lost. The place where they are lost shows which limit it is.
 
 use super::shared_core::SharedCore;
 use super::{Answer, Cause, Finding, NoFinding, host_shaping, lacks, local_drops};
@@ -51,9 +51,9 @@ pub(super) fn has_room(load: &Load, trial: &TrialPlan) -> bool {
         .is_some_and(|(arrives, asked)| asked >= GROUPS.max(arrives * WOKEN))
 }
 
-/// Why what was found at an end does not bind a load by datagrams: what makes their sender slow does not where
-/// many of them are lost, and what makes their reader slow does not where few are. Ports and the network lose
-/// by themselves, and a CPU that both ends share makes both slow.
+/// Why a finding at one end does not limit a load by datagrams. A slow sender is not the limit where many
+/// datagrams are lost; a slow reader is not the limit where few are. Ports and the network lose datagrams
+/// themselves, and a CPU that both ends share slows both.
 pub(crate) fn moot(
     cause: &dyn Cause,
     model: &Model,
@@ -79,7 +79,7 @@ pub(crate) fn moot(
     Some(Err(NoFinding::Clear(lossy(&told).unwrap_or_else(few))))
 }
 
-/// That so many datagrams are lost that what makes their sender slow is not what binds.
+/// Says that so many datagrams are lost that a slow sender cannot be the limit.
 pub(super) fn lossy(told: &Datagrams) -> Option<String> {
     (told.lost >= OVERRUN).then(|| {
         format!(
@@ -113,14 +113,14 @@ pub(super) fn on_the_way(
     Ok(way)
 }
 
-/// Whether most of what was lost was surely not dropped at the socket, however many came joined.
+/// Whether most of the loss was certainly not at the socket, however many datagrams the kernel had joined.
 pub(super) fn surely_on_the_way(told: &Datagrams) -> bool {
     let most = told.at_socket.map(|drops| drops * JOINED);
     most.is_some_and(|most| told.lost - most >= told.lost * REST)
 }
 
-/// Share of the datagrams that was dropped at the receiver's socket; why that does not matter, or what would
-/// tell.
+/// Share of the datagrams that was dropped at the receiver's socket. Else why this does not matter, or which
+/// reading is missing.
 pub(super) fn at_the_socket(
     model: &Model,
     direction: Direction,

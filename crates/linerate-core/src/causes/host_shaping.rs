@@ -43,12 +43,14 @@ impl Used<'_> {
     fn holds(&self) -> bool {
         let waits = self.shaper.waiting.is_some_and(|w| w >= WAITING);
         let held = self.shaper.held.is_some_and(|held| held >= 1.0);
-        // Of those that do not count what their limits hold back what waits in them tells.
+        // Some shapers do not count how often their limit holds packets back. For those, waiting packets are
+        // enough.
         waits && (held || !self.shaper.counts_held())
     }
 
-    /// How often in a second it is out of tokens, where that is so often that its buckets, or the timer that fills
-    /// them, leave less than its rate. Of what a path beyond it loses, less arrives too: datagrams do not tell.
+    /// How often in a second the shaper runs out of tokens, where this is often enough for it to pass less than
+    /// its rate: its buckets, or the timer that fills them, are too coarse. `None` for datagrams: fewer arrive
+    /// as well where the path behind the shaper loses them.
     fn falls_short(&self) -> Option<f64> {
         let connections = !self.datagrams && self.share >= SHORT && self.holds();
         self.shaper

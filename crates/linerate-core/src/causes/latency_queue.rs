@@ -89,7 +89,7 @@ impl Cause for LatencyQueue {
 fn queued(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let raised = raised(model, direction)?;
     let load = base(model, direction)?;
-    // Datagrams are not answered: what passes beside them tells how long they wait.
+    // Datagrams are not acknowledged. Round trips measured under load show how long they wait.
     let beside = (load.transport == Transport::Udp).then_some(raised.loaded);
     let own = load.tcp.rtt.or(beside);
     let own = own.ok_or_else(|| lacks(model, "tcp", direction.sender()))?;

@@ -75,7 +75,7 @@ pub(crate) const FULL: f64 = 0.98;
 /// A thread that wants more of its CPU than this has too little slack for something else to bind.
 const BUSY: f64 = 0.9;
 
-/// Every cause. What only disturbs a measurement comes first, what concerns latency last.
+/// Every cause: first those that only disturb a measurement, last those of latency.
 pub const CAUSES: &[&dyn Cause] = &[
     &contended::Contended,
     &interrupted::Interrupted,

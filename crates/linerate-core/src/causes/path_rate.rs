@@ -61,7 +61,7 @@ impl Cause for PathRate {
         }
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
-        // Of datagrams what is lost tells, and no queue.
+        // Datagrams have no standing queue to go by: their loss decides.
         let load = model.direction(direction).map(|dir| &dir.base);
         let load = load.filter(|load| load.transport == Transport::Tcp);
         load.is_some_and(|load| standing_queue(model, load).is_some())
@@ -108,7 +108,7 @@ pub(super) struct Held<'a> {
     pub(super) share: f64,
     /// How that is known, for people.
     pub(super) why: String,
-    /// Whether a trial lifted what held the sender for a good part of the time, and nothing came of it.
+    /// Whether a trial removed the sender's limit for a good part of the time, without any gain.
     pub(super) lifted: bool,
 }
 
@@ -151,7 +151,7 @@ pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>,
     let (Some(network), Some(starved)) = (load.tcp.network, load.tcp.starved) else {
         return Err(lacks(model, "tcp", direction.sender()));
     };
-    // A window or buffer that is full of what stands in a queue on the way is not what binds.
+    // A window or buffer full of data that waits in a queue on the path is not the limit.
     let queued = mostly_queued(model, load);
     let lifted = lifted(model, direction);
     let share = if queued {
@@ -328,11 +328,11 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     })
 }
 
-/// How many times as much more streams must send for what came of it to tell a rate.
+/// The least factor by which more streams must send more before their goodput says anything about a rate.
 const MORE: f64 = 1.2;
 
-/// The answer for a load by datagrams: they are not held back, so those that exceed a rate are lost on the
-/// way. `None` of a load by connections.
+/// The answer for a load by datagrams. They are not held back, so the path loses those that exceed its rate.
+/// `None` for a load by connections.
 fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     let dir = model.direction(direction)?;
     let told = dir.base.datagrams.as_ref()?;

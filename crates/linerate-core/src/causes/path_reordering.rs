@@ -143,14 +143,14 @@ fn empties(model: &Model, load: &Load) -> Option<String> {
     })
 }
 
-/// The share of what is retransmitted that came late, where that holds the sender: all the time, most of it, and BBR only
-/// where its window is empty before packets arrive.
+/// The share of retransmitted segments that had only arrived late, where this limits the sender. BBR is limited
+/// by it only where its window empties before packets arrive; others always are.
 fn holds(model: &Model, load: &Load) -> Option<f64> {
     let slowed = !bbr::sends(load) || bbr::outlasted(model, load).is_some();
     mostly_late(load).filter(|_| slowed)
 }
 
-/// Why what came late does not explain what was retransmitted.
+/// Why late segments do not explain the retransmissions.
 fn seldom(load: &Load) -> String {
     let again = load.tcp.repeated.unwrap_or_default();
     if let Some(twice) = load.tcp.needless {

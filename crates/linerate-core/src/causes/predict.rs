@@ -1,4 +1,4 @@
-//! What causes predict of trials that do not touch what they are about.
+//! Predictions of causes for trials that do not change what the cause is about.
 
 use crate::factor::{Class, Factor};
 use crate::model::{Load, Model};

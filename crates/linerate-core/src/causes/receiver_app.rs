@@ -28,12 +28,12 @@ pub(super) const BUSY: f64 = 0.8;
 /// Share of a CPU from which it is told who took it.
 const TOLD: f64 = 0.01;
 
-/// What arrives beyond what is read, over what is read, from which the reader is the slower one: as much
-/// as a limit gains at least when it is lifted.
+/// Unread arrivals over bytes read, from which the reader is slower than the network. It equals the least gain
+/// that lifting a limit must bring.
 const BEHIND: f64 = GAIN - 1.0;
 
-/// Share of the looks that found nothing left to read from which a program is woken late, not slow: the
-/// queue of one that pauses between reads is hardly ever empty while the window is full.
+/// Share of samples with an empty receive queue from which a program is woken late rather than slow. A program
+/// that pauses between reads hardly ever has an empty queue while the window is full.
 const CAUGHT_UP: f64 = 0.25;
 
 static INFO: CauseInfo = CauseInfo {

@@ -167,7 +167,7 @@ fn is_corked(load: &Load) -> Option<f64> {
     load.tcp.corked.filter(|share| *share >= SUSPECT)
 }
 
-/// What there was room for, or what the program holds back.
+/// Why the program is the limit: it had room to write, or it holds data back itself.
 fn room(load: &Load) -> Option<String> {
     if let Some(share) = is_corked(load) {
         return Some(format!(

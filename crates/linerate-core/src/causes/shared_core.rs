@@ -22,7 +22,7 @@ const SUSPECT: f64 = 0.8;
 /// Share of time from which a CPU is full.
 const FULL: f64 = 0.95;
 
-/// A thread beside others of this run, or beside interrupts, on a full CPU.
+/// A thread that shares a full CPU with other threads of this run, or with interrupts.
 struct Shared {
     side: Side,
     cpu: u32,

@@ -229,8 +229,8 @@ pub(super) fn of_the_load<'a>(
     busy.max_by(|a, b| a.softirq.total_cmp(&b.softirq))
 }
 
-/// Whether a CPU takes in packets of a stream; `None` where that of one stream was not told, or changed, and at the
-/// sender, whose sockets take in no payload.
+/// Whether a CPU takes in packets of a stream. `None` where the CPU of a stream is unknown or changed, and at
+/// the sender, whose sockets take in no payload.
 fn takes_in(load: &Load, direction: Direction, side: Side, cpu: &Cpu) -> Option<bool> {
     let receivers = (side == direction.receiver()).then_some(&load.receivers)?;
     let known: Option<Vec<u32>> = receivers.iter().map(|thread| thread.takes_in).collect();

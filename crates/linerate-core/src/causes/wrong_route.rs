@@ -211,8 +211,8 @@ impl Detour<'_> {
     }
 }
 
-/// Whether an address lies in a network that leads somewhere by itself: all hosts are in that of
-/// addresses that are good on one link only, and in that of all addresses.
+/// Whether a network contains an address and says where the address is. Link-local networks and the network of
+/// all addresses do not: every host is in them.
 //= RFC 3927, section 2.1; RFC 4291, section 2.5.6
 fn meets(network: (IpAddr, u8), address: IpAddr) -> bool {
     let of_link = match address {

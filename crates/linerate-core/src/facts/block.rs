@@ -132,7 +132,7 @@ impl BlockDevice {
 pub struct QueueLimits {
     /// Scheduler: `none`, `mq-deadline`.
     pub scheduler: String,
-    /// Whether it has a head that moves; what a guest is told need not be so.
+    /// Whether the device has a moving head. A virtual machine may see a wrong value.
     pub rotational: Option<bool>,
     /// Requests that may wait in each hardware queue.
     pub requests: Option<u64>,

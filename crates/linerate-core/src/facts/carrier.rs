@@ -257,7 +257,7 @@ fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<Load> {
     rate.filter(|_| is_whole).map(load)
 }
 
-/// A port of InfiniBand that is in use: what it moves is what its line code leaves.
+/// A port of InfiniBand that is in use. Its rate is the signalling rate less the overhead of the line code.
 fn infiniband_load(name: String, port: &IbPort) -> Option<Load> {
     let rate = port.in_use()?;
     let speed = Speed::NAMES.iter().find(|(known, _)| *known == rate.speed);

@@ -162,8 +162,8 @@ pub struct HostFacts {
     pub congestion_default: String,
     /// Socket buffer limits.
     pub buffers: BufferLimits,
-    /// Whether it tells its peers which segments came twice, `net.ipv4.tcp_dsack`; `None` in records from before
-    /// it was read.
+    /// Whether it reports duplicate segments to its peers, `net.ipv4.tcp_dsack`. `None` in records made before
+    /// this was read.
     pub tells_duplicates: Option<bool>,
     /// Settings that a trial may change on this host, by their ids in [`crate::change::SETTINGS`]: its
     /// user allowed it, and so does the system.

@@ -90,8 +90,8 @@ impl Route {
         wires.find(|nic| nic.link.is_half())
     }
 
-    /// Whether what the port that the route leaves by counts is what its wires count: a VLAN counts
-    /// its own packets.
+    /// Whether the counters of the port that the route leaves by cover all that its wires carry. A VLAN port
+    /// counts only its own packets.
     pub fn counts_wires(&self) -> bool {
         let first = self.ports.first();
         first.is_some_and(|nic| nic.kind.is_empty() || nic.kind == "bond")

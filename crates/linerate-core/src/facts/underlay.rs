@@ -36,8 +36,8 @@ pub enum Underlay<'a> {
     /// One or more of these ports with a wire, and it cannot be told which, or in which packets: a
     /// bridge may lead anywhere, a tunnel adds headers.
     OneOf(Vec<&'a Nic>),
-    /// What is below was not told: a tunnel asks for its own route, a port may stand on one of
-    /// another namespace.
+    /// The port below is unknown: a tunnel looks up its own route, or a port stands on one of another
+    /// namespace.
     Hidden,
 }
 

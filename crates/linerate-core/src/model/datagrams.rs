@@ -21,15 +21,16 @@ pub struct Datagrams {
     /// Datagrams of one message that was read, mean: how many came joined. `None` where that was not
     /// counted, or nothing was read.
     pub joined: Option<f64>,
-    /// Share of those that came which came after one that was sent later.
+    /// Share of received datagrams that arrived after one that was sent later.
     pub reordered: f64,
-    /// Datagrams that came again, over those that came.
+    /// Datagrams received again, over datagrams received.
     pub duplicated: f64,
 }
 
 impl Datagrams {
-    /// Share of those that were sent which were dropped at the socket, as far as it can be told: those that
-    /// were dropped came joined as those that were read did. `None` where neither was counted.
+    /// Share of the sent datagrams that was dropped at the socket, as an estimate. It assumes that dropped
+    /// datagrams were joined by the kernel in the same way as those that were read. `None` where a counter is
+    /// missing.
     pub fn dropped(&self) -> Option<f64> {
         let least = self.at_socket?;
         let joined = self.joined.filter(|_| least > 0.0);
@@ -84,8 +85,8 @@ pub(super) fn counted(
         .and_then(|_| summed())
         .or_else(|| count(sending, m::UDP_DATAGRAMS));
     let came = count(receiving, m::UDP_DATAGRAMS)?;
-    // The receiver lacks what was sent before something that came. Of the rest it hears at the end, with what was
-    // sent after its last row.
+    // The receiver notices a lost datagram only when a later one arrives. It learns of the rest at the end,
+    // together with those sent after its last sample.
     let before = Window {
         from: 0,
         to: window.from,
@@ -98,7 +99,7 @@ pub(super) fn counted(
     // A receiver that nothing reached does not know that anything was sent, nor can it say so later.
     let all = handed.filter(|_| came == 0 && !receiving.is_sampled());
     let lost = all.unwrap_or(told.max(later.min(most)));
-    // What was dropped at the end counts where what was lost there does.
+    // Drops at the socket after the window count where losses after the window do.
     let drops = Window {
         to: if lost > told { u64::MAX } else { window.to },
         ..window
@@ -367,7 +368,7 @@ mod tests {
         // No more than was sent meanwhile: 1020.
         assert_eq!(ended(1_420_000, 1_000_000, true), 220);
         assert_eq!(ended(1_310_000, 1_000_000, true), 210);
-        // What came after the window is as late as it was.
+        // Datagrams received after the window are late, not lost.
         assert_eq!(ended(1_320_000, 1_100_000, true), 200);
     }
 

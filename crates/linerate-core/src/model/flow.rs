@@ -289,9 +289,9 @@ fn ticks(table: &Table, counter: m::Metric) -> Vec<Tick> {
         .collect()
 }
 
-/// What the receiving end knows of what holds its sender: whether the window that it offers is full.
-/// It has the round trip from the kernel's own estimate (`tcpi_rcv_rtt`); in flight is what arrives in
-/// one. All else is known to the sender alone.
+/// What the receiving end knows about the sender's limit: whether the window that it offers is full. Its round
+/// trip is the kernel's own estimate (`tcpi_rcv_rtt`); the data in flight is what arrives within one round
+/// trip. Only the sender knows all other limits.
 fn receiving(table: &Table, ticks: &[Tick], window: Window) -> TcpShares {
     let of = |metric| mean(gauge(table, metric, window));
     let micros = |us: f64| Nanos((us.max(0.0) * 1e3) as u64);

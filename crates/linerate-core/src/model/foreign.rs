@@ -19,12 +19,12 @@ const HOUSEKEEPING: f64 = 125_000.0;
 /// A port that never leaves the host: it carries both directions, and anybody's traffic.
 const LOOPBACK: &str = "lo";
 
-/// What the ports carried in the direction of the load beyond what the sender's sockets sent,
-/// retransmissions and headers included; the port with the larger part. `None` where a counter is
+/// Bytes that the ports carried in the direction of the load beyond those that the sender's sockets sent,
+/// headers and retransmissions included. Returns the port with the larger excess. `None` where a counter is
 /// missing.
 ///
-/// The whole step counts, from before the load began: what the far port received then is never
-/// more than what was sent, whatever was queued between.
+/// The whole step counts, including the time before the load began. The far port never receives more than was
+/// sent in the step, so queues between the ends cannot add to the excess.
 pub(super) fn foreign(step: &Step, set: u32, direction: Direction) -> Option<Foreign> {
     let sending = end(step, direction.sender())?;
     let payload = payload_sent(sending, set, WHOLE)?;

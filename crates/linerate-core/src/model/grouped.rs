@@ -48,7 +48,7 @@ fn mean_of(port: &Table, (bytes, packets): (Metric, Metric), window: Window) -> 
     Some(per_second(port, bytes, window)? / packets)
 }
 
-/// What came in, over the packets that all CPUs of the host took in.
+/// Bytes received over the number of packets that all CPUs of the host processed.
 fn taken_in(end: &EndReadings, port: &Table, window: Window) -> Option<f64> {
     let cpus = end.about(m::SOFTNET_PROCESSED.source, |_| true);
     let packets = cpus.map(|cpu| per_second(cpu, m::SOFTNET_PROCESSED, window));

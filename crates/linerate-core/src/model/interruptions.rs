@@ -330,7 +330,7 @@ mod tests {
         }
     }
 
-    /// What is told of other steps in which the link changed so often.
+    /// The report on other steps in which the link changed this often.
     fn changed_beside(changes: &[i64]) -> Vec<String> {
         let port = |n: &i64| step_with(table("eth0", &[(m::PORT_CARRIER_CHANGES, [4, 4 + n])]));
         let steps: Vec<Away> = changes

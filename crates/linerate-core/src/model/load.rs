@@ -223,7 +223,7 @@ fn operations(
 /// Share of the segments that come twice that a receiver tells of at least.
 const TOLD: f64 = 0.2;
 
-/// What the connections of a set counted at their sender, and what their receiver adds to it.
+/// The sender's counters of the connections of a set, completed by those of the receiver.
 fn connections(
     record: &Record,
     set: u32,

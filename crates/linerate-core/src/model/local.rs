@@ -204,7 +204,7 @@ pub(super) mod tests {
         }
     }
 
-    /// What is told of drops on arrival: in a second of an idle path, if there was one, and of load.
+    /// Drops on arrival that are reported, given those in a second of idle path, if there was one, and of load.
     fn arrivals(idle: Option<i64>, dropped: i64) -> Option<f64> {
         let step = |dropped: i64| {
             let port = table("eth0", &[(m::PORT_RX_DROPPED, [7, 7 + dropped])]);

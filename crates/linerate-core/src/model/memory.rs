@@ -1,4 +1,4 @@
-//! A load of this host's memory: what it went through, and what its modules can give.
+//! A load of this host's memory: the throughput that it reached, and the most that the memory modules allow.
 
 use super::ends::is_alone;
 use super::load::stream_set;

@@ -239,8 +239,8 @@ pub struct Estimate {
     pub samples: usize,
 }
 
-/// How far beyond its mean the upper end of an interval tells what was reached: one that is wider shows a goodput that
-/// comes and goes, and what is full does neither.
+/// How far above its mean the upper end of an interval is still taken as reached. A wider interval means that
+/// the goodput varies, and a full resource gives a steady one.
 const BEYOND_MEAN: f64 = 1.01;
 
 impl Estimate {

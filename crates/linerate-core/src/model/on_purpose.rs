@@ -13,7 +13,7 @@ const FULL: f64 = 0.9;
 /// Share of the samples in which it has none from which what it drops may be for that.
 const OFTEN: f64 = 0.1;
 
-/// Tells what is lost on purpose from what found no room.
+/// Separates packets that were dropped on purpose from those that found no room.
 pub(super) fn part(all: &mut Vec<Local>, step: &Step, window: Window) {
     for local in all.iter_mut().filter(|l| l.what == LocalEvent::Queue) {
         let meant = end(step, local.side).and_then(|end| meant(end, &local.subject, window));
@@ -88,7 +88,7 @@ mod tests {
         table("eth0 netem 1:", &set.map(|(metric, v)| (metric, [v, v])))
     }
 
-    /// What, whose and how many, and what they are set to lose.
+    /// For each drop: its kind, its discipline, the rate, and the share that the discipline is set to lose.
     fn told(tables: Vec<Table>) -> Vec<(LocalEvent, String, f64, Option<f64>)> {
         let near = EndReadings {
             tables,

@@ -1,4 +1,4 @@
-//! A step that was measured once and by itself: what a single probe tells.
+//! A step that was measured once and alone: the result of a single probe.
 
 use super::datagrams::{Counted, counted, jitter};
 use super::ends::{end, is_alone, receiving, sending};

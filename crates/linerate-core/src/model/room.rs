@@ -1,7 +1,7 @@
-//! Whether a send buffer has room for what a program would write.
+//! Whether a send buffer has room for the data that a program has to write.
 //!
-//! A buffer that the kernel sizes by itself grows as soon as a program finds no room in it. One that is
-//! smaller than its maximum was large enough for the program: what fills it is what the program wants.
+//! The kernel enlarges a buffer that it sizes itself as soon as a program finds no room in it. A buffer smaller
+//! than its maximum was therefore large enough: its fill is the data that the program chose to write.
 
 use super::held::value;
 use super::readings::{Window, growth};

@@ -114,7 +114,7 @@ pub(super) fn shapers(sending: &EndReadings, set: u32, window: Window) -> Option
     Some(passed.map(|(shaper, _)| shaper.clone()).collect())
 }
 
-/// What a shaper is set to, and what its discipline counted; `None` where it sets no rate.
+/// The configuration of a shaper with the counters of its discipline; `None` where it sets no rate.
 fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
     let value = |metric| mean(gauge(set, metric, window));
     let rate = |metric| value(metric).filter(|v| *v > 0.0).map(|v| Rate(v as u64));

@@ -1,4 +1,5 @@
-//! How figures of the base load vary within their step: what tells how well two runs can be told apart.
+//! How figures of the base load vary within their step. This decides which differences between two runs are
+//! real.
 
 use super::datagrams::lost;
 use super::derive::{first, round_trips};

@@ -123,8 +123,8 @@ fn stands_for(end: &EndReadings, set: u32) -> f64 {
     (all as f64 / read.max(1) as f64).max(1.0)
 }
 
-/// The sender's TCP counters, averaged over streams. No segment that came twice tells nothing where the
-/// receiver may not tell of them (`duplicates_told`).
+/// The sender's TCP counters, averaged over streams. Zero duplicates is a reading only where the receiver is
+/// known to report duplicates (`duplicates_told`).
 pub(super) fn tcp(
     sending: &EndReadings,
     set: u32,
@@ -213,8 +213,8 @@ fn timers(ran_out: Option<f64>, secs: f64, streams: f64) -> Option<f64> {
     Some((waited / streams.max(1.0)).min(1.0))
 }
 
-/// The congestion window, mean, where that of every stream came to a value, stayed exactly there and was full;
-/// `None` where one did not, or too few samples tell.
+/// The mean congestion window, where the window of every stream settled at one value, was full, and no longer
+/// changed. `None` where one did not, or where there are too few samples.
 fn stood(tables: &[&Table], window: Window, mss: Option<Bytes>) -> Option<Bytes> {
     let stood = |table: &&Table| {
         let cwnd: Vec<f64> = gauge(table, m::TCP_CWND, window).collect();

@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// What vanished, with what the sender's kernel counted and what each end moved.
+    /// The bytes that vanished, given the counters of the sender's kernel and the bytes that each end moved.
     fn of(
         engine: &str,
         size: u64,

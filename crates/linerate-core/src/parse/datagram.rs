@@ -1,9 +1,9 @@
-//! What stands at the front of every datagram of a session.
+//! The header at the front of every datagram of a session.
 //!
-//! A tag that only the two ends of a stream know parts its datagrams from all others that come to the
-//! socket; the step parts those of one step from late ones of the step before; the number tells what
-//! was lost, doubled or overtaken. Each datagram tells its own size, so that several that the kernel
-//! joined on the way (UDP_GRO) can be told apart without asking it.
+//! It carries a tag, a step, a number and a size. Only the two ends of a stream know the tag, so it separates
+//! the stream's datagrams from any others that reach the socket. The step separates them from late ones of the
+//! step before. The number shows losses, duplicates and reordering. The size separates datagrams that the
+//! kernel joined (UDP_GRO) without asking the kernel.
 
 /// Length of a [`Header`] on the wire, and of the shortest datagram.
 pub const HEADER_LEN: usize = 24;
@@ -115,8 +115,8 @@ fn field<const N: usize>(raw: &[u8; HEADER_LEN], at: usize) -> [u8; N] {
     raw[at..].first_chunk().copied().unwrap_or([0; N])
 }
 
-/// The datagrams in what one receive gave: one, or several that the kernel joined. What cannot be
-/// read is told once, and ends it.
+/// The datagrams of one receive call: one, or several that the kernel joined. A datagram that cannot be decoded
+/// is reported once and ends the iteration.
 #[inline]
 pub fn datagrams(bytes: &[u8], tag: u64) -> Datagrams<'_> {
     Datagrams {

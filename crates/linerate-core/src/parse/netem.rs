@@ -70,8 +70,8 @@ fn four_states([p13, p31, p32, p14, p23]: [f64; 5]) -> f64 {
     (burst + p14) / (1.0 + burst + p14 + comes)
 }
 
-/// `struct tc_netem_gemodel`: into the bad state (p) and out of it (r), what comes in it (h), and what is lost in the good
-/// one (k1).
+/// `struct tc_netem_gemodel`: the probability to enter the bad state (p), to leave it (r), that a packet passes
+/// in it (h), and that a packet is lost in the good state (k1).
 //= Linux, net/sched/sch_netem.c: loss_gilb_ell
 fn two_states([p, r, h, k1]: [f64; 4]) -> f64 {
     let bad = if p > 0.0 { p / (p + r) } else { 0.0 };

@@ -42,10 +42,10 @@ pub enum Express {
     Here(Capability),
 }
 
-/// What the PCI Express capability tells.
+/// The contents of the PCI Express capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capability {
-    /// Where in the tree the device belongs.
+    /// The kind of device, by its place in the PCIe tree.
     pub kind: PortKind,
     /// Sizes of packets.
     pub payload: Payload,

@@ -1,4 +1,4 @@
-//! What the round trip tells of queues on the way.
+//! Queues on the path, as the round trip shows them.
 
 use super::lossy::sent_again;
 use super::round_trips::idle_at_least;

@@ -40,7 +40,8 @@ struct Beyond<'a> {
     load: &'a Load,
     change: String,
     gain: f64,
-    /// Whether it differs in more than what was lifted: more streams share CPUs that one had alone.
+    /// Whether it differs in more than the lifted limit: several streams share the CPUs that one stream had
+    /// alone.
     crowded: bool,
 }
 
@@ -65,7 +66,7 @@ fn beyond<'a>(model: &'a Model, dir: &'a DirectionModel, found: &[Limit]) -> Opt
         crowded: true,
     };
     let all = lifted.chain([streams]);
-    // What was lifted alone tells more than the most streams do.
+    // A trial that lifts one limit is better evidence than the largest number of streams.
     all.filter(|beyond| beyond.gain >= LIFTED).min_by(|a, b| {
         (a.crowded, b.gain)
             .partial_cmp(&(b.crowded, a.gain))
@@ -73,8 +74,8 @@ fn beyond<'a>(model: &'a Model, dir: &'a DirectionModel, found: &[Limit]) -> Opt
     })
 }
 
-/// Whether a larger window or buffer is filled for nothing: more came in flight than goodput rose, and the
-/// rest stands on the way.
+/// Whether a larger window or buffer is filled in vain: the data in flight grew more than goodput, and the
+/// excess waits in a queue on the path.
 fn stands(before: &Load, beyond: &Load) -> bool {
     let flight = |load: &Load| Some(load.tcp.in_flight?.0 as f64 * f64::from(load.streams));
     let trip = |load: &Load| Some(flight(load)? / load.goodput.mean.max(1.0));
@@ -123,8 +124,8 @@ fn fits_one_stream(model: &Model, dir: &DirectionModel, many: &Load) -> bool {
     fits(most(sender, true)) && fits(most(receiver, false))
 }
 
-/// What held the load that went beyond. Where it is what was found already, more of the same binds and
-/// nothing else is told.
+/// The limit of the load that went beyond. `None` where it is the one already found: the same limit binds
+/// again, at a higher rate.
 fn behind(
     model: &Model,
     causes: &[&'static dyn Cause],
@@ -232,7 +233,7 @@ fn limit_of(ceiling: &Ceiling, cause: &dyn Cause, dir: &DirectionModel) -> Limit
     }
 }
 
-/// The cause that holds where a ceiling is reached: that of its stage, else that of the wire.
+/// The cause that applies where a ceiling is reached: the one of its stage, else the one of the wire.
 fn cause_of(causes: &[&'static dyn Cause], ceiling: &Ceiling) -> Option<&'static dyn Cause> {
     let of = |stage| {
         let mut causes = causes.iter().copied();

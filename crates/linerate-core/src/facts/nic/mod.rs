@@ -1,4 +1,4 @@
-//! Network ports: what they are, how they are set, and what they are made of.
+//! Network ports: their hardware, settings and parts.
 
 pub mod counted;
 mod errors;

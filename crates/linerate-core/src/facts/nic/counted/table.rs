@@ -393,7 +393,7 @@ counters! {
         Filtered: "xdp drops";
         Benign: "too many frags" "giant hdr" "hdr err" "tso" "err" "fcs";
     }
-    //= Linux drivers/net/hyperv/netvsc_drv.c, netvsc.c: what is busy is retransmitted, what has no space is dropped
+    //= Linux drivers/net/hyperv/netvsc_drv.c, netvsc.c: a busy packet is retried, one without space is dropped
     ["hv_netvsc"] {
         SendDropped: "tx_no_space" "vf_tx_dropped";
         NoMemory: "tx_no_memory" "rx_no_memory";
