@@ -16,9 +16,9 @@ const LEAST: Rate = Rate(100_000);
 const CLOSE: f64 = 0.01;
 /// A sender that sends less than this share of what it was asked for may be at its own limit.
 const ACHIEVED: f64 = 0.95;
-/// What arrived of too much is what the path carries; so much less of it is tried next.
+/// The next rate after one that was too high, as a share of the rate that arrived: the path carries that much.
 const BELOW: f64 = 0.995;
-/// Longer steps that may fail.
+/// The number of longer steps that may fail.
 const LONG_MOST: u32 = 5;
 
 /// What a step at a rate showed, of all streams.
@@ -26,9 +26,9 @@ const LONG_MOST: u32 = 5;
 pub struct Look {
     /// The rate that was asked for.
     pub asked: Rate,
-    /// What was sent and what was received, in bits per second.
+    /// The sent rate, in bits per second.
     pub sent: f64,
-    /// What was received.
+    /// The received rate, in bits per second.
     pub received: f64,
     /// The share of what was sent that was not received.
     pub lost: f64,

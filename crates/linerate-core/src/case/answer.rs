@@ -111,7 +111,7 @@ fn price(case: &Case, goodput: Bounds) -> Option<Price> {
 fn estimates(case: &Case, ways: [Option<&Solution>; 2], payload: Bounds) -> Vec<Estimate> {
     let mut all = Vec::new();
     for (side, host) in [(Side::Near, &case.near), (Side::Far, &case.far)] {
-        // What a host receives is what costs it most.
+        // Receiving costs a host more than sending, so its estimates use the goodput that it receives.
         let into = match side {
             Side::Near => ways[1],
             Side::Far => ways[0],

@@ -1,5 +1,5 @@
-//! A measured path as a case file: the hardware that its record tells of, so that one can ask what a
-//! change would bring. What a record does not tell is left out, and makes an interval.
+//! A measured path as a case file: the hardware found in its record, so that the effect of a change can be
+//! computed. Hardware missing from the record is left out of the case, which widens the result to an interval.
 
 use toml::{Table, Value};
 

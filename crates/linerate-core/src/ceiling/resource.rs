@@ -1,4 +1,4 @@
-//! What a path is made of, and what each flow asks of it.
+//! The resources of a path, and the demand of each flow on them.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,8 +1,8 @@
-//! What a receiver counts of the datagrams of a stream.
+//! Counts the datagrams that a receiver gets of a stream.
 //!
-//! Goodput is payload that came for the first time. What is missing by number is lost, as far as a
-//! later one came: iperf3 has no mark of the end. Anybody on the way can forge a datagram; a number
-//! that no sender can have come to is not believed, so that one datagram makes no billions of losses.
+//! Goodput is payload received for the first time. A missing number is a loss once a later one arrived: iperf3
+//! sends no end mark. Anyone on the path can forge a datagram, so a number that no sender can have reached is
+//! ignored. Otherwise one datagram could fake billions of losses.
 
 use crate::stats::Arrivals;
 
@@ -10,7 +10,7 @@ use super::datagram::{Header, Width};
 
 /// Fewest nanoseconds from one datagram of a stream to the next: no program sends 200 million in a second.
 const FASTEST_NANOS: u64 = 5;
-/// Numbers that may have been sent before the receiver looked at its clock.
+/// Numbers that may have been sent before the receiver started its clock.
 const HEAD_START: u64 = 1 << 20;
 
 /// The datagrams of one stream.

@@ -212,7 +212,7 @@ fn written(stream: &StreamResult) -> Value {
         // Clients before 3.14 know of none that were omitted: those that count are all there are.
         "errors": told.errors.unwrap_or(0),
         "omitted_errors": 0,
-        // They take away what they omitted themselves, newer ones what is told here.
+        // They subtract the datagrams that they omitted themselves. Newer ones subtract the number given here.
         "packets": told.packets.unwrap_or(0),
         "omitted_packets": told.omitted,
         "start_time": 0,

@@ -1,7 +1,7 @@
-//! The record: only what was typed and what was read.
+//! The record: only options and readings.
 //!
-//! Nothing here is computed; rates, shares and verdicts are derived anew each time. A record holds
-//! both ends. [`crate::record::Step`]s are appended as they end, so that a crash loses at most the last.
+//! Rates, shares and verdicts are not stored; they are derived again each time. A record holds both ends. Each
+//! [`crate::record::Step`] is appended when it ends, so that a crash loses at most the last one.
 
 pub mod frame;
 mod growing;

@@ -96,16 +96,16 @@ pub fn steady_state(values: &[f64]) -> Option<usize> {
     is_level(values.get(cut..)?).then_some(cut)
 }
 
-/// The first index behind the ramp of a series, from where it is steady; `None` when it never is.
+/// The first index after the ramp of a series, where it is steady; `None` when it never is.
 ///
-/// As [`steady_state`], but nothing is cut that is no ramp: what is cut lies below the level of the rest, and
-/// never falls far once it has risen, from `before` on, the mean of what came before the series. An outage, a
-/// burst at the start or another level belongs to what was measured.
+/// Works as [`steady_state`], but cuts only a ramp: values below the level of the rest that never fall far once
+/// they have risen. The rise starts at `before`, the mean of the values before the series. An outage, a burst
+/// at the start or a change of level is part of the measurement and stays.
 pub fn ramp_end(values: &[f64], before: f64) -> Option<usize> {
     let cut = steady_state(values)?;
     let (cut, rest) = values.split_at(cut);
     let level = mean(rest);
-    // What is cut may go on for a while where the level was reached.
+    // The cut may extend beyond the point where the level was reached.
     let end = cut.iter().position(|value| *value >= level);
     let end = end.unwrap_or(cut.len());
     let (ramp, rest) = values.split_at(end);

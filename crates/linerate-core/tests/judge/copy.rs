@@ -1,11 +1,11 @@
-//! The trial that saves the copy: when it is run, and what it tells.
+//! The trial that avoids the copy: when it is run, and its effect on the verdict.
 
 use linerate_core::plan::Handover;
 
 use super::*;
 
-/// A receiving thread without slack at a rate, with the send buffer for a rival, on an unqueued round
-/// trip that half of that buffer has room for, or not.
+/// A receiving thread without slack at a rate, with the send buffer as a rival. The idle round trip needs half
+/// of that buffer: it has room for this, or not.
 fn full_receiver(rate: f64, sender: f64, roomy: bool) -> Model {
     let mut base = load();
     base.goodput.mean = rate;

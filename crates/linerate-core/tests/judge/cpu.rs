@@ -250,7 +250,7 @@ fn a_quota_that_could_not_be_read_is_a_gap_where_a_thread_waits() {
     );
 }
 
-/// A far thread on CPU 1 beside other threads of the run, and beside softirq there.
+/// A far thread on CPU 1 that shares it with other threads of the run and with softirq.
 fn beside(busy: f64, waiting: f64, threads: f64, softirq: f64) -> Model {
     let mut m = crowded(busy, waiting, 0.0);
     let base = &mut m.directions[0].base;

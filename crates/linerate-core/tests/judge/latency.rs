@@ -45,14 +45,14 @@ fn named(m: &Model) -> Vec<(&'static str, Place, Certainty)> {
     limits.map(|l| (l.cause, l.side, l.certainty)).collect()
 }
 
-/// The trial that tells most of what makes round trips long.
+/// The most informative trial for long round trips.
 fn next_latency_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
     next_trials(model, &[direction], Slowness::Latency, id).pop()
 }
 
 const SUPPORTED: (&str, Place, Certainty) = ("latency-queue", Place::Path, Certainty::Supported);
 
-/// Adds half the pace: what it left of goodput and of the round trip.
+/// Adds a trial at half the pace with these effects on goodput and on the round trip.
 fn paced(m: &mut Model, goodput: f64, latency: Option<f64>) {
     tried(m, "half-pace", goodput);
     let trial = m.trials.last_mut().expect("just added");

@@ -1,4 +1,4 @@
-//! What is lost: when half the pace is tried, and what the share retransmitted tells.
+//! Loss: when half the pace is tried, and what the share of retransmissions proves.
 
 use super::*;
 
@@ -216,7 +216,7 @@ fn within(load: &mut Load, half: f64) {
 
 #[test]
 fn loss_that_stands_alone_is_tried_too() {
-    // More streams that carried far more clear what all share and what each has.
+    // More streams that carry far more clear both a rate shared by all and a rate for each stream.
     let mut m = held_by_loss(1.9);
     m.directions[0].base.made.sender.congestion = "bbr".into();
     m.directions[0].base.tcp.retransmitted = Some(0.02);

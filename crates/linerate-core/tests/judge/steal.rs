@@ -225,7 +225,7 @@ fn a_program_that_does_not_come_is_no_more_than_a_suspect_where_others_have_its_
 
 #[test]
 fn a_program_that_does_not_come_is_no_more_than_a_suspect_where_its_cpu_is_stolen() {
-    // What is stolen and what the thread used come to four fifths of a CPU.
+    // Stolen time and the thread's own time add up to four fifths of a CPU.
     for (steal, expected) in [(0.29, "enough"), (0.31, "suspect")] {
         let mut m = crowded(0.5, 0.0, 0.0);
         let base = &mut m.directions[0].base;
