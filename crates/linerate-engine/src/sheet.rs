@@ -61,7 +61,7 @@ impl Sheet {
         self.end(&format!("no longer tells {metric}"))
     }
 
-    /// Ends the table; tells why, unless that was told.
+    /// Ends the table. Returns the reason, unless it was reported before.
     pub(crate) fn end(&mut self, why: &str) -> Option<Gap> {
         let told = std::mem::replace(&mut self.ended, true);
         (!told).then(|| Gap {

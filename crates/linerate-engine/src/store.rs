@@ -88,7 +88,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// What was lost and what survived, in words; `None` when the file is whole.
+    /// The lost and the surviving parts, in words; `None` when the file is whole.
     pub fn warning(&self) -> Option<String> {
         let damage = self.damage.as_ref()?;
         let Record { hosts, steps, .. } = &self.record;

@@ -51,7 +51,7 @@ pub enum ChangeError {
         /// The setting.
         what: String,
     },
-    /// What was asked is none of what may be asked.
+    /// The request is outside the settings and values that linerate may change.
     #[error("{what}")]
     Bounds {
         /// What is wrong with it.
@@ -139,8 +139,8 @@ impl Ledger {
         }
     }
 
-    /// Undoes what a process left that was killed, and tells it. What a live one has changed stays, which is
-    /// told, too: it is part of what is measured meanwhile.
+    /// Undoes and reports the changes of a process that was killed. Changes of a live process stay, since it
+    /// still measures with them; they are reported too.
     pub fn undo_left(&self) -> Result<(), ChangeError> {
         let host = Host::below(&self.root)?;
         match self.journal(&host, Make::No) {

@@ -1,5 +1,5 @@
-//! The limit of the queueing discipline at the root of a port: the only part of a discipline that can be put
-//! back exactly. What stands below it, and what is in it, stays.
+//! The limit of the queueing discipline at the root of a port. It is the only part of a discipline that can be
+//! restored exactly. The disciplines below it and the packets in it stay.
 
 use std::io;
 

@@ -65,8 +65,8 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
     });
 }
 
-/// Keeps the thread on its CPU. One that went offline since the set was made leaves the thread to
-/// the scheduler, which contradicts what the set says, and is told.
+/// Keeps the thread on its CPU. If that CPU went offline after the set was made, the scheduler places the
+/// thread. This contradicts the record of the set, so it is reported as a gap.
 fn pin(lane: &Lane, step: &Step) {
     if let Some(cpu) = lane.cpu
         && let Err(error) = thread::pin(cpu)

@@ -200,9 +200,9 @@ fn gather_cap(l2_cache: Option<Bytes>) -> u32 {
     l2_cache.map_or(GATHER_UNKNOWN, share)
 }
 
-/// Largest operation that is chosen where the plan leaves the size open: its buffer should stay in
-/// the second-level cache beside what the kernel touches on the way, and beside those of as many `threads` as take
-/// turns on one of so many `cpus`.
+/// Largest operation that is chosen where the plan leaves the size open. Its buffer should stay in the
+/// second-level cache together with the kernel's own data, and with the buffers of other threads: `threads`
+/// share `cpus`.
 pub(crate) fn op_cap(l2_cache: Option<Bytes>, threads: usize, cpus: usize) -> u32 {
     let share = |l2: Bytes| (l2.0 / 4 * 3).clamp(u64::from(CAP_MIN), u64::from(CAP_MAX)) as u32;
     let whole = l2_cache.map_or(CAP_UNKNOWN, share);

@@ -24,11 +24,11 @@ pub struct Captured {
     pub sockets: Vec<(SocketQuery, Vec<Answer<Vec<u8>>>)>,
 }
 
-/// What came back: a reply, or why there was none.
+/// The result of a query: a reply, or why there was none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer<T> {
-    /// The reply, as it came.
+    /// The raw reply.
     Reply(T),
     /// The error instead.
     Failed(Failure),

@@ -190,7 +190,7 @@ fn mask_device(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
     } else if path.ends_with("/uevent") {
         keep_lines(text, |line| UEVENT.iter().any(|key| line.starts_with(key)));
     } else if path.ends_with("/dm/uuid") {
-        // `LVM-...`: what stands in front tells the layer.
+        // `LVM-...`: the part before the hyphen names the layer.
         let kind = text.iter().position(|&b| b == b'-').map_or(0, |at| at + 1);
         *text = [&text[..kind], MASKED].concat();
     } else if path.contains("/gids/") || GUIDS.iter().any(|name| path.ends_with(name)) {

@@ -1,16 +1,16 @@
-//! Payload without marks: what moves it, and when it is over, is said by a conversation beside it.
+//! Payload without marks: a separate control connection starts and ends it.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use linerate_core::iperf3::Width;
 use std::sync::Arc;
 
-/// How the payload of a stream is told apart from what is said about it.
+/// How a receiver tells the end of a stream's payload.
 #[derive(Debug, Clone)]
 pub(crate) enum Framing {
     /// By marks within the payload, as between two ends of linerate.
     Marked,
-    /// Not at all: as in tests of iperf3.
+    /// Without marks, as in tests of iperf3.
     Bare(Arc<Bare>),
 }
 

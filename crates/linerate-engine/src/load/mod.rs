@@ -1,4 +1,4 @@
-//! Loads: what a thread does in a step, and what moves its bytes.
+//! Loads: the work of a thread in a step, and the transports that move its bytes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ pub struct Timed {
     pub trips: Vec<(u64, u64)>,
     /// How many of these are of messages that were due and were not answered.
     pub unanswered: u64,
-    /// Messages beside these that were sent and whose answers never came.
+    /// Further messages that were sent and never answered.
     pub lost: u64,
     /// How long answers were with the kernel before they were read.
     pub unread: Vec<(u64, u64)>,

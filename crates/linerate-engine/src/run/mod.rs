@@ -125,8 +125,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Tells what the transport knows beforehand of the base load on these hosts. Streams are the same
-    /// both ways, so one direction says it all.
+    /// Reports the transport's known problems with the base load on these hosts. Streams are the same in both
+    /// directions, so one direction is enough.
     fn notices(&mut self) {
         let plan = &self.record.start.plan;
         let (Some(engine), Some(&direction)) =

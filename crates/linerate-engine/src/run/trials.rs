@@ -33,11 +33,11 @@ const DRAWS: u32 = 16;
 const LOOK: Nanos = Nanos::from_millis(200);
 
 impl Run<'_> {
-    /// Runs trials, one for each open direction in turn, what tells most first, or of one that is far slower
-    /// than the other before those of that, until each is proved, nothing is left to try, or the time is up: for goodput in all
-    /// directions, then for latency.
+    /// Runs trials for goodput, then for latency, in all directions. Each round runs one trial for each open
+    /// direction, the most informative first; a direction that is far slower than the other comes before it.
+    /// Ends when each direction has a proof, no trial is left, or the time is up.
     pub(super) fn trials(&mut self) -> Result<(), LinkError> {
-        // Steps of many streams, which came before, take longer to end.
+        // Earlier steps with many streams took longer to end than trials do.
         self.beyond = Beyond::default();
         while !self.stopped {
             let model = self.deriver.derive(&self.record);
@@ -95,7 +95,7 @@ impl Run<'_> {
             return self.link.release(before);
         };
         let [settle, measure] = times(model, plan);
-        // What waits at less than the full rate is told by round trips beside the slices.
+        // At less than the full rate, round trips during the slices show whether packets wait.
         let timed = plan.factor() == Some(Factor::Paced);
         let mut trial = Interleaved {
             model,
@@ -119,7 +119,7 @@ impl Run<'_> {
         outcome
     }
 
-    /// Tells what a trial proved as soon as it did: who waits may have what he wanted to know.
+    /// Reports a proof at once: a waiting user may need no more than that.
     fn tell_proof(&mut self, trial: u32) {
         let after = self.record.steps.last().map_or(Nanos(0), Step::ended);
         let proof = |limit: &&Limit| {
@@ -313,7 +313,7 @@ struct Interleaved<'a> {
     plan: &'a TrialPlan,
     /// Setting A and setting B.
     sets: [u32; 2],
-    /// Round trips beside them, where they are what is counted.
+    /// Round trips during the slices, where the trial measures these.
     beside: Option<u32>,
     /// Wash-out of a slice.
     settle: Nanos,

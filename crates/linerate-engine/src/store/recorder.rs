@@ -20,10 +20,10 @@ const PEER: usize = 64;
 /// Files of one name and second that are tried before giving up.
 const SUFFIXES: u32 = 1000;
 
-/// Writes the events of one run to a file of its own, which is made when [`Event::Started`] comes.
+/// Writes the events of one run to its own file, which is created at [`Event::Started`].
 ///
-/// When writing fails (a full disk, a place that cannot be written) the run goes on, the file keeps
-/// what was written, and [`Recorder::problem`] says what happened.
+/// If a write fails (a full disk, no permission), the run continues, the file keeps the parts already written,
+/// and [`Recorder::problem`] gives the reason.
 #[derive(Debug)]
 pub struct Recorder {
     dir: PathBuf,

@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Takes one line for the admin, without time: who came, what was refused, what ended.
+/// Takes one log line without a time: an arrival, a refusal, the end of a session.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 const LINES_PER_SECOND: u32 = 10;
-/// Characters of a line: parts of it may be a peer's own words.
+/// Characters of a line, which may hold text from a peer.
 const LINE_MAX: usize = 300;
 
-/// Says lines, and counts those that are too many. Clones count together.
+/// Logs lines, and counts those above the rate instead. Clones share one count.
 #[derive(Clone)]
 pub(crate) struct Lines {
     log: Log,

@@ -55,17 +55,17 @@ pub(crate) struct Stranger<S> {
     until: Instant,
 }
 
-/// Hears what strangers say, and lets those in who have said what they should.
+/// Reads from strangers, and admits those that have sent all that they must.
 pub(crate) trait Doorman {
-    /// What a stranger has said.
+    /// The bytes that a stranger has sent.
     type Said: Default;
 
-    /// Said of a stranger whose time is up.
+    /// Sent to a stranger whose time is up.
     const LATE: Refusal;
-    /// Said of a stranger whose place another one takes.
+    /// Sent to a stranger whose place another one takes.
     const CROWDED: Refusal;
 
-    /// Reads what is there, without waiting; true once all is said.
+    /// Reads available bytes, without waiting; true once all has arrived.
     fn hear(&self, stranger: &mut Stranger<Self::Said>) -> Result<bool, Refusal>;
 
     /// Lets one in that has said all.

@@ -23,7 +23,7 @@ const EFFECTS: &[f64] = &[0.5, 0.7, 0.8, 1.25, 2.0];
 const CLASSES: &[&str] = &["white", "correlated", "steps", "heavy tails"];
 const MAX_BLOCKS: usize = 6;
 
-/// What a group of trials came to.
+/// The results of a group of trials.
 #[derive(Default, Clone, Copy)]
 struct Tally {
     trials: u32,

@@ -246,7 +246,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What no file tells.
+    /// Adds a gap for each fact of a disk that no file shows.
     fn hidden(&mut self, storage: &Storage) {
         let disks = |transport: &str| {
             let some = storage.disks().filter(|d| d.transport == transport);

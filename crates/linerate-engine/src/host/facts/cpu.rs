@@ -76,7 +76,7 @@ impl Reader<'_> {
         on
     }
 
-    /// What no CPU tells.
+    /// Adds a gap for each fact that no CPU shows.
     fn lacks_of(&mut self, cpus: &[Cpu]) {
         let is_seen = cpus.iter().any(|c| !c.siblings.is_empty());
         if !is_seen {

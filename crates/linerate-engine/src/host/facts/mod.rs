@@ -37,13 +37,13 @@ const SYS: &str = "mount -t sysfs sysfs /sys";
 const STATUS: &str = "/proc/self/status";
 const NODES: &str = "/sys/devices/system/node";
 
-/// Facts of the machine; of its ports, the one that the route to `toward` leaves by. What cannot
-/// be read is empty and has a gap, whose name is that of the field: `facts.cpu_model`.
+/// Facts of the machine and of one port, the one that the route to `toward` leaves by. A fact that cannot be
+/// read is empty and has a gap named after its field, as `facts.cpu_model`.
 pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
     facts_of(machine, Some(toward.into()))
 }
 
-/// The same of a machine without another end: it has no port, and its memory is what is measured.
+/// The same for a machine without another end: it has no port, and its memory is measured.
 pub fn facts_alone(machine: &dyn Machine) -> HostFacts {
     facts_of(machine, None)
 }

@@ -364,7 +364,7 @@ fn hint_for_all(hint: &str) -> &str {
     }
 }
 
-/// What the link message tells.
+/// The fields of a port that its link message holds.
 fn basic(link: &Link<'_>) -> Nic {
     let stats = link.stats;
     Nic {
@@ -394,7 +394,7 @@ fn basic(link: &Link<'_>) -> Nic {
     }
 }
 
-/// Tells each port what it is part of and what it is made of.
+/// Records for each port the ports above and below it.
 fn stack(links: &[Link<'_>], nics: &mut [Nic]) {
     let places: BTreeMap<u32, usize> = nics
         .iter()

@@ -198,8 +198,8 @@ impl Reader<'_> {
     }
 }
 
-/// CPUs that serve the receive queues among these interrupts; all of them where no name tells which are.
-/// One that only tells of what was sent takes in nothing.
+/// CPUs that serve the receive queues among these interrupts. Without names that identify queues, all of them
+/// count. An interrupt for sent packets only does not count.
 fn cpus_of(irqs: &[Irq]) -> Vec<u32> {
     let receives = |irq: &&Irq| irq.queue().is_some_and(Served::receives);
     let told = irqs.iter().any(|irq| irq.queue().is_some());

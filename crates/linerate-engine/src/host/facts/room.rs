@@ -8,16 +8,16 @@ use super::machine::folders;
 use super::{NODES, PROC, Reader, numbered};
 use crate::host::Machine;
 
-/// What a program may take of the memory of this machine.
+/// Memory of this machine that a program may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Room {
-    /// Size of the last cache before memory, of those that the CPU is behind which was asked for.
+    /// Size of the last-level cache of the given CPU.
     pub last_cache: Option<Bytes>,
-    /// What can be taken at all, and what bounds it.
+    /// Memory that can be allocated, and the limit that bounds it.
     pub free: Option<(Bytes, String)>,
-    /// CPUs that may run its threads; 0 where that was not read.
+    /// CPUs that may run its threads; 0 if unknown.
     pub cpus: u32,
-    /// NUMA nodes that have memory, with what is free there; none where the kernel knows no nodes.
+    /// NUMA nodes that have memory, with the free memory of each; none where the kernel knows no nodes.
     pub nodes: Vec<(u32, Option<Bytes>)>,
 }
 

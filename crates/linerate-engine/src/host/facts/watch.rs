@@ -26,12 +26,12 @@ pub struct Watch {
     /// The drivers of ports with a device, by the index of the port: they count what the kernel does not.
     drivers: BTreeMap<u32, String>,
     then: Option<Moment>,
-    /// What could not be read, each gap once, and how many of them were told.
+    /// The gaps, each once, and how many of them have been reported.
     gaps: Vec<Gap>,
     told: usize,
 }
 
-/// What was read in one look.
+/// The readings of one sample.
 struct Moment {
     at: Nanos,
     /// Read last, when all else is done: our own reading is not the machine's work.

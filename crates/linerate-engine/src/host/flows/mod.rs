@@ -61,7 +61,7 @@ impl Wanted {
     }
 }
 
-/// What one connection had carried, and what waited, at one time.
+/// The bytes that one connection had carried at one time, and whether bytes waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Count {
     at: u64,

@@ -161,7 +161,7 @@ impl Test {
     /// Why the test cannot go on; `None` where nothing was said, and no stream has `failed`.
     pub(crate) fn broken(&self, failed: Option<String>) -> Option<ClientError> {
         const STAGE: &str = "in the middle of the test";
-        // What the server says of it is better than what a connection does.
+        // The server's own reason is better than the error of a connection.
         let patience = if failed.is_some() {
             LAST_WORD
         } else {
@@ -199,7 +199,7 @@ impl Test {
         ClientError::broken(self.talk.server, RESULTS, Broken::Silent(time))
     }
 
-    /// Tells the server what this end counted, and hears what it did, with so much time for each answer.
+    /// Sends this end's counts to the server and receives the server's, with `patience` for each answer.
     pub(crate) fn exchange(
         &mut self,
         ours: &Results,

@@ -153,7 +153,7 @@ fn again(line: &UdpSocket) {
     }
 }
 
-/// Whether a socket has nothing to give, or tells what the path said of a datagram before.
+/// Whether a socket has nothing to read, or reports an ICMP error for an earlier datagram.
 fn is_passing(e: &io::Error) -> bool {
     matches!(
         e.kind(),

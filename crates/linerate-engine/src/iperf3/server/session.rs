@@ -56,7 +56,7 @@ enum Ended {
     Left,
 }
 
-/// What the client is told, with the system's own words.
+/// The refusal that is sent to the client, with the system's error text.
 fn refused(refusal: Refusal) -> String {
     let words = refusal.words();
     match refusal.errno {
@@ -131,7 +131,7 @@ struct Served<'a> {
 }
 
 impl Served<'_> {
-    /// Holds the test, and hears what the client counted. Returns what is to be told; where it ends before,
+    /// Runs the test and receives the client's counts. Returns the results to send. Where the test ends early,
     /// its streams are left in `moving`.
     fn hold(
         &self,
@@ -306,11 +306,11 @@ impl Served<'_> {
         };
     }
 
-    /// Waits for as long as a client that was told takes to go, while its streams are moving: one that sends
-    /// looks for what it was told only between two writes, and a write that fails says less.
+    /// Waits, while streams are still moving, for a client that was told to leave. A sending client reads the
+    /// message only between two writes; if a write failed first, its user would see only that error.
     fn linger(self, ended: &Ended) {
         if !matches!(ended, Ended::Left | Ended::Broken(Broken::Closed)) {
-            // What it says, or that it says nothing, changes no more.
+            // The client's answer, or its silence, changes nothing.
             let _ = self.control.heedless().glance(HEARD);
         }
     }

@@ -287,7 +287,7 @@ pub(super) fn lacking(params: &Params) -> Option<&'static str> {
     if udp && params.burst > BURST_MAX {
         Some("so large a burst with --bitrate")
     } else if udp && params.discard && receives {
-        // What is dropped in the kernel has no number to be told apart by.
+        // A datagram that the kernel drops cannot be identified: its number is never read.
         Some("--skip-rx-copy by UDP")
     } else if params.zerocopy && sends && !udp && params.parallel > THREADS_MAX {
         Some("--zerocopy with so many streams")
@@ -296,7 +296,7 @@ pub(super) fn lacking(params: &Params) -> Option<&'static str> {
     }
 }
 
-/// What the sender of each stream keeps to.
+/// The pace of the sender of each stream.
 fn pace(params: &Params) -> Option<Rate> {
     let paces = [params.bandwidth, params.fqrate].into_iter();
     paces.filter(|pace| *pace > 0).min().map(Rate)

@@ -199,7 +199,8 @@ fn hostile_datagrams_count_for_what_they_are_and_no_more() {
     let _ = foreign.send_to(&datagram(4, 1000), harness.address);
     // Longer than agreed on, after one that is missing.
     ours.send(&datagram(5, 65_507)).unwrap();
-    // The jitter of what claims to be sent over milliseconds is not that of a shorter test.
+    // Some datagrams claim to be sent over milliseconds. They must not make the jitter of a shorter test
+    // infinite.
     thread::sleep(Duration::from_millis(20));
     let told = raw.conclude();
     assert_eq!(told.bytes(), 3 * 1000 + 65_507);
@@ -227,7 +228,8 @@ fn what_is_omitted_is_told_apart() {
         ours.send(&datagram(number, 100)).unwrap();
     }
     let told = raw.conclude();
-    // Old clients take away what they sent while they omitted, new ones what the server says.
+    // Old clients subtract the datagrams that they sent during `omit`, new ones the number that the server
+    // reports.
     let datagrams = told.streams[0].datagrams;
     assert_eq!((datagrams.packets, datagrams.omitted), (Some(7), 4));
     assert_eq!((told.packets(), told.errors()), (Some(3), Some(1)));
@@ -407,7 +409,7 @@ fn payload_that_overtakes_the_answer_is_no_answer() {
     });
     let outcome = by_datagrams(address, Direction::Reverse, 1).unwrap();
     thread.join().unwrap();
-    // It died without telling what it sent; what came is known all the same.
+    // The client died before it reported its own count. The received datagrams are known all the same.
     assert!(outcome.broken().is_some(), "{outcome:?}");
     let told = outcome.once().unwrap().datagrams.unwrap();
     assert_eq!((told.came, told.lost), (3, 2));

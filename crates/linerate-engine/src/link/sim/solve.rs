@@ -62,7 +62,7 @@ impl Solver {
                 .map(|(_, (rate, _))| rate)
                 .sum();
             if wanted > over[way] {
-                // Queues hold windows open: what counts is what the hosts alone could do.
+                // A queue keeps windows from limiting: the rate is the one that the hosts alone allow.
                 self.fill(flows, ways, cpus, false);
                 self.queue_up(flows, &mut ways[way], way, random);
             } else {

@@ -48,12 +48,12 @@ pub fn is_alone(name: &str) -> bool {
 pub struct Notice {
     /// How grave.
     pub level: Level,
-    /// What, why, and what helps.
+    /// The problem, its reason, and the command that helps.
     pub gap: Gap,
 }
 
 impl Notice {
-    /// What a host will not give, or not in full: the run goes on without.
+    /// Resources that a host denies, in full or in part. The run continues without them.
     pub(crate) fn hints(gaps: Vec<Gap>) -> Vec<Self> {
         let hint = |gap| Self {
             level: Level::Hint,
@@ -148,8 +148,8 @@ fn no_far_end(set: u32, stream: u32) -> LoadError {
 /// An offer of one end to the other: addresses, keys, queue numbers. Opaque to all but its transport.
 pub type Offer = Vec<u8>;
 
-/// Refuses what a transport cannot do, and what would cost an end more memory or time than a measurement needs: plans
-/// come from the other end. The error says why, as a lowercase fragment.
+/// Refuses plans that a transport cannot carry out, and plans that would cost an end more memory or time than a
+/// measurement needs. Plans come from the other end. The error says why, as a lowercase fragment.
 pub fn possible(transport: &dyn Transport, plan: &SetPlan) -> Result<(), String> {
     let (info, knobs) = (transport.info(), &plan.knobs);
     let kind = plan.pattern.kind();
@@ -262,14 +262,14 @@ pub trait Prepared: Send {
 pub struct Connected {
     /// One for each thread.
     pub workers: Vec<Box<dyn Worker>>,
-    /// What was got of what was asked for.
+    /// The settings in force, which may be less than the plan asked for.
     pub end: SetEnd,
 }
 
-/// How an end is connected for which nothing is made before.
+/// How to connect an end that needs no preparation.
 type Connect = fn(Side, &SetPlan, &mut dyn Lines) -> Result<Connected, LoadError>;
 
-/// An end for which nothing is made before it is connected.
+/// An end that needs no preparation before it is connected.
 struct Unmade {
     side: Side,
     plan: SetPlan,

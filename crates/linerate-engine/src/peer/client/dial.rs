@@ -167,7 +167,7 @@ fn unreached(address: SocketAddr, source: io::Error) -> PeerError {
     }
 }
 
-/// Says what this side speaks and reads what the server speaks.
+/// Sends this side's preamble and reads the server's.
 fn preamble(
     stream: &TcpStream,
     hello: Hello,

@@ -1,7 +1,6 @@
-//! The gate: lets in who proves to hold the key, and data connections that prove their session.
+//! The gate: admits clients that prove to hold the key, and data connections that prove their session.
 //!
-//! Reads take exactly what a phase needs, so that nothing of what follows the proof is swallowed
-//! here.
+//! Reads take exactly the bytes that a phase needs, so that the bytes behind the proof stay in the socket.
 
 use std::cell::Cell;
 use std::io::{ErrorKind, Read, Write};

@@ -1,5 +1,5 @@
-//! Tests over real sockets on loopback. None asserts an absolute time: waits have generous ends,
-//! and what is compared is what happened.
+//! Tests over real sockets on loopback. None asserts an absolute time: waits have generous limits, and only
+//! events are compared.
 
 mod changes;
 mod datagrams;

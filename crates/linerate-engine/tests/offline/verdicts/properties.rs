@@ -10,8 +10,8 @@ type Put = fn(&mut SimPath, f64);
 struct Kind {
     /// The cause that is named where it binds.
     cause: &'static str,
-    /// How much less than others it must leave to be planted: what is lost of every packet that a fast path
-    /// loses at random is too little to be told from nothing.
+    /// Factor by which this kind must bind more than others. On a fast path, a low random loss cannot be
+    /// distinguished from none.
     part: f64,
     put: Put,
 }
@@ -19,7 +19,7 @@ struct Kind {
 /// Round trip of all paths here.
 const RTT: Nanos = Nanos::from_millis(2);
 
-/// What stages carry that do not bind, in Gb/s.
+/// The capacity of stages that do not bind, in Gb/s.
 const AMPLE: f64 = 12.0;
 
 /// Payload in flight that carries so many Gb/s.

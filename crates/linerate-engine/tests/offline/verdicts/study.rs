@@ -119,7 +119,7 @@ fn drawn(draw: &mut Random) -> (SimPath, Knobs, &'static str) {
     (path, knobs, name)
 }
 
-/// What came of the runs of one class.
+/// The results of the runs of one class.
 #[derive(Default, Clone, Copy)]
 struct Score {
     runs: u32,

@@ -6,7 +6,7 @@ use linerate_core::record::{Column, Record, Table};
 
 use super::*;
 
-/// What the sending end told of one set: so many sends of a hundred were copied all the same.
+/// The sending end's table for one set, in which the kernel copied this many of a hundred sends all the same.
 fn told(set: u32, copied: i64, until: u64) -> Table {
     let counted = |metric: linerate_core::metric::Metric, n| Column {
         name: metric.name.into(),

@@ -90,8 +90,8 @@ fn stream_of_payload() -> LoadError {
     }
 }
 
-/// Refuses what connections cannot do, and what would cost this end more memory or time than a measurement
-/// needs: plans come from the other end.
+/// Refuses plans that connections cannot carry out, and plans that would cost this end more memory or time than
+/// a measurement needs. Plans come from the other end.
 fn bounds(plan: &SetPlan) -> Result<(), String> {
     let knobs = &plan.knobs;
     streams(plan, STREAMS_MAX)?;

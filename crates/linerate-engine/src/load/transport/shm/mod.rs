@@ -205,7 +205,7 @@ fn worker(
     }
 }
 
-/// Refuses what shared memory cannot do, and what would cost an end more than a measurement needs.
+/// Refuses plans that shared memory cannot carry out, and plans that cost an end more than a measurement needs.
 fn bounds(plan: &SetPlan) -> Result<(), String> {
     let knobs = &plan.knobs;
     streams(plan, THREADS_MAX)?;

@@ -11,17 +11,19 @@ use rustix::thread::futex;
 
 use crate::load::LoadError;
 
-/// Bytes before the rings: numbers, then words. Those that different ends write stand on different pairs of cache lines.
+/// Bytes before the rings: numbers, then words. Those that different ends write are on different pairs of cache
+/// lines.
 const HEAD: usize = 4096;
 const LINES: usize = 128;
-/// Numbers in a pair of cache lines, and of a stream: two pairs for each direction, that of its producer and that of its consumer.
+/// Numbers in a pair of cache lines, and numbers of a stream. A stream has two pairs for each direction: one
+/// for its producer, one for its consumer.
 const NUMBERS_OF_LINES: usize = LINES / size_of::<AtomicU64>();
 const NUMBERS: usize = 4 * NUMBERS_OF_LINES;
 /// Words in a pair of cache lines, and of a stream.
 const WORDS_OF_LINES: usize = LINES / size_of::<AtomicU32>();
 const WORDS: usize = (HEAD - 4 * LINES) / size_of::<AtomicU32>();
 
-/// Looks at an empty ring before a worker that polls looks up from it.
+/// Polls of an empty ring before a polling worker checks for other work.
 const SPINS: u32 = 1024;
 
 /// How the memory of a set is divided.

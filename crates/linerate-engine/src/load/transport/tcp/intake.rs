@@ -1,4 +1,4 @@
-//! How a receiver takes what came from the kernel.
+//! How a receiver takes payload from the kernel.
 
 use linerate_core::parse::run::Mark;
 use linerate_core::plan::Receive;

@@ -1,4 +1,4 @@
-//! Socket options: what the plan asks for, what the kernel gives, and what is refused.
+//! Socket options: the values that the plan asks for, those that the kernel grants, and refusals.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -94,7 +94,7 @@ fn roles(side: Side, plan: &SetPlan) -> (bool, bool) {
     }
 }
 
-/// Reads what is in force into `end`, and notes what is less than was asked for.
+/// Reads the options in force into `end`, and notes those that are less than the plan asks for.
 pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetEnd) {
     let fd = fd.as_fd();
     let knobs = &plan.knobs;

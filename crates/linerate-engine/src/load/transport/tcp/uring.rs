@@ -116,7 +116,8 @@ impl Outward {
         if self.sender.as_ref().is_some_and(|s| s.size() == len) {
             return Ok(());
         }
-        // What it holds is given back first, as that of sets before: soon, not at once.
+        // Frees the memory of the old sender first. The kernel releases it soon, but not at once, and the same
+        // is true of sets before.
         self.sender = None;
         for _ in 0..TRIES {
             match sender(len) {

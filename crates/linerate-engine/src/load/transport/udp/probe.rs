@@ -1,4 +1,4 @@
-//! What a worker counts of its datagrams, and what the kernel counts at its socket; read by the sampler.
+//! A worker's counts of its datagrams and the kernel's counts at its socket, read by the sampler.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -93,7 +93,7 @@ impl Counts {
         self.refused.store(all, Relaxed);
     }
 
-    /// The path told something of what was sent.
+    /// The path reported an ICMP error for a datagram.
     pub(super) fn told(&self) {
         self.errors.store(self.errors.load(Relaxed) + 1, Relaxed);
     }
