@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Counts the comments that are hard to read: sentences that hold two or more of "what", "told", "tells", "came",
-# "beside" and "that of".
+# Counts comments that are hard to read: sentences with two or more of `what`, `told`, `tells`, `came`, `beside`
+# and `that of`.
 #
 #   benches/own/words.sh [-v] [REVISION]     counts the checkout, or REVISION; -v lists each sentence with its file and line
 #

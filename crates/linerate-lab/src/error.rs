@@ -24,7 +24,7 @@ pub enum LabError {
     /// A system call failed.
     #[error("{what}: {}", io::Error::from_raw_os_error(*.errno))]
     Step {
-        /// What was being done, on what.
+        /// The action that failed, and its object.
         what: String,
         /// The system's error number.
         errno: i32,

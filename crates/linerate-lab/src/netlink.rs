@@ -22,7 +22,7 @@ const REPLACE: u16 = 0x100;
 const EXCLUSIVE: u16 = 0x200;
 const CREATE: u16 = 0x400;
 
-/// `RTM_*`: what a request does to what.
+/// `RTM_*`: the action of a request and its object.
 const NEW_LINK: u16 = 16;
 const DELETE_LINK: u16 = 17;
 const GET_LINK: u16 = 18;

@@ -65,8 +65,8 @@ pub fn set_stamps(fd: BorrowedFd<'_>) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
-/// Receives a datagram, of which at most as many bytes as fit, and puts what is told beside it into
-/// `control`; the length of each. Without `wait` it takes only what is there.
+/// Receives a datagram, cut to the room in `into`, and its control messages into `control`; returns both
+/// lengths. Without `wait` it takes only a datagram that is there already.
 pub fn receive_told(
     fd: BorrowedFd<'_>,
     into: &mut [u8],

@@ -54,7 +54,7 @@ impl Memory {
         Ok(Self { start, len })
     }
 
-    /// Where it begins, for what the kernel is told of it.
+    /// Its first byte, for registering it with the kernel.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
     }

@@ -67,7 +67,7 @@ impl Programs {
             .stdin(Stdio::from(stdin))
             .stdout(Stdio::from(stdout))
             .stderr(Stdio::from(stderr));
-        // What the owner itself was told is not for the hosts.
+        // Removes a habit that was set for the owner itself: hosts have their own.
         command
             .env_remove(application::VARIABLE)
             .envs(surroundings.environment);

@@ -61,13 +61,13 @@ impl From<Direction> for Way {
     }
 }
 
-/// What becomes of what a flow sends above its rate.
+/// The fate of packets that a flow sends above its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Manner {
-    /// It waits, up to 100 ms at the rate, and is dropped beyond that.
+    /// They wait, up to 100 ms at the rate; more are dropped.
     Shaped,
-    /// It is dropped beyond a burst of 50 ms at the rate.
+    /// They are dropped beyond a burst of 50 ms at the rate.
     Policed,
 }
 

@@ -88,7 +88,8 @@ impl Passage {
         }
     }
 
-    /// Hands what passes of a frame that came at `came` to `out`, with the times when it is due.
+    /// Passes the surviving packets of a frame that arrived at `came` to `out`, with the time when they are
+    /// due.
     pub(super) fn frame(
         &mut self,
         came: u64,

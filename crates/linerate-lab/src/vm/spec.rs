@@ -1,4 +1,4 @@
-//! What a virtual machine is made of, and how QEMU is told.
+//! The parts of a virtual machine, and the arguments of QEMU for them.
 
 use std::time::Duration;
 
@@ -106,7 +106,7 @@ impl Generation {
 }
 
 impl Spec {
-    /// What QEMU is told of the machine.
+    /// QEMU's arguments for the machine.
     pub(super) fn qemu(&self) -> Result<Vec<String>, VmError> {
         self.check()?;
         let mut words = self.nodes_qemu();

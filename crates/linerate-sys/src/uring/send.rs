@@ -16,25 +16,25 @@ use crate::zerocopy::{self, Memory};
 
 /// Entries that wait to be handed over: a send, and no second one beside it.
 const SENDS: u32 = 2;
-/// What may be told between two looks; the kernel keeps what is more until there is room.
+/// Completions that fit between two reads; the kernel keeps more until there is room.
 const TOLD: u32 = 256;
 /// `IORING_SEND_ZC_REPORT_USAGE` (6.2+), linux/io_uring.h.
 const REPORT_USAGE: u16 = 1 << 3;
 /// `IORING_NOTIF_USAGE_ZC_COPIED`, linux/io_uring.h.
 const COPIED: u32 = 1 << 31;
 
-/// What a completion is of.
+/// The kind of a completion.
 const SEND: u64 = 1;
 const TRIAL: u64 = 2;
 /// Time for an answer that the kernel has at once.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
-/// What the kernel has told of sends since the last call.
+/// The kernel's completions of sends since the last call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Told {
-    /// Sends that it is through with: their pages are the sender's alone again.
+    /// Completed sends: the kernel no longer uses their pages.
     pub through: u64,
-    /// Those of them that it copied all the same.
+    /// Those of them that the kernel copied all the same.
     pub copied: u64,
 }
 
@@ -98,7 +98,7 @@ impl Sender {
                 self.under_way = Some(fd);
             }
         }
-        // What was told before must not end the wait for this one.
+        // Earlier completions must not end the wait for this one.
         let mut ended = self.take_in(told);
         if ended.is_none() {
             enter(&self.ring, wait)?;
@@ -151,7 +151,7 @@ impl Sender {
         unsafe { self.ring.submission().push(&entry) }.map_err(full)
     }
 
-    /// Takes in what is told; the result of the send, if it has ended.
+    /// Handles the completions; returns the result of the send, if it has ended.
     fn take_in(&mut self, told: &mut Told) -> Option<i32> {
         let mut ended = None;
         for one in self.ring.completion().filter(|one| one.user_data() == SEND) {

@@ -211,7 +211,8 @@ fn foreign(
     shown(measured, &probe, options)
 }
 
-/// What carries a test with an iperf3 server, and which way, where that can do what was asked for.
+/// The protocol and direction of a test with an iperf3 server; an error where it cannot do what the options ask
+/// for.
 fn can(ways: &[Direction], options: &Options) -> Result<(Protocol, Direction), Failure> {
     let refuse = |what: &str, hint: &str| Err(Failure::usage(anyhow!("{what}")).hint(hint));
     if options.bw.find_rate.is_some() {

@@ -91,7 +91,7 @@ impl Failure {
 
 /// Writes to stderr; when that fails there is nobody left to tell.
 pub(crate) fn tell(text: &str) {
-    // What a test tells belongs to its output, which is shown where it fails.
+    // In a test the text belongs to the captured output, which is shown on failure.
     if cfg!(test) {
         return eprint!("{text}");
     }

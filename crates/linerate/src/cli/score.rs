@@ -1,4 +1,4 @@
-//! `linerate lab score`: how often what is named is what was planted.
+//! `linerate lab score`: how often the verdict names the planted fault.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -123,7 +123,7 @@ fn bind(options: &Options, server: ServerOptions) -> Result<Server, Failure> {
     bound.map_err(reach::peer_failure)
 }
 
-/// Gives up what serving never needs, and says what it does not need either.
+/// Gives up the rights that serving never needs, and says so if it has more than it needs.
 fn renounce(options: &Options) -> Result<(), Failure> {
     reach::system(rights::renounce(), "cannot give up rights")?;
     let wanted = attached(options) || options.serve.allow_changes == Some(true);

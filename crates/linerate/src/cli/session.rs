@@ -33,7 +33,7 @@ const WAITING: usize = 16_384;
 /// Time for the last of the progress.
 const LAST: Duration = Duration::from_secs(1);
 
-/// What became of one run.
+/// The result of one run.
 pub(super) struct Outcome {
     pub(super) record: Record,
     pub(super) error: Option<LinkError>,
@@ -41,12 +41,12 @@ pub(super) struct Outcome {
     pub(super) saved: Option<String>,
 }
 
-/// What the first Ctrl-C ends while the far end is called.
+/// The scope of the first Ctrl-C while the far end is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstEnds {
     /// The program, at once: nothing was measured yet.
     Program,
-    /// This run: what those before it have measured is told.
+    /// This run. The results of earlier runs are shown.
     Run,
 }
 

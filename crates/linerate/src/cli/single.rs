@@ -28,7 +28,7 @@ pub(crate) const WASHOUT: Nanos = Nanos::from_secs(1);
 /// The highest rate of a stream that a search tries where none is stated: that of the fastest ports.
 const RATE_MOST: Rate = Rate(800_000_000_000);
 
-// What both take beside their own.
+// Options that both commands share.
 #[derive(Debug, Args)]
 pub(crate) struct Shared {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `linerate whatif`: what a path described by hand can carry, and what a change would bring.
+//! `linerate whatif`: the capacity of a path described in a file, and the effect of changes to it.
 
 use std::fs::File;
 use std::io::Read;

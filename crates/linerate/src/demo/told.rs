@@ -68,7 +68,7 @@ pub(crate) struct TruthTold {
     by: String,
     with_bps: u64,
     without_bps: u64,
-    /// Whether what was planted is what holds the path back.
+    /// Whether the planted fault limits the path.
     pub(crate) bites: bool,
 }
 

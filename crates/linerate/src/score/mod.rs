@@ -44,8 +44,8 @@ impl Case<'_> {
     }
 }
 
-/// Runs what is not among the outcomes yet, and tells of each as it comes. Ends early, with what there
-/// is, once `stop` is set.
+/// Runs the cases that have no outcome yet, and reports each result. Once `stop` is set, it ends early and
+/// keeps the results so far.
 pub(crate) fn run(
     wish: &Wish<'_>,
     outcomes: &mut Outcomes,

@@ -23,7 +23,7 @@ pub enum Mode {
     Quiet,
 }
 
-/// A sink that tells what goes on, and that stops the run once `stop` is set.
+/// A sink that shows progress, and that stops the run once `stop` is set.
 pub struct Progress<W> {
     out: W,
     mode: Mode,

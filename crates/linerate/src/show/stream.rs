@@ -1,8 +1,8 @@
 //! A run as it goes, for programs: a JSON object on each line.
 //!
-//! The schema of a line is made from `Line`. Units stand in the keys, unknown values are `null`. What a step or a trial
-//! showed is derived from what was read until then, and may differ from the result on the last line, which has all
-//! readings. A run that measured nothing ends without a result.
+//! The schema of a line is made from `Line`. Keys hold the units, unknown values are `null`. A line about a
+//! step or trial uses the readings up to then. The result on the last line uses all readings, and may differ. A
+//! run that measured nothing ends without a result.
 
 mod line;
 
@@ -174,7 +174,7 @@ impl<W: Write> Stream<W> {
         }
     }
 
-    /// What a step of a single probe shows, as the result tells it.
+    /// The load of a single probe's step, computed as for the result.
     fn once(&self, step: &Step, direction: Direction) -> Option<Load> {
         let record = self.record.as_ref().filter(|_| self.single)?;
         once(record, step, direction).map(|once| once.load)

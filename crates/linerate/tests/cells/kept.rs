@@ -1,7 +1,7 @@
-//! Records of real runs, judged by the library as it is now. Those at an edge have a limit just over or
-//! just under what a cause needs: `benches/truth/edges.sh` makes them, and says what was planted. What was
-//! planted in the others is told by `benches/truth/2026-11-21-replayed.md`; they are kept without their
-//! warm-ups and their other direction.
+//! Records of real runs, judged by the current library. Those at an edge have a limit just above or just below
+//! a cause's threshold: `benches/truth/edges.sh` makes them and describes their faults. The faults of the
+//! others are described in `benches/truth/2026-11-21-replayed.md`; these are kept without warm-ups and
+//! without the other direction.
 
 use std::path::{Path, PathBuf};
 

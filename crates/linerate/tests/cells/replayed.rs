@@ -1,5 +1,5 @@
-//! Replay cells: what no lab here can plant, each beside a near miss: the same record, and just not
-//! enough of it.
+//! Replay cells: hardware that no lab here can plant, each with a near miss: the same record with slightly too
+//! little of it.
 
 mod cpu;
 mod ports;

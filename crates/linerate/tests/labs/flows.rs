@@ -143,7 +143,8 @@ const ACCEPT: &str = "import socket
 c, _ = socket.create_server((\"\", 7001)).accept()
 ";
 
-/// What `flows` tells of a connection of near's program with one of far, both in Python, and what limits it.
+/// The answer of `flows` for a connection between a program at near and one at far, both in Python, and its
+/// limit.
 fn between(faults: &[&str], [near, far]: [&str; 2], limits: &[&str]) -> Option<Value> {
     let far = format!("exec python3 -c '{ACCEPT}{far}'");
     let near = format!(

@@ -296,9 +296,9 @@ fn bw_and_a_server_of_iperf3_count_the_same() {
     ]);
 }
 
-/// What a client asks for by its amount, by what was sent and received of it.
+/// Tests that end by an amount: the bytes sent and received must match it.
 fn amounts_are_met(measured: &dyn Fn(&[&str]) -> [u64; 2]) {
-    // Where the client says how much is sent, both count that, to the byte, and to the end of a block.
+    // Where the client names the amount, both ends count that many bytes, rounded up to a whole block.
     for (args, wanted) in [
         (&["-n", "200M"][..], 200 << 20),
         (&["-k", "1000"], 1000 << 17),
@@ -308,7 +308,7 @@ fn amounts_are_met(measured: &dyn Fn(&[&str]) -> [u64; 2]) {
     ] {
         assert_eq!(measured(args), [wanted; 2], "{args:?}");
     }
-    // It is sent whole blocks, and ends once it has enough.
+    // A client that receives ends the test once it has enough; the server sends whole blocks.
     for streams in ["1", "4"] {
         let [sent, received] = measured(&["-n", "1000000", "-R", "-P", streams]);
         assert!(

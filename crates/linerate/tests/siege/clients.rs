@@ -276,13 +276,13 @@ impl<'a> Besiegers<'a> {
         2
     }
 
-    /// Says what makes no sense, from the first byte on or after what does.
+    /// Sends nonsense, from the first byte on or after a valid beginning.
     fn babble(&mut self) -> usize {
         let drawn = self.draw(3);
         let mut words = match (&self.door, drawn) {
             (_, 0) => Vec::new(),
             (Door::Iperf3, 1) => COOKIE.to_vec(),
-            // Parameters, and what claims to be as many bytes of them as it likes.
+            // Parameters with a length that promises more bytes than follow.
             (Door::Iperf3, _) => [COOKIE.as_slice(), &[0, 0, 0, 60], b"{\"tcp\":true,"].concat(),
             (Door::Own(_), 1) => hello(Kind::Control),
             (Door::Own(_), _) => hello(Kind::Data),

@@ -76,7 +76,7 @@ impl Guest {
         self.vm.run(program, WITHIN).unwrap()
     }
 
-    /// What `linerate host` tells after a script has planted something.
+    /// The output of `linerate host` after a script has planted something.
     pub(crate) fn host(&mut self, script: &str) -> Value {
         document(&self.ask(&format!("{script}\n{PROGRAM} host --json")))
     }

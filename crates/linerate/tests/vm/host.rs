@@ -1,7 +1,7 @@
-//! What `linerate host` tells of a machine that is known.
+//! The report of `linerate host` on a machine whose hardware is known.
 //!
-//! QEMU cannot make a card that is better than its slot: the links of cards are planted, by files
-//! that stand in for those of sysfs. The slots and the nodes are real.
+//! QEMU cannot make a card that is better than its slot. So the links of cards are planted, by files that
+//! replace those of sysfs. The slots and the nodes are real.
 
 use std::collections::BTreeSet;
 use std::process::Command;

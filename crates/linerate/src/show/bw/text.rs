@@ -250,7 +250,7 @@ fn busiest(doc: &mut Document, probe: &Probe) {
     flows::one(doc, judged);
 }
 
-/// What is not known, and what would tell.
+/// The unknowns, each with the command that would make it known.
 pub(in crate::show) fn unknown(doc: &mut Document, gaps: &[Gap]) {
     for gap in gaps {
         doc.gap();

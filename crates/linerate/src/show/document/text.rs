@@ -88,7 +88,7 @@ impl Page {
         }
     }
 
-    /// A label and what belongs to it, wrapped beside it, or below it on a narrow page.
+    /// A label with its body. The body is wrapped to the right of the label, or goes below it on a narrow page.
     fn entry(&mut self, entry: &Entry) {
         let Entry { label, body, .. } = entry;
         let indent = if self.is_narrow() {

@@ -108,13 +108,13 @@ impl Judged {
             .flatten()
     }
 
-    /// What is worth saying beside the verdict.
+    /// Remarks that are not part of the verdict.
     fn notes(&self) -> Vec<String> {
         notes(&self.model)
     }
 
-    /// What would prove it: an experiment that loads the path, between two hosts. None tells of what a
-    /// program itself does.
+    /// The command that would prove the limit: an experiment that loads the path between two hosts. `None`
+    /// where the limit is the program itself, which no such experiment shows.
     fn proof(&self) -> Option<String> {
         let direction = self.main()?.direction.name();
         let far = self.flow.remote.ip().to_canonical();

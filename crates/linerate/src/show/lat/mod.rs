@@ -176,7 +176,7 @@ impl Probe {
         times.map(|times| times.lost)
     }
 
-    /// How long the kernel had answers before they were read, where it told when they came.
+    /// Times that answers waited in the kernel before they were read, where the kernel stamps arrivals.
     fn unread(&self) -> Option<Histogram> {
         let times = self
             .times
