@@ -166,7 +166,8 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
     }
     match (buffer, factor) {
         (Buffer::Send, Factor::HalfSendBuffer) => Some(around(times(load, trial, buffer)?, 0.2)),
-        // Pages that are held count otherwise than copies: how many of them there is room for cannot be told.
+        // The kernel accounts for pages that it holds differently than for copies, so the room for them is
+        // unknown.
         (Buffer::Send, Factor::ZeroCopy) => None,
         (Buffer::Receive, Factor::HalfWindow) => {
             let ratio = trial.after.window_clamp?.0 as f64 / load.tcp.in_flight?.0 as f64;

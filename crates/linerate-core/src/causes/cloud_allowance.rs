@@ -63,7 +63,7 @@ impl Cause for CloudAllowance {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
-            // The allowance of a flow lets more flows through, that of a machine does not.
+            // More flows get more through the allowance of a flow, but not through the allowance of a machine.
             Factor::MoreStreams => None,
             _ => one_rate(model, trial),
         }

@@ -191,9 +191,9 @@ fn advice(gain: Option<f64>) -> Advice {
     .gain(gain)
 }
 
-/// Whether what is seen of the flow fits an end that does not come to work. The socket of such a sender runs
-/// empty, and that of a sender whose receiver is slow does not. Datagrams show it by what is lost, which is
-/// asked elsewhere, and by a pace, for which their sender waits.
+/// Whether the flow looks like one whose end lacks CPU time. The socket of such a sender runs empty; with a
+/// slow receiver it does not. Datagrams always count, since another check covers their loss, unless their
+/// sender keeps a pace: then it waits for that.
 fn paces(model: &Model, direction: Direction, side: Side) -> bool {
     let is_sender = side == direction.sender();
     model.direction(direction).is_some_and(|dir| {

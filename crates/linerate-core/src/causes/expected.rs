@@ -50,7 +50,7 @@ impl Expected {
         both.any(|(a, b)| !a.overlaps(b))
     }
 
-    /// Whether it tells something, and that is not "no change".
+    /// Whether it predicts a change.
     pub(crate) fn is_change(self) -> bool {
         let ranges = || self.0.into_iter().flatten();
         ranges().next().is_some() && ranges().all(|r| !r.overlaps(EQUAL))

@@ -19,7 +19,7 @@ pub(super) struct HashCollision;
 /// Share of its CPU's time in softirq below which a queue has next to nothing to do.
 const IDLE: f64 = 0.2;
 
-/// A CPU that is full of the packets of several streams, beside idle queues.
+/// A CPU that is full with the packets of several streams, while other queues are idle.
 pub(crate) struct Crowded {
     side: Side,
     cpu: u32,

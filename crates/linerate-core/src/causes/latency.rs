@@ -7,8 +7,8 @@ use crate::path::Direction;
 use crate::signs::round_trips::{FEW, idle_at_least, median};
 use crate::units::Nanos;
 
-/// Times the idle round trip from which one beside the load is long. A sender that goes by loss needs a
-/// queue of one round trip to keep the path full; what stands beyond that carries nothing.
+/// Times the idle round trip from which one under load is long. A sender that slows down on loss needs a queue
+/// of one round trip to keep the path full. A longer queue adds nothing to goodput.
 //= Villamizar, Song, "High performance TCP in ANSNET", CCR 24(5), 1994: one bandwidth-delay product
 const TIMES: f64 = 2.0;
 
@@ -23,9 +23,9 @@ const ADDED: Nanos = Nanos::from_millis(5);
 pub(crate) struct Raised {
     /// On the idle path.
     pub(crate) idle: Nanos,
-    /// Beside the load.
+    /// Under load.
     pub(crate) loaded: Nanos,
-    /// So few were timed that `loaded` is the shortest of them.
+    /// Whether `loaded` is the shortest of too few readings.
     pub(crate) at_least: bool,
 }
 

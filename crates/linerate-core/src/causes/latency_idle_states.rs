@@ -1,5 +1,5 @@
-//! CPUs that rest between packets take time to wake: round trips are longer on the idle path than beside a
-//! load, which keeps them awake.
+//! CPUs that sleep between packets take time to wake. Round trips are then longer on the idle path than under
+//! load, which keeps the CPUs awake.
 
 use super::advice::Joined;
 use super::latency::{self, untimed};
@@ -17,8 +17,8 @@ use crate::units::Nanos;
 /// Cause `latency-idle-states`.
 pub(super) struct LatencyIdleStates;
 
-/// Times the round trip beside a load from which one on the idle path is long, and by how much at least:
-/// less is how two medians differ.
+/// Factor by which a round trip on the idle path must exceed one under load, and the least difference. Below
+/// these, it is the usual difference of two medians.
 const TIMES: f64 = 1.3;
 const ADDED: Nanos = Nanos::from_micros(20);
 

@@ -65,7 +65,7 @@ impl Cause for LatencyInterrupts {
     }
 }
 
-/// How long a port holds interrupts back after a packet came.
+/// How long a port delays interrupts after a packet arrived.
 #[derive(Clone, Copy)]
 struct Held<'a> {
     port: &'a str,

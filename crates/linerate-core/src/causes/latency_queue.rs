@@ -99,7 +99,7 @@ fn queued(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
             raised.words()
         )));
     }
-    // Packets wait for a CPU that has no time as they do for a path, and no thread's wait tells it.
+    // Packets may wait for a busy CPU just as they wait for a path, and no thread's own wait shows this.
     if let Some(why) = on_cpus(model, load, direction) {
         return Err(NoFinding::Unknown(vec![Gap {
             what: format!("where packets wait {}", direction.name()),
@@ -139,7 +139,7 @@ fn finding(load: &Load, direction: Direction, raised: Raised) -> Finding {
     Finding {
         side: queue.map_or(Place::Path, |_| Place::from(sender)),
         share: raised.share(),
-        // Of datagrams nothing but the probe beside them was timed: a trial must tell.
+        // For datagrams only the separate round trips were timed: a trial must decide.
         enough: load.tcp.rtt.is_some() || queue.is_some(),
         reached: false,
         evidence: std::iter::once(raised.words())

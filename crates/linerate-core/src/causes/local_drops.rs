@@ -19,7 +19,7 @@ use crate::transport::{Scope, Transport};
 /// Cause `local-drops`.
 pub(super) struct LocalDrops;
 
-/// Segments in a packet that was dropped, from which it is told how many they were.
+/// Segments in a dropped packet from which their number is reported.
 const GROUPS: f64 = 1.5;
 
 static INFO: CauseInfo = CauseInfo {
@@ -89,7 +89,7 @@ impl Cause for LocalDrops {
     }
 }
 
-/// The counter of the hosts' own drops that tells most of them.
+/// The counter with the most of the hosts' own drops.
 pub(crate) fn most<'a>(model: &Model, load: &'a Load, direction: Direction) -> Option<&'a Local> {
     let counters = dropped(model, load, direction).counters.into_iter();
     counters.max_by(|a, b| a.per_sec.total_cmp(&b.per_sec))

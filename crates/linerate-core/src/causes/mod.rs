@@ -219,8 +219,8 @@ pub trait Cause: Sync {
     fn predict_loss(&self, _model: &Model, _trial: &TrialPlan) -> Option<Range> {
         None
     }
-    /// The round trip beside the load after the trial's change over that before, if this cause holds;
-    /// `None` when it cannot tell.
+    /// The predicted ratio of the round trip under load, after over before the trial's change, if this cause
+    /// holds; `None` when it is unknown.
     fn predict_latency(&self, _model: &Model, _trial: &TrialPlan) -> Option<Range> {
         None
     }

@@ -1,4 +1,4 @@
-//! Large packets vanish on the way, and nobody tells the sender to make them smaller.
+//! Large packets vanish on the path, and no message asks the sender for smaller ones.
 
 use std::net::IpAddr;
 
@@ -49,7 +49,7 @@ impl Cause for MtuBlackHole {
                 "the sender's own port loses it: {why}"
             )));
         }
-        // Beside a connection that stands still a drop a second may be of anything.
+        // A connection that stands still may see a drop a second for any reason.
         let holds = || local_drops::holds(model, load, direction);
         let datagrams = load.transport == Transport::Udp;
         if let Some(own) = datagrams.then(holds).flatten() {
@@ -78,7 +78,7 @@ impl Cause for MtuBlackHole {
         Ok(Finding {
             side: Place::Path,
             share: silent,
-            // A large packet that passes now and then is one that others are lost beside: only smaller ones tell.
+            // A large packet passes now and then while others are lost. Only smaller packets prove the cause.
             enough: !load.arrived() || flow(model, direction),
             reached: false,
             evidence: vec![

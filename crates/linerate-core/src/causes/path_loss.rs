@@ -160,8 +160,8 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     })
 }
 
-/// The finding of a loss, which a discipline of the sender's own port may make on purpose. Of any other only a trial
-/// tells that no rate is exceeded, which loses packets as well.
+/// The finding of a loss. A discipline of the sender's own port may lose packets on purpose. Otherwise only a
+/// trial can exclude an exceeded rate, which loses packets as well.
 fn finding(load: &Load, direction: Direction, share: f64, evidence: Vec<String>) -> Finding {
     let own = own_loss(load, direction);
     Finding {
@@ -204,7 +204,7 @@ fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
         ),
     ];
     let found = finding(load, direction, silent, evidence);
-    // Half the pace of next to nothing tells nothing.
+    // At a very low goodput, a trial at half the pace proves nothing: heavy loss is enough without one.
     let enough = found.enough || lost >= IN_ROWS;
     Some(Ok(Finding { enough, ..found }))
 }

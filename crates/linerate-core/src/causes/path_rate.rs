@@ -197,10 +197,10 @@ fn why(queued: bool, network: f64, share: f64) -> String {
     }
 }
 
-/// Share of time that a window or a buffer held the sender which a trial made larger, or gave to each of more streams,
-/// and nothing came of it: a little more than the path holds looks like a limit, and is none. It counts as far as the
-/// network holds the load with more of it for longer: where a window and a buffer are of one size, or a reader is slow,
-/// each hides the other.
+/// Share of time that a window or a buffer limited the sender, where a trial enlarged it, or gave one to each
+/// of more streams, without a gain. A window slightly larger than the path needs looks like a limit, and is
+/// none. It counts up to the growth of the network's share in the enlarged load: a window and a buffer of one
+/// size hide each other, and so does a slow reader.
 fn lifted(model: &Model, direction: Direction) -> f64 {
     let Some(base) = model.direction(direction).map(|d| &d.base) else {
         return 0.0;
@@ -376,10 +376,10 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     }))
 }
 
-/// Bytes of others on a port, as a share of ours, from which the path's rate is told to be more than ours.
+/// Other traffic on a port, as a share of ours, from which the path's rate is reported as more than ours.
 const OTHERS: f64 = 0.05;
 
-/// That others have a part of the rate, where it is too small to invalidate the measurement.
+/// Says that other traffic takes a part of the rate, where it is too small to invalidate the measurement.
 fn shared(load: &Load) -> Option<String> {
     let few = OTHERS..contended::FOREIGN;
     let foreign = load.foreign.filter(|f| few.contains(&f.share))?;

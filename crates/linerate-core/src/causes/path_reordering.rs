@@ -76,7 +76,7 @@ impl Cause for PathReordering {
         Ok(Finding {
             side: Place::Path,
             share: held.share * of_each_stream(model, direction),
-            // Some come late on any path with several queues: only a trial tells whether it matters.
+            // On any path with several queues some packets are late. Only a trial shows whether it matters.
             enough: false,
             reached: false,
             evidence: std::iter::once(words(late, again))
@@ -85,7 +85,7 @@ impl Cause for PathReordering {
         })
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
-        // Where no other congestion control may be chosen, no trial tells: then what the receiver says has to do.
+        // Without a second congestion control there is no trial. The receiver's report must then be enough.
         let load = model.direction(direction).map(|dir| &dir.base);
         load.is_some_and(|load| holds(model, load).is_some())
     }
@@ -133,7 +133,7 @@ pub(super) fn alone(model: &Model, direction: Direction) -> Option<String> {
     })
 }
 
-/// The window that BBR makes for the shortest round trip, beside the usual one.
+/// Says which window BBR computes from the shortest round trip, compared with the usual one.
 fn empties(model: &Model, load: &Load) -> Option<String> {
     let outlasted = bbr::outlasted(model, load).filter(|_| bbr::sends(load));
     outlasted.map(|(shortest, usual)| {

@@ -1,4 +1,4 @@
-//! The other end of the wire tells the port to stop.
+//! The other end of the wire makes the port pause.
 
 use super::predict::one_rate;
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, port_of};

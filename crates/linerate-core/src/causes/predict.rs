@@ -55,12 +55,12 @@ pub(super) fn around(ratio: f64, by: f64) -> Range {
     }
 }
 
-/// What a cause predicts that is about something else than the trial's factor: nothing changes,
-/// unless the change would make a new limit. `None` where that cannot be told.
+/// The prediction of a cause that a trial's factor does not touch: no change, unless the change would create a
+/// new limit. `None` where this is unknown.
 pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let factor = trial.factor()?;
-    // Only what was short of time, of room or of CPU gains; all else may lose, up to a new limit.
+    // Only something short of time, room or CPU gains. All else may lose, down to a new limit.
     let may_lose = |low: f64| Some(Range { low, ..EQUAL });
     match (factor.class(), factor) {
         (Class::LargerBuffer | Class::Redial, _)

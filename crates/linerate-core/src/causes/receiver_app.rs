@@ -25,7 +25,7 @@ pub(super) struct ReceiverApp;
 /// Share of its CPU from which a thread is busy, not idle.
 pub(super) const BUSY: f64 = 0.8;
 
-/// Share of a CPU from which it is told who took it.
+/// Share of a CPU from which its users are named.
 const TOLD: f64 = 0.01;
 
 /// Unread arrivals over bytes read, from which the reader is slower than the network. It equals the least gain

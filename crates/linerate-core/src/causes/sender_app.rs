@@ -23,12 +23,12 @@ pub(super) struct SenderApp;
 /// Share of samples limited by the application from which it is suspected.
 const STARVED: f64 = 0.5;
 
-/// Share of the time that its pauses must come to before they need no trial: less may be a thread that is woken
-/// late, beside other traffic.
+/// Share of the time that a program must pause to be named without a trial. Shorter pauses may come from a
+/// thread that other traffic delays.
 const PAUSES: f64 = 0.25;
 
-/// The answer for a load by datagrams: nothing counts whether a sender with time to spare waits in its program
-/// or for room in its port's queue.
+/// The answer for a load by datagrams. No counter shows whether a sender with time to spare waits in its
+/// program or for room in its port's queue.
 fn of_datagrams(load: &Load, direction: Direction, busy: f64) -> Answer {
     if let Some(lost) = load.datagrams.as_ref().and_then(lossy) {
         return Err(NoFinding::Clear(lost));

@@ -1,5 +1,5 @@
-//! Threads of this run, or a thread and the port's interrupts, share a full CPU: beside an idle one, or
-//! because both ends may use no other.
+//! Threads of this run, or a thread and the port's interrupts, share a full CPU, although another one is idle
+//! or because both ends may use no other.
 
 use super::cpu_share::{self, ENOUGH, LOST};
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};

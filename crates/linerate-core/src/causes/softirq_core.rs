@@ -102,8 +102,8 @@ pub(super) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
             low: 0.4,
             high: 1.15,
         }),
-        // At most as many CPUs as there are more have a part of its work. What the driver does stays, and one
-        // flow goes to one CPU: where nothing is gained nothing is told.
+        // At best the work is spread over all CPUs of the new setting. The driver's part stays, and each flow
+        // stays on one CPU: a trial without a gain proves nothing.
         Factor::HostSpread => {
             let more = trial.after.host?.value.count_ones();
             let measured = model.trials.iter().find(|t| t.plan.id == trial.id);
@@ -114,7 +114,7 @@ pub(super) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
                 high: f64::from(more + 1) * 1.1,
             })
         }
-        // A CPU that is behind for a moment drops less: how far it is cannot be told.
+        // A CPU that is behind for a moment drops less. How far it is behind is unknown.
         Factor::HostRoom => None,
         Factor::OtherCpu => Some(Range {
             low: 0.7,

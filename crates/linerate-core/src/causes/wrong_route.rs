@@ -205,7 +205,7 @@ fn detours<'a>(near: &'a Route, far: &'a Route) -> Vec<Detour<'a>> {
 }
 
 impl Detour<'_> {
-    /// The slower of the speeds that are told.
+    /// The slower of the known speeds.
     fn slower(&self) -> Option<Rate> {
         self.speeds.iter().flatten().min().copied()
     }

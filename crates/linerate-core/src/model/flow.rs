@@ -44,11 +44,11 @@ pub struct Flow {
     pub local: SocketAddr,
     /// The far end.
     pub remote: SocketAddr,
-    /// This end's congestion control; empty where it was not told.
+    /// This end's congestion control; empty if unknown.
     pub congestion: String,
-    /// The processes that hold this end; empty where they could not be told.
+    /// The processes that hold this end; empty if unknown.
     pub owners: Vec<Owner>,
-    /// Whether it was gone before the look was over.
+    /// Whether the connection ended before the measurement did.
     pub ended: bool,
     /// Facts of this host, with the port that the connection leaves by.
     pub facts: HostFacts,
@@ -309,7 +309,7 @@ fn receiving(table: &Table, ticks: &[Tick], window: Window) -> TcpShares {
     }
 }
 
-/// Bytes in flight during a tick, and whether they fill the window; `None` where that was not told.
+/// Bytes in flight during a tick, and whether they fill the window; `None` if unknown.
 fn filled(table: &Table, tick: &Tick) -> Option<(f64, bool)> {
     let at = |metric, row: usize| Some(*table.column(metric)?.get(row)? as f64);
     let rtt = at(m::TCP_RCV_RTT, tick.row).filter(|us| *us > 0.0)?;
@@ -321,8 +321,8 @@ fn filled(table: &Table, tick: &Tick) -> Option<(f64, bool)> {
     Some((flight, closed || flight >= offered * FULL_WINDOW))
 }
 
-/// The threads that may serve the connection: the only one there is; or, of several that all have
-/// time left, the busiest. Of others it cannot be told which of them it is.
+/// The threads that may serve the connection: the only one there is, or, of several that all have time left,
+/// the busiest. Otherwise it is unknown which thread serves it.
 fn threads(near: &EndReadings, window: Window) -> Vec<Thread> {
     let tables: Vec<&Table> = near.about("thread", |_| true).collect();
     let share = |t: &Table, metric| Some((per_second(t, metric, window)? / 1e9).clamp(0.0, 1.0));

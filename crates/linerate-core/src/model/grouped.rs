@@ -5,10 +5,10 @@ use super::readings::{Window, gauge, per_second};
 use crate::metric::{self as m, Metric};
 use crate::record::{EndReadings, Table};
 
-/// Mean bytes of the packets of a counter, `table` of `end`, as far as something told it: the port, which counts groups
-/// where it is made by software and what is on the wire where it is not; the CPUs that took them in, after a card's
-/// packets were joined; the queue itself. None of these sees larger groups than there are, so the largest is nearest.
-/// What a filter drops is chosen by its size: no mean tells that.
+/// Mean bytes of the packets of a counter, `table` of `end`, as far as a counter shows it. Sources are the port
+/// (it counts groups if it is made by software, else packets on the wire), the CPUs (after a card joined
+/// packets), and the queue itself. None of these sees larger groups than there are, so the largest value is the
+/// closest. A filter selects drops by their size, so no mean applies to them.
 pub(super) fn packet_bytes(
     end: &EndReadings,
     what: LocalEvent,

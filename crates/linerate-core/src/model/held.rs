@@ -76,7 +76,7 @@ impl Held {
             clock(m::TCP_RWND_LIMITED).map(|ran| ran.max(seen(&[State::Window]).unwrap_or(0.0)));
         let sndbuf_limited = match clock(m::TCP_SNDBUF_LIMITED) {
             Some(ran) => Some(ran.max(full.unwrap_or(0.0))),
-            // Linux before 4.10 has no clock: the state alone tells.
+            // Linux before 4.10 does not measure this time: the state at each sample must do.
             None => full,
         };
         let starved = seen(&[State::Starved, State::Corked]).filter(|_| told);
@@ -183,7 +183,7 @@ impl<'a> Sender<'a> {
     /// The state at a row of a program that may wait although there is room.
     fn state(&self, row: usize, full: Option<bool>) -> Option<State> {
         let full_window = self.fills_window(row, self.small_flight(row)?);
-        // Where the memory in use was not read the clock alone tells of time without room.
+        // Where the memory in use was not read, only the kernel's clock shows time without room.
         let full = full.or(self.clock.map(|_| false));
         let small = self.is_small(row);
         Some(match (full_window, self.nothing_waits(row)?, full) {

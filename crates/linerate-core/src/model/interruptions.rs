@@ -50,7 +50,8 @@ pub fn stalled(step: &Step) -> bool {
         && totals().filter(|t| t.sent == 0).all(|t| t.received <= FEW)
 }
 
-/// All that interrupted a step whose payload, of `set`, or answers beside it arrived at rates `ticks`, each with its start.
+/// All interruptions of a step. `ticks` holds the rates at which payload of `set`, or answers of round trips
+/// next to it, arrived, each with its start.
 pub(super) fn interruptions(
     step: &Step,
     set: u32,
@@ -125,8 +126,8 @@ impl Away {
     }
 }
 
-/// Steps, and one in how many, in which an end must have stood still for that to be told of a load which was measured in
-/// another one: once happens on any busy machine, and a slice to which it did is taken again.
+/// In how many steps, and in one of how many, an end must have stood still to be reported for a load that was
+/// measured in another step. Any busy machine stands still once, and a slice in which it did is repeated.
 const STOOD_STILL: usize = 2;
 const ONE_IN: usize = 10;
 

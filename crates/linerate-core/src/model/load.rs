@@ -220,7 +220,7 @@ fn operations(
     ))
 }
 
-/// Share of the segments that come twice that a receiver tells of at least.
+/// The least share of duplicate segments that a receiver reports.
 const TOLD: f64 = 0.2;
 
 /// The sender's counters of the connections of a set, completed by those of the receiver.
@@ -236,7 +236,8 @@ fn connections(
     let mut shares = tcp(sending, set, window, told == Some(true), Writer::Own);
     let twice = came_twice(sending, receiving, set).zip(shares.repeated);
     let counted = twice.map(|(share, again)| share * again);
-    // It tells too few of them, and never next to none: what it took in and threw away was damaged.
+    // A receiver may report too few duplicates, but not almost none: the difference is then damaged segments
+    // that it discarded.
     let told = |counted: &f64| shares.needless.is_none_or(|told| told >= counted * TOLD);
     let counted = counted.filter(told);
     let needless = [shares.needless, counted].into_iter().flatten();

@@ -9,7 +9,7 @@ use crate::metric as m;
 use crate::path::Side;
 use crate::record::{Host, Step, Table};
 
-/// Something that a host lost or held back itself, as one of its counters tells.
+/// Packets that a host lost or delayed itself, by one of its counters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Local {
     /// Whose counter.

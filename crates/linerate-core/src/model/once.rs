@@ -16,7 +16,7 @@ use crate::units::{Bytes, Nanos};
 const SECOND: u64 = 1_000_000_000;
 const SLIVER: u64 = SECOND / 20;
 
-/// Half of the widest interval that tells anything of a mean, as a part of it.
+/// Half of the widest interval that still describes a mean, as a share of it.
 const WIDEST: f64 = 0.5;
 
 fn tells(interval: &Interval) -> bool {
@@ -38,7 +38,7 @@ pub struct Once {
     /// Whether the receiver was read while payload flowed: else it reports sums only, and there are no samples, no
     /// intervals, and nothing is known of steadiness.
     pub sampled: bool,
-    /// The receiver's part of that, a second or so each: they add up to it. Empty where they cannot be told.
+    /// The receiver's part of it in intervals of about a second, which add up to it. Empty if unknown.
     pub intervals: Vec<(Bytes, Nanos)>,
     /// Segments retransmitted in that time; `None` where a counter is missing.
     pub again: Option<u64>,
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(ramp(&level), 0);
         let rising = [10_000, 40_000, 70_000];
         let rising: Vec<i64> = rising.into_iter().chain(level.clone()).collect();
-        // Three ticks, from the reading of a row to that of another one.
+        // Three ticks, from the reading of one row to the reading of another one.
         assert_eq!(ramp(&rising), 300_000_000 - 49_000);
         // Nowhere steady: nothing is left out.
         let swinging: Vec<i64> = (0..30).map(|i| 10_000 * (1 + i / 3)).collect();

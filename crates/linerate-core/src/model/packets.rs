@@ -14,7 +14,7 @@ pub struct Packets {
     pub payload: Bytes,
     /// Bytes of a full IP packet. `None` where the sender was not read.
     pub packet: Option<Bytes>,
-    /// MTU of the path, as the kernel knows it; `None` where no connection tells.
+    /// MTU of the path, as the kernel knows it; `None` where no connection reports it.
     pub path_mtu: Option<Bytes>,
 }
 

@@ -1,4 +1,4 @@
-//! The threads that time round trips beside a load: how long they themselves waited for a CPU.
+//! The threads that time round trips under load: how long they waited for a CPU themselves.
 
 use super::derive::round_trips;
 use super::ends::end;

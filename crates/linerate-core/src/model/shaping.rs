@@ -31,7 +31,7 @@ pub struct Shaping {
 const COUNTING: [&str; 3] = ["tbf", "htb", "cake"];
 
 impl Shaping {
-    /// Whether it counts how often its limit held something back: of others `held` tells nothing.
+    /// Whether it counts how often its limit held a packet back. Without such a counter, `held` says nothing.
     pub fn counts_held(&self) -> bool {
         let kind = self.subject.split(' ').nth(1);
         kind.is_some_and(|kind| COUNTING.contains(&kind))
@@ -87,8 +87,8 @@ const SEVERAL: f64 = 2.0;
 /// Share of our bytes that a discipline must have sent for all of them to pass it.
 const PASSED: f64 = 0.9;
 
-/// The shapers of the sender's own ports that the streams of `set` passed: those that sent about as
-/// much as the streams did. Which class packets take is decided by filters, and told by its counter.
+/// The shapers of the sender's own ports that the streams of `set` passed: those that sent about as much as the
+/// streams did. Filters choose the class of a packet, and its counter shows the choice.
 pub(super) fn shapers(sending: &EndReadings, set: u32, window: Window) -> Option<Vec<Shaping>> {
     sending.about("qdisc", |_| true).next()?;
     let grown = |t: &Table, metric| growth(t, metric, window).map(|(grown, _)| grown);

@@ -70,7 +70,7 @@ pub fn idle_round_trips(record: &Record) -> Option<Histogram> {
     )
 }
 
-/// Every round trip beside the base load of a direction.
+/// Every round trip during the base load of a direction.
 pub fn base_round_trips(record: &Record, direction: Direction) -> Option<Histogram> {
     round_trips(record, base(record, direction)?)
 }

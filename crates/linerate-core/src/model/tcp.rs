@@ -229,8 +229,8 @@ fn stood(tables: &[&Table], window: Window, mss: Option<Bytes>) -> Option<Bytes>
     Some(Bytes((segments * mss?.0 as f64) as u64))
 }
 
-/// Whether the receiver says of segments that they came twice: it is known to, if both ends agreed on selective
-/// acknowledgements, or it did so before.
+/// Whether the receiver reports duplicate segments. It does if both ends agreed on selective acknowledgements,
+/// or if it did so before.
 //= Linux, tcp_dsack_set()
 fn tells_duplicates(tables: &[&Table], known: bool) -> bool {
     let of = |table: &&Table| {

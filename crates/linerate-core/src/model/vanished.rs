@@ -71,7 +71,7 @@ fn total(end: &EndReadings, set: u32, of: fn(&Total) -> u64) -> Option<u64> {
     totals.map(of).reduce(u64::saturating_add)
 }
 
-/// Whether datagrams were sent, and none came.
+/// Whether datagrams were sent, and none arrived.
 fn no_datagram(set: u32, (sending, receiving): (&EndReadings, Option<&EndReadings>)) -> bool {
     let Some(receiving) = receiving else {
         return false;
@@ -81,7 +81,7 @@ fn no_datagram(set: u32, (sending, receiving): (&EndReadings, Option<&EndReading
         && datagrams::came(receiving, set) != Some(true)
 }
 
-/// Whether segments were sent, time and again, and none came.
+/// Whether segments were retransmitted, and none arrived.
 fn no_segment(plan: &SetPlan, (sending, receiving): (&EndReadings, Option<&EndReadings>)) -> bool {
     let arrived = receiving.and_then(|end| total(end, plan.id, |t| t.received));
     let few = |acked: f64| acked < FEW * f64::from(plan.knobs.streams);

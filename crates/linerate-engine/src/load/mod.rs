@@ -116,7 +116,7 @@ pub enum Op {
 pub struct Done {
     /// What it was.
     pub op: Op,
-    /// Payload moved; less than asked for when the worker was told to stop, or at an end mark.
+    /// Payload moved; less than asked for when the worker was stopped, or at an end mark.
     pub bytes: u32,
 }
 
@@ -173,11 +173,11 @@ pub trait Worker: Send {
 
 /// Reads a worker's own counters from the sampler's thread.
 pub trait Probe: Send {
-    /// Appends one row to the probe's tables, of what `machine` answers. `at` tells the time since the step began in
-    /// nanoseconds; it is asked after each reply, because the kernel may make the reader wait for
-    /// a send in progress.
+    /// Appends one row to the probe's tables, from the answers of `machine`. `at` returns the time since the
+    /// step began, in nanoseconds. It is called after each reply, because the kernel may make the reader wait
+    /// for a send in progress.
     fn observe(&mut self, machine: &dyn Machine, at: &dyn Fn() -> u64);
-    /// The tables read since the last call; what ended early, or could not be read, is a gap.
+    /// The tables read since the last call. A table that ended early or could not be read is a gap.
     fn take(&mut self, gaps: &mut Vec<Gap>) -> Vec<Table>;
     /// Shuts the connection down, so that a blocked worker returns. Used to abort.
     fn abort(&self);

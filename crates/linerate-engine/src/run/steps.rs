@@ -13,7 +13,7 @@ use super::budget::Budget;
 use crate::event::{Event, Flow, Level};
 use crate::link::LinkError;
 
-/// Time between two round trips beside a load.
+/// Time between two round trips under load.
 pub(super) const BESIDE: Nanos = Nanos::from_millis(5);
 
 /// Payload of a latency probe: fits any MTU.

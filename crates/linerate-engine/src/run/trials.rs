@@ -132,7 +132,7 @@ impl Run<'_> {
         }
     }
 
-    /// Round trips beside the slices; none where an end refuses them: the trial tells less then.
+    /// Starts round trips during the slices. `None` where an end refuses them: the trial then shows less.
     fn beside(&mut self) -> Result<Option<u32>, LinkError> {
         match self.ping(BESIDE) {
             Ok(set) => Ok(Some(set)),

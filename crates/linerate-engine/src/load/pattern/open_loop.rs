@@ -138,7 +138,7 @@ impl Schedule {
         let lot = (all / MISSES).max(1);
         for message in messages.clone().step_by(lot as usize) {
             let lot = lot.min(messages.end - message);
-            // That of the last one of them, which is the shortest.
+            // The delay of the last of them, which is the shortest.
             let late = now.saturating_sub(self.due(message + lot - 1));
             self.times.record(late, lot);
         }

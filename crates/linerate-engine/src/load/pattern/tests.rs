@@ -1,4 +1,4 @@
-//! Patterns over an asker that does as it is told.
+//! Patterns over a scripted asker.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -80,7 +80,7 @@ impl Line {
             Err(e) => return Err(self.failed("poll", e.into())),
         }
         let seen = fds[0].revents();
-        // A broken connection is told by the call that meets it.
+        // The next call on a broken connection reports it.
         let broken = seen.intersects(PollFlags::ERR | PollFlags::HUP);
         Ok([
             broken || seen.contains(PollFlags::IN),

@@ -91,7 +91,7 @@ pub trait Lines: Send {
     }
 }
 
-/// The same host at another port; an IPv4 address as such, however the socket tells it.
+/// The same host at another port. An IPv4 address that the socket reports as IPv6 becomes IPv4.
 pub(crate) fn at_port(address: SocketAddr, port: u16) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_none() => {
@@ -103,7 +103,7 @@ pub(crate) fn at_port(address: SocketAddr, port: u16) -> SocketAddr {
     }
 }
 
-/// A socket for datagrams, connected to that of the other end. It blocks.
+/// A socket for datagrams, connected to the other end's socket. It blocks.
 #[derive(Debug)]
 pub struct Datagrams {
     /// The socket.

@@ -1,8 +1,9 @@
-//! Connections: a round trip is one that is made, carries a message there and its answer back, and is closed.
+//! Connections: a round trip opens a connection, sends a message, receives its answer, and closes the
+//! connection.
 //!
-//! Each stream has a data connection as of TCP, which has proved the session. Over it the far end sends the port of a listener
-//! of its own, and the near end says that a step is over. Payload is that of messages that were answered; no goodput is
-//! derived from it.
+//! Each stream has a data connection as TCP does, which has proved the session. Over it the far end sends the
+//! port of its listener, and the near end sends the end of a step. Payload counts the answered messages; no
+//! goodput is derived from it.
 
 mod abort;
 mod answerer;

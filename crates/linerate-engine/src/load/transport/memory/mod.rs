@@ -161,7 +161,7 @@ fn node_of(plan: &SetPlan, room: &Room) -> Result<Option<u32>, LoadError> {
 #[derive(Debug, Clone)]
 struct Place {
     stream: u32,
-    /// The node that was asked for; `None` for that of the thread.
+    /// The node that was asked for; `None` for the thread's own node.
     node: Option<u32>,
     /// Whether there are several nodes.
     several: bool,

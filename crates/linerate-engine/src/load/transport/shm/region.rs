@@ -150,7 +150,7 @@ impl Region {
         Err(LoadError::Protocol { what })
     }
 
-    /// Tells the other end that there are so many bytes now, or so much room.
+    /// Informs the other end that there are this many bytes, or this much room.
     #[inline]
     pub(super) fn tell(&self, bytes: u64) {
         if self.busy {

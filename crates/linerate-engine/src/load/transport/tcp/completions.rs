@@ -1,4 +1,4 @@
-//! What became of sends without a copy: counted by the thread that sends, told by the kernel.
+//! Sends without a copy: the sending thread counts them, the kernel reports which it copied.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -100,10 +100,10 @@ impl Inflow {
         self.intake.end(&self.line)
     }
 
-    /// Receives at most `most` bytes of payload into `room`: what one receive of an application would get, at
-    /// once, or, where it may `wait`, within the block time. `rate` is that of the stream, in bytes per second.
-    /// Runs that end in between must not show, or a slow sender's short runs would make a receiver slow
-    /// that pays for each operation.
+    /// Receives at most `most` bytes of payload into `room`, as one receive of an application would. Returns at
+    /// once or, with `wait`, within the block time. `rate` is the stream's rate in bytes per second. Ends of
+    /// runs in between must not show: the short runs of a slow sender would slow down a receiver that pays for
+    /// each operation.
     pub(super) fn pull(
         &mut self,
         room: &mut [u8],

@@ -78,7 +78,7 @@ impl Intake {
     }
 }
 
-/// The next bytes that io_uring received, at most `most`; none when nothing came in time.
+/// The next bytes that io_uring received, at most `most`; none when nothing arrived in time.
 fn taken<'a>(
     ring: &'a mut Receiver,
     line: &Line,

@@ -65,8 +65,8 @@ impl Outlet {
         Ok(())
     }
 
-    /// Sends at most `most` bytes, copies where it may not `wait` at once and all else within the block time; zero
-    /// when the kernel takes nothing. `rate` is that of the stream, in bytes per second.
+    /// Sends at most `most` bytes: copies at once unless it may `wait`, all else within the block time. Zero
+    /// when the kernel takes nothing. `rate` is the stream's rate in bytes per second.
     pub(super) fn send(
         &mut self,
         line: &Line,

@@ -94,7 +94,7 @@ fn sender(len: usize) -> io::Result<Sender> {
     Sender::new(memory)
 }
 
-/// Payload that the kernel sends from pages it was told of once.
+/// Payload that the kernel sends from registered pages.
 pub(super) struct Outward {
     sender: Option<Sender>,
     /// Payload to be copied, where the kernel may not hold pages.
@@ -135,8 +135,9 @@ impl Outward {
         Ok(())
     }
 
-    /// Sends at most `most` bytes, or goes on with the send before; zero while that has not ended. A send is whole
-    /// where that takes no longer than a call may block at `rate` bytes per second, so that it is told of in time.
+    /// Sends at most `most` bytes, or continues the previous send; zero while that has not ended. A send is
+    /// whole where it takes no longer than a call may block at `rate` bytes per second, so that it completes in
+    /// time.
     pub(super) fn send(
         &mut self,
         line: &Line,

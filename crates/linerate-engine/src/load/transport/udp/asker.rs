@@ -13,12 +13,12 @@ use crate::load::pages::Pages;
 use crate::load::pattern::{Answer, Asker, Wait, open_loop};
 use crate::load::{LoadError, Probe, times};
 
-/// Bytes that the near end makes and the far one, beside the numbers that they remember: a message, an answer and two sorts
-/// of times; a message.
+/// Memory of the near end and of the far one, without the numbers that they remember. Near: a message, an
+/// answer and two sorts of times. Far: a message.
 pub(super) const ROOM: [u64; 2] = [2 * (DATAGRAM_MAX + times::ROOM) as u64, DATAGRAM_MAX as u64];
 
-/// Numbers that both ends remember of the messages of `plan`: all that are due while an answer may be on its way, so that
-/// one that others overtook is none that was lost. A closed loop has one on its way.
+/// Numbers of messages of `plan` that both ends remember: all that are due while an answer may be in flight, so
+/// that a reordered message does not count as lost. A closed loop has one in flight.
 pub(super) fn remembered(plan: &SetPlan) -> u64 {
     match plan.pattern {
         Pattern::PingPong { interval, .. } if plan.knobs.open_loop => {

@@ -80,7 +80,7 @@ pub(super) fn worker(
     Ok((Box::new(sender), gaps))
 }
 
-/// Receives datagrams until a conversation beside them says that the test is over.
+/// Receives datagrams until the control connection ends the test.
 struct Receiver {
     line: Line,
     bare: Arc<Bare>,
@@ -100,7 +100,7 @@ impl Receiver {
         }
     }
 
-    /// Receives what is there; payload that came for the first time, in bytes.
+    /// Receives available datagrams; returns the payload that arrived for the first time, in bytes.
     fn pull(&mut self) -> Result<u32, LoadError> {
         let inbox = self.inbox.get_or_insert_with(|| Inbox::new(MESSAGES));
         if let Err(error) = inbox.receive(self.line.fd()) {

@@ -41,16 +41,16 @@ pub(super) struct Got {
     pub(super) bytes: usize,
     /// When it was read, on the clock of all times.
     pub(super) at: u64,
-    /// How long the kernel had it before, where it tells.
+    /// How long it waited in the kernel, where the kernel stamps arrivals.
     pub(super) unread: Option<u64>,
 }
 
-/// What became of messages that were handed to the kernel.
+/// The fate of messages that were handed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
     /// So many were taken, at least one.
     Taken(usize),
-    /// None yet: the socket's own buffer is full, or a message of the path came between.
+    /// None yet: the socket's own buffer is full, or an ICMP error was reported first.
     Waiting,
     /// None: a queue of this host is full, its port is down, or a rule of its own forbids them.
     Refused,
@@ -159,7 +159,8 @@ impl Line {
         self.send([&raw[..]].into_iter()).map(|_| ())
     }
 
-    /// Receives a datagram, within the block time if it may `wait`; its length, `None` when none came.
+    /// Receives a datagram, within the block time if it may `wait`; returns its length, `None` when none
+    /// arrived.
     pub(super) fn receive(&self, into: &mut [u8], wait: bool) -> Result<Option<usize>, LoadError> {
         match socket::receive(self.fd(), into, wait) {
             Ok(got) => Ok(Some(got)),
@@ -198,7 +199,7 @@ impl Line {
         }
     }
 
-    /// Waits, no longer than `most`, until something came.
+    /// Waits until a datagram arrives, no longer than `most`.
     pub(super) fn rest(&self, most: Duration) -> Result<(), LoadError> {
         let mut fds = [PollFd::from_borrowed_fd(self.fd(), PollFlags::IN)];
         let time = Timespec {

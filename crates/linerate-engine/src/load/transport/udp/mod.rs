@@ -169,7 +169,7 @@ fn whole(line: &Line, size: u16, fits: u32, gaps: &mut Vec<Gap>) -> Result<bool,
     let whole = u32::from(size) <= fits;
     let set = datagram::set_fragments(line.fd(), !whole);
     set.map_err(|e| line.failed("setsockopt", e))?;
-    // A queue that is full is told by the calls from here on.
+    // From here on, calls report a full queue.
     let told = datagram::set_errors(line.fd());
     told.map_err(|e| line.failed("setsockopt", e))?;
     gaps.extend(fragments(size, fits));

@@ -75,7 +75,7 @@ impl Counts {
         self.stray.store(datagrams, Relaxed);
     }
 
-    /// One came that is none of this step.
+    /// A datagram arrived that does not belong to this step.
     pub(super) fn stray(&self) {
         // The only writer: no atomic read-modify-write is needed.
         self.stray.store(self.stray.load(Relaxed) + 1, Relaxed);
