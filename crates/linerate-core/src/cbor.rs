@@ -75,7 +75,7 @@ struct Reader<'de> {
 /// What an item begins with.
 struct Head {
     major: u8,
-    /// The five bits beside the major type.
+    /// The five bits after the major type.
     info: u8,
     /// The number that they are or announce: a value, a length, or the bits of a float.
     value: u64,

@@ -107,7 +107,7 @@ impl Search {
     /// Takes what the step showed that was asked for.
     pub fn told(&mut self, look: Look) {
         self.looks.push(look);
-        // Of nothing that came, nothing is lost.
+        // Without any arrival there is no loss to judge.
         let passes = look.lost <= self.allowed && look.received > 0.0;
         if look.long {
             self.long(look, passes);

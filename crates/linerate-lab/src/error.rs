@@ -13,7 +13,7 @@ pub enum LabError {
     Forbidden {
         /// The kind of namespace, or the step inside it.
         what: String,
-        /// The setting that forbids it, with its value, as far as it could be told.
+        /// The setting that forbids it, with its value, as far as known.
         why: String,
         /// The command that would allow it.
         hint: String,

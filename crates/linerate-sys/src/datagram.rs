@@ -45,7 +45,7 @@ pub fn set_segment(fd: BorrowedFd<'_>, bytes: u16) -> io::Result<()> {
     set(fd, libc::IPPROTO_UDP, UDP_SEGMENT, c_int::from(bytes))
 }
 
-/// Lets the kernel hand over datagrams of one sender joined, as they came.
+/// Lets the kernel deliver several datagrams of one sender joined into one message.
 pub fn set_joined(fd: BorrowedFd<'_>) -> io::Result<()> {
     set(fd, libc::IPPROTO_UDP, UDP_GRO, 1)
 }
@@ -93,8 +93,8 @@ pub fn receive_told(
     Ok((got.min(into.len()), told))
 }
 
-/// Takes the messages of the path that wait at a socket which is told of them ([`set_errors`]): they take
-/// the room of what is received.
+/// Discards the ICMP errors queued at a socket that receives them ([`set_errors`]): they take room from
+/// received data.
 pub fn drain_errors(fd: BorrowedFd<'_>) -> usize {
     let flags = RecvFlags::ERRQUEUE | RecvFlags::DONTWAIT;
     (0..BATCH)
@@ -120,8 +120,8 @@ pub fn set_fragments(fd: BorrowedFd<'_>, may: bool) -> io::Result<()> {
     Ok(sockopt::set_ip_mtu_discover(fd, how)?)
 }
 
-/// Payload of the largest datagram that a connected socket can send in one packet, as far as its route
-/// tells.
+/// Payload of the largest datagram that a connected socket can send in one packet, as far as its route is
+/// known.
 pub fn fits(fd: BorrowedFd<'_>) -> io::Result<u32> {
     // Headers of IP and UDP, without options.
     let (mtu, headers) = if v6(fd)? {
@@ -183,8 +183,8 @@ impl Inbox {
         }
     }
 
-    /// Receives what is there, waiting for the first message alone, as long as the socket says
-    /// (`SO_RCVTIMEO`); how many came.
+    /// Receives available messages, and waits for the first one only, for at most the socket's `SO_RCVTIMEO`.
+    /// Returns their number.
     pub fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
         self.count = 0;
         // SAFETY: all bits zero are a valid iovec and a valid mmsghdr: null pointers and lengths of

@@ -6,10 +6,10 @@ use crate::ceiling::latency::{self, Part};
 use crate::ceiling::{Bounds, Ceiling, Link, Path, Solution, cpu, memory};
 use crate::path::{Direction, Place, Side, Stage};
 
-/// Bytes whose floor of latency is told: a small message.
+/// Bytes of the small message whose least latency is computed.
 const SMALL: f64 = 64.0;
 
-/// What is computed of a case.
+/// The results for a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// The path with its resources.

@@ -56,7 +56,7 @@ fn title(near: &str, far: &str) -> String {
     format!("{near} to {far}, as it was measured")
 }
 
-/// What was measured: a ceiling is read beside it.
+/// The measured figures in words, to compare a ceiling with.
 fn story(model: &Model) -> String {
     let each = |d: &DirectionModel| {
         let goodput = Rate(d.base.goodput.mean.max(0.0) as u64);

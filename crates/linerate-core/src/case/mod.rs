@@ -62,7 +62,7 @@ pub struct Case {
     pub storage: Storage,
     /// What it costs.
     pub price: Option<PriceTag>,
-    /// Rates of other things, to set the path beside.
+    /// Rates of other things, to compare the path with.
     #[serde(default)]
     pub media: Vec<Medium>,
     /// What was measured on it and published.

@@ -96,7 +96,7 @@ impl Layer {
 }
 
 impl Path {
-    /// Whether the way works; `None` where that is not told.
+    /// Whether the path to the disk works; `None` if unknown.
     pub fn is_live(&self) -> Option<bool> {
         if self.ana_state == "persistent-loss" {
             return Some(false);
@@ -155,7 +155,7 @@ pub struct QueueLimits {
 /// A namespace of an NVMe subsystem, by the name of its block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Namespace {
-    /// Number of the subsystem; of a disk without several ways it may be that of the controller.
+    /// Number of the subsystem; for a disk with a single path it may be the controller's number.
     pub subsystem: u32,
     /// Number of the controller, in the name of one way to the namespace: `nvme0c1n1`.
     pub controller: Option<u32>,

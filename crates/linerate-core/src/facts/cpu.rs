@@ -44,7 +44,7 @@ pub struct Cpu {
     pub package: Option<u32>,
     /// CPUs of the same core, itself among them; empty when unknown.
     pub siblings: Vec<u32>,
-    /// Its computing power, of 1024, where the kernel tells.
+    /// Its computing power relative to 1024, where the kernel reports it.
     pub capacity: Option<u32>,
     /// Its clock.
     pub clock: Clock,
@@ -192,8 +192,8 @@ impl Processors {
     }
 }
 
-/// Groups of CPUs by the computing power that the kernel tells, else by their nominal clocks, the
-/// strongest first; empty when all are alike or one is unknown.
+/// Groups of CPUs by the computing power that the kernel reports, else by their nominal clocks, the strongest
+/// first. Empty when all are alike or one is unknown.
 pub fn kinds(cpus: &[Cpu]) -> Vec<Kind> {
     let by = |key: fn(&Cpu) -> Option<u64>, name: fn(u64) -> String| {
         let values: Option<BTreeSet<u64>> = cpus.iter().map(key).collect();

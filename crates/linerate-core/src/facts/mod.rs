@@ -136,12 +136,12 @@ pub struct HostFacts {
     pub nodes: u32,
     /// Where its CPUs stand.
     pub topology: topology::Topology,
-    /// How the clocks are set of the CPUs that threads take first; empty where nothing sets them, as
-    /// in most virtual machines, `None` where that cannot be told.
+    /// Clock settings of the CPUs that threads take first. Empty where nothing sets clocks, as in most virtual
+    /// machines; `None` if unknown.
     #[serde(deserialize_with = "some_at_most::<_, _, CPUS>")]
     pub clocks: Option<Vec<cpu::Clocked>>,
-    /// How its CPUs may rest; empty where nothing puts them to rest, as in most virtual machines, `None`
-    /// where that cannot be told.
+    /// Idle states of its CPUs. Empty where nothing puts them to sleep, as in most virtual machines; `None` if
+    /// unknown.
     #[serde(deserialize_with = "some_at_most::<_, _, FEW>")]
     pub idle_states: Option<Vec<cpu::IdleState>>,
     /// Its memory channels; `None` where the firmware's list was not read, as behind a virtual port.

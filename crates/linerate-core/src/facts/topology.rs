@@ -36,7 +36,7 @@ pub struct Node {
     pub distances: Vec<u32>,
 }
 
-/// Distance to another node where the firmware tells none.
+/// Distance to another node where the firmware gives none.
 //= ACPI 6.5, 5.2.17: 10 is local; Linux takes 20 for remote (include/linux/topology.h)
 const REMOTE: u32 = 20;
 

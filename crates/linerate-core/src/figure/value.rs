@@ -28,7 +28,7 @@ impl Subject {
 /// How well a value is known: what a ratio with a value of another measurement rests on.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Evidence {
-    /// Nothing tells how the value varies.
+    /// The variation of the value is unknown.
     None,
     /// Its 95 % interval.
     Interval(Interval),

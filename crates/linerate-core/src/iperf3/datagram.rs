@@ -1,8 +1,8 @@
-//! Datagrams of a test by UDP: how a stream begins, and what stands in front of each.
+//! Datagrams of a test by UDP: how a stream begins, and the header of each datagram.
 //!
-//! UDP has no connections. A client says hello from a port of its own for each stream, and the
-//! server answers from its one port; both are four bytes that mean nothing else. From then on each
-//! datagram tells when it was sent and its number, from 1. Nothing in it proves who sent it.
+//! UDP has no connections. A client sends a hello from its own port for each stream, and the server answers
+//! from its one port; both are four bytes without further meaning. Each later datagram holds the time when it
+//! was sent and its number, from 1. Nothing in it proves who sent it.
 //= https://github.com/esnet/iperf src/iperf_udp.c; iperf.h, UDP_CONNECT_MSG and below it
 
 /// Bytes of a hello, and of its answer.

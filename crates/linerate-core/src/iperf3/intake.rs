@@ -19,7 +19,7 @@ pub struct Intake {
     width: Width,
     /// When it began, on the receiver's clock, in nanoseconds.
     begun: u64,
-    /// The highest number that came.
+    /// The highest number received.
     highest: u64,
     arrivals: Arrivals,
     jitter: Jitter,
@@ -75,7 +75,7 @@ impl Intake {
         &self.arrivals
     }
 
-    /// How unevenly they came, in nanoseconds.
+    /// Jitter, the variation of the transit time, in nanoseconds.
     pub fn jitter(&self) -> u64 {
         (self.jitter.micros * 1e3) as u64
     }
@@ -132,7 +132,7 @@ mod tests {
     fn what_came_once_counts_and_the_rest_is_told_apart() {
         for width in [Width::Narrow, Width::Wide] {
             let mut intake = Intake::new(width, 0);
-            // 4 is lost, 3 came late, 2 twice.
+            // 4 is lost, 3 late, 2 a duplicate.
             let bytes = take(&mut intake, [1, 2, 5, 3, 2, 6], SECOND);
             assert_eq!(bytes, 500);
             let arrivals = intake.arrivals();

@@ -47,7 +47,7 @@ pub struct StreamResult {
     pub retransmits: Option<u64>,
     /// Seconds that it counted for; servers before 3.2 do not say.
     pub seconds: Option<f64>,
-    /// Datagrams; iperf3 tells them of connections too, as zero.
+    /// Datagrams; for connections iperf3 reports them as zero.
     pub datagrams: Datagrams,
 }
 
@@ -60,7 +60,7 @@ pub struct Datagrams {
     pub omitted: u64,
     /// Those that were lost before the last that it read; of a sender zero.
     pub errors: Option<u64>,
-    /// How unevenly they came, in seconds.
+    /// Jitter, the variation of the transit time, in seconds.
     pub jitter: Option<f64>,
 }
 
@@ -142,7 +142,7 @@ impl Results {
         each.try_fold(0, |sum: u64, n| Some(sum.saturating_add(n?)))
     }
 
-    /// How unevenly they came, in seconds: the mean of all streams, as iperf3 has it.
+    /// Jitter, the variation of the transit time, in seconds: the mean of all streams, as iperf3 has it.
     pub fn jitter(&self) -> Option<f64> {
         let each = self.streams.iter().map(|stream| stream.datagrams.jitter);
         let all: Option<Vec<f64>> = each.collect();

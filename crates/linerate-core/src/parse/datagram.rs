@@ -9,7 +9,7 @@
 pub const HEADER_LEN: usize = 24;
 /// Longest datagram that IPv4 carries: 65535 less its header and that of UDP.
 pub const DATAGRAM_MAX: usize = 65_507;
-/// Numbers end here: no sender comes so far, and nothing that is computed with them overflows.
+/// Upper bound of numbers: no sender reaches it, and no computation with them overflows.
 pub const NUMBER_MAX: u64 = 1 << 56;
 
 /// What a datagram is for.
@@ -17,9 +17,9 @@ pub const NUMBER_MAX: u64 = 1 << 56;
 pub enum Kind {
     /// It carries payload.
     Payload,
-    /// The step has ended; its number tells how many datagrams were sent in it.
+    /// The step has ended; the number is the count of datagrams sent in it.
     End,
-    /// Such an end was read.
+    /// The receiver has read such an end.
     Ended,
     /// It asks for an answer.
     Ping,

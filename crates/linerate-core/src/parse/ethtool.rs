@@ -34,7 +34,7 @@ pub fn link_modes(reply: &[u8]) -> Result<LinkModes, Malformed> {
     Ok(modes)
 }
 
-/// `ETHTOOL_MSG_LINKSTATE_GET`: why a link is down, where the driver tells; else empty.
+/// `ETHTOOL_MSG_LINKSTATE_GET`: why a link is down, where the driver reports it; else empty.
 pub fn link_state(reply: &[u8]) -> Result<String, Malformed> {
     // ETHTOOL_LINK_EXT_STATE_* of linux/ethtool.h.
     const REASONS: [&str; 11] = [

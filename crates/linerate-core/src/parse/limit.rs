@@ -72,7 +72,7 @@ fn bucket(options: &[u8]) -> Result<Bucket, Malformed> {
     }
     let parms = parms.ok_or(Malformed::Missing(WHAT))?;
     let ticks = u32_at(parms, BUCKET, WHAT)?;
-    // A second bucket for peaks is told in ticks as well: such a discipline is left alone.
+    // A second bucket for peaks is reported in ticks as well. Such a discipline is not changed.
     if u32_at(parms, PEAK, WHAT)? != 0 || parms.get(1) == Some(&CELLS) {
         return Err(Malformed::Missing(WHAT));
     }

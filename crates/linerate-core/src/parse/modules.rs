@@ -40,8 +40,8 @@ pub fn load_order(
     Ok(order)
 }
 
-/// Whether a path such as `kernel/fs/9p/9p.ko.xz` is that of a module. In names of modules `-` and
-/// `_` are the same.
+/// Whether a path such as `kernel/fs/9p/9p.ko.xz` belongs to a module. In names of modules `-` and `_` are the
+/// same.
 fn is(path: &[u8], name: &str) -> bool {
     let file = path.rsplit(|&b| b == b'/').next().unwrap_or_default();
     let stem = file.split(|&b| b == b'.').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Many streams beside a few: they tell a rate that drops what exceeds it from loss at any rate, on paths so long that
-//! one stream loses too seldom for half the pace.
+//! Many streams compared with a few. The comparison separates a rate that drops excess packets from loss at any
+//! rate, on paths so long that one stream loses too few packets at half the pace.
 
 use super::bbr;
 use super::lossy::{FILLED, is_far, loss_leaves, often_sent_again, only_dropped};

@@ -97,8 +97,9 @@ pub(crate) fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
 /// How many times the shortest wait for a timer those that ran out took on average, at most: each in a row doubles.
 const BACKED_OFF: f64 = 4.0;
 
-/// The least that it leaves, where timers run out as well: nobody knows of how many losses; nearly all, where a few
-/// segments are in flight. The same as the most where none ran out, and no less than the time beside them leaves.
+/// The least goodput that this loss allows if retransmission timers run out as well. It is unknown how many
+/// losses do that: nearly all, where only a few segments are in flight. It equals [`loss_leaves`] where no
+/// timer ran out, and is never below the goodput of the time without such waits.
 pub(crate) fn loss_leaves_at_least(load: &Load, lost: f64) -> Option<f64> {
     let most = loss_leaves(load, lost)?;
     if load.tcp.timeouts == Some(0.0) {
@@ -147,7 +148,7 @@ pub(crate) fn long_queue(model: &Model, load: &Load) -> Option<String> {
     (long && mostly_queued(model, load)).then(|| standing_queue(model, load))?
 }
 
-/// Segments that came late, for each segment that was retransmitted, from which they tell why.
+/// Late segments for each retransmitted segment, from which reordering may be the reason.
 const OVERTAKEN: f64 = 0.2;
 
 /// Duplicates received for each segment retransmitted, from which the network copied some.

@@ -94,7 +94,7 @@ impl Arrivals {
         Arrival::Reordered
     }
 
-    /// Learns that `sent` datagrams were sent: those after the last that came are lost, too.
+    /// Notes that `sent` datagrams were sent: those after the last arrival are lost, too.
     pub fn expect(&mut self, sent: u64) {
         if sent > self.next {
             self.forget(self.next, sent - 1);
@@ -133,7 +133,7 @@ impl Arrivals {
         was
     }
 
-    /// Clears the bits of the numbers that come in: `from` to `to`, and that of `to`.
+    /// Clears the bits of the numbers `from` to `to`, both included.
     #[inline]
     fn forget(&mut self, from: u64, to: u64) {
         if to - from >= self.window {
@@ -153,7 +153,7 @@ impl Arrivals {
         }
     }
 
-    /// Datagrams that came, each counted once.
+    /// Datagrams received, each counted once.
     pub fn taken(&self) -> u64 {
         self.taken
     }
@@ -163,12 +163,12 @@ impl Arrivals {
         self.next - self.taken
     }
 
-    /// Datagrams that came after one that was sent later.
+    /// Datagrams received after one that was sent later.
     pub fn reordered(&self) -> u64 {
         self.reordered
     }
 
-    /// Datagrams that came again.
+    /// Datagrams received again.
     pub fn duplicated(&self) -> u64 {
         self.duplicated
     }
@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// The same without a window of bits: all numbers that ever came.
+    /// The same without a window of bits: it remembers all numbers received.
     #[derive(Default)]
     struct Naive {
         next: u64,

@@ -118,8 +118,8 @@ pub fn ramp_end(values: &[f64], before: f64) -> Option<usize> {
 /// How far a ramp may fall on its way to a level, as a part of it.
 const RAMP_FALLS: f64 = 0.25;
 
-/// Values in a row without anything that are no part of a ramp once something came: where it grows a round trip at
-/// a time, some between two of them may be empty.
+/// Number of empty values in a row that end a ramp once data arrived. A ramp that grows by round trips may have
+/// a few empty values between two of them.
 const SILENT: usize = 3;
 
 fn is_ramp(values: &[f64], level: f64, before: f64) -> bool {
@@ -292,14 +292,14 @@ mod tests {
         // One that goes above the level before it keeps to it ends there.
         assert_eq!(after(&[10.0, 30.0, 50.0, 70.0, 90.0, 103.0], 5.0), Some(5));
         assert_eq!(after(&[], 100.0), Some(0));
-        // An outage behind traffic that was measured, or that came before.
+        // An outage after traffic, measured or earlier.
         assert_eq!(after(&[100.0, 99.0, 0.0, 0.0, 0.0, 0.0], 50.0), None);
         assert_eq!(after(&[0.0, 0.0, 0.0, 0.0, 20.0], 90.0), None);
         // One that began before and is over.
         assert_eq!(after(&[0.0, 0.0, 0.0, 20.0], 15.0), None);
         // A window at a time over a long path.
         assert!(after(&[0.0, 0.0, 15.0, 0.0, 0.0, 30.0], 10.0).is_some_and(|cut| cut >= 6));
-        // Nothing came yet: it is the path that wakes up.
+        // No data yet: the path is starting up.
         assert!(matches!(
             after(&[0.0, 0.0, 0.0, 0.0, 20.0], 0.0),
             Some(5 | 6)

@@ -14,7 +14,7 @@ const LONGEST: f64 = 1.0;
 /// Segments that should be lost in a slice at half the pace, for their number to tell something.
 const LOSSES: f64 = 4.0;
 
-/// Round trips beside the load that a slice should hold, for their median to tell something.
+/// Round trips under load that a slice should hold, for a meaningful median.
 const ROUND_TRIPS: f64 = 8.0;
 
 /// Time of a slice of a trial of `factor` that counts: long enough to lose some segments, or for some
@@ -30,7 +30,7 @@ pub fn slice_time(load: &Load, factor: Option<Factor>) -> Nanos {
     Nanos((longest.clamp(SLICE.secs(), LONGEST) * 1e9) as u64)
 }
 
-/// Seconds until so many segments are lost at half the pace that their number tells something.
+/// Seconds until enough segments are lost at half the pace to compare their number.
 fn until_lost(load: &Load) -> Option<f64> {
     let segments = load.goodput.mean / 8.0 / load.packets?.payload.0.max(1) as f64;
     Some(LOSSES / (often_sent_again(load)? * segments / 2.0))

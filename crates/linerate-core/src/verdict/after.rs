@@ -11,14 +11,15 @@ use crate::path::{Place, Slowness, Stage};
 /// Goodput of a lifted limit over the goodput before, from which something else may be seen to bind.
 const LIFTED: f64 = 1.1;
 
-/// Share of the time, or of the slowness, that the next limit must explain: of a cap of each flow, which
-/// one load alone never tells from one rate for all, half of it counts.
+/// Share of the time, or of the slowness, that the next limit must explain. One load alone cannot distinguish a
+/// cap of each flow from one rate for all, so half of the share is enough for a cap.
 const MOST: f64 = 0.45;
 
-/// How much more came in flight than goodput rose, from which the rest stands in a queue on the way.
+/// Growth of the data in flight over growth of goodput, from which the excess waits in a queue on the path.
 const STANDS: f64 = 1.1;
 
-/// What more streams must carry, of a load whose limit was lifted, to tell whether one rate is for all.
+/// Share of the goodput, in a load whose limit was lifted, that more streams must carry to show whether they
+/// share one rate.
 const AS_MUCH: f64 = 0.9;
 
 /// What would bind next in a direction, where something was found to bind: what held the load in which

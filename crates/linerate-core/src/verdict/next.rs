@@ -129,7 +129,8 @@ pub fn decides(model: &Model, trial: &TrialModel) -> bool {
     Slowness::ALL.iter().all(settled)
 }
 
-/// Whether it decides what is in play of the causes of one way to be slow; also where it tells nothing of those.
+/// Whether a trial decides between the causes in play for one kind of slowness. A trial that says nothing about
+/// them does, too.
 fn settles(model: &Model, trial: &TrialModel, slowness: Slowness) -> bool {
     let expected: Vec<Expected> = Case::of(model, trial.plan.direction, slowness, CAUSES)
         .parties

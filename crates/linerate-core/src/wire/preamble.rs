@@ -163,8 +163,8 @@ impl Reply {
         })
     }
 
-    /// Whether a reply can begin like this: tells another service by its first bytes, without
-    /// waiting for as many as a reply has.
+    /// Whether a reply can begin like this. Another service is recognised by its first bytes, without waiting
+    /// for a full reply.
     pub fn may_begin(bytes: &[u8]) -> bool {
         let n = bytes.len().min(REPLY_MAGIC.len());
         bytes[..n] == REPLY_MAGIC[..n]

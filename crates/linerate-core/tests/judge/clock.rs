@@ -1,4 +1,4 @@
-//! A clock below its nominal one, on both sides of each threshold and beside its look-alikes.
+//! A clock below its nominal one: both sides of each threshold, and causes that look alike.
 
 use linerate_core::facts::cpu::{Clock, Clocked};
 use linerate_core::model::Cpu;

@@ -1,4 +1,4 @@
-//! Streams that fall into one receive queue beside idle ones.
+//! Streams that fall into one receive queue while others are idle.
 
 use linerate_core::model::Cpu;
 

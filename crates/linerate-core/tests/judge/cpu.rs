@@ -1,4 +1,4 @@
-//! Causes by which a thread does not get the CPU that it needs, and those that fill a CPU beside it.
+//! Causes by which a thread lacks CPU time, and those that fill a CPU with other work.
 
 use linerate_core::change::Setting;
 use linerate_core::facts::Gap;

@@ -1,4 +1,4 @@
-//! Memory channels, on both sides of each threshold and beside their look-alikes.
+//! Memory channels: both sides of each threshold, and causes that look alike.
 
 use linerate_core::facts::memory::Channels;
 use linerate_core::units::Transfers;

@@ -1,4 +1,4 @@
-//! Packets that overtake each other: told from those that are lost, and where that costs nothing.
+//! Reordered packets: kept apart from lost ones, and cleared where they cost nothing.
 
 use super::loss::{first_limit, held_by_loss};
 use super::*;
@@ -22,7 +22,8 @@ fn packets_that_overtake_are_told_from_packets_that_are_lost() {
     assert_eq!(at(88.0, "cubic"), ["suspect", "suspect"]);
     assert_eq!(at(89.0, "cubic"), ["suspect", "clear"]);
     assert_eq!(at(51.0, "bbr")[0], "clear", "it does not mind");
-    // The receiver knows whether what was retransmitted had come; that packets overtook is nothing then.
+    // The receiver knows whether retransmitted segments had arrived. Reordering seen by the sender then does
+    // not count.
     let told = |twice: f64, overtook: f64| {
         let mut m = held_by_loss(1.9);
         let tcp = &mut m.directions[0].base.tcp;
@@ -37,7 +38,7 @@ fn packets_that_overtake_are_told_from_packets_that_are_lost() {
     assert_eq!(told(51.0, 0.0), ["suspect", "suspect"]);
     assert_eq!(told(88.0, 0.0), ["suspect", "suspect"]);
     assert_eq!(told(89.0, 0.0), ["suspect", "clear"]);
-    // A network that copies packets tells nothing by it.
+    // Duplicates prove nothing where the network copies packets.
     assert_eq!(told(149.0, 0.0), ["suspect", "clear"]);
     assert_eq!(told(151.0, 0.0), ["clear", "suspect"]);
     let mut m = held_by_loss(1.9);
@@ -129,7 +130,8 @@ fn another_congestion_control_tells_of_packets_that_overtake_only_where_its_wind
     assert_eq!(at(near, None, 4.5), proved);
     assert_eq!(at(near, Some((200_000, 3_600_000)), 4.5), proved);
     assert_eq!(at(near, Some((200_000, 3_600_000)), 0.3), None);
-    // It was slowed as well, and tells nothing; unless it carried more: then these are of its own queue.
+    // The other congestion control was slowed as well, and proves nothing. If it carried more, its late
+    // segments come from its own queue.
     assert_eq!(at(near, Some((200_000, 3_601_000)), 0.3), last);
     assert_eq!(at(near, Some((200_000, 3_601_000)), 1.04), last);
     assert_eq!(at(near, Some((200_000, 3_601_000)), 4.5), proved);

@@ -189,7 +189,8 @@ fn a_filter_is_looked_for_on_the_way_that_the_payload_takes() {
     assert!(near == Place::Near && action.ends_with("tc -s filter show dev eth0 egress"));
     let (far, action) = told(Side::Far);
     assert!(far == Place::Far && action.ends_with("tc -s filter show dev eth0 ingress"));
-    // Filters at both ends, and a queue beside one, drop each its own: 45 segments or one, of 1200 that were retransmitted.
+    // Filters at both ends, or a filter and a queue, each drop their own packets: 45 segments or one, of 1200
+    // retransmitted.
     let both = |side, subject, per_sec| {
         let filter = "eth0 clsact ffff:";
         let first = count(Side::Near, LocalEvent::Queue, filter, per_sec);

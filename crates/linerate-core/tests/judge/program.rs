@@ -38,7 +38,7 @@ fn in_flight(size: i64, queued: i64, clock: i64) -> Flow {
     one
 }
 
-/// The same as a kernel before 4.10 tells it.
+/// The same as a kernel before 4.10 reports it.
 fn without_clock(mut one: Flow) -> Flow {
     let new = [
         m::TCP_SNDBUF_LIMITED,

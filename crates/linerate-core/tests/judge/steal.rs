@@ -117,7 +117,7 @@ fn steal_of_a_thread_that_moved_stays_in_play_where_it_needed_its_cpus() {
     ] {
         let mut m = moved(busy, steal);
         assert_eq!(outcome(&m, "cpu-steal"), expected, "{busy} {steal}");
-        // It may be what limits: nothing else is proved beside it before a trial excludes it.
+        // It may be the limit: nothing else is proved until a trial excludes it.
         tried(&mut m, "more-streams", 1.0);
         let proved = named(&m).iter().any(|l| l.1 == Certainty::Proved);
         assert_eq!(proved, expected == "clear", "{busy} {steal}");

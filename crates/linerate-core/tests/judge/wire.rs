@@ -1,4 +1,4 @@
-//! Causes told by facts and counters of the ports: offloads, tunnels, pauses, allowances.
+//! Causes found by facts and counters of the ports: offloads, tunnels, pauses, allowances.
 
 use linerate_core::facts::memory::Channels;
 use linerate_core::facts::nic::{Nic, Offloads, Pause};

@@ -12,7 +12,7 @@ pub(super) const ETHERNET: usize = 14;
 const NEEDS_CHECKSUM: u8 = 1;
 const GSO_TCP4: u8 = 1;
 const GSO_TCP6: u8 = 4;
-/// `VIRTIO_NET_HDR_GSO_ECN`, set beside the kind.
+/// `VIRTIO_NET_HDR_GSO_ECN`, set in addition to the kind.
 const GSO_ECN: u8 = 0x80;
 const TCP: u8 = 6;
 const UDP: u8 = 17;

@@ -23,7 +23,7 @@ const LONGEST_LIST: u64 = 16 << 20;
 /// A kernel that can boot a guest.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its version as `uname -r` tells it.
+    /// Its version as `uname -r` prints it.
     pub version: String,
     pub(super) image: PathBuf,
     /// The folder that holds the modules of each version.

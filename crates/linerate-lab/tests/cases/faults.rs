@@ -58,7 +58,7 @@ pub(super) fn each_shaped_flow_has_its_rate() {
 }
 
 pub(super) fn each_policed_flow_has_its_rate() {
-    // TCP reduces its rate below that of a policer. Datagrams arrive at the rate that it lets through.
+    // TCP stays below the rate of a policer. Datagrams arrive at the full rate.
     let datagrams = ["-u", "-b", "80M", "-l", "1400"];
     each_flow_has_its_rate("policed", &datagrams, 1400.0 / 1442.0);
 }
@@ -111,7 +111,7 @@ pub(super) fn as_much_is_lost_as_was_asked() {
     println!("without: {again:?} retransmits");
 }
 
-/// Segments that came to far out of order, since it was made.
+/// Segments that arrived at far out of order, since it was made.
 fn out_of_order(lab: &Lab) -> u64 {
     let done = shell(lab, Host::Far, "grep ^TcpExt: /proc/net/netstat");
     let table = text(&done.stdout);

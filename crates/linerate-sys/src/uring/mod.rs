@@ -40,8 +40,8 @@ fn enter(ring: &IoUring, most: Duration) -> io::Result<()> {
     }
 }
 
-/// The time was over, a signal came, or the kernel has no room just now: nothing is wrong, and what it did not take
-/// is still queued.
+/// The time was over, a signal arrived, or the kernel has no room just now. This is no failure: entries that
+/// the kernel did not accept are still queued.
 fn is_pause(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -53,7 +53,7 @@ fn full<E>(_: E) -> io::Error {
     io::Error::other("the ring has no room")
 }
 
-/// An error that the kernel told in a completion.
+/// An error that the kernel reported in a completion.
 fn failed(result: i32) -> io::Error {
     io::Error::from_raw_os_error(-result)
 }

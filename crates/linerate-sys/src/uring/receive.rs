@@ -60,8 +60,9 @@ impl Receiver {
         })
     }
 
-    /// The next bytes of the stream, at most `most` of them; none where the other end has closed, `None` where nothing
-    /// came. It asks the kernel only where it may `wait` and nothing is there. It must be of one socket.
+    /// The next bytes of the stream, at most `most` of them; none where the other end has closed, `None` where
+    /// nothing arrived. It asks the kernel only where it may `wait` and nothing is available. All calls must
+    /// use the same socket.
     pub fn take(
         &mut self,
         fd: BorrowedFd<'_>,

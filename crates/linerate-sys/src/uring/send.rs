@@ -14,7 +14,7 @@ use io_uring::{IoUring, cqueue, opcode, types};
 use super::{enter, failed, full};
 use crate::zerocopy::{self, Memory};
 
-/// Entries that wait to be handed over: a send, and no second one beside it.
+/// Entries in the submission queue: a single send at a time.
 const SENDS: u32 = 2;
 /// Completions that fit between two reads; the kernel keeps more until there is room.
 const TOLD: u32 = 256;
@@ -47,9 +47,9 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Tells the kernel of `memory`, which holds its pages from now on. Fails with `ENOMEM` where it may not hold so
-    /// many (`RLIMIT_MEMLOCK`), with `EINVAL` where it does not tell what became of a send (before 6.2), with
-    /// `ENOSYS` or `EPERM` where there is no io_uring, or not for this process.
+    /// Registers `memory` with the kernel, which holds its pages from now on. Fails with `ENOMEM` where it may
+    /// not hold this many (`RLIMIT_MEMLOCK`), with `EINVAL` where it does not report on sends (before 6.2), and
+    /// with `ENOSYS` or `EPERM` where there is no io_uring, or not for this process.
     pub fn new(memory: Memory) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_coop_taskrun()

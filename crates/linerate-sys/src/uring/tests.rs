@@ -136,7 +136,7 @@ fn a_send_under_way_ends_when_the_connection_is_shut_down() {
     let mut send = || sender.send(near.as_fd(), 1 << 20, true, WAIT, &mut told);
     while send().unwrap().is_some() {}
     near.shutdown(Shutdown::Both).unwrap();
-    // What of it was taken before counts; the next one is told that nothing more is.
+    // The part accepted before counts; the next send gets the error.
     let ended = (0..9).map(|_| send()).find_map(Result::err).unwrap();
     assert_eq!(ended.raw_os_error(), Some(libc::EPIPE));
 }

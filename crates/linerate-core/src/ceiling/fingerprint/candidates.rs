@@ -4,7 +4,7 @@ use crate::ceiling::infiniband::{self, MTUS, Speed};
 use crate::ceiling::pcie::{self, Slot, USUAL_PAYLOADS};
 use crate::ceiling::{Bounds, Cost};
 
-/// Candidates further away than this are not told.
+/// Candidates further away than this are not listed.
 const NEAR: f64 = 0.05;
 
 /// A link, and what it leaves of itself.

@@ -57,9 +57,9 @@ pub struct Fec {
 pub struct Pause {
     /// Agreed with the other end.
     pub autoneg: Option<bool>,
-    /// The port stops when it is told to.
+    /// The port pauses when the other end asks it to.
     pub rx: Option<bool>,
-    /// The port tells the other end to stop.
+    /// The port asks the other end to pause.
     pub tx: Option<bool>,
     /// Pause frames received.
     pub rx_frames: Option<u64>,

@@ -90,7 +90,7 @@ pub struct Nic {
     pub is_virtual: bool,
     /// Up, and the lower layer has carrier.
     pub up: bool,
-    /// Why it is down, where the driver tells: `no cable`.
+    /// Why it is down, where the driver reports it: `no cable`.
     pub down: String,
     /// Maximum transmission unit in bytes.
     pub mtu: Option<u32>,
