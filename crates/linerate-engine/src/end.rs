@@ -86,7 +86,7 @@ impl LocalEnd {
             toward: None,
             shared: false,
             watches_host: true,
-            // Without the list nothing is pinned, which the set tells.
+            // Without the list nothing is pinned; the record of the set shows this.
             cpus: thread::allowed_cpus().unwrap_or_default(),
             batch: BATCH,
             facts: None,

@@ -83,7 +83,7 @@ pub struct Loaded {
     pub path: PathBuf,
     /// What it says.
     pub record: Record,
-    /// What could not be used of the file; to be told to the user.
+    /// The part of the file that could not be used, to be shown to the user.
     pub damage: Option<Damage>,
 }
 

@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(check("loss<2.1%", &[]), Ok(()));
         let missed = check("loss<2%", &[]).unwrap_err();
         assert_eq!(missed, "loss was 2.00 %");
-        // Those beside a load are not its datagrams.
+        // Datagrams of round trips under load are not the load's.
         for (text, asked) in [
             ("loss<50%", &[Direction::Forward][..]),
             ("forward.loss<50%", &[]),

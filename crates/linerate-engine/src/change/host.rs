@@ -37,7 +37,7 @@ impl Host {
         })
     }
 
-    /// Whether an entry tells of this host, and not of an earlier boot or another network namespace.
+    /// Whether an entry belongs to this host, and not to an earlier boot or another network namespace.
     pub(super) fn is_of(&self, entry: &Entry) -> bool {
         entry.boot == self.boot && entry.network == self.network
     }

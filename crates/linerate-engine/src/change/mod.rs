@@ -91,7 +91,7 @@ pub enum ChangeError {
         /// What is wrong with it.
         source: Damaged,
     },
-    /// This host could not be told from others.
+    /// This host could not be identified.
     #[error("cannot tell which boot and which network this is: {source}")]
     Nowhere {
         /// The system's answer.
@@ -120,7 +120,7 @@ impl ChangeError {
     }
 }
 
-/// Where changes are written down, and who is told when something is not as it should be.
+/// The folder where changes are recorded, and the sink for warnings.
 #[derive(Clone)]
 pub struct Ledger {
     dir: PathBuf,

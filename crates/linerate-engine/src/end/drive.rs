@@ -15,7 +15,7 @@ use crate::load::{BATCH, Done, LoadError, Op, Worker};
 /// Longest wait for an operation to end.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Tells the step that a thread is over, even if it panics.
+/// Reports the end of a thread to the step, even if it panics.
 struct Leave<'a> {
     step: &'a Step,
     outcome: Option<Outcome>,

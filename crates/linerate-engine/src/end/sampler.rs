@@ -86,7 +86,7 @@ impl Sampler {
         }
     }
 
-    /// Takes a row of every table; `at` tells the time since the step began.
+    /// Takes a row of every table; `at` returns the time since the step began.
     fn observe(&mut self, at: &dyn Fn() -> u64) {
         self.observe_ends(at);
         self.sources.observe(at());
@@ -185,7 +185,7 @@ impl Sampler {
         }
     }
 
-    /// Tells the workers how fast they are.
+    /// Gives each worker its rate.
     fn advise(&mut self, at: u64) {
         for (lane, last) in self.lanes.iter().zip(&mut self.last) {
             let (bytes, time) = (lane.counters.bytes(), at - last.at);

@@ -87,7 +87,7 @@ impl Step {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Tells everyone.
+    /// Wakes all waiting threads.
     fn tell_all(&self) {
         self.change.notify_all();
         self.turn.notify_all();
@@ -257,7 +257,7 @@ impl Step {
         self.tell_all();
     }
 
-    /// Ends everything now, for a reason that is told where a stream did not end in order.
+    /// Ends everything now. The reason is reported where a stream did not end in order.
     pub(super) fn abort(&self, why: &'static str) {
         let mut state = self.state();
         state.aborted.get_or_insert(why);

@@ -37,9 +37,9 @@ pub enum Answer<T> {
 /// An error that keeps its kind when it is replayed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The system's error number, which tells the kind; `None` for errors of our own.
+    /// The system's error number, which gives the kind; `None` for errors of our own.
     pub errno: Option<i32>,
-    /// Kind of an error of our own, one of `KINDS`; empty beside a number.
+    /// Kind of an error of our own, one of `KINDS`; empty if there is a number.
     pub kind: String,
     /// Text of an error of our own.
     pub text: String,

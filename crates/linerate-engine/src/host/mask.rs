@@ -124,7 +124,7 @@ fn replies<T>(answers: &mut [Answer<T>]) -> impl Iterator<Item = &mut T> {
     })
 }
 
-/// Whether a file tells of one process: `/proc/71/stat`.
+/// Whether a file belongs to one process: `/proc/71/stat`.
 fn is_of_process(path: &str, file: &str) -> bool {
     let who = path
         .strip_prefix("/proc/")

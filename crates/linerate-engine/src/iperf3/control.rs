@@ -23,7 +23,7 @@ pub(super) enum Broken {
     /// The other side said nothing, or not all of it.
     #[error("it did not answer within {} s", .0.as_secs())]
     Silent(Duration),
-    /// This side was told to stop.
+    /// This side was asked to stop.
     #[error("stopped")]
     Stopped,
     /// The system failed the connection.
@@ -40,7 +40,7 @@ pub(super) struct Control<'a> {
     stopped: Stopped<'a>,
 }
 
-/// Whether this side was told to stop.
+/// Whether this side was asked to stop.
 pub(super) type Stopped<'a> = Box<dyn Fn() -> bool + Send + Sync + 'a>;
 
 impl<'a> Control<'a> {
@@ -59,12 +59,12 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Whether this side was told to stop.
+    /// Whether this side was asked to stop.
     pub(super) fn stopped(&self) -> bool {
         (self.stopped)()
     }
 
-    /// Payload of the largest datagram that goes to the other side in one packet, as far as the route tells.
+    /// Payload of the largest datagram that reaches the other side in one packet, as far as the route is known.
     pub(super) fn fits(&self) -> io::Result<u32> {
         datagram::fits(self.stream.as_fd())
     }

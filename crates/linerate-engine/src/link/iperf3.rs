@@ -1,7 +1,8 @@
 //! An iperf3 server as the far end: a step is one test.
 //!
-//! The near end is that of any link, with its sampler. The far end reports sums when the test is over, which are its
-//! readings; what it does not report is a gap. A test has one set of streams, all in one direction.
+//! The near end is the same as for any link, with its sampler. The far end's readings are the sums that it
+//! reports after the test; anything that it does not report is a gap. A test has one set of streams, all in one
+//! direction.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -32,8 +33,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const RESULTS: Duration = Duration::from_secs(30);
 /// The same for a user who wants to stop.
 const RESULTS_TO_STOP: Duration = Duration::from_secs(3);
-/// A receiver ends by itself when nothing came for so long after the end of a test, and in any case after that long:
-/// before the sampler takes it for stuck.
+/// A receiver ends by itself when nothing arrived for `QUIET` after the end of a test, and in any case after
+/// `QUIET_AT_MOST`. This is before the sampler considers it stuck.
 const QUIET: Duration = Duration::from_secs(2);
 const QUIET_AT_MOST: Duration = Duration::from_secs(14);
 

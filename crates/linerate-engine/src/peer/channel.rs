@@ -177,7 +177,7 @@ impl Channel {
         })
     }
 
-    /// The socket, to wait on it beside others.
+    /// The socket, to wait on it together with others.
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }

@@ -260,7 +260,8 @@ impl Meeting<'_> {
     }
 }
 
-/// What a call gave; `None` where it only has nothing to give yet, or tells of a datagram before it.
+/// The result of a call; `None` where nothing is available yet, or where it reports an error of an earlier
+/// datagram.
 fn harmless<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

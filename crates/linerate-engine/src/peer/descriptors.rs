@@ -27,7 +27,7 @@ pub(super) fn raise(limits: &Limits) -> usize {
     in_force.map_or(usize::MAX, |n| n as usize)
 }
 
-/// Descriptors that this process may still have; all that it may where that cannot be told.
+/// Descriptors that this process may still open; its limit if the number of open ones is unknown.
 pub(crate) fn left() -> u64 {
     let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let held = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);

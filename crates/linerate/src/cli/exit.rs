@@ -106,7 +106,7 @@ pub(crate) fn panicked() -> bool {
     PANICKED.load(Ordering::Relaxed)
 }
 
-/// Runs a verb, tells its failure, and turns a panic on this thread into [`Exit::Bug`].
+/// Runs a command, reports its failure, and turns a panic on this thread into [`Exit::Bug`].
 pub(crate) fn guarded(verb: impl FnOnce() -> Result<Exit, Failure>) -> Exit {
     panic::set_hook(Box::new(|info| {
         PANICKED.store(true, Ordering::Relaxed);

@@ -47,7 +47,7 @@ pub(crate) fn family(options: &Peer) -> Option<Family> {
     }
 }
 
-/// Where a key came from.
+/// The source of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// [`keys::KEY_VARIABLE`].

@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
             scope.spawn(move || server.run(stop))
         });
         let ended = server.run(&stop);
-        // A panic there was told already, as a bug.
+        // A panic there has been reported, as a bug.
         let beside = beside.and_then(|thread| thread.join().ok());
         ended.and(beside.unwrap_or(Ok(())))
     });
@@ -109,8 +109,8 @@ fn of_parent(server: &mut ServerOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes the port. Where another program started this end, it is told which port it got: any does if
-/// somebody else has that one.
+/// Binds the port. If it is taken, an end started by another program uses any port, and that program reads
+/// which.
 fn bind(options: &Options, server: ServerOptions) -> Result<Server, Failure> {
     let bound = match Server::bind(server.clone()) {
         Err(PeerError::Listen { source, .. })

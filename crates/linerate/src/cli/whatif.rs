@@ -79,8 +79,7 @@ impl Solved {
     }
 }
 
-/// The text of a case that the program brings, else of a file; of a record, the text of the case
-/// that it tells of.
+/// The text of a built-in case or of a file. For a record, the text of the case that describes its path.
 fn text_of(name: &str, records: &Records) -> Result<String, Failure> {
     if let Some((_, text)) = CASES.iter().find(|(known, _)| *known == name) {
         return Ok((*text).to_owned());

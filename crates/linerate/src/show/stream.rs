@@ -130,7 +130,7 @@ impl<W: Write> Stream<W> {
         self.line(&Line::Host(json::host(host)));
     }
 
-    /// What a step showed that has ended; slices are told of with their trial.
+    /// The results of an ended step; slices are reported with their trial.
     fn step(&mut self, step: &Step) {
         if let Some(trouble) = &step.trouble {
             self.line(&Line::Trouble {

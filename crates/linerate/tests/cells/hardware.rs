@@ -58,7 +58,7 @@ pub(super) fn column(table: &mut Table, metric: Metric) -> &mut Vec<i64> {
     &mut found.unwrap().values
 }
 
-/// Lets every round trip on the idle path, and beside a load, take so many microseconds.
+/// Sets every round trip of the idle path, and under load, to this many microseconds.
 pub(super) fn round_trips(record: &mut Record, idle: u64, beside: u64) {
     for step in &mut record.steps {
         let micros = match step.plan.purpose {

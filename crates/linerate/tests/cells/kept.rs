@@ -38,7 +38,7 @@ const EDGES: &[Kept] = &[
 /// Record, the first limits and all disturbances expected of it, and a neighbouring cause that must not be named.
 type Disturbed = (&'static str, [&'static [&'static str]; 2], &'static str);
 
-/// All others, the near misses above included, must be told to be undisturbed.
+/// All others, the near misses above included, must be reported as undisturbed.
 const DISTURBED: &[Disturbed] = &[
     // The path carries 100 Mb/s, of which others have 30.
     (

@@ -1,6 +1,6 @@
-//! Cells: records with what is to be named on them, stated beforehand. Kept ones are of real runs in a
-//! lab; replayed ones show the hardware that no lab here has, each beside a near miss, and are scored
-//! apart. Together they need every cause that there is.
+//! Cells: records with the expected causes, stated beforehand. Kept ones are real runs in a lab. Replayed ones
+//! show hardware that no lab here has, each with a near miss, and are scored separately. Together they need
+//! every cause that there is.
 #![expect(
     clippy::unwrap_used,
     reason = "clippy does not recognise helpers of tests"

@@ -27,7 +27,7 @@ struct Shown {
     words: &'static str,
     show: fn(&mut Record),
     named: &'static [&'static str],
-    /// All that is to be told to have disturbed it.
+    /// All expected disturbances.
     disturbed: &'static [&'static str],
 }
 

@@ -32,8 +32,8 @@ struct Far {
     port: u16,
     /// What it logs.
     log: Receiver<String>,
-    /// Given back once the server has ended. Beside the load of another test a second without samples is lost in
-    /// the noise.
+    /// Given back once the server has ended. During another test's load, a second without samples would be lost
+    /// in the noise.
     _turn: Turn,
 }
 

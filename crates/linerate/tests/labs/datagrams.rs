@@ -342,8 +342,8 @@ fn a_size_that_travels_otherwise_is_refused() {
     assert!(is_split(&slow, false).is_err());
 }
 
-/// Tells the near host, as anybody on the way could (ICMP), that its datagrams did not get there: destination
-/// unreachable, with this code, and how long packets may be.
+/// Sends the near host forged ICMP errors, as anyone on the path could: destination unreachable, with this code
+/// and this largest packet size.
 const UNREACHABLE: &str = r#"
 import os, socket, struct, sys, time
 open(os.environ["HOME"] + "/ready", "w")

@@ -1,4 +1,4 @@
-//! `linerate flows` beside transfers of other programs, across the lab.
+//! `linerate flows` on transfers of other programs, across the lab.
 
 use linerate::show::flows::SCHEMA;
 use linerate_test::program::{Outcome, outcome_of};

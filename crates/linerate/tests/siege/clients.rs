@@ -166,7 +166,7 @@ impl<'a> Besiegers<'a> {
         }
     }
 
-    /// How many of each kind came.
+    /// The number of clients of each kind.
     pub(crate) fn sent(&self) -> String {
         let [killed, stopped, slow, garbage, reset] = self.counts;
         format!(

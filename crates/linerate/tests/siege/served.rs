@@ -199,8 +199,8 @@ impl Served {
         self.memory_kib("VmRSS:")
     }
 
-    /// Resident memory that it made itself. How many pages of the program's file are resident beside it the kernel
-    /// decides, and of a build for tests there are more.
+    /// Resident memory that it allocated itself. The kernel decides how many pages of the program's file are
+    /// resident as well, and a test build has more of them.
     pub(crate) fn own_kib(&self) -> u64 {
         self.memory_kib("RssAnon:")
     }

@@ -115,7 +115,7 @@ impl Reader<'_> {
         (!gone).then_some(nic)
     }
 
-    /// A gap that many ports may share is told once.
+    /// A gap that many ports may share is reported once.
     fn once(&mut self, fact: &str, why: &str, hint: &str) {
         let gap = gap(fact, why, hint);
         if !self.gaps.contains(&gap) {
@@ -231,7 +231,7 @@ impl Port<'_, '_> {
         nic.stack.vlan = self.settle("vlan", vlan, &hint).flatten();
     }
 
-    /// Queues and the CPUs that they are tied to, which only /sys tells.
+    /// Queues and the CPUs that they are bound to, which only /sys shows.
     fn queues(&mut self, nic: &mut Nic, class: Option<&str>) {
         let Some(class) = class else {
             self.reader.once("facts.nic.queues", HIDDEN, SYS);
@@ -280,7 +280,7 @@ impl Port<'_, '_> {
         })
     }
 
-    /// Which poller and interrupt serve each queue, where the kernel tells (6.8+).
+    /// The poller and the interrupt of each queue, where the kernel reports them (6.8+).
     fn pollers(&mut self, nic: &mut Nic) {
         const HINT: &str = "a kernel of 6.8 or later";
         let queues = self.query(Query::Queues(self.index), netdev::queues);

@@ -123,7 +123,7 @@ impl Reader<'_> {
             .ok()
     }
 
-    /// The link's speed and width as sysfs tells them, `current` or `max`.
+    /// The link's speed and width from sysfs, `current` or `max`.
     fn pci_link(&mut self, folder: &str, which: &str) -> Option<Link> {
         let speed = format!("{folder}/{which}_link_speed");
         let width = format!("{folder}/{which}_link_width");
@@ -169,8 +169,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a name on the bus of Thunderbolt is that of a device on a cable: `0-1`, `1-301`. The host's own
-/// controller is `0-0`; what has further parts (`0-0:1.1`, `0-1.0`) is no device of PCI Express.
+/// Whether a name on the Thunderbolt bus belongs to a device on a cable: `0-1`, `1-301`. The host's own
+/// controller is `0-0`; a name with further parts (`0-0:1.1`, `0-1.0`) is not a PCI Express device.
 fn is_attached(name: &str) -> bool {
     let route = name
         .split_once('-')

@@ -137,8 +137,8 @@ impl Reader<'_> {
         self.machine.list(&folder).is_ok().then_some(folder)
     }
 
-    /// Whether a port without a device was made by software. Before 5.14 netlink does not name the
-    /// device: without a kind, and without a /sys to look at, that cannot be told.
+    /// Whether a port without a device was made by software. Before 5.14 netlink does not name the device:
+    /// without a kind, and without /sys, this is unknown.
     fn is_software(&mut self, link: &Link<'_>, class: Option<&str>) -> bool {
         if class.is_none() && link.kind.is_empty() {
             self.gaps.push(gap("facts.port.driver", HIDDEN, SYS));

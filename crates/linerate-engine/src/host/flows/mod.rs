@@ -255,7 +255,7 @@ impl Flows {
         let mut flows: Vec<(Toward, f64, Flow)> = Vec::new();
         for watched in std::mem::take(&mut self.watched) {
             let (toward, flow) = (watched.toward(), watched.finish());
-            // One whose bytes were not counted twice cannot be told from an idle one.
+            // A connection whose bytes were not counted twice cannot be distinguished from an idle one.
             if let Some([sent, received]) = linerate_core::model::carried(&flow) {
                 let carried = sent.0.saturating_add(received.0) as f64;
                 flows.push((toward, carried, flow));

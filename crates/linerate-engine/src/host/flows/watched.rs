@@ -14,8 +14,8 @@ use super::super::{ConnectionId, Machine, Query, Toward, invalid, read, unreadab
 use super::owners::Holders;
 use crate::sheet::Sheet;
 
-/// Processes with more threads than this are not looked into: which of them serves a connection could
-/// not be told anyhow.
+/// Processes with more threads than this are skipped: it could not be determined which thread serves a
+/// connection.
 const THREADS: usize = 64;
 
 /// A connection that is asked again and again.

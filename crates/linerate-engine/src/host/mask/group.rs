@@ -166,7 +166,7 @@ fn hierarchy(controller: &str) -> &str {
     }
 }
 
-/// Whether a path is that of a folder, or below it.
+/// Whether a path is a folder, or below it.
 fn is_below(path: &str, folder: &str) -> bool {
     let rest = path.strip_prefix(folder);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -143,7 +143,7 @@ impl Lines for Dialler<'_> {
 }
 
 impl Held {
-    /// Tells the server of it.
+    /// Announces it to the server.
     pub(super) fn announce(self, talk: &Talk<'_>, cookie: &Cookie) -> Result<(), ClientError> {
         match self {
             Self::Connection(fd) => {

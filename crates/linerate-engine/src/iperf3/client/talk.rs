@@ -1,4 +1,4 @@
-//! What the server says, and what it means at each stage of a test.
+//! The server's messages, and their meaning at each stage of a test.
 
 use std::net::SocketAddr;
 use std::time::Duration;

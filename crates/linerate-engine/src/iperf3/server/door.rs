@@ -92,7 +92,7 @@ impl<'a> Door<'a> {
         Ok(false)
     }
 
-    /// The sockets of the streams, in the order in which they came.
+    /// The sockets of the streams, in the order of their arrival.
     pub(super) fn lines(self) -> Vec<OwnedFd> {
         self.lines.into_iter().map(OwnedFd::from).collect()
     }
@@ -147,7 +147,7 @@ fn again(line: &UdpSocket) {
             return;
         };
         if let Some(answer) = answer(&bytes[..got]) {
-            // Who cannot be answered is told so by nobody.
+            // An answer that cannot be sent is dropped silently.
             let _ = line.send(&answer);
         }
     }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::host::{Query, SocketQuery};
 
-    /// Tells nothing, and counts how often it was asked.
+    /// Answers nothing, and counts the queries.
     #[derive(Default)]
     struct Counting(AtomicUsize);
 

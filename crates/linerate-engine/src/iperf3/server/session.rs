@@ -23,13 +23,13 @@ use crate::peer::{Stop, descriptors};
 const TICK: Duration = Duration::from_millis(50);
 /// The same while data connections are on their way: who gives up makes room for the next at once.
 const SEATS: Duration = Duration::from_millis(5);
-/// Times that of one word that all data connections may take to come.
+/// Time for all data connections to arrive, in multiples of the time for one message.
 const ALL_STREAMS: u32 = 6;
 
-/// So long a client that was told why its test ends may take to go by itself.
+/// Time for a client to leave by itself after the server sent the reason why its test ends.
 const HEARD: Duration = Duration::from_secs(1);
 
-/// Descriptors that a test takes beside those of its streams.
+/// Descriptors of a test in addition to those of its streams.
 const BESIDE: u64 = 4;
 
 /// A test, on a thread of its own.
@@ -229,7 +229,7 @@ impl Served<'_> {
         Ok(door.lines())
     }
 
-    /// Asks for the streams, until `come` has told so often as there are to be that another is there.
+    /// Asks for the streams, and waits until `come` has reported as many arrivals as there are streams.
     fn gather(
         &self,
         terms: &Terms,
@@ -287,9 +287,9 @@ impl Served<'_> {
         }
     }
 
-    /// Tells the client why the test ends.
+    /// Sends the client the reason why the test ends.
     fn part(&self, ended: &Ended) {
-        // A client that cannot be told is gone.
+        // A client that cannot be reached is gone.
         let _ = match ended {
             Ended::Refused(refusal) => {
                 let told = self.control.say(State::ServerError, self.word);

@@ -307,7 +307,7 @@ fn scripted(
     (address, thread)
 }
 
-/// A server that answers a hello so, runs a test, and tells `results`.
+/// A server that answers a hello with `answer`, runs a test, and sends `results`.
 fn answers(answer: &'static [u8], results: &'static str) -> Outcome {
     let (address, thread) = scripted(move |mut control, door| {
         let mut hello = [0; 16];

@@ -114,7 +114,7 @@ fn a_server_that_asks_who_we_are_is_named_so() {
     assert!(!login.hint.is_empty());
 }
 
-/// A server that runs a forward test in order, then tells `results`, or dies where there are none.
+/// A server that runs a forward test in order, then sends `results`, or dies where there are none.
 fn ends_with(results: Option<&'static str>) -> Outcome {
     let (address, thread) = fake(move |listener| {
         let accept = || {

@@ -464,7 +464,7 @@ fn a_server_that_is_stopped_tells_its_client() {
     });
     harness.said("receives from it");
     drop(harness);
-    // Between two tests nobody is there any more; within one it was told.
+    // Between two tests the server is gone silently; within a test it reported its end.
     match client.join().unwrap() {
         Ok(outcome) => assert!(outcome.broken().is_some(), "{outcome:?}"),
         Err(error) => assert!(!error.what.is_empty()),
@@ -479,7 +479,7 @@ fn a_client_that_sends_hears_that_the_server_is_stopped_before_its_connections_e
     let (mut raw, mut lines) = Raw::running(harness.address, json, 64);
     let sender = thread::spawn(move || {
         while lines[0].0.write_all(&[7; 10_000]).is_ok() {}
-        // What was not said by now comes too late: the client has told of a broken pipe.
+        // Messages that did not arrive by now are too late: the client has already reported a broken pipe.
         raw.0.set_nonblocking(true).unwrap();
         raw.hear()
     });

@@ -270,7 +270,7 @@ impl Flow {
         self.cwnd = self.cwnd.min(sense).max(2.0 * self.mss);
     }
 
-    /// More came than passes: gives way, and sends again the share that was lost.
+    /// More arrived than passes: slows down, and retransmits the share that was lost.
     pub(super) fn give_way(&mut self, lost: f64) {
         let in_flight = self.rate * self.rtt;
         self.cwnd = (BACK_OFF * in_flight).max(2.0 * self.mss);

@@ -304,11 +304,11 @@ impl Client {
         })?;
         let near = match self.end.connect(set, far_offer, &mut self.dialler) {
             Ok(near) => near,
-            // The end of the session tells the far end.
+            // The far end sees the end of the session.
             Err(_) if self.dialler.is_stopped() => return Err(LinkError::Interrupted),
             Err(e) => {
-                // Tells the far end to wait no longer; then its answers to both requests. Its own
-                // reason, when it has one, came first and says more.
+                // Asks the far end to stop waiting, and reads its answers to both requests. Its own reason, if
+                // it has one, arrives first and is more precise.
                 self.send(&Ask::Release { set })?;
                 let far = self.receive(CONNECT);
                 self.receive(ANSWER)?;

@@ -180,7 +180,7 @@ fn drive(
     while !running.done(LOOK) {
         watch.live = running.live();
         if watch.stops() {
-            // When it cannot be sent the far end is gone, which is told below.
+            // If this cannot be sent, the far end is gone; this is reported below.
             let _ = client.send(&Ask::Stop);
             running.stop();
         }
@@ -238,8 +238,8 @@ struct Clock {
 }
 
 impl Clock {
-    /// From a question sent at `sent`, whose answer came at `came` and said `at`: the far clock
-    /// was read somewhere in between.
+    /// From a request sent at `sent`, and its answer `at` received at `came`. The far clock was read at some
+    /// time in between.
     fn of(sent: u64, at: u64, came: u64) -> Self {
         let round = came.saturating_sub(sent);
         Self {

@@ -167,7 +167,7 @@ impl Gate<'_, '_> {
         };
         let serve = move || {
             let _present = Present::enter();
-            // A panic there was told already, as a bug; it ends that session alone.
+            // A panic there has been reported, as a bug. It ends that session only.
             drop(catch_unwind(AssertUnwindSafe(|| session::serve(guest))));
         };
         Builder::new()

@@ -141,7 +141,7 @@ impl Harness {
         Client::connect(&self.options(key))
     }
 
-    /// Where the kernel tells about the gate's thread.
+    /// The kernel's file about the gate's thread.
     fn task(&self) -> String {
         format!("/proc/self/task/{}/status", self.gate.as_raw_nonzero())
     }

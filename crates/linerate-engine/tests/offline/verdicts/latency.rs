@@ -1,4 +1,4 @@
-//! Round trips beside a load: a queue that stands is found and proved, one that is kept short is not named.
+//! Round trips under load: a standing queue is found and proved, a short one is not named.
 
 use super::*;
 use linerate_core::path::Measure;

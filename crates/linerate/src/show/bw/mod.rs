@@ -118,15 +118,15 @@ pub(super) struct Datagrams {
     /// The rate that all streams together were asked for; `None` where they are sent as fast as the program
     /// can.
     asked: Option<Rate>,
-    /// That of each stream.
+    /// The rate of each stream.
     each: Option<Rate>,
     /// Datagrams that the sender handed over at once to keep it, and the times from one such burst to the
     /// next; `None` where no rate was asked for, or its times are not known.
     bursts: Option<(u64, Histogram)>,
-    /// Those that came for the first time, in a second.
+    /// Datagrams received for the first time, in a second.
     per_sec: f64,
     counted: Counted,
-    /// How unevenly they came; `None` where nobody told.
+    /// Jitter; `None` if unknown.
     jitter: Option<Nanos>,
 }
 

@@ -122,7 +122,7 @@ impl Entry {
     }
 }
 
-/// An item of a list: a head, if it has one, and text beside it.
+/// An item of a list: a head, if it has one, and text to its right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Item {
     body: Spans,

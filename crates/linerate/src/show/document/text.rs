@@ -123,7 +123,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A head that is set as it stands, and text beside it that wraps.
+    /// A head that is not wrapped, and text to its right that is.
     fn item(&mut self, item: &Item) {
         let hang = self.columns(item.hang);
         let mut head = " ".repeat(self.columns(item.margin));

@@ -197,7 +197,7 @@ pub(super) const REPLAYS: &[Replay] = &[
 
 /// Payload of the record of 1 Gb/s, in Mb/s.
 const ONE: f64 = 956.0;
-/// That of the record of 5 Gb/s.
+/// The goodput of the record of 5 Gb/s.
 const FIVE: f64 = 4_780.0;
 
 /// Ports of 1 Gb/s that move so many Mb/s of payload.
@@ -206,7 +206,7 @@ fn on_a_wire(record: &mut Record, mbps: f64) {
     slower(record, ONE / mbps);
 }
 
-/// The far port of 1 Gb/s is part of a bridge, beside a guest's.
+/// The far port of 1 Gb/s is part of a bridge, together with a guest's.
 fn below_a_bridge(record: &mut Record, mbps: f64) {
     on_a_wire(record, mbps);
     let made = |name: &str, index, kind: &str, below: &[u32]| {
@@ -263,7 +263,7 @@ fn half_duplex(record: &mut Record, share: f64) {
     }
 }
 
-/// The sender's port is told to stop, for a share of the time, as its driver counts.
+/// The sender's port has to pause, for this share of the time, as its driver counts.
 fn paused(record: &mut Record, share: f64) {
     cards(record, 10_000);
     port(record, Side::Near).pause = Some(Pause {
