@@ -230,8 +230,8 @@ mod tests {
 
     use super::*;
 
-    /// A path of a rate, of which the receiver gets no more, and a queue that takes so many bits of what
-    /// is too much; the sender can send so much.
+    /// A path with a rate, which is all that the receiver gets, and a queue that holds this many bits of the
+    /// excess. The sender can send at most `sender`.
     struct Path {
         rate: f64,
         queue: f64,
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(search.failed(), Some(&stalled));
     }
 
-    /// A search on a path of a rate by a sender that sends so much of what it is asked for.
+    /// A search on a path of a rate, by a sender that reaches `sent` of the rate that is asked for.
     fn by(sent: impl Fn(f64) -> f64, rate: f64, most: Option<Rate>) -> Search {
         let mut search = Search::new(0.0, most);
         for _ in 0..200 {

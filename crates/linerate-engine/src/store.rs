@@ -1,10 +1,9 @@
 //! Record files: written while a run goes on, found and read again afterwards.
 //!
-//! The guarantee: each frame is handed to the kernel in one write as its event comes, so that a
-//! crash or a kill of linerate loses nothing that was written, and at most one frame that was being
-//! written. The disk is only asked to keep it (`fdatasync`) when the run has ended, because a disk
-//! at work would disturb what is measured: a power failure in the middle of a run may cost the
-//! record. A file is never overwritten, and nobody but its owner may read it.
+//! The guarantee: each frame is given to the kernel in one write when its event arrives. A crash or a kill of
+//! linerate loses no written frame, and at most the one being written. The disk is asked to keep the file
+//! (`fdatasync`) only at the end of the run, because a disk at work would disturb the measurement: a power
+//! failure during a run may cost the record. A file is never overwritten, and only its owner may read it.
 //!
 //! A record that cannot be written never ends a run: see [`Recorder::problem`].
 

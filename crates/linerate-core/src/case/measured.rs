@@ -105,7 +105,7 @@ fn host(host: &Host, model: &Model) -> Result<Table, CaseError> {
     let mut port = Table::new();
     let sizes = model.directions.first().and_then(|d| d.base.packets);
     let mtu = sizes.and_then(|sizes| Some(sizes.path_mtu?.0));
-    // An MTU of the loopback is none of a port.
+    // An MTU of the loopback is not a port's.
     if let Some(mtu) = mtu
         .and_then(|mtu| i64::try_from(mtu).ok())
         .filter(|m| *m < 65_536)

@@ -132,8 +132,8 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     })
 }
 
-/// Whether a thread needs so much of its CPU that the network is cleared by it, and has most of that: then it
-/// is what remains.
+/// Whether a thread needs so much of its CPU that this clears the network, and gets most of it. Then it is the
+/// only cause left.
 pub(super) fn is_last(model: &Model, direction: Direction, role: Role) -> bool {
     let side = role.side(direction);
     let dir = model.direction(direction);

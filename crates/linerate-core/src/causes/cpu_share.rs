@@ -95,9 +95,9 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, side: Side, got: f64) ->
     };
     match factor {
         Factor::OtherCpu if moves(trial, direction, side) => up_to(GAIN, 1.15),
-        // On other CPUs, which nobody else may want.
+        // The other CPUs may be free.
         Factor::MoreStreams => up_to(0.6, trial.stream_ratio() * 1.1),
-        // What is buffered bridges the time in which the thread does not run.
+        // Buffered data covers the time in which the thread does not run.
         Factor::LargerWindow | Factor::LargerSendBuffer => up_to(0.7, 1.15),
         Factor::HalfWindow | Factor::HalfSendBuffer => Some(Range {
             low: 0.4,

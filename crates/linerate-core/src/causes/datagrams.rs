@@ -10,11 +10,12 @@ use crate::signs::threads::wanted;
 use crate::signs::{LOSSY, OVERRUN, percent};
 use crate::stats::Range;
 
-/// Part of what was lost from which drops at the socket are one of its reasons.
+/// Part of the loss from which drops at the socket are one of its reasons.
 const PART: f64 = 0.3;
 
-/// Part of it from which what no host dropped was lost on the way. How many datagrams were dropped as one at
-/// the socket is known by those that were read alone, and may be a quarter more: a smaller rest is nobody's.
+/// Part of the loss, without drops at hosts, from which the path lost some. The number of datagrams dropped as
+/// one at the socket is an estimate from those that were read, and may be a quarter too low: a smaller rest
+/// proves nothing.
 const REST: f64 = 0.5;
 
 /// Most datagrams that are dropped as one.
@@ -39,8 +40,8 @@ const GROUPS: f64 = (4 * (64 << 10)) as f64;
 /// Seconds of what arrives that fill a receive buffer, until which a reader is woken surely.
 const WOKEN: f64 = 0.001;
 
-/// Whether the larger receive buffer of a trial has so much room that a reader that comes in time loses nothing. The
-/// kernel doubles what is asked for, and counts about as much for itself.
+/// Whether a trial's larger receive buffer has enough room that a reader which is only late at times loses
+/// nothing. The kernel doubles the size that is asked for, and uses about half of it for itself.
 pub(super) fn has_room(load: &Load, trial: &TrialPlan) -> bool {
     let arrives = load
         .datagrams

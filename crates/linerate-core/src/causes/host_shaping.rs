@@ -20,9 +20,10 @@ pub(super) struct HostShaping;
 /// that are too small for a timer, and recovery from what was lost, take some.
 const NEAR: f64 = 0.9;
 
-/// Share of a shaper's ceiling, and times in a second that it is out of tokens, from which it may bind where packets
-/// always wait in it: buckets that are far too small for a timer take up to so much. One that is not full is hardly
-/// ever out of tokens, and a full one for each packet, or each wake of its timer.
+/// From these values a shaper may bind where packets always wait in it: share of its ceiling, and times in a
+/// second that it is out of tokens. Buckets that are far too small for a timer cost up to half of the rate. A
+/// shaper that is not full is hardly ever out of tokens; a full one is for each packet, or for each wake of its
+/// timer.
 const SHORT: f64 = 0.5;
 const OFTEN: f64 = 100.0;
 
@@ -200,8 +201,8 @@ fn without(model: &Model, direction: Direction, load: &Load) -> NoFinding {
     }
 }
 
-/// The command that takes a shaper away or raises it. A discipline goes by its handle: what it hangs on was not read,
-/// and at the root there may be another one.
+/// The command that removes a shaper or raises its rate. A discipline is named by its handle: its parent was
+/// not read, and there may be another discipline at the root.
 fn lift(load: &Load, direction: Direction) -> Option<Advice> {
     let (shaper, ..) = load.shaped()?;
     let mut words = shaper.subject.split(' ');

@@ -85,7 +85,7 @@ impl Cause for LatencyQueue {
     }
 }
 
-/// The queue of a direction; why there is none, or what would tell.
+/// The queue of a direction; else why there is none, or which reading is missing.
 fn queued(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let raised = raised(model, direction)?;
     let load = base(model, direction)?;

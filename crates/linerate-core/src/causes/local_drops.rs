@@ -101,8 +101,8 @@ fn lifted(model: &Model, direction: Direction) -> Option<f64> {
     (effect.low > EQUAL.high).then_some(effect.mid)
 }
 
-/// Why the network does not hold a direction back: the hosts themselves drop most of what is lost, and no trial has
-/// shown that it does not come of that.
+/// Why the network is not the limit of a direction: the hosts themselves drop most of the lost packets, and no
+/// trial has shown another reason.
 pub(super) fn holds(model: &Model, load: &Load, direction: Direction) -> Option<String> {
     let dropped = dropped(model, load, direction);
     let most = is_notable(load, &dropped) && weigh(load, &dropped) == Some(Weight::Most);

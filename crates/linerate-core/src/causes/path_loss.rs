@@ -30,7 +30,7 @@ pub(super) struct PathLoss;
 /// little: they last a thousand round trips of a short path.
 const BBR_MINDS: f64 = 0.1;
 
-/// Share of bytes lost from which its third version, which goes by the same name, sends less.
+/// Share of bytes lost from which BBR's third version sends less. It has the same name in the kernel.
 //= draft-ietf-ccwg-bbr: BBR.LossThresh is 2 %
 const BBR3_MINDS: f64 = 0.02;
 
@@ -176,8 +176,8 @@ fn finding(load: &Load, direction: Direction, share: f64, evidence: Vec<String>)
     }
 }
 
-/// The answer for connections of which next to nothing arrives; `None` of others. Where so much is lost that timers run
-/// out in rows, most samples are silent; where nothing arrives at all, it is no loss by chance.
+/// The answer for connections of which almost nothing arrives; `None` for others. With so much loss that timers
+/// run out in a row, most samples are silent. If nothing arrives at all, it is no random loss.
 fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
     let load = &model.direction(direction)?.base;
     let silent = load.silent()?;

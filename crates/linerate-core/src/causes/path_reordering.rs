@@ -91,8 +91,8 @@ impl Cause for PathReordering {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
-            // A gain of any size, up to whatever binds next: BBR does not take it for a full path. What another one
-            // makes of it than BBR, or BBR with too small a window, nobody knows.
+            // A gain of any size, up to the next limit: BBR does not take reordering for a full path. The
+            // effect is unknown for other congestion controls, and for BBR with too small a window.
             Factor::OtherCongestion => bbr::has_room(model, trial).then_some(Range {
                 low: GAIN,
                 high: f64::MAX,

@@ -28,7 +28,7 @@ const THREAD: f64 = 0.05;
 struct Full<'a> {
     side: Side,
     cpu: &'a Cpu,
-    /// Whether they are known to be of this path, or nobody knows whose.
+    /// Whether they are known to belong to this path; false if unknown.
     ours: bool,
 }
 

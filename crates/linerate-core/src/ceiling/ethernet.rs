@@ -152,7 +152,7 @@ pub fn packet(
     Packet::any(&kinds)
 }
 
-/// Full packets of a known size that hold so much payload.
+/// Full packets of a known size, with this much payload.
 pub fn sized(payload: u32, mtu: u32, vlans: u32) -> Packet {
     Packet::sized(payload, wire(mtu, vlans))
 }

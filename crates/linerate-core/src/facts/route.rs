@@ -102,7 +102,7 @@ impl Route {
 pub fn shares_network(own: (IpAddr, u8), address: IpAddr) -> bool {
     let same = |a: u128, b: u128, bits: u32, prefix: u8| {
         let host = bits.saturating_sub(u32::from(prefix));
-        // A shift by all bits is none: then every address is in the network.
+        // A shift by all bits gives `None`: then every address is in the network.
         a.checked_shr(host).unwrap_or(0) == b.checked_shr(host).unwrap_or(0)
     };
     match (own.0, address) {

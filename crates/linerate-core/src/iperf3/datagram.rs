@@ -40,7 +40,7 @@ const WORDS: [([u8; HELLO_LEN], [u8; HELLO_LEN]); 4] = [
     (OLD_HELLO.to_be_bytes(), OLD_ANSWER.to_be_bytes()),
 ];
 
-/// The answer to a hello; `None` where it is none.
+/// The answer to a hello; `None` if it is not a hello.
 pub fn answer(hello: &[u8]) -> Option<[u8; HELLO_LEN]> {
     let found = WORDS.iter().find(|(said, _)| said == hello);
     found.map(|(_, answer)| *answer)

@@ -172,7 +172,7 @@ impl Params {
     }
 }
 
-/// Data connections: one where nothing is said.
+/// Data connections; one by default.
 fn parallel(fields: &Map<String, Value>) -> Result<u32, Malformed> {
     match count(fields, "parallel")? {
         0 => Ok(1),

@@ -32,8 +32,8 @@ pub(super) fn behind(
     (!grown.is_empty()).then_some(unread / read)
 }
 
-/// Share of the looks at the receive queues, of all streams, that found no more than one read takes: the
-/// program had read all there was. `None` where nobody looked.
+/// Share of the samples of all streams' receive queues that held no more than one read: the program had read
+/// everything. `None` without samples.
 pub(super) fn caught_up(
     receiving: &EndReadings,
     set: u32,

@@ -1,5 +1,5 @@
-//! Where the time of a host's CPUs went: to this run's threads, to interrupts, to others, to the
-//! hypervisor, and to nobody because a quota was used up.
+//! The use of a host's CPU time: this run's threads, interrupts, other programs, the hypervisor, and time that
+//! is lost because a quota was used up.
 
 use std::collections::BTreeMap;
 
@@ -162,7 +162,7 @@ mod tests {
     use crate::plan::{Purpose, StepPlan};
     use crate::units::Nanos;
 
-    /// Counters that grew by so much, and gauges.
+    /// Counters that grew by these values, and gauges.
     fn table(subject: &str, columns: &[(m::Metric, i64)]) -> Table {
         let read = |&(metric, value): &(m::Metric, i64)| match metric.kind {
             m::Kind::Counter => (metric, [7, 7 + value]),
@@ -222,7 +222,7 @@ mod tests {
         // IRQ time accounting: 30 + 20 + 50.
         let cpu = near(&second([45, 5, 0, 50], &[(300, 0)]), false);
         assert!(close(cpu.ours, 0.3) && close(cpu.others, 0.45), "{cpu:?}");
-        // Without it half of the thread's time is the interrupts': its rest is nobody else's.
+        // Otherwise half of the thread's time belongs to interrupts; the rest is not other programs'.
         let cpu = near(&second([0, 50, 0, 50], &[(1000, 0)]), false);
         assert!(close(cpu.others, 0.0), "{cpu:?}");
         // A loop in user space shows all the same.

@@ -12,33 +12,34 @@ use crate::path::Side;
 use crate::record::{EndReadings, Step, Table, Total};
 use crate::units::Nanos;
 
-/// Least time after which a sender sends again what was not acknowledged, without any sign of more.
+/// The least time after which a sender retransmits unacknowledged data without any other sign of loss.
 //= Linux, TCP_RTO_MIN
 pub(crate) const TIMEOUT: Nanos = Nanos::from_millis(200);
 
-/// Timers that may run out one after the other, each twice as long as the one before, before it is the path that was
-/// away: two, or as many as it takes for all streams to lose what they send again in one case of so many.
+/// Timers that may run out in a row, each twice as long as the one before, before this counts as an outage of
+/// the path. At least two, and as many as make it improbable (`SELDOM`) that all streams lose their
+/// retransmissions by chance.
 //= RFC 6298, section 5.5: the timer doubles
 const TIMERS: u32 = 2;
 const TIMERS_MAX: u32 = 4;
 const SELDOM: f64 = 1e-3;
 
-/// What a link says of a step that the user ended.
+/// What a link reports for a step that the user ended.
 const STOPPED: &str = "stopped";
 
-/// Samples that the thread which takes them may miss in a row on a busy host; it asks for its CPU
-/// only for an instant, so an end where it missed more was stopped, or its host was.
+/// Samples that the sampling thread may miss in a row on a busy host. It needs its CPU only for an instant, so
+/// if it misses more, this end or its host was stopped.
 const MISSED: u64 = 5;
 
-/// Payload while an end stood still, of what it was otherwise, from which it did not: only the thread
-/// that takes the samples had to wait, as on a machine whose CPUs are all busy.
+/// Payload during an interruption, relative to the payload at other times, from which the end did not stop.
+/// Only the sampling thread had to wait then, as on a machine whose CPUs are all busy.
 const WENT_ON: f64 = 0.5;
 
-/// Payload of a stream that stood still from its beginning: what small packets may carry.
+/// The most payload of a stream that was blocked from its start: small packets carry some.
 const FEW: u64 = 1 << 16;
 
-/// Whether both ends and the way between them were there, and yet hardly any payload arrived: its
-/// senders could not end in order, and lost their connections by it.
+/// Whether both ends and the path were there, and yet hardly any payload arrived. The senders could then not
+/// end in order, and lost their connections.
 pub fn stalled(step: &Step) -> bool {
     let totals = || step.ends.iter().flat_map(|end| &end.totals);
     let blocked = |t: &Total| !t.complete && t.sent > 0 && t.received == 0;
@@ -464,7 +465,7 @@ mod tests {
         assert_eq!((of(0.032), of(0.099), of(0.101)), (7, 7, 15));
         assert_eq!((of(0.4), of(1.0), of(f64::NAN)), (15, 15, 3));
         assert_eq!((timeouts(Some(0.101), 2), timeouts(Some(1.0), 64)), (3, 3));
-        // Silence of 600 ms, and of 1.4 s where so much is lost.
+        // Silence of 600 ms, and of 1.4 s with heavy loss.
         let behind = |silent, lost| {
             let sent_again = socket_that_counts(m::TCP_RETRANS, |row| row % 2 == 1);
             told_with(silent, sent_again, Some(lost))

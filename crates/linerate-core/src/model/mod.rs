@@ -244,7 +244,8 @@ pub struct Estimate {
 const BEYOND_MEAN: f64 = 1.01;
 
 impl Estimate {
-    /// The most that it may be said to have reached: the upper end of its interval, a hundredth beyond the mean at most.
+    /// The highest value that counts as reached: the upper end of its interval, at most a hundredth above the
+    /// mean.
     pub fn at_most(&self) -> f64 {
         let high = self.interval.map_or(self.mean, |interval| interval.high);
         high.min(self.mean * BEYOND_MEAN)
@@ -313,8 +314,8 @@ pub struct Load {
     /// Payload that arrived and stayed unread, throughout, over what the program read: by how much what
     /// arrives is faster than the reader. 0 where it keeps up, or where the window is full of it.
     pub behind: Option<f64>,
-    /// Share of the looks at the receive queues that found no more than one read takes: the program had
-    /// read all there was. `None` where nobody looked.
+    /// Share of the samples of the receive queues that held no more than one read: the program had read
+    /// everything. `None` without samples.
     pub caught_up: Option<f64>,
     /// Memory of a receiving socket's buffer (`sk_rcvbuf`), mean over streams and time.
     pub recv_memory: Option<Bytes>,

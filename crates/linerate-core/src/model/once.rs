@@ -84,7 +84,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     };
     let moved = |end, role: &str| moved(end, &format!("s{set}/{role}"), over(end));
     let datagrams = counted(sending, receiving, set, load.made.sender.write_size, window);
-    // Nobody receives where there is no far end.
+    // Without a far end there are no receivers.
     let receivers = if is_alone(record) { "tx" } else { "rx" };
     Some(Once {
         direction,
@@ -248,8 +248,8 @@ mod tests {
         assert_eq!(parts(Vec::new()), None);
     }
 
-    /// The ramp that is left out where so much arrived in each tenth of a second after a second of wash-out. Rows
-    /// are read when a tick is over, a little later each.
+    /// The ramp that is cut for these arrivals in each tenth of a second, after a second of wash-out. Rows are
+    /// read at the end of a tick, each a little later than the one before.
     fn ramp(rates: &[i64]) -> u64 {
         let plan = StepPlan {
             index: 0,

@@ -34,8 +34,8 @@ pub struct Vanished {
     pub echo: Bytes,
 }
 
-/// What vanished of the load of a step; `None` where something arrived, or nothing was sent, or nobody knows. That the
-/// streams were made, and the step was agreed on, shows that small messages pass.
+/// The vanished bytes of a step's load. `None` where something arrived, nothing was sent, or the counters are
+/// unknown. Small messages do pass: the streams were connected, and both ends agreed on the step.
 pub fn vanished(record: &Record, step: &Step, direction: Direction) -> Option<Vanished> {
     let set = stream_set(record, step, direction)?;
     let headers = if is_ipv6(record) {
@@ -86,8 +86,8 @@ fn no_segment(plan: &SetPlan, (sending, receiving): (&EndReadings, Option<&EndRe
     let arrived = receiving.and_then(|end| total(end, plan.id, |t| t.received));
     let few = |acked: f64| acked < FEW * f64::from(plan.knobs.streams);
     let unacked = acked(sending, plan.id).map(few);
-    // A path that is only slow has nothing to send again. An end that reports sums may have sent all that its buffer
-    // takes before it began to count.
+    // A path that is merely slow causes no retransmissions. An end that reports sums may have sent all that its
+    // buffer takes before it began to count.
     let again = sent_again(sending, plan.id, WHOLE);
     again.is_some_and(|again| again > 0.0)
         && unacked.unwrap_or(arrived == Some(0))

@@ -50,7 +50,7 @@ pub enum Malformed {
     /// The bytes end before the thing does.
     #[error("{0} is cut short")]
     Short(&'static str),
-    /// What stands where a number should is none, or is too large.
+    /// The text in the place of a number is no number, or is too large.
     #[error("{0} is not a number")]
     NotANumber(&'static str),
     /// Something that is always there is not.

@@ -30,7 +30,7 @@ pub(crate) struct Dropped<'a> {
     pub(crate) per_sec: f64,
     /// Those of the sending host.
     pub(crate) by_sender: f64,
-    /// Segments (datagrams) in a second that they held, about: one each where nobody knows.
+    /// Segments (datagrams) in a second that they held, estimated: one each where this is unknown.
     pub(crate) segments: f64,
 }
 
@@ -162,7 +162,8 @@ pub(crate) fn is_notable(load: &Load, dropped: &Dropped<'_>) -> bool {
 
 pub(crate) fn weigh(load: &Load, dropped: &Dropped<'_>) -> Option<Weight> {
     let (segments, repeated) = sent(load)?;
-    // Nobody slows down for a datagram, and what a full queue refused is sent later: only what is lost counts.
+    // No sender slows down for a lost datagram, and those that a full queue refused are sent later. Only loss
+    // counts.
     let least = if load.transport == Transport::Udp {
         OVERRUN
     } else if is_rare(load) {

@@ -48,7 +48,7 @@ pub(crate) fn lost(load: &Load) -> Option<f64> {
     (lost > LOSSY || matters_far(load, lost)).then_some(lost)
 }
 
-/// The same, where so much is retransmitted that some of it is seen in every slice of a trial.
+/// The same, where the loss is high enough that every slice of a trial sees some.
 pub(crate) fn often_sent_again(load: &Load) -> Option<f64> {
     sent_again(load).filter(|share| *share > LOSSY)
 }
@@ -113,7 +113,7 @@ pub(crate) fn loss_leaves_at_least(load: &Load, lost: f64) -> Option<f64> {
     Some(all.max(beside).min(most))
 }
 
-/// Whether so much loss explains what a load carries: it would leave about as much.
+/// Whether this loss explains the goodput of a load: it would allow about as much.
 pub(crate) fn explains(load: &Load, lost: f64) -> bool {
     let left = loss_leaves_at_least(load, lost);
     left.is_none_or(|left| load.goodput.mean >= left * EXPLAINED)

@@ -1,7 +1,7 @@
 //! Signs: what the readings of a load show, before any cause is judged.
 //!
-//! A sign is a fact about the model: a standing queue, loss that explains the goodput, a thread without slack. Causes
-//! and trials both go by signs; a sign knows neither.
+//! A sign is a fact about the model: a standing queue, loss that explains the goodput, a thread without slack.
+//! Causes and trials both use signs; a sign knows neither.
 
 pub(crate) mod bbr;
 pub(crate) mod crowd;

@@ -1,5 +1,5 @@
-//! Whether a port may be what binds although nobody knows if the path crosses it: one of several
-//! below a bridge, or the one below a tunnel.
+//! Whether a port may be the limit although it is unknown if the path crosses it: one of several ports below a
+//! bridge, or the one below a tunnel.
 
 use crate::facts::Gap;
 use crate::facts::nic::Nic;

@@ -84,7 +84,7 @@ fn stands(before: &Load, beyond: &Load) -> bool {
     trips.is_some_and(|(before, beyond)| beyond >= before * STANDS)
 }
 
-/// A load whose window or buffer is filled for nothing: the time that it held the sender is the network's.
+/// A load whose window or buffer is filled in vain: the time that it limited the sender belongs to the network.
 fn relieved(load: &Load) -> Load {
     let mut load = load.clone();
     let tcp = &mut load.tcp;

@@ -40,7 +40,7 @@ pub(super) enum Proof<'a> {
     Trial(&'a TrialModel, Interval),
 }
 
-/// Whether `other` may be the limit in the place of `party`; a reason for it is none.
+/// Whether `other` may be the limit in the place of `party`. A reason for `party` is no rival.
 fn is_rival(other: &Party, party: &Party) -> bool {
     let id = party.cause.id();
     let reason = other.cause.info().explains.contains(&id)

@@ -87,7 +87,7 @@ fn sort(limits: &mut [Limit], slow: Option<Direction>) {
     });
 }
 
-/// What disturbed the measurement of a direction and is none of its limits.
+/// Causes that disturbed the measurement of a direction and do not limit it.
 fn disturbances(
     model: &Model,
     causes: &[&'static dyn Cause],
@@ -285,7 +285,7 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
     }
 }
 
-/// A trial that excluded all that was found: nobody expected what it showed.
+/// A trial that excluded all findings: no cause predicted its result.
 fn unforeseen(case: &Case<'_>) -> Option<String> {
     let found = |p: &&Party| p.answer.is_ok() && !p.cause.info().only_disturbs;
     let found: Vec<&Party> = case.parties.iter().filter(found).collect();

@@ -34,7 +34,7 @@ impl Place {
         bytes
     }
 
-    /// Reads what the far end said.
+    /// Decodes the far end's message.
     pub fn decode(bytes: &[u8; PLACE_LEN]) -> Result<Self, WireError> {
         let [high, low, challenge @ ..] = *bytes;
         match u16::from_be_bytes([high, low]) {

@@ -213,7 +213,7 @@ impl PlanLimits {
         named(knobs)
     }
 
-    /// Whether all sessions may take so much together, and those from one address so much of it.
+    /// Whether all sessions together, and those from one address, may take this much.
     pub fn together(&self, all: Taken, of_one_address: Taken) -> Result<(), String> {
         self.share(1.0, all)
             .map_err(|what| format!("more than {what} in all sessions"))?;

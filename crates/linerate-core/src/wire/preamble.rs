@@ -106,7 +106,7 @@ impl Hello {
         bytes
     }
 
-    /// Reads what a dialling side said.
+    /// Decodes the hello of a dialling side.
     pub fn decode(bytes: &[u8; HELLO_LEN]) -> Result<Self, WireError> {
         if &bytes[..8] != HELLO_MAGIC {
             return Err(WireError::NotLinerate);
@@ -144,7 +144,7 @@ impl Reply {
         bytes
     }
 
-    /// Reads what a server said.
+    /// Decodes the reply of a server.
     pub fn decode(bytes: &[u8; REPLY_LEN]) -> Result<Self, WireError> {
         if !Self::may_begin(&bytes[..8]) {
             return Err(WireError::NotLinerate);

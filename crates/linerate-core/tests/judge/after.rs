@@ -54,7 +54,7 @@ fn next_cause(verdict: &Verdict) -> Option<&'static str> {
 
 #[test]
 fn a_larger_window_that_fills_a_queue_is_not_what_binds_next() {
-    // Streams in small windows meet one rate, or carry more than one stream may; else nobody knows.
+    // Streams with small windows meet one rate, or carry more than one stream may; otherwise it is unknown.
     for (two, next) in [
         (2.9e8, Some("path-rate")),
         (3.4e8, Some("flow-rate-cap")),

@@ -207,7 +207,7 @@ fn bbr_is_held_by_little_loss_where_each_round_trip_loses_a_segment_and_more_str
     );
 }
 
-/// Lets the samples of a goodput stand so much of it to either side.
+/// Sets the samples of a goodput to this share of the mean below and above it.
 fn within(load: &mut Load, half: f64) {
     let mean = load.goodput.mean;
     let [low, high] = [mean * (1.0 - half), mean * (1.0 + half)];

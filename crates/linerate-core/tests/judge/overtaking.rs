@@ -139,7 +139,7 @@ fn another_congestion_control_tells_of_packets_that_overtake_only_where_its_wind
     assert_eq!(at(Nanos::from_millis(10), None, 4.5), last);
 }
 
-/// What is said of a rate of each stream where packets overtake each other, and something else is changed.
+/// The outcome for a rate of each stream where packets are reordered and something else is changed.
 fn cap(by: &str, change: &dyn Fn(&mut Model)) -> &'static str {
     let mut m = spread_out(by);
     change(&mut m);

@@ -47,7 +47,7 @@ fn steal_limits_a_thread_that_neither_ran_nor_slept() {
         // Whose time it is decides which of the two is asked: never both.
         let core = outcome(&m, "receiver-core");
         assert!(core == "clear" || expected == "clear", "{what}: {core}");
-        // Of another CPU it is nobody's loss.
+        // Stolen time of an unused CPU does not matter.
         let mut other = m.clone();
         let cpus = &mut other.directions[0].base.cpus.receiver;
         (cpus[2].steal, cpus[1].steal) = (steal, 0.0);

@@ -156,7 +156,7 @@ fn a_thread_that_polls_is_not_out_of_time_by_that() {
     }
 }
 
-/// A load through shared memory whose threads need so much of their CPUs.
+/// A load through shared memory whose threads need these shares of their CPUs.
 fn shared(sender: f64, receiver: f64) -> Model {
     model(Load {
         transport: Transport::Shm,

@@ -173,7 +173,7 @@ impl Ledger {
         look()
     }
 
-    /// Undoes all that a journal says which nobody held.
+    /// Undoes all entries of a journal that was not locked.
     fn settle(&self, host: &Host, journal: &mut Journal) -> Result<(), ChangeError> {
         for entry in journal.read()?.iter().rev().filter(|e| host.is_of(e)) {
             let row = entry.setting.row();

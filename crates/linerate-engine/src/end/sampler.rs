@@ -100,7 +100,7 @@ impl Sampler {
                 (WORKER_BYTES, Some(counters.bytes() as i64)),
                 (WORKER_OPS, Some(counters.ops() as i64)),
             ];
-            // Neither is ever missing: no gap can come of it.
+            // Both values are always present: there is no gap to report.
             sheet.push(at(), row);
         }
         self.probe(at);

@@ -47,7 +47,7 @@ struct State {
 /// What the threads of one step share.
 pub(super) struct Step {
     threads: usize,
-    /// The step is over: senders put their end marks, nobody works on payload any more.
+    /// The step is over: senders write their end marks, and no thread moves payload any more.
     stop: AtomicBool,
     abort: AtomicBool,
     state: Mutex<State>,

@@ -14,13 +14,13 @@ use crate::peer::channel::{timespec, tune};
 /// A stop is noticed within this time.
 const HEED: Duration = Duration::from_millis(100);
 
-/// Why nothing more can be said or heard.
+/// Why the conversation is over.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Broken {
     /// The other side has closed the connection.
     #[error("it closed the connection")]
     Closed,
-    /// The other side said nothing, or not all of it.
+    /// The other side sent nothing, or an incomplete message.
     #[error("it did not answer within {} s", .0.as_secs())]
     Silent(Duration),
     /// This side was asked to stop.
@@ -29,7 +29,7 @@ pub(super) enum Broken {
     /// The system failed the connection.
     #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
-    /// The other side said something that makes no sense.
+    /// The other side sent an invalid message.
     #[error("{0}")]
     Malformed(#[from] Malformed),
 }
@@ -106,7 +106,7 @@ impl<'a> Control<'a> {
         self.write(&[state.encode()], time)
     }
 
-    /// The byte that is said within `time`; `None` where none is.
+    /// The byte that arrives within `time`; `None` if none does.
     pub(super) fn glance(&self, time: Duration) -> Result<Option<u8>, Broken> {
         let mut byte = [0];
         if !self.wait(PollFlags::IN, Instant::now() + time)? {

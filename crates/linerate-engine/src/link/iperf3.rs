@@ -432,7 +432,7 @@ fn process(used: u64, lasted: Duration) -> Option<linerate_core::record::Table> 
     let mut sheet = Sheet::new(PROCESS_CPU.source, String::new());
     let end = u64::try_from(lasted.as_nanos()).unwrap_or(u64::MAX);
     for (at, used) in [(0, 0), (end, used)] {
-        // Neither is ever missing: no gap can come of it.
+        // The value is always present: there is no gap to report.
         sheet.push(at, [(PROCESS_CPU, i64::try_from(used).ok())]);
     }
     sheet.take()

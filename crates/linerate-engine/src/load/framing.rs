@@ -48,7 +48,7 @@ impl Bare {
         }
     }
 
-    /// The end was said: from here on the other end may close its streams.
+    /// The end was announced: from here on the other end may close its streams.
     pub(crate) fn say_end(&self) {
         self.stage.fetch_max(ENDING, Relaxed);
     }
@@ -58,7 +58,7 @@ impl Bare {
         self.stage.fetch_max(OVER, Relaxed);
     }
 
-    /// Whether the end was said.
+    /// Whether the end was announced.
     pub(crate) fn is_ending(&self) -> bool {
         self.stage.load(Relaxed) >= ENDING
     }

@@ -22,7 +22,7 @@ pub(super) struct Budget {
     pub(super) both: Nanos,
 }
 
-/// So much of a run's time makes its base steps as sure as they need to be.
+/// The time of a run that makes its base steps as precise as they need to be.
 const SURE: Nanos = Nanos::from_secs(33);
 
 /// The time that base steps have their parts of. What a run with trials has beyond half a minute goes to trials
@@ -75,7 +75,7 @@ impl Budget {
         Nanos(self.deadline.0.saturating_sub(now.0))
     }
 
-    /// Whether so much time is left.
+    /// Whether this much time is left.
     pub(super) fn affords(&self, now: Nanos, needed: Nanos) -> bool {
         self.left(now) >= needed
     }

@@ -359,7 +359,7 @@ fn undrawn(plan: &TrialPlan, changed: bool) -> Gap {
     }
 }
 
-/// The next trials of what limits the directions; where there is none, of what makes round trips long.
+/// The next trials for the limits of the directions; without any, those for long round trips.
 fn open(model: &Model, directions: &[Direction], first: u32) -> Vec<TrialPlan> {
     let limits = next_trials(model, directions, Slowness::Rate, first);
     if limits.is_empty() {

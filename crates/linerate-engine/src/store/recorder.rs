@@ -62,7 +62,7 @@ impl Recorder {
         self.problem.as_ref()
     }
 
-    /// Lets the next frames go to another file, to see what becomes of them.
+    /// Sends the next frames to another file, to check how its errors are handled.
     #[cfg(test)]
     pub(super) fn replace_file(&mut self, file: File) {
         self.open.as_mut().expect("a file was made").file = file;

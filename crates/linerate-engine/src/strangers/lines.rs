@@ -38,7 +38,7 @@ impl Lines {
         }
     }
 
-    /// Says `line`, or counts it where too many were said in this second.
+    /// Logs `line`, or counts it where there were too many in this second.
     pub(crate) fn say(&self, line: &str) {
         self.say_at(line, Instant::now());
     }
@@ -57,7 +57,7 @@ impl Lines {
         }
     }
 
-    /// Says a last line, however many were said before.
+    /// Logs a last line, at any rate.
     pub(crate) fn last(&self, line: &str) {
         self.finish();
         self.write(line);

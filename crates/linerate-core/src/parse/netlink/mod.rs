@@ -50,7 +50,7 @@ pub struct Part {
 pub enum Refusal {
     /// The kernel's error number, which is positive.
     Errno(i32),
-    /// The reply is none.
+    /// The reply cannot be decoded.
     Malformed(Malformed),
 }
 

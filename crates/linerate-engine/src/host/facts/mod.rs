@@ -96,7 +96,7 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
         facts.last_cache = reader.last_cache(first);
         reader.gaps.truncate(gaps);
     }
-    // Where no card moves payload to memory, and it is not what is measured, nobody asks for its channels.
+    // Memory channels matter only if a card moves payload to memory, or memory itself is measured.
     if facts.has_card() || toward.is_none() {
         facts.channels = reader.modules().and_then(|modules| Channels::of(&modules));
     }

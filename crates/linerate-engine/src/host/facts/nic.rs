@@ -1,5 +1,5 @@
-//! Facts of all network ports: by netlink and the driver, and from /sys what only it has.
-//! Where nobody can be asked, in a tree of files, /sys alone.
+//! Facts of all network ports: from netlink and the driver, and from /sys if only it has them. In a tree of
+//! files, without a kernel to query, from /sys only.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -129,7 +129,7 @@ struct Port<'a, 'b> {
     reader: &'a mut Reader<'b>,
     name: String,
     index: u32,
-    /// Something said that there is no such port.
+    /// A source reported that there is no such port.
     went: bool,
 }
 
@@ -334,7 +334,7 @@ impl Port<'_, '_> {
         match Errno::from_io_error(&error) {
             Some(Errno::OPNOTSUPP) => return None,
             Some(Errno::NODEV | Errno::NOENT) => self.went = true,
-            // Nobody can be asked: the same for all ports.
+            // There is no kernel to query: the same for all ports.
             None if error.kind() == io::ErrorKind::Unsupported => {
                 let why = error.to_string();
                 self.reader

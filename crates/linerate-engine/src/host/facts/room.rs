@@ -93,7 +93,7 @@ impl Reader<'_> {
             let path = format!("{NODES}/node{id}/meminfo");
             let text = self.look("node.memory", &path, |text| Ok(text.to_vec()))?;
             let amount = |key| meminfo::bytes(&text, key);
-            // Files that nobody uses make room.
+            // Cached files that are not in use can be evicted.
             let free = amount("MemFree").map(|free| {
                 let cached = amount("Inactive(file)").unwrap_or_default();
                 Bytes(free.0.saturating_add(cached.0))

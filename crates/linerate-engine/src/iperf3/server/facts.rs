@@ -1,5 +1,5 @@
-//! Facts of this host, kept for a while: no key is asked for, and nobody who begins test after test
-//! shall make this host read them for each.
+//! Facts of this host, cached for a while. Clients need no key, and one that starts test after test must not
+//! make this host read its facts each time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -13,7 +13,7 @@ use super::{Seated, Server};
 use crate::peer::Stop;
 use crate::strangers::{Doorman, Refusal, Stranger};
 
-/// What a stranger has said.
+/// The bytes that a stranger has sent.
 pub(super) struct Said {
     cookie: Cookie,
     have: usize,

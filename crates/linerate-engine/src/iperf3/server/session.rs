@@ -156,7 +156,7 @@ impl Served<'_> {
         }
         self.server.lines.say(&format!("{from}: {}", terms.words()));
         let fds = if terms.is_of_datagrams() {
-            // Nobody has a connection to make.
+            // There are no data connections to wait for.
             drop(seats);
             self.hellos(&terms, from, own)?
         } else {
@@ -211,7 +211,7 @@ impl Served<'_> {
         Ok(fds)
     }
 
-    /// The sockets of its streams of datagrams, each of which has said hello.
+    /// The sockets of its datagram streams, each of which has sent its hello.
     fn hellos(
         &self,
         terms: &Terms,
@@ -270,7 +270,7 @@ impl Served<'_> {
                 Some(Some(State::ClientTerminate)) => return Err(Ended::Left),
                 Some(_) => return Err(Ended::Cut("it said what makes no sense")),
             }
-            // Of a connection the client hears as well; of datagrams nobody else does.
+            // The client sees a broken connection itself; it does not see a failed datagram stream.
             if let Some(why) = streams.failed().filter(|_| terms.is_of_datagrams()) {
                 return Err(Ended::Failed(why));
             }

@@ -108,7 +108,7 @@ impl Terms {
         format!("{direction}, {parallel} stream{s}{what}{each}, {until}")
     }
 
-    /// Whether payload goes by UDP.
+    /// Whether payload is sent by UDP.
     pub(super) fn is_of_datagrams(&self) -> bool {
         self.params.protocol == Protocol::Udp
     }

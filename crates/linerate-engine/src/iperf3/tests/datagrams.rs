@@ -184,7 +184,7 @@ fn hostile_datagrams_count_for_what_they_are_and_no_more() {
     for number in [1, 2, 3] {
         ours.send(&datagram(number, 1000)).unwrap();
     }
-    // Too short for a header; numbers that nobody can have come to; another's, from another port.
+    // Too short for a header; numbers that no sender can have reached; from another port.
     for wrong in [
         Vec::new(),
         HELLO.to_vec(),

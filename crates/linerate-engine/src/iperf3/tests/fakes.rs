@@ -62,7 +62,7 @@ fn a_stop_is_heeded_while_the_server_does_not_take_the_connection() {
     assert_eq!(error.unwrap_err().what, "interrupted");
 }
 
-/// Says these bytes to the first client, which has said its cookie.
+/// Sends these bytes to the first client, after its cookie.
 fn says(bytes: &'static [u8]) -> Failed {
     let (address, thread) = fake(move |listener| {
         let (mut stream, _) = listener.accept().unwrap();

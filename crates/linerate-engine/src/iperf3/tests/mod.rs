@@ -336,7 +336,7 @@ fn a_server_runs_one_test_at_a_time_and_the_next_once_it_has_ended() {
     let busy = test(harness.address, Direction::Forward, 1).unwrap_err();
     assert!(busy.what.contains("busy with another test"), "{busy:?}");
     assert!(!busy.hint.is_empty());
-    // A data connection of nobody's.
+    // A data connection without a test.
     assert_eq!(
         Raw::dial(harness.address, b'b').hear(),
         Some(State::AccessDenied)

@@ -1,14 +1,14 @@
-//! Round trips in open loop: messages are due at fixed times, whether those before them were answered or not, and each is
-//! timed from when it was due.
+//! Round trips in open loop: messages are due at fixed times, whether earlier ones were answered or not, and
+//! each is timed from its due time.
 //!
-//! A stall is so seen by every message that was due in it (what tools of one message at a time hide: coordinated
-//! omission). One that is sent late, because the transport was full or this thread did not run, is still timed from when
-//! it was due.
+//! Every message that was due during a stall therefore shows the stall. Tools with one message at a time hide
+//! it (coordinated omission). A message that is sent late, because the transport was full or this thread did
+//! not run, is still timed from its due time.
 //!
-//! Messages that were due in the time that counts are still sent for a moment after it. One that is not sent even then, as
-//! where the rate is too high, is timed as if it were answered at the very end, and their number is kept. Where nothing is
-//! lost the same holds for one that was sent and not answered. Where messages may be lost such a one is lost, and stands in
-//! no time: nobody knows how long it would have taken.
+//! Messages due in the measured time are still sent for a moment after it. One that is not sent even then, as
+//! where the rate is too high, is timed as if it were answered at the very end, and such messages are counted.
+//! On a transport without loss the same holds for messages that were sent and not answered. Where messages may
+//! be lost, such a message counts as lost and has no time: its round trip is unknown.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -38,7 +38,7 @@ pub fn transport(name: &str) -> Option<&'static dyn Transport> {
     TRANSPORTS.iter().find(|t| t.info().name == name).copied()
 }
 
-/// Whether a transport has no far end: its bytes stay on this host, where nobody else takes part.
+/// Whether a transport has no far end: its bytes stay on this host.
 pub fn is_alone(name: &str) -> bool {
     transport(name).is_some_and(|t| t.info().far_end == FarEnd::Absent)
 }
@@ -85,7 +85,7 @@ pub trait Lines: Send {
         stream: u32,
         configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
     ) -> Result<Datagrams, LoadError>;
-    /// Whether nobody wants the set any more: a transport that waits for the other end by itself asks.
+    /// Whether the set was given up. A transport that waits for the other end by itself asks this.
     fn given_up(&self) -> bool {
         false
     }
@@ -108,9 +108,9 @@ pub(crate) fn at_port(address: SocketAddr, port: u16) -> SocketAddr {
 pub struct Datagrams {
     /// The socket.
     pub fd: OwnedFd,
-    /// What marks the datagrams that this end sends; nobody else but the other end knows it.
+    /// The tag of the datagrams that this end sends; only both ends know it.
     pub own: u64,
-    /// What marks those of the other end.
+    /// The tag of the other end's datagrams.
     pub other: u64,
 }
 

@@ -32,8 +32,8 @@ const HELLO: Hello = Hello {
     kind: Kind::Control,
 };
 
-/// Opens a control connection to the first address that takes it, unless `stopped` says that nobody wants it
-/// any more; with what the server said of itself.
+/// Opens a control connection to the first address that accepts it, until `stopped` is true. Returns it with
+/// the server's reply.
 pub(super) fn control(
     target: &Target,
     family: Option<Family>,

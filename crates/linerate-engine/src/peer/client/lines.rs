@@ -87,7 +87,7 @@ struct Young {
 }
 
 impl Young {
-    /// What `poll` should wake for; nothing once all is said.
+    /// The events to poll for; `None` once all is sent and received.
     fn wanted(&self) -> Option<PollFlags> {
         match self.stage {
             Stage::Making => Some(PollFlags::OUT),
@@ -249,7 +249,7 @@ impl Dialler {
         Ok(())
     }
 
-    /// The claim to a stream of a set, over what was said until then.
+    /// The claim to a stream of a set, over the bytes exchanged so far.
     fn claim(&self, set: u32, stream: u32, reply: [u8; REPLY_LEN]) -> (Preamble, Claim) {
         let preamble = Preamble {
             hello: HELLO.encode(),
@@ -414,7 +414,7 @@ mod tests {
             for _ in 0..TRIES {
                 drop(listener.accept().unwrap());
             }
-            // Nobody comes once more: whoever did would wait in the queue.
+            // No second connection arrives: it would wait in the queue.
             listener.set_nonblocking(true).unwrap();
             listener.accept().is_err()
         });

@@ -57,7 +57,7 @@ pub struct ClientOptions {
     pub family: Option<Family>,
     /// The key kept for the far end; `None` when there is none.
     pub key: Option<Key>,
-    /// Whether a server that is open to anyone, and proves to nobody who it is, will do.
+    /// Whether to accept a server that is open to anyone and does not prove its identity.
     pub open: bool,
     /// The transport's name.
     pub engine: String,
@@ -219,7 +219,7 @@ impl Client {
         }
     }
 
-    /// The next answer; `None` when it has not come whole by then. What has come of it is kept.
+    /// The next answer; `None` when it is not complete by then. The part received is kept.
     fn receive_by(&mut self, deadline: Instant) -> Result<Option<Answer>, LinkError> {
         self.alive()?;
         let received = self.channel.receive(deadline);
@@ -248,8 +248,8 @@ impl Client {
         }
     }
 
-    /// Notes that the far end is gone. The connection is of no use after that, even when it is the
-    /// far end's fault alone: nobody knows what it would answer to.
+    /// Notes that the far end is gone. The connection is of no use after that, even when the far end alone is
+    /// at fault: its later answers could belong to any request.
     fn lose(&mut self, why: &str, hint: &str) -> LinkError {
         let what = format!("lost the far end {}: {why}", self.address);
         let hint = hint.to_owned();

@@ -39,7 +39,7 @@ impl Phase {
     }
 }
 
-/// What a stranger has said.
+/// The bytes that a stranger has sent.
 pub(super) struct Said {
     phase: Phase,
     preamble: Preamble,

@@ -108,8 +108,8 @@ pub(super) fn serve(guest: Guest) {
     lines.say(&format!("{name} ended after {time}, {done}: {ended}"));
 }
 
-/// The answer to who asks for an engine that is not for them, and what the log says; `None` where they are served.
-/// Memory is shared with nobody but the process that started this one.
+/// The answer to a client that asks for an engine it may not use, and the log line; `None` where it may. Shared
+/// memory is only for the process that started this one.
 fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
     let refused = |what: &str, hint: &str| Answer::Refused {
         what: what.to_owned(),

@@ -305,7 +305,7 @@ fn a_set_that_the_engine_refuses_gives_back_its_place() {
     let quarter = |id| stream(id, Direction::Forward, all / 4);
     (0..2).for_each(|id| raw.prepared(&quarter(id)));
     let mut refused = quarter(2);
-    // Nobody here may change anything.
+    // This server allows no changes.
     refused.knobs.host = Some(larger());
     let Answer::Refused { what, .. } = raw.ask(&Ask::Prepare {
         plan: refused.into(),

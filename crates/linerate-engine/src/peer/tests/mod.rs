@@ -202,7 +202,7 @@ fn eventually(mut what: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Whether the other side ends the connection, having said no more than `most` bytes.
+/// Whether the other side ends the connection after at most `most` bytes.
 fn ends(mut stream: &TcpStream, most: usize) -> bool {
     let mut said = Vec::new();
     match stream.read_to_end(&mut said) {

@@ -25,8 +25,8 @@ fn told(set: u32, copied: i64, until: u64) -> Table {
     }
 }
 
-/// The record of a run, its first trial made one without a copy; `copied` of a hundred of its sends are
-/// said to have been copied all the same, where anything is said.
+/// The record of a run whose first trial avoids the copy. The kernel reports that it copied `copied` of a
+/// hundred of its sends all the same, or reports nothing.
 fn record(copied: Option<i64>) -> Record {
     let mut path = SimPath::default();
     path.near.send.user_ps = 4_000;

@@ -76,7 +76,7 @@ mod tests {
         link(9, "tun0", &attributes)
     }
 
-    /// The route to anywhere by this port, which carries so much.
+    /// The route to any address by this port, with this MTU.
     fn route(port: u32, mtu: u32) -> Vec<u8> {
         let metrics = attr(8, &attr(2, &mtu.to_ne_bytes()));
         msg(

@@ -18,7 +18,7 @@ use crate::load::transport::line::{BLOCK, Line, is_pause};
 
 /// Time for the other end to tell its port, and again for the first connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Said of a set that nobody wants any more.
+/// The error for a set that was given up.
 const GIVEN_UP: &str = "it was given up before the first connection was made";
 /// Silence after which the data connection is asked whether it is there: shorter than the memory of firewalls
 /// and translators of addresses on the way.

@@ -225,8 +225,8 @@ mod tests {
                 assert!(e.to_string().contains("was given up"), "{e}");
             }
         }
-        // Nobody comes, and the set is given up while the door is open; nor does the near end wait for one that
-        // does not tell where it listens.
+        // No connection arrives, and the set is given up while the door is open. The near end does not wait
+        // either for a far end that sends no port.
         let [near, far] = lines();
         let asked = std::cell::Cell::new(0);
         let later = || asked.replace(asked.get() + 1) > 2;

@@ -59,7 +59,8 @@ const fn takable(free: Bytes) -> u64 {
     free.0 - free.0 / 16
 }
 
-/// The size of each array, with what is to be said of it. Memory that is not free is refused before it is touched.
+/// The size of each array, with remarks on it. A size beyond the free memory is refused before memory is
+/// touched.
 pub(super) fn chosen(
     plan: &SetPlan,
     room: &Room,

@@ -113,8 +113,8 @@ fn ring_of(size: u64, several: bool) -> u64 {
     (2 * size.min(RING)).next_power_of_two().clamp(least, RING)
 }
 
-/// Makes the memory of a set, where so much is `free`, with what bounds that. The kernel gives more than there is, and ends some
-/// process when it is used.
+/// Allocates the memory of a set. `free` is the available memory, with the limit that bounds it. The check is
+/// needed because the kernel promises more memory than there is, and kills some process when it is used.
 fn memory(len: usize, free: Option<(Bytes, String)>) -> Result<SharedMemory, LoadError> {
     let none = |why: &str| LoadError::Unsupported {
         what: format!(

@@ -37,7 +37,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Bytes of one stream. A plan is asked for this before its numbers are checked: an absurd one has too many to be had.
+    /// Bytes of one stream. This is computed before a plan's numbers are checked, so it saturates: an absurd
+    /// plan then needs too many.
     pub(super) fn stream(&self) -> usize {
         let size = usize::try_from(self.size).unwrap_or(usize::MAX);
         self.rings.saturating_mul(size).saturating_add(HEAD)
@@ -242,7 +243,7 @@ pub(super) fn wait(what: &mut impl Waits, wanted: u64, most: Duration) -> Result
     region.asleep(region.end).store(wanted as u32, Relaxed);
     fence(SeqCst);
     let ready = what.ready(wanted)?;
-    // `close` wakes only an end that is asleep. So check for it after this end has said that it sleeps.
+    // `close` wakes only an end that sleeps. So check for it after this end has announced that it sleeps.
     let region = what.region();
     if !ready && !most.is_zero() && region.open().is_ok() {
         region.sleep(wanted as u32, most);

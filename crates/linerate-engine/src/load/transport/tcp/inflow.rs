@@ -49,7 +49,7 @@ impl Clamp {
     }
 }
 
-/// Receives runs of payload up to the end mark, or bare payload up to what is said to be its end.
+/// Receives runs of payload up to the end mark, or bare payload up to its announced end.
 pub(super) struct Inflow {
     pub(super) line: Line,
     framing: Framing,
@@ -90,7 +90,7 @@ impl Inflow {
         }
     }
 
-    /// Whether the end mark was read, or the end of bare payload was said.
+    /// Whether the end mark was read, or the end of bare payload was announced.
     pub(super) fn ended(&self) -> bool {
         self.ended || self.ends_unmarked()
     }
@@ -126,7 +126,7 @@ impl Inflow {
         Ok(all)
     }
 
-    /// Receives at most `most` bytes of bare payload. What fails after its end was said is that end.
+    /// Receives at most `most` bytes of bare payload. An error after its announced end is that end.
     fn pull_bare(
         &mut self,
         bare: &Bare,

@@ -25,7 +25,7 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 /// iperf3 catches up with all that it missed since the start, so what its users ask for is the mean: a thread that shares
 /// its CPU is late by some milliseconds again and again. A longer stall is no reason for a flood.
 const CREDIT_NANOS: u64 = 100_000_000;
-/// Most datagrams of a burst that nobody asked for.
+/// Most datagrams of a burst by default.
 const BURST: usize = 4096;
 /// Datagrams of one call; each has a room of 64 KiB, whatever the other side sends.
 const MESSAGES: usize = 16;

@@ -31,7 +31,7 @@ pub(super) struct Line {
     pub(super) set: u32,
     pub(super) stream: u32,
     pub(super) counts: Arc<Counts>,
-    /// Whether a sender ends where the other host says that nobody listens.
+    /// Whether a sender ends when the other host reports that its port is closed (ICMP).
     heeds_deaf: bool,
 }
 
@@ -74,7 +74,7 @@ impl Line {
         }
     }
 
-    /// The same, whose sender ends where nobody listens: it may not know who it sends to.
+    /// The same, but the sender ends when the other port is closed: it may not know the host that it sends to.
     pub(super) fn heeding_deaf(self) -> Self {
         Self {
             heeds_deaf: true,
@@ -119,8 +119,8 @@ impl Line {
                 std::thread::sleep(REST);
                 Ok(Sent::Refused)
             }
-            // No checksums by the port, or a transformation on the route: udp_send_skb. What a message of the
-            // path becomes (EOPNOTSUPP: a source route failed) is none of these.
+            // The port computes no checksums, or the route transforms packets: udp_send_skb. ICMP errors do not
+            // become one of these (EOPNOTSUPP: a source route failed).
             Some(Errno::IO | Errno::INVAL) => Ok(Sent::Uncut),
             Some(Errno::MSGSIZE) => self.in_fragments(),
             Some(Errno::CONNREFUSED) if self.heeds_deaf => {
