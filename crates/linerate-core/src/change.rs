@@ -80,7 +80,7 @@ impl Offload {
 /// Where a setting is, as a list of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// So many numbers of a sysctl, the last of which is changed.
+    /// A sysctl with this many numbers, the last of which is changed.
     Sysctl(&'static str, usize),
     /// Offloads of the port on the path, 1 for on and 0 for off, changed together.
     Offloads(&'static [Offload]),

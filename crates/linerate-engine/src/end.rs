@@ -139,8 +139,8 @@ impl LocalEnd {
         self.shared = shared;
     }
 
-    /// Offers workers at most so many operations at once in sets that are connected from now on: what batches are
-    /// worth is measured so.
+    /// Offers workers at most this many operations at once, in sets that are connected from now on. This
+    /// measures the value of batches.
     pub fn offer(&mut self, batch: usize) {
         self.batch = batch;
     }

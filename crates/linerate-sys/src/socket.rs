@@ -194,7 +194,7 @@ pub fn set_congestion(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     set_raw(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
 }
 
-/// `SO_BUSY_POLL`: a receive that finds nothing asks the device's queue itself for so many microseconds.
+/// `SO_BUSY_POLL`: a receive that finds nothing polls the device's queue itself for this many microseconds.
 /// More than net.core.busy_read allows needs CAP_NET_ADMIN.
 pub fn set_busy_poll(fd: BorrowedFd<'_>, micros: u32) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, SO_BUSY_POLL, int(micros.into()))

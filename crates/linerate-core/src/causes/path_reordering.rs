@@ -1,4 +1,4 @@
-//! Packets overtake each other on the way, and the sender takes those that are late for lost.
+//! Packets are reordered on the path, and the sender takes the late ones for lost.
 
 use super::congestion_control::use_bbr;
 use super::cpu_share::is_excluded;
@@ -113,9 +113,9 @@ impl Cause for PathReordering {
     }
 }
 
-/// That nothing but packets which overtake each other holds the sender back, in words: most of what it sends again, all
-/// the time, had come. A rate of all or of each stream queues, drops or marks, and reorders nothing. BBR, which fills a
-/// rate without any of that, fills none where its window is empty before packets arrive.
+/// Says that only reordering limits the sender: most retransmitted segments, all the time, had arrived. A rate,
+/// of all or of each stream, queues, drops or marks packets, and does not reorder them. BBR fills a rate
+/// without any of these, but fills none where its window is empty before packets arrive.
 pub(super) fn alone(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
     let late = holds(model, load)?;

@@ -18,7 +18,7 @@ use crate::units::Rate;
 /// Cause `wrong-route`.
 pub(super) struct WrongRoute;
 
-/// Another way must be so many times faster to be worth a word.
+/// Another route must be this many times faster to be reported.
 const FASTER: f64 = 1.1;
 
 /// Another way between the two hosts.

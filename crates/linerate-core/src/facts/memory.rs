@@ -49,9 +49,9 @@ pub struct Module {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Channels {
-    /// So many at least.
+    /// The least possible number.
     pub least: u32,
-    /// So many at most.
+    /// The largest possible number.
     pub most: u32,
     /// Speed of the slowest module.
     pub speed: Transfers,

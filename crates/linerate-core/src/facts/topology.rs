@@ -40,8 +40,8 @@ pub struct Node {
 //= ACPI 6.5, 5.2.17: 10 is local; Linux takes 20 for remote (include/linux/topology.h)
 const REMOTE: u32 = 20;
 
-/// From so many times the nearest distance on a node is remote. The nodes of one package that firmware
-/// divides (sub-NUMA clustering, nodes per socket) are 11 or 12 apart, packages 20 and more.
+/// Factor of the nearest distance from which a node is remote. The nodes of one package that firmware divides
+/// (sub-NUMA clustering, nodes per socket) are 11 or 12 apart, packages 20 and more.
 //= ACPI 6.5, 5.2.17 (SLIT): 12 is 1.2 times the latency of local memory
 const APART: f64 = 1.5;
 

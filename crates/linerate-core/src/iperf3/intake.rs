@@ -167,7 +167,7 @@ mod tests {
     fn narrow_numbers_go_on_behind_their_last() {
         let lap = 1u64 << 32;
         let mut intake = Intake::new(Width::Narrow, 0);
-        // Long enough for so many.
+        // Enough time for this many datagrams.
         let now = 10 * lap * FASTEST_NANOS;
         for at in (0..=lap).step_by(1 << 30) {
             take(&mut intake, [at + 1], now);

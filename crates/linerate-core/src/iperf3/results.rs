@@ -95,7 +95,7 @@ impl Results {
         })
     }
 
-    /// Whether they are of the streams of a test that has so many.
+    /// Whether they belong to a test with this many streams.
     pub fn are_of(&self, streams: usize) -> bool {
         let mut ids: Vec<u64> = self.streams.iter().map(|stream| stream.id).collect();
         ids.sort_unstable();

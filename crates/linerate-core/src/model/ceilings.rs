@@ -11,7 +11,7 @@ use crate::path::{Direction, Place, Side, Stage};
 use crate::record::Host;
 use crate::units::{Bytes, Rate};
 
-/// So many times its ceiling no link can carry, whatever the error of a measurement.
+/// No link can carry more than this many times its ceiling, whatever the error of a measurement.
 const BEYOND: f64 = 1.02;
 
 /// The most goodput that each wire and slot, and each shaper of the sender's own ports, allows, the
@@ -113,8 +113,8 @@ impl Sizes {
         })
     }
 
-    /// Parts that such packets with so many tags pass, over so many links. However many streams there are, they share a
-    /// link.
+    /// The parts that such packets pass, with this many VLAN tags, over this many links. Any number of streams
+    /// may share a link.
     fn describe(
         self,
         direction: Direction,

@@ -172,8 +172,8 @@ mod tests {
         testing::table(subject, &columns)
     }
 
-    /// A second in which CPU 0 spent these ticks as user, system, idle and softirq, and a thread of
-    /// each end was on it for so many milliseconds, of which so many ticks as user.
+    /// A second in which CPU 0 spent these ticks as user, system, idle and softirq. A thread of each end ran on
+    /// it for the given milliseconds, with the given ticks as user.
     fn second(ticks: [i64; 4], threads: &[(i64, i64)]) -> Step {
         let [user, system, idle, softirq] = ticks;
         let counted = table(

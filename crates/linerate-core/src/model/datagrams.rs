@@ -67,7 +67,7 @@ impl Counted {
     }
 }
 
-/// What both ends counted of a set of datagrams of so many bytes; `None` where the receiver counted none.
+/// The counts of both ends for a set of datagrams of `size` bytes; `None` where the receiver counted none.
 pub(super) fn counted(
     sending: &EndReadings,
     receiving: &EndReadings,

@@ -362,8 +362,8 @@ mod tests {
         assert_eq!(beside(&[still(), still()]), [words]);
     }
 
-    /// Whether a silence of two samples counts in which a thread of these waited for its CPU for so many
-    /// milliseconds.
+    /// Whether a silence of two samples counts in which one of these threads waited this many milliseconds for
+    /// its CPU.
     fn silence_behind(subject: &str, millis: i64) -> bool {
         let wait = |row: i64| ((row - 12).clamp(0, 2) * millis / 2) * 1_000_000;
         let thread = Table {
@@ -413,7 +413,7 @@ mod tests {
         }
     }
 
-    /// Whether so many silent samples count in a step of which one end read this.
+    /// Whether this many silent samples count in a step with this table from one end.
     fn told(silent: usize, table: Table) -> bool {
         told_with(silent, table, None)
     }

@@ -137,7 +137,8 @@ pub(super) fn local(
     all
 }
 
-/// So many events more than were counted may be usual in as long: of none, three in 95 of 100 cases.
+/// This many events more than were counted may be usual in the same time: with a count of zero, three in 95 of
+/// 100 cases.
 //= Hanley, Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249(13), 1983
 const UNSEEN: f64 = 3.0;
 

@@ -10,7 +10,7 @@ use crate::record::{Record, Step};
 use crate::transport::Transport;
 use crate::units::Bytes;
 
-/// From so many times the last cache on hardly any of an array is found there.
+/// At this many times the size of the last cache, the cache holds hardly any of an array.
 pub const CACHES: u64 = 4;
 
 /// A load of memory.

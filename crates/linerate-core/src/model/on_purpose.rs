@@ -77,7 +77,7 @@ mod tests {
     use crate::plan::{Purpose, StepPlan};
     use crate::units::Nanos;
 
-    /// A discipline that dropped so many packets, and holds so many in two samples.
+    /// A discipline that dropped this many packets, and held `waiting` packets in two samples.
     fn queue(subject: &str, drops: i64, waiting: [i64; 2]) -> Table {
         let drops = (m::QDISC_DROPS, [7, 7 + drops]);
         table(subject, &[drops, (m::QDISC_WAITING, waiting)])

@@ -197,7 +197,7 @@ mod tests {
     use crate::plan::{Purpose, StepPlan};
     use crate::record::Column;
 
-    /// Rows of a worker that took so many bytes until each.
+    /// Rows of a worker with its bytes at each time.
     fn worker(stream: u32, millis: &[u64], bytes: &[i64]) -> Table {
         let column = Column {
             name: m::WORKER_BYTES.name.into(),

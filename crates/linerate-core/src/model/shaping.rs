@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use crate::units::Bytes;
 
-    /// A discipline or class that sent so many bytes, and is set to rates.
+    /// A discipline or class that sent this many bytes, with its configured rates.
     fn queue(subject: &str, sent: i64, rate: i64, flow_rate: i64) -> [Table; 2] {
         [
             table(
@@ -225,8 +225,8 @@ mod tests {
         assert_eq!(passed(&total).len(), 0, "each has its own rate");
     }
 
-    /// In how many of two samples packets wait in a netem of 1 Gb/s that sent 1 MB in a second, for its rate: so many
-    /// packets and bytes stood in it in the second one.
+    /// The share of two samples in which packets wait for the rate of a netem of 1 Gb/s that sent 1 MB in a
+    /// second. It held this many packets and bytes in the second sample.
     fn waiting(delay: Option<i64>, packets: i64, bytes: i64) -> Option<f64> {
         let subject = "eth0 netem 1:";
         let sent = (m::QDISC_BYTES, [5, 1_000_005]);

@@ -207,7 +207,7 @@ fn most(counts: impl Iterator<Item = f64>) -> Option<u64> {
     most.map(|most| most as u64)
 }
 
-/// Share of `secs` that each of so many streams waited at least for the timers that ran out.
+/// The least share of `secs` that each of `streams` streams waited for the timers that ran out.
 fn timers(ran_out: Option<f64>, secs: f64, streams: f64) -> Option<f64> {
     let waited = ran_out.filter(|_| secs > 0.0)? * TIMEOUT.secs() / secs;
     Some((waited / streams.max(1.0)).min(1.0))

@@ -130,7 +130,7 @@ mod tests {
 
     const FORWARD: Direction = Direction::Forward;
 
-    /// A record of a forward load by an engine, whose sender writes so many bytes at once.
+    /// A record of a forward load by an engine, whose sender writes `size` bytes at once.
     fn record(engine: &str, size: u64) -> Record {
         let plan = SetPlan {
             id: 0,

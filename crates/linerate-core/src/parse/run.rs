@@ -16,9 +16,9 @@ const KIND_END: u8 = 2;
 /// What stands between two runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// So many bytes of payload follow: 1 to [`RUN_MAX`].
+    /// This many bytes of payload follow: 1 to [`RUN_MAX`].
     Run(u64),
-    /// The step has ended; so many bytes of payload were sent in it.
+    /// The step has ended; this many bytes of payload were sent in it.
     End(u64),
 }
 

@@ -1,4 +1,4 @@
-//! What became of numbered datagrams: lost, doubled, overtaken.
+//! The fate of numbered datagrams: lost, duplicated, reordered.
 
 /// Numbers below the highest one that are remembered, unless more are asked for. A datagram that is later than
 /// this cannot be distinguished from a duplicate.

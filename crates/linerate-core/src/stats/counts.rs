@@ -14,7 +14,7 @@ use super::compare::{BLOCK, MIN_BLOCKS, critical};
 pub struct Count {
     /// Events: segments retransmitted.
     pub events: f64,
-    /// Of so many that could have been one: segments sent.
+    /// The number of possible events: segments sent.
     pub of: f64,
 }
 
@@ -53,7 +53,7 @@ pub fn share_change(before: &[Count], after: &[Count]) -> Option<Interval> {
     ratio(&a, &b, |freedom| critical(freedom, MIN_BLOCKS))
 }
 
-/// The ratio of two shares; `critical` is the factor of a standard error with so many degrees of
+/// The ratio of two shares; `critical` gives the factor of the standard error for a number of degrees of
 /// freedom.
 fn ratio(a: &Setting, b: &Setting, critical: impl Fn(f64) -> f64) -> Option<Interval> {
     if a.of <= 0.0 || b.of <= 0.0 || a.events + b.events <= 0.0 {

@@ -50,7 +50,7 @@ fn a_window_that_somebody_on_the_way_offers_is_not_the_far_ends() {
     assert_eq!(judged(2_101), (None, true));
 }
 
-/// A window that is full nearly all the time, on a path of 10 ms whose round trip took so many times as long.
+/// A window that is full nearly all the time, on a path of 10 ms whose round trip took this many times as long.
 fn window_beside_a_queue(times: f64) -> Model {
     let mut base = held_by_window();
     base.tcp.rtt = Some(Nanos((1e7 * times) as u64));

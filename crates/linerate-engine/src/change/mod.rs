@@ -29,8 +29,8 @@ pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 /// What the gap of a host is about whose settings cannot be changed although its user allowed it.
 pub const SETTINGS_GAP: &str = "host settings";
 
-/// How long a process that was killed may take to end: its threads leave the kernel, its memory is freed. It is
-/// so many looks, so far apart: a machine that stood still meanwhile was looked at no less.
+/// How long a process that was killed may take to end: its threads leave the kernel, its memory is freed. This
+/// is a number of looks and the time between them, so that a machine that stood still gets as many looks.
 const DYING: (u32, Duration) = (50, Duration::from_millis(10));
 
 /// Why a setting was not changed, or not set back.

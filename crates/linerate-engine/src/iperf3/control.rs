@@ -129,7 +129,7 @@ impl<'a> Control<'a> {
         self.write(&frame(json), time)
     }
 
-    /// Hears JSON.
+    /// Receives JSON.
     pub(super) fn hear(&self, time: Duration) -> Result<Vec<u8>, Broken> {
         let mut prefix = [0; 4];
         self.read(&mut prefix, time)?;

@@ -319,8 +319,8 @@ impl Course<'_> {
         self.stopped
     }
 
-    /// Hears what the server counted, where it is still there to tell; what both ends have read, and why the test is not
-    /// complete.
+    /// Receives the server's counts, where it is still there. Returns the readings of both ends, and why the
+    /// test is not complete.
     fn conclude(
         &mut self,
         running: Running,

@@ -40,7 +40,7 @@ impl Bare {
         }
     }
 
-    /// Senders of connections send so many bytes in all.
+    /// Senders of connections send this many bytes in all.
     pub(crate) fn limited(self, most: Option<u64>) -> Self {
         Self {
             left: most.map(AtomicU64::new),
@@ -68,7 +68,7 @@ impl Bare {
         self.stage.load(Relaxed) >= OVER
     }
 
-    /// Takes up to so many bytes of those that may still be sent.
+    /// Takes up to this many of the bytes that may still be sent.
     pub(crate) fn take(&self, bytes: u64) -> u64 {
         let Some(left) = &self.left else {
             return bytes;

@@ -25,8 +25,8 @@ const BLOCK: usize = 4;
 /// Slices below which a trial says nothing: two blocks.
 const FEWEST: u64 = 8;
 
-/// Connections that are dialled for a setting until they share receive queues as they should. Two
-/// streams fall into the same one of four queues in one draw of four, and fail to in 1 % of so many.
+/// Attempts to dial the connections of a setting until they share receive queues as they should. Two streams
+/// fall into the same one of four queues in one attempt of four, and fail to in 1 % of this many.
 const DRAWS: u32 = 16;
 
 /// Time in which a draw shows where its packets are taken in: two samples of a short step.

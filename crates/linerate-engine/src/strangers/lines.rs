@@ -1,4 +1,4 @@
-//! Lines for the admin, so many in a second: no flood of strangers must fill a disk.
+//! Log lines, with a limit for each second: a flood of strangers must not fill a disk.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -279,13 +279,13 @@ fn best_rates(pair: &mut Pair) -> [f64; 2] {
     best
 }
 
-/// Whether the first rate is so many times the second.
+/// Whether the ratio of the first rate to the second is within `factor`.
 fn differ_by(rates: [f64; 2], factor: &Range<f64>) -> Result<(), String> {
     let is_so = factor.contains(&(rates[0] / rates[1]));
     is_so.then_some(()).ok_or_else(|| format!("{rates:?}"))
 }
 
-/// Set 0 carries so many times what set 1 does.
+/// Checks the ratio of the rate of set 0 to that of set 1.
 fn rates_differ_by(pair: &mut Pair, factor: &Range<f64>) {
     ask(&pair.turn(), || differ_by(best_rates(pair), factor));
     // Planted: sets that do not differ.

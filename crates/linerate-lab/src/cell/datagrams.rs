@@ -71,7 +71,7 @@ pub(super) fn flow_rate(draw: &mut Draw) -> Planting {
     paced(slow(direction, Place::Path, fault), rate.0 * 2)
 }
 
-/// So many that without the loss a tenth more comes, as of any fault that binds.
+/// A share of loss at which a tenth more arrives without it, as for any fault that limits.
 pub(super) fn loss(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let millionths = draw.turn(&[150_000, 200_000, 300_000]);

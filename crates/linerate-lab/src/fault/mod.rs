@@ -175,7 +175,7 @@ pub enum Fault {
     FlowRate {
         /// The limit of each flow.
         rate: Rate,
-        /// What becomes of the rest.
+        /// The fate of the rest.
         manner: Manner,
         way: Way,
     },
@@ -188,12 +188,11 @@ pub enum Fault {
         burst: u32,
         way: Way,
     },
-    /// Packets of TCP and UDP overtake one that the network held back.
-    /// `reorder:1ms,every=100,forward`.
+    /// Packets of TCP and UDP overtake one that the network delayed: `reorder:1ms,every=100,forward`.
     Reorder {
-        /// How long one is held back.
+        /// The delay of that packet.
         by: Nanos,
-        /// One of so many.
+        /// One of this many packets is delayed.
         every: u32,
         way: Way,
     },

@@ -1,4 +1,4 @@
-//! What becomes of the packets of one direction: a pure function of the frames and their times.
+//! The fate of the packets of one direction: a pure function of the frames and their times.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub(crate) struct Treatment {
     pub(crate) police: Option<Rate>,
     /// The rate of each flow.
     pub(crate) flow: Option<(Rate, Manner)>,
-    /// One of so many is held back, and for how long.
+    /// One of this many packets is delayed, and for how long.
     pub(crate) reorder: Option<(u32, u64)>,
 }
 
@@ -56,9 +56,9 @@ pub(super) struct Passage {
     shaped: HashMap<u64, u64>,
     /// Packets since one was held back.
     since: u32,
-    /// When the last frame is due: the next one does not overtake it.
+    /// When the last frame is due: the next one must not overtake it.
     last: u64,
-    /// What becomes of each packet of a group.
+    /// The fate of each packet of a group.
     fates: Vec<Option<u64>>,
     /// A part of a group.
     part: Vec<u8>,

@@ -21,7 +21,7 @@ pub(super) struct DelayQueue {
 }
 
 impl DelayQueue {
-    /// A queue of at most so many bytes.
+    /// A queue of at most this many bytes.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
             // Zeroed memory takes no room before it is written.

@@ -70,7 +70,7 @@ impl Provided {
         tail.store(self.tail, Release);
     }
 
-    /// Whether the kernel may have filled so many bytes of such a buffer.
+    /// Whether the kernel may have filled this many bytes of such a buffer.
     pub(super) fn has(&self, buffer: u16, bytes: usize) -> bool {
         buffer < self.count && bytes <= self.size
     }

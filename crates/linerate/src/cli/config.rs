@@ -134,7 +134,7 @@ mod tests {
             options.run.time.unwrap().0.duration(),
             Duration::from_secs(60)
         );
-        // Unset, more streams are tried; set, exactly so many are measured.
+        // If unset, more streams are tried; if set, exactly this many are measured.
         assert_eq!(options.load.streams, None);
     }
 

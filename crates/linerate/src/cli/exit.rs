@@ -24,8 +24,8 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// Of two ways to end, the one that the user must hear of: what could not be measured outranks
-    /// a bound that was missed.
+    /// Of two outcomes, the one that the user must learn: a failed measurement takes precedence over a missed
+    /// bound.
     pub(crate) fn or(self, other: Self) -> Self {
         let outranked = self == Self::Done || (self, other) == (Self::Missed, Self::NotMeasured);
         if outranked { other } else { self }

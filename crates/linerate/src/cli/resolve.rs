@@ -41,7 +41,7 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
             Some(Way::Both) | None => Direction::ALL.to_vec(),
         },
         time: time(run)?,
-        // Who asks for so many streams gets them, and no others.
+        // An explicit number of streams is measured, and no other.
         sweep: options.load.streams.is_none(),
         trials: run.no_trials != Some(true),
     })

@@ -17,9 +17,9 @@ use super::words;
 pub enum Mode {
     /// One line for each step, for logs.
     Lines,
-    /// One line that is written anew, on a terminal of so many columns.
+    /// One line that is rewritten, on a terminal of this many columns.
     Rewritten(usize),
-    /// Only what stops the run.
+    /// Only errors that stop the run.
     Quiet,
 }
 

@@ -379,7 +379,7 @@ impl Served {
         self.told(args)["error"].as_str().unwrap().to_owned()
     }
 
-    /// Whether both ends count the same of a client with these arguments and so many streams.
+    /// Checks that both ends count the same for a client with these arguments and this many streams.
     fn counts_alike(&self, args: &[&str], streams: u64) {
         ask(&self.turn, || alike(self.measured(args), streams));
     }

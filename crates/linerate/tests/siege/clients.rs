@@ -227,7 +227,8 @@ impl<'a> Besiegers<'a> {
             .unwrap()
     }
 
-    /// So many clients that hold what they have; iperf3's protocol has a test at a time, which others find taken.
+    /// The number of clients that hold their connections at a time; iperf3's protocol has one test at a time,
+    /// and refuses others.
     fn at_a_time(&self, many: usize) -> usize {
         match self.door {
             Door::Own(_) => many,

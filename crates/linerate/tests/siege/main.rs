@@ -121,7 +121,7 @@ fn iperf3_kinds() {
     server.stopped();
 }
 
-/// So many clients, or as many as are asked for; what the server holds after each tenth.
+/// This many clients, or as many as the variable asks for; prints the server's resources after each tenth.
 fn besiege(server: &Served, mut besiegers: Besiegers<'_>, clients: usize) {
     let wanted = std::env::var("LINERATE_TEST_CLIENTS").ok();
     let count = wanted.map_or(clients, |text| text.parse().unwrap());

@@ -90,7 +90,7 @@ impl Served {
         Self::start_with(key, options, None)
     }
 
-    /// With so many descriptors.
+    /// With this many descriptors.
     pub(crate) fn start_with(key: &Key, options: &[&str], descriptors: Option<u32>) -> Self {
         let home = tempfile::tempdir().unwrap();
         let [port, iperf3] = free_ports();

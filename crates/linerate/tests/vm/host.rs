@@ -40,7 +40,7 @@ fn whole(document: &Value) {
     }
 }
 
-/// A link of so many billion transfers per second and lanes.
+/// A link of this many billion transfers per second, and lanes.
 fn link(giga: f64, lanes: u64) -> (Value, Value) {
     (json!((giga * 1e9) as u64), json!(lanes))
 }
@@ -376,7 +376,7 @@ pub(crate) fn capture(guest: &mut Guest) {
     assert!(open.contains(address) && !masked.contains(address));
 }
 
-/// A target by TCP in the guest itself, with so many portals, and a controller for each.
+/// A target by TCP in the guest itself, with this many portals, and a controller for each.
 const TARGET: &str = "
     modprobe -a nvmet nvmet-tcp nvme-tcp null_blk
     ip link set lo up

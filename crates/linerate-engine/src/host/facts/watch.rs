@@ -169,7 +169,7 @@ mod tests {
 
     const SECOND: Nanos = Nanos(1_000_000_000);
 
-    /// A port that has received so many bytes, and as many packets.
+    /// A port that has received this many bytes, and as many packets.
     fn port(bytes: u64) -> Vec<u8> {
         let stats: Vec<u8> = [bytes, 0, bytes, 0]
             .into_iter()

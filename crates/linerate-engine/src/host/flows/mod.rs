@@ -26,7 +26,7 @@ pub use owners::is_running;
 /// lets nothing wait, is idle, not slow.
 const BUSY: f64 = 12_500.0;
 
-/// So many times the connections that are shown are watched at most: others may become busy meanwhile.
+/// At most this many times the connections that are shown are watched: others may become busy meanwhile.
 const SPARE: usize = 4;
 
 /// Which connections are looked at.

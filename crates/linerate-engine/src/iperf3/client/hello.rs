@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_secs(4);
 const LAST: Duration = Duration::from_millis(500);
 /// Within this time a stop is heeded.
 const HEED: Duration = Duration::from_millis(100);
-/// Most datagrams that are looked at: where the server sends, some may overtake its answer.
+/// Most datagrams that are checked for the answer: payload of a sending server may arrive before it.
 const LOOKED_AT: usize = 10_000;
 
 /// A socket of this end, connected to the server. `configure` sets its options before.

@@ -291,7 +291,7 @@ mod tests {
 
     use super::*;
 
-    /// One stream of a test of so many seconds, of which one is omitted.
+    /// One stream of a test of this many seconds, of which one is omitted.
     fn told(seconds: Option<f64>, bytes: u64) -> Results {
         Results {
             cpu: Some(Cpu {

@@ -98,7 +98,7 @@ mod tests {
         assert!(read(2, Duration::ZERO));
         assert!(!read(1, FRESH.mul_f64(0.999)));
         assert!(read(1, FRESH));
-        // So many others are known that the first is not any more.
+        // Enough other clients are known that the first one is forgotten.
         for last in 3..3 + KNOWN as u8 {
             assert!(read(last, FRESH));
         }

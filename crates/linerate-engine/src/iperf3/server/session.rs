@@ -102,7 +102,8 @@ impl Test<'_> {
         };
         let mut moving = None;
         let done = test.hold(self.from, own, self.seats, &mut moving);
-        // Who hears how it ended may begin the next test at once, but for one whose streams are still moving.
+        // A client that learns the end of its test may begin the next one at once, unless its streams are still
+        // moving.
         let seat = moving.is_some().then_some(seat);
         match done {
             Ok((ours, words)) => {

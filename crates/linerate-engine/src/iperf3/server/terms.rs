@@ -133,8 +133,8 @@ impl Terms {
         Some(self.params.num.max(blocks)).filter(|bytes| *bytes > 0)
     }
 
-    /// The bytes of all complete blocks that make so many: a client reads a block before it counts it. What is omitted
-    /// does not count.
+    /// The bytes, rounded up to complete blocks: a client reads a block before it counts it. There is no bound
+    /// where a part of the test is omitted.
     fn most(&self) -> Option<u64> {
         let bytes = self.bytes().filter(|_| self.params.omit == 0)?;
         Some(bytes.div_ceil(self.size()).saturating_mul(self.size()))

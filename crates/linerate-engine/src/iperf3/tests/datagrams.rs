@@ -35,7 +35,7 @@ fn is_silent(socket: &UdpSocket) -> bool {
     socket.recv(&mut [0]).is_err()
 }
 
-/// Says hello, and hears the answer.
+/// Sends a hello, and receives the answer.
 fn enter(socket: &UdpSocket, server: SocketAddr) {
     socket.send_to(&HELLO, server).unwrap();
     assert_eq!(heard(socket), b"6789");
@@ -47,7 +47,7 @@ fn heard(socket: &UdpSocket) -> Vec<u8> {
     bytes[..got].to_vec()
 }
 
-/// One of a stream, of so many bytes.
+/// A datagram of a stream, of this many bytes.
 fn datagram(number: u64, size: usize) -> Vec<u8> {
     let mut bytes = vec![7; size];
     let header = Header {

@@ -474,7 +474,7 @@ fn a_server_that_is_stopped_tells_its_client() {
 #[test]
 fn a_client_that_sends_hears_that_the_server_is_stopped_before_its_connections_end() {
     let harness = Harness::start(Limits::default());
-    // To end so many takes longer than a sender needs to notice.
+    // Ending this many streams takes longer than a sender needs to notice.
     let json = "{\"tcp\":true,\"time\":60,\"parallel\":64}";
     let (mut raw, mut lines) = Raw::running(harness.address, json, 64);
     let sender = thread::spawn(move || {

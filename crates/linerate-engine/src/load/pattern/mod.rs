@@ -76,7 +76,7 @@ pub(in crate::load) trait Asker: Send {
         false
     }
 
-    /// Notes for the probes that so many messages were not answered.
+    /// Notes for the probes that this many messages were not answered.
     fn unanswered(&self, _: u64) {}
 
     /// Works towards the end of the step, when no message is in flight. True once the other end knows of the

@@ -28,7 +28,7 @@ const GRACE: u64 = 1_000_000_000;
 pub(in crate::load) const PATIENCE: u64 = 1_000_000_000;
 /// Longest sleep once the step ends.
 const ENDING: Duration = Duration::from_millis(20);
-/// Messages without an answer are timed in about so many lots at most.
+/// Messages without an answer are timed in at most about this many groups.
 const MISSES: u64 = 1_000_000;
 
 /// Sends messages when they are due, and times their answers.

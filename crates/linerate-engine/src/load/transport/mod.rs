@@ -69,7 +69,7 @@ pub type ConfigureEach<'a> = &'a mut dyn FnMut(u32, &OwnedFd) -> Result<(), Load
 /// Data connections of a session: dialled on the near end, waited for on the far end; proved to
 /// belong to the session either way.
 pub trait Lines: Send {
-    /// The connections for so many streams of `set`, in their order. `configure` is applied to each
+    /// Makes the connections for this many streams of `set`, in their order. `configure` is applied to each
     /// socket before it is connected on the near end, and after it was accepted on the far end.
     fn lines(
         &mut self,

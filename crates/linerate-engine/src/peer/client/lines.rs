@@ -40,7 +40,7 @@ const HELLO: Hello = Hello {
 /// longer round trips, and then after twice as long each time; the kernel waits for a second. Datagrams pass
 /// a path that loses a third of all packets, and so must what they are measured with.
 const LATE: Duration = Duration::from_millis(200);
-/// So many round trips at the least.
+/// The least number of round trips.
 const LATE_ROUNDS: u32 = 3;
 
 /// Dials the data connections of a session.
@@ -96,7 +96,7 @@ impl Young {
         }
     }
 
-    /// Reads on towards so many bytes; they, once they are there.
+    /// Continues to read N bytes; returns them once they are complete.
     fn hear<const N: usize>(&mut self) -> io::Result<Option<[u8; N]>> {
         match (&self.line).read(&mut self.said[self.have..N]) {
             Ok(0) => {

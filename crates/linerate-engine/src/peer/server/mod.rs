@@ -72,7 +72,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same where there are so many descriptors: each stream is one, and strangers must leave some to
+    /// The same for this number of descriptors. Each stream needs one, and strangers must leave some to
     /// sessions, however few there are.
     fn within(mut self, descriptors: usize) -> Self {
         self.pending = self.pending.min(descriptors / 4).max(1);

@@ -338,7 +338,7 @@ impl Session {
         }
     }
 
-    /// Refuses a set that is too much. Who serves hears of it, too.
+    /// Refuses a set that exceeds a limit, and logs it.
     fn not_allowed(&mut self, what: &str, hint: String) -> Result<(), Ended> {
         self.lines.say(&format!("{}: refused {what}", self.name));
         let what = format!("the server does not allow {what}");
@@ -351,7 +351,7 @@ impl Session {
         let _ = self.membership.take(self.taken(), &self.limits.plan);
     }
 
-    /// Who serves hears of each setting that a trial changes here.
+    /// Logs each setting that a trial changes here.
     fn log_change(&self, plan: &SetPlan) {
         if let Some(change) = plan.knobs.host.filter(|change| change.side == Side::Far) {
             let (name, id) = (&self.name, change.setting.row().id);

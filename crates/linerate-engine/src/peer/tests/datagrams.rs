@@ -130,7 +130,7 @@ fn a_server_that_proves_nothing_gets_no_datagrams() {
             challenge: [5; 16],
         };
         line.write_all(&place.encode()).unwrap();
-        // It sends back what it hears, which proves nothing.
+        // It returns the datagrams that it receives, which proves nothing.
         socket
             .set_read_timeout(Some(Duration::from_secs(1)))
             .unwrap();

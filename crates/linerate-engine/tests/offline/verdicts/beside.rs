@@ -21,7 +21,7 @@ fn work(times: f64) -> u64 {
     (8e12 / (CARRIED * times)) as u64 - cost.kernel_ps - cost.copy_ps
 }
 
-/// Pause of one operation for so many times `CARRIED`.
+/// Pause of one operation for this multiple of `CARRIED`.
 fn pause(times: f64) -> Nanos {
     Nanos(work(times) * Cost::default().op.0 / 1000)
 }

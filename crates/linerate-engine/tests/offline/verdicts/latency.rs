@@ -3,7 +3,7 @@
 use super::*;
 use linerate_core::path::Measure;
 
-/// A path of 50 Mb/s and 1 ms with room for so many milliseconds of it.
+/// A path of 50 Mb/s and 1 ms, with a queue for this many milliseconds of it.
 fn path(congestion: Congestion, room: u64) -> SimPath {
     let mut path = SimPath {
         congestion,

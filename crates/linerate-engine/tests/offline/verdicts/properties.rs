@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Lets one stage carry so many Gb/s in one stream.
+/// Limits one stage to this many Gb/s in one stream.
 type Put = fn(&mut SimPath, f64);
 
 /// A kind of limit.
@@ -22,18 +22,18 @@ const RTT: Nanos = Nanos::from_millis(2);
 /// The capacity of stages that do not bind, in Gb/s.
 const AMPLE: f64 = 12.0;
 
-/// Payload in flight that carries so many Gb/s.
+/// Payload in flight that carries this many Gb/s.
 fn in_flight(gigabits: f64) -> Bytes {
     Bytes((gigabits * 1e9 / 8.0 * RTT.secs()) as u64)
 }
 
-/// Picoseconds of the program for each byte at so many Gb/s.
+/// Picoseconds of the program for each byte at this many Gb/s.
 fn work(gigabits: f64) -> u64 {
     let cost = Cost::default();
     (8e3 / gigabits) as u64 - cost.kernel_ps - cost.copy_ps
 }
 
-/// Pause of a program after each operation at so many Gb/s: what its work at an ample rate leaves.
+/// Pause of a program after each operation at this many Gb/s: the time that its work at an ample rate leaves.
 fn pause(gigabits: f64) -> Nanos {
     let picoseconds = work(gigabits).saturating_sub(work(AMPLE));
     Nanos(picoseconds * Cost::default().op.0 / 1000)

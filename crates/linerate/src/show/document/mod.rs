@@ -56,7 +56,7 @@ impl From<usize> for Columns {
 }
 
 impl Columns {
-    /// So many more on all pages.
+    /// This many more on all pages.
     pub(crate) fn plus(self, more: usize) -> Self {
         Self {
             wide: self.wide + more,

@@ -200,7 +200,7 @@ const ONE: f64 = 956.0;
 /// The goodput of the record of 5 Gb/s.
 const FIVE: f64 = 4_780.0;
 
-/// Ports of 1 Gb/s that move so many Mb/s of payload.
+/// Ports of 1 Gb/s that move this many Mb/s of payload.
 fn on_a_wire(record: &mut Record, mbps: f64) {
     cards(record, 1_000);
     slower(record, ONE / mbps);
@@ -253,7 +253,7 @@ fn beside(record: &mut Record, speed: Rate) {
     }
 }
 
-/// The far port of 1 Gb/s uses one way at a time, and so many of its packets collide.
+/// The far port of 1 Gb/s runs in half duplex, and this share of its packets collide.
 fn half_duplex(record: &mut Record, share: f64) {
     on_a_wire(record, 600.0);
     port(record, Side::Far).link.duplex = Some(Duplex::Half);
@@ -331,7 +331,7 @@ fn dropped(record: &mut Record, share: f64) {
     }
 }
 
-/// The sender sends 1 % again, and saw packets overtake others so often for each of those segments.
+/// The sender retransmits 1 %, and saw reordering this often for each of those segments.
 fn overtaken(record: &mut Record, share: f64) {
     for table in tables(record, Side::Near, "tcp") {
         sent_again(table, 0.01);

@@ -4,8 +4,8 @@ use linerate::show::lat;
 
 use super::*;
 
-/// All that was due is timed, answered or not: so many as the time that counts holds, which ends as late
-/// as the machine lets it.
+/// All due round trips are timed, answered or not: as many as fit into the measured time, which ends as late as
+/// the machine makes it.
 fn due_is_timed(told: &Value) {
     let number = |key: &str| told[key].as_f64().unwrap();
     let due = number("measured_ns") / number("interval_ns");

@@ -29,11 +29,11 @@ const REST: Duration = Duration::from_millis(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Connecting,
-    /// So many bytes of the message are sent.
+    /// This many bytes of the message are sent.
     Sending(usize),
-    /// So many bytes of the answer are in.
+    /// This many bytes of the answer have arrived.
     Waiting(usize),
-    /// The answer is in, and the far end closes.
+    /// The answer has arrived, and the far end closes.
     Closing,
     Closed,
 }

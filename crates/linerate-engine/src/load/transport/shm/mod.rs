@@ -40,7 +40,7 @@ const RING: u64 = transport::RING_DEFAULT;
 /// Smallest ring of round trips. One message at a time stays in the first-level caches; several need room.
 const RING_OF_ONE: u64 = 4 << 10;
 const RING_OF_SEVERAL: u64 = 64 << 10;
-/// One part in so many of what is free is left to others.
+/// One part in this many of the free memory is left to others.
 const SPARED: u64 = 16;
 /// Largest message in bytes: it is allocated for each thread.
 const SIZE_MAX: u64 = 16 << 20;

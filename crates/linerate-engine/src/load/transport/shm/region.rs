@@ -222,7 +222,7 @@ impl Region {
 /// What waits for bytes, or for room.
 pub(super) trait Waits {
     fn region(&self) -> &Region;
-    /// Whether there are so many.
+    /// Whether this many are there.
     fn ready(&mut self, wanted: u64) -> Result<bool, LoadError>;
 }
 

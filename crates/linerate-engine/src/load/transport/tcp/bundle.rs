@@ -70,7 +70,7 @@ pub(super) struct Bundle<F: Flow> {
     /// All streams whose end mark has not passed in this step; made anew for each.
     waiting: Option<OwnedFd>,
     left: usize,
-    /// One of so many streams is read.
+    /// One of this many streams is read.
     every: u32,
     /// Whether the plan leaves the size of operations open.
     open: bool,

@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    /// Whether an answer still counts that so many others have overtaken.
+    /// Whether an answer still counts after this many others.
     fn counts(plan: &SetPlan, others: u64) -> bool {
         let mut answers = Arrivals::over(remembered(plan));
         assert!(answers.take(others).counts());

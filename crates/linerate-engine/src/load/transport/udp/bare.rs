@@ -39,7 +39,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// Writes the header of a datagram that is sent `now`, after so many others.
+    /// Writes the header of a datagram that is sent `now`, after `before` others.
     #[inline]
     pub(super) fn write(self, now: u64, before: u64, datagram: &mut [u8]) {
         let header = Header {

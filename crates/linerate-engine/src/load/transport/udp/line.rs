@@ -48,7 +48,7 @@ pub(super) struct Got {
 /// The fate of messages that were handed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// So many were taken, at least one.
+    /// The kernel took this many, at least one.
     Taken(usize),
     /// None yet: the socket's own buffer is full, or an ICMP error was reported first.
     Waiting,

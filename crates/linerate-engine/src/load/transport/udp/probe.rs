@@ -46,12 +46,12 @@ impl Counts {
         self.arrived(&Arrivals::default());
     }
 
-    /// So many were sent in all.
+    /// Sets the number of datagrams sent in all.
     pub(super) fn sent(&self, datagrams: u64) {
         self.datagrams.store(datagrams, Relaxed);
     }
 
-    /// So many messages have no answer.
+    /// Sets the number of messages without an answer.
     pub(super) fn unanswered(&self, messages: u64) {
         self.lost.store(messages, Relaxed);
     }
@@ -70,7 +70,7 @@ impl Counts {
         self.jitter.store(nanos, Relaxed);
     }
 
-    /// So many that are none of this step have come in all.
+    /// Sets the number of datagrams received that do not belong to this step.
     pub(super) fn strays(&self, datagrams: u64) {
         self.stray.store(datagrams, Relaxed);
     }
@@ -81,13 +81,13 @@ impl Counts {
         self.stray.store(self.stray.load(Relaxed) + 1, Relaxed);
     }
 
-    /// So many messages were read, each with one datagram or several.
+    /// Counts messages read, each with one datagram or several.
     pub(super) fn read(&self, messages: usize) {
         let all = self.messages.load(Relaxed) + messages as u64;
         self.messages.store(all, Relaxed);
     }
 
-    /// This host did not take so many.
+    /// Counts datagrams that this host did not take.
     pub(super) fn refused(&self, datagrams: u64) {
         let all = self.refused.load(Relaxed) + datagrams;
         self.refused.store(all, Relaxed);
