@@ -286,7 +286,7 @@ pub struct HostChange {
 }
 
 impl HostChange {
-    /// Whether it is within bounds; the error says what is not, as a lowercase fragment.
+    /// Whether it is within bounds; the error names the violated bound, as a lowercase fragment.
     pub fn check(&self) -> Result<(), String> {
         let row = self.setting.row();
         let (least, most) = row.bounds;

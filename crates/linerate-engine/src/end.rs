@@ -119,7 +119,7 @@ impl LocalEnd {
         self.facts.get_or_insert_with(read).clone()
     }
 
-    /// What is known of the transport; `None` when there is none of that name.
+    /// The description of the transport; `None` when there is no transport of that name.
     pub fn info(&self) -> Option<&'static TransportInfo> {
         self.transport().ok().map(Transport::info)
     }

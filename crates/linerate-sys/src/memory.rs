@@ -7,9 +7,9 @@
 use std::fs;
 use std::ops::Range;
 
-/// Lets all threads take memory from one place, so that what they free can be given back: the allocator gives them places
-/// of their own otherwise, and keeps what is left over in each. For a program whose threads take little, seldom, and which
-/// goes on after them. Without glibc nothing is done.
+/// Makes all threads allocate from one arena, so that freed memory can be returned. Otherwise the allocator
+/// gives each thread an arena, and keeps the unused rest of each. Meant for a program whose threads allocate
+/// little and seldom, and which outlives them. Does nothing without glibc.
 //= https://man7.org/linux/man-pages/man3/mallopt.3.html, M_ARENA_MAX
 pub fn share() {
     #[cfg(target_env = "gnu")]

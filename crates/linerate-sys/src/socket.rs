@@ -54,8 +54,8 @@ pub fn receive(fd: BorrowedFd<'_>, into: &mut [u8], wait: bool) -> io::Result<us
     Ok(recv(fd, into, waiting(wait))?.1)
 }
 
-/// Takes at most as many bytes as `scratch` is long and drops them in the kernel, without a copy
-/// (`MSG_TRUNC`, tcp(7)); `scratch` is left as it is. Without `wait` it takes only what is there.
+/// Discards at most as many bytes as `scratch` is long in the kernel, without a copy (`MSG_TRUNC`, tcp(7));
+/// `scratch` is not changed. Without `wait` it discards available bytes only.
 pub fn discard(fd: BorrowedFd<'_>, scratch: &mut [u8], wait: bool) -> io::Result<usize> {
     Ok(recv(fd, scratch, RecvFlags::TRUNC | waiting(wait))?.1)
 }

@@ -1,7 +1,7 @@
 //! Sends without a copy: the kernel sends the pages of the sender itself (`MSG_ZEROCOPY`).
 //!
-//! It does so later than the call returns, so these pages are of a kind that is never used for
-//! anything else: what is unmapped while it is on its way stays with the kernel until it is sent.
+//! The kernel sends after the call returns. So these pages are never used for anything else, and pages that are
+//! unmapped while they are being sent stay with the kernel until then.
 //= https://docs.kernel.org/networking/msg_zerocopy.html
 
 #![expect(

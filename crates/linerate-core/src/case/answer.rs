@@ -1,4 +1,4 @@
-//! What a case comes to: goodput each way and both ways, estimates, floor, cost.
+//! The results for a case: goodput each way and both ways, estimates, floor, cost.
 
 use super::parts::{channels, description, express};
 use super::{Case, CaseError, Host, Slot};
@@ -165,7 +165,7 @@ fn typical_memory(case: &Case, side: Side, host: &Host) -> Option<Estimate> {
     })
 }
 
-/// Only what is known to be on the way counts: what is left out makes the floor lower, not wrong.
+/// Only known parts of the path count: a missing part makes the floor lower, but not wrong.
 fn floor(case: &Case) -> Vec<Part> {
     let mut parts = Vec::new();
     let links = [case.near.port.link, case.far.port.link];

@@ -1,4 +1,4 @@
-//! What the two buffer causes share: a buffer that holds less than the path could use.
+//! The common part of the two buffer causes: a buffer that is smaller than the path could use.
 
 use super::predict::{around, bystander, per_stream};
 use super::{Advice, Answer, Finding, NoFinding};
@@ -155,8 +155,8 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
         return Some(per_stream(trial));
     }
     if buffer.is_larger(factor) {
-        // Up to what the buffer could hold if none of it were overhead, of which autotuning learns to
-        // allow less and less; less where the next limit comes in between.
+        // The upper end is the payload that the buffer could hold without any overhead, since autotuning learns
+        // to reserve less and less for that. The gain is lower where another limit follows.
         let memory = buffer.given(trial)?;
         let in_flight = load.tcp.in_flight?.0.max(1) as f64;
         return Some(Range {
@@ -177,8 +177,9 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
     }
 }
 
-/// Whether a trial can prove it: half of a little more than a full path holds is about half of what it carries as well,
-/// and more streams hold more of a queue that stands, and take it from others who share it.
+/// Whether a trial can prove it. Half of a window slightly larger than a full path needs halves the goodput as
+/// well, so this proves nothing there. More streams prove nothing where a queue stands: they hold more of it,
+/// and take it from others.
 pub(super) fn proves(model: &Model, trial: &TrialPlan) -> bool {
     let Some(load) = model.direction(trial.direction).map(|d| &d.base) else {
         return true;

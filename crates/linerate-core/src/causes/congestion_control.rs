@@ -102,7 +102,8 @@ impl Cause for CongestionControl {
         }
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        // More streams have a window each; only of one that is clamped they tell that it is what held.
+        // Each stream has its own window. More streams therefore prove that the window was the limit only where
+        // it is clamped.
         match trial.factor() {
             Some(Factor::MoreStreams) => clamped(model, trial.direction).is_some(),
             factor => factor == Some(Factor::OtherCongestion),

@@ -281,10 +281,10 @@ pub(super) fn made_cheaper(model: &Model, trial: &TrialModel) -> Option<[f64; 2]
     (full && without / with > slowed(added).high).then_some([without, with])
 }
 
-/// A thread without slack loses what is added, `1/(1+w)`, or less: one that comes later finds more to
-/// do at once, and larger batches cost less for each byte. At least half of the loss must be seen. It may
-/// lose somewhat more, as what is added takes caches and turns from the rest: a quarter more work was seen
-/// to leave 0.74 to 0.84.
+/// A thread without slack loses the added share of its time, `1/(1+w)`, or less: a thread that comes later
+/// finds more work at once, and larger batches cost less for each byte. At least half of the loss must be seen.
+/// It may lose somewhat more, since the added work takes cache and turns from the rest: a quarter more work was
+/// measured to leave 0.74 to 0.84.
 fn slowed(added: f64) -> Range {
     let proportional = 1.0 / (1.0 + added);
     Range {
@@ -293,10 +293,10 @@ fn slowed(added: f64) -> Range {
     }
 }
 
-/// A receiving thread without slack gains the time of the copy, up to whatever binds next. How much
-/// that is cannot be known beforehand, only its least: what a copy takes at [`COPY_LEAST_PS`], and no
-/// more than the time that the sender has left. `None` where so little could look like no change:
-/// then no gain says nothing.
+/// A receiving thread without slack gains the time of the copy, up to the next limit. Only the least gain is
+/// known beforehand: a copy costs at least [`COPY_LEAST_PS`], and the sender may have less time left than that.
+/// `None` where the gain could be too small to differ from no change: then a trial without a gain proves
+/// nothing.
 fn uncopied(load: &Load) -> Option<Range> {
     let copy =
         COPY_LEAST_PS / ps_per_byte(load.goodput.mean, at_work(&load.receivers, load.streams))?;
@@ -308,10 +308,10 @@ fn uncopied(load: &Load) -> Option<Range> {
     })
 }
 
-/// A sending thread without slack gains what it no longer spends on each byte, up to whatever binds next.
-/// How much that is the trial itself measures; before it, a copy is taken to cost what it usually does. `None`
-/// where so little is saved, or so little time is left to the receiver, that it could look like no change: to
-/// hold pages costs something too.
+/// A sending thread without slack gains the CPU time that it saves on each byte, up to the next limit. The
+/// trial itself measures this saving; before that, a copy is assumed to have its usual cost. `None` where the
+/// saving, or the receiver's spare time, is so small that the gain could look like no change: holding pages has
+/// a cost as well.
 fn handed_over(model: &Model, load: &Load, trial: &TrialPlan) -> Option<Range> {
     let left = 1.0 / wanted(&load.receivers)?;
     let measured = model.trials.iter().find(|t| t.plan.id == trial.id);

@@ -19,12 +19,12 @@ pub(super) const SUSPECT: f64 = 0.5;
 /// Share from which it needs no trial.
 pub(super) const ENOUGH: f64 = 0.95;
 
-/// Share of time that a thread must lose: a tenth less would be nothing that anybody looks for.
+/// Share of time that a thread must lose to be named. A tenth less goodput would not be noticed.
 pub(super) const LOST: f64 = 0.15;
 
-/// What is left of the goodput that added work would leave if all else cost as before. A thread that is
-/// stopped makes round trips long, of which the kernel makes small segments: its time for each byte was
-/// seen to become three times as much.
+/// Factor for the extra cost of added work, on top of its own time. A thread that is stopped makes round trips
+/// long, and the kernel then makes small segments: the time for each byte was measured to become three times as
+/// long.
 const COSTS_MORE: f64 = 0.25;
 
 /// The end with the strongest evidence. Without any, an unknown answer takes precedence over a clear one.

@@ -90,8 +90,8 @@ pub(super) fn lossy(told: &Datagrams) -> Option<String> {
     })
 }
 
-/// Share of the datagrams that was lost on the way between the hosts; why none of it matters, or what
-/// would tell.
+/// Share of the datagrams that was lost between the hosts; else why the loss does not matter, or which reading
+/// is missing.
 pub(super) fn on_the_way(
     model: &Model,
     direction: Direction,

@@ -72,7 +72,8 @@ struct Held<'a> {
     micros: u32,
 }
 
-/// What ports add to round trips on the idle path; why nothing, or what would tell.
+/// The delay that ports add to round trips on the idle path; else why there is none, or which reading is
+/// missing.
 fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let idle = latency::idle(model, direction)?;
     let (near, far) = (held(model, Side::Near)?, held(model, Side::Far)?);
@@ -110,8 +111,8 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     })
 }
 
-/// The card on the way to the other end that holds interrupts back longest; `None` where none does, or its
-/// driver adapts the time to the load.
+/// The card on the path to the other end with the longest interrupt delay; `None` where none has one, or its
+/// driver adapts it to the load.
 fn held(model: &Model, side: Side) -> Result<Option<Held<'_>>, NoFinding> {
     let facts = model.host(side).map(|host| &host.facts);
     let route = facts.and_then(|facts| facts.route.as_ref());

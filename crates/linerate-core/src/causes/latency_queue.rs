@@ -61,7 +61,7 @@ impl Cause for LatencyQueue {
     }
     fn predict_latency(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let raised = raised(model, trial.direction).ok()?;
-        // At half the rate no queue stands: at least half of what the load added goes.
+        // At half the rate there is no standing queue: at least half of the added delay disappears.
         (trial.factor()? == Factor::Paced).then(|| Range {
             low: 0.0,
             high: 1.0 - raised.share() * MOST,

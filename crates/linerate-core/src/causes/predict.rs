@@ -16,7 +16,7 @@ const NO_TIME_LEFT: f64 = 0.92;
 /// More streams that carry this many times as much passed all shared limits.
 const SCALES: f64 = 1.1;
 
-/// What a sender that has time left makes of handing payload over without a copy.
+/// The effect of sending without a copy on a sender that has time left.
 pub(super) const UNCOPIED: Range = Range {
     low: 0.3,
     high: EQUAL.high,
@@ -65,7 +65,7 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match (factor.class(), factor) {
         (Class::LargerBuffer | Class::Redial, _)
         | (_, Factor::MoreDepth | Factor::Unpaced | Factor::Discard) => Some(EQUAL),
-        // What binds instead may be anything; and half the pace carries half, whatever binds.
+        // The next limit may be anything. Half the pace carries half, whatever the limit is.
         (Class::Parallel | Class::Congestion | Class::Pace, _) => None,
         // A send buffer holds at most half its memory as payload in flight.
         (_, Factor::HalfSendBuffer) => roomy(load, trial.after.send_buffer?.0).then_some(EQUAL),

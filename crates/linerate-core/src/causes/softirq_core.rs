@@ -18,7 +18,7 @@ use crate::transport::Scope;
 /// Cause `softirq-core`.
 pub(super) struct SoftirqCore;
 
-/// Share of a CPU's time in softirq from which it has none left (METHOD section 2).
+/// Share of a CPU's time in softirq from which it has no time left (METHOD section 2).
 pub(super) const FULL: f64 = 0.9;
 
 /// Share of time from which a thread of ours on that CPU is what the packets come from.

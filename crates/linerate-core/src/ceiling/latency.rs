@@ -1,4 +1,4 @@
-//! Floors of latency: what physics and link rates leave, one way, in seconds.
+//! Floors of latency: the least that physics and link rates allow, one way, in seconds.
 
 use super::Bounds;
 

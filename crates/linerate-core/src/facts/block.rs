@@ -164,7 +164,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// What `nvme0n1` or `nvme0c1n1` says; `None` for other names, those of partitions among them.
+    /// Decodes a name such as `nvme0n1` or `nvme0c1n1`; `None` for other names, partitions included.
     pub fn of(name: &str) -> Option<Self> {
         let (left, number) = name.strip_prefix("nvme")?.split_once('n')?;
         let (subsystem, controller) = match left.split_once('c') {
@@ -206,7 +206,7 @@ pub struct Path {
     pub address: String,
     /// `live`, `connecting` ... of a controller; `running`, `offline` ... of a disk.
     pub state: String,
-    /// What the target says of a way of NVMe (ANA): `optimized`, `non-optimized`, `inaccessible`,
+    /// The target's state of an NVMe path (ANA): `optimized`, `non-optimized`, `inaccessible`,
     /// `persistent-loss`, `change`.
     pub ana_state: String,
     /// Block device of a way of NVMe, which the kernel hides from all but itself: `nvme0c1n1`.

@@ -61,7 +61,7 @@ impl Route {
         self.ports.iter().find(|nic| nic.index == index)
     }
 
-    /// What its wires carry together; `None` where one of them does not tell.
+    /// The sum of its wires' rates; `None` where one of them is unknown.
     pub fn speed(&self) -> Option<Rate> {
         let wires = self.wires()?;
         let speeds: Option<Vec<u64>> = wires.iter().map(|w| Some(w.link.speed?.0)).collect();

@@ -78,7 +78,7 @@ impl Route {
         all
     }
 
-    /// The one port below that takes the packets of another; `None` where it has none, or several.
+    /// The one port below that carries the packets of another; `None` where there is none, or several.
     fn only_below(&self, nic: &Nic) -> Option<&Nic> {
         let below = nic.stack.below.iter().take(PORTS_MAX);
         let mut below: Vec<&Nic> = below.map(|index| self.nic(*index)).collect::<Option<_>>()?;

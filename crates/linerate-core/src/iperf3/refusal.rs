@@ -1,4 +1,4 @@
-//! What a server says when it gives up: two numbers, which the client turns into words.
+//! A server's message when it gives up: two numbers, which the client translates to text.
 
 use std::io;
 

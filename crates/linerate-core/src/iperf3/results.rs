@@ -51,7 +51,7 @@ pub struct StreamResult {
     pub datagrams: Datagrams,
 }
 
-/// What one side counted of the datagrams of a stream. What it did not tell is `None`.
+/// One side's counts of a stream's datagrams; `None` for those that it did not report.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Datagrams {
     /// The last number that it sent, or the highest that it read: with those that do not count.

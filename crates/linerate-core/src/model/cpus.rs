@@ -33,7 +33,7 @@ pub(super) fn cpus(step: &Step, side: Side, shared: bool, window: Window) -> Vec
         .collect()
 }
 
-/// What threads used of each CPU; `None` where an end has none that were read.
+/// The time of each CPU that this run's threads used; `None` where an end has no thread readings.
 fn own<'a>(
     ends: impl Iterator<Item = Option<&'a EndReadings>>,
     window: Window,

@@ -60,7 +60,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// The share of those that were sent which did not come; `None` where none were.
+    /// The share of the sent datagrams that did not arrive; `None` where none were sent.
     pub fn share_lost(&self) -> Option<f64> {
         let all = self.came.saturating_add(self.lost);
         (all > 0).then(|| self.lost as f64 / all as f64)

@@ -28,7 +28,7 @@ pub(super) fn packet_bytes(
     all.into_iter().flatten().reduce(f64::max)
 }
 
-/// Whether a discipline is one that filters what comes in; `clsact` filters what leaves as well.
+/// Whether a discipline filters arriving packets; `clsact` filters departing ones as well.
 pub(super) fn sees_arrivals(subject: &str) -> bool {
     matches!(subject.split(' ').nth(1), Some("ingress" | "clsact"))
 }

@@ -96,7 +96,8 @@ impl Local {
         self.subject.split(' ').nth(1)
     }
 
-    /// Whether it is of a discipline that filters what comes in; `clsact` filters what leaves as well.
+    /// Whether it belongs to a discipline that filters arriving packets; `clsact` filters departing ones as
+    /// well.
     pub(crate) fn sees_arrivals(&self) -> bool {
         sees_arrivals(&self.subject)
     }

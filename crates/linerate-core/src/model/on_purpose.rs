@@ -7,7 +7,7 @@ use super::{Local, LocalEvent};
 use crate::metric as m;
 use crate::record::{EndReadings, Step, Table};
 
-/// Share of the packets that a discipline may hold from which it has no room left.
+/// Share of a discipline's packet limit from which it has no room left.
 const FULL: f64 = 0.9;
 
 /// Share of the samples in which it has none from which what it drops may be for that.
@@ -65,7 +65,7 @@ fn of(all: &[Local], what: LocalEvent) -> impl Iterator<Item = &Local> {
     all.iter().filter(move |local| local.what == what)
 }
 
-/// Whether a discipline is of the same tree as another: what comes in has none.
+/// Whether two disciplines are in the same tree; filters of arrivals are in none.
 fn shares_port(one: &Local, other: &Local) -> bool {
     !other.sees_arrivals() && one.side == other.side && one.port() == other.port()
 }

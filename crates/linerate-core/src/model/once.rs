@@ -49,7 +49,7 @@ pub struct Once {
     pub cpu_per_byte: ByRole<Option<f64>>,
     /// CPU time of the whole program in percent of one CPU; `None` where it was not read.
     pub program: ByRole<Option<f64>>,
-    /// What became of its datagrams in that time; `None` where it sends none.
+    /// The counts of its datagrams in that time; `None` for a load without datagrams.
     pub datagrams: Option<Counted>,
     /// Their jitter as the receiver smooths it; `None` where it does not report it.
     pub jitter: Option<Nanos>,

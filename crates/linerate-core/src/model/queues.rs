@@ -18,8 +18,8 @@ pub struct Queue {
 /// Share of our bytes that a discipline must have sent for all of them to pass it.
 const PASSED: f64 = 0.9;
 
-/// The queues that the streams of `set` passed; `None` where none was read, as where a port has none. `idle` is what was
-/// read of the idle path, if it was.
+/// The queues that the streams of `set` passed; `None` where none was read, as for a port without queues.
+/// `idle` holds the readings of the idle path, if there are any.
 pub(super) fn queues(
     sending: &EndReadings,
     set: u32,

@@ -37,8 +37,8 @@ impl Shaping {
         kind.is_some_and(|kind| COUNTING.contains(&kind))
     }
 
-    /// The most goodput that it leaves, and how that comes about: its rate, less what it counts besides
-    /// the payload of a full packet.
+    /// The most goodput that it allows, with the formula: its rate, less the bytes that it counts in addition
+    /// to the payload of a full packet.
     pub fn ceiling(&self, packets: Packets, streams: u32) -> Option<(Rate, String)> {
         let shared = self.shared(packets, streams)?;
         Some((Rate((shared.capacity.high() * 8.0) as u64), shared.formula))

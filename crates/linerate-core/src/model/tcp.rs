@@ -15,7 +15,7 @@ use crate::units::{Bytes, Nanos, Rate};
 const SCALING: u8 = 4;
 const SACK: u8 = 2;
 
-/// Share of a congestion window that is in flight on average where it is what holds the sender.
+/// Mean share of a congestion window that is in flight where this window limits the sender.
 const FULL_CWND: f64 = 0.9;
 /// Share of the samples in which it must have stood: it starts small.
 const MOSTLY: f64 = 0.8;
@@ -73,11 +73,12 @@ pub(super) fn sent_again(sending: &EndReadings, set: u32, window: Window) -> Opt
 const APART: Nanos = Nanos::from_millis(20);
 const FEW: f64 = 0.1;
 
-/// The share of what a set retransmitted in a step although nothing was lost: all but the segments that did not come to the
-/// receiver, which counts those that come twice as well. What it says of them is less: an acknowledgement names one range,
-/// and of many that come out of order it acknowledges several at once. Nothing is in flight when a step begins; where so
-/// few are missing when it ends, they may be. `None` where too few were retransmitted to tell, not all connections were
-/// read at both ends, or no such number can be missing.
+/// The share of a set's retransmissions in a step that were needless: all but the segments that the receiver
+/// did not get. The receiver's segment count includes duplicates. Its reports (DSACK) show fewer, since an
+/// acknowledgement names one range only, and one acknowledgement covers several segments that arrive out of
+/// order. Nothing is in flight when a step begins; a few missing segments at its end may be. `None` where there
+/// are too few retransmissions, where not all connections were read at both ends, or where the number is
+/// impossible.
 //= RFC 2883, section 4; Linux, __tcp_ack_snd_check(): SACK compression
 pub(super) fn came_twice(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f64> {
     let prefix = format!("s{set}/");

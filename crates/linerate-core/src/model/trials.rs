@@ -14,7 +14,7 @@ use crate::plan::{Pattern, Purpose};
 use crate::record::{Record, Set, Step, TrialPlan};
 use crate::stats::{Comparison, Count, samples, share_ratio};
 
-/// What a slice says that nothing disturbed; `None` of what was not read.
+/// The readings of an undisturbed slice; `None` for those that were not taken.
 #[derive(Debug)]
 pub(super) struct Slice {
     /// Whether it was measured with the change.

@@ -101,7 +101,7 @@ const WHOLE: Window = Window {
     to: u64::MAX,
 };
 
-/// Payload that the other end has acknowledged; `None` where the kernel does not tell.
+/// Payload that the other end has acknowledged; `None` where the kernel does not report it.
 fn acked(sending: &EndReadings, set: u32) -> Option<f64> {
     let prefix = format!("s{set}/");
     let sockets = sending.about("tcp", |s| s.starts_with(&prefix));

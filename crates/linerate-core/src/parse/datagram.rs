@@ -223,7 +223,7 @@ mod tests {
             for (number, (got, size)) in whole.iter().zip(&sizes).enumerate() {
                 prop_assert_eq!(*got, Ok(header(*size, number as u64)));
             }
-            // Bytes that are missing at the end never make a datagram of what is left.
+            // A truncated datagram is never decoded as a shorter one.
             let left = joined.len().saturating_sub(cut);
             let sum: usize = datagrams(&joined[..left], TAG)
                 .flatten()

@@ -9,8 +9,8 @@ use crate::units::Transfers;
 const WHAT: &str = "configuration space";
 /// The part that everyone may read.
 const HEADER: usize = 64;
-/// Bytes to read: all capabilities that are used here lie in them. What PCI Express has besides,
-/// sixteen times as much, takes the device a while to tell.
+/// Bytes to read. All capabilities used here lie in them. The rest of the PCI Express configuration space is
+/// sixteen times as large, and slow to read from the device.
 pub const LENGTH: usize = 256;
 /// Most capabilities that fit, 4 bytes each: a longer chain runs in a circle.
 const MOST: usize = (LENGTH - HEADER) / 4;

@@ -140,7 +140,7 @@ pub(crate) fn overrun(model: &Model, load: &Load, lost: f64) -> Option<String> {
     beyond.then(|| long_queue(model, load))?
 }
 
-/// The queue on the way that holds most of what is in flight: a window that is made smaller now and then still fills
+/// The queue on the path that holds most of the data in flight: even a window that shrinks now and then fills
 /// the path.
 pub(crate) fn long_queue(model: &Model, load: &Load) -> Option<String> {
     let empty = load.tcp.min_rtt?;

@@ -8,8 +8,8 @@ use crate::path::{Direction, Stage};
 use crate::record::Host;
 use crate::units::Rate;
 
-/// Share of the least that such a port leaves below which it is not what binds. Outer headers take
-/// up to a tenth of packets of the usual sizes.
+/// Share of such a port's least rate below which the port is not the limit. Outer headers take up to a tenth of
+/// packets of the usual sizes.
 //= RFC 7348, section 5: 50 bytes of VXLAN, 70 over IPv6; RFC 4303: about as many of ESP
 const FAR_BELOW: f64 = 0.8;
 

@@ -41,10 +41,10 @@ pub(super) fn loses_little(load: &Load) -> bool {
     until_lost(load).is_some_and(|secs| secs > LONGEST)
 }
 
-/// Time that a slice leaves for queues and windows to settle. Connections of the other setting were
-/// idle meanwhile: the kernel lets them start slowly again, which takes about ten round trips of the
-/// empty path to a window of a thousand segments. Where a queue stands it is filled then, overrun, and
-/// what was lost is retransmitted: four times what it adds to the round trip.
+/// Time at the start of a slice for queues and windows to settle. The connections of the other setting were
+/// idle meanwhile, so the kernel starts them slowly: about ten round trips of the empty path for a window of a
+/// thousand segments. A standing queue is then filled and overrun, and lost segments are retransmitted: four
+/// times the delay that the queue adds.
 pub fn washout(tcp: &TcpShares) -> Nanos {
     let loaded = tcp.rtt.unwrap_or_default().0;
     let empty = tcp.min_rtt.map_or(loaded, |rtt| rtt.0.min(loaded));

@@ -153,7 +153,7 @@ fn behind(
         ..model.clone()
     };
     let case = Case::of(&lifted, dir.direction, Slowness::Rate, causes);
-    // What stands on the way is a reason for congestion control to slow down.
+    // A standing queue on the path is a reason for congestion control to slow down.
     let reason = |p: &&Party| !(stands && p.cause.info().slowed_by_queue);
     let (party, finding) = foremost(case.parties.iter().filter(reason))?;
     if beyond.crowded && !(finding.enough && fits_one_stream(model, dir, beyond.load)) {

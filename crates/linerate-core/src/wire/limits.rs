@@ -57,8 +57,8 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// What one set takes at this end. `each` is what its engine makes of buffers for each thread, and `None`
-    /// where that follows from the sizes of operations.
+    /// The demand of one set at this end. `each` is the buffer memory that its engine needs for each thread;
+    /// `None` where this follows from the sizes of operations.
     pub fn of(plan: &SetPlan, each: Option<Bytes>) -> Self {
         let each = each.unwrap_or_else(|| buffers(plan));
         Self {

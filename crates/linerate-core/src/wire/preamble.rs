@@ -94,7 +94,7 @@ fn put_versions(bytes: &mut [u8], versions: Versions) {
 }
 
 impl Hello {
-    /// As it stands on the wire. What is left over is zero, and ignored by readers.
+    /// Its bytes on the wire. Unused bytes are zero, and ignored by readers.
     pub fn encode(&self) -> [u8; HELLO_LEN] {
         let mut bytes = [0; HELLO_LEN];
         bytes[..8].copy_from_slice(HELLO_MAGIC);

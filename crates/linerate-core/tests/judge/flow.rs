@@ -1,4 +1,4 @@
-//! Connections that others made: what this end alone can tell, on both sides of each threshold.
+//! Connections of other programs: what this end can know of them, on both sides of each threshold.
 
 use linerate_core::facts::{BufferLimits, HostFacts, Port};
 use linerate_core::metric::{self as m, Kind, Metric};

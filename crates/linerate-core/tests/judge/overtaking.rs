@@ -18,7 +18,7 @@ fn packets_that_overtake_are_told_from_packets_that_are_lost() {
     assert_eq!(at(19.0, "cubic"), ["clear", "suspect"]);
     assert_eq!(at(21.0, "cubic"), ["suspect", "suspect"]);
     assert_eq!(at(51.0, "cubic"), ["suspect", "suspect"]);
-    // What is left of 1 % would leave 20 Mb/s, and 21.4: three times of what was carried.
+    // The part of 1 % that was really lost allows 20 Mb/s, and 21.4: three times the goodput.
     assert_eq!(at(88.0, "cubic"), ["suspect", "suspect"]);
     assert_eq!(at(89.0, "cubic"), ["suspect", "clear"]);
     assert_eq!(at(51.0, "bbr")[0], "clear", "it does not mind");

@@ -82,7 +82,7 @@ impl Host {
         }
     }
 
-    /// Gives a setting these numbers. What the kernel makes of them is to be read.
+    /// Writes these numbers to a setting. The kernel may change them: read the result.
     pub(super) fn write(&self, row: &SettingRow, port: &str, numbers: &[u64]) -> io::Result<()> {
         match row.access {
             Access::Sysctl(name, _) => {

@@ -296,8 +296,8 @@ impl Changes {
         (ids, why)
     }
 
-    /// Makes the host as `wanted` says, or as it was. An error says that the host is not what the
-    /// caller thinks.
+    /// Sets the host to `wanted`, or restores its old state. An error means that the host is not in the state
+    /// that the caller assumes.
     pub fn want(
         &mut self,
         wanted: Option<HostChange>,

@@ -30,7 +30,7 @@ const GATHER_UNKNOWN: u32 = 256 * 1024;
 pub(crate) struct Placed {
     /// The CPU of each stream's thread; empty when threads are left to the scheduler.
     pub(crate) cpus: Vec<u32>,
-    /// Whether both ends of each stream share its CPU: who sends gives way after each operation.
+    /// Whether both ends of each stream share its CPU: the sender yields after each operation.
     pub(crate) meets: bool,
 }
 

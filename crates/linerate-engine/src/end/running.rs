@@ -108,7 +108,7 @@ impl Running {
             .collect()
     }
 
-    /// Why a thread has ended although the step goes on; `None` where none has.
+    /// Why a thread has ended although the step continues; `None` where none has.
     pub(crate) fn failed(&self) -> Option<String> {
         self.step.failure()
     }

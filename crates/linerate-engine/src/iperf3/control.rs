@@ -138,7 +138,7 @@ impl<'a> Control<'a> {
         Ok(json)
     }
 
-    /// Waits for what is due by now. Who takes or gives a byte at a time does not outrun it.
+    /// Waits until the deadline. A peer that sends or accepts one byte at a time does not extend it.
     fn due(&self, events: PollFlags, until: Instant, time: Duration) -> Result<(), Broken> {
         if self.wait(events, until)? && Instant::now() < until {
             return Ok(());

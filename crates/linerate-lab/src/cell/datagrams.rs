@@ -82,7 +82,7 @@ pub(super) fn loss(draw: &mut Draw) -> Planting {
     paced(slow(direction, Place::Path, fault), 100_000_000)
 }
 
-/// A receive buffer that was left in the environment, and holds less than comes at once.
+/// A receive buffer that was left in the environment, and is smaller than one burst.
 pub(super) fn socket_drops(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let bytes = Bytes(draw.turn(&[8 << 10, 16 << 10, 32 << 10]));

@@ -1,5 +1,5 @@
-//! The process behind what a network does to packets: it takes whole frames from one port and sends
-//! what passes of them out of the other when its time has come.
+//! The process that acts as the network: it takes whole frames from one port, and sends those that pass out of
+//! the other port when they are due.
 
 mod group;
 mod passage;

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 struct Waiting {
     start: usize,
     length: usize,
-    /// Whether it has left; its memory is free once all before it have left, too.
+    /// Whether it has left; its memory is freed once all frames before it have left, too.
     left: bool,
 }
 
@@ -111,7 +111,7 @@ mod tests {
             }
         }
 
-        /// Whatever goes in comes out, in order and unharmed, and what fits is taken.
+        /// All frames that fit are taken, and come out in order and unchanged.
         #[test]
         fn frames_come_out_as_they_went_in(
             steps in prop::collection::vec((0_usize..40, any::<bool>()), 1..400),

@@ -195,8 +195,8 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         let _ = self.disarm();
         if self.armed.is_none() {
-            // SAFETY: it is dropped here alone, and no receive is under way that could write to it; the ring behind
-            // it is closed with this value, and begins none.
+            // SAFETY: it is dropped here only, and no receive is in flight that could write to it. The ring is
+            // closed with this value, and starts no further receive.
             unsafe { ManuallyDrop::drop(&mut self.buffers) };
         }
         // Else the memory is never given back: better a leak than a write to what is somebody else's by then.

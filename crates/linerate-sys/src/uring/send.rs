@@ -122,8 +122,8 @@ impl Sender {
         zerocopy::send_copied(fd, &self.memory, most)
     }
 
-    /// Fails where this kernel does not tell what it copied: it looks at what is asked for before it misses the
-    /// socket.
+    /// Fails where this kernel cannot report copies. A send without a socket shows it: the kernel checks the
+    /// flags first, and then fails for the missing socket.
     fn ask(&mut self) -> io::Result<()> {
         const NO_SOCKET: RawFd = -1;
         self.push(NO_SOCKET, 1, 0, TRIAL)?;

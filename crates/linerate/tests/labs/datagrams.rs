@@ -243,7 +243,7 @@ fn forbidden(turn: &Turn) -> Given<Value> {
     measured(turn, &[], &["sh", "-c", &script, "sh", "FAR"])
 }
 
-/// What `forbidden` must tell: what the rule lets through arrives, all else was refused.
+/// The expected result of `forbidden`: datagrams that the rule allows arrive, all others are refused.
 fn is_forbidden(found: &Value) -> Result<(), String> {
     assert_eq!(found["complete"], true, "{found:#}");
     let way = &found["directions"]["forward"];

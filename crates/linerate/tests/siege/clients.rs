@@ -1,4 +1,4 @@
-//! Clients of all kinds: honest, killed, stopped, slow, and those that say what makes no sense.
+//! Clients of all kinds: honest, killed, stopped, slow, and those that send nonsense.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};

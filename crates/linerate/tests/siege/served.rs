@@ -149,7 +149,7 @@ impl Served {
         assert!(eventually(seen), "no `{part}` in {:?}", self.lines());
     }
 
-    /// It lets in who holds the key; clients that have just left may still have their places.
+    /// Checks that it admits a client with the key; clients that have just left may still hold their places.
     pub(crate) fn serves(&self) {
         assert!(eventually(|| connect(self.address, &self.key).is_ok()));
     }
@@ -158,8 +158,8 @@ impl Served {
         format!("/proc/{}/{what}", self.pid.as_raw_nonzero())
     }
 
-    /// What it holds, apart from its sockets of netlink. It keeps one for each kind of question to the kernel, and makes
-    /// it anew after a question that the kernel refused: whether there is one depends on who asked last.
+    /// Its descriptors, without those of its netlink sockets. It keeps one socket for each kind of query, and
+    /// opens a new one after a query that the kernel refused, so their number depends on the last query.
     pub(crate) fn held(&self) -> Held {
         let open = self.open();
         let kernel = netlink();

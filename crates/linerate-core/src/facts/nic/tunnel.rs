@@ -97,7 +97,7 @@ impl TunnelKind {
             (_, Some(_)) => [Ip::V4.header(); 2],
             (_, None) => Ip::ALL.map(Ip::header),
         };
-        // A macsec port takes and gives frames of the same Ethernet: only what stands between counts.
+        // A macsec port carries the same Ethernet frames as the port below: only the bytes in between count.
         let frame = if frames && self.outer != Outer::None {
             ETHERNET
         } else {

@@ -162,7 +162,7 @@ impl Reader<'_> {
         }
     }
 
-    /// As [`Reader::look`], of the names in a directory; none where it is not there.
+    /// As [`Reader::look`], for the names in a directory; empty where there is no directory.
     fn look_in(&mut self, fact: &str, path: &str) -> Vec<String> {
         match self.machine.list(path) {
             Ok(names) => names,

@@ -210,7 +210,7 @@ impl Test {
     }
 }
 
-/// What the server says of something that failed, where it says anything.
+/// The server's reason for a failure, if it sends one.
 fn said(talk: &Talk<'_>, stage: &'static str) -> Option<ClientError> {
     match talk.control.glance(LAST_WORD) {
         Ok(Some(byte)) => Some(talk.surprise(byte, stage)),

@@ -21,7 +21,7 @@ use crate::peer::{Stop, descriptors};
 
 /// From one look at rates, stalls and deadlines to the next.
 const TICK: Duration = Duration::from_millis(50);
-/// The same while data connections are on their way: who gives up makes room for the next at once.
+/// The same while data connections are expected: a client that gives up makes room for the next one at once.
 const SEATS: Duration = Duration::from_millis(5);
 /// Time for all data connections to arrive, in multiples of the time for one message.
 const ALL_STREAMS: u32 = 6;

@@ -1,5 +1,5 @@
-//! What a client asks for, as far as it is granted. What is not granted is refused in a number that
-//! the client has words for: nothing is passed over that would change what is measured.
+//! The granted part of a client's request. Other requests are refused with a number that the client can
+//! translate to text: an option that would change the measurement is never ignored.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -387,7 +387,7 @@ mod tests {
             socket::traffic_class(fd.as_fd()).unwrap()
         };
         assert_eq!((class(0), class(0xb8)), (0, 0xb8));
-        // What is no socket takes none: a sender is refused, a receiver does without.
+        // A file that is no socket has no traffic class: a sender is refused, a receiver does without.
         let file = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
         let refused = |reverse| {
             let terms = of(|p| (p.tos, p.reverse) = (8, reverse)).ok().unwrap();

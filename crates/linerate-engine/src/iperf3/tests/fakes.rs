@@ -69,8 +69,8 @@ fn says(bytes: &'static [u8]) -> Failed {
         let mut cookie = [0; COOKIE_LEN];
         stream.read_exact(&mut cookie).unwrap();
         stream.write_all(bytes).unwrap();
-        // All that it says; what the client says is heard until it has gone.
-        // It may have gone by itself after the first of it.
+        // Sends all of it, and reads the client's messages until it has gone. The client may leave after the
+        // first of the bytes.
         let _ = stream.shutdown(Shutdown::Write);
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });

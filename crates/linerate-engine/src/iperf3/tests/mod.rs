@@ -131,7 +131,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// What it says of its direction; `None` where nothing is known of what arrived.
+    /// Its report on its direction; `None` where the arrivals are unknown.
     fn once(&self) -> Option<Once> {
         derived(&self.record, self.record.steps.first()?, self.direction)
     }

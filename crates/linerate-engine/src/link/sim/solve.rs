@@ -96,7 +96,7 @@ impl Solver {
         fair(&self.demands, &mut self.room, rates);
     }
 
-    /// The way has room: every flow gets what its windows and the hosts allow.
+    /// The path has room: every flow gets the rate that its windows and the hosts allow.
     fn pass(&self, flows: &mut [&mut Flow], way: &Way, which: usize) {
         let pairs = flows.iter_mut().zip(&self.windowed);
         for (flow, &(rate, stop)) in pairs.filter(|(f, _)| index(f.direction) == which) {
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_round_trip_makes_the_windows_fit_the_rate() {
-        // Windows alone; hosts bind some; and a host that never lets its window bind.
+        // Limits by windows only; by hosts for some flows; and a host so slow that its window never limits.
         for flows in [
             vec![(1e6, 1e12), (3e6, 1e12)],
             vec![(1e6, 3e8), (3e6, 9e8), (1e6, 1e8)],

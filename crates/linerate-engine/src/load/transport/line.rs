@@ -44,7 +44,7 @@ impl Line {
         self.fd.as_fd()
     }
 
-    /// Sends what the kernel takes within the block time; zero when it takes nothing.
+    /// Sends as much as the kernel takes within the block time; zero when it takes nothing.
     #[inline]
     pub(super) fn send(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
         self.moved("send", socket::send(self.fd(), bytes, more))

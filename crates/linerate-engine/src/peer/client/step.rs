@@ -210,8 +210,8 @@ fn silent(client: &mut Client) -> bool {
     false
 }
 
-/// What the far end read. A user who wants to stop does not wait for an end that is silent, or that says
-/// it a byte at a time.
+/// The far end's readings. A user who wants to stop does not wait for an end that is silent, or that sends one
+/// byte at a time.
 fn far(client: &mut Client, watch: &mut Watch<'_>) -> Result<EndReadings, LinkError> {
     client.send(&Ask::Read)?;
     let patience = |stopped| if stopped { READINGS_STOPPED } else { READINGS };

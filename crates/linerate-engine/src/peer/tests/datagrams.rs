@@ -1,4 +1,4 @@
-//! Datagrams of a session: who is let in, and what a session with them measures.
+//! Datagrams of a session: which ones are accepted, and the readings of a session with them.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};

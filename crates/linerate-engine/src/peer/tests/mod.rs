@@ -162,8 +162,8 @@ impl Harness {
         );
     }
 
-    /// It still lets those in who hold the key. One that grants little time is too hasty for a machine that stands
-    /// still, and is asked again.
+    /// Checks that it still admits clients with the key. A server with short time limits is too strict for a
+    /// machine that stands still, so it is asked again.
     fn still_serves(&self) {
         let (target, key) = (target(self.address), self.key.as_ref().unwrap());
         assert!(eventually(|| {

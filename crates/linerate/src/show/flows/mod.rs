@@ -128,7 +128,7 @@ impl Judged {
     /// What only another reading would tell, each once.
     fn unknown(&self) -> Vec<Gap> {
         let mut gaps: Vec<Gap> = Vec::new();
-        // The first one says what limits it: that is said by the causes in play.
+        // The first one asks for the limit, which the suspected causes answer already.
         let all = self.verdict.unknown.iter();
         for unknown in all.filter(|u| !u.what.starts_with("what limits")) {
             let gap = Gap {

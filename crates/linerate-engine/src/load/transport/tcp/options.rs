@@ -78,8 +78,8 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     gaps
 }
 
-/// Sets again, once it is connected, what a socket that connects takes from its route instead: a congestion control
-/// (`congctl`). What is refused is returned.
+/// Sets the congestion control again on a connected socket, since connecting replaces it by the one of the
+/// route (`congctl`). Returns the refused value.
 pub(crate) fn set_connected(fd: &OwnedFd, plan: &SetPlan) -> Option<Gap> {
     let name = plan.knobs.congestion.as_ref()?;
     let refused = socket::set_congestion(fd.as_fd(), name).err()?;

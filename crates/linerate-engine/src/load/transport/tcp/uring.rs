@@ -24,8 +24,8 @@ const PIECE: u32 = 64 * 1024;
 /// Memory of all of a receiver's buffers where each is small, and how many there are.
 const ROOM: u32 = 512 * 1024;
 const PIECES: [u32; 2] = [2, 64];
-/// How often, and at which distance, memory is asked for that the kernel may hold: it gives back what a closed ring had
-/// once that has wound up.
+/// How often memory that the kernel may hold is requested, and the time between requests: the kernel releases
+/// the memory of a closed ring only after some time.
 const TRIES: u32 = 5;
 const GIVEN_BACK: Duration = Duration::from_millis(40);
 

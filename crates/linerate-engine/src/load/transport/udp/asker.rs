@@ -144,7 +144,7 @@ impl Asker for UdpAsker {
     }
 
     fn ready(&mut self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError> {
-        // A datagram that is due is sent without a look whether the socket takes it.
+        // A due datagram is sent without checking first whether the socket has room.
         if !wanted {
             self.line.rest(most)?;
         }
