@@ -100,8 +100,8 @@ impl Loaded {
     }
 }
 
-/// What linerate keeps for the user: `$XDG_STATE_HOME/linerate`, else `~/.local/state/linerate`; `None`
-/// where neither is an absolute path. `env` looks up a variable of the environment.
+/// The user's folder of linerate's state: `$XDG_STATE_HOME/linerate`, else `~/.local/state/linerate`; `None`
+/// where neither is an absolute path. `env` looks up an environment variable.
 pub fn state_directory(env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
     // The XDG rules: what is not an absolute path counts as not set.
     let absolute = |name| env(name).map(PathBuf::from).filter(|p| p.is_absolute());

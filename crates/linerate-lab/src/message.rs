@@ -1,5 +1,4 @@
-//! What a lab and its agent say to each other, over a socket that keeps messages apart and
-//! carries descriptors.
+//! Messages between a lab and its agent, over a socket that keeps messages apart and carries descriptors.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

@@ -102,8 +102,8 @@ pub fn send_copied(fd: BorrowedFd<'_>, memory: &Memory, most: usize) -> io::Resu
     socket::send(fd, &memory.bytes()[..most.min(memory.len)], false)
 }
 
-/// Takes a message of the socket's error queue: how many bytes of control messages it has. Fails with
-/// [`io::ErrorKind::WouldBlock`] where there is none.
+/// Reads a message of the socket's error queue; returns the length of its control messages. Fails with
+/// [`io::ErrorKind::WouldBlock`] where the queue is empty.
 pub fn notice(fd: BorrowedFd<'_>, control: &mut [u8]) -> io::Result<usize> {
     // SAFETY: all zeroes are a message head without name, buffers and control messages.
     let mut head: libc::msghdr = unsafe { std::mem::zeroed() };

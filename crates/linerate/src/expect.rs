@@ -226,8 +226,8 @@ impl Found<'_> {
 }
 
 impl Expect {
-    /// Holds the result against the bound; `asked` are the directions that the plan wanted.
-    /// An error says in words what was found instead.
+    /// Checks the result against the bound; `asked` holds the directions of the plan. The error says which
+    /// value was found instead.
     pub fn check(&self, asked: &[Direction], found: &Found<'_>) -> Result<(), String> {
         match &self.bound {
             Bound::Figure(bound) => {

@@ -1,7 +1,7 @@
 //! Case files: a path described by hand, hardware in, ceilings out.
 //!
-//! A file is read strictly: a key that is not known and hardware that cannot be are refused with
-//! line and reason. What a file leaves out is not guessed; it makes an interval.
+//! A file is read strictly: unknown keys and impossible hardware are refused with line and reason. A missing
+//! value is not guessed; it widens the result to an interval.
 
 mod answer;
 mod check;

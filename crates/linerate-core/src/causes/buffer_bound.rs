@@ -130,7 +130,7 @@ pub(super) fn finding(
     limited: f64,
     evidence: Option<String>,
 ) -> Finding {
-    // What stands in a queue on the way would fill any buffer; where a larger one gained, the path had room.
+    // A standing queue on the path would fill any buffer. If a larger one gained, the path had room.
     let queued = model
         .direction(direction)
         .is_some_and(|d| is_full(model, &d.base))

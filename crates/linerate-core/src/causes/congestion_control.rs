@@ -128,7 +128,7 @@ impl Cause for CongestionControl {
     }
 }
 
-/// Congestion controls whose window grows as long as it is what holds the sender, and nothing is lost.
+/// Congestion controls whose window grows as long as the window is the limit and no segment is lost.
 const GROWS: &[&str] = &["cubic", "reno"];
 
 /// A gap: the sender may still recover from a loss before the measurement began, or losses were too rare to

@@ -45,9 +45,9 @@ struct Robbed {
 impl Robbed {
     /// A thread that stays on one CPU; `None` where it moved or was not read.
     ///
-    /// A kernel with steal-time accounting leaves stolen time out of what a thread ran; it is then part of the
-    /// time in which the thread neither ran nor slept. One without counts it as time that the thread ran, and
-    /// what was stolen of the thread shows where both come to more than all of the time.
+    /// A kernel with steal-time accounting does not count stolen time as the thread's; it is part of the time
+    /// in which the thread neither ran nor slept. A kernel without it counts stolen time as time that the
+    /// thread ran; it shows where both add up to more than all of the time.
     //= Linux, update_rq_clock_task(): CONFIG_PARAVIRT_TIME_ACCOUNTING
     fn of_thread(side: Side, thread: &Thread, cpus: &[Cpu]) -> Option<Self> {
         let cpu = home(thread, cpus)?;

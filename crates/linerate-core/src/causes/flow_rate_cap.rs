@@ -21,11 +21,11 @@ pub(super) struct FlowRateCap;
 /// Relative distance from a multiple of one rate within which streams count as carrying that rate each.
 const WITHIN: f64 = 0.12;
 
-/// How many times as many streams tell that each has a rate of its own, where no other cause is left.
+/// How many times as many streams prove a rate for each stream, where no other cause is left.
 const MANY: f64 = 4.0;
 
-/// By what share the goodput of a stream may be another up to which it is held to one rate; what a queue or a stolen
-/// CPU leaves varies more.
+/// Relative difference of a stream's goodput up to which one rate limits it; a queue or a stolen CPU causes
+/// larger differences.
 const SURE: f64 = 0.3;
 
 /// Share of its rate that each of many streams gets at least.

@@ -67,7 +67,8 @@ impl Cause for LatencyIdleStates {
     }
 }
 
-/// What CPUs that rest add to round trips on the idle path; why nothing, or what would tell.
+/// The delay that sleeping CPUs add to round trips on the idle path; else why there is none, or which reading
+/// is missing.
 fn rests(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let idle = latency::idle(model, direction)?;
     let own = base(model, direction)?.latency.as_ref();

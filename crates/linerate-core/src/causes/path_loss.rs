@@ -279,7 +279,8 @@ fn search(model: &Model) -> Advice {
     .step(count(Side::Far))
 }
 
-/// What random loss leaves to loss-based congestion control, in words: less where its timers run out as well.
+/// Describes the goodput that random loss allows to loss-based congestion control: less where its timers run
+/// out as well.
 fn leaves(load: &Load, lost: f64) -> Option<String> {
     let most = loss_leaves(load, lost)?;
     let least = loss_leaves_at_least(load, lost)?;

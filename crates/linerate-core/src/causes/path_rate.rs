@@ -182,8 +182,8 @@ pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>,
     })
 }
 
-/// How it is known that the network held the sender for `share` of the time, of which the kernel's clocks
-/// leave `network`.
+/// Says how it is known that the network limited the sender for `share` of the time. The kernel's clocks give
+/// `network` of it.
 fn why(queued: bool, network: f64, share: f64) -> String {
     if queued && network < HELD {
         "most of what the sender kept in flight stood in a queue on the way".to_owned()
@@ -253,7 +253,7 @@ fn by_network(model: &Model, load: &Load) -> Option<f64> {
     }
 }
 
-/// What of an end has no time left, in words: a thread, or a CPU that does nothing but handle packets.
+/// Names the part of an end that has no time left: a thread, or a CPU that only handles packets.
 pub(super) fn on_cpus(model: &Model, load: &Load, direction: Direction) -> Option<String> {
     [direction.sender(), direction.receiver()]
         .into_iter()
@@ -400,7 +400,7 @@ fn gain(model: &Model, direction: Direction, load: &Load, more: &Load) -> Interv
         .unwrap_or_else(|| more.over(load))
 }
 
-/// How much of what speaks for a limit of each stream a short look at twice as many leaves.
+/// Factor for the evidence of a limit of each stream that a short look at twice as many streams leaves.
 pub(super) fn of_each_stream(model: &Model, direction: Direction) -> f64 {
     let scaled = model.direction(direction).and_then(scales);
     if scaled.is_some_and(|(_, gain)| gain <= SAME) {

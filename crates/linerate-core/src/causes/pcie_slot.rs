@@ -23,7 +23,7 @@ use crate::units::Rate;
 /// Cause `pcie-slot`.
 pub(super) struct PcieSlot;
 
-/// Goodput that any link leaves: the slowest moves 2 Gb/s, of which headers take less than half.
+/// Goodput that any link allows: the slowest moves 2 Gb/s, and headers take less than half of it.
 //= PCI Express Base Specification 1.0: one lane of 2.5 GT/s with 8b/10b
 const ANY: f64 = 1e9;
 

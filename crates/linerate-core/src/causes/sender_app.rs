@@ -83,8 +83,8 @@ impl Cause for SenderApp {
         let Some((starved, sndbuf)) = tcp.starved.zip(tcp.sndbuf_limited) else {
             return Err(lacks(model, "tcp", direction.sender()));
         };
-        // Linux before 4.10 has no clock of the window. A full one leaves data unsent, or fills the buffer: what
-        // the program did not write it does not hold.
+        // Linux before 4.10 does not measure the time of a full window. A full window leaves data unsent, or
+        // fills the buffer; it does not limit data that the program has not written.
         if tcp.rwnd_limited.is_none() && !model.watched {
             return Err(lacks(model, "tcp", direction.sender()));
         }
@@ -149,7 +149,7 @@ impl Cause for SenderApp {
     }
 }
 
-/// What the program left undone, in words. Bytes may stand unsent where they are too few for a segment.
+/// Describes what the program left undone. Bytes may wait unsent where they are too few for a segment.
 fn left(load: &Load, only: &str, starved: f64) -> String {
     let what = if load.tcp.not_sent.unwrap_or_default() == Bytes(0) {
         "left the connection without data"

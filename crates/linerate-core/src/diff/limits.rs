@@ -110,7 +110,7 @@ fn alone(limit: &Limit, other: &Judged<'_>, fate: Fate) -> LimitChange {
     }
 }
 
-/// A finding that is no limit has evidence, and something else explains it or binds before it.
+/// A finding that is no limit has evidence, but another cause explains it or limits first.
 fn outcome(outcome: &'static str) -> &'static str {
     match outcome {
         "finding" => "not upheld, with evidence",

@@ -38,7 +38,7 @@ pub struct Load {
 pub enum Via<'a> {
     /// A PCI Express link.
     Link(Crossing<'a>),
-    /// USB: the hub whose own wire it is, if it is not the adapter's, and what that signals.
+    /// USB: the hub whose wire it is, if it is not the adapter's own, and its signalling rate.
     Usb(Option<&'a str>, Rate),
 }
 
@@ -60,7 +60,7 @@ pub struct Arrival {
     pub load: Load,
     /// Bits per second of frames while all other ports are idle.
     alone: f64,
-    /// The same while all ports that are in use are busy; none of a port that is down or stands by.
+    /// The same while all ports in use are busy; none for a port that is down or on standby.
     shared: f64,
 }
 

@@ -266,7 +266,7 @@ pub struct CpuTimes {
     pub ticks: [u64; 8],
 }
 
-/// Ticks that passed, on the mean CPU; `None` when none did, as in files that stand still.
+/// Ticks that passed, on the mean CPU; `None` when none did, as in a tree of files.
 pub fn elapsed(before: &[CpuTimes], after: &[CpuTimes]) -> Option<f64> {
     let all: Vec<u64> = deltas(before, after).map(|(_, d)| d.iter().sum()).collect();
     let mean = all.iter().sum::<u64>() as f64 / all.len().max(1) as f64;

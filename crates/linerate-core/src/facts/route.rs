@@ -29,8 +29,7 @@ pub struct Route {
     pub peer: Option<IpAddr>,
     /// The neighbour that packets are handed to; `None` where the other end is one itself.
     pub gateway: Option<IpAddr>,
-    /// The port that the route leaves by, then those below it; of each what its stack, its wire and
-    /// its errors tell.
+    /// The port that the route leaves by, then those below it, each with its stack, its wire and its errors.
     #[serde(deserialize_with = "at_most::<_, _, PORTS_MAX>")]
     pub ports: Vec<Nic>,
     /// The PCI devices of those ports and the bridges above them, sorted by address.

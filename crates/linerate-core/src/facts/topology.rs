@@ -64,8 +64,8 @@ impl Topology {
         Some(all.collect())
     }
 
-    /// CPUs that are nearest to `node`, ascending: its own, or those of the nearest node where it has
-    /// none. `None` as in [`Topology::distances_from`].
+    /// CPUs nearest to `node`, ascending: its own, or those of the nearest node if it has none. `None` as in
+    /// [`Topology::distances_from`].
     pub fn near(&self, node: u32) -> Option<Vec<u32>> {
         let all = self.distances_from(node)?;
         let least = all.iter().map(|(_, distance)| *distance).min()?;

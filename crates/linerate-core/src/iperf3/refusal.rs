@@ -14,7 +14,7 @@ pub struct Refusal {
     pub errno: i32,
 }
 
-/// What a server says by each number. Those that only a command line can have are left out.
+/// The texts of a server's numbers. Numbers that only concern a command line are left out.
 //= iperf_api.h of 3.21, the enum of i_errno; iperf_error.c, iperf_strerror
 const WORDS: &[(i32, &str)] = &[
     (Refusal::DURATION.code, "the test would last too long"),

@@ -33,8 +33,8 @@ use crate::units::{Bytes, Nanos, Rate};
 /// over a sample, and a sender that waits for a window leaves up to a fifth of it unused.
 const FULL_WINDOW: f64 = 0.8;
 
-/// A thread of a process with several that uses less of its CPU has time left, whichever of them
-/// serves the connection.
+/// A thread of a process with several threads that uses less of its CPU than this has time left, whichever
+/// thread serves the connection.
 const IDLE: f64 = 0.5;
 
 /// What was read of one connection over a look at it.
@@ -340,7 +340,7 @@ fn threads(near: &EndReadings, window: Window) -> Vec<Thread> {
     Vec::new()
 }
 
-/// What a connection carried over the whole look, bits per second: sent, then received. `None` where
+/// The rate of a connection over the whole measurement, in bits per second: sent, then received. `None` where
 /// it was not counted.
 pub fn carried(flow: &Flow) -> Option<[Rate; 2]> {
     let table = flow.readings.about("tcp", |_| true).next()?;

@@ -132,8 +132,8 @@ impl Away {
 const STOOD_STILL: usize = 2;
 const ONE_IN: usize = 10;
 
-/// What was away while other steps of the same direction were measured: a link that changed, and ends that stood still
-/// time and again. What comes and goes is seldom there in the two seconds that are judged.
+/// Interruptions seen in other steps of the same direction: a link that changed, and ends that stood still
+/// repeatedly. Intermittent interruptions seldom fall into the two seconds that are judged.
 pub(super) fn outages_beside<'a>(steps: impl Iterator<Item = &'a Away>) -> Vec<String> {
     let (mut links, mut still, mut all) = (BTreeMap::new(), Vec::new(), 0);
     for away in steps {

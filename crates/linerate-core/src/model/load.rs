@@ -132,7 +132,7 @@ impl Over {
     }
 }
 
-/// What a step says about one direction; `None` when it did not load it or nothing was counted.
+/// The result of a step for one direction; `None` when it did not load it or nothing was counted.
 pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> {
     load_over(Over::Steady, record, step, direction)
 }

@@ -143,8 +143,8 @@ pub(super) fn local(
 //= Hanley, Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249(13), 1983
 const UNSEEN: f64 = 3.0;
 
-/// What a port, or its filter, drops in a second at the most that has nothing to do with the load: frames of protocols
-/// that the host does not speak, spanning tree say, come all the time.
+/// The most drops in a second of a port, or its filter, that are unrelated to the load: frames of protocols
+/// that the host does not speak, such as spanning tree, arrive all the time.
 fn at_rest(idle: &Step, side: Side, table: &Table, metric: m::Metric) -> Option<f64> {
     let mut same = ports(idle, metric.source)
         .filter(|(s, t)| *s == side && t.subject == table.subject)

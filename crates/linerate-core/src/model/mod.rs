@@ -144,8 +144,7 @@ impl Model {
         self.trials.iter().find(of)
     }
 
-    /// The direction that carries less than half of what the other one does: the one that somebody looks into
-    /// first.
+    /// The direction that carries less than half of the other one: a user looks at it first.
     pub fn slower(&self) -> Option<Direction> {
         far_slower(|direction| Some(self.direction(direction)?.base.rate().mean))
     }

@@ -10,7 +10,7 @@ use crate::record::{EndReadings, Step, Table};
 /// Share of a discipline's packet limit from which it has no room left.
 const FULL: f64 = 0.9;
 
-/// Share of the samples in which it has none from which what it drops may be for that.
+/// Share of the samples without room from which its drops may be due to that.
 const OFTEN: f64 = 0.1;
 
 /// Separates packets that were dropped on purpose from those that found no room.

@@ -57,7 +57,7 @@ pub struct Once {
     pub send_gaps: Option<Histogram>,
 }
 
-/// What `step` says of one direction; `None` when it did not load it or nothing was counted.
+/// The result of `step` for one direction; `None` when it did not load it or nothing was counted.
 pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> {
     let set = stream_set(record, step, direction)?.plan.id;
     let mut load = load_over(Over::AllButRamp, record, step, direction)?;

@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(lost(2, &[0.01, 0.09, 0.5, 0.1]), Some(140_000));
         assert_eq!(lost(2, &[0.0, 0.0, 0.0, 0.0]), None, "never");
         assert_eq!(lost(2, &[1e-9, 0.5, 0.0, 0.0]), Some(1), "seldom");
-        // `loss state 1%`, which leaves a burst at 99 %; single losses; bursts of which half comes.
+        // `loss state 1%`, whose bursts end with 99 %; single losses; bursts in which half of the packets pass.
         assert_eq!(lost(1, &[0.01, 0.99, 0.0, 0.0, 1.0]), Some(10_000));
         assert_eq!(lost(1, &[0.0, 1.0, 0.0, 0.25, 1.0]), Some(200_000));
         assert_eq!(lost(1, &[0.25, 0.25, 0.5, 0.0, 0.5]), Some(333_333));

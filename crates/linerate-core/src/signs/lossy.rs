@@ -71,8 +71,8 @@ const MATHIS: f64 = 1.2247;
 /// until the next one is. On shorter ones CPUs bind long before.
 const FAR: Nanos = Nanos(1_000_000);
 
-/// A load that carries less than this share of what its loss would leave to loss-based congestion
-/// control is held by something else.
+/// A load that carries less than this share of the goodput that its loss allows to loss-based congestion
+/// control has another limit.
 const EXPLAINED: f64 = 1.0 / 3.0;
 
 /// Whether a share that matters not on every path does on this one: it is far, segments are lost all the time, and that

@@ -32,7 +32,8 @@ pub(crate) fn mostly_queued(model: &Model, load: &Load) -> bool {
     longer(model, load, 2.0).is_some()
 }
 
-/// Whether some of what is in flight stands in a queue: the path is full, and a little less in flight carries as much.
+/// Whether part of the data in flight waits in a queue: then the path is full, and a little less in flight
+/// carries as much.
 pub(crate) fn is_full(model: &Model, load: &Load) -> bool {
     longer(model, load, 1.2).is_some()
 }

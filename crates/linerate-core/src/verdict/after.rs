@@ -22,8 +22,8 @@ const STANDS: f64 = 1.1;
 /// share one rate.
 const AS_MUCH: f64 = 0.9;
 
-/// What would bind next in a direction, where something was found to bind: what held the load in which
-/// the first limit was lifted, else the lowest ceiling that was not reached.
+/// The next limit of a direction with a known limit: the limit of the load in which the first one was lifted,
+/// else the lowest ceiling that was not reached.
 pub(super) fn next(
     model: &Model,
     causes: &[&'static dyn Cause],
@@ -184,7 +184,7 @@ fn foremost<'a>(parties: impl Iterator<Item = &'a Party>) -> Option<(&'a Party, 
             Ok(f) if f.share >= MOST => Some((p, f)),
             _ => None,
         })
-        // What has enough evidence before rivals that have not; of equals the one that is judged first.
+        // Causes with enough evidence come before rivals without; among equals, the first in the list.
         .reduce(|a, b| {
             let more = (b.1.enough, b.1.share) > (a.1.enough, a.1.share);
             if more { b } else { a }

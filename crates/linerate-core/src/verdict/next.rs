@@ -85,9 +85,10 @@ fn expected(case: &Case<'_>, suspects: &[(&Party, f64)], plan: &TrialPlan) -> f6
     worths.sum::<f64>() / all
 }
 
-/// Rivals in play that `plan` would exclude if what the suspect expects comes true, counted double,
-/// and one more if it could prove the suspect: it is about the suspect, and shows something else than
-/// no change at all, or than what any other cause expects, be it clear by now. `predicted` is what each cause expects.
+/// The worth of `plan` if the suspect is the cause: twice the number of rivals in play that the predicted
+/// result would exclude, and one more if the plan could prove the suspect. It could if it is about the suspect,
+/// and if the prediction differs from no change and from the prediction of every other cause, cleared ones
+/// included. `predicted` holds the prediction of each cause.
 fn worth(
     case: &Case<'_>,
     suspect: &Party,

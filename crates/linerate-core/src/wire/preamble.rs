@@ -124,7 +124,7 @@ impl Hello {
 }
 
 impl Reply {
-    /// As it stands on the wire, ending in words for people who look at it with other tools.
+    /// Its bytes on the wire. They end in text for people who look at it with other tools.
     pub fn encode(&self) -> [u8; REPLY_LEN] {
         let mut bytes = [0; REPLY_LEN];
         bytes[..8].copy_from_slice(REPLY_MAGIC);

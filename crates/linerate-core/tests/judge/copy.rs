@@ -197,7 +197,8 @@ fn a_copy_that_is_spared_parts_a_full_sender_from_its_rivals_but_proves_nothing_
     assert!(limit.evidence.iter().any(|e| e == price), "{limit:?}");
     let gains: Vec<_> = limit.advice.iter().filter_map(|a| a.gain).collect();
     assert_eq!(gains, [1.25]);
-    // No gain, and a loss as pages may bring one where the thread has time left, leave the rivals.
+    // No gain, or a loss (which holding pages may cause where the thread has time left), keeps the rivals in
+    // play.
     for ratio in [1.0, 0.7] {
         let lost = judged(ratio, 1.0 / ratio);
         assert_ne!(outcome(&lost, "receive-window"), "excluded", "{ratio}");

@@ -222,7 +222,7 @@ fn a_quota_counts_from_a_tenth_of_the_time_and_is_no_contention() {
     let mut m = stopped(0.4, 0.0, 0.6);
     tried(&mut m, "receiver-work", 0.63);
     assert_eq!(named(&m), [("cpu-quota", Certainty::Proved, Place::Far)]);
-    // Down to a quarter of what the added work alone would leave, since all else may cost more.
+    // Down to a quarter of the goodput that the added work alone would leave, since other work may cost more.
     for (effect, proves) in [(0.17, true), (0.14, false)] {
         let mut m = stopped(0.4, 0.0, 0.6);
         tried(&mut m, "receiver-work", effect);

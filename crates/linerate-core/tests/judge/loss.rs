@@ -70,7 +70,7 @@ pub(super) fn tried_with_loss(m: &mut Model, id: &str, goodput: f64, loss: (f64,
     }
 }
 
-/// A stream that random loss holds at about what Mathis' law leaves, without a queue; two streams carry
+/// A stream that random loss limits to about the goodput of Mathis' formula, without a queue; two streams carry
 /// `gain` times as much.
 pub(super) fn held_by_loss(gain: f64) -> Model {
     let mut base = lossy(0.01);

@@ -160,7 +160,7 @@ fn a_rate_reorders_nothing() {
         assert_eq!(told, ("suspect", "clear"), "{by}");
         let once = |m: &mut Model| m.directions[0].base.keeps_losing = false;
         assert_eq!(cap(by, &once), "suspect", "{by}");
-        // Nor does a rate of all, of which a look at more streams was too short to tell, unless they carried the same.
+        // Nor does a rate of all, where the look at more streams was too short, unless they carried the same.
         let shared = |gain: f64, change: &dyn Fn(&mut Model)| {
             let mut m = spread_out(by);
             let look = &mut m.directions[0].sweep[0];

@@ -145,8 +145,8 @@ fn groups_are_told_with_the_drops() {
     assert_eq!(at("eth0 ingress ffff:", 2_200.0), filtered);
 }
 
-/// A load of which the `clsact` of an end drops so many, and so many while the other direction is loaded; nothing is
-/// retransmitted, unless `repeated`, and no queue stands.
+/// A load for which the `clsact` of an end drops this many packets, and this many while the other direction is
+/// loaded. Nothing is retransmitted, unless `repeated`, and there is no standing queue.
 fn filtered(side: Side, others: Option<f64>, repeated: f64) -> Model {
     let clsact = |per_sec| vec![count(side, LocalEvent::Queue, "eth0 clsact ffff:", per_sec)];
     let mut m = dropping(clsact(200.0), repeated);
@@ -240,7 +240,8 @@ fn a_shaper_that_counts_nothing_holds_where_packets_always_wait_in_it() {
 
 #[test]
 fn a_delay_of_the_own_port_is_no_queue_of_it() {
-    // What the model leaves of a wait of 21 ms in a netem that delays 20, of which the load added 39.
+    // The remaining wait in the model, for a wait of 21 ms in a netem that delays by 20, where the load added
+    // 39.
     let mut m = model(load());
     m.idle = Some(Latency {
         percentiles: vec![(50.0, Nanos::from_millis(21))],

@@ -32,7 +32,7 @@ pub(super) enum Make {
 }
 
 impl Journal {
-    /// The journal of `network` in `dir`; `None` where there is none and none is to be made.
+    /// The journal of `network` in `dir`; `None` where there is none and `make` does not ask for one.
     pub(super) fn open(dir: &Path, network: &str, make: Make) -> Result<Option<Self>, ChangeError> {
         let path = dir.join(format!("changes-{network}"));
         let failed = |source| ChangeError::Journal {

@@ -398,7 +398,7 @@ impl Changes {
     }
 }
 
-/// The right to change settings, taken when it is first needed. What a killed process left is undone
+/// The right to change settings, taken when it is first needed. Changes left by a killed process are undone
 /// first.
 fn hold<'a>(held: &'a mut Option<Held>, ledger: &Ledger) -> Result<&'a mut Held, ChangeError> {
     if held.is_none() {

@@ -93,7 +93,8 @@ fn send(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), LoadErr
         worker.reap(1, WAIT, &mut done)?;
         account(lane, step, &mut done);
         if lane.gives_way {
-            // Else it writes for a whole slice of time, and all of that has left the cache when it is read.
+            // Otherwise it writes for a whole time slice, and all of that data has left the cache when it is
+            // read.
             std::thread::yield_now();
         }
     }

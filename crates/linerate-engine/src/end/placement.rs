@@ -191,9 +191,9 @@ pub(super) fn caps(l2_cache: Option<Bytes>, threads: usize, cpus: usize) -> Caps
     }
 }
 
-/// Most payload that a receiver lets gather before it reads: with a largest operation's buffer it stays in the
-/// second-level cache. More has left it before it is read, and its pages are cold when they are used again
-/// (benches/peers/2026-11-26-low-water.md).
+/// Most payload that a receiver lets pile up before it reads. Together with the buffer of a largest operation
+/// it fits the second-level cache. More data has left the cache before it is read, and its pages are cold when
+/// they are used again (benches/peers/2026-11-26-low-water.md).
 fn gather_cap(l2_cache: Option<Bytes>) -> u32 {
     let share =
         |l2: Bytes| (l2.0 / 16 * 3).clamp(u64::from(GATHER_MIN), u64::from(GATHER_MAX)) as u32;

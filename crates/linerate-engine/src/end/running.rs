@@ -113,7 +113,7 @@ impl Running {
         self.step.failure()
     }
 
-    /// What is seen right now: the rate since the last look, or over 50 ms if that was less ago.
+    /// The current rate: since the last sample, or over 50 ms if that was more recent.
     pub fn live(&self) -> Live {
         let elapsed = self.step.began().map_or(0, |began| clock::now() - began);
         let mut last = self.live.lock().unwrap_or_else(PoisonError::into_inner);

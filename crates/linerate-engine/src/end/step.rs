@@ -139,8 +139,8 @@ impl Step {
         self.change.notify_all();
     }
 
-    /// Thread: is over. It stays until the last row is taken, because the kernel forgets what a
-    /// thread has used once it is gone.
+    /// Called by a thread at its end. It stays until the last row is taken, because the kernel drops a thread's
+    /// counters once it is gone.
     pub(super) fn ended(&self, outcome: Option<Outcome>) {
         let mut state = self.state();
         state.ended += 1;

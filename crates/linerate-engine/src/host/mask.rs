@@ -213,8 +213,8 @@ fn keep_lines(text: &mut Vec<u8>, keep: impl Fn(&[u8]) -> bool) {
     *text = lines.filter(|line| keep(line)).collect::<Vec<_>>().concat();
 }
 
-/// The name of a process stands in brackets; behind it, by their numbers in proc(5), stand fields
-/// that tell where its memory lies.
+/// The name of a process is in brackets. The fields behind it, numbered as in proc(5), include addresses of its
+/// memory.
 fn mask_process(text: &mut Vec<u8>) {
     let open = text.iter().position(|&b| b == b'(');
     let close = text.iter().rposition(|&b| b == b')');

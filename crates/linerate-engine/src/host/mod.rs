@@ -138,7 +138,7 @@ pub trait Machine: Send + Sync {
         text.truncate(most);
         Ok(text)
     }
-    /// Contents of a small file that is read at each tick, by way of `kept`, which is for this path alone.
+    /// Contents of a small file that is read at each tick. `kept` holds the open file, for this path only.
     fn again<'a>(&self, path: &str, kept: &'a mut Kept) -> io::Result<&'a [u8]> {
         kept.text = self.file(path)?;
         Ok(&kept.text)

@@ -55,7 +55,7 @@ impl Advice {
         }
     }
 
-    /// The same, with up to `bytes` of payload left to gather before it is read; none at first.
+    /// The same for a receiver that lets up to `bytes` of payload pile up before it reads; zero at first.
     #[must_use]
     pub fn gathering(self, bytes: u32) -> Self {
         Self {

@@ -142,9 +142,9 @@ pub trait Worker: Send {
     /// Called on the worker's own thread before the first operation of a step: buffers are made
     /// here, where they are used. `advice` is kept up to date by the sampler while the step runs.
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError>;
-    /// Takes operations, at most [`BATCH`] of a kind; returns how many were taken (0: full, reap first). One
-    /// that makes a call for each takes the first: what is left is offered again. May block, but for no longer
-    /// than 100 ms at a time, so that a stop is noticed.
+    /// Takes operations, at most [`BATCH`] of a kind; returns how many were taken (0: full, reap first). A
+    /// worker that makes a call for each takes the first only: the rest is offered again. May block, but for at
+    /// most 100 ms at a time, so that a stop is noticed.
     fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError>;
     /// Appends operations that have ended to `done`, waiting up to `wait` for at least `min`. One
     /// that could move nothing in time ends with zero bytes.
@@ -153,11 +153,11 @@ pub trait Worker: Send {
     /// sent; payload moved on the way is reaped as ever. Receiver: true once the other end's mark
     /// was read. Blocks no longer than `submit`.
     fn finish(&mut self) -> Result<bool, LoadError>;
-    /// What it could not get when the step began, and does without; nothing of it is left.
+    /// Takes the gaps out of the worker: resources that it did not get when the step began, and does without.
     fn lacks(&mut self) -> Vec<Gap> {
         Vec::new()
     }
-    /// What it timed in this step; nothing of it is left. Called once the step is over.
+    /// Takes the times of this step out of the worker. Called once the step is over.
     fn timed(&mut self) -> Timed {
         Timed::default()
     }

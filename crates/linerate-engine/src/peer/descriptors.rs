@@ -19,8 +19,8 @@ pub(super) fn raise(limits: &Limits) -> usize {
             current: Some(allowed),
             maximum: now.maximum,
         };
-        // Without it the gate still copes: strangers make room, and it rests when there are none. A
-        // client says which stream had no descriptor.
+        // If this fails the gate still copes: strangers make room, and it pauses when there are none. A client
+        // reports the stream that got no descriptor.
         let _ = setrlimit(Resource::Nofile, raised);
     }
     let in_force = getrlimit(Resource::Nofile).current;

@@ -55,8 +55,8 @@ impl Budget {
         }
     }
 
-    /// Lets steps take as many round trips as streams need to begin, on a path whose round trips take so long, as far as
-    /// that leaves most of the run's time to what comes after them.
+    /// Lengthens steps by the round trips that streams need to start on a path with long round trips, as far as
+    /// this leaves most of the run's time to later steps.
     pub(super) fn stretch(&mut self, plan: &Plan, rtt: Nanos) {
         let longer = |now: Nanos, trips: u64, per_mille: u64| {
             let wanted = rtt

@@ -168,7 +168,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether the kernel copied what a trial is to spare it, as the last step showed; it is said then.
+    /// Whether the kernel copied in a trial that should avoid the copy, by the last step. If so, reports it.
     fn copied_all_the_same(&mut self, plan: &TrialPlan) -> bool {
         if plan.factor() != Some(Factor::ZeroCopy) {
             return false;

@@ -224,7 +224,7 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
     );
 }
 
-/// A kind of limit on a simulated path, the change that is tried, and what it is worth.
+/// A kind of limit on a simulated path, the change that is tried, and its effect.
 fn simulated(random: &mut Random) -> (SimPath, Knobs, f64) {
     let mut path = SimPath {
         rtt: Nanos::from_micros(200 + (800.0 * random.uniform()) as u64),

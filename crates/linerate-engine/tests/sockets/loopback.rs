@@ -140,7 +140,7 @@ fn rows_stand_where_the_step_says_and_carry_the_time_of_reading() {
         let worker = table(end, "worker", subject);
         assert_eq!(worker.at[0], 0);
         let planned = [50, 100, 150, 200, 250].map(|ms| ms * 1_000_000);
-        // One that would come when the next is due is left out: so it is on a busy machine.
+        // A row that would be taken when the next one is due is skipped, as happens on a busy machine.
         assert!((3..=1 + planned.len()).contains(&worker.at.len()));
         assert!(worker.at[1..].iter().zip(planned).all(|(at, p)| *at >= p));
         assert_eq!(worker.column(WORKER_BYTES).unwrap()[0], 0);

@@ -99,7 +99,7 @@ fn no_more_is_received_than_was_sent_at_any_size_and_the_step_ends() {
 #[test]
 fn a_rate_that_both_ends_keep_up_with_loses_nothing() {
     let mut pair = Pair::new();
-    // So slow that a receiver which waits a second for its CPU has room for what comes meanwhile.
+    // A rate so low that a receiver which waits a second for its CPU has room for the arrivals meanwhile.
     pair.connect(&stream(0, Direction::Forward, paced(1000, 2)));
     let ends = pair.run(&step(&[0], 50, 400, 50));
     ended(&ends);

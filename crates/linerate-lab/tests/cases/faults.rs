@@ -349,8 +349,8 @@ pub(super) fn programs_stop_and_go_on() {
     running.kill().expect("its end");
 }
 
-/// Whether a quota of 20 % throttles its own side alone, and no longer once it is removed: shares of a CPU. A machine
-/// that others use leaves less than a CPU to whoever is not throttled.
+/// Checks the shares of a CPU: a quota of 20 % throttles its own side only, and no longer once it is removed. A
+/// machine that others use leaves less than a CPU to the side that is not throttled.
 fn is_throttled([throttled, other, free]: [f64; 3]) -> Result<(), String> {
     assert!(throttled < 0.25, "{throttled}");
     within(other, &(0.3..2.0))?;

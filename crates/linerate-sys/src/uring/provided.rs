@@ -50,7 +50,7 @@ impl Provided {
         Ok(made)
     }
 
-    /// Gives a buffer to the kernel. Nobody borrows it: that takes a shared borrow of this value.
+    /// Gives a buffer to the kernel. Nobody borrows it, since a borrow of a buffer borrows this value.
     pub(super) fn give(&mut self, buffer: u16) {
         assert!(buffer < self.count, "there is such a buffer");
         let first: *mut BufRingEntry = self.queue.start().as_ptr().cast();

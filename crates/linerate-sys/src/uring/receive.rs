@@ -120,8 +120,9 @@ impl Receiver {
             None => {}
         }
         let entry = opcode::RecvMulti::new(types::Fd(fd), GROUP).build();
-        // SAFETY: it writes to buffers of the group alone, which stay mapped until it has ended (`drop`). The kernel
-        // takes hold of the socket when `enter` hands this over, in a call that borrows a descriptor of this number.
+        // SAFETY: it writes to buffers of the group only, which stay mapped until it has ended (`drop`). The
+        // kernel takes a reference to the socket when `enter` submits this, in a call that borrows a descriptor
+        // of this number.
         unsafe { self.ring.submission().push(&entry.user_data(RECEIVE)) }.map_err(full)?;
         self.armed = Some(fd);
         Ok(())

@@ -240,7 +240,8 @@ fn forbid(call: libc::c_long, errno: i32) {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),
     };
-    // SAFETY: the kernel copies the filter while it is called; both hold for the calling thread alone (prctl(2)).
+    // SAFETY: the kernel copies the filter during the call; both calls affect the calling thread only
+    // (prctl(2)).
     let set = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(

@@ -28,8 +28,8 @@ const OUTRANKS: &[(&str, &str, &[&str])] = &[
     ("peer", "ipv6", &["ipv4"]),
 ];
 
-/// Lays what was typed over the file and the defaults. `typed` holds flags and environment, which
-/// clap has merged already.
+/// Options typed take precedence over the file, and the file over the defaults. `typed` holds flags and
+/// environment, which clap has merged already.
 pub(crate) fn resolve(typed: &Options) -> Result<Options, Failure> {
     let (path, wanted) = match &typed.global.config {
         Some(path) => (Some(path.clone()), true),

@@ -100,7 +100,7 @@ pub(super) fn at_once<T>(
     done
 }
 
-/// Measures, with progress on stderr; `sinks` come first, so that what is shown has been written down.
+/// Measures, with progress on stderr. `sinks` get events first, so that everything shown has been stored.
 pub(crate) fn watched(
     options: &Options,
     sinks: impl Sink,

@@ -284,7 +284,8 @@ impl Stage {
         loop {
             match told.recv_timeout(Duration::from_secs(10)) {
                 Ok(line) if line.starts_with("error") => return Err(Problem::Serve(line)),
-                // What it says before, as that it runs as root, comes while the port is still closed.
+                // Earlier lines, such as the warning that it runs as root, are printed while the port is still
+                // closed.
                 Ok(line) if line.contains("listening") => return Ok(server),
                 Ok(_) => {}
                 Err(_) => return Err(Problem::Serve("it does not listen".to_owned())),

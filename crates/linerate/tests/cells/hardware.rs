@@ -1,5 +1,5 @@
-//! What hardware shows that no lab here has: changed facts and raw readings of a real run, never what
-//! is made of them.
+//! Readings of hardware that no lab here has: changed facts and raw readings of a real run, never derived
+//! values.
 
 use linerate_core::facts::HostFacts;
 use linerate_core::facts::nic::{Duplex, Nic, Offloads};

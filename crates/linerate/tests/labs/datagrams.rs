@@ -326,7 +326,8 @@ fn is_split(found: &Value, fragments: bool) -> Result<(), String> {
     within("goodput_bps", goodput, 4e6..6e6)
 }
 
-/// Planted: fragments where there are none or none where there are, and a rate that is not the one asked for.
+/// Planted: fragments where there are none, no fragments where there are some, and another rate than the
+/// requested one.
 #[test]
 fn a_size_that_travels_otherwise_is_refused() {
     let whole = planted(&Value::Array(Vec::new()), [5e6; 2]);

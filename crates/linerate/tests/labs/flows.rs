@@ -14,8 +14,8 @@ use crate::schema::fits;
 const SERVE: &str =
     "truncate -s 20G \"$HOME/file\"; cd \"$HOME\"; exec python3 -m http.server 8000";
 
-/// What `flows` says in near of a transfer between near and far, which must have these limits. Where it says that the
-/// CPUs were taken away, or knows no limit, it is asked again.
+/// The output of `flows` at near for a transfer between near and far, which must have these limits. Asks again
+/// where the output says that the CPUs were taken away, or names no limit.
 fn seen(faults: &[&str], [near, far]: [&str; 2], limits: &[&str]) -> Option<Value> {
     let turn = turn();
     ask(&turn, || {

@@ -63,7 +63,7 @@ impl Drop for Running {
     }
 }
 
-/// What `bw` says where a server of iperf3 is not there yet, or comes back from the test before.
+/// The output of `bw` where an iperf3 server is not there yet, or is still busy with the previous test.
 const ABSENT: &[&str] = &["connection refused", "busy with another test"];
 
 /// Runs it again until whoever serves is there.

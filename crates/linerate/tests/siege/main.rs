@@ -212,7 +212,7 @@ fn lack() {
         over.store(true, Ordering::Relaxed);
         assert!(ran.is_ok(), "{:?}", server.lines());
     });
-    // A session takes all that one address may have: the next client is heard once it has left.
+    // A session takes all that one address may have: the next client is served once it has left.
     let mut full = connect(server.address, &key).unwrap();
     let refused = (0..100).find_map(|id| full.prepare(&clients::set(id, 6)).err());
     let refused = refused.unwrap().to_string();

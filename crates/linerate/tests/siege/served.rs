@@ -43,7 +43,8 @@ fn netlink() -> HashSet<String> {
     inodes.map(|inode| format!("socket:[{inode}]")).collect()
 }
 
-/// What three looks in a row, so far apart, saw alike: between two of them a machine may have stood still.
+/// A reading that three samples in a row, at this distance, agree on: a machine may have stood still between
+/// two of them.
 pub(crate) fn steady<T: PartialEq + Copy>(apart: Duration, look: impl Fn() -> T) -> T {
     let (mut seen, mut alike) = (look(), 1);
     assert!(eventually(|| {

@@ -55,8 +55,8 @@ impl Guest {
         Ok(guest)
     }
 
-    /// What a shell script writes. It runs in a mount namespace of its own, so that what it plants
-    /// goes with it.
+    /// The output of a shell script. It runs in its own mount namespace, so that planted mounts disappear with
+    /// it.
     pub(crate) fn ask(&mut self, script: &str) -> String {
         self.ask_apart(&["--mount"], script)
     }

@@ -79,7 +79,8 @@ pub struct Nic {
     /// Address on the PCI bus of that device or of the one that it sits on; empty for what hangs on
     /// USB, which has no slot.
     pub pci: String,
-    /// What the USB that it hangs on signals, headers and waits included; `None` where it hangs on none.
+    /// The signalling rate of the USB link that it is attached to, headers and waits included; `None` where it
+    /// is not on USB.
     pub usb: Option<Rate>,
     /// The hubs above it on USB, the nearest first.
     #[serde(deserialize_with = "super::bounded::at_most::<_, _, HUBS_MAX>")]
@@ -159,7 +160,7 @@ pub struct Bond {
     pub active: Option<u32>,
 }
 
-/// What a bond may look at that is the same for all packets between two hosts.
+/// Fields that a bond may hash and that are the same for all packets between two hosts.
 //= Linux Documentation/networking/bonding.rst, xmit_hash_policy
 const OF_HOSTS: [&str; 4] = ["layer2", "layer2+3", "encap2+3", "vlan+srcmac"];
 

@@ -244,7 +244,8 @@ mod tests {
         }
     }
 
-    /// What of a packet that is this large at the top does not fit: all its bytes, the room, and what would fit.
+    /// For a packet of this size at the top that does not fit: all its bytes, the room, and the size that would
+    /// fit.
     fn over(chain: &[Nic], size: u32) -> Option<(u32, u32, Option<u32>)> {
         let chain: Vec<&Nic> = chain.iter().collect();
         overflow(&chain, size).map(|over| (over.outer, over.room, over.fits))

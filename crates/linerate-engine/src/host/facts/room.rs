@@ -57,7 +57,8 @@ impl Reader<'_> {
         Some((available, format!("MemAvailable of {PATH}")))
     }
 
-    /// What each limit of our cgroup, and of those above it, leaves. Files in the cache count as used, and make room.
+    /// The memory that each limit of our cgroup, and of its parents, leaves. Cached files count as used, but
+    /// can be evicted.
     fn left_of_groups(&mut self) -> Vec<(Bytes, String)> {
         let Some(place) = self.place("memory", "memory_limit") else {
             return Vec::new();

@@ -57,7 +57,7 @@ impl Watch {
         }
     }
 
-    /// What changed since the last look; `None` the first time. `at` is the time on any clock.
+    /// The changes since the last sample; `None` the first time. `at` is the time on any clock.
     pub fn look(&mut self, machine: &dyn Machine, at: Nanos) -> Option<Change> {
         let mut reader = Reader {
             machine,

@@ -34,8 +34,7 @@ const SPARE: usize = 4;
 pub enum Wanted {
     /// All of them.
     All,
-    /// Those with an end that has one of these addresses (any, where there are none) and this port
-    /// (any, where there is none).
+    /// Connections with an end that has one of these addresses (any, if empty) and this port (any, if none).
     End {
         addresses: Vec<IpAddr>,
         port: Option<u16>,

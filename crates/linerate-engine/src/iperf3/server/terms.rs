@@ -182,8 +182,8 @@ impl Terms {
         Ok(())
     }
 
-    /// Whether the streams of one direction got what was asked for. What a receiver cannot set changes nothing that is
-    /// measured: its congestion control.
+    /// Whether the streams of one direction got the requested settings. A receiver's congestion control is
+    /// ignored, since it does not affect the measurement.
     pub(super) fn met(&self, role: Role, got: &SetEnd) -> Result<(), Refusal> {
         let refused = got.gaps.iter().any(|gap| gap.what == "set.congestion");
         if refused && role == Role::Sender {

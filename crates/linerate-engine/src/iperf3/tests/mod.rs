@@ -1,5 +1,5 @@
-//! Both sides over real sockets on loopback, with each other and with those who break the rules.
-//! None asserts how long something takes.
+//! Both sides over real sockets on loopback, with each other and with peers that break the rules. None asserts
+//! a duration.
 
 mod datagrams;
 mod fakes;
@@ -288,8 +288,8 @@ impl Raw {
     }
 }
 
-/// The most payload that one connection can hold: both buffers at their largest, and what a call has
-/// read and not yet counted.
+/// The most payload that one connection can hold: both buffers at their largest, and bytes that a call has read
+/// but not yet counted.
 fn on_the_way() -> u64 {
     let largest = |name: &str| {
         let path = format!("/proc/sys/net/ipv4/{name}");
@@ -310,8 +310,8 @@ fn both_of_ours_count_the_same() {
             assert_eq!(outcome.streams(Side::Far), streams as usize);
             let [sent, got] =
                 [direction.sender(), direction.receiver()].map(|side| outcome.bytes(side));
-            // To the byte, but for what is on the way when the time is up: iperf3 has no mark of the end in
-            // its stream, so a receiver cannot wait for it. What was not sent is not received.
+            // Equal to the byte, except for data in flight when the time is up: iperf3 has no end mark in its
+            // stream, so a receiver cannot wait for it. Data that was not sent is not received.
             assert!(got > 0 && got <= sent, "{got} of {sent}");
             let most = on_the_way() * u64::from(streams);
             assert!(sent - got <= most, "{got} of {sent}, {most} on the way");

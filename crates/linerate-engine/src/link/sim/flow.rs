@@ -219,8 +219,8 @@ impl Flow {
         least
     }
 
-    /// Whether the window has room for what a reader that pauses leaves unread: it does not slow the
-    /// sender down yet.
+    /// Whether the window has room for the unread data of a reader that pauses: then the reader does not slow
+    /// the sender down yet.
     fn gathers(&self) -> bool {
         self.rx.pause > 0.0 && !self.full
     }

@@ -152,8 +152,8 @@ impl Solver {
     }
 }
 
-/// Share of what is in flight that is lost once a policer's bucket, which let the window grow beyond the
-/// rate, is empty.
+/// Share of the data in flight that is lost once a policer's bucket is empty. The full bucket had let the
+/// window grow beyond the rate.
 const OVERSHOT: f64 = 0.3;
 
 /// Share of what is in flight that a queue loses as it runs over.

@@ -190,7 +190,7 @@ impl MarkPart {
         MARK_BYTES - self.at
     }
 
-    /// Takes bytes of a mark, no more than are missing; `None` until all of it is there.
+    /// Takes bytes of a mark, at most the missing ones; `None` until it is complete.
     pub(super) fn add(&mut self, line: &Line, part: &[u8]) -> Result<Option<Mark>, LoadError> {
         self.raw[self.at..][..part.len()].copy_from_slice(part);
         self.at += part.len();

@@ -1,5 +1,5 @@
-//! What holds for every path: limits that do not bind do not matter, the least one does, and the two
-//! ends are alike.
+//! Properties of every path: limits that do not bind do not matter, the lowest one does, and the two ends are
+//! symmetric.
 
 use super::*;
 
@@ -70,8 +70,7 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// A path of which every stage carries what is ample, but one. Rates of a path that polices drop what
-/// exceeds them.
+/// A path in which every stage but one has ample capacity. Rates of a policing path drop excess packets.
 fn path(least: &Kind, gigabits: f64, polices: bool) -> SimPath {
     let mut path = SimPath {
         rtt: RTT,

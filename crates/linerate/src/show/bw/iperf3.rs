@@ -1,4 +1,4 @@
-//! What a test with an iperf3 server says: the same record, of which the far end reports sums.
+//! The view of a test with an iperf3 server: a usual record, in which the far end reports sums only.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -67,7 +67,7 @@ pub struct Probe {
     same_machine: Option<bool>,
     /// Why it ended early; empty where it did not.
     broken: String,
-    /// The search for a rate, of which the directions are the longer step; `None` where none was asked for.
+    /// The search for a rate, with the directions of its longer step; `None` where none was asked for.
     search: Option<Search>,
     /// The directions that were asked for, with what is known of each.
     ways: Vec<Way>,

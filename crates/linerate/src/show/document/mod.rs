@@ -126,7 +126,7 @@ impl Entry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Item {
     body: Spans,
-    /// What it is about, in one or more cells with the columns that each takes at least.
+    /// Its subject, in one or more cells with the least number of columns of each.
     head: Vec<(String, Columns)>,
     tone: Tone,
     /// Items and entries above it with a lower number contain it.

@@ -113,7 +113,7 @@ impl Page {
         }
     }
 
-    /// A command alone on a line, whole and without a margin: it is copied as it stands.
+    /// A command alone on a line, unwrapped and without a margin, so that it can be copied.
     fn command(&mut self, entry: &Entry) {
         if !entry.label.is_empty() {
             self.paint(Tone::Strong, &entry.label);

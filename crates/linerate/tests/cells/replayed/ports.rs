@@ -230,7 +230,7 @@ fn below_a_bridge(record: &mut Record, mbps: f64) {
     port.is_virtual = true;
 }
 
-/// The near card has 8 lanes, its slot 4 of 2.5 GT/s: 8 Gb/s, of which 6.12 to 7.42 are left to payload.
+/// The near card has 8 lanes, its slot 4 of 2.5 GT/s: 8 Gb/s, which leave 6.12 to 7.42 for payload.
 fn in_a_slot(record: &mut Record, mbps: f64) {
     cards(record, 10_000);
     slower(record, FIVE / mbps);

@@ -157,7 +157,8 @@ impl Region {
         if self.busy {
             return;
         }
-        // Either an end that goes to sleep after this sees what was published, or it is seen here to sleep.
+        // Either an end that goes to sleep afterwards sees the published bytes, or this end sees that it
+        // sleeps.
         fence(SeqCst);
         let wanted = u64::from(self.asleep(1 - self.end).load(Relaxed));
         if wanted != 0 && bytes >= wanted {

@@ -165,8 +165,8 @@ impl Inflow {
         let moved = self.intake.payload(&self.line, room, most, wait)?;
         self.left -= moved as u64;
         self.total += moved as u64;
-        // What is left of the run, and the mark behind it, must not wait for data that may never
-        // come: a receive wakes for the low-water mark even where it asks for less.
+        // The rest of the run, and the mark behind it, must not wait for data that may never arrive: a receive
+        // wakes at the low-water mark even if it asks for less.
         if self.left < self.low_water {
             self.set_low_water(1)?;
         }
