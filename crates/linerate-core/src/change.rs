@@ -87,8 +87,8 @@ pub enum Access {
     /// Handle of the queueing discipline at the root of the port on the path, and its limit, which is
     /// changed.
     Limit(Queue),
-    /// A mask of CPUs for each receive queue of the port on the path, all of which are changed; those
-    /// with a CPU from 32 on are none that is changed.
+    /// A mask of CPUs for each receive queue of the port on the path; all are changed together. Masks with a
+    /// CPU above 31 are not supported.
     Spread,
 }
 

@@ -61,8 +61,8 @@ struct EndSet {
 }
 
 impl LocalEnd {
-    /// An end without sets. `toward` is the other end: the port that the route to it leaves by is the
-    /// one that is watched, unless the bytes of the transport pass none.
+    /// An end without sets. `toward` is the other end. The port that the route to it leaves by is sampled,
+    /// unless the transport's bytes cross no port.
     pub fn new(
         side: Side,
         engine: &str,

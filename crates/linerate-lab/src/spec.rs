@@ -60,9 +60,9 @@ pub struct Spec {
     pub topology: Topology,
     /// Planted from the start, in this order.
     pub faults: Vec<Fault>,
-    /// Congestion control of every connection that does not choose one itself, as an attribute of
-    /// the hosts' routes, which allows what `net.ipv4.tcp_allowed_congestion_control` does not;
-    /// `None` leaves the system's.
+    /// Congestion control of every connection that does not choose one itself. It is set as an attribute of the
+    /// hosts' routes, which also allows those that `net.ipv4.tcp_allowed_congestion_control` does not; `None`
+    /// leaves the system's.
     pub congestion: Option<String>,
     /// MTU of all ports.
     pub mtu: u32,

@@ -34,7 +34,7 @@ pub const BATCH: usize = 64;
 /// Most datagrams that the kernel cuts one message into, on every kernel that cuts at all.
 //= include/linux/udp.h, UDP_MAX_SEGMENTS: 64, and 128 since 6.9
 pub const SEGMENTS: usize = 64;
-/// Room for each message that is received: none is longer, joined or not.
+/// Buffer size of each received message: none is longer, joined or not.
 const ROOM: usize = 65_536;
 /// From one room to the next: not a power of two, or all headers would share a few lines of the cache.
 const STRIDE: usize = ROOM + 4096 + 192;
@@ -60,7 +60,7 @@ pub fn set_errors(fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Lets the kernel tell when it received each datagram (`SO_TIMESTAMPNS`), by the wall clock.
+/// Makes the kernel report when it received each datagram (`SO_TIMESTAMPNS`), by the wall clock.
 pub fn set_stamps(fd: BorrowedFd<'_>) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }

@@ -15,8 +15,8 @@ use crate::transport::Scope;
 /// Cause `cloud-allowance`.
 pub(super) struct CloudAllowance;
 
-/// Share of the port's packets that were over an allowance from which that holds the path back: what
-/// a burst of some milliseconds exceeds is less.
+/// Share of the port's packets above an allowance from which that limits the path. A burst of some milliseconds
+/// exceeds it by less.
 const EXCEEDED: f64 = 0.001;
 
 static INFO: CauseInfo = CauseInfo {

@@ -145,8 +145,8 @@ pub(super) fn is_last(model: &Model, direction: Direction, role: Role) -> bool {
         })
 }
 
-/// What became of the datagrams that a reader had no time for; else why it was none. `None` of a sender, and
-/// of a load by connections.
+/// Describes the datagrams that a reader had no time for; else why there are none. `None` for a sender, and for
+/// a load by connections.
 fn of_datagrams(
     model: &Model,
     load: &Load,

@@ -265,7 +265,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Robbed, NoFindi
         let name = side.name();
         return Err(NoFinding::Clear(format!("a CPU quota stopped {name}")));
     }
-    // A reader of datagrams is not what is slow where its socket drops none.
+    // A reader of datagrams is not the limit where its socket drops none.
     let told = load.datagrams.as_ref();
     if let Some(told) = told.filter(|_| side == direction.receiver()) {
         datagrams::at_the_socket(model, direction, told)?;

@@ -1,4 +1,4 @@
-//! A port holds its interrupts back, so that what arrived waits in its ring.
+//! A port delays its interrupts, so that arrived packets wait in its ring.
 
 use super::advice::Joined;
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, latency, port_of};
@@ -17,8 +17,8 @@ use crate::units::Nanos;
 /// Cause `latency-interrupts`.
 pub(super) struct LatencyInterrupts;
 
-/// Share of the round trip that the ports' delays must make up, and their sum at least: less is what anybody
-/// accepts for fewer interrupts.
+/// Share of the round trip that the ports' delays must make up, and their least sum: a smaller delay is a fair
+/// price for fewer interrupts.
 const SUSPECT: f64 = 0.3;
 const NOTABLE: Nanos = Nanos::from_micros(10);
 

@@ -61,7 +61,8 @@ impl Cause for LocalDrops {
                 low: 0.5,
                 high: trial.stream_ratio() * 1.1,
             }),
-            // What no longer is dropped is not retransmitted, and congestion control goes on.
+            // Packets that are no longer dropped need no retransmission, and congestion control does not slow
+            // down.
             Factor::HostRoom => Some(Range {
                 low: GAIN,
                 high: f64::MAX,
@@ -110,8 +111,8 @@ pub(super) fn holds(model: &Model, load: &Load, direction: Direction) -> Option<
     stands.then(|| words(load, &dropped))
 }
 
-/// What the drops explain of the slowness, and how it is known that something does: congestion control holds
-/// the sender back; of datagrams those count that are dropped.
+/// The share of the slowness that the drops explain, and the evidence that something is slow: congestion
+/// control limits the sender; for datagrams, the dropped ones count.
 fn held(
     model: &Model,
     load: &Load,

@@ -166,7 +166,7 @@ pub struct CauseInfo {
 }
 
 impl CauseInfo {
-    /// What holds of most causes. Id, stage, scope and page are those of each.
+    /// Defaults for most causes. Each cause sets its own id, stage, scope and page.
     const BASE: Self = Self {
         id: "",
         name: "",
@@ -215,8 +215,8 @@ pub trait Cause: Sync {
     /// The predicted ratio of the goodput, after over before the trial's change, if this cause holds; `None`
     /// when it is unknown.
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range>;
-    /// The share of bytes that were retransmitted after the trial's change over that before, if this cause holds;
-    /// `None` when it cannot tell. Asked only of trials that run where bytes are retransmitted.
+    /// The predicted ratio of the share of bytes retransmitted, after over before the trial's change, if this
+    /// cause holds; `None` when it is unknown. Called only for trials on transports that retransmit.
     fn predict_loss(&self, _model: &Model, _trial: &TrialPlan) -> Option<Range> {
         None
     }

@@ -126,8 +126,8 @@ const ECHO_V6: u64 = 40 + 8;
 //= RFC 894: 1500 bytes
 const USUAL: u64 = 1500;
 
-/// How to find what drops packets as large as those that vanish: the ping fills what both ports take, and so exceeds
-/// any smaller MTU on the way.
+/// A command to find the hop that drops large packets: the ping is as large as both ports allow, and so exceeds
+/// any smaller MTU on the path.
 fn find(model: &Model, direction: Direction) -> Advice {
     let sender = direction.sender();
     let route = model

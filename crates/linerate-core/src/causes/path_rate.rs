@@ -243,8 +243,8 @@ pub(super) fn without_gain<'a>(
     tried.into_iter().find(gained_nothing)
 }
 
-/// Share of the time that the network held a load: all in which it had payload, where most of what is in flight stands in
-/// a queue on the way.
+/// Share of the time that the network limited a load. If most of the data in flight waits in a queue on the
+/// path, this is all the time in which the load had payload.
 fn by_network(model: &Model, load: &Load) -> Option<f64> {
     if mostly_queued(model, load) {
         load.tcp.starved.map(|share| 1.0 - share)

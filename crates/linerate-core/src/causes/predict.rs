@@ -106,8 +106,8 @@ pub(super) fn scaled(model: &Model, direction: Direction, shared: &str) -> Optio
     })
 }
 
-/// What one rate for everything predicts: more streams share it, another congestion control fills it
-/// no better. One that drops what exceeds it is filled a little better by either.
+/// Prediction of one rate for all traffic: more streams share it, and another congestion control fills it no
+/// better. A rate that drops excess packets is filled a little better by either.
 pub(super) fn one_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     match trial.factor()? {
@@ -117,8 +117,8 @@ pub(super) fn one_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     }
 }
 
-/// More work on a thread that does not bind: no effect while it has time left, else up to as much
-/// as would be missing.
+/// More work on a thread that is not the limit: no effect while it has time left, otherwise a loss up to the
+/// missing time.
 fn work(wanted: Option<f64>, added: f64) -> Range {
     // Not read: anything from a thread without slack to one with all of it.
     let need = wanted.unwrap_or(1.0) + added;
@@ -146,8 +146,8 @@ fn cheap(wanted: Option<f64>) -> Option<Range> {
     wanted.filter(|w| w * 2.0 < NO_TIME_LEFT).map(|_| EQUAL)
 }
 
-/// What a limit of each single stream predicts of more streams: up to the same again for each,
-/// less where the next limit comes in between.
+/// Prediction of a limit of each single stream for more streams: each carries as much again, or less where
+/// another limit follows.
 pub(super) fn per_stream(trial: &TrialPlan) -> Range {
     Range {
         low: GAIN,

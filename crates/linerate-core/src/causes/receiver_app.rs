@@ -160,8 +160,8 @@ fn waits(
     Ok((unread, waited))
 }
 
-/// What waits for the program in the trial of a larger window that carried no more. A window of little more than the path
-/// holds has no room for much that is unread, however slow the program is; in a larger one it gathers.
+/// Unread payload in a trial of a larger window that brought no gain. A window just large enough for the path
+/// has little room for unread payload, however slow the program is. In a larger one it piles up.
 fn in_a_larger_window(model: &Model, direction: Direction) -> Option<(f64, String)> {
     let larger = without_gain(model, direction, &LARGER_WINDOW)?;
     let changed = larger.changed.as_ref()?;

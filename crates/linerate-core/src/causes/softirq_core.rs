@@ -93,7 +93,7 @@ pub(super) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
             low: 0.3,
             high: 1.3,
         }),
-        // A window that is smaller makes smaller batches, a larger one larger ones.
+        // A smaller window makes smaller batches, a larger one larger ones.
         Factor::LargerWindow | Factor::LargerSendBuffer => Some(Range {
             low: 0.8,
             high: 1.2,

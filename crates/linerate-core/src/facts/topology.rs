@@ -17,7 +17,7 @@ pub struct Topology {
     /// CPUs of each core that has more than one of them.
     #[serde(deserialize_with = "cores")]
     pub cores: Vec<Vec<u32>>,
-    /// CPUs by what they can do, the strongest first; none where all are alike.
+    /// CPUs grouped by computing power, the strongest first; empty where all are alike.
     #[serde(deserialize_with = "at_most::<_, _, FEW>")]
     pub kinds: Vec<Kind>,
 }

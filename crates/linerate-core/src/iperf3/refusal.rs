@@ -5,7 +5,7 @@ use std::io;
 /// Bytes of a refusal.
 pub const REFUSAL_LEN: usize = 8;
 
-/// Why a server gives up, as numbers that every iperf3 client has words for.
+/// Why a server gives up, as numbers for which every iperf3 client has a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// iperf3's own number.

@@ -160,7 +160,7 @@ impl Results {
         longest
     }
 
-    /// Segments that were retransmitted; `None` where one of the streams does not say.
+    /// Segments that were retransmitted; `None` where a stream does not report it.
     pub fn retransmits(&self) -> Option<u64> {
         let each = self.streams.iter().map(|stream| stream.retransmits);
         let all: Option<Vec<u64>> = each.collect();

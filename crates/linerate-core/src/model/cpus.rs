@@ -49,8 +49,8 @@ fn own<'a>(
     Some(all)
 }
 
-/// Adds what one thread used of each CPU: what grew from one row to the next counts for the CPU that it
-/// was on at the second. `None` where that was not read.
+/// Adds the time that one thread used of each CPU. Growth between two rows counts for the CPU at the second
+/// one. `None` where this was not read.
 fn add_used(all: &mut BTreeMap<u32, Own>, table: &Table, window: Window) -> Option<()> {
     let column = |metric| table.column(metric);
     let (run, user) = (column(m::THREAD_RUN)?, column(m::THREAD_USER)?);
@@ -131,8 +131,8 @@ fn clock(end: &EndReadings, cpu: &str, window: Window) -> Option<Hertz> {
     Some(Hertz((mean(kilohertz)?.max(0.0) * 1e3) as u64))
 }
 
-/// What interrupts and the hypervisor took of a thread's CPU. A CPU is never busier than it was: what
-/// is counted twice is left out.
+/// The share of a thread's CPU that interrupts and the hypervisor took. A CPU is never busier than it was, so
+/// time counted twice is left out.
 pub(super) fn taken(thread: &Thread, cpus: &[Cpu]) -> Option<f64> {
     let home = thread.home?;
     let cpu = cpus.iter().find(|cpu| cpu.number == home)?;

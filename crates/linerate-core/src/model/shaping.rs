@@ -137,8 +137,8 @@ fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
     Some(Shaping { waiting, ..shaping })
 }
 
-/// Share of the samples in which more than what a discipline delays, and more than the one packet that it is sending,
-/// waited in it; `None` where that was not read.
+/// Share of the samples in which a discipline held more packets than it delays on purpose, plus the one being
+/// sent; `None` where that was not read.
 fn waiting_for_it(set: &Table, queue: &Table, window: Window) -> Option<f64> {
     let delay = mean(gauge(set, m::SHAPER_DELAY, window))? / 1e9;
     let delayed = per_second(queue, m::QDISC_BYTES, window)? * delay * DELAYED;

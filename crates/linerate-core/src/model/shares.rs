@@ -14,8 +14,8 @@ pub struct TcpShares {
     /// Share of samples in which the program left the connection without a full segment to send,
     /// although its buffer had room and nothing unacknowledged kept it from being sent.
     pub starved: Option<f64>,
-    /// The part of them in which less than a segment waited although nothing was unacknowledged: the
-    /// program holds it back (`TCP_CORK`, `MSG_MORE`). `None` for linerate's own load.
+    /// The part of them in which less than a segment waited although nothing was unacknowledged: the program
+    /// holds it back (`TCP_CORK`, `MSG_MORE`). `None` for linerate's own load.
     pub corked: Option<f64>,
     /// Share of samples in which less than a segment waited for the late acknowledgement of a small
     /// one (Nagle's algorithm). `None` for linerate's own load.

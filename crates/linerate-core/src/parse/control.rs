@@ -34,7 +34,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The messages of one reading; nothing comes after one that is cut short.
+/// The messages of one reading, up to the first truncated one.
 pub(super) fn messages(control: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let first = Message::first(control);
     std::iter::successors(first, |message| Message::first(message.rest))

@@ -75,8 +75,8 @@ const FAR: Nanos = Nanos(1_000_000);
 /// control has another limit.
 const EXPLAINED: f64 = 1.0 / 3.0;
 
-/// Whether a share that matters not on every path does on this one: it is far, segments are lost all the time, and that
-/// leaves no more than about what was carried.
+/// Whether a share of loss that would not matter on every path does on this one: the path is long, segments are
+/// lost all the time, and this loss allows about as much as the load carried.
 fn matters_far(load: &Load, share: f64) -> bool {
     let leaves = |share| loss_leaves(load, share);
     let explains = leaves(share).is_some_and(|left| load.goodput.mean >= left * EXPLAINED);
@@ -220,8 +220,8 @@ pub(crate) fn erratic(load: &Load) -> bool {
     load.ticks.len() < SAMPLES || variance.sqrt() > ERRATIC * mean
 }
 
-/// Whether loss, or a mark, is the only sign of a rate that is exceeded: what comes too fast is dropped or marked, not
-/// queued.
+/// Whether loss, or a congestion mark, is the only sign of an exceeded rate: excess packets are dropped or
+/// marked, not queued.
 pub(crate) fn only_dropped(model: &Model, load: &Load) -> bool {
     let lost = lost(load).is_some() || recovering(load).is_some() || marked(load).is_some();
     lost && standing_queue(model, load).is_none()
@@ -235,9 +235,9 @@ pub(crate) fn recovering(load: &Load) -> Option<u64> {
     load.tcp.repeated_ever.filter(|n| *n > 0 && slow)
 }
 
-/// What more streams make of one rate that all share: the same, unless it drops what exceeds it; somewhat less where
-/// they overrun a queue more often than one. Datagrams fill any rate, and fill it no better where more of them are
-/// lost.
+/// The effect of more streams on one rate that all share: none, unless it drops excess packets; somewhat less
+/// goodput where they overflow a queue more often than one does. Datagrams fill any rate, and more loss does
+/// not fill it better.
 pub(crate) fn filled(model: &Model, load: &Load) -> Range {
     let queued = standing_queue(model, load).is_some();
     if load.transport == Transport::Udp || queued {

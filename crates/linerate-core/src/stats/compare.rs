@@ -72,7 +72,7 @@ impl Comparison {
         }
     }
 
-    /// Which setting comes next: true is the changed one (B). `None` when finished.
+    /// The next setting: true is the changed one (B). `None` when finished.
     pub fn next_changed(&self) -> Option<bool> {
         (!self.finished()).then(|| is_changed(self.values.len()))
     }

@@ -163,11 +163,11 @@ fn least_error(values: &[f64]) -> usize {
 
 /// The parts of the series agree, to within 2 % or three standard errors.
 ///
-/// The error is taken from the steps between neighbours, which a ramp hardly touches, and doubled: right
-/// for a first autocorrelation of 0.6. The largest step is left out: it may be the shift that is looked
-/// for. Of the rest the mean counts, not the median: where a whole number of windows arrives in each tick
-/// most ticks are equal, and the few that hold one less are all that is known of the error.
-/// A series that wanders more than that, by more than 2 %, is not steady.
+/// The error is estimated from the steps between neighbours, which a ramp hardly affects, and doubled: this is
+/// right for a first autocorrelation of 0.6. The largest step is left out, since it may be the shift that is
+/// looked for. The mean of the rest counts, not the median: where a whole number of windows arrives in each
+/// tick, most ticks are equal, and the few with one less are the only sign of the error. A series that wanders
+/// by more than that, and by more than 2 %, is not steady.
 fn is_level(values: &[f64]) -> bool {
     let mut steps: Vec<f64> = values.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
     steps.sort_unstable_by(f64::total_cmp);

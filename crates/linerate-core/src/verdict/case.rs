@@ -95,8 +95,8 @@ fn applies(cause: &dyn Cause, model: &Model, direction: Direction) -> bool {
     transport.is_none_or(|transport| cause.info().scope.includes(transport))
 }
 
-/// Whether of two findings about a load of datagrams one acts on the rate that is sent, and the other on the share that is
-/// delivered. Both may hold at once.
+/// Whether, of two findings about a load of datagrams, one acts on the sent rate and the other on the delivered
+/// share. Both may be true at once.
 fn are_apart(one: &Party, other: &Party, direction: Direction) -> bool {
     let of_sender = |party: &Party| match &party.answer {
         Ok(found) => {

@@ -98,7 +98,7 @@ fn threads(plan: &SetPlan) -> u32 {
     }
 }
 
-/// The buffers that each thread of a set takes where its operations tell.
+/// The buffers of each thread of a set, as far as its operations determine them.
 fn buffers(plan: &SetPlan) -> Bytes {
     let operation = operation(plan);
     match plan.knobs.copy {

@@ -75,7 +75,7 @@ pub struct Reply {
     pub versions: Versions,
     /// Whether it asks for a key.
     pub access: Access,
-    /// Fresh on every connection: all proofs of this connection hold for it alone.
+    /// Fresh on every connection: its proofs are valid on this connection only.
     pub nonce: [u8; 32],
 }
 

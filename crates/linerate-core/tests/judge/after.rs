@@ -37,8 +37,8 @@ fn what_held_the_lifted_load_is_next() {
     );
 }
 
-/// A load of 300 Mb/s whose larger window is full again, of what stands on the way: in four times the
-/// flight of the small one three times as much arrives.
+/// A load of 300 Mb/s whose larger window is full again, of data that waits on the path: with four times the
+/// data in flight, three times as much arrives.
 fn full_again() -> Load {
     let mut load = windowed();
     load.goodput = steady(3e8);

@@ -192,7 +192,8 @@ fn a_rate_shows_by_what_it_queues_drops_or_marks_and_by_what_gains_nothing() {
         let told = (cap(by, &queued(15)), cap(by, &queued(16)));
         assert_eq!(told, ("clear", "suspect"), "{by}");
     }
-    // Of 1 % a part was lost indeed: to cubic 0.33 % leaves 35 Mb/s, and 0.49 % leaves 29, a third of which it carried.
+    // A part of 1 % was really lost: for cubic 0.33 % allows 35 Mb/s, and 0.49 % allows 29, a third of which it
+    // carried.
     let lost = |told: f64| {
         move |m: &mut Model| {
             m.directions[0].base.tcp.needless = Some(told);

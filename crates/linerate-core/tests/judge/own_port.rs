@@ -1,5 +1,5 @@
-//! What a host's own port does to its packets: loss on purpose, drops of groups of segments, filters of both ways, and
-//! shapers that do not count what they hold back.
+//! The effect of a host's own port on its packets: loss on purpose, drops of groups of segments, filters in
+//! both directions, and shapers that do not count delayed packets.
 
 use linerate_core::model::{Local, LocalEvent, Queue, Shaping};
 
@@ -18,8 +18,8 @@ fn count(side: Side, what: LocalEvent, subject: &str, per_sec: f64) -> Local {
     }
 }
 
-/// A load over 20 ms that loses 1 % of 1000 segments in a second, of which a netem of `side` that is set to lose `meant`
-/// lost so many packets.
+/// A load over 20 ms that loses 1 % of 1000 segments in a second. A netem of `side`, set to lose `meant`,
+/// dropped this many of them.
 fn own_loss(side: Side, per_sec: f64, meant: f64) -> Model {
     let mut m = held_by_loss(2.0);
     let base = &mut m.directions[0].base;

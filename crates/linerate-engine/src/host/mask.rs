@@ -158,8 +158,8 @@ fn mask(path: &str, text: &mut Vec<u8>, known: &mut Known) {
     }
 }
 
-/// What is mounted keeps its kind, its device and the options that tell of speed; where it is
-/// mounted and on which host it lies are names.
+/// A mount keeps its kind, its device and the options that affect speed. Its folder and its server are names,
+/// and are masked.
 fn mask_mount(line: &[u8], groups: &mut Groups) -> Vec<u8> {
     let text = String::from_utf8_lossy(line);
     if let Some(masked) = groups.in_mount(&text) {

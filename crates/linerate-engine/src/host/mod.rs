@@ -119,8 +119,7 @@ pub enum Query {
     TicksPerSec,
 }
 
-/// A file that is kept open between reads, and room for what is read: to open one of /proc takes longer
-/// than to read it.
+/// A file that is kept open between reads, with a buffer: opening a file of /proc takes longer than reading it.
 #[derive(Debug, Default)]
 pub struct Kept {
     file: Option<OwnedFd>,

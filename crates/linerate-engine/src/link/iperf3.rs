@@ -29,7 +29,7 @@ use crate::sheet::Sheet;
 
 /// Time from one call of `watch` to the next.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time for results, which wait behind all payload that is queued on the way.
+/// Time for results, which wait behind all payload that is queued on the path.
 const RESULTS: Duration = Duration::from_secs(30);
 /// The same for a user who wants to stop.
 const RESULTS_TO_STOP: Duration = Duration::from_secs(3);

@@ -1,6 +1,6 @@
 //! When datagrams may be sent: a rate, kept by the sender's own clock in bursts.
 //!
-//! `SO_MAX_PACING_RATE` would bind datagrams only where the port's queue is `fq`; this holds everywhere.
+//! `SO_MAX_PACING_RATE` would limit datagrams only where the port's queue is `fq`; this works everywhere.
 
 use linerate_core::units::Rate;
 

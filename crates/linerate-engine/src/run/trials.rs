@@ -279,8 +279,8 @@ impl Run<'_> {
         Nanos(all.0 + stalls)
     }
 
-    /// Which setting comes next; `None` when the trial has ended: it decided, its time is up, or its
-    /// connections are lost. A slice that was disturbed does not count, and is taken again.
+    /// The next setting; `None` when the trial has ended: it decided, its time is up, or its connections are
+    /// lost. A disturbed slice does not count, and is repeated.
     fn goes_on(&mut self, trial: &Interleaved<'_>) -> Option<bool> {
         let slice = self.record.steps.last();
         let lost = slice.is_some_and(|s| s.trouble.is_some() && !stalled(s));

@@ -201,7 +201,7 @@ fn create(dir: &Path, start: &Start) -> io::Result<(PathBuf, File)> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// `2026-11-21T10-31-07-PEER`, in UTC; what a file name should not hold becomes `_`.
+/// `2026-11-21T10-31-07-PEER`, in UTC; characters that a file name should not hold become `_`.
 pub(super) fn name(wall_secs: u64, peer: Option<&str>) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') {

@@ -130,7 +130,7 @@ impl Programs {
         self.running.iter().map(|program| program.pidfd.as_fd())
     }
 
-    /// Collects what has ended, orphans of the programs included, and passes on exit statuses.
+    /// Collects ended processes, orphans of the programs included, and passes on exit statuses.
     pub(super) fn collect(&mut self) -> Result<(), LabError> {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {

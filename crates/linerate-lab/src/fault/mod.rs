@@ -203,7 +203,7 @@ pub enum Fault {
         most: Nanos,
         way: Way,
     },
-    /// The network drops larger packets and says nothing: no "fragmentation needed" comes back.
+    /// The network drops larger packets silently: it sends no "fragmentation needed".
     /// `black-hole:1400,forward`.
     BlackHole {
         /// The largest IP packet that passes, in bytes.

@@ -152,8 +152,8 @@ impl Group {
     }
 }
 
-/// The protocol above IP, where it begins, and the addresses; `None` for what is not IP, and for
-/// fragments and headers that do not stand here whole.
+/// The protocol above IP, its offset, and the addresses. `None` for other packets, for fragments, and for
+/// truncated headers.
 fn network(frame: &[u8]) -> Option<(u8, usize, &[u8])> {
     match frame.get(12..ETHERNET)? {
         [0x08, 0x00] => {

@@ -27,8 +27,8 @@ pub(crate) struct Treatment {
     pub(crate) reorder: Option<(u32, u64)>,
 }
 
-/// A policer lets pass at once what it passes in this part of a second, 50 ms: with much less TCP
-/// gets but a fraction of the rate, because it sends in groups.
+/// A policer's bucket holds this part of a second at its rate, 50 ms. With a much smaller one TCP gets a
+/// fraction of the rate, because it sends in groups.
 const BURST: u64 = 20;
 /// The least burst, so that a slow policer still lets a round of segments pass.
 const LEAST_BURST: f64 = 32768.0;

@@ -33,8 +33,8 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The newest kernel that is installed, else the newest in the folder `cache`, else one that
-    /// is fetched into that as a package, which takes half a minute and 400 MB.
+    /// The newest installed kernel, else the newest in the folder `cache`, else one that is downloaded into it
+    /// as a package, which takes half a minute and 400 MB.
     pub fn find(cache: &Path) -> Result<Self, VmError> {
         if let Some(kernel) = Self::newest([PathBuf::from("/")]) {
             return Ok(kernel);

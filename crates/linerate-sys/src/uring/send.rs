@@ -76,10 +76,10 @@ impl Sender {
         self.memory.size()
     }
 
-    /// Sends at most `most` bytes, all of them if it is to be the `whole`, or goes on with the send before, and waits
-    /// up to `wait` for its end: `None` if that does not come. Then nothing of it may be counted yet, and the next call
-    /// goes on with it, whatever it asks for; it must be of the same socket. Fails with `EOPNOTSUPP` on a socket that
-    /// cannot.
+    /// Sends at most `most` bytes, all of them if it must be `whole`, or continues the previous send. Waits up
+    /// to `wait` for its end; `None` if it has not ended by then. In that case none of its bytes may be counted
+    /// yet, and the next call continues the same send, whatever its arguments; it must use the same socket.
+    /// Fails with `EOPNOTSUPP` on a socket without support.
     pub fn send(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -145,9 +145,9 @@ impl Sender {
             .zc_flags(REPORT_USAGE)
             .build()
             .user_data(of);
-        // SAFETY: `len` bytes from `start` are within the buffer that was registered as the first one; the kernel
-        // only reads them, and holds their pages until it is through with them. It takes hold of the socket when
-        // `enter` hands this over, in a call that borrows a descriptor of this number.
+        // SAFETY: `len` bytes from `start` are within the buffer that was registered as the first one. The
+        // kernel only reads them, and holds their pages until the send is complete. It takes a reference to the
+        // socket when `enter` submits this, in a call that borrows a descriptor of this number.
         unsafe { self.ring.submission().push(&entry) }.map_err(full)
     }
 

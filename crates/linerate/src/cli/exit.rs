@@ -81,8 +81,8 @@ impl Failure {
         text
     }
 
-    /// True when the reader of our output has gone: that is its right. A pipe of another kind, such as a
-    /// connection that the far end has closed, is a failure like others.
+    /// True when the reader of our output has gone, which is no failure. Another broken pipe, such as a
+    /// connection that the far end closed, is one.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         let of_output = self.error.downcast_ref::<OutputError>();
         of_output.is_some_and(OutputError::is_broken_pipe)

@@ -1,4 +1,4 @@
-//! `linerate flows`: what holds back the transfers that already run on this machine.
+//! `linerate flows`: the limits of transfers that already run on this machine.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};

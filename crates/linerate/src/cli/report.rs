@@ -23,7 +23,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) explain: bool,
 }
 
-/// Judges a record, prints the result, and holds it against what was expected.
+/// Judges a record, prints the result, and checks the expectations.
 pub(crate) fn show(record: &Record, how: &Shown<'_>, options: &Options) -> Result<Exit, Failure> {
     let model = derive(record);
     let verdict = judge(&model);

@@ -96,8 +96,8 @@ fn attached(options: &Options) -> bool {
     options.serve.attached == Some(true)
 }
 
-/// Serves the process that started this one, on loopback alone, whatever the configuration says of other servers. It
-/// ends with that process, even if it has handed its end of stdin to others.
+/// Serves the process that started this one, on loopback only, whatever the configuration sets for other
+/// servers. It ends with that process, even if that has passed its end of stdin to others.
 fn of_parent(server: &mut ServerOptions) -> Result<(), Failure> {
     let ends = rights::end_with_parent();
     reach::system(ends, "cannot be told of the end of the parent process")?;
@@ -171,7 +171,7 @@ fn iperf3(options: &Options, log: &Log) -> Result<Option<iperf3::Server>, Failur
 
 /// The key to serve with, and what the user must know about it.
 fn key(options: &Options) -> Result<(Option<Key>, String), Failure> {
-    // What the configuration of that account says is meant for servers of its own.
+    // The configuration file of that account is meant for its own servers.
     if attached(options) {
         let key = Key::read_line(std::io::stdin().lock()).map_err(reach::key_failure)?;
         return Ok((Some(key), String::new()));

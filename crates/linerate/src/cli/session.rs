@@ -88,8 +88,8 @@ pub(super) fn measure(
     })
 }
 
-/// Does what comes before there is something to end in order: until then the first Ctrl-C is as good as the
-/// second, since asking for an address has no deadline.
+/// Runs the steps before there is anything to end in order. Until then the first Ctrl-C ends the program like
+/// the second, since looking up an address has no deadline.
 pub(super) fn at_once<T>(
     stop: &AtomicBool,
     work: impl FnOnce() -> Result<T, Failure>,

@@ -208,7 +208,7 @@ impl<W: Write> Stream<W> {
         }
     }
 
-    /// What the trial showed that is over now; nothing where no slice was measured.
+    /// The result of the trial that just ended; none where no slice was measured.
     fn trial_over(&mut self) {
         let Some((id, record)) = self.trial.take().zip(self.record.as_ref()) else {
             return;

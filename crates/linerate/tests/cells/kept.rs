@@ -61,7 +61,7 @@ const DISTURBED: &[Disturbed] = &[
     ),
 ];
 
-/// Record, and what must be named first: the fault bites, far from any edge.
+/// A record, and the cause that must be named first: the fault limits, far from any edge.
 const PLANTED: &[Kept] = &[
     ("path-rate-1g", &["path-rate"], ""),
     ("path-rate-5g", &["path-rate"], ""),

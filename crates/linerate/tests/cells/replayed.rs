@@ -22,7 +22,7 @@ struct Replay {
     under: Shown,
 }
 
-/// What hardware shows, and all that is to be named on it, binding first.
+/// The planted hardware, and all causes that must be named, the limit first.
 struct Shown {
     words: &'static str,
     show: fn(&mut Record),

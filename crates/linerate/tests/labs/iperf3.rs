@@ -105,8 +105,8 @@ fn alike([sent, received]: [u64; 2], streams: u64) -> Result<(), String> {
         .ok_or_else(|| format!("{received} of {sent}, {most} on the way"))
 }
 
-/// Share of a second by which both sides of a test of `bw` may begin and end to count apart: each has a clock, and a thread
-/// that looks at it.
+/// Share of a second by which both sides of a `bw` test may begin and end to count at different times: each has
+/// its own clock, and a thread that reads it.
 const APART: f64 = 0.2;
 
 /// The same of a direction that `bw` has measured, whose ends count for a time of their own each.

@@ -112,7 +112,7 @@ pub(crate) fn run_once(address: SocketAddr, key: &Key) {
 /// A client that measures until it is killed.
 pub(crate) fn measure(address: SocketAddr) {
     let key = Key::from_environment().unwrap().unwrap();
-    // A server under siege may have no place; then this one has come in vain.
+    // A server under siege may have no place; then this client leaves.
     let Ok(mut client) = connect(address, &key) else {
         return;
     };

@@ -221,7 +221,7 @@ pub(crate) fn remote_interrupts(guest: &mut Guest) {
         .ask("ls /sys/bus/pci/devices/$(card 2)/net")
         .trim()
         .to_owned();
-    // An interrupt moves when it is raised next: packets that nobody answers see to that.
+    // An interrupt moves when it is next raised, so unanswered packets are sent.
     let served_by = |cpu: u32| {
         format!(
             "ip link set {port} up

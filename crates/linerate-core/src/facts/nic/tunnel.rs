@@ -132,8 +132,8 @@ impl Tunnel {
 }
 
 impl Nic {
-    /// What it adds to packets, if it is a tunnel. Of one in a record from before that was read, what its kind adds over
-    /// IPv4.
+    /// The bytes that it adds to packets, if it is a tunnel. Older records do not hold this: the bytes that its
+    /// kind adds over IPv4.
     pub fn tunnel(&self) -> Option<Tunnel> {
         let usual = |kind: &TunnelKind| kind.tunnel(Some(4), kind.frames, Some(0));
         let read = self.stack.tunnel.clone();

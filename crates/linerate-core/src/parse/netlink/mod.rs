@@ -245,7 +245,7 @@ fn attribute(bytes: &[u8]) -> Result<Front<'_, (u16, &[u8])>, Malformed> {
     Ok(((kind, after(whole, 4, WHAT)?), aligned(bytes, length)))
 }
 
-/// What is left behind an item of `length` bytes and its padding to four.
+/// The bytes behind an item of `length` bytes and its padding to four.
 fn aligned(bytes: &[u8], length: usize) -> &[u8] {
     bytes.get(length.next_multiple_of(4)..).unwrap_or_default()
 }

@@ -47,7 +47,7 @@ const HASHES: [&str; 6] = [
     "vlan+srcmac",
 ];
 
-/// All ports of our network namespace. What cannot be read has a gap: `facts.nic.rings`.
+/// All ports of our network namespace. An unreadable fact has a gap: `facts.nic.rings`.
 pub fn network(machine: &dyn Machine) -> Network {
     let mut reader = Reader {
         machine,

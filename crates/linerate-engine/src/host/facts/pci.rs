@@ -44,8 +44,8 @@ impl Reader<'_> {
         all
     }
 
-    /// What the part of configuration spaces that is for root would tell. Kernels that show links
-    /// in files of their own show those of all devices that have one.
+    /// Gaps for the part of configuration spaces that only root can read. Kernels that show links in separate
+    /// files show those of all devices that have one.
     fn lacks_of_links(&mut self, all: &[Device], hidden: &[Address]) {
         let files = all.iter().any(|d| d.max.is_some());
         let has_link = |a: &&Address| pci::at(all, **a).is_some_and(|d| d.now.is_some());

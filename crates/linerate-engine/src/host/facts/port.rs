@@ -48,8 +48,8 @@ impl Reader<'_> {
         (port, Some(route))
     }
 
-    /// A port that is made of others stands where the cards are that carry it, if that is one node,
-    /// and their interrupts are its own.
+    /// A port that is made of others is on the node of the cards that carry it, if that is one node, and their
+    /// interrupts are its own.
     fn stand(&mut self, port: &mut Port, route: &Route) {
         let Some(wires) = route.wires() else {
             return;

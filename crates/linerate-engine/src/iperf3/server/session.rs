@@ -243,7 +243,7 @@ impl Served<'_> {
         let mut until = Instant::now() + self.word;
         let mut there = 0;
         while there < terms.streams() {
-            // Nothing is due on the control connection: what comes is the client's end.
+            // No message is due on the control connection: any byte means that the client ends the test.
             match self.control.glance(Duration::ZERO)? {
                 None => {}
                 Some(_) => return Err(Ended::Left),

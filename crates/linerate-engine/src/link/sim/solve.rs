@@ -110,7 +110,7 @@ impl Solver {
         }
     }
 
-    /// The way is full: a queue grows until windows bind, or until it overflows.
+    /// The path is full: a queue grows until windows limit the flows, or until it overflows.
     fn queue_up(&self, flows: &mut [&mut Flow], way: &mut Way, which: usize, random: &mut Random) {
         if way.rate <= 0.0 {
             stall(flows, which);
@@ -204,8 +204,8 @@ fn total(flows: &[(f64, f64)], rtt: f64) -> f64 {
         .sum()
 }
 
-/// The round-trip time at which flows, each with its window and what its hosts allow, make up
-/// `rate` together. Sorts the flows by when their windows begin to bind.
+/// The round-trip time at which flows, each with its window and the rate that its hosts allow, add up to
+/// `rate`. Sorts the flows by the round trip at which their windows begin to limit.
 fn round_trip(flows: &mut [(f64, f64)], rate: f64) -> f64 {
     let binds = |&(window, host): &(f64, f64)| window / host.max(1.0);
     flows.sort_unstable_by(|a, b| binds(a).total_cmp(&binds(b)));

@@ -27,8 +27,8 @@ use crate::peer::handshake::{Preamble, random};
 /// Connections on their way at a time: a quarter of those without a proof that a server lets one address have.
 const WAVE: u32 = 8;
 
-/// How often a connection is dialled that the server closes before it has proved itself: where a crowd takes all
-/// places, it may have had to give its own.
+/// How often a connection is dialled again that the server closed before it proved itself: a crowd of strangers
+/// may have taken its place.
 const TRIES: u32 = 5;
 
 const HELLO: Hello = Hello {
@@ -46,7 +46,7 @@ const LATE_ROUNDS: u32 = 3;
 /// Dials the data connections of a session.
 pub(in crate::peer) struct Dialler {
     pub(in crate::peer) address: SocketAddr,
-    /// Round trip of the control connection; `None` where the kernel does not tell.
+    /// Round trip of the control connection; `None` where the kernel does not report it.
     pub(in crate::peer) round_trip: Option<Duration>,
     pub(in crate::peer) session: [u8; 16],
     pub(in crate::peer) secret: Secret,
@@ -119,7 +119,7 @@ impl Young {
         Ok(Some(all))
     }
 
-    /// Says a few bytes, which the buffer of a young connection takes at once.
+    /// Sends a few bytes, which fit into the buffer of a new connection at once.
     fn say(&self, bytes: &[u8]) -> io::Result<()> {
         let said = (&self.line).write(bytes)?;
         (said == bytes.len())

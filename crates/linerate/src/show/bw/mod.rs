@@ -71,7 +71,7 @@ pub struct Probe {
     search: Option<Search>,
     /// The directions that were asked for, with what is known of each.
     ways: Vec<Way>,
-    /// This end's connections, judged from here alone; `None` where that was not done.
+    /// This end's connections, judged from here only; `None` where that was not done.
     look: Option<Look>,
     gaps: Vec<Gap>,
 }
@@ -97,7 +97,7 @@ pub(super) struct Way {
     discarded: bool,
     /// The receiver's parts of that, a second or so each, which add up to it; empty where they are not known.
     intervals: Vec<(Bytes, Nanos)>,
-    /// Segments that the sender retransmitted; `None` where it does not tell.
+    /// Segments that the sender retransmitted; `None` if unknown.
     again: Option<u64>,
     /// The same as a share of the segments that were sent; `None` where iperf3 is the far end.
     again_share: Option<f64>,

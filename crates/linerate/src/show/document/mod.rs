@@ -93,7 +93,7 @@ enum Heading {
 /// How an entry belongs to what stands above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rank {
-    /// What the label says; without a label, one more value of the label above.
+    /// The label's text; without a label, one more value of the label above.
     Value,
     /// More about the value above.
     Detail,

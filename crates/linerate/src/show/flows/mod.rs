@@ -1,4 +1,4 @@
-//! What holds back the connections that were looked at, for people and for programs.
+//! The limits of the connections that were measured, for people and for programs.
 
 pub(super) mod json;
 #[cfg(test)]
@@ -95,8 +95,8 @@ impl Judged {
         }
     }
 
-    /// The rate at which the network holds it, where one flow alone cannot show whose that is: both a rate
-    /// of the path and a cap of each flow have evidence.
+    /// The rate at which the network limits it, where one flow cannot show the kind of limit: a rate of the
+    /// path and a cap of each flow both have evidence.
     fn network_rate(&self) -> Option<Rate> {
         let suspects = self.suspects();
         let found = |id| {

@@ -51,7 +51,7 @@ pub struct Probe {
     same_machine: bool,
     /// Why it ended early; empty where it did not.
     broken: String,
-    /// Round trips a second that were answered; `None` where that is not known.
+    /// Answered round trips a second; `None` if unknown.
     rate: Option<f64>,
     times: Option<Histogram>,
     latency: Option<Latency>,

@@ -227,7 +227,7 @@ pub(super) trait Waits {
     fn ready(&mut self, wanted: u64) -> Result<bool, LoadError>;
 }
 
-/// Waits until what is `wanted` is there, no longer than `most`; whether it is.
+/// Waits until `wanted` is there, no longer than `most`; returns whether it is.
 pub(super) fn wait(what: &mut impl Waits, wanted: u64, most: Duration) -> Result<bool, LoadError> {
     what.region().open()?;
     if what.region().busy {
