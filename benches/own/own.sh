@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What linerate costs itself: operations a second of its loop, what sampling takes of goodput, how long judging
-# takes, a round of `flows` beside 10,000 connections, an idle server. Takes a quarter of an hour, and wants a machine that
-# does nothing else. Needs python3, no root.
+# The cost of linerate itself: operations a second of its loop, the goodput that sampling costs, the time of a
+# verdict, a round of `flows` with 10,000 connections open, an idle server. Takes a quarter of an hour, and
+# needs an otherwise idle machine. Needs python3, no root.
 #
-#   benches/own/own.sh [RECORD]     RECORD is a file that is judged beside the one that is made up
+#   benches/own/own.sh [RECORD]     RECORD is a file that is judged in addition to the generated one
 set -eu
 [[ $# -eq 0 ]] || given=$(realpath -- "$1")
 cd "$(dirname "$0")/../.."

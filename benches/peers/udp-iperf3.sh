@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Datagrams per second of one stream beside iperf3 -u at its fastest (-b 0 -w 4M: no rate, and the buffer
-# that linerate asks for, too): on loopback, 64 B and what fits a packet of 1500, interleaved pairs, what
-# the receiver counts. Needs iperf3 and python3.
+# Compares datagrams per second of one stream with those of iperf3 -u at its fastest: -b 0 (no rate) and -w 4M
+# (the buffer that linerate asks for, too). On loopback, with 64 B and with the payload of a 1500-byte packet,
+# in interleaved pairs, as the receiver counts. Needs iperf3 and python3.
 #
 #   benches/peers/udp-iperf3.sh [PAIRS] [SECONDS]
 set -eu

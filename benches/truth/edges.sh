@@ -4,9 +4,9 @@
 #
 #   benches/truth/edges.sh OUT [NAME ...]
 #
-# Two causes have no edges here: `flow-rate-cap`, because a lab limits all streams together (a rate for each
-# takes the qdisc fq, which not every kernel has); and `congestion-control`, because no setting makes one
-# hold back by a chosen share where nothing queues and nothing is lost.
+# Two causes have no edges here. `flow-rate-cap`: a lab limits all streams together, and a rate for each needs
+# the qdisc fq, which not every kernel has. `congestion-control`: no setting makes one slow down by a chosen
+# share without a queue and without loss.
 #
 # Each is one run in a lab, none is run again; OUT/NAME.lnr is its record. Needs iperf3 (for traffic
 # that is not ours). LINERATE names another program than target/release/linerate, which is built

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares what two builds say of the same records: limits, their order, certainty, evidence and advice, disturbances, what
-# is next and what is unknown. Prints each difference; ends with 1 where there is one.
+# Compares the verdicts of two builds on the same records: limits, their order, certainty, evidence and advice,
+# disturbances, next trials and unknowns. Prints each difference; ends with 1 where there is one.
 #
 #   benches/truth/same.sh OLD NEW [FOLDER ...]
 #

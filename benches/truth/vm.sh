@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Plants faults with a kernel's own means (netem, tbf, fq, police) in a virtual machine with Debian's
-# kernel, and keeps what linerate tells of them: a check by another implementation than the lab's own
-# forwarder. One machine and one run for each cell, none is run again.
+# Plants faults with a kernel's own means (netem, tbf, fq, police) in a virtual machine with Debian's kernel,
+# and keeps linerate's answers. This checks linerate with another implementation than the lab's own forwarder.
+# Each cell gets one machine and one run, without a retry.
 #
 #   benches/truth/vm.sh OUT [CELL ...]       CELL is one of `benches/truth/vm.sh --list`, or CELL-bbr
 #
-# OUT/CELL.lnr is the record, OUT/CELL.txt what was planted, what iperf3 carried, what tc counted and
-# what was told. LINERATE names another program than target/release/linerate, which is built otherwise.
-# Nothing of it may lie below /tmp: a machine has a /tmp of its own.
+# OUT/CELL.lnr is the record. OUT/CELL.txt lists the planted fault, the rate of iperf3, the counters of tc and
+# the verdict. LINERATE names another program than target/release/linerate, which is built otherwise. None of
+# these may be below /tmp: a machine has its own /tmp.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 

@@ -1,7 +1,7 @@
-//! What the lab makes an application do besides moving payload, and the text that tells it so.
+//! How the lab makes an application slow, and the text that configures it.
 //!
-//! The lab plants a habit by setting [`VARIABLE`] for the programs of one host; the engine reads it.
-//! Both go by this one type, so that neither can drift from the other.
+//! The lab sets [`VARIABLE`] for the programs of one host; the engine reads it. Both use the type in this
+//! module, so they cannot disagree.
 
 use std::fmt;
 use std::str::FromStr;

@@ -75,7 +75,7 @@ struct Reader<'de> {
 /// What an item begins with.
 struct Head {
     major: u8,
-    /// The five bits beside the major type.
+    /// The five bits after the major type.
     info: u8,
     /// The number that they are or announce: a value, a length, or the bits of a float.
     value: u64,
@@ -533,7 +533,8 @@ mod tests {
 
     #[test]
     fn a_length_that_exceeds_what_is_left_is_refused() {
-        // A byte string, a text, a list and a map that claim one item too many, and as many as can be said.
+        // A byte string, a text, a list and a map with a length that is one too large, and the largest
+        // possible.
         for plain in [0x40_u8, 0x60, 0x80, 0xa0] {
             let each = if plain == 0xa0 { 2 } else { 1 };
             let of = |length: u8, bytes: usize| [vec![plain | length], vec![0; bytes]].concat();

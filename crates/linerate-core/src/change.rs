@@ -80,15 +80,15 @@ impl Offload {
 /// Where a setting is, as a list of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// So many numbers of a sysctl, the last of which is changed.
+    /// A sysctl with this many numbers, the last of which is changed.
     Sysctl(&'static str, usize),
     /// Offloads of the port on the path, 1 for on and 0 for off, changed together.
     Offloads(&'static [Offload]),
     /// Handle of the queueing discipline at the root of the port on the path, and its limit, which is
     /// changed.
     Limit(Queue),
-    /// A mask of CPUs for each receive queue of the port on the path, all of which are changed; those
-    /// with a CPU from 32 on are none that is changed.
+    /// A mask of CPUs for each receive queue of the port on the path; all are changed together. Masks with a
+    /// CPU above 31 are not supported.
     Spread,
 }
 
@@ -286,7 +286,7 @@ pub struct HostChange {
 }
 
 impl HostChange {
-    /// Whether it is within bounds; the error says what is not, as a lowercase fragment.
+    /// Whether it is within bounds; the error names the violated bound, as a lowercase fragment.
     pub fn check(&self) -> Result<(), String> {
         let row = self.setting.row();
         let (least, most) = row.bounds;

@@ -54,7 +54,7 @@ pub struct Metric {
     pub doc: &'static str,
 }
 
-/// Reads the name of a column. That of a metric in the table is not copied: a record has thousands of columns.
+/// Reads the name of a column. The name of a known metric is not copied: a record has thousands of columns.
 pub(crate) fn name<'de, D: Deserializer<'de>>(from: D) -> Result<Cow<'static, str>, D::Error> {
     struct Visitor;
     impl de::Visitor<'_> for Visitor {

@@ -78,7 +78,7 @@ pub struct ByRole<T> {
 }
 
 impl<T> ByRole<T> {
-    /// That of a side in a direction.
+    /// The value of a side in a direction.
     pub fn at(&self, direction: Direction, side: Side) -> &T {
         if side == direction.sender() {
             &self.sender

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::HostFacts;
 
-/// A CPU with what speaks against it. Of two the smaller is taken first: the order of the fields
-/// is that of their weight.
+/// A CPU with its disadvantages. The smaller of two is taken first: the fields are in the order of their
+/// weight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seat {
-    /// How much farther from the port's node it is than the nearest CPU of the host, by the
-    /// firmware's distances; 0 where nodes do not tell CPUs apart.
+    /// How much farther from the port's node it is than the nearest CPU of the host, by the firmware's
+    /// distances; 0 where the distances of all CPUs are the same.
     pub away: u32,
     /// A better CPU of the same core comes before it.
     pub sibling: bool,

@@ -39,7 +39,7 @@ impl Handover {
         }
     }
 
-    /// Whether the kernel is asked to send the program's own pages, and tells what became of them.
+    /// Whether the kernel is asked to send the program's own pages, and reports whether it did.
     pub const fn is_told(self) -> bool {
         matches!(self, Self::Zerocopy | Self::IoUring)
     }
@@ -111,14 +111,14 @@ pub struct Knobs {
     pub sender_cpus: Vec<u32>,
     /// The same for receiving threads.
     pub receiver_cpus: Vec<u32>,
-    /// Whether connections are dialled anew, from other source ports, until fewer of them share a
-    /// receive queue than in the base load. The run draws them; an end only makes what it is told.
+    /// Whether connections are dialled again, from other source ports, until fewer of them share a receive
+    /// queue than in the base load. The run picks the ports; an end only dials as instructed.
     pub other_ports: bool,
-    /// Round trips in open loop: each message is due at its own time, whether those before it were answered
-    /// or not, and is timed from then on. Otherwise one is under way at a time.
+    /// Round trips in open loop: each message has its own due time, from which it is timed, even if earlier
+    /// ones are not yet answered. Otherwise one message is in flight at a time.
     pub open_loop: bool,
-    /// Threads look for messages, or for operations that are done, again and again instead of sleeping until there is one:
-    /// they are busy whatever they carry.
+    /// Threads poll for messages or completed operations instead of sleeping until there is one. They use a
+    /// full CPU at any load.
     pub busy_poll: bool,
     /// Operations that each stream keeps in flight; zero where its transport has no such number.
     #[serde(skip_serializing_if = "is_zero")]

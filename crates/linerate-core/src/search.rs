@@ -16,9 +16,9 @@ const LEAST: Rate = Rate(100_000);
 const CLOSE: f64 = 0.01;
 /// A sender that sends less than this share of what it was asked for may be at its own limit.
 const ACHIEVED: f64 = 0.95;
-/// What arrived of too much is what the path carries; so much less of it is tried next.
+/// The next rate after one that was too high, as a share of the rate that arrived: the path carries that much.
 const BELOW: f64 = 0.995;
-/// Longer steps that may fail.
+/// The number of longer steps that may fail.
 const LONG_MOST: u32 = 5;
 
 /// What a step at a rate showed, of all streams.
@@ -26,9 +26,9 @@ const LONG_MOST: u32 = 5;
 pub struct Look {
     /// The rate that was asked for.
     pub asked: Rate,
-    /// What was sent and what was received, in bits per second.
+    /// The sent rate, in bits per second.
     pub sent: f64,
-    /// What was received.
+    /// The received rate, in bits per second.
     pub received: f64,
     /// The share of what was sent that was not received.
     pub lost: f64,
@@ -107,7 +107,7 @@ impl Search {
     /// Takes what the step showed that was asked for.
     pub fn told(&mut self, look: Look) {
         self.looks.push(look);
-        // Of nothing that came, nothing is lost.
+        // Without any arrival there is no loss to judge.
         let passes = look.lost <= self.allowed && look.received > 0.0;
         if look.long {
             self.long(look, passes);
@@ -230,8 +230,8 @@ mod tests {
 
     use super::*;
 
-    /// A path of a rate, of which the receiver gets no more, and a queue that takes so many bits of what
-    /// is too much; the sender can send so much.
+    /// A path with a rate, which is all that the receiver gets, and a queue that holds this many bits of the
+    /// excess. The sender can send at most `sender`.
     struct Path {
         rate: f64,
         queue: f64,
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(search.failed(), Some(&stalled));
     }
 
-    /// A search on a path of a rate by a sender that sends so much of what it is asked for.
+    /// A search on a path of a rate, by a sender that reaches `sent` of the rate that is asked for.
     fn by(sent: impl Fn(f64) -> f64, rate: f64, most: Option<Rate>) -> Search {
         let mut search = Search::new(0.0, most);
         for _ in 0..200 {

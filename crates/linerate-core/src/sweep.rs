@@ -117,7 +117,7 @@ const WASHOUTS: [u64; 2] = [200_000_000, 1_000_000_000];
 const ROUNDS: u64 = 12;
 
 impl Pace {
-    /// In `time`, for so many settings; `None` where that is less than [`Pace::least`].
+    /// In `time`, for this many settings; `None` where that is less than [`Pace::least`].
     pub fn of(time: Nanos, settings: usize) -> Option<Self> {
         let settings = settings.max(1) as u64;
         let wanted = (time.0 / (with_rest(SLICE) * settings)).saturating_sub(1);
@@ -135,13 +135,13 @@ impl Pace {
         })
     }
 
-    /// The least time that a sweep of so many settings takes, in whole seconds.
+    /// The least time of a sweep of this many settings, in whole seconds.
     pub fn least(settings: usize) -> Nanos {
         let all = with_rest(SLICE_LEAST) * settings.max(1) as u64 * (FEWEST as u64 + 1);
         Nanos::from_secs(all.div_ceil(1_000_000_000))
     }
 
-    /// What a round of so many settings takes.
+    /// The time of a round of this many settings.
     pub fn round(&self, settings: usize) -> Nanos {
         Nanos(with_rest(self.washout.0 + self.measure.0) * settings as u64)
     }

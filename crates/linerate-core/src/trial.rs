@@ -200,7 +200,7 @@ pub fn kind(id: &str) -> Option<&'static TrialKind> {
 }
 
 impl TrialPlan {
-    /// What this trial changes; `None` for a kind that this version does not know.
+    /// The factor that this trial changes; `None` for a kind that this version does not know.
     pub fn factor(&self) -> Option<Factor> {
         kind(&self.kind).map(|k| k.factor)
     }
@@ -226,7 +226,7 @@ impl TrialKind {
             before,
             after,
             max_blocks: match self.factor {
-                // Where its slices are long, what three blocks do not tell five hardly do.
+                // Where slices are long, three blocks without a decision hardly become one with five.
                 Factor::Paced if slice_time(load, Some(self.factor)) > slice::SLICE => 3,
                 _ => BLOCKS,
             },

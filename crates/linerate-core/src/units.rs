@@ -1,7 +1,7 @@
 //! Quantities with their units: bytes, rates, durations.
 //!
-//! Bits and bytes, decimal and binary are told apart in the text that is read and written:
-//! `KiB` is 1024 bytes, `kB` is 1000, `Mb/s` is 10^6 bits per second, `MB/s` is 8 x 10^6.
+//! Text distinguishes bits from bytes, and decimal from binary units: `KiB` is 1024 bytes, `kB` is 1000, `Mb/s`
+//! is 10^6 bits per second, `MB/s` is 8 x 10^6.
 
 use std::fmt;
 use std::str::FromStr;

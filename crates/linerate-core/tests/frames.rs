@@ -1,5 +1,5 @@
-//! The record's file format from the outside: what is written is read, damage costs what follows
-//! it and no more, and nothing in a file makes the reader panic.
+//! The record's file format from the outside: written data is read back, damage costs only the data behind it,
+//! and no file makes the reader panic.
 
 #![expect(clippy::disallowed_methods, reason = "the kept records are files")]
 #![expect(

@@ -1,7 +1,7 @@
-//! What listing all connections of a host costs, and whether memory stays flat:
+//! The cost of listing all connections of a host, and whether memory stays flat:
 //! `cargo run --release -p linerate-engine --example flows -- 10000`
 //!
-//! Opens so many sockets over loopback, both ends of half as many connections, and lists them in 50
+//! Opens the given number of sockets over loopback, both ends of half as many connections, and lists them in 50
 //! rounds.
 
 use std::net::{TcpListener, TcpStream};

@@ -1,5 +1,5 @@
-//! How long it takes to derive and to judge a record: ten minutes of 64 streams at 100 ms unless told otherwise,
-//! or the record in a file.
+//! How long it takes to derive and to judge a record: by default ten minutes of 64 streams at 100 ms, else the
+//! given size, or the record in a file.
 //!
 //! `cargo run --release -p linerate-engine --example judging [STREAMS ROWS | FILE]`
 

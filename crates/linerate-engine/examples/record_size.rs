@@ -1,5 +1,4 @@
-//! How large a record is and how long it takes to write and to read: ten minutes of 64 streams at
-//! 100 ms unless told otherwise.
+//! The size of a record, and the time to write and to read it: by default ten minutes of 64 streams at 100 ms.
 //!
 //! `cargo run --release -p linerate-engine --example record_size [STREAMS ROWS]`
 

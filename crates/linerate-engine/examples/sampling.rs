@@ -1,6 +1,7 @@
-//! What sampling costs: goodput over loopback with a row of every table at each 100 ms beside goodput with one
-//! row at the begin and one at the end, on the same connections, in pairs A B, B A and so on; and the CPU time of
-//! the threads that sample, which is known far better. Both ends are here, and both are sampled.
+//! The cost of sampling. Compares goodput over loopback with a row of every table each 100 ms against goodput
+//! with only a first and a last row. Both run on the same connections, in pairs A B, B A and so on. Also prints
+//! the CPU time of the sampling threads, which is known far more precisely. Both ends are here, and both are
+//! sampled.
 //!
 //! `cargo run --release -p linerate-engine --example sampling [PAIRS STREAMS]`
 
@@ -22,7 +23,7 @@ use linerate_core::stats::rounds_ratio;
 use linerate_engine::end::Running;
 use support::{Pair, step, stream};
 
-/// Pairs and streams unless told otherwise.
+/// Default pairs and streams.
 const PAIRS: usize = 100;
 const STREAMS: u32 = 1;
 /// A step, and its wash-out, in milliseconds.

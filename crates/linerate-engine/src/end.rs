@@ -61,8 +61,8 @@ struct EndSet {
 }
 
 impl LocalEnd {
-    /// An end without sets. `toward` is the other end: the port that the route to it leaves by is the
-    /// one that is watched, unless the bytes of the transport pass none.
+    /// An end without sets. `toward` is the other end. The port that the route to it leaves by is sampled,
+    /// unless the transport's bytes cross no port.
     pub fn new(
         side: Side,
         engine: &str,
@@ -86,7 +86,7 @@ impl LocalEnd {
             toward: None,
             shared: false,
             watches_host: true,
-            // Without the list nothing is pinned, which the set tells.
+            // Without the list nothing is pinned; the record of the set shows this.
             cpus: thread::allowed_cpus().unwrap_or_default(),
             batch: BATCH,
             facts: None,
@@ -119,7 +119,7 @@ impl LocalEnd {
         self.facts.get_or_insert_with(read).clone()
     }
 
-    /// What is known of the transport; `None` when there is none of that name.
+    /// The description of the transport; `None` when there is no transport of that name.
     pub fn info(&self) -> Option<&'static TransportInfo> {
         self.transport().ok().map(Transport::info)
     }
@@ -139,8 +139,8 @@ impl LocalEnd {
         self.shared = shared;
     }
 
-    /// Offers workers at most so many operations at once in sets that are connected from now on: what batches are
-    /// worth is measured so.
+    /// Offers workers at most this many operations at once, in sets that are connected from now on. This
+    /// measures the value of batches.
     pub fn offer(&mut self, batch: usize) {
         self.batch = batch;
     }

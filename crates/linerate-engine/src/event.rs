@@ -41,7 +41,7 @@ pub enum Event<'a> {
     },
     /// A step has ended.
     Step(&'a Step),
-    /// A trial proved what holds a direction back. The run goes on with what is still open.
+    /// A trial proved the limit of a direction. The run continues with the open questions.
     Proved {
         /// What was proved.
         limit: &'a Limit,
@@ -82,7 +82,7 @@ pub enum Flow {
 
 /// Takes events. Progress line, recorder and screen are sinks; a pair of sinks is a sink.
 pub trait Sink {
-    /// Takes one event. [`Flow::Stop`] asks the run to end early and keep what it has.
+    /// Takes one event. [`Flow::Stop`] asks the run to end early and keep its results.
     fn event(&mut self, event: &Event<'_>) -> Flow;
 }
 

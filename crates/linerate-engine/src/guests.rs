@@ -7,8 +7,8 @@ use linerate_sys::memory;
 /// How many there are: the memory that the last one leaves behind is the process's.
 static PRESENT: AtomicUsize = AtomicUsize::new(0);
 
-/// Somebody who is served. With the last one goes the memory that nobody needs any more, and not before: giving it
-/// back makes others wait for it.
+/// A client that is being served. Unused memory is returned when the last one leaves, not before: returning it
+/// makes others wait.
 #[derive(Debug)]
 pub(crate) struct Present(());
 

@@ -26,8 +26,8 @@ impl Sheet {
         }
     }
 
-    /// Appends a row, which names the same metrics in the same order each time; tells once of the row
-    /// that ends the table.
+    /// Appends a row, which names the same metrics in the same order each time. Reports once the row that ends
+    /// the table.
     pub(crate) fn push(
         &mut self,
         at: u64,
@@ -61,7 +61,7 @@ impl Sheet {
         self.end(&format!("no longer tells {metric}"))
     }
 
-    /// Ends the table; tells why, unless that was told.
+    /// Ends the table. Returns the reason, unless it was reported before.
     pub(crate) fn end(&mut self, why: &str) -> Option<Gap> {
         let told = std::mem::replace(&mut self.ended, true);
         (!told).then(|| Gap {

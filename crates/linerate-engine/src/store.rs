@@ -1,10 +1,9 @@
 //! Record files: written while a run goes on, found and read again afterwards.
 //!
-//! The guarantee: each frame is handed to the kernel in one write as its event comes, so that a
-//! crash or a kill of linerate loses nothing that was written, and at most one frame that was being
-//! written. The disk is only asked to keep it (`fdatasync`) when the run has ended, because a disk
-//! at work would disturb what is measured: a power failure in the middle of a run may cost the
-//! record. A file is never overwritten, and nobody but its owner may read it.
+//! The guarantee: each frame is given to the kernel in one write when its event arrives. A crash or a kill of
+//! linerate loses no written frame, and at most the one being written. The disk is asked to keep the file
+//! (`fdatasync`) only at the end of the run, because a disk at work would disturb the measurement: a power
+//! failure during a run may cost the record. A file is never overwritten, and only its owner may read it.
 //!
 //! A record that cannot be written never ends a run: see [`Recorder::problem`].
 
@@ -83,12 +82,12 @@ pub struct Loaded {
     pub path: PathBuf,
     /// What it says.
     pub record: Record,
-    /// What could not be used of the file; to be told to the user.
+    /// The part of the file that could not be used, to be shown to the user.
     pub damage: Option<Damage>,
 }
 
 impl Loaded {
-    /// What was lost and what survived, in words; `None` when the file is whole.
+    /// The lost and the surviving parts, in words; `None` when the file is whole.
     pub fn warning(&self) -> Option<String> {
         let damage = self.damage.as_ref()?;
         let Record { hosts, steps, .. } = &self.record;
@@ -101,8 +100,8 @@ impl Loaded {
     }
 }
 
-/// What linerate keeps for the user: `$XDG_STATE_HOME/linerate`, else `~/.local/state/linerate`; `None`
-/// where neither is an absolute path. `env` looks up a variable of the environment.
+/// The user's folder of linerate's state: `$XDG_STATE_HOME/linerate`, else `~/.local/state/linerate`; `None`
+/// where neither is an absolute path. `env` looks up an environment variable.
 pub fn state_directory(env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
     // The XDG rules: what is not an absolute path counts as not set.
     let absolute = |name| env(name).map(PathBuf::from).filter(|p| p.is_absolute());

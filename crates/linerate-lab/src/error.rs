@@ -13,7 +13,7 @@ pub enum LabError {
     Forbidden {
         /// The kind of namespace, or the step inside it.
         what: String,
-        /// The setting that forbids it, with its value, as far as it could be told.
+        /// The setting that forbids it, with its value, as far as known.
         why: String,
         /// The command that would allow it.
         hint: String,
@@ -24,7 +24,7 @@ pub enum LabError {
     /// A system call failed.
     #[error("{what}: {}", io::Error::from_raw_os_error(*.errno))]
     Step {
-        /// What was being done, on what.
+        /// The action that failed, and its object.
         what: String,
         /// The system's error number.
         errno: i32,

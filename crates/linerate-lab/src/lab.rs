@@ -31,8 +31,8 @@ impl Lab {
     /// Builds a lab and plants the faults of its specification.
     ///
     /// The lab's processes are forks of the caller, which must not have other threads yet
-    /// ([`LabError::Threads`]). No right is needed beyond the making of user namespaces
-    /// ([`LabError::Forbidden`] tells what forbids it).
+    /// ([`LabError::Threads`]). The only right needed is to create user namespaces ([`LabError::Forbidden`]
+    /// says what prevents it).
     pub fn build(spec: &Spec) -> Result<Self, LabError> {
         let (own, other) = Channel::pair()?;
         let outer = process::fork(&[&other.0], || agent::outer(&other, spec)).map_err(|e| {

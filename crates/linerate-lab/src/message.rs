@@ -1,5 +1,4 @@
-//! What a lab and its agent say to each other, over a socket that keeps messages apart and
-//! carries descriptors.
+//! Messages between a lab and its agent, over a socket that keeps messages apart and carries descriptors.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -22,8 +21,8 @@ const LONGEST: usize = 128 * 1024;
 /// The most descriptors in a message.
 const MOST_DESCRIPTORS: usize = 4;
 
-/// A program to be started; its descriptors (stdin, stdout, stderr, and a pipe for the exit
-/// status) travel beside it.
+/// A program to start; its descriptors (stdin, stdout, stderr, and a pipe for the exit status) are sent with
+/// it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Start {
     pub(crate) host: Host,
@@ -50,7 +49,7 @@ pub(crate) enum Reply {
     /// The lab stands; whether it has IPv6.
     Built(bool),
     Done,
-    /// The program runs; a pidfd travels beside it.
+    /// The program runs; its pidfd is sent with this.
     Started,
     Ports(Vec<Port>),
     Forwarded(Option<Forwarded>),

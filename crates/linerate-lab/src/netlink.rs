@@ -17,12 +17,12 @@ use rustix::net::AddressFamily;
 
 use crate::spec::{Port, Queue};
 
-/// Flags of requests that make something: replace what is there, fail if it is there, make it.
+/// Flags of requests that create something: replace it if it exists, fail if it exists, create it.
 const REPLACE: u16 = 0x100;
 const EXCLUSIVE: u16 = 0x200;
 const CREATE: u16 = 0x400;
 
-/// `RTM_*`: what a request does to what.
+/// `RTM_*`: the action of a request and its object.
 const NEW_LINK: u16 = 16;
 const DELETE_LINK: u16 = 17;
 const GET_LINK: u16 = 18;

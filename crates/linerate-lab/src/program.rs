@@ -179,7 +179,7 @@ pub struct Finished {
 /// A program that runs in a host. Dropping it lets the program run until the lab ends.
 #[derive(Debug)]
 pub struct Running {
-    /// What it writes to its standard output, if that is piped and not taken.
+    /// Its standard output, if that is piped and not taken.
     pub stdout: Option<File>,
     /// What it writes to its standard error, if that is piped and not taken.
     pub stderr: Option<File>,

@@ -1,4 +1,4 @@
-//! What a lab consists of, and what its ports counted.
+//! The parts of a lab, and the counters of its ports.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -60,9 +60,9 @@ pub struct Spec {
     pub topology: Topology,
     /// Planted from the start, in this order.
     pub faults: Vec<Fault>,
-    /// Congestion control of every connection that does not choose one itself, as an attribute of
-    /// the hosts' routes, which allows what `net.ipv4.tcp_allowed_congestion_control` does not;
-    /// `None` leaves the system's.
+    /// Congestion control of every connection that does not choose one itself. It is set as an attribute of the
+    /// hosts' routes, which also allows those that `net.ipv4.tcp_allowed_congestion_control` does not; `None`
+    /// leaves the system's.
     pub congestion: Option<String>,
     /// MTU of all ports.
     pub mtu: u32,
@@ -132,20 +132,19 @@ pub struct Queue {
     pub backlog_bytes: u64,
 }
 
-/// What the process that does to packets what a network does has done.
+/// The counters of the process that forwards packets and acts as the network.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forwarded {
     /// Bytes of frame passed on, forward and in reverse.
     pub bytes: [u64; 2],
     /// Frames passed on; one for a group that was segmented late.
     pub frames: [u64; 2],
-    /// Frames that it lost itself: the delay was not the only fault, and what was measured
-    /// meanwhile says nothing.
+    /// Frames that it lost by itself. They are an unplanned fault, so a measurement made meanwhile is invalid.
     pub lost: [u64; 2],
-    /// The longest that a frame stayed beyond its time, in nanoseconds.
+    /// The longest delay of a frame beyond its due time, in nanoseconds.
     pub latest_ns: [u64; 2],
-    /// Packets that came, segments counted singly.
+    /// Packets that arrived, segments counted singly.
     pub packets: [u64; 2],
-    /// Packets of them that a planted fault dropped.
+    /// Packets of these that a planted fault dropped.
     pub dropped: [u64; 2],
 }

@@ -55,8 +55,8 @@ impl Array {
         Ok(Self { start, len })
     }
 
-    /// Asks for the pages of a NUMA node, for those that are not there yet. Where that node has no room the kernel takes
-    /// others: [`Array::nodes`] tells.
+    /// Asks for the pages of a NUMA node, for pages that are not allocated yet. Where that node has no room,
+    /// the kernel takes others; [`Array::nodes`] shows them.
     //= https://man7.org/linux/man-pages/man2/mbind.2.html, MPOL_PREFERRED
     pub fn prefer(&mut self, node: u32) -> io::Result<()> {
         let mut nodes = [0_u64; NODE_WORDS];
@@ -82,9 +82,10 @@ impl Array {
         }
     }
 
-    /// Pages by the NUMA node that they are on, of `most` pages that lie evenly over the array, or of all if it has no
-    /// more; without those that are not there.
-    //= https://man7.org/linux/man-pages/man2/move_pages.2.html: without nodes it moves nothing and tells where pages are
+    /// Counts pages by their NUMA node: of `most` pages evenly over the array, or of all if it has no more.
+    /// Pages that are not allocated are left out.
+    //= https://man7.org/linux/man-pages/man2/move_pages.2.html: without nodes it moves nothing and reports
+    //= where pages are
     pub fn nodes(&self, most: usize) -> io::Result<BTreeMap<u32, u64>> {
         let page = rustix::param::page_size();
         let pages = self.len.div_ceil(page);
@@ -111,7 +112,7 @@ impl Array {
             if done < 0 {
                 return Err(io::Error::last_os_error());
             }
-            // Others are numbers of errors, such as that of a page that is not there.
+            // Negative values are errors, such as for a page that is not allocated.
             let known = nodes[..some.len()]
                 .iter()
                 .filter_map(|node| u32::try_from(*node).ok());

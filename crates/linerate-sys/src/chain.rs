@@ -24,8 +24,8 @@ pub struct Chain {
 unsafe impl Send for Chain {}
 
 impl Chain {
-    /// Makes a chain through all of an array; `None` where it has no room for a link, or when `goes_on` says no. Other
-    /// seeds make other chains.
+    /// Makes a chain through a whole array; `None` where it has no room for a link, or when `goes_on` returns
+    /// false. Other seeds give other chains.
     pub fn new(mut links: Array, seed: u64, goes_on: &dyn Fn() -> bool) -> Option<Self> {
         let count = links.len() / LINE;
         if count == 0 {
@@ -66,7 +66,7 @@ impl Chain {
         })
     }
 
-    /// Follows so many links.
+    /// Follows this many links.
     pub fn follow(&mut self, links: usize) {
         let mut at = self.at;
         for _ in 0..links {

@@ -34,7 +34,7 @@ pub const BATCH: usize = 64;
 /// Most datagrams that the kernel cuts one message into, on every kernel that cuts at all.
 //= include/linux/udp.h, UDP_MAX_SEGMENTS: 64, and 128 since 6.9
 pub const SEGMENTS: usize = 64;
-/// Room for each message that is received: none is longer, joined or not.
+/// Buffer size of each received message: none is longer, joined or not.
 const ROOM: usize = 65_536;
 /// From one room to the next: not a power of two, or all headers would share a few lines of the cache.
 const STRIDE: usize = ROOM + 4096 + 192;
@@ -45,7 +45,7 @@ pub fn set_segment(fd: BorrowedFd<'_>, bytes: u16) -> io::Result<()> {
     set(fd, libc::IPPROTO_UDP, UDP_SEGMENT, c_int::from(bytes))
 }
 
-/// Lets the kernel hand over datagrams of one sender joined, as they came.
+/// Lets the kernel deliver several datagrams of one sender joined into one message.
 pub fn set_joined(fd: BorrowedFd<'_>) -> io::Result<()> {
     set(fd, libc::IPPROTO_UDP, UDP_GRO, 1)
 }
@@ -60,13 +60,13 @@ pub fn set_errors(fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Lets the kernel tell when it received each datagram (`SO_TIMESTAMPNS`), by the wall clock.
+/// Makes the kernel report when it received each datagram (`SO_TIMESTAMPNS`), by the wall clock.
 pub fn set_stamps(fd: BorrowedFd<'_>) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
-/// Receives a datagram, of which at most as many bytes as fit, and puts what is told beside it into
-/// `control`; the length of each. Without `wait` it takes only what is there.
+/// Receives a datagram, cut to the room in `into`, and its control messages into `control`; returns both
+/// lengths. Without `wait` it takes only a datagram that is there already.
 pub fn receive_told(
     fd: BorrowedFd<'_>,
     into: &mut [u8],
@@ -93,8 +93,8 @@ pub fn receive_told(
     Ok((got.min(into.len()), told))
 }
 
-/// Takes the messages of the path that wait at a socket which is told of them ([`set_errors`]): they take
-/// the room of what is received.
+/// Discards the ICMP errors queued at a socket that receives them ([`set_errors`]): they take room from
+/// received data.
 pub fn drain_errors(fd: BorrowedFd<'_>) -> usize {
     let flags = RecvFlags::ERRQUEUE | RecvFlags::DONTWAIT;
     (0..BATCH)
@@ -120,8 +120,8 @@ pub fn set_fragments(fd: BorrowedFd<'_>, may: bool) -> io::Result<()> {
     Ok(sockopt::set_ip_mtu_discover(fd, how)?)
 }
 
-/// Payload of the largest datagram that a connected socket can send in one packet, as far as its route
-/// tells.
+/// Payload of the largest datagram that a connected socket can send in one packet, as far as its route is
+/// known.
 pub fn fits(fd: BorrowedFd<'_>) -> io::Result<u32> {
     // Headers of IP and UDP, without options.
     let (mtu, headers) = if v6(fd)? {
@@ -183,8 +183,8 @@ impl Inbox {
         }
     }
 
-    /// Receives what is there, waiting for the first message alone, as long as the socket says
-    /// (`SO_RCVTIMEO`); how many came.
+    /// Receives available messages, and waits for the first one only, for at most the socket's `SO_RCVTIMEO`.
+    /// Returns their number.
     pub fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
         self.count = 0;
         // SAFETY: all bits zero are a valid iovec and a valid mmsghdr: null pointers and lengths of

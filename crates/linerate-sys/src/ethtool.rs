@@ -14,7 +14,7 @@ const GET_STRINGS: u32 = 0x1b;
 const GET_STATS: u32 = 0x1d;
 /// `ETH_SS_STATS`: the names of the driver's counters.
 const STATS: u32 = 1;
-/// Size of `struct ethtool_drvinfo`, and where it tells how many counters there are.
+/// Size of `struct ethtool_drvinfo`, and the offset of its number of counters.
 const DRIVER_BYTES: usize = 196;
 const DRIVER_STATS: usize = 180;
 /// Bytes of a counter's name (`ETH_GSTRING_LEN`).

@@ -7,9 +7,9 @@
 use std::fs;
 use std::ops::Range;
 
-/// Lets all threads take memory from one place, so that what they free can be given back: the allocator gives them places
-/// of their own otherwise, and keeps what is left over in each. For a program whose threads take little, seldom, and which
-/// goes on after them. Without glibc nothing is done.
+/// Makes all threads allocate from one arena, so that freed memory can be returned. Otherwise the allocator
+/// gives each thread an arena, and keeps the unused rest of each. Meant for a program whose threads allocate
+/// little and seldom, and which outlives them. Does nothing without glibc.
 //= https://man7.org/linux/man-pages/man3/mallopt.3.html, M_ARENA_MAX
 pub fn share() {
     #[cfg(target_env = "gnu")]
@@ -19,9 +19,9 @@ pub fn share() {
     }
 }
 
-/// Gives memory that was freed back to the system, which the allocator keeps for the next time, of each thread that there
-/// ever was; without glibc it keeps it. The program's code is no longer held either: what of it runs again is found in the
-/// system's cache of its file. Takes a millisecond or so.
+/// Returns freed memory to the system. The allocator keeps such memory for later, for each thread that ever
+/// ran; other allocators than glibc's keep it. Also releases the memory of the program's code: when code runs
+/// again, the system finds it in its cache of the file. Takes about a millisecond.
 //= https://man7.org/linux/man-pages/man3/malloc_trim.3.html
 //= https://man7.org/linux/man-pages/man2/madvise.2.html, MADV_DONTNEED
 pub fn give_back() {
@@ -38,13 +38,14 @@ pub fn give_back() {
         }
     }
     #[cfg(target_env = "gnu")]
-    // SAFETY: it takes no memory of ours, touches only what is free, and locks what it walks.
+    // SAFETY: it takes no memory of ours, touches only free memory, and locks the heaps that it walks.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Where the code of this program lies, if that is in a file: what was unpacked into memory would not come back.
+/// The address range of this program's code, if it is mapped from a file. Code that was unpacked into memory
+/// could not be read back.
 fn code() -> Option<Range<usize>> {
     let here = give_back as *const () as usize;
     let maps = fs::read_to_string("/proc/self/maps").ok()?;

@@ -1,5 +1,5 @@
-//! Sockets to the kernel's netlink families. Whole messages go in and come out; what they say is
-//! read and written elsewhere.
+//! Sockets to the kernel's netlink families. Whole messages are sent and received; other code encodes and
+//! decodes them.
 
 use std::io;
 use std::os::fd::OwnedFd;

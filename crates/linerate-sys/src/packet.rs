@@ -52,7 +52,7 @@ impl PacketPort {
     /// over it. What leaves through the port is not received.
     pub fn open(index: u32) -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: makes a descriptor; protocol 0 keeps it silent until it is bound.
+        // SAFETY: creates a descriptor; protocol 0 makes it receive nothing until it is bound.
         let raw = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
         if raw < 0 {
             return Err(io::Error::last_os_error());

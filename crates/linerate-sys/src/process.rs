@@ -47,7 +47,8 @@ pub fn fork(keep: &[&OwnedFd], body: impl FnOnce() -> u8) -> io::Result<Pid> {
     }
 }
 
-/// Whether the process has no other threads. One that was joined just now is there until the kernel has let go of it.
+/// Whether the process has no other threads. A thread that was just joined still counts until the kernel has
+/// released it.
 fn is_alone() -> io::Result<bool> {
     for _ in 0..LOOKS {
         if fs::read_dir("/proc/self/task")?.count() == 1 {

@@ -48,14 +48,14 @@ fn sending(more: bool) -> SendFlags {
     flags
 }
 
-/// Receives at most as many bytes as fit; zero when the other end has closed. Without `wait` it
-/// takes only what is there.
+/// Receives at most as many bytes as fit; zero when the other end has closed. Without `wait` it takes available
+/// bytes only.
 pub fn receive(fd: BorrowedFd<'_>, into: &mut [u8], wait: bool) -> io::Result<usize> {
     Ok(recv(fd, into, waiting(wait))?.1)
 }
 
-/// Takes at most as many bytes as `scratch` is long and drops them in the kernel, without a copy
-/// (`MSG_TRUNC`, tcp(7)); `scratch` is left as it is. Without `wait` it takes only what is there.
+/// Discards at most as many bytes as `scratch` is long in the kernel, without a copy (`MSG_TRUNC`, tcp(7));
+/// `scratch` is not changed. Without `wait` it discards available bytes only.
 pub fn discard(fd: BorrowedFd<'_>, scratch: &mut [u8], wait: bool) -> io::Result<usize> {
     Ok(recv(fd, scratch, RecvFlags::TRUNC | waiting(wait))?.1)
 }
@@ -194,7 +194,7 @@ pub fn set_congestion(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     set_raw(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
 }
 
-/// `SO_BUSY_POLL`: a receive that finds nothing asks the device's queue itself for so many microseconds.
+/// `SO_BUSY_POLL`: a receive that finds nothing polls the device's queue itself for this many microseconds.
 /// More than net.core.busy_read allows needs CAP_NET_ADMIN.
 pub fn set_busy_poll(fd: BorrowedFd<'_>, micros: u32) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, SO_BUSY_POLL, int(micros.into()))

@@ -1,7 +1,7 @@
 //! Sends without a copy: the kernel sends the pages of the sender itself (`MSG_ZEROCOPY`).
 //!
-//! It does so later than the call returns, so these pages are of a kind that is never used for
-//! anything else: what is unmapped while it is on its way stays with the kernel until it is sent.
+//! The kernel sends after the call returns. So these pages are never used for anything else, and pages that are
+//! unmapped while they are being sent stay with the kernel until then.
 //= https://docs.kernel.org/networking/msg_zerocopy.html
 
 #![expect(
@@ -54,7 +54,7 @@ impl Memory {
         Ok(Self { start, len })
     }
 
-    /// Where it begins, for what the kernel is told of it.
+    /// Its first byte, for registering it with the kernel.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
     }
@@ -102,8 +102,8 @@ pub fn send_copied(fd: BorrowedFd<'_>, memory: &Memory, most: usize) -> io::Resu
     socket::send(fd, &memory.bytes()[..most.min(memory.len)], false)
 }
 
-/// Takes a message of the socket's error queue: how many bytes of control messages it has. Fails with
-/// [`io::ErrorKind::WouldBlock`] where there is none.
+/// Reads a message of the socket's error queue; returns the length of its control messages. Fails with
+/// [`io::ErrorKind::WouldBlock`] where the queue is empty.
 pub fn notice(fd: BorrowedFd<'_>, control: &mut [u8]) -> io::Result<usize> {
     // SAFETY: all zeroes are a message head without name, buffers and control messages.
     let mut head: libc::msghdr = unsafe { std::mem::zeroed() };

@@ -54,7 +54,7 @@ fn what_is_not_needed_is_given_back_and_code_runs_on() {
     if cfg!(target_env = "gnu") {
         assert!(after.0 + 30_000 < before.0, "{before:?}, {after:?}");
     }
-    // What runs comes back at once, with what is around it.
+    // Running code is loaded again at once, with the pages around it.
     assert!(after.1 < before.1, "{before:?}, {after:?}");
     assert_eq!(kept, vec![1_u8; 100]);
 }

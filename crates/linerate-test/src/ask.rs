@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Attempts with these outcomes: `None` succeeds, else the machine was late by so much.
+    /// Attempts with these outcomes: `None` succeeds, otherwise the machine was late by this much.
     fn outcome(attempts: &[Option<u64>]) -> (Result<usize, Why>, usize) {
         let (mut at, told) = (0, Cell::new(0));
         let result = answer(

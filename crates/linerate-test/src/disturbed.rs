@@ -1,4 +1,4 @@
-//! What disturbed the machine while a test measured: independent of what the tested program says.
+//! Disturbances of the machine while a test measured, found independently of the tested program.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

@@ -17,8 +17,8 @@ pub fn skip(lacking: &str, why: &str) {
     say(&format!("SKIPPED: {why}"));
 }
 
-/// Whether `program` is installed. Says that the test is skipped if it is not. Administrators'
-/// programs count too: not every PATH has their folders.
+/// Whether `program` is installed; if not, says that the test is skipped. It also looks into the folders of
+/// administrators' programs, which are not in every PATH.
 ///
 /// # Panics
 /// If `LINERATE_TEST_REQUIRE` names the program and it is not installed.

@@ -226,8 +226,8 @@ impl Found<'_> {
 }
 
 impl Expect {
-    /// Holds the result against the bound; `asked` are the directions that the plan wanted.
-    /// An error says in words what was found instead.
+    /// Checks the result against the bound; `asked` holds the directions of the plan. The error says which
+    /// value was found instead.
     pub fn check(&self, asked: &[Direction], found: &Found<'_>) -> Result<(), String> {
         match &self.bound {
             Bound::Figure(bound) => {
@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(check("loss<2.1%", &[]), Ok(()));
         let missed = check("loss<2%", &[]).unwrap_err();
         assert_eq!(missed, "loss was 2.00 %");
-        // Those beside a load are not its datagrams.
+        // Datagrams of round trips under load are not the load's.
         for (text, asked) in [
             ("loss<50%", &[Direction::Forward][..]),
             ("forward.loss<50%", &[]),

@@ -1,7 +1,7 @@
-//! What the user sees of linerate: the command line, and every view of a result.
+//! The user's side of linerate: the command line, and every view of a result.
 //!
-//! Views are functions of a record, its model and its verdict; they read no machine. The command
-//! line turns options into a plan, hands it to the engine, and shows what came back.
+//! Views are functions of a record, its model and its verdict; they do not read the machine. The command line
+//! turns options into a plan, passes it to the engine, and shows the result.
 #![forbid(unsafe_code)]
 
 mod cases;

@@ -1,4 +1,4 @@
-//! What a case comes to: goodput each way and both ways, estimates, floor, cost.
+//! The results for a case: goodput each way and both ways, estimates, floor, cost.
 
 use super::parts::{channels, description, express};
 use super::{Case, CaseError, Host, Slot};
@@ -6,10 +6,10 @@ use crate::ceiling::latency::{self, Part};
 use crate::ceiling::{Bounds, Ceiling, Link, Path, Solution, cpu, memory};
 use crate::path::{Direction, Place, Side, Stage};
 
-/// Bytes whose floor of latency is told: a small message.
+/// Bytes of the small message whose least latency is computed.
 const SMALL: f64 = 64.0;
 
-/// What is computed of a case.
+/// The results for a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// The path with its resources.
@@ -111,7 +111,7 @@ fn price(case: &Case, goodput: Bounds) -> Option<Price> {
 fn estimates(case: &Case, ways: [Option<&Solution>; 2], payload: Bounds) -> Vec<Estimate> {
     let mut all = Vec::new();
     for (side, host) in [(Side::Near, &case.near), (Side::Far, &case.far)] {
-        // What a host receives is what costs it most.
+        // Receiving costs a host more than sending, so its estimates use the goodput that it receives.
         let into = match side {
             Side::Near => ways[1],
             Side::Far => ways[0],
@@ -165,7 +165,7 @@ fn typical_memory(case: &Case, side: Side, host: &Host) -> Option<Estimate> {
     })
 }
 
-/// Only what is known to be on the way counts: what is left out makes the floor lower, not wrong.
+/// Only known parts of the path count: a missing part makes the floor lower, but not wrong.
 fn floor(case: &Case) -> Vec<Part> {
     let mut parts = Vec::new();
     let links = [case.near.port.link, case.far.port.link];

@@ -1,5 +1,5 @@
-//! A measured path as a case file: the hardware that its record tells of, so that one can ask what a
-//! change would bring. What a record does not tell is left out, and makes an interval.
+//! A measured path as a case file: the hardware found in its record, so that the effect of a change can be
+//! computed. Hardware missing from the record is left out of the case, which widens the result to an interval.
 
 use toml::{Table, Value};
 
@@ -56,7 +56,7 @@ fn title(near: &str, far: &str) -> String {
     format!("{near} to {far}, as it was measured")
 }
 
-/// What was measured: a ceiling is read beside it.
+/// The measured figures in words, to compare a ceiling with.
 fn story(model: &Model) -> String {
     let each = |d: &DirectionModel| {
         let goodput = Rate(d.base.goodput.mean.max(0.0) as u64);
@@ -105,7 +105,7 @@ fn host(host: &Host, model: &Model) -> Result<Table, CaseError> {
     let mut port = Table::new();
     let sizes = model.directions.first().and_then(|d| d.base.packets);
     let mtu = sizes.and_then(|sizes| Some(sizes.path_mtu?.0));
-    // An MTU of the loopback is none of a port.
+    // An MTU of the loopback is not a port's.
     if let Some(mtu) = mtu
         .and_then(|mtu| i64::try_from(mtu).ok())
         .filter(|m| *m < 65_536)

@@ -1,7 +1,7 @@
 //! Case files: a path described by hand, hardware in, ceilings out.
 //!
-//! A file is read strictly: a key that is not known and hardware that cannot be are refused with
-//! line and reason. What a file leaves out is not guessed; it makes an interval.
+//! A file is read strictly: unknown keys and impossible hardware are refused with line and reason. A missing
+//! value is not guessed; it widens the result to an interval.
 
 mod answer;
 mod check;
@@ -62,7 +62,7 @@ pub struct Case {
     pub storage: Storage,
     /// What it costs.
     pub price: Option<PriceTag>,
-    /// Rates of other things, to set the path beside.
+    /// Rates of other things, to compare the path with.
     #[serde(default)]
     pub media: Vec<Medium>,
     /// What was measured on it and published.

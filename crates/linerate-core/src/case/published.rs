@@ -1,4 +1,4 @@
-//! Published figures beside computed ones.
+//! Published figures compared with computed ones.
 
 use super::answer::{cycles_in_words, packets_in_words};
 use super::value::Figure;

@@ -12,7 +12,7 @@ pub(super) fn in_file(error: &toml::de::Error) -> CaseError {
     })
 }
 
-/// The message of an error that has no place, and what was probably meant.
+/// The message of an error without a position, and the name that was probably meant.
 pub(super) fn explained(message: &str) -> String {
     match meant(message) {
         Some(name) => format!("{message}; did you mean `{name}`?"),

@@ -40,7 +40,7 @@ impl FromStr for Link {
 /// What the card sits in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slot {
-    /// The port has no slot, or none that can be known: it is part of the board, or virtual.
+    /// The port has no slot, or none that can be known: it is on the board, or virtual.
     NoSlot,
     /// A bus that is shared.
     Bus(Bus),

@@ -1,4 +1,4 @@
-//! What the two buffer causes share: a buffer that holds less than the path could use.
+//! The common part of the two buffer causes: a buffer that is smaller than the path could use.
 
 use super::predict::{around, bystander, per_stream};
 use super::{Advice, Answer, Finding, NoFinding};
@@ -97,8 +97,8 @@ impl Buffer {
         }
     }
 
-    /// Memory that a trial's setting B lets it have: what is asked for, doubled by the kernel, or what
-    /// the host's limit leaves to autotuning.
+    /// Memory that setting B of a trial allows the buffer. The kernel doubles a size that a program asks for;
+    /// without one, autotuning may go up to the host's limit.
     fn given(self, trial: &TrialPlan) -> Option<f64> {
         let asked = self.asked(&trial.after).map(|ask| ask.0 as f64 * 2.0);
         asked.or_else(|| Some(trial.after.host?.value as f64))
@@ -130,7 +130,7 @@ pub(super) fn finding(
     limited: f64,
     evidence: Option<String>,
 ) -> Finding {
-    // What stands in a queue on the way would fill any buffer; where a larger one gained, the path had room.
+    // A standing queue on the path would fill any buffer. If a larger one gained, the path had room.
     let queued = model
         .direction(direction)
         .is_some_and(|d| is_full(model, &d.base))
@@ -155,8 +155,8 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
         return Some(per_stream(trial));
     }
     if buffer.is_larger(factor) {
-        // Up to what the buffer could hold if none of it were overhead, of which autotuning learns to
-        // allow less and less; less where the next limit comes in between.
+        // The upper end is the payload that the buffer could hold without any overhead, since autotuning learns
+        // to reserve less and less for that. The gain is lower where another limit follows.
         let memory = buffer.given(trial)?;
         let in_flight = load.tcp.in_flight?.0.max(1) as f64;
         return Some(Range {
@@ -166,7 +166,8 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
     }
     match (buffer, factor) {
         (Buffer::Send, Factor::HalfSendBuffer) => Some(around(times(load, trial, buffer)?, 0.2)),
-        // Pages that are held count otherwise than copies: how many of them there is room for cannot be told.
+        // The kernel accounts for pages that it holds differently than for copies, so the room for them is
+        // unknown.
         (Buffer::Send, Factor::ZeroCopy) => None,
         (Buffer::Receive, Factor::HalfWindow) => {
             let ratio = trial.after.window_clamp?.0 as f64 / load.tcp.in_flight?.0 as f64;
@@ -176,8 +177,9 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
     }
 }
 
-/// Whether a trial can prove it: half of a little more than a full path holds is about half of what it carries as well,
-/// and more streams hold more of a queue that stands, and take it from others who share it.
+/// Whether a trial can prove it. Half of a window slightly larger than a full path needs halves the goodput as
+/// well, so this proves nothing there. More streams prove nothing where a queue stands: they hold more of it,
+/// and take it from others.
 pub(super) fn proves(model: &Model, trial: &TrialPlan) -> bool {
     let Some(load) = model.direction(trial.direction).map(|d| &d.base) else {
         return true;

@@ -15,8 +15,8 @@ use crate::transport::Scope;
 /// Cause `cloud-allowance`.
 pub(super) struct CloudAllowance;
 
-/// Share of the port's packets that were over an allowance from which that holds the path back: what
-/// a burst of some milliseconds exceeds is less.
+/// Share of the port's packets above an allowance from which that limits the path. A burst of some milliseconds
+/// exceeds it by less.
 const EXCEEDED: f64 = 0.001;
 
 static INFO: CauseInfo = CauseInfo {
@@ -63,7 +63,7 @@ impl Cause for CloudAllowance {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
-            // The allowance of a flow lets more flows through, that of a machine does not.
+            // More flows get more through the allowance of a flow, but not through the allowance of a machine.
             Factor::MoreStreams => None,
             _ => one_rate(model, trial),
         }

@@ -87,7 +87,7 @@ impl Cause for CongestionControl {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let clamped = clamped(model, trial.direction).is_some();
         match trial.factor()? {
-            // What clamps one window clamps that of another congestion control, or does not.
+            // A clamp on the window may hold another congestion control as well, or may not.
             Factor::OtherCongestion if clamped => None,
             // A gain of any size, up to whatever binds next.
             Factor::OtherCongestion => Some(Range {
@@ -102,7 +102,8 @@ impl Cause for CongestionControl {
         }
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        // More streams have a window each; only of one that is clamped they tell that it is what held.
+        // Each stream has its own window. More streams therefore prove that the window was the limit only where
+        // it is clamped.
         match trial.factor() {
             Some(Factor::MoreStreams) => clamped(model, trial.direction).is_some(),
             factor => factor == Some(Factor::OtherCongestion),
@@ -127,10 +128,11 @@ impl Cause for CongestionControl {
     }
 }
 
-/// Congestion controls whose window grows as long as it is what holds the sender, and nothing is lost.
+/// Congestion controls whose window grows as long as the window is the limit and no segment is lost.
 const GROWS: &[&str] = &["cubic", "reno"];
 
-/// That the sender may still recover from a loss which came before the load counted, or was too rare to tell more.
+/// A gap: the sender may still recover from a loss before the measurement began, or losses were too rare to
+/// decide.
 fn recovers(load: &Load) -> Option<Gap> {
     Some(Gap {
         what: "whether congestion control has a reason to hold back".to_owned(),
@@ -143,12 +145,12 @@ fn recovers(load: &Load) -> Option<Gap> {
     })
 }
 
-/// Share of time that a window or a buffer may hold the sender beside a congestion window that is clamped: one
-/// that they hold does not grow either.
+/// Share of time that a window or a buffer may limit the sender while its congestion window is clamped. A
+/// congestion window does not grow while something else limits the sender.
 const HELD: f64 = 0.1;
 
-/// That the congestion window stood still although nothing asked it to, in words; `None` where it did not, or
-/// need not have grown, or another congestion control gained.
+/// Describes a congestion window that stood still without need. `None` where it grew, had no need to grow, or
+/// where another congestion control brought a gain.
 pub(super) fn clamped(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
     let size = load.tcp.cwnd_stood?;

@@ -132,8 +132,8 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     })
 }
 
-/// Whether a thread needs so much of its CPU that the network is cleared by it, and has most of that: then it
-/// is what remains.
+/// Whether a thread needs so much of its CPU that this clears the network, and gets most of it. Then it is the
+/// only cause left.
 pub(super) fn is_last(model: &Model, direction: Direction, role: Role) -> bool {
     let side = role.side(direction);
     let dir = model.direction(direction);
@@ -145,8 +145,8 @@ pub(super) fn is_last(model: &Model, direction: Direction, role: Role) -> bool {
         })
 }
 
-/// What became of the datagrams that a reader had no time for; else why it was none. `None` of a sender, and
-/// of a load by connections.
+/// Describes the datagrams that a reader had no time for; else why there are none. `None` for a sender, and for
+/// a load by connections.
 fn of_datagrams(
     model: &Model,
     load: &Load,
@@ -172,8 +172,8 @@ pub(super) fn kept_from_its_cpu(
     standing.next().map(Cause::id).or_else(both)
 }
 
-/// Share of its CPU that a thread's work took: its own time, that of interrupts there, and that of
-/// other threads of this run for which it waited. Waiting for somebody else is no ceiling of it.
+/// Share of its CPU that a thread's work took: its own time, interrupts on that CPU, and other threads of this
+/// run for which it waited. Time spent waiting for other programs does not count.
 fn used(thread: &Thread, cpus: &[Cpu]) -> Option<f64> {
     let busy = thread.busy?;
     let ours = home(thread, cpus).and_then(|cpu| cpu.ours).unwrap_or(busy);
@@ -219,10 +219,10 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
             low: 0.6,
             high: trial.stream_ratio() * 1.1,
         }),
-        // Buffers move the work of a full CPU between caches: what that does cannot be told.
+        // Buffers move the work of a full CPU between caches. The effect is unknown.
         _ if factor.class() == Class::LargerBuffer => Some(MOVED),
-        // What a full CPU gains by offloads depends on what packets cost it, by a backlog on how far it is
-        // behind, by packets on other CPUs on what they took of it: that cannot be told.
+        // The gain is unknown. It depends on the cost of each packet (offloads), on how far the CPU is behind
+        // (backlog), and on the time that packets took of this CPU (packets on other CPUs).
         _ if factor.class() == Class::Packets => None,
         Factor::Discard => match role {
             Role::Receiver => uncopied(load),
@@ -250,8 +250,8 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
             low: 0.5,
             high: 1.1,
         }),
-        // Calls of the other end, which has time for them, make batches of another size: what a full CPU
-        // makes of those cannot be told.
+        // Calls at the other end, which has time for them, change the size of the batches that arrive here.
+        // Their effect on a full CPU is unknown.
         Factor::SmallerReads | Factor::SmallerWrites => bystander(model, trial).map(|_| MOVED),
         _ => bystander(model, trial),
     }
@@ -267,11 +267,12 @@ fn of_more_work(model: &Model, trial: &TrialPlan, role: Role) -> Option<Range> {
     Some(slowed(added_work(model, trial, role == Role::Sender)?))
 }
 
-/// CPU time for each byte without and with the work that a trial added to a sending thread that had no time left, where
-/// it rose by so little that the other work became cheaper. The kernel does on other CPUs what the thread has no time
-/// for (it takes acknowledgements there, and sends what they let go), or does more at once: under BBR, whose segments
-/// then overtook each other less, a quarter more work was seen to leave 1.09 to 1.41 of the goodput. Of datagrams
-/// nothing is known: a sender that is slowed loses fewer, so that each that arrives costs less, whatever binds.
+/// CPU time for each byte, without and with the work that a trial added to a sending thread that had no time
+/// left. `Some` where it rose so little that the other work must have become cheaper. This happens because the
+/// kernel then does work on other CPUs (it handles acknowledgements there, and sends the segments that they
+/// allow), or does more in one go. With BBR, a quarter more work was measured to leave 1.09 to 1.41 of the
+/// goodput, since segments were reordered less. Nothing is known of datagrams: a slower sender loses fewer, so
+/// each that arrives costs less, whatever the limit is.
 pub(super) fn made_cheaper(model: &Model, trial: &TrialModel) -> Option<[f64; 2]> {
     let added = added_work(model, &trial.plan, true).filter(|added| *added > 0.0)?;
     let load = &model.direction(trial.plan.direction)?.base;
@@ -280,10 +281,10 @@ pub(super) fn made_cheaper(model: &Model, trial: &TrialModel) -> Option<[f64; 2]
     (full && without / with > slowed(added).high).then_some([without, with])
 }
 
-/// A thread without slack loses what is added, `1/(1+w)`, or less: one that comes later finds more to
-/// do at once, and larger batches cost less for each byte. At least half of the loss must be seen. It may
-/// lose somewhat more, as what is added takes caches and turns from the rest: a quarter more work was seen
-/// to leave 0.74 to 0.84.
+/// A thread without slack loses the added share of its time, `1/(1+w)`, or less: a thread that comes later
+/// finds more work at once, and larger batches cost less for each byte. At least half of the loss must be seen.
+/// It may lose somewhat more, since the added work takes cache and turns from the rest: a quarter more work was
+/// measured to leave 0.74 to 0.84.
 fn slowed(added: f64) -> Range {
     let proportional = 1.0 / (1.0 + added);
     Range {
@@ -292,10 +293,10 @@ fn slowed(added: f64) -> Range {
     }
 }
 
-/// A receiving thread without slack gains the time of the copy, up to whatever binds next. How much
-/// that is cannot be known beforehand, only its least: what a copy takes at [`COPY_LEAST_PS`], and no
-/// more than the time that the sender has left. `None` where so little could look like no change:
-/// then no gain says nothing.
+/// A receiving thread without slack gains the time of the copy, up to the next limit. Only the least gain is
+/// known beforehand: a copy costs at least [`COPY_LEAST_PS`], and the sender may have less time left than that.
+/// `None` where the gain could be too small to differ from no change: then a trial without a gain proves
+/// nothing.
 fn uncopied(load: &Load) -> Option<Range> {
     let copy =
         COPY_LEAST_PS / ps_per_byte(load.goodput.mean, at_work(&load.receivers, load.streams))?;
@@ -307,10 +308,10 @@ fn uncopied(load: &Load) -> Option<Range> {
     })
 }
 
-/// A sending thread without slack gains what it no longer spends on each byte, up to whatever binds next.
-/// How much that is the trial itself measures; before it, a copy is taken to cost what it usually does. `None`
-/// where so little is saved, or so little time is left to the receiver, that it could look like no change: to
-/// hold pages costs something too.
+/// A sending thread without slack gains the CPU time that it saves on each byte, up to the next limit. The
+/// trial itself measures this saving; before that, a copy is assumed to have its usual cost. `None` where the
+/// saving, or the receiver's spare time, is so small that the gain could look like no change: holding pages has
+/// a cost as well.
 fn handed_over(model: &Model, load: &Load, trial: &TrialPlan) -> Option<Range> {
     let left = 1.0 / wanted(&load.receivers)?;
     let measured = model.trials.iter().find(|t| t.plan.id == trial.id);

@@ -19,7 +19,7 @@ pub(super) struct CpuQuota;
 /// Share of time in which the quota must have stopped an end.
 const STOPPED: f64 = 0.1;
 
-/// Share of a CPU's time that others use at most where nobody else is there.
+/// Share of a CPU's time up to which other programs count as absent.
 const NOBODY: f64 = 0.05;
 
 /// An end that a quota stopped.
@@ -129,7 +129,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, No
     let (busy, waiting) = read.ok_or_else(|| lacks(model, "thread", side))?;
     let waits = waiting >= cpu_share::LOST && busy + waiting >= SUSPECT;
     let home = thread.and_then(|t| cpu_share::home(t, cpu_share::cpus(load, direction, side)));
-    // What a quota takes from a thread, its CPU has left, for others if not for nobody.
+    // Time that a quota takes from a thread is left on its CPU, for others or idle.
     let full = home.filter(|cpu| cpu.busy >= ENOUGH && cpu.others.is_some_and(|o| o < NOBODY));
     if let Some(cpu) = full {
         return Err(NoFinding::Clear(format!(

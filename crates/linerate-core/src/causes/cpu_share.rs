@@ -19,15 +19,15 @@ pub(super) const SUSPECT: f64 = 0.5;
 /// Share from which it needs no trial.
 pub(super) const ENOUGH: f64 = 0.95;
 
-/// Share of time that a thread must lose: a tenth less would be nothing that anybody looks for.
+/// Share of time that a thread must lose to be named. A tenth less goodput would not be noticed.
 pub(super) const LOST: f64 = 0.15;
 
-/// What is left of the goodput that added work would leave if all else cost as before. A thread that is
-/// stopped makes round trips long, of which the kernel makes small segments: its time for each byte was
-/// seen to become three times as much.
+/// Factor for the extra cost of added work, on top of its own time. A thread that is stopped makes round trips
+/// long, and the kernel then makes small segments: the time for each byte was measured to become three times as
+/// long.
 const COSTS_MORE: f64 = 0.25;
 
-/// The end for which most speaks, else the answer: what could not be told comes before what is clear.
+/// The end with the strongest evidence. Without any, an unknown answer takes precedence over a clear one.
 pub(super) fn worst<T>(
     model: &Model,
     direction: Direction,
@@ -72,9 +72,9 @@ fn moves(trial: &TrialPlan, direction: Direction, side: Side) -> bool {
     !cpus.is_empty()
 }
 
-/// What a thread that gets the share `got` of what it needs expects of a trial: more work takes
-/// `1/got` of its time, less where it comes in larger batches, more where all else costs more with it;
-/// whatever frees it gains up to `1/got`.
+/// The effect that a trial has on a thread that gets only the share `got` of the CPU time that it needs. Added
+/// work takes `1/got` of its time: less where the work is done in larger batches, more where it makes all else
+/// cost more. A trial that frees the thread gains up to `1/got`.
 pub(super) fn predict(model: &Model, trial: &TrialPlan, side: Side, got: f64) -> Option<Range> {
     let direction = trial.direction;
     let role = Role::of(side, direction);
@@ -95,9 +95,9 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, side: Side, got: f64) ->
     };
     match factor {
         Factor::OtherCpu if moves(trial, direction, side) => up_to(GAIN, 1.15),
-        // On other CPUs, which nobody else may want.
+        // The other CPUs may be free.
         Factor::MoreStreams => up_to(0.6, trial.stream_ratio() * 1.1),
-        // What is buffered bridges the time in which the thread does not run.
+        // Buffered data covers the time in which the thread does not run.
         Factor::LargerWindow | Factor::LargerSendBuffer => up_to(0.7, 1.15),
         Factor::HalfWindow | Factor::HalfSendBuffer => Some(Range {
             low: 0.4,

@@ -18,11 +18,11 @@ use crate::transport::{Scope, Transport};
 /// Cause `cpu-steal`.
 pub(super) struct CpuSteal;
 
-/// Share of its CPU that what works for the load must need before the steal can be what limits it. Less
-/// leaves the CPU idle while nothing wants it, and then something else paces the flow.
+/// The share of its CPU that the load's work must need before stolen time can limit it. Below that the CPU is
+/// idle at times with nothing to do, so something else paces the flow.
 const SUSPECT: f64 = 0.8;
 
-/// Share of the samples in which a sender's socket is empty from which its thread does not come to write.
+/// Share of samples with an empty sender's socket from which the sending thread gets too little time to write.
 const STARVED: f64 = 0.5;
 
 /// Something that works for the load on a CPU that the hypervisor takes away.
@@ -45,9 +45,9 @@ struct Robbed {
 impl Robbed {
     /// A thread that stays on one CPU; `None` where it moved or was not read.
     ///
-    /// A kernel with steal-time accounting leaves stolen time out of what a thread ran; it is then part of the
-    /// time in which the thread neither ran nor slept. One without counts it as time that the thread ran, and
-    /// what was stolen of the thread shows where both come to more than all of the time.
+    /// A kernel with steal-time accounting does not count stolen time as the thread's; it is part of the time
+    /// in which the thread neither ran nor slept. A kernel without it counts stolen time as time that the
+    /// thread ran; it shows where both add up to more than all of the time.
     //= Linux, update_rq_clock_task(): CONFIG_PARAVIRT_TIME_ACCOUNTING
     fn of_thread(side: Side, thread: &Thread, cpus: &[Cpu]) -> Option<Self> {
         let cpu = home(thread, cpus)?;
@@ -191,9 +191,9 @@ fn advice(gain: Option<f64>) -> Advice {
     .gain(gain)
 }
 
-/// Whether what is seen of the flow fits an end that does not come to work. The socket of such a sender runs
-/// empty, and that of a sender whose receiver is slow does not. Datagrams show it by what is lost, which is
-/// asked elsewhere, and by a pace, for which their sender waits.
+/// Whether the flow looks like one whose end lacks CPU time. The socket of such a sender runs empty; with a
+/// slow receiver it does not. Datagrams always count, since another check covers their loss, unless their
+/// sender keeps a pace: then it waits for that.
 fn paces(model: &Model, direction: Direction, side: Side) -> bool {
     let is_sender = side == direction.sender();
     model.direction(direction).is_some_and(|dir| {
@@ -250,7 +250,7 @@ fn worst(model: &Model, direction: Direction) -> Result<Robbed, NoFinding> {
     )
 }
 
-/// What waits for a stolen CPU at an end, where that may be what limits the load.
+/// The work at an end that waits for a stolen CPU, where this may limit the load.
 fn at(model: &Model, direction: Direction, side: Side) -> Result<Robbed, NoFinding> {
     let load = base(model, direction)?;
     let all = robbed(model, load, direction, side)?;
@@ -265,7 +265,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Robbed, NoFindi
         let name = side.name();
         return Err(NoFinding::Clear(format!("a CPU quota stopped {name}")));
     }
-    // A reader of datagrams is not what is slow where its socket drops none.
+    // A reader of datagrams is not the limit where its socket drops none.
     let told = load.datagrams.as_ref();
     if let Some(told) = told.filter(|_| side == direction.receiver()) {
         datagrams::at_the_socket(model, direction, told)?;

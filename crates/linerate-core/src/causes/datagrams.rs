@@ -1,5 +1,5 @@
-//! What causes share that concern loads by datagrams: nobody holds those back or sends them again, so what
-//! exceeds a limit is lost, and where it is lost tells which one it is.
+//! What causes share that concern loads by datagrams. Datagrams are neither held back nor retransmitted, so
+//! those that exceed a limit are lost. The place where they are lost shows which limit it is.
 
 use super::shared_core::SharedCore;
 use super::{Answer, Cause, Finding, NoFinding, host_shaping, lacks, local_drops};
@@ -10,11 +10,12 @@ use crate::signs::threads::wanted;
 use crate::signs::{LOSSY, OVERRUN, percent};
 use crate::stats::Range;
 
-/// Part of what was lost from which drops at the socket are one of its reasons.
+/// Part of the loss from which drops at the socket are one of its reasons.
 const PART: f64 = 0.3;
 
-/// Part of it from which what no host dropped was lost on the way. How many datagrams were dropped as one at
-/// the socket is known by those that were read alone, and may be a quarter more: a smaller rest is nobody's.
+/// Part of the loss, without drops at hosts, from which the path lost some. The number of datagrams dropped as
+/// one at the socket is an estimate from those that were read, and may be a quarter too low: a smaller rest
+/// proves nothing.
 const REST: f64 = 0.5;
 
 /// Most datagrams that are dropped as one.
@@ -39,8 +40,8 @@ const GROUPS: f64 = (4 * (64 << 10)) as f64;
 /// Seconds of what arrives that fill a receive buffer, until which a reader is woken surely.
 const WOKEN: f64 = 0.001;
 
-/// Whether the larger receive buffer of a trial has so much room that a reader that comes in time loses nothing. The
-/// kernel doubles what is asked for, and counts about as much for itself.
+/// Whether a trial's larger receive buffer has enough room that a reader which is only late at times loses
+/// nothing. The kernel doubles the size that is asked for, and uses about half of it for itself.
 pub(super) fn has_room(load: &Load, trial: &TrialPlan) -> bool {
     let arrives = load
         .datagrams
@@ -51,9 +52,9 @@ pub(super) fn has_room(load: &Load, trial: &TrialPlan) -> bool {
         .is_some_and(|(arrives, asked)| asked >= GROUPS.max(arrives * WOKEN))
 }
 
-/// Why what was found at an end does not bind a load by datagrams: what makes their sender slow does not where
-/// many of them are lost, and what makes their reader slow does not where few are. Ports and the network lose
-/// by themselves, and a CPU that both ends share makes both slow.
+/// Why a finding at one end does not limit a load by datagrams. A slow sender is not the limit where many
+/// datagrams are lost; a slow reader is not the limit where few are. Ports and the network lose datagrams
+/// themselves, and a CPU that both ends share slows both.
 pub(crate) fn moot(
     cause: &dyn Cause,
     model: &Model,
@@ -79,7 +80,7 @@ pub(crate) fn moot(
     Some(Err(NoFinding::Clear(lossy(&told).unwrap_or_else(few))))
 }
 
-/// That so many datagrams are lost that what makes their sender slow is not what binds.
+/// Says that so many datagrams are lost that a slow sender cannot be the limit.
 pub(super) fn lossy(told: &Datagrams) -> Option<String> {
     (told.lost >= OVERRUN).then(|| {
         format!(
@@ -89,8 +90,8 @@ pub(super) fn lossy(told: &Datagrams) -> Option<String> {
     })
 }
 
-/// Share of the datagrams that was lost on the way between the hosts; why none of it matters, or what
-/// would tell.
+/// Share of the datagrams that was lost between the hosts; else why the loss does not matter, or which reading
+/// is missing.
 pub(super) fn on_the_way(
     model: &Model,
     direction: Direction,
@@ -113,14 +114,14 @@ pub(super) fn on_the_way(
     Ok(way)
 }
 
-/// Whether most of what was lost was surely not dropped at the socket, however many came joined.
+/// Whether most of the loss was certainly not at the socket, however many datagrams the kernel had joined.
 pub(super) fn surely_on_the_way(told: &Datagrams) -> bool {
     let most = told.at_socket.map(|drops| drops * JOINED);
     most.is_some_and(|most| told.lost - most >= told.lost * REST)
 }
 
-/// Share of the datagrams that was dropped at the receiver's socket; why that does not matter, or what would
-/// tell.
+/// Share of the datagrams that was dropped at the receiver's socket. Else why this does not matter, or which
+/// reading is missing.
 pub(super) fn at_the_socket(
     model: &Model,
     direction: Direction,

@@ -26,13 +26,13 @@ const COLLIDED: f64 = 0.01;
 //= IEEE 802.3-2022, section 44.1: operation above 1 Gb/s is full duplex only
 const FASTEST: u64 = 1_000;
 
-/// What one end tells.
+/// The readings of one end.
 enum Told<'a> {
-    /// It uses one way at a time, and packets collide; or only the latter is known.
+    /// It sends and receives in turn, and packets collide; or only the collisions are known.
     Collides(String),
-    /// It uses one way at a time.
+    /// It sends and receives in turn.
     Half(&'a Nic),
-    /// It uses both ways, or has no wire.
+    /// It sends and receives at the same time, or has no wire.
     Fine,
     /// It does not say.
     Unread(String),

@@ -1,7 +1,7 @@
-//! What a cause predicts of a trial, compared with what the trial showed.
+//! Compares the prediction of a cause with the result of a trial.
 //!
-//! A trial shows up to three effects: on goodput, on the share that was lost or retransmitted, and on the round trip
-//! beside the load.
+//! A trial shows up to three effects: on goodput, on the share that was lost or retransmitted, and on the round
+//! trip under load.
 
 use super::Cause;
 use crate::model::{Model, TrialModel};
@@ -20,10 +20,10 @@ pub(crate) fn shown(trial: &TrialModel) -> Effects<Interval> {
 #[derive(Clone, Copy)]
 pub(crate) struct Expected(Effects<Range>);
 
-/// How what was measured fits what was expected.
+/// How a measurement agrees with its prediction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// Nothing was expected, or it was not measured.
+    /// There is no prediction, or no measurement.
     Silent,
     /// Within.
     Inside,
@@ -50,7 +50,7 @@ impl Expected {
         both.any(|(a, b)| !a.overlaps(b))
     }
 
-    /// Whether it tells something, and that is not "no change".
+    /// Whether it predicts a change.
     pub(crate) fn is_change(self) -> bool {
         let ranges = || self.0.into_iter().flatten();
         ranges().next().is_some() && ranges().all(|r| !r.overlaps(EQUAL))

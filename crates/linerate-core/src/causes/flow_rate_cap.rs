@@ -18,14 +18,14 @@ use crate::transport::Scope;
 /// Cause `flow-rate-cap`.
 pub(super) struct FlowRateCap;
 
-/// How near to so many times one rate so many streams carry.
+/// Relative distance from a multiple of one rate within which streams count as carrying that rate each.
 const WITHIN: f64 = 0.12;
 
-/// How many times as many streams tell that each has a rate of its own, where no other cause is left.
+/// How many times as many streams prove a rate for each stream, where no other cause is left.
 const MANY: f64 = 4.0;
 
-/// By what share the goodput of a stream may be another up to which it is held to one rate; what a queue or a stolen
-/// CPU leaves varies more.
+/// Relative difference of a stream's goodput up to which one rate limits it; a queue or a stolen CPU causes
+/// larger differences.
 const SURE: f64 = 0.3;
 
 /// Share of its rate that each of many streams gets at least.
@@ -156,9 +156,9 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     }))
 }
 
-/// Four or more times the streams, where they carried well under so many times as much: one stream may fill so
-/// little of a rate that drops what exceeds it that two carry twice as much. Where so many got a whole rate each,
-/// what still more share is another.
+/// Streams, four or more times as many, that carried well less than that multiple. One stream may fill so
+/// little of a rate that drops excess packets that two carry twice as much. Where this many got a full rate
+/// each, a limit that even more of them share is another one.
 fn too_few(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     let dir = model.direction(direction)?;
     let many = |more: &&Load| times(dir, more) >= MANY;

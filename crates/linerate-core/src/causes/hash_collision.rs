@@ -19,7 +19,7 @@ pub(super) struct HashCollision;
 /// Share of its CPU's time in softirq below which a queue has next to nothing to do.
 const IDLE: f64 = 0.2;
 
-/// A CPU that is full of the packets of several streams, beside idle queues.
+/// A CPU that is full with the packets of several streams, while other queues are idle.
 pub(crate) struct Crowded {
     side: Side,
     cpu: u32,
@@ -50,8 +50,7 @@ impl Cause for HashCollision {
         let s = if crowded.idle.len() == 1 { "" } else { "s" };
         Ok(Finding {
             side: Place::from(crowded.side),
-            // The full CPU says what is full; this says why, and how much of it is not known
-            // without a trial.
+            // A full CPU is the limit itself; this is the reason for it. Its share is unknown without a trial.
             share: crowded.softirq / 2.0,
             enough: !refused(model, direction),
             reached: false,

@@ -20,9 +20,10 @@ pub(super) struct HostShaping;
 /// that are too small for a timer, and recovery from what was lost, take some.
 const NEAR: f64 = 0.9;
 
-/// Share of a shaper's ceiling, and times in a second that it is out of tokens, from which it may bind where packets
-/// always wait in it: buckets that are far too small for a timer take up to so much. One that is not full is hardly
-/// ever out of tokens, and a full one for each packet, or each wake of its timer.
+/// From these values a shaper may bind where packets always wait in it: share of its ceiling, and times in a
+/// second that it is out of tokens. Buckets that are far too small for a timer cost up to half of the rate. A
+/// shaper that is not full is hardly ever out of tokens; a full one is for each packet, or for each wake of its
+/// timer.
 const SHORT: f64 = 0.5;
 const OFTEN: f64 = 100.0;
 
@@ -43,12 +44,14 @@ impl Used<'_> {
     fn holds(&self) -> bool {
         let waits = self.shaper.waiting.is_some_and(|w| w >= WAITING);
         let held = self.shaper.held.is_some_and(|held| held >= 1.0);
-        // Of those that do not count what their limits hold back what waits in them tells.
+        // Some shapers do not count how often their limit holds packets back. For those, waiting packets are
+        // enough.
         waits && (held || !self.shaper.counts_held())
     }
 
-    /// How often in a second it is out of tokens, where that is so often that its buckets, or the timer that fills
-    /// them, leave less than its rate. Of what a path beyond it loses, less arrives too: datagrams do not tell.
+    /// How often in a second the shaper runs out of tokens, where this is often enough for it to pass less than
+    /// its rate: its buckets, or the timer that fills them, are too coarse. `None` for datagrams: fewer arrive
+    /// as well where the path behind the shaper loses them.
     fn falls_short(&self) -> Option<f64> {
         let connections = !self.datagrams && self.share >= SHORT && self.holds();
         self.shaper
@@ -198,8 +201,8 @@ fn without(model: &Model, direction: Direction, load: &Load) -> NoFinding {
     }
 }
 
-/// The command that takes a shaper away or raises it. A discipline goes by its handle: what it hangs on was not read,
-/// and at the root there may be another one.
+/// The command that removes a shaper or raises its rate. A discipline is named by its handle: its parent was
+/// not read, and there may be another discipline at the root.
 fn lift(load: &Load, direction: Direction) -> Option<Advice> {
     let (shaper, ..) = load.shaped()?;
     let mut words = shaper.subject.split(' ');

@@ -7,13 +7,14 @@ use crate::path::Direction;
 use crate::signs::round_trips::{FEW, idle_at_least, median};
 use crate::units::Nanos;
 
-/// Times the idle round trip from which one beside the load is long. A sender that goes by loss needs a
-/// queue of one round trip to keep the path full; what stands beyond that carries nothing.
+/// Times the idle round trip from which one under load is long. A sender that slows down on loss needs a queue
+/// of one round trip to keep the path full. A longer queue adds nothing to goodput.
 //= Villamizar, Song, "High performance TCP in ANSNET", CCR 24(5), 1994: one bandwidth-delay product
 const TIMES: f64 = 2.0;
 
-/// What the load must add at least: less is what a well-kept queue holds, what Linux itself lets a stream
-/// keep in its own port (1 ms at its pace), and what a thread may wait for its turn on a busy CPU.
+/// The least delay that a load must add to count. A well-kept queue holds less than this. So does the queue
+/// that Linux lets a stream keep in its own port (1 ms at its pace), and the wait of a thread for its turn on a
+/// busy CPU.
 //= RFC 8289, section 3.2: a standing queue of 5 ms is acceptable
 const ADDED: Nanos = Nanos::from_millis(5);
 
@@ -22,9 +23,9 @@ const ADDED: Nanos = Nanos::from_millis(5);
 pub(crate) struct Raised {
     /// On the idle path.
     pub(crate) idle: Nanos,
-    /// Beside the load.
+    /// Under load.
     pub(crate) loaded: Nanos,
-    /// So few were timed that `loaded` is the shortest of them.
+    /// Whether `loaded` is the shortest of too few readings.
     pub(crate) at_least: bool,
 }
 
@@ -83,9 +84,9 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFi
     })
 }
 
-/// The median round trip of the idle path, for a cause that makes it long. The path is one for both
-/// directions: it is named for the first ([`super::CauseInfo::is_once`]). What makes round trips long beside a
-/// load is another matter.
+/// The median round trip of the idle path, for causes that make it long. Both directions share one path, so it
+/// is reported for the first direction only ([`super::CauseInfo::is_once`]). Round trips under load do not
+/// count here.
 pub(super) fn idle(model: &Model, direction: Direction) -> Result<Nanos, NoFinding> {
     let first = model.directions.first().map(|dir| dir.direction);
     if first != Some(direction) {

@@ -1,5 +1,5 @@
-//! CPUs that rest between packets take time to wake: round trips are longer on the idle path than beside a
-//! load, which keeps them awake.
+//! CPUs that sleep between packets take time to wake. Round trips are then longer on the idle path than under
+//! load, which keeps the CPUs awake.
 
 use super::advice::Joined;
 use super::latency::{self, untimed};
@@ -17,8 +17,8 @@ use crate::units::Nanos;
 /// Cause `latency-idle-states`.
 pub(super) struct LatencyIdleStates;
 
-/// Times the round trip beside a load from which one on the idle path is long, and by how much at least:
-/// less is how two medians differ.
+/// Factor by which a round trip on the idle path must exceed one under load, and the least difference. Below
+/// these, it is the usual difference of two medians.
 const TIMES: f64 = 1.3;
 const ADDED: Nanos = Nanos::from_micros(20);
 
@@ -67,7 +67,8 @@ impl Cause for LatencyIdleStates {
     }
 }
 
-/// What CPUs that rest add to round trips on the idle path; why nothing, or what would tell.
+/// The delay that sleeping CPUs add to round trips on the idle path; else why there is none, or which reading
+/// is missing.
 fn rests(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let idle = latency::idle(model, direction)?;
     let own = base(model, direction)?.latency.as_ref();
@@ -124,8 +125,8 @@ fn undo(model: &Model, side: Side) -> String {
     format!("sudo cpupower idle-set -E{}", off.concat())
 }
 
-/// The state of a host's CPUs that takes longest to leave, of those that may be entered; `None` where
-/// nothing puts them to rest, as in most virtual machines.
+/// The state of a host's CPUs with the longest wake-up time, among the enabled ones; `None` where nothing puts
+/// CPUs to sleep, as in most virtual machines.
 fn deepest(model: &Model, side: Side) -> Result<Option<&IdleState>, NoFinding> {
     let states = model.host(side).and_then(|h| h.facts.idle_states.as_ref());
     let states = states.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! A port holds its interrupts back, so that what arrived waits in its ring.
+//! A port delays its interrupts, so that arrived packets wait in its ring.
 
 use super::advice::Joined;
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, latency, port_of};
@@ -17,8 +17,8 @@ use crate::units::Nanos;
 /// Cause `latency-interrupts`.
 pub(super) struct LatencyInterrupts;
 
-/// Share of the round trip that the ports' delays must make up, and their sum at least: less is what anybody
-/// accepts for fewer interrupts.
+/// Share of the round trip that the ports' delays must make up, and their least sum: a smaller delay is a fair
+/// price for fewer interrupts.
 const SUSPECT: f64 = 0.3;
 const NOTABLE: Nanos = Nanos::from_micros(10);
 
@@ -65,14 +65,15 @@ impl Cause for LatencyInterrupts {
     }
 }
 
-/// How long a port holds interrupts back after a packet came.
+/// How long a port delays interrupts after a packet arrived.
 #[derive(Clone, Copy)]
 struct Held<'a> {
     port: &'a str,
     micros: u32,
 }
 
-/// What ports add to round trips on the idle path; why nothing, or what would tell.
+/// The delay that ports add to round trips on the idle path; else why there is none, or which reading is
+/// missing.
 fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let idle = latency::idle(model, direction)?;
     let (near, far) = (held(model, Side::Near)?, held(model, Side::Far)?);
@@ -110,8 +111,8 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     })
 }
 
-/// The card on the way to the other end that holds interrupts back longest; `None` where none does, or its
-/// driver adapts the time to the load.
+/// The card on the path to the other end with the longest interrupt delay; `None` where none has one, or its
+/// driver adapts it to the load.
 fn held(model: &Model, side: Side) -> Result<Option<Held<'_>>, NoFinding> {
     let facts = model.host(side).map(|host| &host.facts);
     let route = facts.and_then(|facts| facts.route.as_ref());

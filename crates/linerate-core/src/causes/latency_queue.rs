@@ -61,7 +61,7 @@ impl Cause for LatencyQueue {
     }
     fn predict_latency(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let raised = raised(model, trial.direction).ok()?;
-        // At half the rate no queue stands: at least half of what the load added goes.
+        // At half the rate there is no standing queue: at least half of the added delay disappears.
         (trial.factor()? == Factor::Paced).then(|| Range {
             low: 0.0,
             high: 1.0 - raised.share() * MOST,
@@ -85,11 +85,11 @@ impl Cause for LatencyQueue {
     }
 }
 
-/// The queue of a direction; why there is none, or what would tell.
+/// The queue of a direction; else why there is none, or which reading is missing.
 fn queued(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let raised = raised(model, direction)?;
     let load = base(model, direction)?;
-    // Datagrams are not answered: what passes beside them tells how long they wait.
+    // Datagrams are not acknowledged. Round trips measured under load show how long they wait.
     let beside = (load.transport == Transport::Udp).then_some(raised.loaded);
     let own = load.tcp.rtt.or(beside);
     let own = own.ok_or_else(|| lacks(model, "tcp", direction.sender()))?;
@@ -99,7 +99,7 @@ fn queued(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
             raised.words()
         )));
     }
-    // Packets wait for a CPU that has no time as they do for a path, and no thread's wait tells it.
+    // Packets may wait for a busy CPU just as they wait for a path, and no thread's own wait shows this.
     if let Some(why) = on_cpus(model, load, direction) {
         return Err(NoFinding::Unknown(vec![Gap {
             what: format!("where packets wait {}", direction.name()),
@@ -139,7 +139,7 @@ fn finding(load: &Load, direction: Direction, raised: Raised) -> Finding {
     Finding {
         side: queue.map_or(Place::Path, |_| Place::from(sender)),
         share: raised.share(),
-        // Of datagrams nothing but the probe beside them was timed: a trial must tell.
+        // For datagrams only the separate round trips were timed: a trial must decide.
         enough: load.tcp.rtt.is_some() || queue.is_some(),
         reached: false,
         evidence: std::iter::once(raised.words())

@@ -20,7 +20,7 @@ const LITTLE: f64 = 0.1;
 /// Share from which it explains most of it, whatever else there is.
 const MOST: f64 = 0.5;
 
-/// A mean share may be so many times that of the median round trip: a few waits are long.
+/// Factor by which the mean share may exceed the one of the median round trip: a few waits are long.
 const UNEVEN: f64 = 1.5;
 
 static INFO: CauseInfo = CauseInfo {

@@ -19,7 +19,7 @@ use crate::transport::{Scope, Transport};
 /// Cause `local-drops`.
 pub(super) struct LocalDrops;
 
-/// Segments in a packet that was dropped, from which it is told how many they were.
+/// Segments in a dropped packet from which their number is reported.
 const GROUPS: f64 = 1.5;
 
 static INFO: CauseInfo = CauseInfo {
@@ -61,7 +61,8 @@ impl Cause for LocalDrops {
                 low: 0.5,
                 high: trial.stream_ratio() * 1.1,
             }),
-            // What no longer is dropped is not retransmitted, and congestion control goes on.
+            // Packets that are no longer dropped need no retransmission, and congestion control does not slow
+            // down.
             Factor::HostRoom => Some(Range {
                 low: GAIN,
                 high: f64::MAX,
@@ -89,7 +90,7 @@ impl Cause for LocalDrops {
     }
 }
 
-/// The counter of the hosts' own drops that tells most of them.
+/// The counter with the most of the hosts' own drops.
 pub(crate) fn most<'a>(model: &Model, load: &'a Load, direction: Direction) -> Option<&'a Local> {
     let counters = dropped(model, load, direction).counters.into_iter();
     counters.max_by(|a, b| a.per_sec.total_cmp(&b.per_sec))
@@ -101,8 +102,8 @@ fn lifted(model: &Model, direction: Direction) -> Option<f64> {
     (effect.low > EQUAL.high).then_some(effect.mid)
 }
 
-/// Why the network does not hold a direction back: the hosts themselves drop most of what is lost, and no trial has
-/// shown that it does not come of that.
+/// Why the network is not the limit of a direction: the hosts themselves drop most of the lost packets, and no
+/// trial has shown another reason.
 pub(super) fn holds(model: &Model, load: &Load, direction: Direction) -> Option<String> {
     let dropped = dropped(model, load, direction);
     let most = is_notable(load, &dropped) && weigh(load, &dropped) == Some(Weight::Most);
@@ -110,8 +111,8 @@ pub(super) fn holds(model: &Model, load: &Load, direction: Direction) -> Option<
     stands.then(|| words(load, &dropped))
 }
 
-/// What the drops explain of the slowness, and how it is known that something does: congestion control holds
-/// the sender back; of datagrams those count that are dropped.
+/// The share of the slowness that the drops explain, and the evidence that something is slow: congestion
+/// control limits the sender; for datagrams, the dropped ones count.
 fn held(
     model: &Model,
     load: &Load,

@@ -109,7 +109,7 @@ impl Cause for MemoryBandwidth {
             }),
             (_, Factor::SenderWork) => work(true),
             (_, Factor::ReceiverWork) => work(false),
-            // What fits into caches changes with sizes: that cannot be told.
+            // With other sizes, more or less may fit into caches: the effect is unknown.
             (
                 Class::Parallel
                 | Class::LargerBuffer

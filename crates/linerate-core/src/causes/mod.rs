@@ -75,7 +75,7 @@ pub(crate) const FULL: f64 = 0.98;
 /// A thread that wants more of its CPU than this has too little slack for something else to bind.
 const BUSY: f64 = 0.9;
 
-/// Every cause. What only disturbs a measurement comes first, what concerns latency last.
+/// Every cause: first those that only disturb a measurement, last those of latency.
 pub const CAUSES: &[&dyn Cause] = &[
     &contended::Contended,
     &interrupted::Interrupted,
@@ -147,7 +147,8 @@ pub struct CauseInfo {
     /// Whether it is about the idle path, which both directions share: it is named for the first one that was measured,
     /// and cleared for the other.
     pub is_once: bool,
-    /// Whether it only disturbs a measurement: it is never what limits the path, and has neither rivals nor trials.
+    /// Whether it only disturbs a measurement. It is then never the limit of the path, and has neither rivals
+    /// nor trials.
     pub only_disturbs: bool,
     /// Whether proofs of other causes stand where it could not be read. A kernel counts stolen time only where its
     /// hypervisor reports it, so other proofs must not depend on it.
@@ -165,7 +166,7 @@ pub struct CauseInfo {
 }
 
 impl CauseInfo {
-    /// What holds of most causes. Id, stage, scope and page are those of each.
+    /// Defaults for most causes. Each cause sets its own id, stage, scope and page.
     const BASE: Self = Self {
         id: "",
         name: "",
@@ -211,21 +212,20 @@ pub trait Cause: Sync {
     }
     /// What the counters say of it, for one direction.
     fn check(&self, model: &Model, direction: Direction) -> Answer;
-    /// The goodput after the trial's change over the goodput before, if this cause holds; `None`
-    /// when it cannot tell.
+    /// The predicted ratio of the goodput, after over before the trial's change, if this cause holds; `None`
+    /// when it is unknown.
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range>;
-    /// The share of bytes that were retransmitted after the trial's change over that before, if this cause holds;
-    /// `None` when it cannot tell. Asked only of trials that run where bytes are retransmitted.
+    /// The predicted ratio of the share of bytes retransmitted, after over before the trial's change, if this
+    /// cause holds; `None` when it is unknown. Called only for trials on transports that retransmit.
     fn predict_loss(&self, _model: &Model, _trial: &TrialPlan) -> Option<Range> {
         None
     }
-    /// The round trip beside the load after the trial's change over that before, if this cause holds;
-    /// `None` when it cannot tell.
+    /// The predicted ratio of the round trip under load, after over before the trial's change, if this cause
+    /// holds; `None` when it is unknown.
     fn predict_latency(&self, _model: &Model, _trial: &TrialPlan) -> Option<Range> {
         None
     }
-    /// Whether a trial touches what it is about: one by a factor that decides it, on the end where it
-    /// holds.
+    /// Whether a trial touches the cause: its factor decides the cause, at the end where the cause is.
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let _ = model;
         trial
@@ -275,7 +275,7 @@ pub struct Finding {
 pub struct Cost {
     /// Where.
     pub side: Place,
-    /// The share of the time, or of what a port carried, that it took; `None` where that is not known.
+    /// Its share of the time, or of the bytes that a port carried; `None` if unknown.
     pub share: Option<f64>,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,

@@ -1,4 +1,4 @@
-//! Large packets vanish on the way, and nobody tells the sender to make them smaller.
+//! Large packets vanish on the path, and no message asks the sender for smaller ones.
 
 use std::net::IpAddr;
 
@@ -49,7 +49,7 @@ impl Cause for MtuBlackHole {
                 "the sender's own port loses it: {why}"
             )));
         }
-        // Beside a connection that stands still a drop a second may be of anything.
+        // A connection that stands still may see a drop a second for any reason.
         let holds = || local_drops::holds(model, load, direction);
         let datagrams = load.transport == Transport::Udp;
         if let Some(own) = datagrams.then(holds).flatten() {
@@ -78,7 +78,7 @@ impl Cause for MtuBlackHole {
         Ok(Finding {
             side: Place::Path,
             share: silent,
-            // A large packet that passes now and then is one that others are lost beside: only smaller ones tell.
+            // A large packet passes now and then while others are lost. Only smaller packets prove the cause.
             enough: !load.arrived() || flow(model, direction),
             reached: false,
             evidence: vec![
@@ -126,8 +126,8 @@ const ECHO_V6: u64 = 40 + 8;
 //= RFC 894: 1500 bytes
 const USUAL: u64 = 1500;
 
-/// How to find what drops packets as large as those that vanish: the ping fills what both ports take, and so exceeds
-/// any smaller MTU on the way.
+/// A command to find the hop that drops large packets: the ping is as large as both ports allow, and so exceeds
+/// any smaller MTU on the path.
 fn find(model: &Model, direction: Direction) -> Advice {
     let sender = direction.sender();
     let route = model

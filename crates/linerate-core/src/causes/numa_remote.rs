@@ -61,8 +61,7 @@ impl Cause for NumaRemote {
         let at_work = wanted(threads(load, direction, remote.side)).unwrap_or(0.0);
         Ok(Finding {
             side: Place::from(remote.side),
-            // A core that is full says what is full; this says what fills it, and how much of it is
-            // not known without a trial.
+            // A full core is the limit itself; this is a reason for it. Its share is unknown without a trial.
             share: remote.share / 2.0,
             enough: !remote.off.threads.is_empty() && at_work >= ENOUGH,
             reached: false,

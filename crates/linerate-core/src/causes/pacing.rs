@@ -16,8 +16,8 @@ pub(super) struct Pacing;
 /// Share of the pace that a stream must reach for the pace to be what holds it.
 const REACHED: f64 = 0.85;
 
-/// Share from which a trial must tell: packets whose timer came late, on a busy CPU or in a virtual machine,
-/// are not made up for, and leave a stream below its pace.
+/// Share of the pace from which a trial decides. On a busy CPU or in a virtual machine, late timers are not
+/// made up for, and leave a stream below its pace.
 const NEARLY: f64 = 0.5;
 
 /// Bytes of a packet besides its payload: IPv4 and TCP with timestamps.
@@ -42,7 +42,7 @@ impl Cause for Pacing {
         let Some(pace) = load.knobs.pacing.or(load.tcp.max_pacing) else {
             return Err(NoFinding::Clear("no pace was asked for".to_owned()));
         };
-        // The pace counts packets, goodput their payload; that of datagrams counts payload as well.
+        // TCP's pace counts packets and goodput their payload. For datagrams both count payload.
         let payload = load
             .packets
             .filter(|_| load.transport == Transport::Tcp)

@@ -30,7 +30,7 @@ pub(super) struct PathLoss;
 /// little: they last a thousand round trips of a short path.
 const BBR_MINDS: f64 = 0.1;
 
-/// Share of bytes lost from which its third version, which goes by the same name, sends less.
+/// Share of bytes lost from which BBR's third version sends less. It has the same name in the kernel.
 //= draft-ietf-ccwg-bbr: BBR.LossThresh is 2 %
 const BBR3_MINDS: f64 = 0.02;
 
@@ -160,8 +160,8 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     })
 }
 
-/// The finding of a loss, which a discipline of the sender's own port may make on purpose. Of any other only a trial
-/// tells that no rate is exceeded, which loses packets as well.
+/// The finding of a loss. A discipline of the sender's own port may lose packets on purpose. Otherwise only a
+/// trial can exclude an exceeded rate, which loses packets as well.
 fn finding(load: &Load, direction: Direction, share: f64, evidence: Vec<String>) -> Finding {
     let own = own_loss(load, direction);
     Finding {
@@ -176,8 +176,8 @@ fn finding(load: &Load, direction: Direction, share: f64, evidence: Vec<String>)
     }
 }
 
-/// The answer for connections of which next to nothing arrives; `None` of others. Where so much is lost that timers run
-/// out in rows, most samples are silent; where nothing arrives at all, it is no loss by chance.
+/// The answer for connections of which almost nothing arrives; `None` for others. With so much loss that timers
+/// run out in a row, most samples are silent. If nothing arrives at all, it is no random loss.
 fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
     let load = &model.direction(direction)?.base;
     let silent = load.silent()?;
@@ -204,7 +204,7 @@ fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
         ),
     ];
     let found = finding(load, direction, silent, evidence);
-    // Half the pace of next to nothing tells nothing.
+    // At a very low goodput, a trial at half the pace proves nothing: heavy loss is enough without one.
     let enough = found.enough || lost >= IN_ROWS;
     Some(Ok(Finding { enough, ..found }))
 }
@@ -279,7 +279,8 @@ fn search(model: &Model) -> Advice {
     .step(count(Side::Far))
 }
 
-/// What random loss leaves to loss-based congestion control, in words: less where its timers run out as well.
+/// Describes the goodput that random loss allows to loss-based congestion control: less where its timers run
+/// out as well.
 fn leaves(load: &Load, lost: f64) -> Option<String> {
     let most = loss_leaves(load, lost)?;
     let least = loss_leaves_at_least(load, lost)?;

@@ -61,7 +61,7 @@ impl Cause for PathRate {
         }
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
-        // Of datagrams what is lost tells, and no queue.
+        // Datagrams have no standing queue to go by: their loss decides.
         let load = model.direction(direction).map(|dir| &dir.base);
         let load = load.filter(|load| load.transport == Transport::Tcp);
         load.is_some_and(|load| standing_queue(model, load).is_some())
@@ -108,7 +108,7 @@ pub(super) struct Held<'a> {
     pub(super) share: f64,
     /// How that is known, for people.
     pub(super) why: String,
-    /// Whether a trial lifted what held the sender for a good part of the time, and nothing came of it.
+    /// Whether a trial removed the sender's limit for a good part of the time, without any gain.
     pub(super) lifted: bool,
 }
 
@@ -151,7 +151,7 @@ pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>,
     let (Some(network), Some(starved)) = (load.tcp.network, load.tcp.starved) else {
         return Err(lacks(model, "tcp", direction.sender()));
     };
-    // A window or buffer that is full of what stands in a queue on the way is not what binds.
+    // A window or buffer full of data that waits in a queue on the path is not the limit.
     let queued = mostly_queued(model, load);
     let lifted = lifted(model, direction);
     let share = if queued {
@@ -182,8 +182,8 @@ pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>,
     })
 }
 
-/// How it is known that the network held the sender for `share` of the time, of which the kernel's clocks
-/// leave `network`.
+/// Says how it is known that the network limited the sender for `share` of the time. The kernel's clocks give
+/// `network` of it.
 fn why(queued: bool, network: f64, share: f64) -> String {
     if queued && network < HELD {
         "most of what the sender kept in flight stood in a queue on the way".to_owned()
@@ -197,10 +197,10 @@ fn why(queued: bool, network: f64, share: f64) -> String {
     }
 }
 
-/// Share of time that a window or a buffer held the sender which a trial made larger, or gave to each of more streams,
-/// and nothing came of it: a little more than the path holds looks like a limit, and is none. It counts as far as the
-/// network holds the load with more of it for longer: where a window and a buffer are of one size, or a reader is slow,
-/// each hides the other.
+/// Share of time that a window or a buffer limited the sender, where a trial enlarged it, or gave one to each
+/// of more streams, without a gain. A window slightly larger than the path needs looks like a limit, and is
+/// none. It counts up to the growth of the network's share in the enlarged load: a window and a buffer of one
+/// size hide each other, and so does a slow reader.
 fn lifted(model: &Model, direction: Direction) -> f64 {
     let Some(base) = model.direction(direction).map(|d| &d.base) else {
         return 0.0;
@@ -243,8 +243,8 @@ pub(super) fn without_gain<'a>(
     tried.into_iter().find(gained_nothing)
 }
 
-/// Share of the time that the network held a load: all in which it had payload, where most of what is in flight stands in
-/// a queue on the way.
+/// Share of the time that the network limited a load. If most of the data in flight waits in a queue on the
+/// path, this is all the time in which the load had payload.
 fn by_network(model: &Model, load: &Load) -> Option<f64> {
     if mostly_queued(model, load) {
         load.tcp.starved.map(|share| 1.0 - share)
@@ -253,7 +253,7 @@ fn by_network(model: &Model, load: &Load) -> Option<f64> {
     }
 }
 
-/// What of an end has no time left, in words: a thread, or a CPU that does nothing but handle packets.
+/// Names the part of an end that has no time left: a thread, or a CPU that only handles packets.
 pub(super) fn on_cpus(model: &Model, load: &Load, direction: Direction) -> Option<String> {
     [direction.sender(), direction.receiver()]
         .into_iter()
@@ -328,11 +328,11 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     })
 }
 
-/// How many times as much more streams must send for what came of it to tell a rate.
+/// The least factor by which more streams must send more before their goodput says anything about a rate.
 const MORE: f64 = 1.2;
 
-/// The answer for a load by datagrams: they are not held back, so those that exceed a rate are lost on the
-/// way. `None` of a load by connections.
+/// The answer for a load by datagrams. They are not held back, so the path loses those that exceed its rate.
+/// `None` for a load by connections.
 fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     let dir = model.direction(direction)?;
     let told = dir.base.datagrams.as_ref()?;
@@ -376,10 +376,10 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     }))
 }
 
-/// Bytes of others on a port, as a share of ours, from which the path's rate is told to be more than ours.
+/// Other traffic on a port, as a share of ours, from which the path's rate is reported as more than ours.
 const OTHERS: f64 = 0.05;
 
-/// That others have a part of the rate, where it is too small to invalidate the measurement.
+/// Says that other traffic takes a part of the rate, where it is too small to invalidate the measurement.
 fn shared(load: &Load) -> Option<String> {
     let few = OTHERS..contended::FOREIGN;
     let foreign = load.foreign.filter(|f| few.contains(&f.share))?;
@@ -400,7 +400,7 @@ fn gain(model: &Model, direction: Direction, load: &Load, more: &Load) -> Interv
         .unwrap_or_else(|| more.over(load))
 }
 
-/// How much of what speaks for a limit of each stream a short look at twice as many leaves.
+/// Factor for the evidence of a limit of each stream that a short look at twice as many streams leaves.
 pub(super) fn of_each_stream(model: &Model, direction: Direction) -> f64 {
     let scaled = model.direction(direction).and_then(scales);
     if scaled.is_some_and(|(_, gain)| gain <= SAME) {

@@ -1,4 +1,4 @@
-//! Packets overtake each other on the way, and the sender takes those that are late for lost.
+//! Packets are reordered on the path, and the sender takes the late ones for lost.
 
 use super::congestion_control::use_bbr;
 use super::cpu_share::is_excluded;
@@ -76,7 +76,7 @@ impl Cause for PathReordering {
         Ok(Finding {
             side: Place::Path,
             share: held.share * of_each_stream(model, direction),
-            // Some come late on any path with several queues: only a trial tells whether it matters.
+            // On any path with several queues some packets are late. Only a trial shows whether it matters.
             enough: false,
             reached: false,
             evidence: std::iter::once(words(late, again))
@@ -85,14 +85,14 @@ impl Cause for PathReordering {
         })
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
-        // Where no other congestion control may be chosen, no trial tells: then what the receiver says has to do.
+        // Without a second congestion control there is no trial. The receiver's report must then be enough.
         let load = model.direction(direction).map(|dir| &dir.base);
         load.is_some_and(|load| holds(model, load).is_some())
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
-            // A gain of any size, up to whatever binds next: BBR does not take it for a full path. What another one
-            // makes of it than BBR, or BBR with too small a window, nobody knows.
+            // A gain of any size, up to the next limit: BBR does not take reordering for a full path. The
+            // effect is unknown for other congestion controls, and for BBR with too small a window.
             Factor::OtherCongestion => bbr::has_room(model, trial).then_some(Range {
                 low: GAIN,
                 high: f64::MAX,
@@ -113,9 +113,9 @@ impl Cause for PathReordering {
     }
 }
 
-/// That nothing but packets which overtake each other holds the sender back, in words: most of what it sends again, all
-/// the time, had come. A rate of all or of each stream queues, drops or marks, and reorders nothing. BBR, which fills a
-/// rate without any of that, fills none where its window is empty before packets arrive.
+/// Says that only reordering limits the sender: most retransmitted segments, all the time, had arrived. A rate,
+/// of all or of each stream, queues, drops or marks packets, and does not reorder them. BBR fills a rate
+/// without any of these, but fills none where its window is empty before packets arrive.
 pub(super) fn alone(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
     let late = holds(model, load)?;
@@ -133,7 +133,7 @@ pub(super) fn alone(model: &Model, direction: Direction) -> Option<String> {
     })
 }
 
-/// The window that BBR makes for the shortest round trip, beside the usual one.
+/// Says which window BBR computes from the shortest round trip, compared with the usual one.
 fn empties(model: &Model, load: &Load) -> Option<String> {
     let outlasted = bbr::outlasted(model, load).filter(|_| bbr::sends(load));
     outlasted.map(|(shortest, usual)| {
@@ -143,14 +143,14 @@ fn empties(model: &Model, load: &Load) -> Option<String> {
     })
 }
 
-/// The share of what is retransmitted that came late, where that holds the sender: all the time, most of it, and BBR only
-/// where its window is empty before packets arrive.
+/// The share of retransmitted segments that had only arrived late, where this limits the sender. BBR is limited
+/// by it only where its window empties before packets arrive; others always are.
 fn holds(model: &Model, load: &Load) -> Option<f64> {
     let slowed = !bbr::sends(load) || bbr::outlasted(model, load).is_some();
     mostly_late(load).filter(|_| slowed)
 }
 
-/// Why what came late does not explain what was retransmitted.
+/// Why late segments do not explain the retransmissions.
 fn seldom(load: &Load) -> String {
     let again = load.tcp.repeated.unwrap_or_default();
     if let Some(twice) = load.tcp.needless {

@@ -1,4 +1,4 @@
-//! The other end of the wire tells the port to stop.
+//! The other end of the wire makes the port pause.
 
 use super::predict::one_rate;
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, port_of};
@@ -20,8 +20,8 @@ pub(super) struct PauseFrames;
 /// Share of time that a port stands still from which it matters.
 const STOPPED: f64 = 0.05;
 
-/// Share of time that pauses may stop a port for at the most, from which they are named where nobody
-/// counts how long they did.
+/// The largest share of time that pauses may stop a port for, from which they are named where their duration is
+/// not counted.
 const OFTEN: f64 = 0.5;
 
 /// Bits that a pause frame stops a port for at the most.

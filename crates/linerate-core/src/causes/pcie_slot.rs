@@ -23,7 +23,7 @@ use crate::units::Rate;
 /// Cause `pcie-slot`.
 pub(super) struct PcieSlot;
 
-/// Goodput that any link leaves: the slowest moves 2 Gb/s, of which headers take less than half.
+/// Goodput that any link allows: the slowest moves 2 Gb/s, and headers take less than half of it.
 //= PCI Express Base Specification 1.0: one lane of 2.5 GT/s with 8b/10b
 const ANY: f64 = 1e9;
 
@@ -177,7 +177,7 @@ fn bonded(model: &Model) -> bool {
     routes.filter_map(Route::wires).any(|wires| wires.len() > 1)
 }
 
-/// Where no slot is known to be full, one that nobody read may be the one; `None` where none can be.
+/// Where no slot is known to be full, an unread one may be; `None` where none can be.
 fn open(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     let of = |host| match usb_gap(host, load) {
         None if load.goodput.mean >= ANY => gap(host, direction, load),
@@ -238,7 +238,7 @@ fn tunnel(host: &Host, wires: &[&Nic]) -> Option<Address> {
     Some(tunnel.device.address)
 }
 
-/// What nobody knows of a port on USB, where goodput comes up to it.
+/// The unknown facts of a port on USB, where goodput reaches its possible rate.
 fn usb_gap(host: &Host, load: &Load) -> Option<Gap> {
     let wires = host.facts.route.as_ref()?.wires()?;
     let slow = |nic: &&Nic| {

@@ -1,4 +1,4 @@
-//! What causes predict of trials that do not touch what they are about.
+//! Predictions of causes for trials that do not change what the cause is about.
 
 use crate::factor::{Class, Factor};
 use crate::model::{Load, Model};
@@ -13,10 +13,10 @@ use crate::stats::{EQUAL, Range};
 /// A thread that wants more than this share of its CPU has no time left that could be relied on.
 const NO_TIME_LEFT: f64 = 0.92;
 
-/// More streams that carry so many times as much went through all that they share.
+/// More streams that carry this many times as much passed all shared limits.
 const SCALES: f64 = 1.1;
 
-/// What a sender that has time left makes of handing payload over without a copy.
+/// The effect of sending without a copy on a sender that has time left.
 pub(super) const UNCOPIED: Range = Range {
     low: 0.3,
     high: EQUAL.high,
@@ -55,17 +55,17 @@ pub(super) fn around(ratio: f64, by: f64) -> Range {
     }
 }
 
-/// What a cause predicts that is about something else than the trial's factor: nothing changes,
-/// unless the change would make a new limit. `None` where that cannot be told.
+/// The prediction of a cause that a trial's factor does not touch: no change, unless the change would create a
+/// new limit. `None` where this is unknown.
 pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let factor = trial.factor()?;
-    // Only what was short of time, of room or of CPU gains; all else may lose, up to a new limit.
+    // Only something short of time, room or CPU gains. All else may lose, down to a new limit.
     let may_lose = |low: f64| Some(Range { low, ..EQUAL });
     match (factor.class(), factor) {
         (Class::LargerBuffer | Class::Redial, _)
         | (_, Factor::MoreDepth | Factor::Unpaced | Factor::Discard) => Some(EQUAL),
-        // What binds instead may be anything; and half the pace carries half, whatever binds.
+        // The next limit may be anything. Half the pace carries half, whatever the limit is.
         (Class::Parallel | Class::Congestion | Class::Pace, _) => None,
         // A send buffer holds at most half its memory as payload in flight.
         (_, Factor::HalfSendBuffer) => roomy(load, trial.after.send_buffer?.0).then_some(EQUAL),
@@ -106,8 +106,8 @@ pub(super) fn scaled(model: &Model, direction: Direction, shared: &str) -> Optio
     })
 }
 
-/// What one rate for everything predicts: more streams share it, another congestion control fills it
-/// no better. One that drops what exceeds it is filled a little better by either.
+/// Prediction of one rate for all traffic: more streams share it, and another congestion control fills it no
+/// better. A rate that drops excess packets is filled a little better by either.
 pub(super) fn one_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     match trial.factor()? {
@@ -117,8 +117,8 @@ pub(super) fn one_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     }
 }
 
-/// More work on a thread that does not bind: no effect while it has time left, else up to as much
-/// as would be missing.
+/// More work on a thread that is not the limit: no effect while it has time left, otherwise a loss up to the
+/// missing time.
 fn work(wanted: Option<f64>, added: f64) -> Range {
     // Not read: anything from a thread without slack to one with all of it.
     let need = wanted.unwrap_or(1.0) + added;
@@ -132,8 +132,8 @@ fn work(wanted: Option<f64>, added: f64) -> Range {
     }
 }
 
-/// Whether so many bytes in flight of each stream carry the goodput with room to spare, by the
-/// round trip of an unqueued path.
+/// Whether this many bytes in flight for each stream carry the goodput with room to spare, by the round trip of
+/// an unqueued path.
 fn roomy(load: &Load, bytes: u64) -> bool {
     let per_stream = load.goodput.mean / f64::from(load.streams.max(1));
     load.tcp
@@ -146,8 +146,8 @@ fn cheap(wanted: Option<f64>) -> Option<Range> {
     wanted.filter(|w| w * 2.0 < NO_TIME_LEFT).map(|_| EQUAL)
 }
 
-/// What a limit of each single stream predicts of more streams: up to the same again for each,
-/// less where the next limit comes in between.
+/// Prediction of a limit of each single stream for more streams: each carries as much again, or less where
+/// another limit follows.
 pub(super) fn per_stream(trial: &TrialPlan) -> Range {
     Range {
         low: GAIN,

@@ -15,10 +15,10 @@ use crate::transport::Scope;
 /// Cause `queue-depth`.
 pub(super) struct QueueDepth;
 
-/// Time of an operation under load over that of one at a time, up to which nothing queues.
+/// Time of an operation under load, relative to a single operation. Up to this ratio nothing queues.
 const UNQUEUED: f64 = 1.2;
 
-/// The same, from which something else is full: operations queue there.
+/// From this ratio, operations queue at another limit.
 const QUEUED: f64 = 2.0;
 
 /// How much more than in proportion more operations in flight may carry.

@@ -97,8 +97,8 @@ impl Cause for ReceiveWindow {
     }
 }
 
-/// Unread payload as a share of what one stream could have outstanding: in flight and unread. What
-/// one read takes does not count: a reader may let so much gather before it wakes (`SO_RCVLOWAT`).
+/// Unread payload as a share of the data that one stream could have outstanding: in flight and unread. The size
+/// of one read does not count: a reader may let that much pile up before it wakes (`SO_RCVLOWAT`).
 pub(super) fn unread_share(load: &Load) -> Option<f64> {
     let unread = (load.unread? - a_read(&load.receivers)).max(0.0);
     let flight = load.tcp.in_flight?.0 as f64;

@@ -25,15 +25,15 @@ pub(super) struct ReceiverApp;
 /// Share of its CPU from which a thread is busy, not idle.
 pub(super) const BUSY: f64 = 0.8;
 
-/// Share of a CPU from which it is told who took it.
+/// Share of a CPU from which its users are named.
 const TOLD: f64 = 0.01;
 
-/// What arrives beyond what is read, over what is read, from which the reader is the slower one: as much
-/// as a limit gains at least when it is lifted.
+/// Unread arrivals over bytes read, from which the reader is slower than the network. It equals the least gain
+/// that lifting a limit must bring.
 const BEHIND: f64 = GAIN - 1.0;
 
-/// Share of the looks that found nothing left to read from which a program is woken late, not slow: the
-/// queue of one that pauses between reads is hardly ever empty while the window is full.
+/// Share of samples with an empty receive queue from which a program is woken late rather than slow. A program
+/// that pauses between reads hardly ever has an empty queue while the window is full.
 const CAUGHT_UP: f64 = 0.25;
 
 static INFO: CauseInfo = CauseInfo {
@@ -160,8 +160,8 @@ fn waits(
     Ok((unread, waited))
 }
 
-/// What waits for the program in the trial of a larger window that carried no more. A window of little more than the path
-/// holds has no room for much that is unread, however slow the program is; in a larger one it gathers.
+/// Unread payload in a trial of a larger window that brought no gain. A window just large enough for the path
+/// has little room for unread payload, however slow the program is. In a larger one it piles up.
 fn in_a_larger_window(model: &Model, direction: Direction) -> Option<(f64, String)> {
     let larger = without_gain(model, direction, &LARGER_WINDOW)?;
     let changed = larger.changed.as_ref()?;

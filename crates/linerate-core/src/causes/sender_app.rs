@@ -23,12 +23,12 @@ pub(super) struct SenderApp;
 /// Share of samples limited by the application from which it is suspected.
 const STARVED: f64 = 0.5;
 
-/// Share of the time that its pauses must come to before they need no trial: less may be a thread that is woken
-/// late, beside other traffic.
+/// Share of the time that a program must pause to be named without a trial. Shorter pauses may come from a
+/// thread that other traffic delays.
 const PAUSES: f64 = 0.25;
 
-/// The answer for a load by datagrams: nothing counts whether a sender with time to spare waits in its program
-/// or for room in its port's queue.
+/// The answer for a load by datagrams. No counter shows whether a sender with time to spare waits in its
+/// program or for room in its port's queue.
 fn of_datagrams(load: &Load, direction: Direction, busy: f64) -> Answer {
     if let Some(lost) = load.datagrams.as_ref().and_then(lossy) {
         return Err(NoFinding::Clear(lost));
@@ -83,8 +83,8 @@ impl Cause for SenderApp {
         let Some((starved, sndbuf)) = tcp.starved.zip(tcp.sndbuf_limited) else {
             return Err(lacks(model, "tcp", direction.sender()));
         };
-        // Linux before 4.10 has no clock of the window. A full one leaves data unsent, or fills the buffer: what
-        // the program did not write it does not hold.
+        // Linux before 4.10 does not measure the time of a full window. A full window leaves data unsent, or
+        // fills the buffer; it does not limit data that the program has not written.
         if tcp.rwnd_limited.is_none() && !model.watched {
             return Err(lacks(model, "tcp", direction.sender()));
         }
@@ -149,7 +149,7 @@ impl Cause for SenderApp {
     }
 }
 
-/// What the program left undone, in words. Bytes may stand unsent where they are too few for a segment.
+/// Describes what the program left undone. Bytes may wait unsent where they are too few for a segment.
 fn left(load: &Load, only: &str, starved: f64) -> String {
     let what = if load.tcp.not_sent.unwrap_or_default() == Bytes(0) {
         "left the connection without data"
@@ -167,7 +167,7 @@ fn is_corked(load: &Load) -> Option<f64> {
     load.tcp.corked.filter(|share| *share >= SUSPECT)
 }
 
-/// What there was room for, or what the program holds back.
+/// Why the program is the limit: it had room to write, or it holds data back itself.
 fn room(load: &Load) -> Option<String> {
     if let Some(share) = is_corked(load) {
         return Some(format!(

@@ -68,7 +68,7 @@ fn price(model: &Model, direction: Direction) -> Option<String> {
     Some(in_place_of("without the copy", without?, with?))
 }
 
-/// Why a trial that gave it more work tells nothing of it.
+/// Why a trial that added work proves nothing about the thread.
 fn moved(model: &Model, direction: Direction) -> Option<String> {
     let trial = model.tried(direction, Factor::SenderWork)?;
     let [without, with] = core_bound::made_cheaper(model, trial)?;

@@ -1,5 +1,5 @@
-//! Threads of this run, or a thread and the port's interrupts, share a full CPU: beside an idle one, or
-//! because both ends may use no other.
+//! Threads of this run, or a thread and the port's interrupts, share a full CPU, although another one is idle
+//! or because both ends may use no other.
 
 use super::cpu_share::{self, ENOUGH, LOST};
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
@@ -22,7 +22,7 @@ const SUSPECT: f64 = 0.8;
 /// Share of time from which a CPU is full.
 const FULL: f64 = 0.95;
 
-/// A thread beside others of this run, or beside interrupts, on a full CPU.
+/// A thread that shares a full CPU with other threads of this run, or with interrupts.
 struct Shared {
     side: Side,
     cpu: u32,
@@ -41,8 +41,9 @@ impl Shared {
         self.busy / (self.busy + self.threads + self.interrupts)
     }
 
-    /// Whether what it is about is used up: the thread's time, or, where both ends may use no other, the CPU's.
-    /// Of one CPU each end has what the other leaves, and waits for it asleep as well as in the queue of threads.
+    /// Whether the contended resource is used up: the thread's time or, where both ends may use no other, the
+    /// CPU's. On one CPU each end gets the time that the other leaves; it waits for it asleep as well as in the
+    /// run queue.
     fn is_used_up(&self) -> bool {
         let by_both = self.busy + self.threads;
         self.need >= ENOUGH || (self.idle.is_empty() && by_both >= ENOUGH)

@@ -17,7 +17,7 @@ use crate::transport::Scope;
 /// Cause `small-packets`.
 pub(super) struct SmallPackets;
 
-/// A packet of so many times the MTU is a group of segments that is handled at once.
+/// A packet of this many times the MTU is a group of segments that is handled at once.
 const GROUPED: f64 = 2.0;
 
 /// From this MTU on a port is one for jumbo frames.

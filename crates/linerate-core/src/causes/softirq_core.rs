@@ -18,7 +18,7 @@ use crate::transport::Scope;
 /// Cause `softirq-core`.
 pub(super) struct SoftirqCore;
 
-/// Share of a CPU's time in softirq from which it has none left (METHOD section 2).
+/// Share of a CPU's time in softirq from which it has no time left (METHOD section 2).
 pub(super) const FULL: f64 = 0.9;
 
 /// Share of time from which a thread of ours on that CPU is what the packets come from.
@@ -28,7 +28,7 @@ const THREAD: f64 = 0.05;
 struct Full<'a> {
     side: Side,
     cpu: &'a Cpu,
-    /// Whether they are known to be of this path, or nobody knows whose.
+    /// Whether they are known to belong to this path; false if unknown.
     ours: bool,
 }
 
@@ -93,7 +93,7 @@ pub(super) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
             low: 0.3,
             high: 1.3,
         }),
-        // A window that is smaller makes smaller batches, a larger one larger ones.
+        // A smaller window makes smaller batches, a larger one larger ones.
         Factor::LargerWindow | Factor::LargerSendBuffer => Some(Range {
             low: 0.8,
             high: 1.2,
@@ -102,8 +102,8 @@ pub(super) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
             low: 0.4,
             high: 1.15,
         }),
-        // At most as many CPUs as there are more have a part of its work. What the driver does stays, and one
-        // flow goes to one CPU: where nothing is gained nothing is told.
+        // At best the work is spread over all CPUs of the new setting. The driver's part stays, and each flow
+        // stays on one CPU: a trial without a gain proves nothing.
         Factor::HostSpread => {
             let more = trial.after.host?.value.count_ones();
             let measured = model.trials.iter().find(|t| t.plan.id == trial.id);
@@ -114,7 +114,7 @@ pub(super) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
                 high: f64::from(more + 1) * 1.1,
             })
         }
-        // A CPU that is behind for a moment drops less: how far it is cannot be told.
+        // A CPU that is behind for a moment drops less. How far it is behind is unknown.
         Factor::HostRoom => None,
         Factor::OtherCpu => Some(Range {
             low: 0.7,
@@ -229,8 +229,8 @@ pub(super) fn of_the_load<'a>(
     busy.max_by(|a, b| a.softirq.total_cmp(&b.softirq))
 }
 
-/// Whether a CPU takes in packets of a stream; `None` where that of one stream was not told, or changed, and at the
-/// sender, whose sockets take in no payload.
+/// Whether a CPU takes in packets of a stream. `None` where the CPU of a stream is unknown or changed, and at
+/// the sender, whose sockets take in no payload.
 fn takes_in(load: &Load, direction: Direction, side: Side, cpu: &Cpu) -> Option<bool> {
     let receivers = (side == direction.receiver()).then_some(&load.receivers)?;
     let known: Option<Vec<u32>> = receivers.iter().map(|thread| thread.takes_in).collect();

@@ -130,7 +130,7 @@ pub(crate) fn mended(model: &Model, direction: Direction) -> Option<String> {
         })
 }
 
-/// The tunnels of both ends, that of the sender first: its packets are those of the load.
+/// The tunnels of both ends, the sender's first: its packets are those of the load.
 fn tunnels(model: &Model, direction: Direction) -> Vec<Through<'_>> {
     let mut all: Vec<Through<'_>> = model.hosts.iter().filter_map(through).collect();
     all.sort_by_key(|tunnel| tunnel.side != direction.sender());
@@ -228,8 +228,8 @@ fn too_large(top: &Nic, mtu: u32, inner: u32, over: &Overflow<'_>) -> String {
     )
 }
 
-/// A CPU of an end that has no time left: one of our threads', which tells enough, or one that others keep busy, which
-/// may be those that make the packets.
+/// A CPU of an end that has no time left. A CPU of our threads is enough evidence; a CPU busy with other work
+/// may be the one that makes the tunnel's packets.
 fn costly(load: &Load, direction: Direction, side: Side) -> Option<(Place, bool, String)> {
     let ours = threads(load, direction, side);
     if let Some(share) = wanted(ours).filter(|w| *w > BUSY) {

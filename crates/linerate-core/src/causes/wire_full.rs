@@ -72,7 +72,8 @@ impl Cause for WireFull {
     }
 }
 
-/// To spread streams over the members of a bond, where its mode goes by what it looks at.
+/// Advice to hash the ports as well, so that streams spread over the members of a bond. Only for modes with a
+/// hash policy.
 fn spread(model: &Model, direction: Direction) -> Option<Advice> {
     let side = direction.sender();
     let full = wire(model, direction).filter(|full| full.side == side.into());

@@ -18,7 +18,7 @@ use crate::units::Rate;
 /// Cause `wrong-route`.
 pub(super) struct WrongRoute;
 
-/// Another way must be so many times faster to be worth a word.
+/// Another route must be this many times faster to be reported.
 const FASTER: f64 = 1.1;
 
 /// Another way between the two hosts.
@@ -205,14 +205,14 @@ fn detours<'a>(near: &'a Route, far: &'a Route) -> Vec<Detour<'a>> {
 }
 
 impl Detour<'_> {
-    /// The slower of the speeds that are told.
+    /// The slower of the known speeds.
     fn slower(&self) -> Option<Rate> {
         self.speeds.iter().flatten().min().copied()
     }
 }
 
-/// Whether an address lies in a network that leads somewhere by itself: all hosts are in that of
-/// addresses that are good on one link only, and in that of all addresses.
+/// Whether a network contains an address and says where the address is. Link-local networks and the network of
+/// all addresses do not: every host is in them.
 //= RFC 3927, section 2.1; RFC 4291, section 2.5.6
 fn meets(network: (IpAddr, u8), address: IpAddr) -> bool {
     let of_link = match address {

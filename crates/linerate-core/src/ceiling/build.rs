@@ -179,7 +179,8 @@ mod tests {
 
     const FAST: Rate = Rate(100_000_000_000);
 
-    /// What the parts of the near end leave in a direction, in units of 10 Mb/s, over so many links with a stream each.
+    /// The remaining capacity of the near end's parts in a direction, in units of 10 Mb/s, over `links` links
+    /// with a stream each.
     fn leaves(packet: Packet, links: usize, kinds: Vec<Kind>, way: Direction) -> Vec<[u64; 2]> {
         let part = |(at, kind)| Part {
             name: format!("part {at}"),

@@ -132,8 +132,8 @@ pub fn payload(mtu: u32, ip: Ip, transport: Transport, tunnel: Option<Tunnel>) -
     mtu.saturating_sub(around + ip.header() + transport.header())
 }
 
-/// Full packets of what may be sent: each MTU with each version of IP and each transport. `None`
-/// where one of them holds no payload.
+/// Full packets of every possible kind: each MTU with each version of IP and each transport. `None` where one
+/// of them holds no payload.
 pub fn packet(
     mtus: &[u32],
     ips: &[Ip],
@@ -152,7 +152,7 @@ pub fn packet(
     Packet::any(&kinds)
 }
 
-/// Full packets of a known size that hold so much payload.
+/// Full packets of a known size, with this much payload.
 pub fn sized(payload: u32, mtu: u32, vlans: u32) -> Packet {
     Packet::sized(payload, wire(mtu, vlans))
 }

@@ -10,7 +10,7 @@ const PACKET: u32 = 8 + 12 + 4 + 2;
 /// Bytes that a datagram has besides.
 //= InfiniBand Architecture Specification 1.4, volume 1, chapter 9
 const DATAGRAM: u32 = 8;
-/// Bytes between the packet of InfiniBand and that of IP.
+/// Bytes between the InfiniBand packet and the IP packet.
 //= RFC 4391, section 6
 const IPOIB: u32 = 4;
 

@@ -1,4 +1,4 @@
-//! Floors of latency: what physics and link rates leave, one way, in seconds.
+//! Floors of latency: the least that physics and link rates allow, one way, in seconds.
 
 use super::Bounds;
 
@@ -24,7 +24,7 @@ pub fn serialisation(name: &str, bytes: f64, capacity: Bounds) -> Part {
     }
 }
 
-/// The time on a cable of so many metres.
+/// The propagation time on a cable of this many metres.
 pub fn propagation(metres: f64) -> Part {
     Part {
         words: format!("{metres} m of cable"),

@@ -1,4 +1,4 @@
-//! Ceilings: the most goodput that each part of a path leaves, from what it is made of.
+//! Ceilings: the most goodput that each part of a path allows, computed from its hardware.
 //!
 //! One kind of hardware is one file here: it turns that into a capacity and into what a payload byte, a
 //! packet or an operation costs of it. A case file and a run describe their paths by the same

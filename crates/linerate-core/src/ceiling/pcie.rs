@@ -113,8 +113,8 @@ fn kept(generation: u32, lanes: u32, payload: u32) -> f64 {
 }
 
 impl Slot {
-    /// Bits per second of frames that it leaves a card each way: from what it writes at the least to what it
-    /// reads at the most.
+    /// Bits per second of frames that a card can move each way, from the least when it writes to the most when
+    /// it reads.
     pub fn leaves(&self) -> Bounds {
         let (capacity, write, read) = (self.capacity(), self.write(), self.read());
         Bounds::new(

@@ -1,4 +1,4 @@
-//! What a path is made of, and what each flow asks of it.
+//! The resources of a path, and the demand of each flow on them.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -122,7 +122,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A packet whose payload takes so many bytes on the wire.
+    /// A packet with its payload and its bytes on the wire.
     pub(super) fn sized(payload: u32, wire: u32) -> Self {
         let payload_bytes = f64::from(payload);
         Self {

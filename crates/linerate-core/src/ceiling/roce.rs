@@ -10,8 +10,8 @@ const TRANSPORT: u32 = 12 + 4;
 /// Global route header, which the first version has instead of IP.
 //= InfiniBand Architecture Specification 1.4, volume 1, annex A16
 const GLOBAL_ROUTE: u32 = 40;
-/// Bytes that drivers keep free beside the payload when they choose the size of packets: global
-/// route header 40, UDP 8, base transport header 12, extended header 4, atomic header 28, check 4.
+/// Bytes that drivers reserve in addition to the payload when they choose the packet size: global route header
+/// 40, UDP 8, base transport header 12, extended header 4, atomic header 28, check 4.
 //= Linux, include/rdma/ib_addr.h, iboe_get_mtu
 const RESERVED: u32 = 40 + 8 + 12 + 4 + 28 + 4;
 
@@ -24,7 +24,7 @@ pub enum Version {
     V2(Ip),
 }
 
-/// Bytes on the wire beside the payload of a packet in the middle of a message.
+/// Bytes on the wire in addition to the payload, for a packet in the middle of a message.
 pub const fn overhead(version: Version, vlans: u32) -> u32 {
     let network = match version {
         Version::V1 => GLOBAL_ROUTE,

@@ -96,7 +96,7 @@ impl Path {
         })
     }
 
-    /// Goodput in all and for each way, and the names of what binds at the two ends.
+    /// Total goodput, goodput of each direction, and the names of the limits at both ends.
     fn both_ends(
         &self,
         ways: &[Direction],

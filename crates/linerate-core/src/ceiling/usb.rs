@@ -1,9 +1,9 @@
-//! USB: what the wire of an adapter leaves of what it signals.
+//! USB: the payload rate that remains of an adapter's signalling rate.
 
 use super::Bounds;
 use crate::units::Rate;
 
-/// Lowest share of the signalling rate that an adapter gets: controllers differ, and some leave half.
+/// Lowest share of the signalling rate that an adapter reaches: some controllers lose half of it.
 //= Universal Serial Bus Specification 2.0, section 5.8.4: 53 of 60 MB/s at the most
 pub const LEAST: f64 = 0.5;
 
@@ -19,8 +19,8 @@ const BULK: [(u64, f64); 2] = [
 //= Universal Serial Bus 3.2 Specification, section 6.3: 8b/10b for Gen 1, 128b/132b for Gen 2
 pub const GEN1: Rate = Rate(5_000_000_000);
 
-/// Bits per second of payload that a wire of USB carries each way, from what any controller gets out of it to
-/// what its line code leaves.
+/// Bits per second of payload that a USB link carries each way: from the rate that every controller reaches, to
+/// the rate that the line code allows.
 pub fn leaves(signalled: Rate) -> Bounds {
     let bits = signalled.0 as f64;
     let bulk = BULK.iter().find(|(speed, _)| *speed == signalled.0);

@@ -95,15 +95,15 @@ impl Entry {
 }
 
 impl fmt::Display for Entry {
-    /// What was changed and from what, for people.
+    /// The setting and its old value, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let old = self.setting.row().words(&self.old);
         write!(f, "{} from \"{old}\"", self.what())
     }
 }
 
-/// Reads a journal, all of it or none. A last line without its end was cut off while it was
-/// written: what it tells was never done.
+/// Reads a journal, all of it or none. A last line without a line end was cut off while it was written: its
+/// change was never made.
 pub fn journal(bytes: &[u8]) -> Result<Vec<Entry>, Damaged> {
     let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
     let lines = bytes[..whole].split_inclusive(|b| *b == b'\n');

@@ -99,7 +99,7 @@ fn port(known: &mut Known, facts: &HostFacts) {
     known.tell(served, Some(ranges(&port.served_by)));
 }
 
-/// The route, and the ports that it leaves by: `port` first, of which some is told already.
+/// The route and the ports that it leaves by: `port` first, some of whose facts are compared already.
 fn way(known: &mut Known, route: &Route, port: Option<&Port>) {
     known.tell("own address", route.own);
     known.tell("peer address", route.peer);

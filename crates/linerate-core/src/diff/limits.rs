@@ -1,4 +1,4 @@
-//! What became of limits: those that stayed, came and went, and those of which that cannot be told.
+//! Changes of limits: those that both records have, those that only one has, and those that remain unknown.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -79,17 +79,17 @@ fn upheld<'a>(judged: &'a Judged<'_>, limit: &Limit) -> Option<&'a Limit> {
     judged.verdict.limits.iter().find(is_it)
 }
 
-/// Whether what is said of a cause and a direction is said of this limit. What is told once may be told of
-/// the other direction where other directions were measured.
+/// Whether an answer for a cause and a direction belongs to this limit. A cause that is reported for one
+/// direction only may stand at the other one if the records measured different directions.
 fn of(limit: &Limit, cause: &str, direction: Direction) -> bool {
     let told_once = causes::cause(limit.cause).is_some_and(|cause| cause.info().is_once);
     limit.cause == cause && (limit.direction == direction || told_once)
 }
 
-/// A limit that the `other` record does not uphold: `fate` is what became of it if that one is sure.
+/// A limit that the `other` record does not confirm. It gets `fate` if the other record is sure.
 fn alone(limit: &Limit, other: &Judged<'_>, fate: Fate) -> LimitChange {
     let is_it = |a: &&Answered| of(limit, a.cause, a.direction);
-    // Answers stand in the order of directions: of what is told once the first one tells.
+    // Answers are in the order of directions: for a cause that is reported once, the first answer counts.
     let answer = other.verdict.answers.iter().find(is_it);
     let sure = answer.is_some_and(|a| ["clear", "excluded"].contains(&a.outcome));
     let why = match answer {
@@ -110,7 +110,7 @@ fn alone(limit: &Limit, other: &Judged<'_>, fate: Fate) -> LimitChange {
     }
 }
 
-/// A finding that is no limit has evidence, and something else explains it or binds before it.
+/// A finding that is no limit has evidence, but another cause explains it or limits first.
 fn outcome(outcome: &'static str) -> &'static str {
     match outcome {
         "finding" => "not upheld, with evidence",

@@ -1,7 +1,7 @@
-//! Two records compared: what was asked, what the hosts were, what was measured, and what was judged.
+//! Compares two records: their plans, hosts, measurements and verdicts.
 //!
-//! Both are judged by the same program, this one. What was not read in one of them is no change. An
-//! interval holds for its run; that two runs differ does not tell what made them differ.
+//! This program judges both. A value missing in one record is not a change. An interval is valid within its
+//! run: a difference between two runs does not show its reason.
 
 mod disturbances;
 mod facts;

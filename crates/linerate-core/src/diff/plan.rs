@@ -1,4 +1,4 @@
-//! What was asked differently, and what cannot be compared for it.
+//! Differences between two plans, and the figures that they make incomparable.
 
 use std::collections::BTreeSet;
 

@@ -96,7 +96,7 @@ impl Layer {
 }
 
 impl Path {
-    /// Whether the way works; `None` where that is not told.
+    /// Whether the path to the disk works; `None` if unknown.
     pub fn is_live(&self) -> Option<bool> {
         if self.ana_state == "persistent-loss" {
             return Some(false);
@@ -132,7 +132,7 @@ impl BlockDevice {
 pub struct QueueLimits {
     /// Scheduler: `none`, `mq-deadline`.
     pub scheduler: String,
-    /// Whether it has a head that moves; what a guest is told need not be so.
+    /// Whether the device has a moving head. A virtual machine may see a wrong value.
     pub rotational: Option<bool>,
     /// Requests that may wait in each hardware queue.
     pub requests: Option<u64>,
@@ -155,7 +155,7 @@ pub struct QueueLimits {
 /// A namespace of an NVMe subsystem, by the name of its block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Namespace {
-    /// Number of the subsystem; of a disk without several ways it may be that of the controller.
+    /// Number of the subsystem; for a disk with a single path it may be the controller's number.
     pub subsystem: u32,
     /// Number of the controller, in the name of one way to the namespace: `nvme0c1n1`.
     pub controller: Option<u32>,
@@ -164,7 +164,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// What `nvme0n1` or `nvme0c1n1` says; `None` for other names, those of partitions among them.
+    /// Decodes a name such as `nvme0n1` or `nvme0c1n1`; `None` for other names, partitions included.
     pub fn of(name: &str) -> Option<Self> {
         let (left, number) = name.strip_prefix("nvme")?.split_once('n')?;
         let (subsystem, controller) = match left.split_once('c') {
@@ -206,7 +206,7 @@ pub struct Path {
     pub address: String,
     /// `live`, `connecting` ... of a controller; `running`, `offline` ... of a disk.
     pub state: String,
-    /// What the target says of a way of NVMe (ANA): `optimized`, `non-optimized`, `inaccessible`,
+    /// The target's state of an NVMe path (ANA): `optimized`, `non-optimized`, `inaccessible`,
     /// `persistent-loss`, `change`.
     pub ana_state: String,
     /// Block device of a way of NVMe, which the kernel hides from all but itself: `nvme0c1n1`.

@@ -38,7 +38,7 @@ pub struct Load {
 pub enum Via<'a> {
     /// A PCI Express link.
     Link(Crossing<'a>),
-    /// USB: the hub whose own wire it is, if it is not the adapter's, and what that signals.
+    /// USB: the hub whose wire it is, if it is not the adapter's own, and its signalling rate.
     Usb(Option<&'a str>, Rate),
 }
 
@@ -60,7 +60,7 @@ pub struct Arrival {
     pub load: Load,
     /// Bits per second of frames while all other ports are idle.
     alone: f64,
-    /// The same while all ports that are in use are busy; none of a port that is down or stands by.
+    /// The same while all ports in use are busy; none for a port that is down or on standby.
     shared: f64,
 }
 
@@ -257,7 +257,7 @@ fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<Load> {
     rate.filter(|_| is_whole).map(load)
 }
 
-/// A port of InfiniBand that is in use: what it moves is what its line code leaves.
+/// A port of InfiniBand that is in use. Its rate is the signalling rate less the overhead of the line code.
 fn infiniband_load(name: String, port: &IbPort) -> Option<Load> {
     let rate = port.in_use()?;
     let speed = Speed::NAMES.iter().find(|(known, _)| *known == rate.speed);

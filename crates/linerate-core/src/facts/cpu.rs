@@ -44,7 +44,7 @@ pub struct Cpu {
     pub package: Option<u32>,
     /// CPUs of the same core, itself among them; empty when unknown.
     pub siblings: Vec<u32>,
-    /// Its computing power, of 1024, where the kernel tells.
+    /// Its computing power relative to 1024, where the kernel reports it.
     pub capacity: Option<u32>,
     /// Its clock.
     pub clock: Clock,
@@ -192,8 +192,8 @@ impl Processors {
     }
 }
 
-/// Groups of CPUs by the computing power that the kernel tells, else by their nominal clocks, the
-/// strongest first; empty when all are alike or one is unknown.
+/// Groups of CPUs by the computing power that the kernel reports, else by their nominal clocks, the strongest
+/// first. Empty when all are alike or one is unknown.
 pub fn kinds(cpus: &[Cpu]) -> Vec<Kind> {
     let by = |key: fn(&Cpu) -> Option<u64>, name: fn(u64) -> String| {
         let values: Option<BTreeSet<u64>> = cpus.iter().map(key).collect();
@@ -266,7 +266,7 @@ pub struct CpuTimes {
     pub ticks: [u64; 8],
 }
 
-/// Ticks that passed, on the mean CPU; `None` when none did, as in files that stand still.
+/// Ticks that passed, on the mean CPU; `None` when none did, as in a tree of files.
 pub fn elapsed(before: &[CpuTimes], after: &[CpuTimes]) -> Option<f64> {
     let all: Vec<u64> = deltas(before, after).map(|(_, d)| d.iter().sum()).collect();
     let mean = all.iter().sum::<u64>() as f64 / all.len().max(1) as f64;

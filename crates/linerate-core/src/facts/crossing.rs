@@ -113,10 +113,10 @@ fn is_controller(device: &Device) -> bool {
 /// Whether a link is a tunnel through a Thunderbolt or USB4 cable. At the far end of a tunnel stands a
 /// switch, never a card: the links behind it are real.
 ///
-/// The kernel says what can be pulled out, which a slot for other cards may be, too: a device says
-/// [`Device::tunneled`] only where something is attached by Thunderbolt or USB4. Before Linux 5.14
-/// nothing says so, and only the ids of the controllers are known. A controller on a card of its own
-/// has a real link above it, which is faster than what a tunnel shows.
+/// The kernel marks removable devices, but a slot for other cards may be removable, too. [`Device::tunneled`]
+/// is set only for devices attached by Thunderbolt or USB4. Linux before 5.14 has no such mark, so only the ids
+/// of the controllers are known. A controller on a separate card has a real link above it, which is faster than
+/// the link that a tunnel shows.
 fn is_tunnel(all: &[Device], device: &Device, slot: &Device) -> bool {
     let inside = |device: &Device| {
         device.tunneled || pci::bridges_above(all, device).iter().any(|b| b.tunneled)

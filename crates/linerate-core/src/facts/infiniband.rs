@@ -176,7 +176,8 @@ pub struct Gid {
     pub netdev: String,
 }
 
-/// LIDs that no port has: that of a port without a manager, and the permissive ones of InfiniBand and Omni-Path.
+/// LIDs that no port has: the one of a port without a manager, and the permissive ones of InfiniBand and
+/// Omni-Path.
 const NO_LIDS: [u64; 3] = [0, 0xffff, 0xffff_ffff];
 
 impl IbPort {

@@ -56,7 +56,7 @@ impl Served {
 }
 
 impl Irq {
-    /// The queue that it is for, by its name; `None` where the name tells none.
+    /// The queue that it serves, by its name; `None` where the name does not say.
     pub fn queue(&self) -> Option<Served> {
         let name = self.name.split('@').next()?.to_ascii_lowercase();
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -84,9 +84,8 @@ const CLOCKS: [(&str, &str); 4] = [
 ];
 
 impl Platform {
-    /// What firmware, CPU and the clock sources that the kernel has say together. The CPU alone
-    /// decides whether it is a guest where it can: clouds rent out whole machines under the same
-    /// firmware.
+    /// The kind of machine, from firmware, CPU and the kernel's clock sources together. Where possible the CPU
+    /// alone decides whether it is a virtual machine: clouds rent out whole machines with the same firmware.
     pub fn of(firmware: &Firmware, cpu_says: Option<bool>, clocks: &[String]) -> Self {
         let Firmware {
             vendor,

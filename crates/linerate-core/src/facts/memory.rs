@@ -18,7 +18,7 @@ pub struct Memory {
     pub huge_page: Option<Bytes>,
     /// Huge pages set aside.
     pub huge_pages: Option<u64>,
-    /// Slots and what is in them, as the firmware says; `None` where that cannot be read.
+    /// Slots and their modules, as the firmware lists them; `None` where this cannot be read.
     pub modules: Option<Vec<Module>>,
 }
 
@@ -45,13 +45,13 @@ pub struct Module {
     pub ranks: Option<u8>,
 }
 
-/// Channels that have modules, as far as the firmware tells them apart.
+/// Channels that have modules, as far as the firmware lists them separately.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Channels {
-    /// So many at least.
+    /// The least possible number.
     pub least: u32,
-    /// So many at most.
+    /// The largest possible number.
     pub most: u32,
     /// Speed of the slowest module.
     pub speed: Transfers,

@@ -136,12 +136,12 @@ pub struct HostFacts {
     pub nodes: u32,
     /// Where its CPUs stand.
     pub topology: topology::Topology,
-    /// How the clocks are set of the CPUs that threads take first; empty where nothing sets them, as
-    /// in most virtual machines, `None` where that cannot be told.
+    /// Clock settings of the CPUs that threads take first. Empty where nothing sets clocks, as in most virtual
+    /// machines; `None` if unknown.
     #[serde(deserialize_with = "some_at_most::<_, _, CPUS>")]
     pub clocks: Option<Vec<cpu::Clocked>>,
-    /// How its CPUs may rest; empty where nothing puts them to rest, as in most virtual machines, `None`
-    /// where that cannot be told.
+    /// Idle states of its CPUs. Empty where nothing puts them to sleep, as in most virtual machines; `None` if
+    /// unknown.
     #[serde(deserialize_with = "some_at_most::<_, _, FEW>")]
     pub idle_states: Option<Vec<cpu::IdleState>>,
     /// Its memory channels; `None` where the firmware's list was not read, as behind a virtual port.
@@ -162,8 +162,8 @@ pub struct HostFacts {
     pub congestion_default: String,
     /// Socket buffer limits.
     pub buffers: BufferLimits,
-    /// Whether it tells its peers which segments came twice, `net.ipv4.tcp_dsack`; `None` in records from before
-    /// it was read.
+    /// Whether it reports duplicate segments to its peers, `net.ipv4.tcp_dsack`. `None` in records made before
+    /// this was read.
     pub tells_duplicates: Option<bool>,
     /// Settings that a trial may change on this host, by their ids in [`crate::change::SETTINGS`]: its
     /// user allowed it, and so does the system.

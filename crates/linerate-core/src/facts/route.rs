@@ -29,8 +29,7 @@ pub struct Route {
     pub peer: Option<IpAddr>,
     /// The neighbour that packets are handed to; `None` where the other end is one itself.
     pub gateway: Option<IpAddr>,
-    /// The port that the route leaves by, then those below it; of each what its stack, its wire and
-    /// its errors tell.
+    /// The port that the route leaves by, then those below it, each with its stack, its wire and its errors.
     #[serde(deserialize_with = "at_most::<_, _, PORTS_MAX>")]
     pub ports: Vec<Nic>,
     /// The PCI devices of those ports and the bridges above them, sorted by address.
@@ -61,7 +60,7 @@ impl Route {
         self.ports.iter().find(|nic| nic.index == index)
     }
 
-    /// What its wires carry together; `None` where one of them does not tell.
+    /// The sum of its wires' rates; `None` where one of them is unknown.
     pub fn speed(&self) -> Option<Rate> {
         let wires = self.wires()?;
         let speeds: Option<Vec<u64>> = wires.iter().map(|w| Some(w.link.speed?.0)).collect();
@@ -90,8 +89,8 @@ impl Route {
         wires.find(|nic| nic.link.is_half())
     }
 
-    /// Whether what the port that the route leaves by counts is what its wires count: a VLAN counts
-    /// its own packets.
+    /// Whether the counters of the port that the route leaves by cover all that its wires carry. A VLAN port
+    /// counts only its own packets.
     pub fn counts_wires(&self) -> bool {
         let first = self.ports.first();
         first.is_some_and(|nic| nic.kind.is_empty() || nic.kind == "bond")
@@ -102,7 +101,7 @@ impl Route {
 pub fn shares_network(own: (IpAddr, u8), address: IpAddr) -> bool {
     let same = |a: u128, b: u128, bits: u32, prefix: u8| {
         let host = bits.saturating_sub(u32::from(prefix));
-        // A shift by all bits is none: then every address is in the network.
+        // A shift by all bits gives `None`: then every address is in the network.
         a.checked_shr(host).unwrap_or(0) == b.checked_shr(host).unwrap_or(0)
     };
     match (own.0, address) {

@@ -25,7 +25,7 @@ pub struct Shaper {
 pub struct Shaping {
     /// The most that passes in all: `rate` of tbf, `ceil` of an htb class, `bandwidth` of cake.
     pub rate: Option<Rate>,
-    /// What an htb class is sure of, where others want to share what is above it.
+    /// The rate that an htb class is guaranteed; it competes with other classes for anything above.
     pub assured: Option<Rate>,
     /// The most that each flow gets: `maxrate` of fq.
     pub flow_rate: Option<Rate>,

@@ -17,7 +17,7 @@ pub struct Topology {
     /// CPUs of each core that has more than one of them.
     #[serde(deserialize_with = "cores")]
     pub cores: Vec<Vec<u32>>,
-    /// CPUs by what they can do, the strongest first; none where all are alike.
+    /// CPUs grouped by computing power, the strongest first; empty where all are alike.
     #[serde(deserialize_with = "at_most::<_, _, FEW>")]
     pub kinds: Vec<Kind>,
 }
@@ -36,12 +36,12 @@ pub struct Node {
     pub distances: Vec<u32>,
 }
 
-/// Distance to another node where the firmware tells none.
+/// Distance to another node where the firmware gives none.
 //= ACPI 6.5, 5.2.17: 10 is local; Linux takes 20 for remote (include/linux/topology.h)
 const REMOTE: u32 = 20;
 
-/// From so many times the nearest distance on a node is remote. The nodes of one package that firmware
-/// divides (sub-NUMA clustering, nodes per socket) are 11 or 12 apart, packages 20 and more.
+/// Factor of the nearest distance from which a node is remote. The nodes of one package that firmware divides
+/// (sub-NUMA clustering, nodes per socket) are 11 or 12 apart, packages 20 and more.
 //= ACPI 6.5, 5.2.17 (SLIT): 12 is 1.2 times the latency of local memory
 const APART: f64 = 1.5;
 
@@ -64,8 +64,8 @@ impl Topology {
         Some(all.collect())
     }
 
-    /// CPUs that are nearest to `node`, ascending: its own, or those of the nearest node where it has
-    /// none. `None` as in [`Topology::distances_from`].
+    /// CPUs nearest to `node`, ascending: its own, or those of the nearest node if it has none. `None` as in
+    /// [`Topology::distances_from`].
     pub fn near(&self, node: u32) -> Option<Vec<u32>> {
         let all = self.distances_from(node)?;
         let least = all.iter().map(|(_, distance)| *distance).min()?;

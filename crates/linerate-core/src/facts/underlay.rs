@@ -1,5 +1,5 @@
-//! What carries a path below the port that its route leaves by: wires, nothing but software, or one
-//! of several ports that nobody can tell apart from here.
+//! The ports that carry a path below the port that its route leaves by: ports with wires, only software, or one
+//! of several ports that cannot be distinguished from here.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,7 @@ const THROUGH: [&str; 5] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"];
 /// another namespace or a guest. Devices that a hypervisor made up have no kind.
 const LOCAL: [&str; 6] = ["", "veth", "netkit", "vxcan", "dummy", "ifb"];
 
-/// Kind of a port whose packets a program takes: a guest's where it is part of a bridge, else that
-/// of a tunnel.
+/// Kind of a port whose packets a program reads: a guest's port where it is part of a bridge, else a tunnel's.
 const TUN: &str = "tun";
 
 /// What carries the path at one end.
@@ -33,11 +32,11 @@ pub enum Underlay<'a> {
     Wires(Vec<&'a Nic>),
     /// No wire: the host, or the one below it, made up all that the path crosses.
     Nothing,
-    /// One or more of these ports with a wire, and it cannot be told which, or in which packets: a
-    /// bridge may lead anywhere, a tunnel adds headers.
+    /// One or more of these ports with a wire. It is unknown which, or in which packets: a bridge may lead
+    /// anywhere, a tunnel adds headers.
     OneOf(Vec<&'a Nic>),
-    /// What is below was not told: a tunnel asks for its own route, a port may stand on one of
-    /// another namespace.
+    /// The port below is unknown: a tunnel looks up its own route, or a port stands on one of another
+    /// namespace.
     Hidden,
 }
 
@@ -50,8 +49,7 @@ impl Route {
         })
     }
 
-    /// The ports with a wire that carry the path; `None` where there is none, or where that cannot
-    /// be told.
+    /// The ports with a wire that carry the path; `None` where there is none, or if unknown.
     pub fn wires(&self) -> Option<Vec<&Nic>> {
         match self.underlay() {
             Underlay::Wires(wires) => Some(wires),
@@ -80,7 +78,7 @@ impl Route {
         all
     }
 
-    /// The one port below that takes the packets of another; `None` where it has none, or several.
+    /// The one port below that carries the packets of another; `None` where there is none, or several.
     fn only_below(&self, nic: &Nic) -> Option<&Nic> {
         let below = nic.stack.below.iter().take(PORTS_MAX);
         let mut below: Vec<&Nic> = below.map(|index| self.nic(*index)).collect::<Option<_>>()?;
@@ -97,8 +95,8 @@ impl Route {
         }
     }
 
-    /// `known` has what was found so far: a port is looked into once, and one that stands on itself,
-    /// which no kernel makes, on nothing that is told.
+    /// `known` holds the ports found so far, so that each port is visited once. A port that stands on itself,
+    /// which no kernel makes, has an unknown underlay.
     fn below<'a>(&'a self, nic: &'a Nic, known: &mut BTreeMap<u32, Underlay<'a>>) -> Underlay<'a> {
         if let Some(underlay) = known.get(&nic.index) {
             return underlay.clone();

@@ -1,4 +1,4 @@
-//! What changes on a machine: the difference between two looks at its counters.
+//! Changes on a machine: the difference between two samples of its counters.
 
 use std::collections::BTreeMap;
 
@@ -114,8 +114,8 @@ impl PortChange {
     }
 }
 
-/// What a port did in `time`; `None` where no time passed, or where a counter fell: it was cleared,
-/// or another port has the name now.
+/// The activity of a port in `time`. `None` where no time passed, or where a counter fell: it was cleared, or
+/// another port now has the name.
 pub fn port_change(before: &PortCount, after: &PortCount, time: Nanos) -> Option<PortChange> {
     let seconds = (time.0 > 0).then_some(time.0 as f64 / 1e9)?;
     let (old, new) = (&before.stats, &after.stats);
@@ -154,8 +154,8 @@ pub fn port_change(before: &PortCount, after: &PortCount, time: Nanos) -> Option
     })
 }
 
-/// What the driver counted meanwhile. One that fell was cleared, or is no count; what the kernel counts for every port
-/// stands among its own.
+/// The driver's counters of trouble that grew. A counter that fell was cleared, or is no counter. Drivers list the
+/// kernel's counters as well; those are skipped, since they are counted for every port.
 fn grown_of(before: &PortCount, after: &PortCount) -> Vec<Grown> {
     let grown = |new: &Counter| {
         let old = before.counters.iter().find(|old| old.name == new.name)?;

@@ -1,8 +1,9 @@
 //! Derived figures: the numbers that sum up a measurement.
 //!
-//! A figure is one row of a table here and the function that derives it. Bounds (`--expect`), comparisons, repeated runs
-//! and `figures` in JSON go by the rows. Headlines of views name goodput and round trips by themselves. A [`Summary`] holds the figures of one measurement;
-//! a record derives to it, and a result of another program can be read into it.
+//! A figure is one row of a table here and the function that derives it. Bounds (`--expect`), comparisons,
+//! repeated runs and `figures` in JSON follow the rows. Headlines of views name goodput and round trips
+//! themselves. A [`Summary`] holds the figures of one measurement; it is derived from a record, or read from a
+//! result of another program.
 
 mod derive;
 mod spread;

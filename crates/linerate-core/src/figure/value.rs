@@ -1,4 +1,4 @@
-//! A value of a figure: of which part of a measurement it is, and how well it is known.
+//! A value of a figure: the part of a measurement that it describes, and its uncertainty.
 
 use crate::path::{Direction, Side};
 use crate::stats::{Count, Interval, change, share_change};
@@ -28,7 +28,7 @@ impl Subject {
 /// How well a value is known: what a ratio with a value of another measurement rests on.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Evidence {
-    /// Nothing tells how the value varies.
+    /// The variation of the value is unknown.
     None,
     /// Its 95 % interval.
     Interval(Interval),
@@ -83,7 +83,7 @@ impl Value {
         }
     }
 
-    /// How many times `before` it is, with its 95 % interval; `None` where the evidence of both does not tell.
+    /// The ratio to `before`, with its 95 % interval; `None` where the evidence of both does not allow one.
     pub fn over(&self, before: &Self) -> Option<Interval> {
         match (&before.evidence, &self.evidence) {
             (Evidence::Relative(a, _), Evidence::Relative(b, _)) => {

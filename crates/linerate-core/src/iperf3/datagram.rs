@@ -1,8 +1,8 @@
-//! Datagrams of a test by UDP: how a stream begins, and what stands in front of each.
+//! Datagrams of a test by UDP: how a stream begins, and the header of each datagram.
 //!
-//! UDP has no connections. A client says hello from a port of its own for each stream, and the
-//! server answers from its one port; both are four bytes that mean nothing else. From then on each
-//! datagram tells when it was sent and its number, from 1. Nothing in it proves who sent it.
+//! UDP has no connections. A client sends a hello from its own port for each stream, and the server answers
+//! from its one port; both are four bytes without further meaning. Each later datagram holds the time when it
+//! was sent and its number, from 1. Nothing in it proves who sent it.
 //= https://github.com/esnet/iperf src/iperf_udp.c; iperf.h, UDP_CONNECT_MSG and below it
 
 /// Bytes of a hello, and of its answer.
@@ -40,7 +40,7 @@ const WORDS: [([u8; HELLO_LEN], [u8; HELLO_LEN]); 4] = [
     (OLD_HELLO.to_be_bytes(), OLD_ANSWER.to_be_bytes()),
 ];
 
-/// The answer to a hello; `None` where it is none.
+/// The answer to a hello; `None` if it is not a hello.
 pub fn answer(hello: &[u8]) -> Option<[u8; HELLO_LEN]> {
     let found = WORDS.iter().find(|(said, _)| said == hello);
     found.map(|(_, answer)| *answer)

@@ -1,8 +1,8 @@
-//! What a receiver counts of the datagrams of a stream.
+//! Counts the datagrams that a receiver gets of a stream.
 //!
-//! Goodput is payload that came for the first time. What is missing by number is lost, as far as a
-//! later one came: iperf3 has no mark of the end. Anybody on the way can forge a datagram; a number
-//! that no sender can have come to is not believed, so that one datagram makes no billions of losses.
+//! Goodput is payload received for the first time. A missing number is a loss once a later one arrived: iperf3
+//! sends no end mark. Anyone on the path can forge a datagram, so a number that no sender can have reached is
+//! ignored. Otherwise one datagram could fake billions of losses.
 
 use crate::stats::Arrivals;
 
@@ -10,7 +10,7 @@ use super::datagram::{Header, Width};
 
 /// Fewest nanoseconds from one datagram of a stream to the next: no program sends 200 million in a second.
 const FASTEST_NANOS: u64 = 5;
-/// Numbers that may have been sent before the receiver looked at its clock.
+/// Numbers that may have been sent before the receiver started its clock.
 const HEAD_START: u64 = 1 << 20;
 
 /// The datagrams of one stream.
@@ -19,7 +19,7 @@ pub struct Intake {
     width: Width,
     /// When it began, on the receiver's clock, in nanoseconds.
     begun: u64,
-    /// The highest number that came.
+    /// The highest number received.
     highest: u64,
     arrivals: Arrivals,
     jitter: Jitter,
@@ -56,7 +56,7 @@ impl Intake {
         datagram.len() as u64
     }
 
-    /// The number that was meant; `None` where no sender can have come to it.
+    /// The full number of a datagram; `None` where no sender can have reached it.
     fn number(&self, told: u64, now: u64) -> Option<u64> {
         let number = match self.width {
             Width::Wide => told,
@@ -75,7 +75,7 @@ impl Intake {
         &self.arrivals
     }
 
-    /// How unevenly they came, in nanoseconds.
+    /// Jitter, the variation of the transit time, in nanoseconds.
     pub fn jitter(&self) -> u64 {
         (self.jitter.micros * 1e3) as u64
     }
@@ -132,7 +132,7 @@ mod tests {
     fn what_came_once_counts_and_the_rest_is_told_apart() {
         for width in [Width::Narrow, Width::Wide] {
             let mut intake = Intake::new(width, 0);
-            // 4 is lost, 3 came late, 2 twice.
+            // 4 is lost, 3 late, 2 a duplicate.
             let bytes = take(&mut intake, [1, 2, 5, 3, 2, 6], SECOND);
             assert_eq!(bytes, 500);
             let arrivals = intake.arrivals();
@@ -167,7 +167,7 @@ mod tests {
     fn narrow_numbers_go_on_behind_their_last() {
         let lap = 1u64 << 32;
         let mut intake = Intake::new(Width::Narrow, 0);
-        // Long enough for so many.
+        // Enough time for this many datagrams.
         let now = 10 * lap * FASTEST_NANOS;
         for at in (0..=lap).step_by(1 << 30) {
             take(&mut intake, [at + 1], now);

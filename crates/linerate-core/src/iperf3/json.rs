@@ -7,10 +7,10 @@ use super::Malformed;
 /// Most bytes of JSON: 128 streams take a third of it.
 pub const JSON_MAX: usize = 64 * 1024;
 
-/// Largest whole number that a double, which is what iperf3 reads numbers into, tells apart.
+/// Largest whole number up to which a double is exact. iperf3 reads numbers as doubles.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// JSON with its length before it.
+/// JSON behind its length.
 pub fn frame(json: &[u8]) -> Vec<u8> {
     let length = u32::try_from(json.len()).unwrap_or(u32::MAX);
     [&length.to_be_bytes(), json].concat()

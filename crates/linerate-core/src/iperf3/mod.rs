@@ -1,13 +1,13 @@
-//! What an iperf3 client and server say to each other (3.1 and newer), as far as TCP and UDP need it.
+//! The protocol between an iperf3 client and server (3.1 and newer), as far as TCP and UDP need it.
 //!
-//! A client opens a control connection with its [`Cookie`]. From then on the server leads with
-//! single bytes, [`State`]s: the client tells what it wants ([`Params`]), opens as many data
-//! connections, each with the same cookie, or says hello from as many ports ([`HELLO`]), and says
-//! when the test is over; then both tell what they counted ([`Results`], of datagrams by their
-//! [`Header`]s and an [`Intake`]). Parameters and results are JSON behind their length.
+//! A client opens a control connection with its [`Cookie`]. The server then leads by single bytes, the
+//! [`State`]s. The client sends its parameters ([`Params`]) and opens the data connections, each with the same
+//! cookie; with UDP it sends [`HELLO`] from as many ports. It also announces the end of the test. Both ends
+//! then send their counts ([`Results`]; datagrams are counted by their [`Header`]s and an [`Intake`]).
+//! Parameters and results are JSON behind its length.
 //!
-//! All of it is hostile until decoded: lengths and counts are bounded before anything is
-//! allocated, and no decoder here can panic. This module does no I/O.
+//! All input is hostile until decoded: lengths and counts are bounded before memory is allocated, and no
+//! decoder here can panic. This module does no I/O.
 //= https://github.com/esnet/iperf src/iperf_api.h, iperf_api.c, iperf_client_api.c, iperf_server_api.c
 
 mod datagram;
@@ -57,7 +57,7 @@ pub fn cookie(random: [u8; COOKIE_LEN - 1]) -> Cookie {
     cookie
 }
 
-/// Why what came is not what iperf3 says.
+/// Why received data is not valid iperf3.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// A length beyond the bound.

@@ -106,7 +106,7 @@ impl Params {
             tos: n("TOS")?,
             zerocopy: on("zerocopy")?,
             discard: on("skip_rx_copy")?,
-            // Some versions look at whether it is there alone, and none writes that it is off.
+            // Some versions check only whether the key is present, and none writes it as off.
             width: if on("udp_counters_64bit")? {
                 Width::Wide
             } else {
@@ -172,7 +172,7 @@ impl Params {
     }
 }
 
-/// Data connections: one where nothing is said.
+/// Data connections; one by default.
 fn parallel(fields: &Map<String, Value>) -> Result<u32, Malformed> {
     match count(fields, "parallel")? {
         0 => Ok(1),

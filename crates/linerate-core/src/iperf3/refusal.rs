@@ -1,11 +1,11 @@
-//! What a server says when it gives up: two numbers, which the client turns into words.
+//! A server's message when it gives up: two numbers, which the client translates to text.
 
 use std::io;
 
 /// Bytes of a refusal.
 pub const REFUSAL_LEN: usize = 8;
 
-/// Why a server gives up, as numbers that every iperf3 client has words for.
+/// Why a server gives up, as numbers for which every iperf3 client has a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// iperf3's own number.
@@ -14,7 +14,7 @@ pub struct Refusal {
     pub errno: i32,
 }
 
-/// What a server says by each number. Those that only a command line can have are left out.
+/// The texts of a server's numbers. Numbers that only concern a command line are left out.
 //= iperf_api.h of 3.21, the enum of i_errno; iperf_error.c, iperf_strerror
 const WORDS: &[(i32, &str)] = &[
     (Refusal::DURATION.code, "the test would last too long"),

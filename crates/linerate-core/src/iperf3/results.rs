@@ -47,11 +47,11 @@ pub struct StreamResult {
     pub retransmits: Option<u64>,
     /// Seconds that it counted for; servers before 3.2 do not say.
     pub seconds: Option<f64>,
-    /// Datagrams; iperf3 tells them of connections too, as zero.
+    /// Datagrams; for connections iperf3 reports them as zero.
     pub datagrams: Datagrams,
 }
 
-/// What one side counted of the datagrams of a stream. What it did not tell is `None`.
+/// One side's counts of a stream's datagrams; `None` for those that it did not report.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Datagrams {
     /// The last number that it sent, or the highest that it read: with those that do not count.
@@ -60,7 +60,7 @@ pub struct Datagrams {
     pub omitted: u64,
     /// Those that were lost before the last that it read; of a sender zero.
     pub errors: Option<u64>,
-    /// How unevenly they came, in seconds.
+    /// Jitter, the variation of the transit time, in seconds.
     pub jitter: Option<f64>,
 }
 
@@ -95,7 +95,7 @@ impl Results {
         })
     }
 
-    /// Whether they are of the streams of a test that has so many.
+    /// Whether they belong to a test with this many streams.
     pub fn are_of(&self, streams: usize) -> bool {
         let mut ids: Vec<u64> = self.streams.iter().map(|stream| stream.id).collect();
         ids.sort_unstable();
@@ -142,7 +142,7 @@ impl Results {
         each.try_fold(0, |sum: u64, n| Some(sum.saturating_add(n?)))
     }
 
-    /// How unevenly they came, in seconds: the mean of all streams, as iperf3 has it.
+    /// Jitter, the variation of the transit time, in seconds: the mean of all streams, as iperf3 has it.
     pub fn jitter(&self) -> Option<f64> {
         let each = self.streams.iter().map(|stream| stream.datagrams.jitter);
         let all: Option<Vec<f64>> = each.collect();
@@ -160,7 +160,7 @@ impl Results {
         longest
     }
 
-    /// Segments that were retransmitted; `None` where one of the streams does not say.
+    /// Segments that were retransmitted; `None` where a stream does not report it.
     pub fn retransmits(&self) -> Option<u64> {
         let each = self.streams.iter().map(|stream| stream.retransmits);
         let all: Option<Vec<u64>> = each.collect();
@@ -212,7 +212,7 @@ fn written(stream: &StreamResult) -> Value {
         // Clients before 3.14 know of none that were omitted: those that count are all there are.
         "errors": told.errors.unwrap_or(0),
         "omitted_errors": 0,
-        // They take away what they omitted themselves, newer ones what is told here.
+        // They subtract the datagrams that they omitted themselves. Newer ones subtract the number given here.
         "packets": told.packets.unwrap_or(0),
         "omitted_packets": told.omitted,
         "start_time": 0,

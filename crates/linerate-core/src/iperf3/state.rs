@@ -19,9 +19,9 @@ pub enum State {
     ClientTerminate,
     /// Both tell what they counted, the client first.
     ExchangeResults,
-    /// All was told.
+    /// All results have been sent.
     DisplayResults,
-    /// The client has taken notice.
+    /// The client confirms them.
     IperfDone,
     /// The server runs another test, or does not know the cookie.
     AccessDenied,

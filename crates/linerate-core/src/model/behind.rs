@@ -5,15 +5,15 @@ use super::readings::{Window, gauge, mean};
 use crate::metric::SOCKET_UNREAD;
 use crate::record::EndReadings;
 
-/// Parts of the time that are compared. What gathered in one of them and stayed, or was read later, tells
-/// of no reader that is slower than what arrives.
+/// Number of parts of the time that are compared. Data that piled up within one part only, and stayed or was
+/// read later, does not show a reader that is slower than the arrivals.
 const PARTS: usize = 4;
 
-/// Payload that arrived and stayed unread, over what the program read meanwhile, all streams: by how
-/// much what arrives is faster than the reader.
+/// Payload that arrived and stayed unread, over the payload that the program read meanwhile, all streams: by
+/// how much the arrivals are faster than the reader.
 ///
-/// It goes by the least growth from one quarter of the time to the next, less what one read takes,
-/// since a reader may let so much gather. `None` where the receive queues were not read, or too seldom.
+/// Uses the least growth between quarters of the time, less the size of one read, since a reader may let that
+/// much pile up. `None` where the receive queues were not read, or too seldom.
 pub(super) fn behind(
     receiving: &EndReadings,
     set: u32,
@@ -32,8 +32,8 @@ pub(super) fn behind(
     (!grown.is_empty()).then_some(unread / read)
 }
 
-/// Share of the looks at the receive queues, of all streams, that found no more than one read takes: the
-/// program had read all there was. `None` where nobody looked.
+/// Share of the samples of all streams' receive queues that held no more than one read: the program had read
+/// everything. `None` without samples.
 pub(super) fn caught_up(
     receiving: &EndReadings,
     set: u32,

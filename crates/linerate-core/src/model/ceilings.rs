@@ -11,7 +11,7 @@ use crate::path::{Direction, Place, Side, Stage};
 use crate::record::Host;
 use crate::units::{Bytes, Rate};
 
-/// So many times its ceiling no link can carry, whatever the error of a measurement.
+/// No link can carry more than this many times its ceiling, whatever the error of a measurement.
 const BEYOND: f64 = 1.02;
 
 /// The most goodput that each wire and slot, and each shaper of the sender's own ports, allows, the
@@ -44,9 +44,8 @@ pub(super) fn ceilings(
     all
 }
 
-/// The least goodput that a stage of one of these ports allows, of which nobody knows which carries
-/// the path: all of it, where none of them has such a stage. `None` where one does not tell what a
-/// ceiling is made of.
+/// The least goodput that this stage allows, where it is unknown which of these ports carries the path. `None`
+/// where the inputs of a ceiling are unknown; no limit where none of the ports has such a stage.
 pub(crate) fn least_of(
     host: &Host,
     ports: &[&Nic],
@@ -85,7 +84,7 @@ fn of(description: &Description, direction: Direction) -> Vec<Ceiling> {
     ceilings.collect()
 }
 
-/// A shaper of the sender's own port. One that limits each stream by itself is none of the path.
+/// A shaper of the sender's own port. One that limits each stream separately is no part of the path.
 fn shaped(shaper: &Shaping, direction: Direction, packets: Packets) -> Option<Part> {
     shaper.rate?;
     Some(Part {
@@ -114,8 +113,8 @@ impl Sizes {
         })
     }
 
-    /// Parts that such packets with so many tags pass, over so many links. However many streams there are, they share a
-    /// link.
+    /// The parts that such packets pass, with this many VLAN tags, over this many links. Any number of streams
+    /// may share a link.
     fn describe(
         self,
         direction: Direction,
@@ -145,7 +144,7 @@ struct Ports<'a> {
     name: &'a str,
     tags: u32,
     wires: Vec<Wire<'a>>,
-    /// Whether all that it sends goes by one of its wires.
+    /// Whether all its packets leave by one of its wires.
     sends_by_one: bool,
 }
 

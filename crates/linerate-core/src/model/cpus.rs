@@ -1,5 +1,5 @@
-//! Where the time of a host's CPUs went: to this run's threads, to interrupts, to others, to the
-//! hypervisor, and to nobody because a quota was used up.
+//! The use of a host's CPU time: this run's threads, interrupts, other programs, the hypervisor, and time that
+//! is lost because a quota was used up.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) fn cpus(step: &Step, side: Side, shared: bool, window: Window) -> Vec
         .collect()
 }
 
-/// What threads used of each CPU; `None` where an end has none that were read.
+/// The time of each CPU that this run's threads used; `None` where an end has no thread readings.
 fn own<'a>(
     ends: impl Iterator<Item = Option<&'a EndReadings>>,
     window: Window,
@@ -49,8 +49,8 @@ fn own<'a>(
     Some(all)
 }
 
-/// Adds what one thread used of each CPU: what grew from one row to the next counts for the CPU that it
-/// was on at the second. `None` where that was not read.
+/// Adds the time that one thread used of each CPU. Growth between two rows counts for the CPU at the second
+/// one. `None` where this was not read.
 fn add_used(all: &mut BTreeMap<u32, Own>, table: &Table, window: Window) -> Option<()> {
     let column = |metric| table.column(metric);
     let (run, user) = (column(m::THREAD_RUN)?, column(m::THREAD_USER)?);
@@ -131,8 +131,8 @@ fn clock(end: &EndReadings, cpu: &str, window: Window) -> Option<Hertz> {
     Some(Hertz((mean(kilohertz)?.max(0.0) * 1e3) as u64))
 }
 
-/// What interrupts and the hypervisor took of a thread's CPU. A CPU is never busier than it was: what
-/// is counted twice is left out.
+/// The share of a thread's CPU that interrupts and the hypervisor took. A CPU is never busier than it was, so
+/// time counted twice is left out.
 pub(super) fn taken(thread: &Thread, cpus: &[Cpu]) -> Option<f64> {
     let home = thread.home?;
     let cpu = cpus.iter().find(|cpu| cpu.number == home)?;
@@ -162,7 +162,7 @@ mod tests {
     use crate::plan::{Purpose, StepPlan};
     use crate::units::Nanos;
 
-    /// Counters that grew by so much, and gauges.
+    /// Counters that grew by these values, and gauges.
     fn table(subject: &str, columns: &[(m::Metric, i64)]) -> Table {
         let read = |&(metric, value): &(m::Metric, i64)| match metric.kind {
             m::Kind::Counter => (metric, [7, 7 + value]),
@@ -172,8 +172,8 @@ mod tests {
         testing::table(subject, &columns)
     }
 
-    /// A second in which CPU 0 spent these ticks as user, system, idle and softirq, and a thread of
-    /// each end was on it for so many milliseconds, of which so many ticks as user.
+    /// A second in which CPU 0 spent these ticks as user, system, idle and softirq. A thread of each end ran on
+    /// it for the given milliseconds, with the given ticks as user.
     fn second(ticks: [i64; 4], threads: &[(i64, i64)]) -> Step {
         let [user, system, idle, softirq] = ticks;
         let counted = table(
@@ -222,7 +222,7 @@ mod tests {
         // IRQ time accounting: 30 + 20 + 50.
         let cpu = near(&second([45, 5, 0, 50], &[(300, 0)]), false);
         assert!(close(cpu.ours, 0.3) && close(cpu.others, 0.45), "{cpu:?}");
-        // Without it half of the thread's time is the interrupts': its rest is nobody else's.
+        // Otherwise half of the thread's time belongs to interrupts; the rest is not other programs'.
         let cpu = near(&second([0, 50, 0, 50], &[(1000, 0)]), false);
         assert!(close(cpu.others, 0.0), "{cpu:?}");
         // A loop in user space shows all the same.

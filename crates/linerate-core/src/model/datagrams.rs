@@ -11,25 +11,26 @@ use crate::units::Nanos;
 pub struct Datagrams {
     /// Those that were sent, in a second.
     pub sent: f64,
-    /// Those that came for the first time, in a second.
+    /// Datagrams received for the first time, in a second.
     pub per_sec: f64,
-    /// Share of those that were sent and did not come.
+    /// Share of the sent datagrams that were not received.
     pub lost: f64,
-    /// The part of it that reached the receiving host and was dropped at the socket, for want of room, at
-    /// least: datagrams that came joined (UDP_GRO) are dropped as one. `None` where that was not read.
+    /// The part of it that was dropped at the receiver's socket for want of room, at least: datagrams that the
+    /// kernel joined (UDP_GRO) are dropped as one. `None` where this was not read.
     pub at_socket: Option<f64>,
-    /// Datagrams of one message that was read, mean: how many came joined. `None` where that was not
-    /// counted, or nothing was read.
+    /// Mean number of datagrams in a message: those that the kernel joined. `None` where this was not counted,
+    /// or nothing was read.
     pub joined: Option<f64>,
-    /// Share of those that came which came after one that was sent later.
+    /// Share of received datagrams that arrived after one that was sent later.
     pub reordered: f64,
-    /// Datagrams that came again, over those that came.
+    /// Datagrams received again, over datagrams received.
     pub duplicated: f64,
 }
 
 impl Datagrams {
-    /// Share of those that were sent which were dropped at the socket, as far as it can be told: those that
-    /// were dropped came joined as those that were read did. `None` where neither was counted.
+    /// Share of the sent datagrams that was dropped at the socket, as an estimate. It assumes that dropped
+    /// datagrams were joined by the kernel in the same way as those that were read. `None` where a counter is
+    /// missing.
     pub fn dropped(&self) -> Option<f64> {
         let least = self.at_socket?;
         let joined = self.joined.filter(|_| least > 0.0);
@@ -46,27 +47,27 @@ pub struct Counted {
     /// Those that it did not take at once, for want of room in a queue of its host (ENOBUFS): they were
     /// sent later.
     pub refused: Option<u64>,
-    /// Those that came for the first time.
+    /// Datagrams received for the first time.
     pub came: u64,
-    /// Those that were sent and did not come.
+    /// Datagrams sent and not received.
     pub lost: u64,
-    /// The part of it that was dropped at the receiver's socket, at least; `None` where that was not read.
+    /// The part of these that was dropped at the receiver's socket, at least; `None` where this was not read.
     pub at_socket: Option<u64>,
-    /// Those that came after one that was sent later; `None` where the receiver does not count them.
+    /// Datagrams received after one that was sent later; `None` where the receiver does not count them.
     pub reordered: Option<u64>,
-    /// Those that came again; `None` where the receiver does not count them.
+    /// Datagrams received again; `None` where the receiver does not count them.
     pub duplicated: Option<u64>,
 }
 
 impl Counted {
-    /// The share of those that were sent which did not come; `None` where none were.
+    /// The share of the sent datagrams that did not arrive; `None` where none were sent.
     pub fn share_lost(&self) -> Option<f64> {
         let all = self.came.saturating_add(self.lost);
         (all > 0).then(|| self.lost as f64 / all as f64)
     }
 }
 
-/// What both ends counted of a set of datagrams of so many bytes; `None` where the receiver counted none.
+/// The counts of both ends for a set of datagrams of `size` bytes; `None` where the receiver counted none.
 pub(super) fn counted(
     sending: &EndReadings,
     receiving: &EndReadings,
@@ -84,8 +85,8 @@ pub(super) fn counted(
         .and_then(|_| summed())
         .or_else(|| count(sending, m::UDP_DATAGRAMS));
     let came = count(receiving, m::UDP_DATAGRAMS)?;
-    // The receiver lacks what was sent before something that came. Of the rest it hears at the end, with what was
-    // sent after its last row.
+    // The receiver notices a lost datagram only when a later one arrives. It learns of the rest at the end,
+    // together with those sent after its last sample.
     let before = Window {
         from: 0,
         to: window.from,
@@ -98,7 +99,7 @@ pub(super) fn counted(
     // A receiver that nothing reached does not know that anything was sent, nor can it say so later.
     let all = handed.filter(|_| came == 0 && !receiving.is_sampled());
     let lost = all.unwrap_or(told.max(later.min(most)));
-    // What was dropped at the end counts where what was lost there does.
+    // Drops at the socket after the window count where losses after the window do.
     let drops = Window {
         to: if lost > told { u64::MAX } else { window.to },
         ..window
@@ -172,7 +173,7 @@ pub(super) fn lost(receiving: &EndReadings, set: u32, window: Window) -> Option<
     })
 }
 
-/// Whether a datagram of a set came, by the receiver's count; `None` where it does not tell.
+/// Whether any datagram of a set arrived, by the receiver's count; `None` where it does not report one.
 pub(super) fn came(receiving: &EndReadings, set: u32) -> Option<bool> {
     let last = |table: &Table| table.column(m::UDP_DATAGRAMS)?.last().copied();
     let all: Vec<i64> = tables(receiving, set).map(last).collect::<Option<_>>()?;
@@ -253,7 +254,7 @@ mod tests {
         assert!((told.lost - 0.2).abs() < 1e-9);
         assert!((told.sent - 500.0).abs() < 1e-9);
         assert!((told.at_socket.unwrap() - 0.1).abs() < 1e-9);
-        // They came in groups of 400/250.
+        // They arrived in groups of 400/250.
         assert!((told.joined.unwrap() - 1.6).abs() < 1e-9);
         assert!((told.dropped().unwrap() - 0.16).abs() < 1e-9);
         assert!((told.reordered - 0.1).abs() < 1e-9);
@@ -343,8 +344,7 @@ mod tests {
         assert_eq!(alone.map(|c| (c.sent, c.came)), Some((None, 800)));
         assert_eq!(read(&end(&sender), &EndReadings::default()), None);
 
-        // Of 1320 in all 1000 came; 100 were missing before the window, and the last ones nobody missed until
-        // the end.
+        // 1000 of 1320 arrived. 100 were missing before the window; the last ones are noticed at the end only.
         let totals = |sent: u64, received: u64, complete| {
             let each = [sent / 2, sent / 2].into_iter().zip(0..);
             let total = |(sent, stream)| Total {
@@ -367,7 +367,7 @@ mod tests {
         // No more than was sent meanwhile: 1020.
         assert_eq!(ended(1_420_000, 1_000_000, true), 220);
         assert_eq!(ended(1_310_000, 1_000_000, true), 210);
-        // What came after the window is as late as it was.
+        // Datagrams received after the window are late, not lost.
         assert_eq!(ended(1_320_000, 1_100_000, true), 200);
     }
 

@@ -31,8 +31,8 @@ pub struct Allowance {
     pub of: Option<f64>,
 }
 
-/// Mean bytes of a packet as the port of the sender sent it, and as that of the receiver took it in:
-/// ports made by software count a group of segments as one.
+/// Mean bytes of a packet, as the sender's port sent it and as the receiver's port received it. Ports made by
+/// software count a group of segments as one packet.
 pub(super) fn packet_bytes(
     step: &Step,
     direction: Direction,

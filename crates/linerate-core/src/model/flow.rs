@@ -33,8 +33,8 @@ use crate::units::{Bytes, Nanos, Rate};
 /// over a sample, and a sender that waits for a window leaves up to a fifth of it unused.
 const FULL_WINDOW: f64 = 0.8;
 
-/// A thread of a process with several that uses less of its CPU has time left, whichever of them
-/// serves the connection.
+/// A thread of a process with several threads that uses less of its CPU than this has time left, whichever
+/// thread serves the connection.
 const IDLE: f64 = 0.5;
 
 /// What was read of one connection over a look at it.
@@ -44,11 +44,11 @@ pub struct Flow {
     pub local: SocketAddr,
     /// The far end.
     pub remote: SocketAddr,
-    /// This end's congestion control; empty where it was not told.
+    /// This end's congestion control; empty if unknown.
     pub congestion: String,
-    /// The processes that hold this end; empty where they could not be told.
+    /// The processes that hold this end; empty if unknown.
     pub owners: Vec<Owner>,
-    /// Whether it was gone before the look was over.
+    /// Whether the connection ended before the measurement did.
     pub ended: bool,
     /// Facts of this host, with the port that the connection leaves by.
     pub facts: HostFacts,
@@ -289,9 +289,9 @@ fn ticks(table: &Table, counter: m::Metric) -> Vec<Tick> {
         .collect()
 }
 
-/// What the receiving end knows of what holds its sender: whether the window that it offers is full.
-/// It has the round trip from the kernel's own estimate (`tcpi_rcv_rtt`); in flight is what arrives in
-/// one. All else is known to the sender alone.
+/// What the receiving end knows about the sender's limit: whether the window that it offers is full. Its round
+/// trip is the kernel's own estimate (`tcpi_rcv_rtt`); the data in flight is what arrives within one round
+/// trip. Only the sender knows all other limits.
 fn receiving(table: &Table, ticks: &[Tick], window: Window) -> TcpShares {
     let of = |metric| mean(gauge(table, metric, window));
     let micros = |us: f64| Nanos((us.max(0.0) * 1e3) as u64);
@@ -309,7 +309,7 @@ fn receiving(table: &Table, ticks: &[Tick], window: Window) -> TcpShares {
     }
 }
 
-/// Bytes in flight during a tick, and whether they fill the window; `None` where that was not told.
+/// Bytes in flight during a tick, and whether they fill the window; `None` if unknown.
 fn filled(table: &Table, tick: &Tick) -> Option<(f64, bool)> {
     let at = |metric, row: usize| Some(*table.column(metric)?.get(row)? as f64);
     let rtt = at(m::TCP_RCV_RTT, tick.row).filter(|us| *us > 0.0)?;
@@ -321,8 +321,8 @@ fn filled(table: &Table, tick: &Tick) -> Option<(f64, bool)> {
     Some((flight, closed || flight >= offered * FULL_WINDOW))
 }
 
-/// The threads that may serve the connection: the only one there is; or, of several that all have
-/// time left, the busiest. Of others it cannot be told which of them it is.
+/// The threads that may serve the connection: the only one there is, or, of several that all have time left,
+/// the busiest. Otherwise it is unknown which thread serves it.
 fn threads(near: &EndReadings, window: Window) -> Vec<Thread> {
     let tables: Vec<&Table> = near.about("thread", |_| true).collect();
     let share = |t: &Table, metric| Some((per_second(t, metric, window)? / 1e9).clamp(0.0, 1.0));
@@ -340,7 +340,7 @@ fn threads(near: &EndReadings, window: Window) -> Vec<Thread> {
     Vec::new()
 }
 
-/// What a connection carried over the whole look, bits per second: sent, then received. `None` where
+/// The rate of a connection over the whole measurement, in bits per second: sent, then received. `None` where
 /// it was not counted.
 pub fn carried(flow: &Flow) -> Option<[Rate; 2]> {
     let table = flow.readings.about("tcp", |_| true).next()?;

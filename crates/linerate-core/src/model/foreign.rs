@@ -12,19 +12,19 @@ use crate::record::{EndReadings, Step, Table};
 /// timestamps and selective acknowledgements. A port that counts groups of segments counts less.
 const HEADERS: f64 = 100.0;
 
-/// Bytes per second that our latency probes beside the load, its control connection and a host's
-/// housekeeping may need.
+/// Bytes per second that our round trips, the control connection and a host's housekeeping may need on top of
+/// the load.
 const HOUSEKEEPING: f64 = 125_000.0;
 
 /// A port that never leaves the host: it carries both directions, and anybody's traffic.
 const LOOPBACK: &str = "lo";
 
-/// What the ports carried in the direction of the load beyond what the sender's sockets sent,
-/// retransmissions and headers included; the port with the larger part. `None` where a counter is
+/// Bytes that the ports carried in the direction of the load beyond those that the sender's sockets sent,
+/// headers and retransmissions included. Returns the port with the larger excess. `None` where a counter is
 /// missing.
 ///
-/// The whole step counts, from before the load began: what the far port received then is never
-/// more than what was sent, whatever was queued between.
+/// The whole step counts, including the time before the load began. The far port never receives more than was
+/// sent in the step, so queues between the ends cannot add to the excess.
 pub(super) fn foreign(step: &Step, set: u32, direction: Direction) -> Option<Foreign> {
     let sending = end(step, direction.sender())?;
     let payload = payload_sent(sending, set, WHOLE)?;
@@ -56,7 +56,7 @@ const WHOLE: Window = Window {
     to: u64::MAX,
 };
 
-/// How many packets came of each that was sent, where a network copies them; `None` where too few were counted.
+/// Packets received for each one sent, where a network copies them; `None` where too few were counted.
 fn copies(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f64> {
     let prefix = format!("s{set}/");
     let count = |end: &EndReadings, metric: m::Metric| -> Option<f64> {
@@ -106,7 +106,7 @@ mod tests {
         share_of(name, sent, received, 1_000)
     }
 
-    /// The same, where so many segments came of each thousand that were sent.
+    /// The same, where `came` segments arrived for each thousand sent.
     fn share_of(name: &str, sent: i64, received: i64, came: i64) -> Option<Foreign> {
         let near = vec![
             table(

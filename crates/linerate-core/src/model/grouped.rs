@@ -5,10 +5,10 @@ use super::readings::{Window, gauge, per_second};
 use crate::metric::{self as m, Metric};
 use crate::record::{EndReadings, Table};
 
-/// Mean bytes of the packets of a counter, `table` of `end`, as far as something told it: the port, which counts groups
-/// where it is made by software and what is on the wire where it is not; the CPUs that took them in, after a card's
-/// packets were joined; the queue itself. None of these sees larger groups than there are, so the largest is nearest.
-/// What a filter drops is chosen by its size: no mean tells that.
+/// Mean bytes of the packets of a counter, `table` of `end`, as far as a counter shows it. Sources are the port
+/// (it counts groups if it is made by software, else packets on the wire), the CPUs (after a card joined
+/// packets), and the queue itself. None of these sees larger groups than there are, so the largest value is the
+/// closest. A filter selects drops by their size, so no mean applies to them.
 pub(super) fn packet_bytes(
     end: &EndReadings,
     what: LocalEvent,
@@ -28,7 +28,7 @@ pub(super) fn packet_bytes(
     all.into_iter().flatten().reduce(f64::max)
 }
 
-/// Whether a discipline is one that filters what comes in; `clsact` filters what leaves as well.
+/// Whether a discipline filters arriving packets; `clsact` filters departing ones as well.
 pub(super) fn sees_arrivals(subject: &str) -> bool {
     matches!(subject.split(' ').nth(1), Some("ingress" | "clsact"))
 }
@@ -48,7 +48,7 @@ fn mean_of(port: &Table, (bytes, packets): (Metric, Metric), window: Window) -> 
     Some(per_second(port, bytes, window)? / packets)
 }
 
-/// What came in, over the packets that all CPUs of the host took in.
+/// Bytes received over the number of packets that all CPUs of the host processed.
 fn taken_in(end: &EndReadings, port: &Table, window: Window) -> Option<f64> {
     let cpus = end.about(m::SOFTNET_PROCESSED.source, |_| true);
     let packets = cpus.map(|cpu| per_second(cpu, m::SOFTNET_PROCESSED, window));

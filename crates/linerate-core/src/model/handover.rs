@@ -9,7 +9,7 @@ use crate::record::EndReadings;
 const FEW: f64 = 0.05;
 
 impl Load {
-    /// Whether the kernel sent the pages themselves: it told so, of nearly all sends.
+    /// Whether the kernel sent the pages themselves: it reported so for nearly all sends.
     pub fn uncopied(&self) -> bool {
         self.copied.is_some_and(|share| share <= FEW)
     }

@@ -1,9 +1,9 @@
 //! What held the sender back: shares of time, from the kernel's clocks and from its state.
 //!
-//! Neither is enough alone. The clocks (`tcpi_rwnd_limited`, `tcpi_sndbuf_limited`) run only where the
-//! kernel is sure: a sender in slow start counts as limited by its congestion window when that is
-//! twice what is in flight, and one that is paced counts as busy between two bursts. The state at
-//! each sample is a snapshot, but says what the sender would need to send more.
+//! Neither is enough alone. The clocks (`tcpi_rwnd_limited`, `tcpi_sndbuf_limited`) run only where the kernel
+//! is sure: a sender in slow start counts as limited by its congestion window when that is twice the data in
+//! flight, and a paced sender counts as busy between two bursts. The state at each sample is a snapshot, but it
+//! shows what the sender would need to send more.
 
 use super::readings::{Window, mean, per_second};
 use super::room::{Room, Writer};
@@ -76,7 +76,7 @@ impl Held {
             clock(m::TCP_RWND_LIMITED).map(|ran| ran.max(seen(&[State::Window]).unwrap_or(0.0)));
         let sndbuf_limited = match clock(m::TCP_SNDBUF_LIMITED) {
             Some(ran) => Some(ran.max(full.unwrap_or(0.0))),
-            // Linux before 4.10 has no clock: the state alone tells.
+            // Linux before 4.10 does not measure this time: the state at each sample must do.
             None => full,
         };
         let starved = seen(&[State::Starved, State::Corked]).filter(|_| told);
@@ -158,7 +158,7 @@ impl<'a> Sender<'a> {
         Some(counted.map_or(most, |bytes| bytes.min(most)))
     }
 
-    /// Whether so much in flight fills the window. Kernels before 5.4 do not tell the window.
+    /// Whether this much data in flight fills the window. Kernels before 5.4 do not report the window.
     fn fills_window(&self, row: usize, flight: f64) -> bool {
         value(self.window, row).is_some_and(|window| flight >= window * FULL_WINDOW)
     }
@@ -183,7 +183,7 @@ impl<'a> Sender<'a> {
     /// The state at a row of a program that may wait although there is room.
     fn state(&self, row: usize, full: Option<bool>) -> Option<State> {
         let full_window = self.fills_window(row, self.small_flight(row)?);
-        // Where the memory in use was not read the clock alone tells of time without room.
+        // Where the memory in use was not read, only the kernel's clock shows time without room.
         let full = full.or(self.clock.map(|_| false));
         let small = self.is_small(row);
         Some(match (full_window, self.nothing_waits(row)?, full) {

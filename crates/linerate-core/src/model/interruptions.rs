@@ -12,33 +12,34 @@ use crate::path::Side;
 use crate::record::{EndReadings, Step, Table, Total};
 use crate::units::Nanos;
 
-/// Least time after which a sender sends again what was not acknowledged, without any sign of more.
+/// The least time after which a sender retransmits unacknowledged data without any other sign of loss.
 //= Linux, TCP_RTO_MIN
 pub(crate) const TIMEOUT: Nanos = Nanos::from_millis(200);
 
-/// Timers that may run out one after the other, each twice as long as the one before, before it is the path that was
-/// away: two, or as many as it takes for all streams to lose what they send again in one case of so many.
+/// Timers that may run out in a row, each twice as long as the one before, before this counts as an outage of
+/// the path. At least two, and as many as make it improbable (`SELDOM`) that all streams lose their
+/// retransmissions by chance.
 //= RFC 6298, section 5.5: the timer doubles
 const TIMERS: u32 = 2;
 const TIMERS_MAX: u32 = 4;
 const SELDOM: f64 = 1e-3;
 
-/// What a link says of a step that the user ended.
+/// What a link reports for a step that the user ended.
 const STOPPED: &str = "stopped";
 
-/// Samples that the thread which takes them may miss in a row on a busy host; it asks for its CPU
-/// only for an instant, so an end where it missed more was stopped, or its host was.
+/// Samples that the sampling thread may miss in a row on a busy host. It needs its CPU only for an instant, so
+/// if it misses more, this end or its host was stopped.
 const MISSED: u64 = 5;
 
-/// Payload while an end stood still, of what it was otherwise, from which it did not: only the thread
-/// that takes the samples had to wait, as on a machine whose CPUs are all busy.
+/// Payload during an interruption, relative to the payload at other times, from which the end did not stop.
+/// Only the sampling thread had to wait then, as on a machine whose CPUs are all busy.
 const WENT_ON: f64 = 0.5;
 
-/// Payload of a stream that stood still from its beginning: what small packets may carry.
+/// The most payload of a stream that was blocked from its start: small packets carry some.
 const FEW: u64 = 1 << 16;
 
-/// Whether both ends and the way between them were there, and yet hardly any payload arrived: its
-/// senders could not end in order, and lost their connections by it.
+/// Whether both ends and the path were there, and yet hardly any payload arrived. The senders could then not
+/// end in order, and lost their connections.
 pub fn stalled(step: &Step) -> bool {
     let totals = || step.ends.iter().flat_map(|end| &end.totals);
     let blocked = |t: &Total| !t.complete && t.sent > 0 && t.received == 0;
@@ -50,7 +51,8 @@ pub fn stalled(step: &Step) -> bool {
         && totals().filter(|t| t.sent == 0).all(|t| t.received <= FEW)
 }
 
-/// All that interrupted a step whose payload, of `set`, or answers beside it arrived at rates `ticks`, each with its start.
+/// All interruptions of a step. `ticks` holds the rates at which payload of `set`, or answers of round trips
+/// next to it, arrived, each with its start.
 pub(super) fn interruptions(
     step: &Step,
     set: u32,
@@ -125,13 +127,13 @@ impl Away {
     }
 }
 
-/// Steps, and one in how many, in which an end must have stood still for that to be told of a load which was measured in
-/// another one: once happens on any busy machine, and a slice to which it did is taken again.
+/// In how many steps, and in one of how many, an end must have stood still to be reported for a load that was
+/// measured in another step. Any busy machine stands still once, and a slice in which it did is repeated.
 const STOOD_STILL: usize = 2;
 const ONE_IN: usize = 10;
 
-/// What was away while other steps of the same direction were measured: a link that changed, and ends that stood still
-/// time and again. What comes and goes is seldom there in the two seconds that are judged.
+/// Interruptions seen in other steps of the same direction: a link that changed, and ends that stood still
+/// repeatedly. Intermittent interruptions seldom fall into the two seconds that are judged.
 pub(super) fn outages_beside<'a>(steps: impl Iterator<Item = &'a Away>) -> Vec<String> {
     let (mut links, mut still, mut all) = (BTreeMap::new(), Vec::new(), 0);
     for away in steps {
@@ -330,7 +332,7 @@ mod tests {
         }
     }
 
-    /// What is told of other steps in which the link changed so often.
+    /// The report on other steps in which the link changed this often.
     fn changed_beside(changes: &[i64]) -> Vec<String> {
         let port = |n: &i64| step_with(table("eth0", &[(m::PORT_CARRIER_CHANGES, [4, 4 + n])]));
         let steps: Vec<Away> = changes
@@ -360,8 +362,8 @@ mod tests {
         assert_eq!(beside(&[still(), still()]), [words]);
     }
 
-    /// Whether a silence of two samples counts in which a thread of these waited for its CPU for so many
-    /// milliseconds.
+    /// Whether a silence of two samples counts in which one of these threads waited this many milliseconds for
+    /// its CPU.
     fn silence_behind(subject: &str, millis: i64) -> bool {
         let wait = |row: i64| ((row - 12).clamp(0, 2) * millis / 2) * 1_000_000;
         let thread = Table {
@@ -411,7 +413,7 @@ mod tests {
         }
     }
 
-    /// Whether so many silent samples count in a step of which one end read this.
+    /// Whether this many silent samples count in a step with this table from one end.
     fn told(silent: usize, table: Table) -> bool {
         told_with(silent, table, None)
     }
@@ -463,7 +465,7 @@ mod tests {
         assert_eq!((of(0.032), of(0.099), of(0.101)), (7, 7, 15));
         assert_eq!((of(0.4), of(1.0), of(f64::NAN)), (15, 15, 3));
         assert_eq!((timeouts(Some(0.101), 2), timeouts(Some(1.0), 64)), (3, 3));
-        // Silence of 600 ms, and of 1.4 s where so much is lost.
+        // Silence of 600 ms, and of 1.4 s with heavy loss.
         let behind = |silent, lost| {
             let sent_again = socket_that_counts(m::TCP_RETRANS, |row| row % 2 == 1);
             told_with(silent, sent_again, Some(lost))

@@ -132,7 +132,7 @@ impl Over {
     }
 }
 
-/// What a step says about one direction; `None` when it did not load it or nothing was counted.
+/// The result of a step for one direction; `None` when it did not load it or nothing was counted.
 pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> {
     load_over(Over::Steady, record, step, direction)
 }
@@ -220,10 +220,10 @@ fn operations(
     ))
 }
 
-/// Share of the segments that come twice that a receiver tells of at least.
+/// The least share of duplicate segments that a receiver reports.
 const TOLD: f64 = 0.2;
 
-/// What the connections of a set counted at their sender, and what their receiver adds to it.
+/// The sender's counters of the connections of a set, completed by those of the receiver.
 fn connections(
     record: &Record,
     set: u32,
@@ -236,7 +236,8 @@ fn connections(
     let mut shares = tcp(sending, set, window, told == Some(true), Writer::Own);
     let twice = came_twice(sending, receiving, set).zip(shares.repeated);
     let counted = twice.map(|(share, again)| share * again);
-    // It tells too few of them, and never next to none: what it took in and threw away was damaged.
+    // A receiver may report too few duplicates, but not almost none: the difference is then damaged segments
+    // that it discarded.
     let told = |counted: &f64| shares.needless.is_none_or(|told| told >= counted * TOLD);
     let counted = counted.filter(told);
     let needless = [shares.needless, counted].into_iter().flatten();

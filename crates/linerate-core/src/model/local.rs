@@ -9,7 +9,7 @@ use crate::metric as m;
 use crate::path::Side;
 use crate::record::{Host, Step, Table};
 
-/// Something that a host lost or held back itself, as one of its counters tells.
+/// Packets that a host lost or delayed itself, by one of its counters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Local {
     /// Whose counter.
@@ -96,7 +96,8 @@ impl Local {
         self.subject.split(' ').nth(1)
     }
 
-    /// Whether it is of a discipline that filters what comes in; `clsact` filters what leaves as well.
+    /// Whether it belongs to a discipline that filters arriving packets; `clsact` filters departing ones as
+    /// well.
     pub(crate) fn sees_arrivals(&self) -> bool {
         sees_arrivals(&self.subject)
     }
@@ -137,12 +138,13 @@ pub(super) fn local(
     all
 }
 
-/// So many events more than were counted may be usual in as long: of none, three in 95 of 100 cases.
+/// This many events more than were counted may be usual in the same time: with a count of zero, three in 95 of
+/// 100 cases.
 //= Hanley, Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249(13), 1983
 const UNSEEN: f64 = 3.0;
 
-/// What a port, or its filter, drops in a second at the most that has nothing to do with the load: frames of protocols
-/// that the host does not speak, spanning tree say, come all the time.
+/// The most drops in a second of a port, or its filter, that are unrelated to the load: frames of protocols
+/// that the host does not speak, such as spanning tree, arrive all the time.
 fn at_rest(idle: &Step, side: Side, table: &Table, metric: m::Metric) -> Option<f64> {
     let mut same = ports(idle, metric.source)
         .filter(|(s, t)| *s == side && t.subject == table.subject)
@@ -204,7 +206,7 @@ pub(super) mod tests {
         }
     }
 
-    /// What is told of drops on arrival: in a second of an idle path, if there was one, and of load.
+    /// Drops on arrival that are reported, given those in a second of idle path, if there was one, and of load.
     fn arrivals(idle: Option<i64>, dropped: i64) -> Option<f64> {
         let step = |dropped: i64| {
             let port = table("eth0", &[(m::PORT_RX_DROPPED, [7, 7 + dropped])]);

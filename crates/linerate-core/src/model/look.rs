@@ -15,7 +15,7 @@ pub fn looks(record: &Record) -> Vec<Look> {
     steps.filter_map(|step| look(record, step)).collect()
 }
 
-/// What a step of a search showed: all of its datagrams to the last, however late they came.
+/// The result of a search's step. It counts all of its datagrams, however late.
 fn look(record: &Record, step: &Step) -> Option<Look> {
     let (direction, long) = match step.plan.purpose {
         Purpose::Sweep { direction } => (direction, false),

@@ -1,4 +1,4 @@
-//! A load of this host's memory: what it went through, and what its modules can give.
+//! A load of this host's memory: the throughput that it reached, and the most that the memory modules allow.
 
 use super::ends::is_alone;
 use super::load::stream_set;
@@ -10,7 +10,7 @@ use crate::record::{Record, Step};
 use crate::transport::Transport;
 use crate::units::Bytes;
 
-/// From so many times the last cache on hardly any of an array is found there.
+/// At this many times the size of the last cache, the cache holds hardly any of an array.
 pub const CACHES: u64 = 4;
 
 /// A load of memory.

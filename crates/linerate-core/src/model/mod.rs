@@ -144,8 +144,7 @@ impl Model {
         self.trials.iter().find(of)
     }
 
-    /// The direction that carries less than half of what the other one does: the one that somebody looks into
-    /// first.
+    /// The direction that carries less than half of the other one: a user looks at it first.
     pub fn slower(&self) -> Option<Direction> {
         far_slower(|direction| Some(self.direction(direction)?.base.rate().mean))
     }
@@ -239,12 +238,13 @@ pub struct Estimate {
     pub samples: usize,
 }
 
-/// How far beyond its mean the upper end of an interval tells what was reached: one that is wider shows a goodput that
-/// comes and goes, and what is full does neither.
+/// How far above its mean the upper end of an interval is still taken as reached. A wider interval means that
+/// the goodput varies, and a full resource gives a steady one.
 const BEYOND_MEAN: f64 = 1.01;
 
 impl Estimate {
-    /// The most that it may be said to have reached: the upper end of its interval, a hundredth beyond the mean at most.
+    /// The highest value that counts as reached: the upper end of its interval, at most a hundredth above the
+    /// mean.
     pub fn at_most(&self) -> f64 {
         let high = self.interval.map_or(self.mean, |interval| interval.high);
         high.min(self.mean * BEYOND_MEAN)
@@ -306,15 +306,15 @@ pub struct Load {
     pub senders: Vec<Thread>,
     /// The receiving threads.
     pub receivers: Vec<Thread>,
-    /// Share of the sends without a copy that the kernel copied all the same; `None` where it told of none.
+    /// Share of the sends without a copy that the kernel copied all the same; `None` where it reported none.
     pub copied: Option<f64>,
     /// Payload that waits for the receiving application, mean bytes over streams and time.
     pub unread: Option<f64>,
     /// Payload that arrived and stayed unread, throughout, over what the program read: by how much what
     /// arrives is faster than the reader. 0 where it keeps up, or where the window is full of it.
     pub behind: Option<f64>,
-    /// Share of the looks at the receive queues that found no more than one read takes: the program had
-    /// read all there was. `None` where nobody looked.
+    /// Share of the samples of the receive queues that held no more than one read: the program had read
+    /// everything. `None` without samples.
     pub caught_up: Option<f64>,
     /// Memory of a receiving socket's buffer (`sk_rcvbuf`), mean over streams and time.
     pub recv_memory: Option<Bytes>,
@@ -325,16 +325,16 @@ pub struct Load {
     pub throttled: ByRole<Option<Throttled>>,
     /// Bytes per second that CPUs of the sender's and of the receiver's host moved to and from memory.
     pub memory: ByRole<Option<f64>>,
-    /// Round trips beside the load.
+    /// Round trips under load.
     pub latency: Option<Latency>,
-    /// Share of the time of these round trips that their threads waited for a CPU: on the sender's host
-    /// and on the receiver's; `None` where nothing was timed or that was not read.
+    /// Share of the time of these round trips that their threads waited for a CPU, on the sender's and the
+    /// receiver's host. `None` where nothing was timed, or this was not read.
     pub probe_waited: ByRole<Option<f64>>,
     /// Other sessions loaded a host at the same time.
     pub contended: bool,
-    /// Traffic that is not ours on the ports it crossed; `None` where that cannot be told.
+    /// Other traffic on the ports that the load crossed; `None` if unknown.
     pub foreign: Option<Foreign>,
-    /// What a host lost or held back itself: drops and shaping at its own port.
+    /// Packets that a host lost or delayed itself: drops and shaping at its own port.
     pub local: Vec<Local>,
     /// Shapers of the sender's own ports that its packets passed; `None` where no queueing discipline
     /// was read.
@@ -342,14 +342,14 @@ pub struct Load {
     /// Queues of the sender's own ports that its packets passed; `None` where no queueing discipline was
     /// read.
     pub queues: Option<Vec<Queue>>,
-    /// Mean bytes of a packet as the port of the sender sent it and as that of the receiver took it in.
+    /// Mean bytes of a packet, as the sender's port sent it and as the receiver's port received it.
     pub packet_bytes: ByRole<Option<f64>>,
     /// Pauses at the port of the sender and of the receiver; `None` where nothing counts them.
     pub paused: ByRole<Option<Paused>>,
     /// Allowances of a cloud that were counted, exceeded or not.
     pub allowances: Vec<Allowance>,
-    /// Fragments in a second: those that the sender's host made, and those that came to the receiver's; `None` where they
-    /// were not counted.
+    /// Fragments in a second: those that the sender's host made, and those that the receiver's host received;
+    /// `None` where they were not counted.
     pub fragments: ByRole<Option<f64>>,
     /// Bytes of the largest packets that were sent last; `None` where the sender was not read.
     pub in_use: Option<Bytes>,
@@ -375,7 +375,7 @@ pub struct Throttled {
     pub time: f64,
 }
 
-/// Traffic beside the load, in its direction.
+/// Other traffic in the direction of the load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Foreign {
     /// The end whose port carried the most of it.
@@ -405,7 +405,7 @@ pub struct TrialModel {
     /// Share of segments retransmitted after over before; `None` while too little was measured, and where
     /// nothing was retransmitted in either setting.
     pub loss: Option<Interval>,
-    /// Round trips beside the load after over before; `None` while too few slices were measured, and
-    /// where none were timed beside them.
+    /// Round trips under load, after over before. `None` while too few slices were measured, and where no round
+    /// trips were timed during them.
     pub latency: Option<Interval>,
 }

@@ -11,7 +11,7 @@ use crate::path::{Direction, Side};
 pub(crate) enum Nodes {
     /// There is no other node to be on, for this reason.
     Alike(String),
-    /// It cannot be told.
+    /// It is unknown.
     Unknown(Gap),
     /// There are CPUs near to the port and CPUs that are not.
     Apart(OffNode),
@@ -30,7 +30,7 @@ pub(crate) struct OffNode {
     pub(crate) interrupts: Vec<u32>,
 }
 
-/// Tells it for one end of a load.
+/// Finds it for one end of a load.
 pub(crate) fn nodes(facts: &HostFacts, load: &Load, direction: Direction, side: Side) -> Nodes {
     let topology = &facts.topology;
     if !topology.several() {

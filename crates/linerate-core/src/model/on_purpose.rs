@@ -7,13 +7,13 @@ use super::{Local, LocalEvent};
 use crate::metric as m;
 use crate::record::{EndReadings, Step, Table};
 
-/// Share of the packets that a discipline may hold from which it has no room left.
+/// Share of a discipline's packet limit from which it has no room left.
 const FULL: f64 = 0.9;
 
-/// Share of the samples in which it has none from which what it drops may be for that.
+/// Share of the samples without room from which its drops may be due to that.
 const OFTEN: f64 = 0.1;
 
-/// Tells what is lost on purpose from what found no room.
+/// Separates packets that were dropped on purpose from those that found no room.
 pub(super) fn part(all: &mut Vec<Local>, step: &Step, window: Window) {
     for local in all.iter_mut().filter(|l| l.what == LocalEvent::Queue) {
         let meant = end(step, local.side).and_then(|end| meant(end, &local.subject, window));
@@ -65,7 +65,7 @@ fn of(all: &[Local], what: LocalEvent) -> impl Iterator<Item = &Local> {
     all.iter().filter(move |local| local.what == what)
 }
 
-/// Whether a discipline is of the same tree as another: what comes in has none.
+/// Whether two disciplines are in the same tree; filters of arrivals are in none.
 fn shares_port(one: &Local, other: &Local) -> bool {
     !other.sees_arrivals() && one.side == other.side && one.port() == other.port()
 }
@@ -77,7 +77,7 @@ mod tests {
     use crate::plan::{Purpose, StepPlan};
     use crate::units::Nanos;
 
-    /// A discipline that dropped so many packets, and holds so many in two samples.
+    /// A discipline that dropped this many packets, and held `waiting` packets in two samples.
     fn queue(subject: &str, drops: i64, waiting: [i64; 2]) -> Table {
         let drops = (m::QDISC_DROPS, [7, 7 + drops]);
         table(subject, &[drops, (m::QDISC_WAITING, waiting)])
@@ -88,7 +88,7 @@ mod tests {
         table("eth0 netem 1:", &set.map(|(metric, v)| (metric, [v, v])))
     }
 
-    /// What, whose and how many, and what they are set to lose.
+    /// For each drop: its kind, its discipline, the rate, and the share that the discipline is set to lose.
     fn told(tables: Vec<Table>) -> Vec<(LocalEvent, String, f64, Option<f64>)> {
         let near = EndReadings {
             tables,

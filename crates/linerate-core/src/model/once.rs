@@ -1,4 +1,4 @@
-//! A step that was measured once and by itself: what a single probe tells.
+//! A step that was measured once and alone: the result of a single probe.
 
 use super::datagrams::{Counted, counted, jitter};
 use super::ends::{end, is_alone, receiving, sending};
@@ -16,7 +16,7 @@ use crate::units::{Bytes, Nanos};
 const SECOND: u64 = 1_000_000_000;
 const SLIVER: u64 = SECOND / 20;
 
-/// Half of the widest interval that tells anything of a mean, as a part of it.
+/// Half of the widest interval that still describes a mean, as a share of it.
 const WIDEST: f64 = 0.5;
 
 fn tells(interval: &Interval) -> bool {
@@ -38,7 +38,7 @@ pub struct Once {
     /// Whether the receiver was read while payload flowed: else it reports sums only, and there are no samples, no
     /// intervals, and nothing is known of steadiness.
     pub sampled: bool,
-    /// The receiver's part of that, a second or so each: they add up to it. Empty where they cannot be told.
+    /// The receiver's part of it in intervals of about a second, which add up to it. Empty if unknown.
     pub intervals: Vec<(Bytes, Nanos)>,
     /// Segments retransmitted in that time; `None` where a counter is missing.
     pub again: Option<u64>,
@@ -49,7 +49,7 @@ pub struct Once {
     pub cpu_per_byte: ByRole<Option<f64>>,
     /// CPU time of the whole program in percent of one CPU; `None` where it was not read.
     pub program: ByRole<Option<f64>>,
-    /// What became of its datagrams in that time; `None` where it sends none.
+    /// The counts of its datagrams in that time; `None` for a load without datagrams.
     pub datagrams: Option<Counted>,
     /// Their jitter as the receiver smooths it; `None` where it does not report it.
     pub jitter: Option<Nanos>,
@@ -57,7 +57,7 @@ pub struct Once {
     pub send_gaps: Option<Histogram>,
 }
 
-/// What `step` says of one direction; `None` when it did not load it or nothing was counted.
+/// The result of `step` for one direction; `None` when it did not load it or nothing was counted.
 pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> {
     let set = stream_set(record, step, direction)?.plan.id;
     let mut load = load_over(Over::AllButRamp, record, step, direction)?;
@@ -84,7 +84,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     };
     let moved = |end, role: &str| moved(end, &format!("s{set}/{role}"), over(end));
     let datagrams = counted(sending, receiving, set, load.made.sender.write_size, window);
-    // Nobody receives where there is no far end.
+    // Without a far end there are no receivers.
     let receivers = if is_alone(record) { "tx" } else { "rx" };
     Some(Once {
         direction,
@@ -197,7 +197,7 @@ mod tests {
     use crate::plan::{Purpose, StepPlan};
     use crate::record::Column;
 
-    /// Rows of a worker that took so many bytes until each.
+    /// Rows of a worker with its bytes at each time.
     fn worker(stream: u32, millis: &[u64], bytes: &[i64]) -> Table {
         let column = Column {
             name: m::WORKER_BYTES.name.into(),
@@ -248,8 +248,8 @@ mod tests {
         assert_eq!(parts(Vec::new()), None);
     }
 
-    /// The ramp that is left out where so much arrived in each tenth of a second after a second of wash-out. Rows
-    /// are read when a tick is over, a little later each.
+    /// The ramp that is cut for these arrivals in each tenth of a second, after a second of wash-out. Rows are
+    /// read at the end of a tick, each a little later than the one before.
     fn ramp(rates: &[i64]) -> u64 {
         let plan = StepPlan {
             index: 0,
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(ramp(&level), 0);
         let rising = [10_000, 40_000, 70_000];
         let rising: Vec<i64> = rising.into_iter().chain(level.clone()).collect();
-        // Three ticks, from the reading of a row to that of another one.
+        // Three ticks, from the reading of one row to the reading of another one.
         assert_eq!(ramp(&rising), 300_000_000 - 49_000);
         // Nowhere steady: nothing is left out.
         let swinging: Vec<i64> = (0..30).map(|i| 10_000 * (1 + i / 3)).collect();

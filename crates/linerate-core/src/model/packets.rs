@@ -14,7 +14,7 @@ pub struct Packets {
     pub payload: Bytes,
     /// Bytes of a full IP packet. `None` where the sender was not read.
     pub packet: Option<Bytes>,
-    /// MTU of the path, as the kernel knows it; `None` where no connection tells.
+    /// MTU of the path, as the kernel knows it; `None` where no connection reports it.
     pub path_mtu: Option<Bytes>,
 }
 
@@ -50,9 +50,9 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// A full packet is as large as the path carries, or smaller where the receiver takes no segments of that size. An
-    /// end with packets of 9000 bytes sends 1500 to one that takes no more, and its kernel goes on to say 9000 of the
-    /// path.
+    /// A full packet is as large as the path allows, or smaller where the receiver does not accept such
+    /// segments. An end with packets of 9000 bytes sends 1500 to a receiver that accepts no more, and its
+    /// kernel still reports 9000 for the path.
     fn of_connections(&self, window: Window) -> Option<Packets> {
         let bytes = |metric| {
             let values = self.sockets().flat_map(|s| gauge(s, metric, window));

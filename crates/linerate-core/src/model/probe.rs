@@ -1,4 +1,4 @@
-//! The threads that time round trips beside a load: how long they themselves waited for a CPU.
+//! The threads that time round trips under load: how long they waited for a CPU themselves.
 
 use super::derive::round_trips;
 use super::ends::end;
@@ -31,8 +31,8 @@ mod tests {
     use crate::record::{Column, EndReadings, FORMAT, Histogram, Set, Start};
     use crate::units::{Bytes, Nanos};
 
-    /// A second of a step in which ten round trips of 20 ms were timed, while a thread of each end
-    /// waited for so many milliseconds.
+    /// A second of a step with ten timed round trips of 20 ms, while a thread of each end waited for `waits`
+    /// milliseconds.
     fn record(waits: [Option<i64>; 2]) -> Record {
         let pattern = Pattern::PingPong {
             size: Bytes(64),

@@ -17,14 +17,13 @@ pub struct Thread {
     pub cpu: Option<u32>,
     /// CPU that it was on at every sample; `None` where it moved.
     pub home: Option<u32>,
-    /// Share of time that interrupts and the hypervisor took of its home beside what it ran and
-    /// waited; `None` where that was not read. Nothing on kernels that count interrupts as time of
-    /// the thread that they interrupt.
+    /// Share of time that interrupts and the hypervisor took on the thread's CPU, on top of the time that it
+    /// ran and waited. `None` where this was not read. Zero on kernels that count interrupts as time of the
+    /// interrupted thread.
     pub taken: Option<f64>,
     /// Payload per operation, mean.
     pub bytes_per_op: Option<f64>,
-    /// CPU that took in the packets of its stream, at every sample; `None` where it changed or was not
-    /// read.
+    /// The CPU that took in the packets of its stream in every sample. `None` where it changed or was not read.
     pub takes_in: Option<u32>,
 }
 

@@ -18,8 +18,8 @@ pub struct Queue {
 /// Share of our bytes that a discipline must have sent for all of them to pass it.
 const PASSED: f64 = 0.9;
 
-/// The queues that the streams of `set` passed; `None` where none was read, as where a port has none. `idle` is what was
-/// read of the idle path, if it was.
+/// The queues that the streams of `set` passed; `None` where none was read, as for a port without queues.
+/// `idle` holds the readings of the idle path, if there are any.
 pub(super) fn queues(
     sending: &EndReadings,
     set: u32,
@@ -80,7 +80,7 @@ mod tests {
         queues(&end, 3, WHOLE, None)
     }
 
-    /// How long 50 kB of 1 MB in a second wait in netem, beside what waits on the idle path and what it delays.
+    /// The wait of 50 kB at 1 MB/s in netem, less the wait on the idle path and the delay that netem is set to.
     fn beyond(idle: Option<i64>, delay: Option<i64>) -> Nanos {
         let netem = |backlog| discipline("eth0 netem 1:", 1_000_000, backlog);
         let set = |ms: i64| table("eth0 netem 1:", &[(m::SHAPER_DELAY, [ms * 1_000_000; 2])]);

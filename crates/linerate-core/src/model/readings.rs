@@ -164,7 +164,7 @@ mod tests {
         // The row behind it is farther from the end than the one before it.
         assert_eq!(rows(90), Some((1, 5)));
         assert_eq!(rows(61), Some((1, 5)));
-        // One row that is left out is none.
+        // A window without its one row is empty.
         let short = Window { from: 10, to: 50 };
         assert_eq!(short.rows(&table(at(70))), Some((1, 4)));
     }

@@ -14,7 +14,7 @@ use crate::units::Nanos;
 const RECEIVED: [LocalEvent; 2] = [LocalEvent::Ring, LocalEvent::Arrival];
 const SENT: [LocalEvent; 1] = [LocalEvent::Departure];
 
-/// Adds what the drivers of both ends counted beyond what the kernel counted.
+/// Adds the drops that drivers of both ends counted and the kernel did not.
 pub(super) fn add(all: &mut Vec<Local>, hosts: &[Host], step: &Step, window: Window) {
     for side in [Side::Near, Side::Far] {
         let counted: Vec<Counted<'_>> = counters(hosts, step, side).collect();
@@ -108,8 +108,8 @@ mod tests {
     use super::super::testing::{WHOLE, table};
     use super::*;
 
-    /// What is told of a second in which a port of this driver missed, dropped on arrival, and counted so much: drops
-    /// of its ring, and others on arrival.
+    /// The reported drops of the ring and other drops on arrival, for a second in which the kernel counted
+    /// `missed` and `dropped` packets of a port of this driver, and the driver counted `own`.
     fn told(driver: &str, missed: i64, dropped: i64, own: &[(&str, i64)]) -> [u64; 2] {
         let kernel = [
             (m::PORT_RX_MISSED, [7, 7 + missed]),

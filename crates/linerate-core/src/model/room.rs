@@ -1,7 +1,7 @@
-//! Whether a send buffer has room for what a program would write.
+//! Whether a send buffer has room for the data that a program has to write.
 //!
-//! A buffer that the kernel sizes by itself grows as soon as a program finds no room in it. One that is
-//! smaller than its maximum was large enough for the program: what fills it is what the program wants.
+//! The kernel enlarges a buffer that it sizes itself as soon as a program finds no room in it. A buffer smaller
+//! than its maximum was therefore large enough: its fill is the data that the program chose to write.
 
 use super::held::value;
 use super::readings::{Window, growth};
@@ -48,7 +48,7 @@ pub(super) struct Room<'a> {
     queued: Option<&'a [i64]>,
     mss: u64,
     writer: Writer,
-    /// Whether the program came to the end of the room.
+    /// Whether the program filled the room.
     reached: bool,
     /// The first row that is not before the time asked for last.
     next: usize,
@@ -118,11 +118,11 @@ fn may_grow(size: u64, mss: u64, tcp_wmem: Option<[u64; 3]>) -> bool {
     !most && (initial || is_autotuned(size, mss))
 }
 
-/// Memory of a segment beside its payload and headers, whose sum is rounded up to a power of two: the kernel's
-/// description of it, aligned.
+/// Memory of a segment for the kernel's own description of it, aligned. Payload and headers come on top,
+/// rounded up to a power of two.
 const DESCRIPTION: u64 = 256;
 
-/// Payload and headers of the largest segment, that of loopback, rounded up.
+/// Payload and headers of the largest segment, on loopback, rounded up.
 const LARGEST: u64 = 1 << 17;
 
 /// Segments that a buffer has room for at least, by autotuning.

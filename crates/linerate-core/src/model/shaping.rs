@@ -31,14 +31,14 @@ pub struct Shaping {
 const COUNTING: [&str; 3] = ["tbf", "htb", "cake"];
 
 impl Shaping {
-    /// Whether it counts how often its limit held something back: of others `held` tells nothing.
+    /// Whether it counts how often its limit held a packet back. Without such a counter, `held` says nothing.
     pub fn counts_held(&self) -> bool {
         let kind = self.subject.split(' ').nth(1);
         kind.is_some_and(|kind| COUNTING.contains(&kind))
     }
 
-    /// The most goodput that it leaves, and how that comes about: its rate, less what it counts besides
-    /// the payload of a full packet.
+    /// The most goodput that it allows, with the formula: its rate, less the bytes that it counts in addition
+    /// to the payload of a full packet.
     pub fn ceiling(&self, packets: Packets, streams: u32) -> Option<(Rate, String)> {
         let shared = self.shared(packets, streams)?;
         Some((Rate((shared.capacity.high() * 8.0) as u64), shared.formula))
@@ -87,8 +87,8 @@ const SEVERAL: f64 = 2.0;
 /// Share of our bytes that a discipline must have sent for all of them to pass it.
 const PASSED: f64 = 0.9;
 
-/// The shapers of the sender's own ports that the streams of `set` passed: those that sent about as
-/// much as the streams did. Which class packets take is decided by filters, and told by its counter.
+/// The shapers of the sender's own ports that the streams of `set` passed: those that sent about as much as the
+/// streams did. Filters choose the class of a packet, and its counter shows the choice.
 pub(super) fn shapers(sending: &EndReadings, set: u32, window: Window) -> Option<Vec<Shaping>> {
     sending.about("qdisc", |_| true).next()?;
     let grown = |t: &Table, metric| growth(t, metric, window).map(|(grown, _)| grown);
@@ -114,7 +114,7 @@ pub(super) fn shapers(sending: &EndReadings, set: u32, window: Window) -> Option
     Some(passed.map(|(shaper, _)| shaper.clone()).collect())
 }
 
-/// What a shaper is set to, and what its discipline counted; `None` where it sets no rate.
+/// The configuration of a shaper with the counters of its discipline; `None` where it sets no rate.
 fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
     let value = |metric| mean(gauge(set, metric, window));
     let rate = |metric| value(metric).filter(|v| *v > 0.0).map(|v| Rate(v as u64));
@@ -137,8 +137,8 @@ fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
     Some(Shaping { waiting, ..shaping })
 }
 
-/// Share of the samples in which more than what a discipline delays, and more than the one packet that it is sending,
-/// waited in it; `None` where that was not read.
+/// Share of the samples in which a discipline held more packets than it delays on purpose, plus the one being
+/// sent; `None` where that was not read.
 fn waiting_for_it(set: &Table, queue: &Table, window: Window) -> Option<f64> {
     let delay = mean(gauge(set, m::SHAPER_DELAY, window))? / 1e9;
     let delayed = per_second(queue, m::QDISC_BYTES, window)? * delay * DELAYED;
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use crate::units::Bytes;
 
-    /// A discipline or class that sent so many bytes, and is set to rates.
+    /// A discipline or class that sent this many bytes, with its configured rates.
     fn queue(subject: &str, sent: i64, rate: i64, flow_rate: i64) -> [Table; 2] {
         [
             table(
@@ -225,8 +225,8 @@ mod tests {
         assert_eq!(passed(&total).len(), 0, "each has its own rate");
     }
 
-    /// In how many of two samples packets wait in a netem of 1 Gb/s that sent 1 MB in a second, for its rate: so many
-    /// packets and bytes stood in it in the second one.
+    /// The share of two samples in which packets wait for the rate of a netem of 1 Gb/s that sent 1 MB in a
+    /// second. It held this many packets and bytes in the second sample.
     fn waiting(delay: Option<i64>, packets: i64, bytes: i64) -> Option<f64> {
         let subject = "eth0 netem 1:";
         let sent = (m::QDISC_BYTES, [5, 1_000_005]);

@@ -14,8 +14,8 @@ pub struct TcpShares {
     /// Share of samples in which the program left the connection without a full segment to send,
     /// although its buffer had room and nothing unacknowledged kept it from being sent.
     pub starved: Option<f64>,
-    /// The part of them in which less than a segment waited although nothing was unacknowledged: the
-    /// program holds it back (`TCP_CORK`, `MSG_MORE`). `None` for linerate's own load.
+    /// The part of them in which less than a segment waited although nothing was unacknowledged: the program
+    /// holds it back (`TCP_CORK`, `MSG_MORE`). `None` for linerate's own load.
     pub corked: Option<f64>,
     /// Share of samples in which less than a segment waited for the late acknowledgement of a small
     /// one (Nagle's algorithm). `None` for linerate's own load.
@@ -30,7 +30,7 @@ pub struct TcpShares {
     pub window_scaling: Option<bool>,
     /// Congestion window of one stream, mean.
     pub cwnd: Option<Bytes>,
-    /// The same where that of every stream came to a value, stayed exactly there, and was full.
+    /// `cwnd`, where the window of every stream settled at one value, was full, and no longer changed.
     pub cwnd_stood: Option<Bytes>,
     /// Payload of one stream that waits in the send queue, mean.
     pub not_sent: Option<Bytes>,
@@ -40,14 +40,14 @@ pub struct TcpShares {
     pub min_rtt: Option<Nanos>,
     /// Bytes retransmitted over bytes sent.
     pub retransmitted: Option<f64>,
-    /// Segments that came with the mark of a queue (ECN) over segments that came.
+    /// Received segments with a congestion mark (ECN) over received segments.
     pub marked: Option<f64>,
     /// Segments sent in a second, all streams, those that were retransmitted included.
     pub segments: Option<f64>,
-    /// How often in a second packets overtook others on the way, as the sender saw it.
+    /// How often in a second the sender saw packets reordered on the path.
     pub reordered: Option<f64>,
-    /// Segments in a second that the receiver says had come before (DSACK), or took in beyond those that were lost: they
-    /// were retransmitted for nothing. `None` where it may not tell.
+    /// Segments in a second that were retransmitted needlessly: the receiver reports them as duplicates
+    /// (DSACK), or received more than the lost ones. `None` where it may not report this.
     pub needless: Option<f64>,
     /// Segments retransmitted in a second, all streams.
     pub repeated: Option<f64>,

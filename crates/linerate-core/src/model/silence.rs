@@ -9,9 +9,9 @@ use crate::record::{Step, Table};
 /// Share of such a time that a thread of the load had to wait for its CPU for that to be the reason.
 const WAITED: f64 = 0.5;
 
-/// Payload that arrived, as rates with their starts, and what stands for it where none did between such that did:
-/// answers to round trips of sets `beside` the load. A way that small packets pass there and back was not away, whatever
-/// its sender waits for; before and after all payload they tell nothing of the load.
+/// Rates of payload that arrived, with their starts. Where none arrived in mid-flow, the rate of answers to
+/// round trips of sets `beside` the load stands in: a path that passes small packets both ways was not down,
+/// whatever the sender waits for. Before and after all payload, answers say nothing about the load.
 pub(super) fn heard(step: &Step, ticks: &[(u64, f64)], beside: &[u32]) -> Vec<(u64, f64)> {
     let subjects: Vec<String> = beside.iter().map(|set| format!("s{set}/tx")).collect();
     let asks = |subject: &str| subjects.iter().any(|s| subject.starts_with(s));

@@ -1,4 +1,5 @@
-//! How figures of the base load vary within their step: what tells how well two runs can be told apart.
+//! How figures of the base load vary within their step. This decides which differences between two runs are
+//! real.
 
 use super::datagrams::lost;
 use super::derive::{first, round_trips};
@@ -12,7 +13,7 @@ use crate::plan::Purpose;
 use crate::record::{EndReadings, Histogram, Record, Step};
 use crate::stats::Count;
 
-/// Most parts of a step: so many values tell how they scatter, and each is long enough to count in.
+/// Most parts of a step: enough values to show their variation, each long enough to count in.
 const PARTS: u64 = 30;
 
 /// What was counted in one part of the steady time of a step.
@@ -69,7 +70,7 @@ pub fn idle_round_trips(record: &Record) -> Option<Histogram> {
     )
 }
 
-/// Every round trip beside the base load of a direction.
+/// Every round trip during the base load of a direction.
 pub fn base_round_trips(record: &Record, direction: Direction) -> Option<Histogram> {
     round_trips(record, base(record, direction)?)
 }

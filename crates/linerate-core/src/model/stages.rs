@@ -1,5 +1,4 @@
-//! The path as a list of stages: what the bytes cross from the near program to the far one, what each
-//! is made of, and what it can carry.
+//! The path as a list of stages from the near program to the far one: what each is made of, and its ceiling.
 
 use super::{Ceiling, DirectionModel, Load, Model};
 use crate::facts::crossing::Crossing;
@@ -18,8 +17,7 @@ pub struct PathStage {
     pub stage: Stage,
     /// Where.
     pub side: Place,
-    /// What it is made of, in words, what the bytes meet first at the front; empty where nobody
-    /// could read it.
+    /// Its parts in words, in the order in which the bytes cross them. Empty where they could not be read.
     pub parts: Vec<String>,
     /// The lowest ceiling that it gives each direction, forward first, where one is known.
     pub ceilings: [Option<Ceiling>; 2],
@@ -70,7 +68,7 @@ pub fn stages(model: &Model) -> Vec<PathStage> {
     out.chain(ports.then_some(net)).chain(into).collect()
 }
 
-/// The lowest ceiling of each direction at a place. That of a wire is its port's.
+/// The lowest ceiling of each direction at a place. A wire's ceiling is the one of its port.
 fn ceilings(model: &Model, stage: Stage, side: Place) -> [Option<Ceiling>; 2] {
     let given = if stage == Stage::Port {
         Stage::Net

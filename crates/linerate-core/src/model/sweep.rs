@@ -102,8 +102,8 @@ impl Cost {
 }
 
 impl Setting {
-    /// What its sender costs beside that of the reference; `None` where CPU time is not known, and of the
-    /// reference itself.
+    /// The CPU cost of its sender relative to the reference. `None` where CPU time is unknown, and for the
+    /// reference.
     pub fn cost(&self) -> Option<Cost> {
         self.cpu_ratio.map(Cost::of)
     }

@@ -15,7 +15,7 @@ use crate::units::{Bytes, Nanos, Rate};
 const SCALING: u8 = 4;
 const SACK: u8 = 2;
 
-/// Share of a congestion window that is in flight on average where it is what holds the sender.
+/// Mean share of a congestion window that is in flight where this window limits the sender.
 const FULL_CWND: f64 = 0.9;
 /// Share of the samples in which it must have stood: it starts small.
 const MOSTLY: f64 = 0.8;
@@ -73,11 +73,12 @@ pub(super) fn sent_again(sending: &EndReadings, set: u32, window: Window) -> Opt
 const APART: Nanos = Nanos::from_millis(20);
 const FEW: f64 = 0.1;
 
-/// The share of what a set retransmitted in a step although nothing was lost: all but the segments that did not come to the
-/// receiver, which counts those that come twice as well. What it says of them is less: an acknowledgement names one range,
-/// and of many that come out of order it acknowledges several at once. Nothing is in flight when a step begins; where so
-/// few are missing when it ends, they may be. `None` where too few were retransmitted to tell, not all connections were
-/// read at both ends, or no such number can be missing.
+/// The share of a set's retransmissions in a step that were needless: all but the segments that the receiver
+/// did not get. The receiver's segment count includes duplicates. Its reports (DSACK) show fewer, since an
+/// acknowledgement names one range only, and one acknowledgement covers several segments that arrive out of
+/// order. Nothing is in flight when a step begins; a few missing segments at its end may be. `None` where there
+/// are too few retransmissions, where not all connections were read at both ends, or where the number is
+/// impossible.
 //= RFC 2883, section 4; Linux, __tcp_ack_snd_check(): SACK compression
 pub(super) fn came_twice(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f64> {
     let prefix = format!("s{set}/");
@@ -123,8 +124,8 @@ fn stands_for(end: &EndReadings, set: u32) -> f64 {
     (all as f64 / read.max(1) as f64).max(1.0)
 }
 
-/// The sender's TCP counters, averaged over streams. No segment that came twice tells nothing where the
-/// receiver may not tell of them (`duplicates_told`).
+/// The sender's TCP counters, averaged over streams. Zero duplicates is a reading only where the receiver is
+/// known to report duplicates (`duplicates_told`).
 pub(super) fn tcp(
     sending: &EndReadings,
     set: u32,
@@ -207,14 +208,14 @@ fn most(counts: impl Iterator<Item = f64>) -> Option<u64> {
     most.map(|most| most as u64)
 }
 
-/// Share of `secs` that each of so many streams waited at least for the timers that ran out.
+/// The least share of `secs` that each of `streams` streams waited for the timers that ran out.
 fn timers(ran_out: Option<f64>, secs: f64, streams: f64) -> Option<f64> {
     let waited = ran_out.filter(|_| secs > 0.0)? * TIMEOUT.secs() / secs;
     Some((waited / streams.max(1.0)).min(1.0))
 }
 
-/// The congestion window, mean, where that of every stream came to a value, stayed exactly there and was full;
-/// `None` where one did not, or too few samples tell.
+/// The mean congestion window, where the window of every stream settled at one value, was full, and no longer
+/// changed. `None` where one did not, or where there are too few samples.
 fn stood(tables: &[&Table], window: Window, mss: Option<Bytes>) -> Option<Bytes> {
     let stood = |table: &&Table| {
         let cwnd: Vec<f64> = gauge(table, m::TCP_CWND, window).collect();
@@ -229,8 +230,8 @@ fn stood(tables: &[&Table], window: Window, mss: Option<Bytes>) -> Option<Bytes>
     Some(Bytes((segments * mss?.0 as f64) as u64))
 }
 
-/// Whether the receiver says of segments that they came twice: it is known to, if both ends agreed on selective
-/// acknowledgements, or it did so before.
+/// Whether the receiver reports duplicate segments. It does if both ends agreed on selective acknowledgements,
+/// or if it did so before.
 //= Linux, tcp_dsack_set()
 fn tells_duplicates(tables: &[&Table], known: bool) -> bool {
     let of = |table: &&Table| {

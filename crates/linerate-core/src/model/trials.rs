@@ -14,7 +14,7 @@ use crate::plan::{Pattern, Purpose};
 use crate::record::{Record, Set, Step, TrialPlan};
 use crate::stats::{Comparison, Count, samples, share_ratio};
 
-/// What a slice says that nothing disturbed; `None` of what was not read.
+/// The readings of an undisturbed slice; `None` for those that were not taken.
 #[derive(Debug)]
 pub(super) struct Slice {
     /// Whether it was measured with the change.
@@ -25,8 +25,8 @@ pub(super) struct Slice {
     goodput: Option<f64>,
     /// Segments sent, and those retransmitted; datagrams sent, and lost.
     loss: Option<Count>,
-    /// The median round trip beside it. A slice is one value, however few round trips it held: their scatter is in the
-    /// interval of the slices.
+    /// The median round trip during it. A slice is one value, however few round trips it held: their variation
+    /// is part of the slices' interval.
     round_trip: Option<f64>,
     /// CPU time of the sending threads for each byte.
     cost: Option<f64>,
@@ -86,7 +86,7 @@ fn cost(record: &Record, step: &Step, set: u32, direction: Direction) -> Option<
     (bytes > 0.0).then(|| ran / 1e9 / bytes)
 }
 
-/// The effect of slices that came in their order; a slice out of order ends the comparison.
+/// The effect of slices in their planned order. A slice out of order ends the comparison.
 pub fn effect(plan: &TrialPlan, slices: &[(bool, f64)]) -> Comparison {
     let mut comparison = Comparison::new(plan.max_blocks as usize);
     for (changed, value) in slices {
@@ -167,7 +167,7 @@ fn took_effect<'a>(plan: &TrialPlan, last: impl Fn(bool) -> Option<&'a Load>) ->
 /// A window that grows by less has not grown.
 const GROWN: f64 = 1.05;
 
-/// Whether the window that is offered is no larger in the second load; not where it was not told.
+/// Whether the offered window is no larger in the second load; false if unknown.
 pub(crate) fn stayed(small: Option<&Load>, large: Option<&Load>) -> bool {
     let window = |load: Option<&Load>| Some(load?.tcp.window?.0 as f64);
     window(small)

@@ -34,8 +34,8 @@ pub struct Vanished {
     pub echo: Bytes,
 }
 
-/// What vanished of the load of a step; `None` where something arrived, or nothing was sent, or nobody knows. That the
-/// streams were made, and the step was agreed on, shows that small messages pass.
+/// The vanished bytes of a step's load. `None` where something arrived, nothing was sent, or the counters are
+/// unknown. Small messages do pass: the streams were connected, and both ends agreed on the step.
 pub fn vanished(record: &Record, step: &Step, direction: Direction) -> Option<Vanished> {
     let set = stream_set(record, step, direction)?;
     let headers = if is_ipv6(record) {
@@ -71,7 +71,7 @@ fn total(end: &EndReadings, set: u32, of: fn(&Total) -> u64) -> Option<u64> {
     totals.map(of).reduce(u64::saturating_add)
 }
 
-/// Whether datagrams were sent, and none came.
+/// Whether datagrams were sent, and none arrived.
 fn no_datagram(set: u32, (sending, receiving): (&EndReadings, Option<&EndReadings>)) -> bool {
     let Some(receiving) = receiving else {
         return false;
@@ -81,13 +81,13 @@ fn no_datagram(set: u32, (sending, receiving): (&EndReadings, Option<&EndReading
         && datagrams::came(receiving, set) != Some(true)
 }
 
-/// Whether segments were sent, time and again, and none came.
+/// Whether segments were retransmitted, and none arrived.
 fn no_segment(plan: &SetPlan, (sending, receiving): (&EndReadings, Option<&EndReadings>)) -> bool {
     let arrived = receiving.and_then(|end| total(end, plan.id, |t| t.received));
     let few = |acked: f64| acked < FEW * f64::from(plan.knobs.streams);
     let unacked = acked(sending, plan.id).map(few);
-    // A path that is only slow has nothing to send again. An end that reports sums may have sent all that its buffer
-    // takes before it began to count.
+    // A path that is merely slow causes no retransmissions. An end that reports sums may have sent all that its
+    // buffer takes before it began to count.
     let again = sent_again(sending, plan.id, WHOLE);
     again.is_some_and(|again| again > 0.0)
         && unacked.unwrap_or(arrived == Some(0))
@@ -101,7 +101,7 @@ const WHOLE: Window = Window {
     to: u64::MAX,
 };
 
-/// Payload that the other end has acknowledged; `None` where the kernel does not tell.
+/// Payload that the other end has acknowledged; `None` where the kernel does not report it.
 fn acked(sending: &EndReadings, set: u32) -> Option<f64> {
     let prefix = format!("s{set}/");
     let sockets = sending.about("tcp", |s| s.starts_with(&prefix));
@@ -130,7 +130,7 @@ mod tests {
 
     const FORWARD: Direction = Direction::Forward;
 
-    /// A record of a forward load by an engine, whose sender writes so many bytes at once.
+    /// A record of a forward load by an engine, whose sender writes `size` bytes at once.
     fn record(engine: &str, size: u64) -> Record {
         let plan = SetPlan {
             id: 0,
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// What vanished, with what the sender's kernel counted and what each end moved.
+    /// The bytes that vanished, given the counters of the sender's kernel and the bytes that each end moved.
     fn of(
         engine: &str,
         size: u64,

@@ -25,7 +25,7 @@ pub struct Place {
     pub group: String,
 }
 
-/// Finds our cgroup of a controller from the two files. `Ok(None)`: there is none.
+/// Finds our cgroup of a controller from the two files; `Ok(None)` without such a cgroup.
 pub fn place(
     controller: &str,
     membership: &[u8],

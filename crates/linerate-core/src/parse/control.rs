@@ -1,4 +1,4 @@
-//! Control messages: what a socket tells beside the bytes that are received.
+//! Control messages: data that a socket delivers in addition to the received bytes.
 
 /// Bytes that a reader should offer for a time stamp.
 pub const STAMP_ROOM: usize = 64;
@@ -34,7 +34,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The messages of one reading; nothing comes after one that is cut short.
+/// The messages of one reading, up to the first truncated one.
 pub(super) fn messages(control: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let first = Message::first(control);
     std::iter::successors(first, |message| Message::first(message.rest))
@@ -45,8 +45,8 @@ pub(super) fn word(raw: &[u8], at: usize) -> Option<u32> {
     found.first_chunk().map(|word| u32::from_ne_bytes(*word))
 }
 
-/// When the kernel received what came with `control`, in nanoseconds of the wall clock; `None` where it
-/// does not tell.
+/// When the kernel received the data that `control` belongs to, in nanoseconds of the wall clock. `None`
+/// without a time stamp.
 #[inline]
 pub fn stamp(control: &[u8]) -> Option<u64> {
     let told = messages(control).find(|m| STAMPS.contains(&(m.level, m.kind)))?;

@@ -41,13 +41,13 @@ pub fn model(text: &[u8]) -> Option<String> {
         .or_else(|| arm(text))
 }
 
-/// Whether the CPUs run under a hypervisor; `None` where the architecture does not tell.
+/// Whether the CPUs run under a hypervisor; `None` where the architecture does not show it.
 pub fn is_guest(text: &[u8]) -> Option<bool> {
     let flags = sysctl::value(text, "flags")?;
     Some(text::fields(flags).any(|flag| flag == b"hypervisor"))
 }
 
-/// The number of each CPU and, where the architecture tells, its clock as it was read.
+/// The number of each CPU and, where the architecture reports it, its current clock.
 pub fn clocks(text: &[u8]) -> Vec<(u32, Option<Hertz>)> {
     let mut all: Vec<(u32, Option<Hertz>)> = Vec::new();
     for line in text::lines(text, "cpuinfo").map_while(Result::ok) {

@@ -1,15 +1,15 @@
-//! What stands at the front of every datagram of a session.
+//! The header at the front of every datagram of a session.
 //!
-//! A tag that only the two ends of a stream know parts its datagrams from all others that come to the
-//! socket; the step parts those of one step from late ones of the step before; the number tells what
-//! was lost, doubled or overtaken. Each datagram tells its own size, so that several that the kernel
-//! joined on the way (UDP_GRO) can be told apart without asking it.
+//! It carries a tag, a step, a number and a size. Only the two ends of a stream know the tag, so it separates
+//! the stream's datagrams from any others that reach the socket. The step separates them from late ones of the
+//! step before. The number shows losses, duplicates and reordering. The size separates datagrams that the
+//! kernel joined (UDP_GRO) without asking the kernel.
 
 /// Length of a [`Header`] on the wire, and of the shortest datagram.
 pub const HEADER_LEN: usize = 24;
 /// Longest datagram that IPv4 carries: 65535 less its header and that of UDP.
 pub const DATAGRAM_MAX: usize = 65_507;
-/// Numbers end here: no sender comes so far, and nothing that is computed with them overflows.
+/// Upper bound of numbers: no sender reaches it, and no computation with them overflows.
 pub const NUMBER_MAX: u64 = 1 << 56;
 
 /// What a datagram is for.
@@ -17,9 +17,9 @@ pub const NUMBER_MAX: u64 = 1 << 56;
 pub enum Kind {
     /// It carries payload.
     Payload,
-    /// The step has ended; its number tells how many datagrams were sent in it.
+    /// The step has ended; the number is the count of datagrams sent in it.
     End,
-    /// Such an end was read.
+    /// The receiver has read such an end.
     Ended,
     /// It asks for an answer.
     Ping,
@@ -115,8 +115,8 @@ fn field<const N: usize>(raw: &[u8; HEADER_LEN], at: usize) -> [u8; N] {
     raw[at..].first_chunk().copied().unwrap_or([0; N])
 }
 
-/// The datagrams in what one receive gave: one, or several that the kernel joined. What cannot be
-/// read is told once, and ends it.
+/// The datagrams of one receive call: one, or several that the kernel joined. A datagram that cannot be decoded
+/// is reported once and ends the iteration.
 #[inline]
 pub fn datagrams(bytes: &[u8], tag: u64) -> Datagrams<'_> {
     Datagrams {
@@ -223,7 +223,7 @@ mod tests {
             for (number, (got, size)) in whole.iter().zip(&sizes).enumerate() {
                 prop_assert_eq!(*got, Ok(header(*size, number as u64)));
             }
-            // Bytes that are missing at the end never make a datagram of what is left.
+            // A truncated datagram is never decoded as a shorter one.
             let left = joined.len().saturating_sub(cut);
             let sum: usize = datagrams(&joined[..left], TAG)
                 .flatten()

@@ -34,7 +34,7 @@ pub fn link_modes(reply: &[u8]) -> Result<LinkModes, Malformed> {
     Ok(modes)
 }
 
-/// `ETHTOOL_MSG_LINKSTATE_GET`: why a link is down, where the driver tells; else empty.
+/// `ETHTOOL_MSG_LINKSTATE_GET`: why a link is down, where the driver reports it; else empty.
 pub fn link_state(reply: &[u8]) -> Result<String, Malformed> {
     // ETHTOOL_LINK_EXT_STATE_* of linux/ethtool.h.
     const REASONS: [&str; 11] = [
@@ -62,8 +62,7 @@ pub fn link_state(reply: &[u8]) -> Result<String, Malformed> {
     Ok(reason)
 }
 
-/// `ETHTOOL_MSG_FEATURES_GET`. What is off and what this port cannot do, or not change, is neither
-/// on nor off.
+/// `ETHTOOL_MSG_FEATURES_GET`. A feature is listed as off only if this port has it and can change it.
 pub fn features(reply: &[u8]) -> Result<Offloads, Malformed> {
     let (mut can, mut fixed) = (Vec::new(), Vec::new());
     let mut offloads = Offloads::default();

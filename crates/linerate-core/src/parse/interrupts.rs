@@ -17,7 +17,7 @@ pub struct Interrupt {
     pub busiest: Option<u32>,
     /// What delivers it: `PCI-MSIX-0000:03:00.0`, `IO-APIC`.
     pub chip: String,
-    /// What drivers call it: `eth0-TxRx-3`; empty when nobody asked for it.
+    /// The name that the driver gives it: `eth0-TxRx-3`; empty without a driver.
     pub name: String,
 }
 

@@ -31,7 +31,7 @@ pub fn limit(queue: Queue, options: &[u8]) -> Result<u32, Malformed> {
     }
 }
 
-/// The same options with another limit: what the kernel told is what it is given again.
+/// The same options with another limit. All else is passed back to the kernel as the kernel reported it.
 pub fn with_limit(queue: Queue, options: &[u8], limit: u32) -> Result<Vec<u8>, Malformed> {
     let limit = limit.to_ne_bytes();
     if queue == Queue::Pfifo {
@@ -58,8 +58,9 @@ struct Bucket {
     burst: u32,
 }
 
-/// What a bucket holds the kernel tells as the time that it takes to fill, in ticks, and takes in bytes: the
-/// most that are as many ticks, for one that became smaller would no longer let the largest packets through.
+/// The size of a bucket. The kernel reports it as the time that the bucket takes to fill, in ticks, and expects
+/// bytes. This picks the largest size that gives as many ticks: a smaller one might no longer let the largest
+/// packets pass.
 fn bucket(options: &[u8]) -> Result<Bucket, Malformed> {
     let (mut parms, mut wide) = (None, None);
     for attribute in attributes(options) {
@@ -71,7 +72,7 @@ fn bucket(options: &[u8]) -> Result<Bucket, Malformed> {
     }
     let parms = parms.ok_or(Malformed::Missing(WHAT))?;
     let ticks = u32_at(parms, BUCKET, WHAT)?;
-    // A second bucket for peaks is told in ticks as well: such a discipline is left alone.
+    // A second bucket for peaks is reported in ticks as well. Such a discipline is not changed.
     if u32_at(parms, PEAK, WHAT)? != 0 || parms.get(1) == Some(&CELLS) {
         return Err(Malformed::Missing(WHAT));
     }
@@ -129,7 +130,8 @@ mod tests {
             let options = [attr(PARMS, parms), more.to_vec()].concat();
             bucket(&options).map(|bucket| bucket.burst)
         };
-        // 64 ns are 8 bytes: what filled it was told as 8,192 ticks from 65,536 bytes to 65,543.
+        // A tick is 64 ns, 8 bytes at this rate: all sizes from 65,536 to 65,543 bytes are reported as 8,192
+        // ticks.
         assert_eq!(burst(&parms(), &[]), Ok(65_543));
         let wide = attr(RATE, &1_250_000_000u64.to_ne_bytes());
         assert_eq!(burst(&parms(), &wide), Ok(655_437));

@@ -1,8 +1,8 @@
 //! Decoders of what the kernel answers: text of /proc and /sys, netlink messages, socket options;
 //! and of the marks and headers that another end puts into its payload.
 //!
-//! One format is one file. Everything here takes bytes and gives values or [`Malformed`]: no
-//! input makes it panic, nothing is guessed, and what a newer kernel adds is passed over.
+//! One format is one file. Every parser takes bytes and returns values or [`Malformed`]. No input makes it
+//! panic, it does not guess, and it skips additions of newer kernels.
 
 pub mod address;
 pub mod cgroup;
@@ -50,7 +50,7 @@ pub enum Malformed {
     /// The bytes end before the thing does.
     #[error("{0} is cut short")]
     Short(&'static str),
-    /// What stands where a number should is none, or is too large.
+    /// The text in the place of a number is no number, or is too large.
     #[error("{0} is not a number")]
     NotANumber(&'static str),
     /// Something that is always there is not.

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use super::{Malformed, text};
 
-/// The files to load, in order and each once, so that the `wanted` modules work; none for what the
-/// kernel holds itself. Paths are relative to the folder of the two files.
+/// The files to load, in order and each once, so that the `wanted` modules work. A module that is built into
+/// the kernel needs none. Paths are relative to the folder of the two files.
 ///
 /// [`Malformed::Missing`] names a module that the kernel does not have.
-//= https://man7.org/linux/man-pages/man5/modules.dep.5.html: each line names all that a module
-//= needs, also what its needs need, and what is to be loaded first stands last.
+//= https://man7.org/linux/man-pages/man5/modules.dep.5.html: each line names all dependencies of a module,
+//= indirect ones included, and the first one to load stands last.
 pub fn load_order(
     dep: &[u8],
     builtin: &[u8],
@@ -40,8 +40,8 @@ pub fn load_order(
     Ok(order)
 }
 
-/// Whether a path such as `kernel/fs/9p/9p.ko.xz` is that of a module. In names of modules `-` and
-/// `_` are the same.
+/// Whether a path such as `kernel/fs/9p/9p.ko.xz` belongs to a module. In names of modules `-` and `_` are the
+/// same.
 fn is(path: &[u8], name: &str) -> bool {
     let file = path.rsplit(|&b| b == b'/').next().unwrap_or_default();
     let stem = file.split(|&b| b == b'.').next().unwrap_or_default();

@@ -70,8 +70,8 @@ fn four_states([p13, p31, p32, p14, p23]: [f64; 5]) -> f64 {
     (burst + p14) / (1.0 + burst + p14 + comes)
 }
 
-/// `struct tc_netem_gemodel`: into the bad state (p) and out of it (r), what comes in it (h), and what is lost in the good
-/// one (k1).
+/// `struct tc_netem_gemodel`: the probability to enter the bad state (p), to leave it (r), that a packet passes
+/// in it (h), and that a packet is lost in the good state (k1).
 //= Linux, net/sched/sch_netem.c: loss_gilb_ell
 fn two_states([p, r, h, k1]: [f64; 4]) -> f64 {
     let bad = if p > 0.0 { p / (p + r) } else { 0.0 };
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(lost(2, &[0.01, 0.09, 0.5, 0.1]), Some(140_000));
         assert_eq!(lost(2, &[0.0, 0.0, 0.0, 0.0]), None, "never");
         assert_eq!(lost(2, &[1e-9, 0.5, 0.0, 0.0]), Some(1), "seldom");
-        // `loss state 1%`, which leaves a burst at 99 %; single losses; bursts of which half comes.
+        // `loss state 1%`, whose bursts end with 99 %; single losses; bursts in which half of the packets pass.
         assert_eq!(lost(1, &[0.01, 0.99, 0.0, 0.0, 1.0]), Some(10_000));
         assert_eq!(lost(1, &[0.0, 1.0, 0.0, 0.25, 1.0]), Some(200_000));
         assert_eq!(lost(1, &[0.25, 0.25, 0.5, 0.0, 0.5]), Some(333_333));

@@ -9,8 +9,8 @@ use crate::units::Transfers;
 const WHAT: &str = "configuration space";
 /// The part that everyone may read.
 const HEADER: usize = 64;
-/// Bytes to read: all capabilities that are used here lie in them. What PCI Express has besides,
-/// sixteen times as much, takes the device a while to tell.
+/// Bytes to read. All capabilities used here lie in them. The rest of the PCI Express configuration space is
+/// sixteen times as large, and slow to read from the device.
 pub const LENGTH: usize = 256;
 /// Most capabilities that fit, 4 bytes each: a longer chain runs in a circle.
 const MOST: usize = (LENGTH - HEADER) / 4;
@@ -38,14 +38,14 @@ pub enum Express {
     Hidden,
     /// Conventional PCI, or inside the chip set.
     Absent,
-    /// As the device tells.
+    /// As the device reports it.
     Here(Capability),
 }
 
-/// What the PCI Express capability tells.
+/// The contents of the PCI Express capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capability {
-    /// Where in the tree the device belongs.
+    /// The kind of device, by its place in the PCIe tree.
     pub kind: PortKind,
     /// Sizes of packets.
     pub payload: Payload,

@@ -25,7 +25,7 @@ pub struct Qdisc<'a> {
     pub parent: u32,
     /// Kind: `fq_codel`, `tbf`, `noqueue` ...
     pub kind: Cow<'a, str>,
-    /// What it is set to, undecoded: [`super::shaping`] reads what holds packets back.
+    /// Its options, undecoded: [`super::shaping`] reads the limits among them.
     pub options: &'a [u8],
     /// Counters.
     pub stats: Option<QdiscStats>,

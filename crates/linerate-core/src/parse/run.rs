@@ -1,8 +1,8 @@
 //! Marks inside a stream of payload.
 //!
-//! A sender announces each *run* of payload with a mark that tells its length, and ends a step with
-//! a mark that tells the step's total. So the receiver counts what the sender counts, to the byte,
-//! and the connection stays in use from one step to the next.
+//! A sender announces each *run* of payload with a mark that holds its length, and ends a step with a mark that
+//! holds the step's total. Both ends therefore count the same bytes, and the connection can be used for the
+//! next step.
 
 /// Length of a mark on the wire.
 pub const MARK_BYTES: usize = 16;
@@ -16,9 +16,9 @@ const KIND_END: u8 = 2;
 /// What stands between two runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// So many bytes of payload follow: 1 to [`RUN_MAX`].
+    /// This many bytes of payload follow: 1 to [`RUN_MAX`].
     Run(u64),
-    /// The step has ended; so many bytes of payload were sent in it.
+    /// The step has ended; this many bytes of payload were sent in it.
     End(u64),
 }
 

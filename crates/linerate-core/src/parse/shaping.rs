@@ -15,11 +15,11 @@ pub(super) const WHAT: &str = "settings of a queueing discipline";
 //= include/net/pkt_sched.h, PSCHED_SHIFT
 pub(super) const TICK: u64 = 64;
 
-/// Bytes of an Ethernet header, which cake leaves out where it is told an overhead.
+/// Bytes of an Ethernet header, which cake leaves out where an overhead is configured.
 //= net/sched/sch_cake.c, cake_calc_overhead
 const ETHERNET: i32 = 14;
 
-/// What a discipline holds back; `None` for one that holds nothing back, or that is not known.
+/// The limits of a discipline; `None` for one without limits, or of an unknown kind.
 pub fn discipline(qdisc: &Qdisc<'_>) -> Result<Option<Shaping>, Malformed> {
     let set = match &*qdisc.kind {
         "tbf" => tbf(qdisc.options)?,
@@ -46,8 +46,8 @@ pub fn has_classes(kind: &str) -> bool {
     matches!(kind, "htb" | "hfsc")
 }
 
-/// `struct tc_ratespec`: the rate, and the bytes that it counts for each packet besides. A rate that
-/// does not fit is told elsewhere.
+/// `struct tc_ratespec`: the rate, and the extra bytes that it counts for each packet. A rate that does not fit
+/// stands in another attribute.
 fn spec(value: &[u8], at: usize) -> Result<(u64, i32), Malformed> {
     let overhead = u16_at(value, at + 2, WHAT)?;
     let rate = u32_at(value, at + 8, WHAT)?;
@@ -71,7 +71,7 @@ fn tbf(options: &[u8]) -> Result<Shaping, Malformed> {
     }
     let ((narrow, overhead), bucket) = parms.ok_or(Malformed::Missing(WHAT))?;
     let bytes = wide.unwrap_or(narrow);
-    // The bucket is told as the time that it takes to fill.
+    // The kernel gives the bucket as the time that it takes to fill.
     let burst = u128::from(bytes) * u128::from(bucket) * u128::from(TICK) / 1_000_000_000;
     Ok(Shaping {
         rate: rate(bytes),

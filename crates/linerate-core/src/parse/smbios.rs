@@ -1,4 +1,4 @@
-//! The SMBIOS table, `/sys/firmware/dmi/tables/DMI`: what the firmware says of memory modules.
+//! The SMBIOS table, `/sys/firmware/dmi/tables/DMI`: the firmware's list of memory modules.
 
 use super::Malformed;
 use crate::facts::memory::Module;

@@ -17,7 +17,7 @@ pub const BY_FAMILY: u16 = 20;
 const INET: u8 = 2;
 const INET6: u8 = 10;
 
-/// One connection, as the kernel told it.
+/// One connection, as the kernel reports it.
 //= include/uapi/linux/inet_diag.h, struct inet_diag_msg
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connection<'a> {

@@ -21,7 +21,7 @@ pub fn number(text: &[u8]) -> Result<u64, Malformed> {
     Ok(value)
 }
 
-/// A number that says to what something belongs; `None` for -1, which means to nothing.
+/// A number that identifies an owner; `None` for -1, which means no owner.
 pub fn id(text: &[u8]) -> Result<Option<u32>, Malformed> {
     if line(text) == "-1" {
         return Ok(None);

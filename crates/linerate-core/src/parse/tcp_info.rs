@@ -23,7 +23,7 @@ enum Store {
     U32Known,
     /// Eight bytes.
     U64,
-    /// Eight bytes of bytes per second, to be told in bits; all ones mean unlimited.
+    /// Eight bytes, in bytes per second; reported in bits. All ones mean unlimited.
     Rate,
 }
 

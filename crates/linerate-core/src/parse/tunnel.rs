@@ -1,4 +1,5 @@
-//! What `IFLA_LINKINFO` tells of a tunnel: where its other end is, and what it adds to each packet.
+//! A tunnel as `IFLA_LINKINFO` describes it: the address of its other end, and the bytes that it adds to each
+//! packet.
 
 use std::net::IpAddr;
 

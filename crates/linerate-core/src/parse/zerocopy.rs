@@ -1,6 +1,6 @@
-//! What the kernel says of sends without a copy: control messages of a socket's error queue.
+//! The kernel's reports on sends without a copy: control messages of a socket's error queue.
 //!
-//! Each tells a range of sends that it is through with, by their numbers.
+//! Each holds the range of numbers of the sends that are complete.
 //= https://docs.kernel.org/networking/msg_zerocopy.html#notification-parsing
 
 use super::control::{messages, word};

@@ -1,7 +1,7 @@
-//! The record: only what was typed and what was read.
+//! The record: only options and readings.
 //!
-//! Nothing here is computed; rates, shares and verdicts are derived anew each time. A record holds
-//! both ends. [`crate::record::Step`]s are appended as they end, so that a crash loses at most the last.
+//! Rates, shares and verdicts are not stored; they are derived again each time. A record holds both ends. Each
+//! [`crate::record::Step`] is appended when it ends, so that a crash loses at most the last one.
 
 pub mod frame;
 mod growing;
@@ -75,9 +75,9 @@ pub struct Set {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SetEnd {
-    /// `SO_SNDBUF` just after connecting, as the kernel tells it (doubled).
+    /// `SO_SNDBUF` just after connecting, as the kernel reports it (doubled).
     pub send_buffer: Option<u64>,
-    /// `SO_RCVBUF` just after connecting, as the kernel tells it (doubled).
+    /// `SO_RCVBUF` just after connecting, as the kernel reports it (doubled).
     pub recv_buffer: Option<u64>,
     /// Congestion control in force.
     pub congestion: String,
@@ -253,14 +253,14 @@ pub struct Histogram {
     pub set: u32,
     /// Values in nanoseconds (three significant digits), ascending, with how often each was seen.
     pub counts: Vec<(u64, u64)>,
-    /// How many of them were due and were not answered: they took at least as long as they are told.
+    /// How many of them were due and not answered: they took at least the recorded time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unanswered: u64,
-    /// How many more were sent and never answered, where a path may lose them: they stand in no count.
+    /// How many more were sent and never answered, where a path may lose them. They are in no other count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
-    /// How long answers were with the kernel of the end that asked before its program had read them, as
-    /// the counts; empty where the kernel did not tell when they came.
+    /// How long answers waited in the kernel of the asking end before its program read them, as counts. Empty
+    /// where the kernel did not stamp arrivals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<(u64, u64)>,
 }

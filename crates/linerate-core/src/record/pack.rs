@@ -130,7 +130,7 @@ fn push_varint(out: &mut Vec<u8>, mut raw: u64) {
     out.push(raw as u8);
 }
 
-/// Takes one varint off the front; `None` when it is cut or longer than 64 bits.
+/// Takes one varint off the front; `None` when it is truncated or longer than 64 bits.
 fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     // Most are of one byte.
     if let Some((&byte, rest)) = bytes.split_first()

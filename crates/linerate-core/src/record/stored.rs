@@ -1,8 +1,8 @@
 //! How a step is stored in a record: its tables packed, their times shared.
 //!
-//! The shapes here are format 1 and change only with [`super::FORMAT`]. Names, units and kinds stand
-//! beside the values, so that a reader needs no table of metrics to understand them. A shape borrows its names and packed
-//! columns: from the step that is written, or from the bytes that are read.
+//! The shapes here are format 1 and change only with [`super::FORMAT`]. Names, units and kinds are stored with
+//! the values, so that a reader needs no table of metrics. A shape borrows its names and packed columns from
+//! the step that is written, or from the bytes that are read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! The congestion control that goes by the rate that arrives, not by loss.
+//! BBR: the congestion control that follows the rate of arrivals instead of loss.
 
 use super::GAIN;
 use super::queue::{NOTABLE, burst};
@@ -12,7 +12,7 @@ use crate::units::Nanos;
 /// Its name.
 pub(crate) const NAME: &str = "bbr";
 
-/// How many times what its rate carries in the shortest round trip it keeps in flight, and how many bursts beyond.
+/// How many times the data of one shortest round trip it keeps in flight, and how many bursts on top.
 //= Linux, net/ipv4/tcp_bbr.c: bbr_cwnd_gain is 2; bbr_quantization_budget() adds three groups of segments
 const WINDOWS: u64 = 2;
 const BURSTS: u64 = 3;
@@ -22,16 +22,16 @@ pub(crate) fn sends(load: &Load) -> bool {
     load.made.sender.congestion.starts_with(NAME)
 }
 
-/// The shortest round trip and the usual one of the idle path, in which nothing queues, where that is so much longer that
-/// bbr's window, which it makes for the shortest, is empty long before packets arrive: what slows it down is no loss, and
-/// no rate. An idle path may sleep: those of the load are long too.
+/// The shortest and the usual round trip of the idle path, where the usual one is much longer. BBR sizes its
+/// window for the shortest one, so the window is empty long before packets arrive, and neither loss nor a rate
+/// is the limit. The idle path has no queue but may sleep, so the load's own round trips must be long as well.
 pub(crate) fn outlasted(model: &Model, load: &Load) -> Option<(Nanos, Nanos)> {
     let idle = idle_at_least(model)?;
     let usual = load.tcp.rtt.map_or(idle, |loaded| idle.min(loaded));
     is_longer(load, usual).then_some((load.tcp.min_rtt?, usual))
 }
 
-/// Whether some of the round trips of the idle path are so long: then it may be slowed.
+/// Whether some of the idle path's round trips are that long: then BBR may be slowed.
 pub(crate) fn may_be_outlasted(model: &Model, load: &Load) -> bool {
     let idle = model.idle.as_ref().and_then(|idle| idle.percentile(90.0));
     let long = idle.is_some_and(|idle| is_longer(load, idle));

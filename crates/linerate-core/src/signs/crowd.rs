@@ -1,5 +1,5 @@
-//! Many streams beside a few: they tell a rate that drops what exceeds it from loss at any rate, on paths so long that
-//! one stream loses too seldom for half the pace.
+//! Many streams compared with a few. The comparison separates a rate that drops excess packets from loss at any
+//! rate, on paths so long that one stream loses too few packets at half the pace.
 
 use super::bbr;
 use super::lossy::{FILLED, is_far, loss_leaves, often_sent_again, only_dropped};
@@ -29,7 +29,8 @@ const TIMES: u32 = 4;
 /// Most streams of a trial.
 const MOST: u32 = 64;
 
-/// How many times as much as a load carries what was lost at half the pace would leave to it, if it does not hold it.
+/// Ratio of a load's goodput to the goodput that the loss at half the pace would allow, from which this loss is
+/// not the limit.
 const UNHELD: f64 = 3.0;
 
 /// A few streams and many, where they tell one rate from loss at any rate: each halves its window when it loses, so

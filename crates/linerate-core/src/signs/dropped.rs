@@ -13,14 +13,14 @@ use crate::path::{Direction, Side};
 //= include/linux/netdevice.h, GSO_LEGACY_MAX_SIZE
 const GROUP: f64 = 65_536.0;
 
-/// Part of what was retransmitted, or lost, that drops must explain to be what it comes of.
+/// Part of the loss, or of the retransmissions, that drops must explain before they count as its reason.
 pub(crate) const MOST: f64 = 0.5;
 
-/// Drops in a second while the other direction is loaded, over those under this one's load, up to which they come of this
-/// one's.
+/// Drops in a second while the other direction is loaded, over those while this one is. Up to this ratio, the
+/// drops belong to this direction.
 const ALONE: f64 = 0.5;
 
-/// Drops in a second from which a filter drops what exceeds it, and not what strays by.
+/// Drops in a second from which a filter enforces a rate. Fewer are stray packets.
 const POLICED: f64 = 10.0;
 
 /// What the hosts dropped of the payload of one direction.
@@ -30,7 +30,7 @@ pub(crate) struct Dropped<'a> {
     pub(crate) per_sec: f64,
     /// Those of the sending host.
     pub(crate) by_sender: f64,
-    /// Segments (datagrams) in a second that they held, about: one each where nobody knows.
+    /// Segments (datagrams) in a second that they held, estimated: one each where this is unknown.
     pub(crate) segments: f64,
 }
 
@@ -90,8 +90,8 @@ pub(crate) fn dropped<'a>(model: &Model, load: &'a Load, direction: Direction) -
     Dropped::of(counters, load, sender)
 }
 
-/// Whether what a discipline drops is payload of a direction: a queue is passed by what leaves, a filter of arrivals by
-/// what comes in. `clsact` has filters of both and one counter.
+/// Whether a discipline drops payload of a direction. Departing packets pass a queue; arriving packets pass a
+/// filter of arrivals. `clsact` filters both with one counter.
 fn handles(model: &Model, load: &Load, direction: Direction, local: &Local) -> bool {
     let sends = local.side == direction.sender();
     match local.kind() {
@@ -101,9 +101,10 @@ fn handles(model: &Model, load: &Load, direction: Direction, local: &Local) -> b
     }
 }
 
-/// Whether what a sender's `clsact` drops is payload that leaves, and not the acknowledgements that come in: it drops
-/// less while the port takes payload in instead; or it is the only reason for congestion control to slow down, which
-/// what is refused on the way out is without being retransmitted.
+/// Whether a sender's `clsact` drops departing payload rather than arriving acknowledgements. It does if it
+/// drops less while the port receives payload instead. It also does if its drops are the only reason for
+/// congestion control to slow down: a packet that is refused on departure has this effect without a
+/// retransmission.
 fn drops_what_leaves(model: &Model, load: &Load, direction: Direction, local: &Local) -> bool {
     let others = model.directions.iter();
     let mut others = others.filter(|other| other.direction != direction);
@@ -118,8 +119,9 @@ fn drops_what_leaves(model: &Model, load: &Load, direction: Direction, local: &L
     !as_many || !(lossy() || standing_queue(model, load).is_some())
 }
 
-/// Segments of a load in a second that the packets of a counter held, about. A filter drops what exceeds it, the largest
-/// first, and what passes tells nothing of how large they were; the few that it drops for another reason are none.
+/// Estimate of the load's segments in a second that the packets of a counter held. A filter drops the packets
+/// that exceed its rate, the largest first, so the size of those that pass says nothing about them. A few drops
+/// have another reason, and count as one segment each.
 pub(crate) fn segments(load: &Load, local: &Local) -> f64 {
     if local.sees_arrivals() {
         let exceeds = local.per_sec >= POLICED;
@@ -160,7 +162,8 @@ pub(crate) fn is_notable(load: &Load, dropped: &Dropped<'_>) -> bool {
 
 pub(crate) fn weigh(load: &Load, dropped: &Dropped<'_>) -> Option<Weight> {
     let (segments, repeated) = sent(load)?;
-    // Nobody slows down for a datagram, and what a full queue refused is sent later: only what is lost counts.
+    // No sender slows down for a lost datagram, and those that a full queue refused are sent later. Only loss
+    // counts.
     let least = if load.transport == Transport::Udp {
         OVERRUN
     } else if is_rare(load) {

@@ -1,4 +1,4 @@
-//! What is lost on the way, and what half the pace would make of it.
+//! Loss on the path, and the effect that half the pace has on it.
 
 use super::queue::{mostly_queued, standing_queue};
 use super::{LOSSY, bbr};
@@ -9,15 +9,15 @@ use crate::stats::{EQUAL, Range, without_swing};
 use crate::transport::Transport;
 use crate::units::Nanos;
 
-/// What half the pace leaves of the share retransmitted where a rate that is exceeded makes the loss.
+/// The share of retransmissions that remains at half the pace, where an exceeded rate causes the loss.
 const VANISHES: Range = Range {
     low: 0.0,
     high: 0.3,
 };
 
-/// The same where packets are lost at any rate: about as before. Few losses, or losses in rows, tell it
-/// with a wide interval; above it is open, since nothing loses more at half the pace that should be parted
-/// from this.
+/// The same where packets are lost at any rate: about as many as before. The interval is wide where losses are
+/// few or come in bursts. It has no upper end, since no cause that must be kept apart predicts more loss at
+/// half the pace.
 pub(crate) const STAYS: Range = Range {
     low: 0.31,
     high: f64::MAX,
@@ -27,8 +27,9 @@ pub(crate) const STAYS: Range = Range {
 /// a quarter of it.
 const FILLED_BY_OTHER: f64 = 4.0;
 
-/// What more streams carry of a rate that drops what exceeds it: each halves its window at each loss,
-/// and loses many packets at once, so that several may fill it better, or out of step a little worse.
+/// The change in goodput with more streams on a path that drops packets above its rate. Each stream halves its
+/// window on loss, and many packets are lost at once. Several streams may thus fill the rate better, or a
+/// little worse.
 pub(crate) const FILLED: Range = Range {
     low: 0.9,
     high: 1.5,
@@ -41,13 +42,13 @@ pub(crate) fn sent_again(load: &Load) -> Option<f64> {
         .filter(|share| *share > LOSSY || matters_far(load, *share))
 }
 
-/// The same, of what was lost indeed: not what came late.
+/// The same for real losses only, without segments that arrived late.
 pub(crate) fn lost(load: &Load) -> Option<f64> {
     let lost = sent_again(load)? * on_time(load);
     (lost > LOSSY || matters_far(load, lost)).then_some(lost)
 }
 
-/// The same, where so much is retransmitted that some of it is seen in every slice of a trial.
+/// The same, where the loss is high enough that every slice of a trial sees some.
 pub(crate) fn often_sent_again(load: &Load) -> Option<f64> {
     sent_again(load).filter(|share| *share > LOSSY)
 }
@@ -57,7 +58,7 @@ pub(crate) fn marked(load: &Load) -> Option<f64> {
     load.tcp.marked.filter(|share| *share > LOSSY)
 }
 
-/// The share of what was retransmitted that had not come, only late.
+/// The share of the retransmitted segments that was really lost, not late.
 fn on_time(load: &Load) -> f64 {
     1.0 - late(load).map_or(0.0, Late::share)
 }
@@ -70,12 +71,12 @@ const MATHIS: f64 = 1.2247;
 /// until the next one is. On shorter ones CPUs bind long before.
 const FAR: Nanos = Nanos(1_000_000);
 
-/// A load that carries less than this share of what its loss would leave to loss-based congestion
-/// control is held by something else.
+/// A load that carries less than this share of the goodput that its loss allows to loss-based congestion
+/// control has another limit.
 const EXPLAINED: f64 = 1.0 / 3.0;
 
-/// Whether a share that matters not on every path does on this one: it is far, segments are lost all the time, and that
-/// leaves no more than about what was carried.
+/// Whether a share of loss that would not matter on every path does on this one: the path is long, segments are
+/// lost all the time, and this loss allows about as much as the load carried.
 fn matters_far(load: &Load, share: f64) -> bool {
     let leaves = |share| loss_leaves(load, share);
     let explains = leaves(share).is_some_and(|left| load.goodput.mean >= left * EXPLAINED);
@@ -96,8 +97,9 @@ pub(crate) fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
 /// How many times the shortest wait for a timer those that ran out took on average, at most: each in a row doubles.
 const BACKED_OFF: f64 = 4.0;
 
-/// The least that it leaves, where timers run out as well: nobody knows of how many losses; nearly all, where a few
-/// segments are in flight. The same as the most where none ran out, and no less than the time beside them leaves.
+/// The least goodput that this loss allows if retransmission timers run out as well. It is unknown how many
+/// losses do that: nearly all, where only a few segments are in flight. It equals [`loss_leaves`] where no
+/// timer ran out, and is never below the goodput of the time without such waits.
 pub(crate) fn loss_leaves_at_least(load: &Load, lost: f64) -> Option<f64> {
     let most = loss_leaves(load, lost)?;
     if load.tcp.timeouts == Some(0.0) {
@@ -111,7 +113,7 @@ pub(crate) fn loss_leaves_at_least(load: &Load, lost: f64) -> Option<f64> {
     Some(all.max(beside).min(most))
 }
 
-/// Whether so much loss explains what a load carries: it would leave about as much.
+/// Whether this loss explains the goodput of a load: it would allow about as much.
 pub(crate) fn explains(load: &Load, lost: f64) -> bool {
     let left = loss_leaves_at_least(load, lost);
     left.is_none_or(|left| load.goodput.mean >= left * EXPLAINED)
@@ -138,7 +140,7 @@ pub(crate) fn overrun(model: &Model, load: &Load, lost: f64) -> Option<String> {
     beyond.then(|| long_queue(model, load))?
 }
 
-/// The queue on the way that holds most of what is in flight: a window that is made smaller now and then still fills
+/// The queue on the path that holds most of the data in flight: even a window that shrinks now and then fills
 /// the path.
 pub(crate) fn long_queue(model: &Model, load: &Load) -> Option<String> {
     let empty = load.tcp.min_rtt?;
@@ -146,32 +148,32 @@ pub(crate) fn long_queue(model: &Model, load: &Load) -> Option<String> {
     (long && mostly_queued(model, load)).then(|| standing_queue(model, load))?
 }
 
-/// Segments that came late, for each segment that was retransmitted, from which they tell why.
+/// Late segments for each retransmitted segment, from which reordering may be the reason.
 const OVERTAKEN: f64 = 0.2;
 
-/// Segments that came twice for each that was sent twice, from which the network copied some.
+/// Duplicates received for each segment retransmitted, from which the network copied some.
 const COPIED: f64 = 1.5;
 
-/// How it is known that segments that were retransmitted had only come late.
+/// How it is known that retransmitted segments were only late.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Late {
-    /// The receiver says of so many of them that they came twice.
+    /// The receiver reports this many duplicates for each retransmission.
     Told(f64),
-    /// Packets overtook others so often for each of them; whether they came twice, nobody says.
+    /// Packets were reordered this often for each retransmission; duplicates are not reported.
     Overtook(f64),
 }
 
 impl Late {
-    /// The share of what was retransmitted.
+    /// This share, at most 1.
     pub(crate) fn share(self) -> f64 {
         let (Self::Told(share) | Self::Overtook(share)) = self;
         share.min(1.0)
     }
 }
 
-/// What only came late, where it explains what was retransmitted. The receiver knows best: packets overtake on
-/// many a path without anything being retransmitted for it, and one that comes after it was retransmitted is not
-/// counted as overtaken. Of a network that copies packets nobody knows.
+/// Late segments, where they explain the retransmissions. The receiver's report of duplicates is preferred:
+/// many paths reorder packets without causing retransmissions, and a segment that arrives after its
+/// retransmission is not counted as reordered. Nothing is known where the network copies packets.
 pub(crate) fn late(load: &Load) -> Option<Late> {
     let again = load.tcp.repeated.filter(|again| *again > 0.0)?;
     let of = |events: f64| events / again;
@@ -181,16 +183,17 @@ pub(crate) fn late(load: &Load) -> Option<Late> {
         .filter(|late| !matches!(late, Late::Told(share) if *share >= COPIED))
 }
 
-/// Share of what was retransmitted that must have come late, for reordering to be more than a part of it.
+/// Share of the retransmitted segments that must have been late for reordering to be the main reason.
 pub(crate) const MOST_LATE: f64 = 0.5;
 
-/// How many times as much as so much loss would leave to it a load carries that is held by what it takes for loss: it
-/// makes up for some of that once it is told, and cubic's own law leaves up to ten times as much as Mathis'.
+/// Reordering that looks like loss allows up to this many times the goodput that real loss would. The sender
+/// undoes part of its slowdown when the receiver reports the duplicates, and cubic allows up to ten times
+/// Mathis' formula.
 //= RFC 9438, section 5.1; Linux, tcp_try_undo_dsack()
 const MADE_UP: f64 = 10.0;
 
-/// The share of what is retransmitted, all the time, that the receiver says had come: most of it, and enough to hold the
-/// sender. It is not lost now and then, when something is exceeded.
+/// The share of retransmitted segments that the receiver reports as duplicates, all the time: most of them, and
+/// enough to limit the sender. A rate that is exceeded now and then does not look like this.
 pub(crate) fn mostly_late(load: &Load) -> Option<f64> {
     let Some(Late::Told(share)) = late(load) else {
         return None;
@@ -200,15 +203,15 @@ pub(crate) fn mostly_late(load: &Load) -> Option<f64> {
     (held && load.keeps_losing && share >= MOST_LATE).then_some(share.min(1.0))
 }
 
-/// Standard deviation of the goodput of each sample, as a share of their mean, beyond which the mean tells
-/// little of what the next second will bring.
+/// Standard deviation of the samples' goodput, as a share of their mean, above which the mean does not predict
+/// the next second.
 const ERRATIC: f64 = 0.25;
 
-/// Samples that tell how a goodput scatters.
+/// The least number of samples to judge how a goodput varies.
 const SAMPLES: usize = 8;
 
-/// Whether a load carried now much, now little, or too little was seen of it: nothing follows from another
-/// load that carried as much.
+/// Whether the goodput of a load varies widely, or has too few samples. Another load with as much goodput then
+/// proves nothing.
 pub(crate) fn erratic(load: &Load) -> bool {
     let ticks = without_swing(&load.ticks);
     let n = ticks.len() as f64;
@@ -217,8 +220,8 @@ pub(crate) fn erratic(load: &Load) -> bool {
     load.ticks.len() < SAMPLES || variance.sqrt() > ERRATIC * mean
 }
 
-/// Whether loss, or a mark, is the only sign of a rate that is exceeded: what comes too fast is dropped or marked, not
-/// queued.
+/// Whether loss, or a congestion mark, is the only sign of an exceeded rate: excess packets are dropped or
+/// marked, not queued.
 pub(crate) fn only_dropped(model: &Model, load: &Load) -> bool {
     let lost = lost(load).is_some() || recovering(load).is_some() || marked(load).is_some();
     lost && standing_queue(model, load).is_none()
@@ -232,9 +235,9 @@ pub(crate) fn recovering(load: &Load) -> Option<u64> {
     load.tcp.repeated_ever.filter(|n| *n > 0 && slow)
 }
 
-/// What more streams make of one rate that all share: the same, unless it drops what exceeds it; somewhat less where
-/// they overrun a queue more often than one. Datagrams fill any rate, and fill it no better where more of them are
-/// lost.
+/// The effect of more streams on one rate that all share: none, unless it drops excess packets; somewhat less
+/// goodput where they overflow a queue more often than one does. Datagrams fill any rate, and more loss does
+/// not fill it better.
 pub(crate) fn filled(model: &Model, load: &Load) -> Range {
     let queued = standing_queue(model, load).is_some();
     if load.transport == Transport::Udp || queued {

@@ -1,7 +1,7 @@
 //! Signs: what the readings of a load show, before any cause is judged.
 //!
-//! A sign is a fact about the model: a standing queue, loss that explains the goodput, a thread without slack. Causes
-//! and trials both go by signs; a sign knows neither.
+//! A sign is a fact about the model: a standing queue, loss that explains the goodput, a thread without slack.
+//! Causes and trials both use signs; a sign knows neither.
 
 pub(crate) mod bbr;
 pub(crate) mod crowd;
@@ -17,9 +17,9 @@ pub(crate) mod underlay;
 /// Share of bytes retransmitted, or of datagrams lost, from which the path gives congestion control a reason to slow down.
 pub(crate) const LOSSY: f64 = 0.0005;
 
-/// Share of what was sent that must be lost for what holds the sender not to matter: what would come of a
-/// faster one is lost as well, or is worth less than mending the loss. A reader that waits its turn on a busy
-/// host misses fewer, and is none the slower.
+/// Share of the datagrams that must be lost for the sender's own limit not to matter. A faster sender would
+/// lose its gain as well, or repairing the loss would gain more. A reader that waits for its turn on a busy
+/// host loses fewer, and is not the limit.
 pub(crate) const OVERRUN: f64 = 0.05;
 
 /// The least gain that a limit predicts of being lifted: more than equal, however near the next

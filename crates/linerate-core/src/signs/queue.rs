@@ -1,4 +1,4 @@
-//! What the round trip tells of queues on the way.
+//! Queues on the path, as the round trip shows them.
 
 use super::lossy::sent_again;
 use super::round_trips::idle_at_least;
@@ -13,9 +13,9 @@ pub(crate) const NOTABLE: Nanos = Nanos(200_000);
 const BURST: Nanos = Nanos(1_000_000);
 const GROUP: Bytes = Bytes(64 << 10);
 
-/// A round trip under load well over that of an empty path, in words. Where packets are lost, a wait for the
-/// sender's own burst to pass is no queue: a rate that drops what exceeds it makes the sender slow, and its
-/// bursts long.
+/// Describes a round trip under load that is well above the one of an empty path. Where packets are lost, a
+/// wait behind the sender's own burst is no queue: a rate that drops excess packets slows the sender down, and
+/// makes its bursts long.
 pub(crate) fn standing_queue(model: &Model, load: &Load) -> Option<String> {
     let (empty, loaded) = longer(model, load, 1.5)?;
     Some(format!(
@@ -32,7 +32,8 @@ pub(crate) fn mostly_queued(model: &Model, load: &Load) -> bool {
     longer(model, load, 2.0).is_some()
 }
 
-/// Whether some of what is in flight stands in a queue: the path is full, and a little less in flight carries as much.
+/// Whether part of the data in flight waits in a queue: then the path is full, and a little less in flight
+/// carries as much.
 pub(crate) fn is_full(model: &Model, load: &Load) -> bool {
     longer(model, load, 1.2).is_some()
 }

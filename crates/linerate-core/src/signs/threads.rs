@@ -41,7 +41,7 @@ pub(crate) fn ps_per_byte(goodput: f64, threads: u32) -> Option<f64> {
     (goodput > 0.0).then(|| 8e12 * f64::from(threads) / goodput)
 }
 
-/// How many threads of one end carry so many streams: one for each, or fewer that share them.
+/// How many threads of one end carry this many streams: one for each, or fewer that share them.
 pub(crate) fn at_work(threads: &[Thread], streams: u32) -> u32 {
     match threads.len() as u32 {
         0 => streams,

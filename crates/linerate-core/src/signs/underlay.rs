@@ -1,5 +1,5 @@
-//! Whether a port may be what binds although nobody knows if the path crosses it: one of several
-//! below a bridge, or the one below a tunnel.
+//! Whether a port may be the limit although it is unknown if the path crosses it: one of several ports below a
+//! bridge, or the one below a tunnel.
 
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
@@ -8,8 +8,8 @@ use crate::path::{Direction, Stage};
 use crate::record::Host;
 use crate::units::Rate;
 
-/// Share of the least that such a port leaves below which it is not what binds. Outer headers take
-/// up to a tenth of packets of the usual sizes.
+/// Share of such a port's least rate below which the port is not the limit. Outer headers take up to a tenth of
+/// packets of the usual sizes.
 //= RFC 7348, section 5: 50 bytes of VXLAN, 70 over IPv6; RFC 4303: about as many of ESP
 const FAR_BELOW: f64 = 0.8;
 
@@ -36,8 +36,7 @@ pub(crate) fn goes_elsewhere(host: &Host, ports: &[&Nic], load: &Load) -> bool {
     bridged && speeds.is_some_and(|all| goodput(load) > sum(all))
 }
 
-/// The gap of a port below which one of these carries the path, or one that was not told; `what` of
-/// them is missing.
+/// The gap for a port whose path is carried by one of `ports`, or by unknown ones; `what` of them is missing.
 pub(crate) fn untold(host: &Host, what: &str, ports: &[&Nic]) -> Gap {
     let port = host.facts.port.as_ref();
     let name = port.map_or("PORT", |port| &port.name);

@@ -1,7 +1,7 @@
-//! What became of numbered datagrams: lost, doubled, overtaken.
+//! The fate of numbered datagrams: lost, duplicated, reordered.
 
-/// Numbers below the highest one that are remembered, where no more are asked for. What comes later than
-/// this many others cannot be told from a duplicate any more.
+/// Numbers below the highest one that are remembered, unless more are asked for. A datagram that is later than
+/// this cannot be distinguished from a duplicate.
 pub const WINDOW: u64 = 1 << 17;
 /// Most numbers that may be asked for: 128 KiB of bits.
 pub const WINDOW_MAX: u64 = 1 << 20;
@@ -10,13 +10,13 @@ const WORD: u64 = u64::BITS as u64;
 /// How a datagram arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// In order; what it leaves out is lost or on its way.
+    /// In order; numbers that it skips are lost or still in flight.
     Fresh,
     /// For the first time, after one that was sent later.
     Reordered,
     /// Again.
     Duplicate,
-    /// So late that it cannot be told whether it came before.
+    /// So late that it may be a duplicate.
     Late,
 }
 
@@ -27,8 +27,8 @@ impl Arrival {
     }
 }
 
-/// Datagrams by number as they arrive, from 0: a bit for each of the last [`WINDOW`] numbers, or of as many
-/// more as it was made for.
+/// Datagrams by number as they arrive, from 0. It keeps a bit for each of the last [`WINDOW`] numbers, or of
+/// more on request.
 ///
 /// A datagram is reordered when a later one has arrived before it.
 //= https://www.rfc-editor.org/rfc/rfc4737#section-3.3
@@ -94,7 +94,7 @@ impl Arrivals {
         Arrival::Reordered
     }
 
-    /// Learns that `sent` datagrams were sent: those after the last that came are lost, too.
+    /// Notes that `sent` datagrams were sent: those after the last arrival are lost, too.
     pub fn expect(&mut self, sent: u64) {
         if sent > self.next {
             self.forget(self.next, sent - 1);
@@ -133,7 +133,7 @@ impl Arrivals {
         was
     }
 
-    /// Clears the bits of the numbers that come in: `from` to `to`, and that of `to`.
+    /// Clears the bits of the numbers `from` to `to`, both included.
     #[inline]
     fn forget(&mut self, from: u64, to: u64) {
         if to - from >= self.window {
@@ -153,7 +153,7 @@ impl Arrivals {
         }
     }
 
-    /// Datagrams that came, each counted once.
+    /// Datagrams received, each counted once.
     pub fn taken(&self) -> u64 {
         self.taken
     }
@@ -163,23 +163,23 @@ impl Arrivals {
         self.next - self.taken
     }
 
-    /// Datagrams that came after one that was sent later.
+    /// Datagrams received after one that was sent later.
     pub fn reordered(&self) -> u64 {
         self.reordered
     }
 
-    /// Datagrams that came again.
+    /// Datagrams received again.
     pub fn duplicated(&self) -> u64 {
         self.duplicated
     }
 
-    /// Datagrams that came too late to be told apart from duplicates; they are missing, too.
+    /// Datagrams too late to be distinguished from duplicates. They count as missing.
     pub fn late(&self) -> u64 {
         self.late
     }
 }
 
-/// So many numbers are remembered where `numbers` are asked for.
+/// The number of bits kept where `numbers` are asked for.
 fn window(numbers: u64) -> u64 {
     numbers.clamp(WINDOW, WINDOW_MAX).next_power_of_two()
 }
@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// The same without a window of bits: all numbers that ever came.
+    /// The same without a window of bits: it remembers all numbers received.
     #[derive(Default)]
     struct Naive {
         next: u64,

@@ -72,7 +72,7 @@ impl Comparison {
         }
     }
 
-    /// Which setting comes next: true is the changed one (B). `None` when finished.
+    /// The next setting: true is the changed one (B). `None` when finished.
     pub fn next_changed(&self) -> Option<bool> {
         (!self.finished()).then(|| is_changed(self.values.len()))
     }
@@ -142,8 +142,8 @@ fn log_ratios(values: &[f64]) -> Option<Vec<f64>> {
     Some(pairs.collect())
 }
 
-/// Factor of the standard error at a look with so many degrees of freedom: Student's t, widened for
-/// the looks.
+/// Factor of the standard error at a look with this many degrees of freedom: Student's t, widened for the
+/// number of looks.
 pub(super) fn critical(freedom: f64, max_blocks: usize) -> f64 {
     let looks = (max_blocks.clamp(MIN_BLOCKS, MAX_BLOCKS) - MIN_BLOCKS + 1) as f64;
     let widened = 1.0 + PER_LOOK * looks.ln();

@@ -1,9 +1,8 @@
 //! Shares of rare events compared between two settings: segments retransmitted, of those sent.
 //!
-//! Events come in bursts (a queue that runs over loses many packets at once), so their number varies
-//! more than that of independent ones would. How much more is taken from the slices themselves, and
-//! so many events count as one (quasi-Poisson: McCullagh and Nelder, Generalized Linear Models, 1989,
-//! section 6.2.3).
+//! Events come in bursts (a queue that overflows loses many packets at once), so their number varies more than
+//! for independent events. The slices themselves show how much more, and this many events count as one
+//! (quasi-Poisson: McCullagh and Nelder, Generalized Linear Models, 1989, section 6.2.3).
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
@@ -15,7 +14,7 @@ use super::compare::{BLOCK, MIN_BLOCKS, critical};
 pub struct Count {
     /// Events: segments retransmitted.
     pub events: f64,
-    /// Of so many that could have been one: segments sent.
+    /// The number of possible events: segments sent.
     pub of: f64,
 }
 
@@ -25,12 +24,12 @@ const ENOUGH: f64 = 1e4;
 /// Quantile of the normal distribution that bounds 95 %.
 const NORMAL: f64 = 1.96;
 
-/// The share of events in the changed setting (B) over that in the unchanged one (A), with its 95 %
-/// interval over the complete blocks of a comparison of at most `max_blocks`; slices in their order.
-/// `None` while there are fewer blocks than an interval needs, and where nothing happened at all.
+/// The share of events in the changed setting (B) over the share in the unchanged one (A). It has a 95 %
+/// interval over the complete blocks of a comparison of at most `max_blocks`; slices are in their order. `None`
+/// while there are fewer blocks than an interval needs, and where no event happened at all.
 ///
-/// Each share is that of a Poisson process with Jeffreys' prior, so that a setting without any event
-/// has an upper bound too; the ratio of two follows F.
+/// Each share is the rate of a Poisson process with Jeffreys' prior, so that a setting without any event has an
+/// upper bound too. The ratio of two follows F.
 pub fn share_ratio(slices: &[(bool, Count)], max_blocks: usize) -> Option<Interval> {
     let blocks = slices.len() / BLOCK;
     if blocks < MIN_BLOCKS {
@@ -54,7 +53,7 @@ pub fn share_change(before: &[Count], after: &[Count]) -> Option<Interval> {
     ratio(&a, &b, |freedom| critical(freedom, MIN_BLOCKS))
 }
 
-/// The ratio of two shares; `critical` is the factor of a standard error with so many degrees of
+/// The ratio of two shares; `critical` gives the factor of the standard error for a number of degrees of
 /// freedom.
 fn ratio(a: &Setting, b: &Setting, critical: impl Fn(f64) -> f64) -> Option<Interval> {
     if a.of <= 0.0 || b.of <= 0.0 || a.events + b.events <= 0.0 {

@@ -1,4 +1,4 @@
-//! Statistics: what a handful of noisy samples allow one to say, and no more.
+//! Statistics: conclusions that a few noisy samples allow, and no more.
 //!
 //! Owns comparisons of two settings ([`Comparison`], of rare events [`share_ratio`]), means of correlated series ([`mean_ci`]),
 //! the end of a ramp ([`steady_state`]), percentiles ([`percentile`]), what became of a mean ([`change`]) and of numbered

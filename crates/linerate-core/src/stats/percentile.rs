@@ -58,7 +58,7 @@ pub fn percentile_ci(histogram: &Histogram, q: f64) -> Option<Interval> {
     })
 }
 
-/// The value of so many samples that are not larger, counted from 1 and within what there is.
+/// The value at a rank, counted from 1 and limited to the number of samples.
 fn at_rank(histogram: &Histogram, rank: f64) -> Option<u64> {
     let rank = (rank.max(1.0) as u64).min(samples(histogram));
     let mut counts = Cow::Borrowed(&histogram.counts[..]);

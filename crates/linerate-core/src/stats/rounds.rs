@@ -1,8 +1,8 @@
 //! Settings that are measured in rounds: A B C, then C B A, and so on.
 //!
-//! A round holds one value of each setting, and a value is one sample, however many readings it is made of. In
-//! a round two settings stand close to each other, so that what drifts over a whole sweep hardly enters their
-//! ratio; rounds run both ways in turn, so that what drifts steadily cancels between two of them.
+//! A round holds one value of each setting, and a value is one sample, however many readings it is made of. Two
+//! settings of a round are close in time, so a drift over the whole sweep hardly affects their ratio. Rounds
+//! alternate their order, so a steady drift cancels between two of them.
 
 use super::Interval;
 use super::compare::{MIN_BLOCKS, critical};
@@ -28,8 +28,8 @@ pub fn rounds_ci(values: &[f64]) -> Option<Interval> {
     })
 }
 
-/// How many times `under` is `over`, round by round, with the 95 % interval: the mean of the logarithms of
-/// the rounds. `None` where [`rounds_ci`] has none, and where a round has nothing to compare.
+/// The ratio of `under` to `over`, round by round, with the 95 % interval: the mean of the logarithms of the
+/// rounds. `None` where [`rounds_ci`] has none, and where a round has nothing to compare.
 pub fn rounds_ratio(pairs: &[(f64, f64)]) -> Option<Interval> {
     let logs: Vec<f64> = pairs
         .iter()

@@ -96,16 +96,16 @@ pub fn steady_state(values: &[f64]) -> Option<usize> {
     is_level(values.get(cut..)?).then_some(cut)
 }
 
-/// The first index behind the ramp of a series, from where it is steady; `None` when it never is.
+/// The first index after the ramp of a series, where it is steady; `None` when it never is.
 ///
-/// As [`steady_state`], but nothing is cut that is no ramp: what is cut lies below the level of the rest, and
-/// never falls far once it has risen, from `before` on, the mean of what came before the series. An outage, a
-/// burst at the start or another level belongs to what was measured.
+/// Works as [`steady_state`], but cuts only a ramp: values below the level of the rest that never fall far once
+/// they have risen. The rise starts at `before`, the mean of the values before the series. An outage, a burst
+/// at the start or a change of level is part of the measurement and stays.
 pub fn ramp_end(values: &[f64], before: f64) -> Option<usize> {
     let cut = steady_state(values)?;
     let (cut, rest) = values.split_at(cut);
     let level = mean(rest);
-    // What is cut may go on for a while where the level was reached.
+    // The cut may extend beyond the point where the level was reached.
     let end = cut.iter().position(|value| *value >= level);
     let end = end.unwrap_or(cut.len());
     let (ramp, rest) = values.split_at(end);
@@ -118,8 +118,8 @@ pub fn ramp_end(values: &[f64], before: f64) -> Option<usize> {
 /// How far a ramp may fall on its way to a level, as a part of it.
 const RAMP_FALLS: f64 = 0.25;
 
-/// Values in a row without anything that are no part of a ramp once something came: where it grows a round trip at
-/// a time, some between two of them may be empty.
+/// Number of empty values in a row that end a ramp once data arrived. A ramp that grows by round trips may have
+/// a few empty values between two of them.
 const SILENT: usize = 3;
 
 fn is_ramp(values: &[f64], level: f64, before: f64) -> bool {
@@ -163,11 +163,11 @@ fn least_error(values: &[f64]) -> usize {
 
 /// The parts of the series agree, to within 2 % or three standard errors.
 ///
-/// The error is taken from the steps between neighbours, which a ramp hardly touches, and doubled: right
-/// for a first autocorrelation of 0.6. The largest step is left out: it may be the shift that is looked
-/// for. Of the rest the mean counts, not the median: where a whole number of windows arrives in each tick
-/// most ticks are equal, and the few that hold one less are all that is known of the error.
-/// A series that wanders more than that, by more than 2 %, is not steady.
+/// The error is estimated from the steps between neighbours, which a ramp hardly affects, and doubled: this is
+/// right for a first autocorrelation of 0.6. The largest step is left out, since it may be the shift that is
+/// looked for. The mean of the rest counts, not the median: where a whole number of windows arrives in each
+/// tick, most ticks are equal, and the few with one less are the only sign of the error. A series that wanders
+/// by more than that, and by more than 2 %, is not steady.
 fn is_level(values: &[f64]) -> bool {
     let mut steps: Vec<f64> = values.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
     steps.sort_unstable_by(f64::total_cmp);
@@ -292,14 +292,14 @@ mod tests {
         // One that goes above the level before it keeps to it ends there.
         assert_eq!(after(&[10.0, 30.0, 50.0, 70.0, 90.0, 103.0], 5.0), Some(5));
         assert_eq!(after(&[], 100.0), Some(0));
-        // An outage behind traffic that was measured, or that came before.
+        // An outage after traffic, measured or earlier.
         assert_eq!(after(&[100.0, 99.0, 0.0, 0.0, 0.0, 0.0], 50.0), None);
         assert_eq!(after(&[0.0, 0.0, 0.0, 0.0, 20.0], 90.0), None);
         // One that began before and is over.
         assert_eq!(after(&[0.0, 0.0, 0.0, 20.0], 15.0), None);
         // A window at a time over a long path.
         assert!(after(&[0.0, 0.0, 15.0, 0.0, 0.0, 30.0], 10.0).is_some_and(|cut| cut >= 6));
-        // Nothing came yet: it is the path that wakes up.
+        // No data yet: the path is starting up.
         assert!(matches!(
             after(&[0.0, 0.0, 0.0, 0.0, 20.0], 0.0),
             Some(5 | 6)

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PatternKind;
 
-/// Most options that a plan may hold: what a peer sends is bounded before it is looked at.
+/// Most options that a plan may hold: a peer's plan is bounded before it is checked.
 const OPTIONS_MAX: usize = 32;
 
 /// An option of a transport.

@@ -185,8 +185,8 @@ fn other_congestion(model: &Model, direction: Direction, load: &Load) -> Option<
     wanted.iter().copied().find(may).map(str::to_owned)
 }
 
-/// What to ask for to get four times the memory, or as much as the host allows; `None` where that
-/// is less than half as much again. The kernel doubles what is asked for.
+/// The size to ask for to get four times the memory, or as much as the host allows; `None` where the gain is
+/// less than half. The kernel doubles the size that is asked for.
 pub(super) fn larger(memory: Bytes, limit: Option<u64>) -> Option<Bytes> {
     let ask = memory.0.saturating_mul(2).min(limit?);
     (ask.saturating_mul(2) >= memory.0.saturating_add(memory.0 / 2)).then_some(Bytes(ask))

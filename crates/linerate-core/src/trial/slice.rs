@@ -21,7 +21,7 @@ const LONGEST: f64 = 1.0;
 /// Segments that should be lost in a slice at half the pace, for their number to tell something.
 const LOSSES: f64 = 4.0;
 
-/// Round trips beside the load that a slice should hold, for their median to tell something.
+/// Round trips under load that a slice should hold, for a meaningful median.
 const ROUND_TRIPS: f64 = 8.0;
 
 /// Time of a slice of a trial of `factor` that counts: long enough to lose some segments, or for some
@@ -46,7 +46,7 @@ fn is_calm(load: &Load) -> bool {
     n >= 8.0 && mean > 0.0 && square.sqrt() <= mean * CALM
 }
 
-/// Seconds until so many segments are lost at half the pace that their number tells something.
+/// Seconds until enough segments are lost at half the pace to compare their number.
 fn until_lost(load: &Load) -> Option<f64> {
     let segments = load.goodput.mean / 8.0 / load.packets?.payload.0.max(1) as f64;
     Some(LOSSES / (often_sent_again(load)? * segments / 2.0))
@@ -57,10 +57,10 @@ pub(super) fn loses_little(load: &Load) -> bool {
     until_lost(load).is_some_and(|secs| secs > LONGEST)
 }
 
-/// Time that a slice leaves for queues and windows to settle. Connections of the other setting were
-/// idle meanwhile: the kernel lets them start slowly again, which takes about ten round trips of the
-/// empty path to a window of a thousand segments. Where a queue stands it is filled then, overrun, and
-/// what was lost is retransmitted: four times what it adds to the round trip.
+/// Time at the start of a slice for queues and windows to settle. The connections of the other setting were
+/// idle meanwhile, so the kernel starts them slowly: about ten round trips of the empty path for a window of a
+/// thousand segments. A standing queue is then filled and overrun, and lost segments are retransmitted: four
+/// times the delay that the queue adds.
 pub fn washout(tcp: &TcpShares) -> Nanos {
     let loaded = tcp.rtt.unwrap_or_default().0;
     let empty = tcp.min_rtt.map_or(loaded, |rtt| rtt.0.min(loaded));

@@ -11,18 +11,19 @@ use crate::path::{Place, Slowness, Stage};
 /// Goodput of a lifted limit over the goodput before, from which something else may be seen to bind.
 const LIFTED: f64 = 1.1;
 
-/// Share of the time, or of the slowness, that the next limit must explain: of a cap of each flow, which
-/// one load alone never tells from one rate for all, half of it counts.
+/// Share of the time, or of the slowness, that the next limit must explain. One load alone cannot distinguish a
+/// cap of each flow from one rate for all, so half of the share is enough for a cap.
 const MOST: f64 = 0.45;
 
-/// How much more came in flight than goodput rose, from which the rest stands in a queue on the way.
+/// Growth of the data in flight over growth of goodput, from which the excess waits in a queue on the path.
 const STANDS: f64 = 1.1;
 
-/// What more streams must carry, of a load whose limit was lifted, to tell whether one rate is for all.
+/// Share of the goodput, in a load whose limit was lifted, that more streams must carry to show whether they
+/// share one rate.
 const AS_MUCH: f64 = 0.9;
 
-/// What would bind next in a direction, where something was found to bind: what held the load in which
-/// the first limit was lifted, else the lowest ceiling that was not reached.
+/// The next limit of a direction with a known limit: the limit of the load in which the first one was lifted,
+/// else the lowest ceiling that was not reached.
 pub(super) fn next(
     model: &Model,
     causes: &[&'static dyn Cause],
@@ -40,7 +41,8 @@ struct Beyond<'a> {
     load: &'a Load,
     change: String,
     gain: f64,
-    /// Whether it differs in more than what was lifted: more streams share CPUs that one had alone.
+    /// Whether it differs in more than the lifted limit: several streams share the CPUs that one stream had
+    /// alone.
     crowded: bool,
 }
 
@@ -65,7 +67,7 @@ fn beyond<'a>(model: &'a Model, dir: &'a DirectionModel, found: &[Limit]) -> Opt
         crowded: true,
     };
     let all = lifted.chain([streams]);
-    // What was lifted alone tells more than the most streams do.
+    // A trial that lifts one limit is better evidence than the largest number of streams.
     all.filter(|beyond| beyond.gain >= LIFTED).min_by(|a, b| {
         (a.crowded, b.gain)
             .partial_cmp(&(b.crowded, a.gain))
@@ -73,8 +75,8 @@ fn beyond<'a>(model: &'a Model, dir: &'a DirectionModel, found: &[Limit]) -> Opt
     })
 }
 
-/// Whether a larger window or buffer is filled for nothing: more came in flight than goodput rose, and the
-/// rest stands on the way.
+/// Whether a larger window or buffer is filled in vain: the data in flight grew more than goodput, and the
+/// excess waits in a queue on the path.
 fn stands(before: &Load, beyond: &Load) -> bool {
     let flight = |load: &Load| Some(load.tcp.in_flight?.0 as f64 * f64::from(load.streams));
     let trip = |load: &Load| Some(flight(load)? / load.goodput.mean.max(1.0));
@@ -82,7 +84,7 @@ fn stands(before: &Load, beyond: &Load) -> bool {
     trips.is_some_and(|(before, beyond)| beyond >= before * STANDS)
 }
 
-/// A load whose window or buffer is filled for nothing: the time that it held the sender is the network's.
+/// A load whose window or buffer is filled in vain: the time that it limited the sender belongs to the network.
 fn relieved(load: &Load) -> Load {
     let mut load = load.clone();
     let tcp = &mut load.tcp;
@@ -123,8 +125,8 @@ fn fits_one_stream(model: &Model, dir: &DirectionModel, many: &Load) -> bool {
     fits(most(sender, true)) && fits(most(receiver, false))
 }
 
-/// What held the load that went beyond. Where it is what was found already, more of the same binds and
-/// nothing else is told.
+/// The limit of the load that went beyond. `None` where it is the one already found: the same limit binds
+/// again, at a higher rate.
 fn behind(
     model: &Model,
     causes: &[&'static dyn Cause],
@@ -151,7 +153,7 @@ fn behind(
         ..model.clone()
     };
     let case = Case::of(&lifted, dir.direction, Slowness::Rate, causes);
-    // What stands on the way is a reason for congestion control to slow down.
+    // A standing queue on the path is a reason for congestion control to slow down.
     let reason = |p: &&Party| !(stands && p.cause.info().slowed_by_queue);
     let (party, finding) = foremost(case.parties.iter().filter(reason))?;
     if beyond.crowded && !(finding.enough && fits_one_stream(model, dir, beyond.load)) {
@@ -182,7 +184,7 @@ fn foremost<'a>(parties: impl Iterator<Item = &'a Party>) -> Option<(&'a Party, 
             Ok(f) if f.share >= MOST => Some((p, f)),
             _ => None,
         })
-        // What has enough evidence before rivals that have not; of equals the one that is judged first.
+        // Causes with enough evidence come before rivals without; among equals, the first in the list.
         .reduce(|a, b| {
             let more = (b.1.enough, b.1.share) > (a.1.enough, a.1.share);
             if more { b } else { a }
@@ -232,7 +234,7 @@ fn limit_of(ceiling: &Ceiling, cause: &dyn Cause, dir: &DirectionModel) -> Limit
     }
 }
 
-/// The cause that holds where a ceiling is reached: that of its stage, else that of the wire.
+/// The cause that applies where a ceiling is reached: the one of its stage, else the one of the wire.
 fn cause_of(causes: &[&'static dyn Cause], ceiling: &Ceiling) -> Option<&'static dyn Cause> {
     let of = |stage| {
         let mut causes = causes.iter().copied();

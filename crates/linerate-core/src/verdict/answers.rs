@@ -13,9 +13,9 @@ pub enum Entry<'a> {
     Unknown(Direction),
 }
 
-/// All answers, the one to read first in front: those about goodput, then those about latency. A direction that carries
-/// less than half of the other one comes first, also where its limit is not known: what limits the faster direction does
-/// not say why this one is slow.
+/// All answers, in reading order: those about goodput, then those about latency. A direction that carries less
+/// than half of the other one comes first, even if its limit is unknown: the limit of the faster direction does
+/// not explain why this one is slow.
 pub fn entries<'a>(model: &Model, verdict: &'a Verdict) -> Vec<Entry<'a>> {
     let unknown = |direction: &Direction| {
         let mut limits = verdict.limits.iter();

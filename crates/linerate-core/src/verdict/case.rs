@@ -1,7 +1,7 @@
-//! The case of one direction: what every cause answers, and what the trials exclude.
+//! The case of one direction: the answer of every cause, and the causes that trials exclude.
 //!
-//! Causes of goodput and of latency are heard apart. A trial shows up to three effects: on goodput, on the
-//! share of bytes that were retransmitted, and on the round trip beside the load.
+//! Causes of goodput and of latency are judged separately. A trial shows up to three effects: on goodput, on
+//! the share of bytes that were retransmitted, and on the round trip under load.
 
 use crate::causes::{Answer, Cause, Expected, Fit, NoFinding, excludes, moot, shown};
 use crate::model::{Model, TrialModel};
@@ -40,7 +40,7 @@ pub(super) enum Proof<'a> {
     Trial(&'a TrialModel, Interval),
 }
 
-/// Whether `other` may be the limit in the place of `party`; a reason for it is none.
+/// Whether `other` may be the limit in the place of `party`. A reason for `party` is no rival.
 fn is_rival(other: &Party, party: &Party) -> bool {
     let id = party.cause.id();
     let reason = other.cause.info().explains.contains(&id)
@@ -95,8 +95,8 @@ fn applies(cause: &dyn Cause, model: &Model, direction: Direction) -> bool {
     transport.is_none_or(|transport| cause.info().scope.includes(transport))
 }
 
-/// Whether of two findings about a load of datagrams one acts on the rate that is sent, and the other on the share that is
-/// delivered. Both may hold at once.
+/// Whether, of two findings about a load of datagrams, one acts on the sent rate and the other on the delivered
+/// share. Both may be true at once.
 fn are_apart(one: &Party, other: &Party, direction: Direction) -> bool {
     let of_sender = |party: &Party| match &party.answer {
         Ok(found) => {
@@ -147,10 +147,10 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What proves `party`, when something does: a ceiling that was reached, or a trial. The trial
-    /// changed what the cause is about, its effects lie inside what the cause predicted, nothing else
-    /// is left in play, and the experiment could have come out otherwise: it excluded another cause,
-    /// or what the cause is about was used up.
+    /// The proof of `party`: a ceiling that was reached, or a trial. A trial proves a cause if it changed what
+    /// the cause is about, if its effects lie inside the cause's prediction, and if no rival is left. It must
+    /// also have been able to refute: it excluded another cause, or the resource that the cause is about was
+    /// used up.
     pub(super) fn proof(&self, party: &Party) -> Option<Proof<'a>> {
         let Ok(finding) = &party.answer else {
             return None;
@@ -179,8 +179,8 @@ impl<'a> Case<'a> {
             .map(|(trial, effect)| Proof::Trial(trial, *effect))
     }
 
-    /// Whether a finding holds beside one that was proved: it is a reason for it, or about the other factor of
-    /// what came of datagrams.
+    /// Whether a finding remains true next to one that was proved: it explains that one, or it concerns the
+    /// other factor of a datagram goodput (the rate sent, and the share delivered).
     pub(super) fn is_beside(&self, party: &Party, proved: &Party) -> bool {
         party.cause.info().explains.contains(&proved.cause.id())
             || (self.splits() && are_apart(party, proved, self.direction))
@@ -196,7 +196,7 @@ impl<'a> Case<'a> {
         measure(self.model, self.direction, self.slowness)
     }
 
-    /// Whether a trial showed what becomes of what is slow.
+    /// Whether a trial measured the quantity that is slow.
     fn tells(&self, trial: &TrialModel) -> bool {
         self.slowness == Slowness::Rate || trial.latency.is_some()
     }

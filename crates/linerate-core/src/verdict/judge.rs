@@ -14,7 +14,7 @@ pub fn judge(model: &Model) -> Verdict {
     judge_by(model, CAUSES)
 }
 
-/// What is worth saying of a model beside its verdict.
+/// Remarks on a model that are not part of its verdict.
 pub fn notes(model: &Model) -> Vec<String> {
     let directions = model.directions.iter();
     directions
@@ -22,7 +22,7 @@ pub fn notes(model: &Model) -> Vec<String> {
         .collect()
 }
 
-/// Judges a model by these causes alone: what a verdict owes to one shows where it is left out.
+/// Judges a model by these causes only. Leaving one out shows what a verdict depends on.
 pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
     let of = |dir| (dir, of_direction(model, causes, dir));
     let mut parts: Vec<(&DirectionModel, Verdict)> = model.directions.iter().map(of).collect();
@@ -44,7 +44,7 @@ pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
     verdict
 }
 
-/// What limits one direction, and what that rests on.
+/// The limits of one direction, with their evidence.
 fn of_direction(model: &Model, causes: &[&'static dyn Cause], dir: &DirectionModel) -> Verdict {
     let direction = dir.direction;
     let [case, slow] = Slowness::ALL.map(|slowness| Case::of(model, direction, slowness, causes));
@@ -71,8 +71,8 @@ fn of_direction(model: &Model, causes: &[&'static dyn Cause], dir: &DirectionMod
     verdict
 }
 
-/// Limits of the rate before those of latency; then those of the direction that is far slower, then what is proved, then
-/// what gains most. The sort is stable: of equals forward stays first.
+/// Puts limits of the rate before those of latency, then those of the much slower direction, then proved ones,
+/// then those with the largest gain. The sort is stable: among equals, forward stays first.
 fn sort(limits: &mut [Limit], slow: Option<Direction>) {
     let rank = |limit: &Limit| {
         (
@@ -87,7 +87,7 @@ fn sort(limits: &mut [Limit], slow: Option<Direction>) {
     });
 }
 
-/// What disturbed the measurement of a direction and is none of its limits.
+/// Causes that disturbed the measurement of a direction and do not limit it.
 fn disturbances(
     model: &Model,
     causes: &[&'static dyn Cause],
@@ -131,7 +131,7 @@ fn dedup(all: &mut Vec<Unknown>) {
     });
 }
 
-/// The limits of one direction: what was proved, else what is supported, else what alone is left.
+/// The limits of one direction: the proved ones, else the supported ones, else the only one left.
 fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
     let findings = || {
         case.parties.iter().filter_map(|p| match &p.answer {
@@ -285,7 +285,7 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
     }
 }
 
-/// A trial that excluded all that was found: nobody expected what it showed.
+/// A trial that excluded all findings: no cause predicted its result.
 fn unforeseen(case: &Case<'_>) -> Option<String> {
     let found = |p: &&Party| p.answer.is_ok() && !p.cause.info().only_disturbs;
     let found: Vec<&Party> = case.parties.iter().filter(found).collect();

@@ -1,4 +1,4 @@
-//! The verdict: what holds the path back, how surely, and what to do.
+//! The verdict: the limit of the path, the certainty, and the advice.
 
 mod after;
 mod answers;

@@ -8,9 +8,9 @@ use crate::record::TrialPlan;
 use crate::stats::Interval;
 use crate::trial::TRIALS;
 
-/// The trial that tells most about what makes each of `directions`, numbered `id`, the most telling of
-/// them first: where time is short, the rest may not be made. Left out is a direction of which a cause is
-/// proved, or no trial that is left could part what is in play.
+/// The most informative trial for each of `directions`, numbered `id`, the best first: the others may not be
+/// made if time is short. Leaves out a direction with a proved cause, and one where no trial could separate the
+/// causes that are left.
 pub fn next_trials(
     model: &Model,
     directions: &[Direction],
@@ -19,12 +19,12 @@ pub fn next_trials(
 ) -> Vec<TrialPlan> {
     let of = |direction| most_telling(&Case::of(model, direction, slowness, CAUSES), direction, id);
     let mut told: Vec<(f64, TrialPlan)> = directions.iter().filter_map(|d| of(*d)).collect();
-    // Stable: of equals the one that was asked for first.
+    // The sort is stable: among equals, the direction that was asked for first comes first.
     told.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     told.into_iter().map(|(_, plan)| plan).collect()
 }
 
-/// The trial that tells most about a case, and what it is expected to tell.
+/// The most informative trial for a case, with its expected information.
 pub(super) fn most_telling(
     case: &Case<'_>,
     direction: Direction,
@@ -70,8 +70,8 @@ fn untried(model: &Model, direction: Direction, id: u32) -> impl Iterator<Item =
         .filter_map(move |kind| kind.propose(model, direction, id))
 }
 
-/// What `plan` is expected to tell: the mean of what it would be worth if each suspect in turn were the
-/// one, weighted by how much speaks for it; what it tells in one direction compares with that in another.
+/// The expected information of `plan`: the mean of its worth if each suspect in turn were the cause, weighted
+/// by the evidence for that suspect. The values of different directions can be compared.
 fn expected(case: &Case<'_>, suspects: &[(&Party, f64)], plan: &TrialPlan) -> f64 {
     let all: f64 = suspects.iter().map(|(_, weight)| weight).sum();
     let parties = case.parties.iter();
@@ -85,9 +85,10 @@ fn expected(case: &Case<'_>, suspects: &[(&Party, f64)], plan: &TrialPlan) -> f6
     worths.sum::<f64>() / all
 }
 
-/// Rivals in play that `plan` would exclude if what the suspect expects comes true, counted double,
-/// and one more if it could prove the suspect: it is about the suspect, and shows something else than
-/// no change at all, or than what any other cause expects, be it clear by now. `predicted` is what each cause expects.
+/// The worth of `plan` if the suspect is the cause: twice the number of rivals in play that the predicted
+/// result would exclude, and one more if the plan could prove the suspect. It could if it is about the suspect,
+/// and if the prediction differs from no change and from the prediction of every other cause, cleared ones
+/// included. `predicted` holds the prediction of each cause.
 fn worth(
     case: &Case<'_>,
     suspect: &Party,
@@ -129,7 +130,8 @@ pub fn decides(model: &Model, trial: &TrialModel) -> bool {
     Slowness::ALL.iter().all(settled)
 }
 
-/// Whether it decides what is in play of the causes of one way to be slow; also where it tells nothing of those.
+/// Whether a trial decides between the causes in play for one kind of slowness. A trial that says nothing about
+/// them does, too.
 fn settles(model: &Model, trial: &TrialModel, slowness: Slowness) -> bool {
     let expected: Vec<Expected> = Case::of(model, trial.plan.direction, slowness, CAUSES)
         .parties

@@ -29,8 +29,8 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// For messages of at most `limit` bytes. Memory grows with what arrived, never with what was
-    /// announced.
+    /// For messages of at most `limit` bytes. Memory grows with the bytes received, never with an announced
+    /// length.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,

@@ -46,8 +46,8 @@ pub fn encode<T: Serialize>(message: &T, bounds: Bounds) -> Result<Vec<u8>, Wire
     Ok(bytes)
 }
 
-/// Decodes a message that came from outside. Control characters in its texts are replaced: what a
-/// peer says may end up on a terminal.
+/// Decodes a message from outside. Control characters in its texts are replaced, since a peer's text may end up
+/// on a terminal.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8], bounds: Bounds) -> Result<T, WireError> {
     let texts = check(bytes, bounds)?;
     let clean = without_controls(bytes, &texts);

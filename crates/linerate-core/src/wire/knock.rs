@@ -1,9 +1,9 @@
 //! How the ends of a session find each other with datagrams.
 //!
-//! A data connection that has proved itself ([`super::proof`]) carries the far end's [`Place`]: a port,
-//! and a challenge that was never used before. The near end knocks there, the far end answers to where
-//! the knock came from, and from then on each end's socket is connected to the other. The keyed hashes
-//! are made elsewhere; here stand the layouts and the exact bytes that they cover.
+//! A data connection that has proved itself ([`super::proof`]) carries the far end's [`Place`]: a port, and a
+//! challenge that is used once. The near end sends its knock there, and the far end answers to the knock's
+//! source address. From then on each end's socket is connected to the other. The keyed hashes are computed
+//! elsewhere; this module defines the layouts and the exact bytes that the hashes cover.
 
 use super::WireError;
 
@@ -19,9 +19,9 @@ const MAGIC: &[u8; 8] = b"LRknock\0";
 /// Where the far end takes the datagrams of one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// UDP port, at the address that the data connection came to.
+    /// UDP port, at the address to which the data connection was made.
     pub port: u16,
-    /// Fresh for every stream: all that is hashed for it holds for it alone.
+    /// Fresh for every stream: a hash over it is valid for this stream only.
     pub challenge: [u8; 16],
 }
 
@@ -34,7 +34,7 @@ impl Place {
         bytes
     }
 
-    /// Reads what the far end said.
+    /// Decodes the far end's message.
     pub fn decode(bytes: &[u8; PLACE_LEN]) -> Result<Self, WireError> {
         let [high, low, challenge @ ..] = *bytes;
         match u16::from_be_bytes([high, low]) {

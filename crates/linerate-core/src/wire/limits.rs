@@ -57,8 +57,8 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// What one set takes at this end. `each` is what its engine makes of buffers for each thread, and `None`
-    /// where that follows from the sizes of operations.
+    /// The demand of one set at this end. `each` is the buffer memory that its engine needs for each thread;
+    /// `None` where this follows from the sizes of operations.
     pub fn of(plan: &SetPlan, each: Option<Bytes>) -> Self {
         let each = each.unwrap_or_else(|| buffers(plan));
         Self {
@@ -78,7 +78,7 @@ impl Taken {
         }
     }
 
-    /// With other sets beside these.
+    /// The sum with other sets.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -98,7 +98,7 @@ fn threads(plan: &SetPlan) -> u32 {
     }
 }
 
-/// The buffers that each thread of a set takes where its operations tell.
+/// The buffers of each thread of a set, as far as its operations determine them.
 fn buffers(plan: &SetPlan) -> Bytes {
     let operation = operation(plan);
     match plan.knobs.copy {
@@ -108,7 +108,7 @@ fn buffers(plan: &SetPlan) -> Bytes {
     }
 }
 
-/// Descriptors of each stream: a ring, and a file in memory, have one beside the socket's.
+/// Descriptors of each stream: a ring, and a file in memory, need one in addition to the socket's.
 fn descriptors(plan: &SetPlan) -> u32 {
     match plan.knobs.copy {
         Handover::IoUring | Handover::Sendfile => 2,
@@ -137,7 +137,7 @@ impl Default for PlanLimits {
     fn default() -> Self {
         Self {
             sets: 32,
-            // 10,000 each way beside a trial of as many; what they may cost is bounded below.
+            // 10,000 each way and a trial of as many; other bounds limit their cost.
             streams: 40_000,
             room_for_streams: u32::MAX,
             threads: 4096,
@@ -160,8 +160,8 @@ impl PlanLimits {
         }
     }
 
-    /// Whether a set may be prepared beside others; the error says what is too much, as a lowercase
-    /// fragment. `own` is what it takes ([`Taken::of`]).
+    /// Whether a set may be prepared in addition to others; the error says which limit it exceeds, as a
+    /// lowercase fragment. `own` is the set's demand ([`Taken::of`]).
     pub fn set(&self, plan: &SetPlan, own: Taken, beside: Taken) -> Result<(), String> {
         let knobs = &plan.knobs;
         if beside.sets >= self.sets {
@@ -213,7 +213,7 @@ impl PlanLimits {
         named(knobs)
     }
 
-    /// Whether all sessions may take so much together, and those from one address so much of it.
+    /// Whether all sessions together, and those from one address, may take this much.
     pub fn together(&self, all: Taken, of_one_address: Taken) -> Result<(), String> {
         self.share(1.0, all)
             .map_err(|what| format!("more than {what} in all sessions"))?;
@@ -240,7 +240,7 @@ impl PlanLimits {
         Ok(())
     }
 
-    /// Whether a step may be armed; `connected` tells the streams of a set that is connected.
+    /// Whether a step may be armed. `connected` returns the streams of a connected set.
     pub fn step(
         &self,
         plan: &StepPlan,
@@ -339,7 +339,7 @@ mod tests {
         }
     }
 
-    /// Whether it may be prepared beside others, with buffers as large as its operations.
+    /// Whether it may be prepared in addition to others, with buffers as large as its operations.
     fn beside(plan: &SetPlan, beside: Taken) -> Result<(), String> {
         PlanLimits::default().set(plan, Taken::of(plan, None), beside)
     }

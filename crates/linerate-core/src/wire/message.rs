@@ -146,7 +146,7 @@ impl Ask {
         codec::encode(self, Bounds::ASK)
     }
 
-    /// From CBOR that came from outside.
+    /// From CBOR received from outside.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         codec::decode(bytes, Bounds::ASK)
     }
@@ -176,8 +176,8 @@ impl Answer {
         codec::encode(self, Bounds::ANSWER)
     }
 
-    /// From CBOR that came from outside. Readings are what a model can be made of: columns as long as a time axis
-    /// that only goes on.
+    /// From CBOR received from outside. Readings must allow a model to be made: columns as long as their time
+    /// axis, and times that only grow.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let answer = codec::decode(bytes, Bounds::ANSWER)?;
         if let Self::Readings { end } = &answer {

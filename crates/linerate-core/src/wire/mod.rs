@@ -56,7 +56,7 @@ pub enum WireError {
         /// What the decoder met.
         why: String,
     },
-    /// Readings that nobody can have made: a column is not as long as the time axis, or that goes back.
+    /// Impossible readings: a column that is not as long as the time axis, or a time axis that goes back.
     #[error("malformed readings of {table}")]
     Readings {
         /// Source and subject.

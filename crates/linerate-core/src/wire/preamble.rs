@@ -75,7 +75,7 @@ pub struct Reply {
     pub versions: Versions,
     /// Whether it asks for a key.
     pub access: Access,
-    /// Fresh on every connection: all proofs of this connection hold for it alone.
+    /// Fresh on every connection: its proofs are valid on this connection only.
     pub nonce: [u8; 32],
 }
 
@@ -94,7 +94,7 @@ fn put_versions(bytes: &mut [u8], versions: Versions) {
 }
 
 impl Hello {
-    /// As it stands on the wire. What is left over is zero, and ignored by readers.
+    /// Its bytes on the wire. Unused bytes are zero, and ignored by readers.
     pub fn encode(&self) -> [u8; HELLO_LEN] {
         let mut bytes = [0; HELLO_LEN];
         bytes[..8].copy_from_slice(HELLO_MAGIC);
@@ -106,7 +106,7 @@ impl Hello {
         bytes
     }
 
-    /// Reads what a dialling side said.
+    /// Decodes the hello of a dialling side.
     pub fn decode(bytes: &[u8; HELLO_LEN]) -> Result<Self, WireError> {
         if &bytes[..8] != HELLO_MAGIC {
             return Err(WireError::NotLinerate);
@@ -124,7 +124,7 @@ impl Hello {
 }
 
 impl Reply {
-    /// As it stands on the wire, ending in words for people who look at it with other tools.
+    /// Its bytes on the wire. They end in text for people who look at it with other tools.
     pub fn encode(&self) -> [u8; REPLY_LEN] {
         let mut bytes = [0; REPLY_LEN];
         bytes[..8].copy_from_slice(REPLY_MAGIC);
@@ -144,7 +144,7 @@ impl Reply {
         bytes
     }
 
-    /// Reads what a server said.
+    /// Decodes the reply of a server.
     pub fn decode(bytes: &[u8; REPLY_LEN]) -> Result<Self, WireError> {
         if !Self::may_begin(&bytes[..8]) {
             return Err(WireError::NotLinerate);
@@ -163,8 +163,8 @@ impl Reply {
         })
     }
 
-    /// Whether a reply can begin like this: tells another service by its first bytes, without
-    /// waiting for as many as a reply has.
+    /// Whether a reply can begin like this. Another service is recognised by its first bytes, without waiting
+    /// for a full reply.
     pub fn may_begin(bytes: &[u8]) -> bool {
         let n = bytes.len().min(REPLY_MAGIC.len());
         bytes[..n] == REPLY_MAGIC[..n]

@@ -9,9 +9,9 @@ const STREAM_COLUMNS: u64 = 64;
 const VALUES_MAX: u64 = Bounds::ANSWER.bytes as u64 / 9;
 /// Time from one sample to the next in a step that is short.
 pub(super) const TICK: Nanos = Nanos::from_millis(100);
-/// Samples of a long step: beside its streams hundreds of CPUs are read, and all has to fit into an answer.
+/// Samples of a long step. Readings of hundreds of CPUs and of the streams must fit into an answer.
 const TICKS: u64 = 1_200;
-/// Streams of a set whose connections are read: of more, so many stand for all.
+/// Streams of a set whose connections are read: of more, this many stand for all.
 const READ_MAX: u32 = 1024;
 
 /// Every how many streams of a set one is read.
@@ -35,7 +35,7 @@ pub fn tick(length: Nanos, streams: u64) -> Nanos {
     tick.map_or(length, Nanos)
 }
 
-/// Whether the readings of all streams fit into an answer. Beside the ticks there are a first and a last row.
+/// Whether the readings of all streams fit into an answer. The first and the last row are added to the ticks.
 pub(super) fn fits(length: u64, tick: u64, streams: u64) -> bool {
     let rows = length / tick + 2;
     streams.saturating_mul(rows).saturating_mul(STREAM_COLUMNS) <= VALUES_MAX

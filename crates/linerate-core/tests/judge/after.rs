@@ -37,8 +37,8 @@ fn what_held_the_lifted_load_is_next() {
     );
 }
 
-/// A load of 300 Mb/s whose larger window is full again, of what stands on the way: in four times the
-/// flight of the small one three times as much arrives.
+/// A load of 300 Mb/s whose larger window is full again, of data that waits on the path: with four times the
+/// data in flight, three times as much arrives.
 fn full_again() -> Load {
     let mut load = windowed();
     load.goodput = steady(3e8);
@@ -54,7 +54,7 @@ fn next_cause(verdict: &Verdict) -> Option<&'static str> {
 
 #[test]
 fn a_larger_window_that_fills_a_queue_is_not_what_binds_next() {
-    // Streams in small windows meet one rate, or carry more than one stream may; else nobody knows.
+    // Streams with small windows meet one rate, or carry more than one stream may; otherwise it is unknown.
     for (two, next) in [
         (2.9e8, Some("path-rate")),
         (3.4e8, Some("flow-rate-cap")),

@@ -1,4 +1,4 @@
-//! A clock below its nominal one, on both sides of each threshold and beside its look-alikes.
+//! A clock below its nominal one: both sides of each threshold, and causes that look alike.
 
 use linerate_core::facts::cpu::{Clock, Clocked};
 use linerate_core::model::Cpu;
@@ -115,7 +115,7 @@ fn a_full_core_is_proved_whatever_its_clock_and_a_low_one_is_named_as_its_reason
         .collect();
     let reason = ("cpu-clock", Certainty::Supported);
     assert_eq!(causes, [("receiver-core", Certainty::Proved), reason]);
-    // A clock that nobody read says nothing against a core that is full.
+    // An unread clock is no evidence against a full core.
     m.hosts[1].facts.clocks = None;
     assert_eq!(outcome(&m, "cpu-clock"), "unknown");
     let verdict = judge(&m);

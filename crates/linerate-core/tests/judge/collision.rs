@@ -1,4 +1,4 @@
-//! Streams that fall into one receive queue beside idle ones.
+//! Streams that fall into one receive queue while others are idle.
 
 use linerate_core::model::Cpu;
 
@@ -36,7 +36,7 @@ fn dealt(softirq: [f64; 4], takes_in: &[Option<u32>]) -> Model {
     m
 }
 
-/// Two streams of one queue, by so much softirq of its CPU.
+/// Two streams of one queue, whose CPU spends this share on softirq.
 fn two(softirq: f64) -> Model {
     dealt([0.01, softirq, 0.0, 0.02], &[Some(1), Some(1)])
 }

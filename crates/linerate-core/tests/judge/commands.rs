@@ -60,7 +60,7 @@ fn has_placeholder(text: &str) -> bool {
     words.any(|word| PLACEHOLDERS.contains(&word))
 }
 
-/// Loads of which some cause or other asks for more, or has something to say.
+/// Loads for which some cause has advice or a question.
 fn loads() -> Vec<Load> {
     let busy = |mut base: Load| {
         base.senders = vec![thread(0.97)];

@@ -1,11 +1,11 @@
-//! The trial that saves the copy: when it is run, and what it tells.
+//! The trial that avoids the copy: when it is run, and its effect on the verdict.
 
 use linerate_core::plan::Handover;
 
 use super::*;
 
-/// A receiving thread without slack at a rate, with the send buffer for a rival, on an unqueued round
-/// trip that half of that buffer has room for, or not.
+/// A receiving thread without slack at a rate, with the send buffer as a rival. The idle round trip needs half
+/// of that buffer: it has room for this, or not.
 fn full_receiver(rate: f64, sender: f64, roomy: bool) -> Model {
     let mut base = load();
     base.goodput.mean = rate;
@@ -197,7 +197,8 @@ fn a_copy_that_is_spared_parts_a_full_sender_from_its_rivals_but_proves_nothing_
     assert!(limit.evidence.iter().any(|e| e == price), "{limit:?}");
     let gains: Vec<_> = limit.advice.iter().filter_map(|a| a.gain).collect();
     assert_eq!(gains, [1.25]);
-    // No gain, and a loss as pages may bring one where the thread has time left, leave the rivals.
+    // No gain, or a loss (which holding pages may cause where the thread has time left), keeps the rivals in
+    // play.
     for ratio in [1.0, 0.7] {
         let lost = judged(ratio, 1.0 / ratio);
         assert_ne!(outcome(&lost, "receive-window"), "excluded", "{ratio}");

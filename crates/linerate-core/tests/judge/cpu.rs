@@ -1,4 +1,4 @@
-//! Causes by which a thread does not get the CPU that it needs, and those that fill a CPU beside it.
+//! Causes by which a thread lacks CPU time, and those that fill a CPU with other work.
 
 use linerate_core::change::Setting;
 use linerate_core::facts::Gap;
@@ -222,7 +222,7 @@ fn a_quota_counts_from_a_tenth_of_the_time_and_is_no_contention() {
     let mut m = stopped(0.4, 0.0, 0.6);
     tried(&mut m, "receiver-work", 0.63);
     assert_eq!(named(&m), [("cpu-quota", Certainty::Proved, Place::Far)]);
-    // Down to a quarter of what the added work alone would leave, since all else may cost more.
+    // Down to a quarter of the goodput that the added work alone would leave, since other work may cost more.
     for (effect, proves) in [(0.17, true), (0.14, false)] {
         let mut m = stopped(0.4, 0.0, 0.6);
         tried(&mut m, "receiver-work", effect);
@@ -250,7 +250,7 @@ fn a_quota_that_could_not_be_read_is_a_gap_where_a_thread_waits() {
     );
 }
 
-/// A far thread on CPU 1 beside other threads of the run, and beside softirq there.
+/// A far thread on CPU 1 that shares it with other threads of the run and with softirq.
 fn beside(busy: f64, waiting: f64, threads: f64, softirq: f64) -> Model {
     let mut m = crowded(busy, waiting, 0.0);
     let base = &mut m.directions[0].base;

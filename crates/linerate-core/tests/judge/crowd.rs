@@ -1,9 +1,10 @@
-//! Many streams beside a few, and what a path that drops something once leaves open.
+//! Many streams compared with a few, and the questions that remain for a path that dropped packets once.
 
 use super::loss::{first_limit, held_by_loss, tried_with_loss};
 use super::*;
 
-/// Too little is lost at half the pace to tell, with 121 segments in flight; four streams carry `gain` times as much.
+/// A model with too few losses at half the pace to decide, at 121 segments in flight. Four streams carry `gain`
+/// times as much.
 fn seldom_lost(gain: f64) -> Model {
     let mut m = held_by_loss(1.2);
     m.directions[0].base.goodput = steady(7e7);

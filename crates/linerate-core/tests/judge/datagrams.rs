@@ -1,4 +1,4 @@
-//! Loads by datagrams: where they are lost, what that tells, and what is of connections alone.
+//! Loads by datagrams: where datagrams are lost, what this proves, and the rules for connections only.
 
 use linerate_core::causes::CAUSES;
 use linerate_core::model::{Datagrams, LocalEvent};
@@ -7,8 +7,8 @@ use linerate_core::trial::TRIALS;
 use super::loss::tried_with_loss;
 use super::*;
 
-/// What became of 100,000 datagrams a second: this share was lost, and of it this much dropped at the
-/// receiver's socket, each on its own.
+/// The counts for 100,000 datagrams a second: the share that was lost, and the share of that which was dropped
+/// at the receiver's socket, one by one.
 fn told(lost: f64, at_socket: f64) -> Datagrams {
     Datagrams {
         sent: 1e5,
@@ -184,7 +184,8 @@ fn a_larger_receive_buffer_tells_its_room_from_a_reader_that_is_too_slow() {
     assert_eq!(with((0.05, 0.69)), [("socket-drops", Certainty::Proved)]);
     assert_eq!(with((0.72, 1.2)), [("receiver-app", Certainty::Supported)]);
     assert_eq!(with((0.5, 0.9)), [("socket-drops", Certainty::Supported)]);
-    // Room that holds not even a few groups of joined datagrams, or a millisecond of what arrives, tells nothing.
+    // A buffer smaller than a few groups of joined datagrams, or than a millisecond of arrivals, proves
+    // nothing.
     let lost_as_many = |rate: f64, allowed: u64| {
         let mut base = datagrams(told(0.2, 0.2), [0.5, 0.4]);
         base.goodput = steady(rate * 0.8);

@@ -1,4 +1,4 @@
-//! Connections that others made: what this end alone can tell, on both sides of each threshold.
+//! Connections of other programs: what this end can know of them, on both sides of each threshold.
 
 use linerate_core::facts::{BufferLimits, HostFacts, Port};
 use linerate_core::metric::{self as m, Kind, Metric};
@@ -11,7 +11,7 @@ use linerate_core::verdict::{Certainty, Verdict, judge, suspects};
 const TICK: u64 = 100_000_000;
 pub(super) const ROWS: i64 = 20;
 
-/// A table of counters that grow by so much in each row, and of gauges that stand still.
+/// A table of counters that grow by these values in each row, and of constant gauges.
 pub(super) fn table(subject: &str, cells: &[(Metric, i64)]) -> Table {
     let column = |(metric, value): &(Metric, i64)| Column {
         name: metric.name.into(),
@@ -248,7 +248,7 @@ fn counters_that_are_missing_give_no_answer() {
         table.columns.iter_mut().for_each(|c| c.values.truncate(1));
     }
     assert_eq!((flow(&single), carried(&single)), (None, None));
-    // A counter that falls is none.
+    // A counter that falls is invalid.
     let mut fallen = one;
     fallen.readings.tables[0].columns[1].values.reverse();
     assert_eq!(flow(&fallen), None);

@@ -16,8 +16,8 @@ fn p50(value: Nanos) -> Latency {
     }
 }
 
-/// A path of 1 ms, and a load that congestion control holds while a round trip beside it, and one of its
-/// own segments, take 40 ms.
+/// A path of 1 ms and a load that congestion control limits. A round trip under load, and one of the load's own
+/// segments, take 40 ms.
 fn queued() -> Model {
     let mut base = load();
     base.latency = Some(p50(Nanos::from_millis(40)));
@@ -45,14 +45,14 @@ fn named(m: &Model) -> Vec<(&'static str, Place, Certainty)> {
     limits.map(|l| (l.cause, l.side, l.certainty)).collect()
 }
 
-/// The trial that tells most of what makes round trips long.
+/// The most informative trial for long round trips.
 fn next_latency_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
     next_trials(model, &[direction], Slowness::Latency, id).pop()
 }
 
 const SUPPORTED: (&str, Place, Certainty) = ("latency-queue", Place::Path, Certainty::Supported);
 
-/// Adds half the pace: what it left of goodput and of the round trip.
+/// Adds a trial at half the pace with these effects on goodput and on the round trip.
 fn paced(m: &mut Model, goodput: f64, latency: Option<f64>) {
     tried(m, "half-pace", goodput);
     let trial = m.trials.last_mut().expect("just added");
@@ -370,8 +370,8 @@ fn a_slice_holds_some_round_trips_beside_its_load() {
     assert_eq!(slice(500), Nanos::from_secs(1));
 }
 
-/// An idle path of these microseconds, and 100 beside the load; CPUs of far may rest in a state that takes so
-/// long to leave.
+/// An idle path with a round trip of `idle` microseconds, and 100 under load. CPUs of far have an idle state
+/// that takes `leave` microseconds to wake from.
 fn rested(idle: u64, leave: u64) -> Model {
     let mut m = queued();
     m.idle = Some(p50(Nanos::from_micros(idle)));

@@ -1,4 +1,4 @@
-//! What is lost: when half the pace is tried, and what the share retransmitted tells.
+//! Loss: when half the pace is tried, and what the share of retransmissions proves.
 
 use super::*;
 
@@ -70,7 +70,7 @@ pub(super) fn tried_with_loss(m: &mut Model, id: &str, goodput: f64, loss: (f64,
     }
 }
 
-/// A stream that random loss holds at about what Mathis' law leaves, without a queue; two streams carry
+/// A stream that random loss limits to about the goodput of Mathis' formula, without a queue; two streams carry
 /// `gain` times as much.
 pub(super) fn held_by_loss(gain: f64) -> Model {
     let mut base = lossy(0.01);
@@ -207,7 +207,7 @@ fn bbr_is_held_by_little_loss_where_each_round_trip_loses_a_segment_and_more_str
     );
 }
 
-/// Lets the samples of a goodput stand so much of it to either side.
+/// Sets the samples of a goodput to this share of the mean below and above it.
 fn within(load: &mut Load, half: f64) {
     let mean = load.goodput.mean;
     let [low, high] = [mean * (1.0 - half), mean * (1.0 + half)];
@@ -216,7 +216,7 @@ fn within(load: &mut Load, half: f64) {
 
 #[test]
 fn loss_that_stands_alone_is_tried_too() {
-    // More streams that carried far more clear what all share and what each has.
+    // More streams that carry far more clear both a rate shared by all and a rate for each stream.
     let mut m = held_by_loss(1.9);
     m.directions[0].base.made.sender.congestion = "bbr".into();
     m.directions[0].base.tcp.retransmitted = Some(0.02);

@@ -1,5 +1,5 @@
-//! The judge on models built by hand: what is named, what is proved, and what is not, on both
-//! sides of each threshold.
+//! The judge on models built by hand: which causes are named, and which are proved, on both sides of each
+//! threshold.
 
 mod after;
 mod black_hole;
@@ -208,7 +208,7 @@ fn ceiling(stage: Stage, least: f64, most: f64) -> Ceiling {
     }
 }
 
-/// The trial that tells most of what limits `direction`.
+/// The most informative trial for the limit of `direction`.
 fn next_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
     next_trials(model, &[direction], Slowness::Rate, id).pop()
 }

@@ -1,4 +1,4 @@
-//! Memory channels, on both sides of each threshold and beside their look-alikes.
+//! Memory channels: both sides of each threshold, and causes that look alike.
 
 use linerate_core::facts::memory::Channels;
 use linerate_core::units::Transfers;
@@ -12,8 +12,8 @@ const TWO: Channels = Channels {
     speed: Transfers(2_000_000_000),
 };
 
-/// A card at both ends, a load of so many Gb/s, a receiving thread that is busy for a share, and
-/// memory of the receiver that moved so many GB/s.
+/// A card at both ends, a load of this many Gb/s, a receiving thread that is busy for this share, and a
+/// receiver's memory that moved this many GB/s.
 fn moved(gbits: f64, busy: f64, gbytes: Option<f64>) -> Model {
     let mut base = load();
     base.goodput.mean = gbits * 1e9;

@@ -1,4 +1,4 @@
-//! Packets that overtake each other: told from those that are lost, and where that costs nothing.
+//! Reordered packets: kept apart from lost ones, and cleared where they cost nothing.
 
 use super::loss::{first_limit, held_by_loss};
 use super::*;
@@ -18,11 +18,12 @@ fn packets_that_overtake_are_told_from_packets_that_are_lost() {
     assert_eq!(at(19.0, "cubic"), ["clear", "suspect"]);
     assert_eq!(at(21.0, "cubic"), ["suspect", "suspect"]);
     assert_eq!(at(51.0, "cubic"), ["suspect", "suspect"]);
-    // What is left of 1 % would leave 20 Mb/s, and 21.4: three times of what was carried.
+    // The part of 1 % that was really lost allows 20 Mb/s, and 21.4: three times the goodput.
     assert_eq!(at(88.0, "cubic"), ["suspect", "suspect"]);
     assert_eq!(at(89.0, "cubic"), ["suspect", "clear"]);
     assert_eq!(at(51.0, "bbr")[0], "clear", "it does not mind");
-    // The receiver knows whether what was retransmitted had come; that packets overtook is nothing then.
+    // The receiver knows whether retransmitted segments had arrived. Reordering seen by the sender then does
+    // not count.
     let told = |twice: f64, overtook: f64| {
         let mut m = held_by_loss(1.9);
         let tcp = &mut m.directions[0].base.tcp;
@@ -37,7 +38,7 @@ fn packets_that_overtake_are_told_from_packets_that_are_lost() {
     assert_eq!(told(51.0, 0.0), ["suspect", "suspect"]);
     assert_eq!(told(88.0, 0.0), ["suspect", "suspect"]);
     assert_eq!(told(89.0, 0.0), ["suspect", "clear"]);
-    // A network that copies packets tells nothing by it.
+    // Duplicates prove nothing where the network copies packets.
     assert_eq!(told(149.0, 0.0), ["suspect", "clear"]);
     assert_eq!(told(151.0, 0.0), ["clear", "suspect"]);
     let mut m = held_by_loss(1.9);
@@ -129,7 +130,8 @@ fn another_congestion_control_tells_of_packets_that_overtake_only_where_its_wind
     assert_eq!(at(near, None, 4.5), proved);
     assert_eq!(at(near, Some((200_000, 3_600_000)), 4.5), proved);
     assert_eq!(at(near, Some((200_000, 3_600_000)), 0.3), None);
-    // It was slowed as well, and tells nothing; unless it carried more: then these are of its own queue.
+    // The other congestion control was slowed as well, and proves nothing. If it carried more, its late
+    // segments come from its own queue.
     assert_eq!(at(near, Some((200_000, 3_601_000)), 0.3), last);
     assert_eq!(at(near, Some((200_000, 3_601_000)), 1.04), last);
     assert_eq!(at(near, Some((200_000, 3_601_000)), 4.5), proved);
@@ -137,7 +139,7 @@ fn another_congestion_control_tells_of_packets_that_overtake_only_where_its_wind
     assert_eq!(at(Nanos::from_millis(10), None, 4.5), last);
 }
 
-/// What is said of a rate of each stream where packets overtake each other, and something else is changed.
+/// The outcome for a rate of each stream where packets are reordered and something else is changed.
 fn cap(by: &str, change: &dyn Fn(&mut Model)) -> &'static str {
     let mut m = spread_out(by);
     change(&mut m);
@@ -158,7 +160,7 @@ fn a_rate_reorders_nothing() {
         assert_eq!(told, ("suspect", "clear"), "{by}");
         let once = |m: &mut Model| m.directions[0].base.keeps_losing = false;
         assert_eq!(cap(by, &once), "suspect", "{by}");
-        // Nor does a rate of all, of which a look at more streams was too short to tell, unless they carried the same.
+        // Nor does a rate of all, where the look at more streams was too short, unless they carried the same.
         let shared = |gain: f64, change: &dyn Fn(&mut Model)| {
             let mut m = spread_out(by);
             let look = &mut m.directions[0].sweep[0];
@@ -190,7 +192,8 @@ fn a_rate_shows_by_what_it_queues_drops_or_marks_and_by_what_gains_nothing() {
         let told = (cap(by, &queued(15)), cap(by, &queued(16)));
         assert_eq!(told, ("clear", "suspect"), "{by}");
     }
-    // Of 1 % a part was lost indeed: to cubic 0.33 % leaves 35 Mb/s, and 0.49 % leaves 29, a third of which it carried.
+    // A part of 1 % was really lost: for cubic 0.33 % allows 35 Mb/s, and 0.49 % allows 29, a third of which it
+    // carried.
     let lost = |told: f64| {
         move |m: &mut Model| {
             m.directions[0].base.tcp.needless = Some(told);

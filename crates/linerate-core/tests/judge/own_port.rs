@@ -1,5 +1,5 @@
-//! What a host's own port does to its packets: loss on purpose, drops of groups of segments, filters of both ways, and
-//! shapers that do not count what they hold back.
+//! The effect of a host's own port on its packets: loss on purpose, drops of groups of segments, filters in
+//! both directions, and shapers that do not count delayed packets.
 
 use linerate_core::model::{Local, LocalEvent, Queue, Shaping};
 
@@ -18,8 +18,8 @@ fn count(side: Side, what: LocalEvent, subject: &str, per_sec: f64) -> Local {
     }
 }
 
-/// A load over 20 ms that loses 1 % of 1000 segments in a second, of which a netem of `side` that is set to lose `meant`
-/// lost so many packets.
+/// A load over 20 ms that loses 1 % of 1000 segments in a second. A netem of `side`, set to lose `meant`,
+/// dropped this many of them.
 fn own_loss(side: Side, per_sec: f64, meant: f64) -> Model {
     let mut m = held_by_loss(2.0);
     let base = &mut m.directions[0].base;
@@ -145,8 +145,8 @@ fn groups_are_told_with_the_drops() {
     assert_eq!(at("eth0 ingress ffff:", 2_200.0), filtered);
 }
 
-/// A load of which the `clsact` of an end drops so many, and so many while the other direction is loaded; nothing is
-/// retransmitted, unless `repeated`, and no queue stands.
+/// A load for which the `clsact` of an end drops this many packets, and this many while the other direction is
+/// loaded. Nothing is retransmitted, unless `repeated`, and there is no standing queue.
 fn filtered(side: Side, others: Option<f64>, repeated: f64) -> Model {
     let clsact = |per_sec| vec![count(side, LocalEvent::Queue, "eth0 clsact ffff:", per_sec)];
     let mut m = dropping(clsact(200.0), repeated);
@@ -189,7 +189,8 @@ fn a_filter_is_looked_for_on_the_way_that_the_payload_takes() {
     assert!(near == Place::Near && action.ends_with("tc -s filter show dev eth0 egress"));
     let (far, action) = told(Side::Far);
     assert!(far == Place::Far && action.ends_with("tc -s filter show dev eth0 ingress"));
-    // Filters at both ends, and a queue beside one, drop each its own: 45 segments or one, of 1200 that were retransmitted.
+    // Filters at both ends, or a filter and a queue, each drop their own packets: 45 segments or one, of 1200
+    // retransmitted.
     let both = |side, subject, per_sec| {
         let filter = "eth0 clsact ffff:";
         let first = count(Side::Near, LocalEvent::Queue, filter, per_sec);
@@ -239,7 +240,8 @@ fn a_shaper_that_counts_nothing_holds_where_packets_always_wait_in_it() {
 
 #[test]
 fn a_delay_of_the_own_port_is_no_queue_of_it() {
-    // What the model leaves of a wait of 21 ms in a netem that delays 20, of which the load added 39.
+    // The remaining wait in the model, for a wait of 21 ms in a netem that delays by 20, where the load added
+    // 39.
     let mut m = model(load());
     m.idle = Some(Latency {
         percentiles: vec![(50.0, Nanos::from_millis(21))],

@@ -256,7 +256,7 @@ fn a_slot_that_nobody_read_is_unknown_and_a_port_without_one_is_not() {
     assert_eq!(outcome(&m, "pcie-slot"), "unknown", "an older record");
 }
 
-/// A port of 10 Gb/s in 10.0.0.0/24 at each end, beside those of 1 Gb/s in use.
+/// A port of 10 Gb/s in 10.0.0.0/24 at each end, next to the 1 Gb/s port in use.
 fn beside() -> [Route; 2] {
     [1, 2].map(|host| {
         let mut route = route(1);

@@ -18,8 +18,8 @@ fn upload_with(others: &[(Metric, i64)]) -> Vec<(Metric, i64)> {
     cells
 }
 
-/// An upload all of which is in flight at each sample, from a send buffer of this size of which so much is in use;
-/// the kernel's clock says that it held the program so many per cent of the time.
+/// An upload that is all in flight at each sample, from a send buffer of this size with this much in use. The
+/// kernel's clock says that the buffer held the program for this many per cent of the time.
 fn in_flight(size: i64, queued: i64, clock: i64) -> Flow {
     let tcp = upload_with(&[
         (m::TCP_NOTSENT, 700),
@@ -38,7 +38,7 @@ fn in_flight(size: i64, queued: i64, clock: i64) -> Flow {
     one
 }
 
-/// The same as a kernel before 4.10 tells it.
+/// The same as a kernel before 4.10 reports it.
 fn without_clock(mut one: Flow) -> Flow {
     let new = [
         m::TCP_SNDBUF_LIMITED,
@@ -109,7 +109,7 @@ fn without_clock_and_memory_nothing_tells_whether_there_was_room() {
     );
 }
 
-/// What is said of the only limit.
+/// The text of the only limit.
 fn words(verdict: &Verdict) -> String {
     let [limit] = &verdict.limits[..] else {
         panic!("{verdict:?}")

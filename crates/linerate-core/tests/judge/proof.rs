@@ -91,7 +91,7 @@ fn a_trial_of_more_streams_outranks_one_short_look_at_as_many() {
     let m = looked(2, 1.06);
     assert_eq!(outcome(&m, "path-rate"), "clear");
     more_streams_prove_the_path(m);
-    // It tells nothing of twice as many again.
+    // It says nothing about twice as many streams again.
     let mut m = looked(4, 1.06);
     tried(&mut m, "more-streams", 1.0);
     assert_eq!(outcome(&m, "path-rate"), "clear");

@@ -47,7 +47,7 @@ fn steal_limits_a_thread_that_neither_ran_nor_slept() {
         // Whose time it is decides which of the two is asked: never both.
         let core = outcome(&m, "receiver-core");
         assert!(core == "clear" || expected == "clear", "{what}: {core}");
-        // Of another CPU it is nobody's loss.
+        // Stolen time of an unused CPU does not matter.
         let mut other = m.clone();
         let cpus = &mut other.directions[0].base.cpus.receiver;
         (cpus[2].steal, cpus[1].steal) = (steal, 0.0);
@@ -117,7 +117,7 @@ fn steal_of_a_thread_that_moved_stays_in_play_where_it_needed_its_cpus() {
     ] {
         let mut m = moved(busy, steal);
         assert_eq!(outcome(&m, "cpu-steal"), expected, "{busy} {steal}");
-        // It may be what limits: nothing else is proved beside it before a trial excludes it.
+        // It may be the limit: nothing else is proved until a trial excludes it.
         tried(&mut m, "more-streams", 1.0);
         let proved = named(&m).iter().any(|l| l.1 == Certainty::Proved);
         assert_eq!(proved, expected == "clear", "{busy} {steal}");
@@ -225,7 +225,7 @@ fn a_program_that_does_not_come_is_no_more_than_a_suspect_where_others_have_its_
 
 #[test]
 fn a_program_that_does_not_come_is_no_more_than_a_suspect_where_its_cpu_is_stolen() {
-    // What is stolen and what the thread used come to four fifths of a CPU.
+    // Stolen time and the thread's own time add up to four fifths of a CPU.
     for (steal, expected) in [(0.29, "enough"), (0.31, "suspect")] {
         let mut m = crowded(0.5, 0.0, 0.0);
         let base = &mut m.directions[0].base;

@@ -6,7 +6,7 @@ type Change = fn(&mut Load, f64);
 /// Values and the answers expected at them.
 type Cases = &'static [(f64, &'static str)];
 
-/// Cause, what is varied, and what it answers at each value.
+/// A cause, the quantity that is varied, and the answer at each value.
 const ROWS: &[(&str, Change, Cases)] = &[
     (
         "receive-window",

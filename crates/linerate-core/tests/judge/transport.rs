@@ -77,7 +77,8 @@ fn of_an_unknown_transport_nothing_is_named_that_is_of_sockets() {
     assert!(!words.contains("tcp"), "{words}");
 }
 
-/// Operations of a transport whose threads poll: so many in flight, each done after `loaded`, alone after 20 us.
+/// Operations of a transport whose threads poll: `depth` in flight, each done after `loaded`, a single one
+/// after 20 us.
 fn operations(depth: u32, loaded: Nanos) -> Model {
     let timed = |time: Nanos| Latency {
         percentiles: vec![(50.0, time)],
@@ -156,7 +157,7 @@ fn a_thread_that_polls_is_not_out_of_time_by_that() {
     }
 }
 
-/// A load through shared memory whose threads need so much of their CPUs.
+/// A load through shared memory whose threads need these shares of their CPUs.
 fn shared(sender: f64, receiver: f64) -> Model {
     model(Load {
         transport: Transport::Shm,
@@ -197,7 +198,7 @@ fn threads_of_shared_memory_with_time_to_spare_are_no_limit() {
     assert!(!verdict.unknown.is_empty());
 }
 
-/// The same at so many Gb/s, with this many KiB of last cache.
+/// The same at this many Gb/s, with this many KiB of last-level cache.
 fn through_memory(gbits: f64, busy: f64, cache: Option<u64>) -> Model {
     let mut m = shared(0.4, busy);
     m.directions[0].base.goodput = steady(gbits * 1e9);

@@ -22,7 +22,7 @@ fn a_congestion_window_that_stands_still_is_clamped_at_the_sender_and_no_cap_of_
     );
     assert_eq!(limit.certainty, Certainty::Proved);
     assert!(limit.advice[0].what.contains("cwnd lock"), "{limit:?}");
-    // One that goes by rates may stand; of one that moves, or was not told, nothing follows.
+    // A rate-based window may stand still; a window that moves, or is unknown, proves nothing.
     for (stood, congestion) in [(true, "bbr"), (true, "vegas"), (false, "cubic")] {
         let limit = judged(stood, congestion);
         assert!(
@@ -50,7 +50,7 @@ fn a_window_that_somebody_on_the_way_offers_is_not_the_far_ends() {
     assert_eq!(judged(2_101), (None, true));
 }
 
-/// A window that is full nearly all the time, on a path of 10 ms whose round trip took so many times as long.
+/// A window that is full nearly all the time, on a path of 10 ms whose round trip took this many times as long.
 fn window_beside_a_queue(times: f64) -> Model {
     let mut base = held_by_window();
     base.tcp.rtt = Some(Nanos((1e7 * times) as u64));
@@ -140,7 +140,7 @@ fn a_window_that_a_larger_buffer_leaves_as_it_was_is_clamped_elsewhere() {
         tried(&mut m, "more-streams", 2.0);
         judge(&m).limits[0].clone()
     };
-    // The window of 4 MiB stays in a buffer of more than 1 MiB; one that was refused tells nothing.
+    // The window of 4 MiB stays in a buffer of more than 1 MiB; a refused one proves nothing.
     for (window, memory, clamped) in [
         (4 << 20, 2 << 20, true),
         (5 << 20, 2 << 20, false),

@@ -1,4 +1,4 @@
-//! Causes told by facts and counters of the ports: offloads, tunnels, pauses, allowances.
+//! Causes found by facts and counters of the ports: offloads, tunnels, pauses, allowances.
 
 use linerate_core::facts::memory::Channels;
 use linerate_core::facts::nic::{Nic, Offloads, Pause};
@@ -376,7 +376,7 @@ fn a_tunnel_is_a_reason_for_a_full_core_and_no_rival() {
     assert!(told.contains(&("tunnel", Certainty::Supported)), "{told:?}");
 }
 
-/// The near port receives so many pauses in a second, the far port sends so many.
+/// The near port receives this many pauses in a second, and the far port sends this many.
 fn pausing(received: f64, sent: f64, stopped: Option<f64>) -> Model {
     let mut m = cards(load(), [&[], &[]]);
     let pauses = |received, sent| {

@@ -3,7 +3,7 @@
 use linerate_core::facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
 use linerate_core::units::Transfers;
 
-/// A card of 8 lanes, 0000:01:00.0, in a slot of so many, of which some are in use; both of one speed.
+/// A card of 8 lanes, 0000:01:00.0, in a slot of `slot` lanes, of which `now` are in use; both of one speed.
 pub(crate) fn card_in(speed: Transfers, slot: u8, now: u8, payload: Option<u32>) -> Vec<Device> {
     let link = |width| {
         Some(Link {

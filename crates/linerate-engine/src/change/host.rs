@@ -37,7 +37,7 @@ impl Host {
         })
     }
 
-    /// Whether an entry tells of this host, and not of an earlier boot or another network namespace.
+    /// Whether an entry belongs to this host, and not to an earlier boot or another network namespace.
     pub(super) fn is_of(&self, entry: &Entry) -> bool {
         entry.boot == self.boot && entry.network == self.network
     }
@@ -82,7 +82,7 @@ impl Host {
         }
     }
 
-    /// Gives a setting these numbers. What the kernel makes of them is to be read.
+    /// Writes these numbers to a setting. The kernel may change them: read the result.
     pub(super) fn write(&self, row: &SettingRow, port: &str, numbers: &[u64]) -> io::Result<()> {
         match row.access {
             Access::Sysctl(name, _) => {

@@ -1,8 +1,8 @@
-//! The journal: a small file of the user's state directory, one for each network namespace, that
-//! says what was changed, before it is.
+//! The journal: a small file in the user's state directory, one for each network namespace. It records each
+//! change before it is made.
 //!
-//! Whoever holds its lock may change the settings of the namespace. The kernel takes the lock from a
-//! process that is killed: entries of a journal that nobody holds are to be undone.
+//! The holder of its lock may change the settings of the namespace. The kernel releases the lock of a process
+//! that is killed: entries of an unlocked journal must be undone.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -32,7 +32,7 @@ pub(super) enum Make {
 }
 
 impl Journal {
-    /// The journal of `network` in `dir`; `None` where there is none and none is to be made.
+    /// The journal of `network` in `dir`; `None` where there is none and `make` does not ask for one.
     pub(super) fn open(dir: &Path, network: &str, make: Make) -> Result<Option<Self>, ChangeError> {
         let path = dir.join(format!("changes-{network}"));
         let failed = |source| ChangeError::Journal {
@@ -131,7 +131,7 @@ fn open(path: &Path, make: Make) -> io::Result<File> {
         .open(path)
 }
 
-/// Whether nobody else can have written it. Asked of the open file, not of its path.
+/// Checks that only this user can have written it. Checks the open file, not its path.
 fn trusted(file: &File) -> io::Result<()> {
     let meta = file.metadata()?;
     let own = meta.uid() == rustix::process::geteuid().as_raw();

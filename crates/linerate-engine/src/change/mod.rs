@@ -29,8 +29,8 @@ pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 /// What the gap of a host is about whose settings cannot be changed although its user allowed it.
 pub const SETTINGS_GAP: &str = "host settings";
 
-/// How long a process that was killed may take to end: its threads leave the kernel, its memory is freed. It is
-/// so many looks, so far apart: a machine that stood still meanwhile was looked at no less.
+/// How long a process that was killed may take to end: its threads leave the kernel, its memory is freed. This
+/// is a number of looks and the time between them, so that a machine that stood still gets as many looks.
 const DYING: (u32, Duration) = (50, Duration::from_millis(10));
 
 /// Why a setting was not changed, or not set back.
@@ -51,7 +51,7 @@ pub enum ChangeError {
         /// The setting.
         what: String,
     },
-    /// What was asked is none of what may be asked.
+    /// The request is outside the settings and values that linerate may change.
     #[error("{what}")]
     Bounds {
         /// What is wrong with it.
@@ -91,7 +91,7 @@ pub enum ChangeError {
         /// What is wrong with it.
         source: Damaged,
     },
-    /// This host could not be told from others.
+    /// This host could not be identified.
     #[error("cannot tell which boot and which network this is: {source}")]
     Nowhere {
         /// The system's answer.
@@ -120,7 +120,7 @@ impl ChangeError {
     }
 }
 
-/// Where changes are written down, and who is told when something is not as it should be.
+/// The folder where changes are recorded, and the sink for warnings.
 #[derive(Clone)]
 pub struct Ledger {
     dir: PathBuf,
@@ -139,8 +139,8 @@ impl Ledger {
         }
     }
 
-    /// Undoes what a process left that was killed, and tells it. What a live one has changed stays, which is
-    /// told, too: it is part of what is measured meanwhile.
+    /// Undoes and reports the changes of a process that was killed. Changes of a live process stay, since it
+    /// still measures with them; they are reported too.
     pub fn undo_left(&self) -> Result<(), ChangeError> {
         let host = Host::below(&self.root)?;
         match self.journal(&host, Make::No) {
@@ -173,7 +173,7 @@ impl Ledger {
         look()
     }
 
-    /// Undoes all that a journal says which nobody held.
+    /// Undoes all entries of a journal that was not locked.
     fn settle(&self, host: &Host, journal: &mut Journal) -> Result<(), ChangeError> {
         for entry in journal.read()?.iter().rev().filter(|e| host.is_of(e)) {
             let row = entry.setting.row();
@@ -296,8 +296,8 @@ impl Changes {
         (ids, why)
     }
 
-    /// Makes the host as `wanted` says, or as it was. An error says that the host is not what the
-    /// caller thinks.
+    /// Sets the host to `wanted`, or restores its old state. An error means that the host is not in the state
+    /// that the caller assumes.
     pub fn want(
         &mut self,
         wanted: Option<HostChange>,
@@ -398,7 +398,7 @@ impl Changes {
     }
 }
 
-/// The right to change settings, taken when it is first needed. What a killed process left is undone
+/// The right to change settings, taken when it is first needed. Changes left by a killed process are undone
 /// first.
 fn hold<'a>(held: &'a mut Option<Held>, ledger: &Ledger) -> Result<&'a mut Held, ChangeError> {
     if held.is_none() {

@@ -1,5 +1,5 @@
-//! The limit of the queueing discipline at the root of a port: the only part of a discipline that can be put
-//! back exactly. What stands below it, and what is in it, stays.
+//! The limit of the queueing discipline at the root of a port. It is the only part of a discipline that can be
+//! restored exactly. The disciplines below it and the packets in it stay.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use rustix::net::netdevice::name_to_index;
 use crate::host::netlink::{ACK, REQUEST, Request, Socket, attribute};
 use crate::host::{Query, invalid};
 
-/// `RTM_NEWQDISC` of linux/rtnetlink.h: without a flag that says so it makes none, and changes one.
+/// `RTM_NEWQDISC` of linux/rtnetlink.h: without the create flag it only changes an existing discipline.
 const CHANGE: u16 = 36;
 
 /// The discipline of this kind at the root of a port.

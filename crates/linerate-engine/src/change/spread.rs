@@ -15,9 +15,9 @@ use crate::host::{Query, invalid};
 /// Most receive queues that are looked at.
 const MOST: usize = 64;
 
-/// The port's folder in sysfs, if it is that of this network namespace: a /sys that was mounted before
-/// shows the ports of another one, which may have the same names and numbers, but not the same addresses. A
-/// port without an address cannot be told from another.
+/// The port's folder in sysfs, if it belongs to this network namespace. A /sys that was mounted earlier shows
+/// the ports of another one. They may have the same names and numbers, but not the same addresses. A port
+/// without an address cannot be identified.
 pub(super) fn folder(root: &Path, port: &str) -> io::Result<PathBuf> {
     let index = name_to_index(socket()?, port)?;
     let reply = Socket::open(None)?.ask(&Query::Link(index))?;
@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    /// A port with these masks, and a folder beside its receive queues.
+    /// A port with these masks, and a folder next to its receive queues.
     fn port(masks: &[&str]) -> TempDir {
         let dir = TempDir::new().unwrap();
         fs::create_dir_all(dir.path().join("queues/tx-0")).unwrap();

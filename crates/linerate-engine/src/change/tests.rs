@@ -137,7 +137,7 @@ fn the_next_start_undoes_what_a_kill_left_and_says_so() {
     assert!(place.told().is_empty());
 }
 
-/// A process that is killed holds its journal until the last of its threads has ended.
+/// A killed process holds its journal until its last thread has ended.
 #[test]
 fn what_a_dying_process_left_is_undone_once_it_is_dead() {
     let place = Place::new();

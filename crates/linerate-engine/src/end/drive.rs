@@ -15,7 +15,7 @@ use crate::load::{BATCH, Done, LoadError, Op, Worker};
 /// Longest wait for an operation to end.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Tells the step that a thread is over, even if it panics.
+/// Reports the end of a thread to the step, even if it panics.
 struct Leave<'a> {
     step: &'a Step,
     outcome: Option<Outcome>,
@@ -65,8 +65,8 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
     });
 }
 
-/// Keeps the thread on its CPU. One that went offline since the set was made leaves the thread to
-/// the scheduler, which contradicts what the set says, and is told.
+/// Keeps the thread on its CPU. If that CPU went offline after the set was made, the scheduler places the
+/// thread. This contradicts the record of the set, so it is reported as a gap.
 fn pin(lane: &Lane, step: &Step) {
     if let Some(cpu) = lane.cpu
         && let Err(error) = thread::pin(cpu)
@@ -93,7 +93,8 @@ fn send(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), LoadErr
         worker.reap(1, WAIT, &mut done)?;
         account(lane, step, &mut done);
         if lane.gives_way {
-            // Else it writes for a whole slice of time, and all of that has left the cache when it is read.
+            // Otherwise it writes for a whole time slice, and all of that data has left the cache when it is
+            // read.
             std::thread::yield_now();
         }
     }

@@ -109,7 +109,7 @@ impl Lane {
         format!("s{}/{way}{}", self.set, self.stream)
     }
 
-    /// Takes the worker for a step; `None` when a step has it, or one has lost it.
+    /// Takes the worker for a step; `None` when a step has it, or lost it.
     pub(super) fn take(&self) -> Option<Box<dyn Worker>> {
         self.slot().take()
     }

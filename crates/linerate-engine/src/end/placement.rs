@@ -15,8 +15,8 @@ const CAP_UNKNOWN: u32 = 512 * 1024;
 /// (benches/peers/2026-11-22-sizes.md).
 const CAP_MIN: u32 = 128 * 1024;
 const CAP_MAX: u32 = 768 * 1024;
-/// Largest operation where so many threads take turns on a CPU that their shares of its cache are smaller: those
-/// cost more calls than they spare misses (benches/peers/2026-11-25-sizes.md).
+/// Largest operation where many threads take turns on a CPU, so that their shares of its cache are smaller.
+/// Smaller operations cost more calls than they avoid cache misses (benches/peers/2026-11-25-sizes.md).
 const CAP_TURNS: u32 = 256 * 1024;
 
 /// Bounds of what gathers before it is read: below the least, more wake-ups cost more than misses spare.
@@ -30,7 +30,7 @@ const GATHER_UNKNOWN: u32 = 256 * 1024;
 pub(crate) struct Placed {
     /// The CPU of each stream's thread; empty when threads are left to the scheduler.
     pub(crate) cpus: Vec<u32>,
-    /// Whether both ends of each stream share its CPU: who sends gives way after each operation.
+    /// Whether both ends of each stream share its CPU: the sender yields after each operation.
     pub(crate) meets: bool,
 }
 
@@ -41,15 +41,15 @@ impl Placed {
     }
 }
 
-/// Places the threads of a set. They are left to the scheduler where there are more of them than CPUs, and for round
+/// Places the threads of a set. The scheduler places them where there are more threads than CPUs, and for round
 /// trips, which should not depend on one CPU's state.
 ///
-/// Streams take the CPUs that `seats` puts first. Reverse streams take the ones after those of as many
-/// forward streams, so that both directions can run at once, where they are as good. Ends that share
-/// their machine take every other core each; where streams need every CPU, both ends of each stream take the
-/// same one: what one writes the other finds in its cache, and no packet overtakes another
-/// (benches/peers/2026-11-26-placement.md). Sets with as many streams get the same CPUs, so that trials
-/// compare like with like.
+/// Streams take the CPUs that `seats` ranks first. Reverse streams take the next ones after as many forward
+/// streams, if those are as good, so that both directions can run at once. Ends that share their machine take
+/// every other core each. Where streams need every CPU, both ends of each stream take the same one: the
+/// receiver then finds the sender's data in its cache, and packets are not reordered
+/// (benches/peers/2026-11-26-placement.md). Sets with as many streams get the same CPUs, so that trials compare
+/// like with like.
 pub(crate) fn place(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan) -> Placed {
     let Some(direction) = plan.pattern.direction() else {
         return Placed::default();
@@ -183,7 +183,7 @@ pub(super) struct Caps {
     pub(super) gather: u32,
 }
 
-/// For threads of which so many take turns on so many `cpus`.
+/// For `threads` threads that take turns on `cpus` CPUs.
 pub(super) fn caps(l2_cache: Option<Bytes>, threads: usize, cpus: usize) -> Caps {
     Caps {
         op: op_cap(l2_cache, threads, cpus),
@@ -191,18 +191,18 @@ pub(super) fn caps(l2_cache: Option<Bytes>, threads: usize, cpus: usize) -> Caps
     }
 }
 
-/// Most payload that a receiver lets gather before it reads: with a largest operation's buffer it stays in the
-/// second-level cache. More has left it before it is read, and its pages are cold when they are used again
-/// (benches/peers/2026-11-26-low-water.md).
+/// Most payload that a receiver lets pile up before it reads. Together with the buffer of a largest operation
+/// it fits the second-level cache. More data has left the cache before it is read, and its pages are cold when
+/// they are used again (benches/peers/2026-11-26-low-water.md).
 fn gather_cap(l2_cache: Option<Bytes>) -> u32 {
     let share =
         |l2: Bytes| (l2.0 / 16 * 3).clamp(u64::from(GATHER_MIN), u64::from(GATHER_MAX)) as u32;
     l2_cache.map_or(GATHER_UNKNOWN, share)
 }
 
-/// Largest operation that is chosen where the plan leaves the size open: its buffer should stay in
-/// the second-level cache beside what the kernel touches on the way, and beside those of as many `threads` as take
-/// turns on one of so many `cpus`.
+/// Largest operation that is chosen where the plan leaves the size open. Its buffer should stay in the
+/// second-level cache together with the kernel's own data, and with the buffers of other threads: `threads`
+/// share `cpus`.
 pub(crate) fn op_cap(l2_cache: Option<Bytes>, threads: usize, cpus: usize) -> u32 {
     let share = |l2: Bytes| (l2.0 / 4 * 3).clamp(u64::from(CAP_MIN), u64::from(CAP_MAX)) as u32;
     let whole = l2_cache.map_or(CAP_UNKNOWN, share);

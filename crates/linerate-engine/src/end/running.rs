@@ -108,12 +108,12 @@ impl Running {
             .collect()
     }
 
-    /// Why a thread has ended although the step goes on; `None` where none has.
+    /// Why a thread has ended although the step continues; `None` where none has.
     pub(crate) fn failed(&self) -> Option<String> {
         self.step.failure()
     }
 
-    /// What is seen right now: the rate since the last look, or over 50 ms if that was less ago.
+    /// The current rate: since the last sample, or over 50 ms if that was more recent.
     pub fn live(&self) -> Live {
         let elapsed = self.step.began().map_or(0, |began| clock::now() - began);
         let mut last = self.live.lock().unwrap_or_else(PoisonError::into_inner);

@@ -86,7 +86,7 @@ impl Sampler {
         }
     }
 
-    /// Takes a row of every table; `at` tells the time since the step began.
+    /// Takes a row of every table; `at` returns the time since the step began.
     fn observe(&mut self, at: &dyn Fn() -> u64) {
         self.observe_ends(at);
         self.sources.observe(at());
@@ -100,7 +100,7 @@ impl Sampler {
                 (WORKER_BYTES, Some(counters.bytes() as i64)),
                 (WORKER_OPS, Some(counters.ops() as i64)),
             ];
-            // Neither is ever missing: no gap can come of it.
+            // Both values are always present: there is no gap to report.
             sheet.push(at(), row);
         }
         self.probe(at);
@@ -185,7 +185,7 @@ impl Sampler {
         }
     }
 
-    /// Tells the workers how fast they are.
+    /// Gives each worker its rate.
     fn advise(&mut self, at: u64) {
         for (lane, last) in self.lanes.iter().zip(&mut self.last) {
             let (bytes, time) = (lane.counters.bytes(), at - last.at);

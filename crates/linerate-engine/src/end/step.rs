@@ -47,7 +47,7 @@ struct State {
 /// What the threads of one step share.
 pub(super) struct Step {
     threads: usize,
-    /// The step is over: senders put their end marks, nobody works on payload any more.
+    /// The step is over: senders write their end marks, and no thread moves payload any more.
     stop: AtomicBool,
     abort: AtomicBool,
     state: Mutex<State>,
@@ -87,7 +87,7 @@ impl Step {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Tells everyone.
+    /// Wakes all waiting threads.
     fn tell_all(&self) {
         self.change.notify_all();
         self.turn.notify_all();
@@ -139,8 +139,8 @@ impl Step {
         self.change.notify_all();
     }
 
-    /// Thread: is over. It stays until the last row is taken, because the kernel forgets what a
-    /// thread has used once it is gone.
+    /// Called by a thread at its end. It stays until the last row is taken, because the kernel drops a thread's
+    /// counters once it is gone.
     pub(super) fn ended(&self, outcome: Option<Outcome>) {
         let mut state = self.state();
         state.ended += 1;
@@ -257,7 +257,7 @@ impl Step {
         self.tell_all();
     }
 
-    /// Ends everything now, for a reason that is told where a stream did not end in order.
+    /// Ends everything now. The reason is reported where a stream did not end in order.
     pub(super) fn abort(&self, why: &'static str) {
         let mut state = self.state();
         state.aborted.get_or_insert(why);

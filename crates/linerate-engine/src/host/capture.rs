@@ -24,11 +24,11 @@ pub struct Captured {
     pub sockets: Vec<(SocketQuery, Vec<Answer<Vec<u8>>>)>,
 }
 
-/// What came back: a reply, or why there was none.
+/// The result of a query: a reply, or why there was none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer<T> {
-    /// The reply, as it came.
+    /// The raw reply.
     Reply(T),
     /// The error instead.
     Failed(Failure),
@@ -37,9 +37,9 @@ pub enum Answer<T> {
 /// An error that keeps its kind when it is replayed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The system's error number, which tells the kind; `None` for errors of our own.
+    /// The system's error number, which gives the kind; `None` for errors of our own.
     pub errno: Option<i32>,
-    /// Kind of an error of our own, one of `KINDS`; empty beside a number.
+    /// Kind of an error of our own, one of `KINDS`; empty if there is a number.
     pub kind: String,
     /// Text of an error of our own.
     pub text: String,

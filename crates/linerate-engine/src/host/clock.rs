@@ -10,11 +10,11 @@ use super::{Machine, number};
 
 const METRICS: &[Metric] = &[metric::CLOCK_NOW];
 
-/// Reads `scaling_cur_freq`: on x86 what the CPU's own counters say of its last tick, else what the
-/// driver has asked for, which the CPU does not exceed for long.
+/// Reads `scaling_cur_freq`. On x86 it shows the average over the CPU's last tick, from its own counters.
+/// Elsewhere it shows the frequency that the driver asked for, which the CPU does not exceed for long.
 ///
-/// A kernel before 5.18 lets the reader sleep for 10 ms while it counts. So this is the last source of a
-/// row, and reads one CPU in each.
+/// A kernel before 5.18 makes the reader sleep for 10 ms while it counts. So this is the last source of a row,
+/// and each row reads one CPU.
 pub(super) struct Clock {
     cpus: Vec<u32>,
     /// Rows begun.

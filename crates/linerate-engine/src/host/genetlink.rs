@@ -154,7 +154,7 @@ mod tests {
     use super::{Ethtool, Generic};
     use crate::host::Query;
 
-    /// Loopback has features that are on, on every kernel that has the family.
+    /// Loopback has features that are on, with every kernel that has the family.
     #[test]
     fn loopback_tells_its_offloads_and_has_no_rings() {
         let mut generic = Generic::default();

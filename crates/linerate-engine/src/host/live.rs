@@ -89,7 +89,7 @@ impl Live {
     }
 }
 
-/// Has the socket in `slot` answer, opening one first where there is none.
+/// Asks the socket in `slot`, and opens one first if there is none.
 fn answer<T>(
     slot: &Mutex<Option<Socket>>,
     protocol: Option<Protocol>,

@@ -124,7 +124,7 @@ fn replies<T>(answers: &mut [Answer<T>]) -> impl Iterator<Item = &mut T> {
     })
 }
 
-/// Whether a file tells of one process: `/proc/71/stat`.
+/// Whether a file belongs to one process: `/proc/71/stat`.
 fn is_of_process(path: &str, file: &str) -> bool {
     let who = path
         .strip_prefix("/proc/")
@@ -158,8 +158,8 @@ fn mask(path: &str, text: &mut Vec<u8>, known: &mut Known) {
     }
 }
 
-/// What is mounted keeps its kind, its device and the options that tell of speed; where it is
-/// mounted and on which host it lies are names.
+/// A mount keeps its kind, its device and the options that affect speed. Its folder and its server are names,
+/// and are masked.
 fn mask_mount(line: &[u8], groups: &mut Groups) -> Vec<u8> {
     let text = String::from_utf8_lossy(line);
     if let Some(masked) = groups.in_mount(&text) {
@@ -190,7 +190,7 @@ fn mask_device(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
     } else if path.ends_with("/uevent") {
         keep_lines(text, |line| UEVENT.iter().any(|key| line.starts_with(key)));
     } else if path.ends_with("/dm/uuid") {
-        // `LVM-...`: what stands in front tells the layer.
+        // `LVM-...`: the part before the hyphen names the layer.
         let kind = text.iter().position(|&b| b == b'-').map_or(0, |at| at + 1);
         *text = [&text[..kind], MASKED].concat();
     } else if path.contains("/gids/") || GUIDS.iter().any(|name| path.ends_with(name)) {
@@ -213,8 +213,8 @@ fn keep_lines(text: &mut Vec<u8>, keep: impl Fn(&[u8]) -> bool) {
     *text = lines.filter(|line| keep(line)).collect::<Vec<_>>().concat();
 }
 
-/// The name of a process stands in brackets; behind it, by their numbers in proc(5), stand fields
-/// that tell where its memory lies.
+/// The name of a process is in brackets. The fields behind it, numbered as in proc(5), include addresses of its
+/// memory.
 fn mask_process(text: &mut Vec<u8>) {
     let open = text.iter().position(|&b| b == b'(');
     let close = text.iter().rposition(|&b| b == b')');

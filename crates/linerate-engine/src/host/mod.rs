@@ -119,8 +119,7 @@ pub enum Query {
     TicksPerSec,
 }
 
-/// A file that is kept open between reads, and room for what is read: to open one of /proc takes longer
-/// than to read it.
+/// A file that is kept open between reads, with a buffer: opening a file of /proc takes longer than reading it.
 #[derive(Debug, Default)]
 pub struct Kept {
     file: Option<OwnedFd>,
@@ -138,7 +137,7 @@ pub trait Machine: Send + Sync {
         text.truncate(most);
         Ok(text)
     }
-    /// Contents of a small file that is read at each tick, by way of `kept`, which is for this path alone.
+    /// Contents of a small file that is read at each tick. `kept` holds the open file, for this path only.
     fn again<'a>(&self, path: &str, kept: &'a mut Kept) -> io::Result<&'a [u8]> {
         kept.text = self.file(path)?;
         Ok(&kept.text)

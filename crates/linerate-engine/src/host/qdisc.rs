@@ -85,7 +85,7 @@ impl Qdisc {
         Ok(())
     }
 
-    /// A row of a discipline or class and, where it holds something back, one of what it is set to.
+    /// A row of a discipline or class and, if it has limits, a row of these.
     fn push(
         &mut self,
         qdisc: &qdisc::Qdisc<'_>,

@@ -12,7 +12,7 @@ use super::netlink::{DUMP, REQUEST, Request};
 
 const TCP: u8 = 6;
 
-/// What is wanted beside the fixed part: INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO.
+/// Attributes to request with the fixed part: INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO.
 const WANTED: u8 = 1 << (2 - 1) | 1 << (4 - 1) | 1 << (7 - 1);
 
 /// States in which payload may flow, or wait: ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK
@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// Which it is, what it has sent and received, and what waits to be read.
+    /// The connection, its bytes sent and received, and its unread bytes.
     type Told = (ConnectionId, Option<(u64, u64)>, u32);
 
     fn told(reply: &[u8], local: SocketAddr) -> Option<Told> {

@@ -32,7 +32,7 @@ pub struct SocketQuery {
     pub ask: SocketAsk,
 }
 
-/// One value of `TCP_INFO` now, where the kernel tells it.
+/// The current value of one metric of `TCP_INFO`, where the kernel reports it.
 pub(crate) fn of_tcp(fd: BorrowedFd<'_>, metric: Metric) -> Option<u64> {
     let mut room = [0; tcp_info::ROOM];
     let got = socket::tcp_info(fd, &mut room).ok()?;

@@ -59,7 +59,7 @@ pub(super) fn route_toward(machine: &dyn Machine, toward: Toward) -> io::Result<
     route::parse(&reply).map_err(invalid)
 }
 
-/// A gap because the route could not be told.
+/// A gap because the route is unknown.
 pub(super) fn no_route(what: &str, toward: Toward, error: &io::Error) -> Gap {
     let Toward { peer, own } = toward;
     let from = own.map_or(String::new(), |own| format!(" from {own}"));

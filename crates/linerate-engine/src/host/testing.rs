@@ -166,12 +166,12 @@ pub(super) fn queueing(
     )
 }
 
-/// `struct tc_ratespec` of so many bytes a second.
+/// `struct tc_ratespec` of this many bytes a second.
 fn rate_spec(bytes: u32) -> Vec<u8> {
     [&[0; 8][..], &bytes.to_ne_bytes()].concat()
 }
 
-/// What a token bucket of so many bytes a second is set to.
+/// The configuration of a token bucket of this many bytes a second.
 pub(super) fn tbf(bytes: u32) -> Vec<u8> {
     attr(1, &[rate_spec(bytes), vec![0; 24]].concat())
 }

@@ -14,22 +14,22 @@ use crate::peer::channel::{timespec, tune};
 /// A stop is noticed within this time.
 const HEED: Duration = Duration::from_millis(100);
 
-/// Why nothing more can be said or heard.
+/// Why the conversation is over.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Broken {
     /// The other side has closed the connection.
     #[error("it closed the connection")]
     Closed,
-    /// The other side said nothing, or not all of it.
+    /// The other side sent nothing, or an incomplete message.
     #[error("it did not answer within {} s", .0.as_secs())]
     Silent(Duration),
-    /// This side was told to stop.
+    /// This side was asked to stop.
     #[error("stopped")]
     Stopped,
     /// The system failed the connection.
     #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
-    /// The other side said something that makes no sense.
+    /// The other side sent an invalid message.
     #[error("{0}")]
     Malformed(#[from] Malformed),
 }
@@ -40,7 +40,7 @@ pub(super) struct Control<'a> {
     stopped: Stopped<'a>,
 }
 
-/// Whether this side was told to stop.
+/// Whether this side was asked to stop.
 pub(super) type Stopped<'a> = Box<dyn Fn() -> bool + Send + Sync + 'a>;
 
 impl<'a> Control<'a> {
@@ -59,12 +59,12 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Whether this side was told to stop.
+    /// Whether this side was asked to stop.
     pub(super) fn stopped(&self) -> bool {
         (self.stopped)()
     }
 
-    /// Payload of the largest datagram that goes to the other side in one packet, as far as the route tells.
+    /// Payload of the largest datagram that reaches the other side in one packet, as far as the route is known.
     pub(super) fn fits(&self) -> io::Result<u32> {
         datagram::fits(self.stream.as_fd())
     }
@@ -106,7 +106,7 @@ impl<'a> Control<'a> {
         self.write(&[state.encode()], time)
     }
 
-    /// The byte that is said within `time`; `None` where none is.
+    /// The byte that arrives within `time`; `None` if none does.
     pub(super) fn glance(&self, time: Duration) -> Result<Option<u8>, Broken> {
         let mut byte = [0];
         if !self.wait(PollFlags::IN, Instant::now() + time)? {
@@ -129,7 +129,7 @@ impl<'a> Control<'a> {
         self.write(&frame(json), time)
     }
 
-    /// Hears JSON.
+    /// Receives JSON.
     pub(super) fn hear(&self, time: Duration) -> Result<Vec<u8>, Broken> {
         let mut prefix = [0; 4];
         self.read(&mut prefix, time)?;
@@ -138,7 +138,7 @@ impl<'a> Control<'a> {
         Ok(json)
     }
 
-    /// Waits for what is due by now. Who takes or gives a byte at a time does not outrun it.
+    /// Waits until the deadline. A peer that sends or accepts one byte at a time does not extend it.
     fn due(&self, events: PollFlags, until: Instant, time: Duration) -> Result<(), Broken> {
         if self.wait(events, until)? && Instant::now() < until {
             return Ok(());

@@ -67,7 +67,8 @@ impl Streams {
         moved.saturating_sub(share as u64)
     }
 
-    /// Segments that a sender has retransmitted; `None` of a receiver, and where the kernel does not tell.
+    /// Segments that a sender has retransmitted; `None` for a receiver, and where the kernel does not report
+    /// it.
     fn retransmits(&self, end: &EndReadings, stream: u32) -> Option<u64> {
         let table = self
             .about(end, "tcp", stream)

@@ -1,4 +1,4 @@
-//! CPU time of this program, as iperf3 tells it: percent of one CPU, all threads together.
+//! CPU time of this program, in iperf3's form: percent of one CPU, all threads together.
 
 use std::time::Instant;
 

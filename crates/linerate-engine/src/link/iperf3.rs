@@ -1,7 +1,8 @@
 //! An iperf3 server as the far end: a step is one test.
 //!
-//! The near end is that of any link, with its sampler. The far end reports sums when the test is over, which are its
-//! readings; what it does not report is a gap. A test has one set of streams, all in one direction.
+//! The near end is the same as for any link, with its sampler. The far end's readings are the sums that it
+//! reports after the test; anything that it does not report is a gap. A test has one set of streams, all in one
+//! direction.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -28,12 +29,12 @@ use crate::sheet::Sheet;
 
 /// Time from one call of `watch` to the next.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time for results, which wait behind all payload that is queued on the way.
+/// Time for results, which wait behind all payload that is queued on the path.
 const RESULTS: Duration = Duration::from_secs(30);
 /// The same for a user who wants to stop.
 const RESULTS_TO_STOP: Duration = Duration::from_secs(3);
-/// A receiver ends by itself when nothing came for so long after the end of a test, and in any case after that long:
-/// before the sampler takes it for stuck.
+/// A receiver ends by itself when nothing arrived for `QUIET` after the end of a test, and in any case after
+/// `QUIET_AT_MOST`. This is before the sampler considers it stuck.
 const QUIET: Duration = Duration::from_secs(2);
 const QUIET_AT_MOST: Duration = Duration::from_secs(14);
 
@@ -318,8 +319,8 @@ impl Course<'_> {
         self.stopped
     }
 
-    /// Hears what the server counted, where it is still there to tell; what both ends have read, and why the test is not
-    /// complete.
+    /// Receives the server's counts, where it is still there. Returns the readings of both ends, and why the
+    /// test is not complete.
     fn conclude(
         &mut self,
         running: Running,
@@ -431,7 +432,7 @@ fn process(used: u64, lasted: Duration) -> Option<linerate_core::record::Table> 
     let mut sheet = Sheet::new(PROCESS_CPU.source, String::new());
     let end = u64::try_from(lasted.as_nanos()).unwrap_or(u64::MAX);
     for (at, used) in [(0, 0), (end, used)] {
-        // Neither is ever missing: no gap can come of it.
+        // The value is always present: there is no gap to report.
         sheet.push(at, [(PROCESS_CPU, i64::try_from(used).ok())]);
     }
     sheet.take()

@@ -1,6 +1,6 @@
-//! What the sampler tells a worker while it works.
+//! Settings that the sampler gives to a worker while it works.
 //!
-//! Workers ask no clock: the sampler, which does, works out rates and leaves them here.
+//! Workers do not read the clock. The sampler does: it computes rates and stores them here.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -55,7 +55,7 @@ impl Advice {
         }
     }
 
-    /// The same, with up to `bytes` of payload left to gather before it is read; none at first.
+    /// The same for a receiver that lets up to `bytes` of payload pile up before it reads; zero at first.
     #[must_use]
     pub fn gathering(self, bytes: u32) -> Self {
         Self {

@@ -1,8 +1,8 @@
 //! What the application does with its payload: extra work that a trial asks for, and work or
 //! pauses that the lab plants.
 //!
-//! `LINERATE_LAB_APPLICATION` makes this program a costly or slow application, so that the lab can
-//! check that such an application is found. A planted one leaves no trace in what is recorded.
+//! `LINERATE_LAB_APPLICATION` makes this program a costly or slow application, so that the lab can check that
+//! such an application is found. The record does not show that it was planted.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,16 +1,16 @@
-//! Payload without marks: what moves it, and when it is over, is said by a conversation beside it.
+//! Payload without marks: a separate control connection starts and ends it.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use linerate_core::iperf3::Width;
 use std::sync::Arc;
 
-/// How the payload of a stream is told apart from what is said about it.
+/// How a receiver tells the end of a stream's payload.
 #[derive(Debug, Clone)]
 pub(crate) enum Framing {
     /// By marks within the payload, as between two ends of linerate.
     Marked,
-    /// Not at all: as in tests of iperf3.
+    /// Without marks, as in tests of iperf3.
     Bare(Arc<Bare>),
 }
 
@@ -40,7 +40,7 @@ impl Bare {
         }
     }
 
-    /// Senders of connections send so many bytes in all.
+    /// Senders of connections send this many bytes in all.
     pub(crate) fn limited(self, most: Option<u64>) -> Self {
         Self {
             left: most.map(AtomicU64::new),
@@ -48,7 +48,7 @@ impl Bare {
         }
     }
 
-    /// The end was said: from here on the other end may close its streams.
+    /// The end was announced: from here on the other end may close its streams.
     pub(crate) fn say_end(&self) {
         self.stage.fetch_max(ENDING, Relaxed);
     }
@@ -58,7 +58,7 @@ impl Bare {
         self.stage.fetch_max(OVER, Relaxed);
     }
 
-    /// Whether the end was said.
+    /// Whether the end was announced.
     pub(crate) fn is_ending(&self) -> bool {
         self.stage.load(Relaxed) >= ENDING
     }
@@ -68,7 +68,7 @@ impl Bare {
         self.stage.load(Relaxed) >= OVER
     }
 
-    /// Takes up to so many bytes of those that may still be sent.
+    /// Takes up to this many of the bytes that may still be sent.
     pub(crate) fn take(&self, bytes: u64) -> u64 {
         let Some(left) = &self.left else {
             return bytes;

@@ -1,4 +1,4 @@
-//! Loads: what a thread does in a step, and what moves its bytes.
+//! Loads: the work of a thread in a step, and the transports that move its bytes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ pub enum Op {
 pub struct Done {
     /// What it was.
     pub op: Op,
-    /// Payload moved; less than asked for when the worker was told to stop, or at an end mark.
+    /// Payload moved; less than asked for when the worker was stopped, or at an end mark.
     pub bytes: u32,
 }
 
@@ -127,7 +127,7 @@ pub struct Timed {
     pub trips: Vec<(u64, u64)>,
     /// How many of these are of messages that were due and were not answered.
     pub unanswered: u64,
-    /// Messages beside these that were sent and whose answers never came.
+    /// Further messages that were sent and never answered.
     pub lost: u64,
     /// How long answers were with the kernel before they were read.
     pub unread: Vec<(u64, u64)>,
@@ -142,9 +142,9 @@ pub trait Worker: Send {
     /// Called on the worker's own thread before the first operation of a step: buffers are made
     /// here, where they are used. `advice` is kept up to date by the sampler while the step runs.
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError>;
-    /// Takes operations, at most [`BATCH`] of a kind; returns how many were taken (0: full, reap first). One
-    /// that makes a call for each takes the first: what is left is offered again. May block, but for no longer
-    /// than 100 ms at a time, so that a stop is noticed.
+    /// Takes operations, at most [`BATCH`] of a kind; returns how many were taken (0: full, reap first). A
+    /// worker that makes a call for each takes the first only: the rest is offered again. May block, but for at
+    /// most 100 ms at a time, so that a stop is noticed.
     fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError>;
     /// Appends operations that have ended to `done`, waiting up to `wait` for at least `min`. One
     /// that could move nothing in time ends with zero bytes.
@@ -153,11 +153,11 @@ pub trait Worker: Send {
     /// sent; payload moved on the way is reaped as ever. Receiver: true once the other end's mark
     /// was read. Blocks no longer than `submit`.
     fn finish(&mut self) -> Result<bool, LoadError>;
-    /// What it could not get when the step began, and does without; nothing of it is left.
+    /// Takes the gaps out of the worker: resources that it did not get when the step began, and does without.
     fn lacks(&mut self) -> Vec<Gap> {
         Vec::new()
     }
-    /// What it timed in this step; nothing of it is left. Called once the step is over.
+    /// Takes the times of this step out of the worker. Called once the step is over.
     fn timed(&mut self) -> Timed {
         Timed::default()
     }
@@ -173,11 +173,11 @@ pub trait Worker: Send {
 
 /// Reads a worker's own counters from the sampler's thread.
 pub trait Probe: Send {
-    /// Appends one row to the probe's tables, of what `machine` answers. `at` tells the time since the step began in
-    /// nanoseconds; it is asked after each reply, because the kernel may make the reader wait for
-    /// a send in progress.
+    /// Appends one row to the probe's tables, from the answers of `machine`. `at` returns the time since the
+    /// step began, in nanoseconds. It is called after each reply, because the kernel may make the reader wait
+    /// for a send in progress.
     fn observe(&mut self, machine: &dyn Machine, at: &dyn Fn() -> u64);
-    /// The tables read since the last call; what ended early, or could not be read, is a gap.
+    /// The tables read since the last call. A table that ended early or could not be read is a gap.
     fn take(&mut self, gaps: &mut Vec<Gap>) -> Vec<Table>;
     /// Shuts the connection down, so that a blocked worker returns. Used to abort.
     fn abort(&self);

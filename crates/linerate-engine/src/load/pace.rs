@@ -1,6 +1,6 @@
 //! When datagrams may be sent: a rate, kept by the sender's own clock in bursts.
 //!
-//! `SO_MAX_PACING_RATE` would bind datagrams only where the port's queue is `fq`; this holds everywhere.
+//! `SO_MAX_PACING_RATE` would limit datagrams only where the port's queue is `fq`; this works everywhere.
 
 use linerate_core::units::Rate;
 
@@ -31,9 +31,9 @@ pub(crate) fn burst(rate: Rate, size: u16, most: usize) -> usize {
 }
 
 impl Pace {
-    /// Datagrams of `size` bytes at `rate`, in bursts of so many. A sender that fell behind catches up with so many
-    /// nanoseconds' worth at most, or one burst; how much is good depends on who asks: a measurement is not served by a
-    /// flood after a stall, a mean that was asked for is.
+    /// Datagrams of `size` bytes at `rate`, in bursts of `burst`. A sender that fell behind catches up by at
+    /// most `credit` nanoseconds of the rate, or one burst. A measurement needs little credit, since a flood
+    /// after a stall disturbs it; a requested mean rate needs more.
     pub(crate) fn new(rate: Rate, size: u16, burst: usize, credit: u64) -> Self {
         Self {
             bits_per_sec: rate.0.max(1),
@@ -63,7 +63,7 @@ impl Pace {
         Ok(self.left)
     }
 
-    /// So many were sent.
+    /// Counts sent datagrams.
     pub(crate) fn sent(&mut self, datagrams: usize) {
         self.sent += datagrams as u64;
         self.left = self.left.saturating_sub(datagrams);
@@ -81,7 +81,7 @@ impl Pace {
         due
     }
 
-    /// How long so many datagrams take at the rate, in nanoseconds.
+    /// The time of this many datagrams at the rate, in nanoseconds.
     fn takes(&self, datagrams: u64) -> u64 {
         let bits = u128::from(datagrams) * u128::from(self.datagram_bits);
         let nanos = bits * 1_000_000_000 / u128::from(self.bits_per_sec);

@@ -4,9 +4,9 @@ use hdrhistogram::Histogram;
 
 use super::LoadError;
 
-/// Longest round trip that is told apart from longer ones.
+/// Longest round trip that is recorded as it is; longer ones count as this one.
 const LONGEST_NANOS: u64 = 60_000_000_000;
-/// Digits that are kept of each.
+/// Significant digits of a time that are kept.
 const DIGITS: u8 = 3;
 
 /// Bytes that those of a step take, at most: 1024 counts for each power of two.

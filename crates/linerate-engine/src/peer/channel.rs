@@ -84,8 +84,8 @@ pub(crate) fn tune(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets a connection that carries no load send again early what is lost: on a path that loses a third of
-/// all packets, orders would take seconds each, and the measurement of that very loss no end.
+/// Makes a connection without load retransmit early. On a path that loses a third of all packets, control
+/// messages would otherwise take seconds each, and the measurement of that very loss would not end.
 pub(crate) fn hasten(stream: impl AsFd) -> io::Result<()> {
     // A timeout does not grow while few packets are on their way.
     sockopt::set_tcp_thin_linear_timeouts(&stream, true)?;
@@ -177,7 +177,7 @@ impl Channel {
         })
     }
 
-    /// The socket, to wait on it beside others.
+    /// The socket, to wait on it together with others.
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }

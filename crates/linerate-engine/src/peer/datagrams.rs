@@ -1,9 +1,8 @@
 //! How the ends of a stream of datagrams find each other, over a data connection that proved itself.
 //!
-//! The far end sends nothing but one short answer before the near end has proved, by a keyed hash of a
-//! challenge that was made for this stream, that it hears what is sent to the address it knocks from.
-//! That address must be the one that the data connection comes from: a knock that somebody else heard
-//! and sends again from elsewhere is worth nothing.
+//! The far end first sends only one short answer. It sends more once the near end has proved, by a keyed hash
+//! of a challenge made for this stream, that it receives at the address that its knock came from. That address
+//! must be the one of the data connection: a knock that is overheard and replayed from elsewhere is worthless.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -260,7 +259,8 @@ impl Meeting<'_> {
     }
 }
 
-/// What a call gave; `None` where it only has nothing to give yet, or tells of a datagram before it.
+/// The result of a call; `None` where nothing is available yet, or where it reports an error of an earlier
+/// datagram.
 fn harmless<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

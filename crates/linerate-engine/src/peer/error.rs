@@ -44,7 +44,7 @@ pub enum PeerError {
         /// The system's answer.
         source: io::Error,
     },
-    /// Nobody answered at all.
+    /// No host answered.
     #[error("{address} did not answer within {seconds} s")]
     TimedOut {
         /// Where.
@@ -94,7 +94,7 @@ pub enum PeerError {
         /// As typed.
         host: String,
     },
-    /// A key is at hand, but the server proves to nobody who it is.
+    /// A key is stored, but the server does not prove its identity.
     #[error(
         "the server at {address} is open, although a key is kept for {host}: it may be another server"
     )]
@@ -104,7 +104,7 @@ pub enum PeerError {
         /// As typed.
         host: String,
     },
-    /// The server proves to nobody who it is, and nobody said that this will do.
+    /// The server does not prove its identity, and the user did not allow this.
     #[error("the server at {address} is open: it asks for no key and does not prove who it is")]
     NotAskedOpen {
         /// Where.

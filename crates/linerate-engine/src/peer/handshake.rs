@@ -1,7 +1,7 @@
 //! The cryptography of connections: the Noise handshake of control, the proofs of data.
 //!
-//! The prologue of the handshake is the whole preamble, with the server's nonce in it: a message
-//! recorded on one connection is worth nothing on another, and nobody can bend the versions.
+//! The prologue of the handshake is the whole preamble, with the server's nonce in it. A message recorded on
+//! one connection is therefore worthless on another, and the versions cannot be changed on the way.
 
 use hmac::{Hmac, Mac};
 use linerate_core::wire::message::Secret;
@@ -102,7 +102,7 @@ pub(crate) fn conclude(
     state.into_transport_mode()
 }
 
-/// Fills with bytes that nobody can guess.
+/// Fills with unpredictable bytes.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("Linux always has random numbers");

@@ -14,7 +14,7 @@ pub struct Stop(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     requested: AtomicBool,
-    // Readable once the stop was requested; nobody reads it, so it stays readable for all.
+    // Readable once the stop was requested. It is never read, so it stays readable for all.
     event: OwnedFd,
 }
 

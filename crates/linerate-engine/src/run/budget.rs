@@ -22,11 +22,11 @@ pub(super) struct Budget {
     pub(super) both: Nanos,
 }
 
-/// So much of a run's time makes its base steps as sure as they need to be.
+/// The time of a run that makes its base steps as precise as they need to be.
 const SURE: Nanos = Nanos::from_secs(33);
 
-/// The time that base steps have their parts of. What a run with trials has beyond half a minute goes to trials
-/// for the most part: they prove, and who waits sees the first proof sooner.
+/// The time that base steps share. A run with trials spends most of its time beyond half a minute on trials,
+/// which prove causes: a waiting user then sees the first proof sooner.
 fn shared(plan: &Plan) -> Nanos {
     let beyond = plan.time.0.saturating_sub(SURE.0);
     if plan.trials {
@@ -55,8 +55,8 @@ impl Budget {
         }
     }
 
-    /// Lets steps take as many round trips as streams need to begin, on a path whose round trips take so long, as far as
-    /// that leaves most of the run's time to what comes after them.
+    /// Lengthens steps by the round trips that streams need to start on a path with long round trips, as far as
+    /// this leaves most of the run's time to later steps.
     pub(super) fn stretch(&mut self, plan: &Plan, rtt: Nanos) {
         let longer = |now: Nanos, trips: u64, per_mille: u64| {
             let wanted = rtt
@@ -75,7 +75,7 @@ impl Budget {
         Nanos(self.deadline.0.saturating_sub(now.0))
     }
 
-    /// Whether so much time is left.
+    /// Whether this much time is left.
     pub(super) fn affords(&self, now: Nanos, needed: Nanos) -> bool {
         self.left(now) >= needed
     }
@@ -95,7 +95,7 @@ impl Beyond {
         self.steps += 1;
     }
 
-    /// Time that so many slices take: about a fifth more than their own, or as much as steps did so far.
+    /// Time that `n` slices take: about a fifth more than their own, or as much as steps took so far.
     pub(super) fn spent(&self, slice: Nanos, n: u64) -> Nanos {
         let mean = self.total.0 / self.steps.max(1);
         let each = (slice.0 / 5 * 6).max(slice.0.saturating_add(mean));

@@ -1,8 +1,8 @@
-//! A run: the steps of a plan, then trials until the verdict is proved or the budget is spent; or one
-//! step, or a sweep, by itself.
+//! A run: the steps of a plan, then trials until the verdict is proved or the time is used up; or a single
+//! step, or a single sweep.
 //!
-//! It works on any [`Link`], real or simulated, and tells a [`Sink`] all that happens. What it
-//! returns is the record; the sinks that store it have had every part of it already.
+//! It works on any [`Link`], real or simulated, and reports all events to a [`Sink`]. It returns the record;
+//! the sinks that store it have had every part of it already.
 
 mod budget;
 mod once;
@@ -39,8 +39,8 @@ struct Run<'a> {
     stopped: bool,
 }
 
-/// Runs `plan` over `link`. `wall_secs` labels the record. Always returns a record, however the run
-/// ended; an error that ended it stands in [`Record::end`] and beside it.
+/// Runs `plan` over `link`. `wall_secs` labels the record. Always returns a record, even if the run failed; the
+/// error is also in [`Record::end`].
 pub fn run(
     link: &mut dyn Link,
     plan: Plan,
@@ -53,7 +53,7 @@ pub fn run(
     })
 }
 
-/// Tells of both hosts, lets `body` measure, and returns the record however that ended.
+/// Reports both hosts, lets `body` measure, and returns the record, even if that failed.
 fn session(
     link: &mut dyn Link,
     plan: Plan,
@@ -125,8 +125,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Tells what the transport knows beforehand of the base load on these hosts. Streams are the same
-    /// both ways, so one direction says it all.
+    /// Reports the transport's known problems with the base load on these hosts. Streams are the same in both
+    /// directions, so one direction is enough.
     fn notices(&mut self) {
         let plan = &self.record.start.plan;
         let (Some(engine), Some(&direction)) =
@@ -144,7 +144,7 @@ impl Run<'_> {
         }
     }
 
-    /// Tells why settings of a host cannot be tried there, where the user of either end allowed it.
+    /// Reports why settings of a host cannot be tried there, although the user of an end allowed it.
     fn settings(&mut self) {
         let hosts = self.record.hosts.clone();
         let lack = |host: &Host| {
@@ -173,7 +173,7 @@ impl Run<'_> {
         }
     }
 
-    /// Adds to the record and tells the sink.
+    /// Adds to the record and reports the event.
     fn note(&mut self, add: impl FnOnce(&mut Record), event: &Event<'_>) {
         add(&mut self.record);
         if self.sink.event(event) == Flow::Stop {

@@ -1,4 +1,4 @@
-//! One step by itself: a load, round trips, or round trips beside a load, for scripts.
+//! A single step, for scripts: a load, round trips, or round trips under load.
 
 use linerate_core::path::Direction;
 use linerate_core::plan::{Knobs, Pattern, Plan, Purpose, SetPlan};
@@ -22,8 +22,8 @@ pub struct RoundTrips {
     pub busy_poll: bool,
 }
 
-/// Runs one step: all directions of `plan` at once, with `trips` beside them or alone. The first
-/// `washout` of the plan's time does not count. Returns as [`super::run`] does.
+/// Runs one step: all directions of `plan` at once, with `trips` during them or alone. The first `washout` of
+/// the plan's time does not count. Returns as [`super::run`] does.
 pub fn once(
     link: &mut dyn Link,
     plan: Plan,

@@ -14,9 +14,9 @@ use crate::link::{Link, LinkError};
 /// Length of a short step: what a queue takes in shows in the longer one.
 const SHORT: Nanos = Nanos::from_millis(500);
 
-/// Finds the highest rate of the first direction of `plan` that loses a share of `allowed` at most; the
-/// pace of the plan is the highest one that is tried. The plan's time is that of the longer step, of which
-/// the first `washout` does not count. Returns as [`super::run`] does.
+/// Finds the highest rate of the first direction of `plan` that loses at most a share of `allowed`. The plan's
+/// pace is the highest rate that is tried. The plan's time is the length of the longer step, without its first
+/// `washout`. Returns as [`super::run`] does.
 pub fn search(
     link: &mut dyn Link,
     plan: Plan,
@@ -48,7 +48,7 @@ impl Run<'_> {
             let known = looks(&self.record);
             match known.last() {
                 Some(look) if known.len() > search.looks().len() => search.told(*look),
-                // It did not end in order, which its trouble tells.
+                // It did not end in order; its trouble says why.
                 _ => break,
             }
         }

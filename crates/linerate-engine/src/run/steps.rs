@@ -13,7 +13,7 @@ use super::budget::Budget;
 use crate::event::{Event, Flow, Level};
 use crate::link::LinkError;
 
-/// Time between two round trips beside a load.
+/// Time between two round trips under load.
 pub(super) const BESIDE: Nanos = Nanos::from_millis(5);
 
 /// Payload of a latency probe: fits any MTU.
@@ -90,7 +90,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Tells the user what is left out of the run.
+    /// Tells the user about a part that is left out of the run.
     pub(super) fn hint(&mut self, side: Side, gap: &Gap) {
         self.sink.event(&Event::Notice {
             level: Level::Hint,
@@ -168,7 +168,7 @@ impl Run<'_> {
         self.set(self.record.start.plan.load(direction), knobs)
     }
 
-    /// A set that may be refused: what it was for is then left out, and the user is told.
+    /// Makes a set that may be refused. If it is, its step is left out and the user is told.
     pub(super) fn offered(
         &mut self,
         direction: Direction,

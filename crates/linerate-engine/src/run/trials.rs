@@ -25,19 +25,19 @@ const BLOCK: usize = 4;
 /// Slices below which a trial says nothing: two blocks.
 const FEWEST: u64 = 8;
 
-/// Connections that are dialled for a setting until they share receive queues as they should. Two
-/// streams fall into the same one of four queues in one draw of four, and fail to in 1 % of so many.
+/// Attempts to dial the connections of a setting until they share receive queues as they should. Two streams
+/// fall into the same one of four queues in one attempt of four, and fail to in 1 % of this many.
 const DRAWS: u32 = 16;
 
 /// Time in which a draw shows where its packets are taken in: two samples of a short step.
 const LOOK: Nanos = Nanos::from_millis(200);
 
 impl Run<'_> {
-    /// Runs trials, one for each open direction in turn, what tells most first, or of one that is far slower
-    /// than the other before those of that, until each is proved, nothing is left to try, or the time is up: for goodput in all
-    /// directions, then for latency.
+    /// Runs trials for goodput, then for latency, in all directions. Each round runs one trial for each open
+    /// direction, the most informative first; a direction that is far slower than the other comes before it.
+    /// Ends when each direction has a proof, no trial is left, or the time is up.
     pub(super) fn trials(&mut self) -> Result<(), LinkError> {
-        // Steps of many streams, which came before, take longer to end.
+        // Earlier steps with many streams took longer to end than trials do.
         self.beyond = Beyond::default();
         while !self.stopped {
             let model = self.deriver.derive(&self.record);
@@ -95,7 +95,7 @@ impl Run<'_> {
             return self.link.release(before);
         };
         let [settle, measure] = times(model, plan);
-        // What waits at less than the full rate is told by round trips beside the slices.
+        // At less than the full rate, round trips during the slices show whether packets wait.
         let timed = plan.factor() == Some(Factor::Paced);
         let mut trial = Interleaved {
             model,
@@ -119,7 +119,7 @@ impl Run<'_> {
         outcome
     }
 
-    /// Tells what a trial proved as soon as it did: who waits may have what he wanted to know.
+    /// Reports a proof at once: a waiting user may need no more than that.
     fn tell_proof(&mut self, trial: u32) {
         let after = self.record.steps.last().map_or(Nanos(0), Step::ended);
         let proof = |limit: &&Limit| {
@@ -132,7 +132,7 @@ impl Run<'_> {
         }
     }
 
-    /// Round trips beside the slices; none where an end refuses them: the trial tells less then.
+    /// Starts round trips during the slices. `None` where an end refuses them: the trial then shows less.
     fn beside(&mut self) -> Result<Option<u32>, LinkError> {
         match self.ping(BESIDE) {
             Ok(set) => Ok(Some(set)),
@@ -168,7 +168,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether the kernel copied what a trial is to spare it, as the last step showed; it is said then.
+    /// Whether the kernel copied in a trial that should avoid the copy, by the last step. If so, reports it.
     fn copied_all_the_same(&mut self, plan: &TrialPlan) -> bool {
         if plan.factor() != Some(Factor::ZeroCopy) {
             return false;
@@ -279,8 +279,8 @@ impl Run<'_> {
         Nanos(all.0 + stalls)
     }
 
-    /// Which setting comes next; `None` when the trial has ended: it decided, its time is up, or its
-    /// connections are lost. A slice that was disturbed does not count, and is taken again.
+    /// The next setting; `None` when the trial has ended: it decided, its time is up, or its connections are
+    /// lost. A disturbed slice does not count, and is repeated.
     fn goes_on(&mut self, trial: &Interleaved<'_>) -> Option<bool> {
         let slice = self.record.steps.last();
         let lost = slice.is_some_and(|s| s.trouble.is_some() && !stalled(s));
@@ -313,7 +313,7 @@ struct Interleaved<'a> {
     plan: &'a TrialPlan,
     /// Setting A and setting B.
     sets: [u32; 2],
-    /// Round trips beside them, where they are what is counted.
+    /// Round trips during the slices, where the trial measures these.
     beside: Option<u32>,
     /// Wash-out of a slice.
     settle: Nanos,
@@ -359,7 +359,7 @@ fn undrawn(plan: &TrialPlan, changed: bool) -> Gap {
     }
 }
 
-/// The next trials of what limits the directions; where there is none, of what makes round trips long.
+/// The next trials for the limits of the directions; without any, those for long round trips.
 fn open(model: &Model, directions: &[Direction], first: u32) -> Vec<TrialPlan> {
     let limits = next_trials(model, directions, Slowness::Rate, first);
     if limits.is_empty() {

@@ -20,10 +20,10 @@ const PEER: usize = 64;
 /// Files of one name and second that are tried before giving up.
 const SUFFIXES: u32 = 1000;
 
-/// Writes the events of one run to a file of its own, which is made when [`Event::Started`] comes.
+/// Writes the events of one run to its own file, which is created at [`Event::Started`].
 ///
-/// When writing fails (a full disk, a place that cannot be written) the run goes on, the file keeps
-/// what was written, and [`Recorder::problem`] says what happened.
+/// If a write fails (a full disk, no permission), the run continues, the file keeps the parts already written,
+/// and [`Recorder::problem`] gives the reason.
 #[derive(Debug)]
 pub struct Recorder {
     dir: PathBuf,
@@ -62,7 +62,7 @@ impl Recorder {
         self.problem.as_ref()
     }
 
-    /// Lets the next frames go to another file, to see what becomes of them.
+    /// Sends the next frames to another file, to check how its errors are handled.
     #[cfg(test)]
     pub(super) fn replace_file(&mut self, file: File) {
         self.open.as_mut().expect("a file was made").file = file;
@@ -86,7 +86,7 @@ impl Recorder {
         }
     }
 
-    /// A file without a start tells nothing, and would be taken for the last record.
+    /// A file without a start holds nothing, and would be taken for the last record.
     fn remove_unless_begun(&mut self) {
         if self.open.is_none()
             && let Some(path) = self.path.take()
@@ -201,7 +201,7 @@ fn create(dir: &Path, start: &Start) -> io::Result<(PathBuf, File)> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// `2026-11-21T10-31-07-PEER`, in UTC; what a file name should not hold becomes `_`.
+/// `2026-11-21T10-31-07-PEER`, in UTC; characters that a file name should not hold become `_`.
 pub(super) fn name(wall_secs: u64, peer: Option<&str>) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') {

@@ -1,16 +1,16 @@
-//! Lines for the admin, so many in a second: no flood of strangers must fill a disk.
+//! Log lines, with a limit for each second: a flood of strangers must not fill a disk.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Takes one line for the admin, without time: who came, what was refused, what ended.
+/// Takes one log line without a time: an arrival, a refusal, the end of a session.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 const LINES_PER_SECOND: u32 = 10;
-/// Characters of a line: parts of it may be a peer's own words.
+/// Characters of a line, which may hold text from a peer.
 const LINE_MAX: usize = 300;
 
-/// Says lines, and counts those that are too many. Clones count together.
+/// Logs lines, and counts those above the rate instead. Clones share one count.
 #[derive(Clone)]
 pub(crate) struct Lines {
     log: Log,
@@ -38,7 +38,7 @@ impl Lines {
         }
     }
 
-    /// Says `line`, or counts it where too many were said in this second.
+    /// Logs `line`, or counts it where there were too many in this second.
     pub(crate) fn say(&self, line: &str) {
         self.say_at(line, Instant::now());
     }
@@ -57,7 +57,7 @@ impl Lines {
         }
     }
 
-    /// Says a last line, however many were said before.
+    /// Logs a last line, at any rate.
     pub(crate) fn last(&self, line: &str) {
         self.finish();
         self.write(line);

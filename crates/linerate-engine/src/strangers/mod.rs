@@ -1,11 +1,10 @@
-//! Strangers: connections that have proved nothing yet, of both servers, in one poll loop without
-//! threads.
+//! Strangers: connections that have not proved anything yet, of both servers, in one poll loop without threads.
 //!
-//! Each has a small budget of time; each address, and all together, have a number of places. Who
-//! comes when there is none takes the place of another, never of one whose address holds fewer: a
-//! crowd from one address crowds out itself.
+//! Each has a small budget of time; each address, and all together, have a number of places. A stranger that
+//! finds no place takes the place of another one, but never of one whose address holds fewer: a crowd from one
+//! address displaces itself only.
 //!
-//! What they have to say is the business of a [`Doorman`]; nothing here knows a protocol.
+//! A [`Doorman`] handles their messages; nothing here knows a protocol.
 
 mod lines;
 mod listen;
@@ -50,25 +49,25 @@ pub(crate) struct Stranger<S> {
     pub(crate) stream: TcpStream,
     /// Where it comes from.
     pub(crate) from: IpAddr,
-    /// What it has said so far.
+    /// The bytes received so far.
     pub(crate) said: S,
     until: Instant,
 }
 
-/// Hears what strangers say, and lets those in who have said what they should.
+/// Reads from strangers, and admits those that have sent all that they must.
 pub(crate) trait Doorman {
-    /// What a stranger has said.
+    /// The bytes that a stranger has sent.
     type Said: Default;
 
-    /// Said of a stranger whose time is up.
+    /// Sent to a stranger whose time is up.
     const LATE: Refusal;
-    /// Said of a stranger whose place another one takes.
+    /// Sent to a stranger whose place another one takes.
     const CROWDED: Refusal;
 
-    /// Reads what is there, without waiting; true once all is said.
+    /// Reads available bytes, without waiting; true once all has arrived.
     fn hear(&self, stranger: &mut Stranger<Self::Said>) -> Result<bool, Refusal>;
 
-    /// Lets one in that has said all.
+    /// Admits one whose message is complete.
     fn admit(&self, stranger: Stranger<Self::Said>) -> Result<(), Refusal>;
 }
 
@@ -113,7 +112,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
         }
     }
 
-    /// Lets them in until the stop is requested. Sleeps without wake-ups while nobody is there.
+    /// Admits them until the stop is requested. Sleeps without wake-ups while there are none.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         while !self.stop.requested() {
             let (arrivals, talkers) = self.wait()?;
@@ -138,7 +137,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
         Ok(())
     }
 
-    /// Waits for something to do: listeners with arrivals, and strangers who have said something.
+    /// Waits for listeners with arrivals, and for strangers with bytes to read.
     fn wait(&mut self) -> io::Result<(Vec<usize>, Vec<usize>)> {
         let now = Instant::now();
         self.rest_until = self.rest_until.filter(|until| *until > now);
@@ -229,7 +228,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
         }
     }
 
-    /// Sends away the oldest of the largest crowd; false when nobody is here.
+    /// Sends away the oldest of the largest crowd; false when there are no strangers.
     fn relieve(&mut self) -> bool {
         let mut crowds = HashMap::new();
         for stranger in &self.inside {

@@ -27,7 +27,7 @@ impl Doorman for Deaf {
     }
 }
 
-/// Ends of connections that came from these addresses, one after the other.
+/// Ends of connections from these addresses, one after the other.
 fn arrive(from: &[&str], bounds: Bounds<'_>) -> Vec<TcpStream> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -43,7 +43,7 @@ fn arrive(from: &[&str], bounds: Bounds<'_>) -> Vec<TcpStream> {
     }
     let gone = strangers.tally.sent_away + strangers.tally.not_allowed;
     assert_eq!(strangers.inside.len() + gone as usize, from.len());
-    // Those that are still inside are told apart from those that were sent away by a last word.
+    // Those still inside get a last byte, which distinguishes them from those sent away.
     for stranger in strangers.inside {
         io::Write::write_all(&mut &stranger.stream, b"!").unwrap();
     }

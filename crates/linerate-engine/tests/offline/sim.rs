@@ -1,4 +1,4 @@
-//! The simulated path: what binds there, and what its steps tell.
+//! The simulated path: which limit binds there, and the readings of its steps.
 
 mod ceilings;
 mod limits;

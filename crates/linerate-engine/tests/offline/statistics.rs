@@ -23,7 +23,7 @@ const EFFECTS: &[f64] = &[0.5, 0.7, 0.8, 1.25, 2.0];
 const CLASSES: &[&str] = &["white", "correlated", "steps", "heavy tails"];
 const MAX_BLOCKS: usize = 6;
 
-/// What a group of trials came to.
+/// The results of a group of trials.
 #[derive(Default, Clone, Copy)]
 struct Tally {
     trials: u32,
@@ -224,7 +224,7 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
     );
 }
 
-/// A kind of limit on a simulated path, the change that is tried, and what it is worth.
+/// A kind of limit on a simulated path, the change that is tried, and its effect.
 fn simulated(random: &mut Random) -> (SimPath, Knobs, f64) {
     let mut path = SimPath {
         rtt: Nanos::from_micros(200 + (800.0 * random.uniform()) as u64),

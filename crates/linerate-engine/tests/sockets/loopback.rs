@@ -140,7 +140,7 @@ fn rows_stand_where_the_step_says_and_carry_the_time_of_reading() {
         let worker = table(end, "worker", subject);
         assert_eq!(worker.at[0], 0);
         let planned = [50, 100, 150, 200, 250].map(|ms| ms * 1_000_000);
-        // One that would come when the next is due is left out: so it is on a busy machine.
+        // A row that would be taken when the next one is due is skipped, as happens on a busy machine.
         assert!((3..=1 + planned.len()).contains(&worker.at.len()));
         assert!(worker.at[1..].iter().zip(planned).all(|(at, p)| *at >= p));
         assert_eq!(worker.column(WORKER_BYTES).unwrap()[0], 0);
@@ -279,13 +279,13 @@ fn best_rates(pair: &mut Pair) -> [f64; 2] {
     best
 }
 
-/// Whether the first rate is so many times the second.
+/// Whether the ratio of the first rate to the second is within `factor`.
 fn differ_by(rates: [f64; 2], factor: &Range<f64>) -> Result<(), String> {
     let is_so = factor.contains(&(rates[0] / rates[1]));
     is_so.then_some(()).ok_or_else(|| format!("{rates:?}"))
 }
 
-/// Set 0 carries so many times what set 1 does.
+/// Checks the ratio of the rate of set 0 to that of set 1.
 fn rates_differ_by(pair: &mut Pair, factor: &Range<f64>) {
     ask(&pair.turn(), || differ_by(best_rates(pair), factor));
     // Planted: sets that do not differ.

@@ -181,7 +181,8 @@ pub(crate) fn step(sets: &[u32], washout_ms: u64, measure_ms: u64, tick_ms: u64)
     }
 }
 
-/// Checks that what one end sent is what the other received, on every stream, and returns it.
+/// Checks on every stream that one end received exactly the bytes that the other sent, and returns their
+/// number.
 pub(crate) fn assert_exact(ends: &[EndReadings; 2]) -> u64 {
     let [near, far] = ends;
     assert_eq!(near.totals.len(), far.totals.len());

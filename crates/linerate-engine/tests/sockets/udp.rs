@@ -99,7 +99,7 @@ fn no_more_is_received_than_was_sent_at_any_size_and_the_step_ends() {
 #[test]
 fn a_rate_that_both_ends_keep_up_with_loses_nothing() {
     let mut pair = Pair::new();
-    // So slow that a receiver which waits a second for its CPU has room for what comes meanwhile.
+    // A rate so low that a receiver which waits a second for its CPU has room for the arrivals meanwhile.
     pair.connect(&stream(0, Direction::Forward, paced(1000, 2)));
     let ends = pair.run(&step(&[0], 50, 400, 50));
     ended(&ends);
@@ -214,7 +214,7 @@ fn against(near: impl FnOnce(&UdpSocket, SocketAddr) + Send + 'static) -> EndRea
         mine
     });
     let readings = running.finish();
-    // Its socket stays open until then, or the far end would hear that nobody is there.
+    // Its socket stays open until then, or the far end would get an ICMP error.
     drop(player.join().unwrap());
     readings
 }
@@ -366,7 +366,7 @@ fn in_open_loop_what_is_lost_is_counted_and_stands_in_no_time() {
             if !lossy {
                 return has_all(found);
             }
-            // Planted: what was lost is never taken for nothing.
+            // Planted: a check must not accept loss as none.
             assert!(has_all(found).is_err(), "{found:?}");
             // Every fifth.
             let share = found.lost as f64 / (found.lost + unread) as f64;

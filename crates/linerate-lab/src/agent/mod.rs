@@ -28,7 +28,7 @@ use start::Programs;
 
 /// Status of the lab's processes when they end because the owner closed the lab, or ended.
 const CLOSED: u8 = 0;
-/// Status after an error that was told to the owner, or could not be.
+/// Exit status after an error, reported to the owner if possible.
 const FAILED: u8 = 1;
 
 /// The lab's outer process: makes the user and the PID namespace, starts the agent, and waits for
@@ -44,7 +44,7 @@ pub(crate) fn outer(channel: &Channel, spec: &Spec) -> u8 {
     match ended {
         Ok(status) => status,
         Err(error) => {
-            // If the owner is gone too, nobody is left to be told.
+            // If the owner is gone too, there is nobody to report to.
             let _ = channel.send(&Reply::Failed(error), &[]);
             FAILED
         }

@@ -23,9 +23,9 @@ pub(super) enum Spot {
     Wire,
     Router,
     Far,
-    /// Behind the router as well, where there is one: a host that is no end of the path, for other traffic. It
-    /// is not the router itself, since the kernel lets a socket keep little of what it sends in its own host's
-    /// queues: such traffic would give way to whatever comes over a wire.
+    /// A host for other traffic, behind the router if there is one. It is not the router itself: the kernel
+    /// lets a socket keep only little data in the queues of its own host, so such traffic would give way to
+    /// anything that arrives by wire.
     Elsewhere,
 }
 

@@ -67,7 +67,7 @@ impl Programs {
             .stdin(Stdio::from(stdin))
             .stdout(Stdio::from(stdout))
             .stderr(Stdio::from(stderr));
-        // What the owner itself was told is not for the hosts.
+        // Removes a habit that was set for the owner itself: hosts have their own.
         command
             .env_remove(application::VARIABLE)
             .envs(surroundings.environment);
@@ -130,7 +130,7 @@ impl Programs {
         self.running.iter().map(|program| program.pidfd.as_fd())
     }
 
-    /// Collects what has ended, orphans of the programs included, and passes on exit statuses.
+    /// Collects ended processes, orphans of the programs included, and passes on exit statuses.
     pub(super) fn collect(&mut self) -> Result<(), LabError> {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {

@@ -71,7 +71,7 @@ pub(super) fn flow_rate(draw: &mut Draw) -> Planting {
     paced(slow(direction, Place::Path, fault), rate.0 * 2)
 }
 
-/// So many that without the loss a tenth more comes, as of any fault that binds.
+/// A share of loss at which a tenth more arrives without it, as for any fault that limits.
 pub(super) fn loss(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let millionths = draw.turn(&[150_000, 200_000, 300_000]);
@@ -82,7 +82,7 @@ pub(super) fn loss(draw: &mut Draw) -> Planting {
     paced(slow(direction, Place::Path, fault), 100_000_000)
 }
 
-/// A receive buffer that was left in the environment, and holds less than comes at once.
+/// A receive buffer that was left in the environment, and is smaller than one burst.
 pub(super) fn socket_drops(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let bytes = Bytes(draw.turn(&[8 << 10, 16 << 10, 32 << 10]));

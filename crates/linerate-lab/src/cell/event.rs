@@ -60,7 +60,7 @@ pub(super) fn interrupted(draw: &mut Draw) -> Planting {
     event(Vec::new(), vec![down])
 }
 
-/// Ends that stand still for less than half a second are not told from busy ones.
+/// A stall of less than half a second cannot be distinguished from a busy end.
 pub(super) fn stall(draw: &mut Draw) -> Planting {
     let side = draw.side();
     let after = moment(draw);

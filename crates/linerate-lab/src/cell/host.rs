@@ -136,7 +136,7 @@ pub(super) fn sender_app(draw: &mut Draw) -> Planting {
     application(draw.direction(), Role::Sender, pause(draw))
 }
 
-/// A pace binds both directions: the client asks for it, and both ends of a stream are told.
+/// A pace binds both directions: the client asks for it, and both ends of a stream apply it.
 pub(super) fn pacing(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let rate = Rate(draw.one(&[100_000_000, 500_000_000, 1_000_000_000]));

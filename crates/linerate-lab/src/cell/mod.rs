@@ -49,16 +49,15 @@ struct Planting {
 pub struct Cell {
     /// The path that it is planted on.
     pub path: Path,
-    /// What makes the path what it is, in order, and stays: a delay on which a window bites.
+    /// Permanent properties of the path, in order, such as a delay that makes a small window the limit.
     pub scenery: Vec<Fault>,
-    /// What is planted and may be taken out again, in order.
+    /// Planted faults, in order. They may be removed again.
     pub faults: Vec<Fault>,
-    /// Another client that measures meanwhile.
+    /// Another client that measures at the same time.
     pub company: Option<Company>,
-    /// The direction that is slow; `None` for a healthy path, and for an event that is named
-    /// whichever direction it hits.
+    /// The direction that is slow. `None` for a healthy path, and for an event that counts in either direction.
     pub direction: Option<Direction>,
-    /// Where the cause is to be named; `None` if that is not the point.
+    /// The place that the verdict must name; `None` if any will do.
     pub place: Option<Place>,
     /// The cause that should be named there; empty for a healthy path, where the CPU binds.
     pub expected: &'static str,

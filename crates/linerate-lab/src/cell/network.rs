@@ -7,8 +7,8 @@ use super::Planting;
 use super::draw::Draw;
 use crate::fault::{Depth, Fault, Manner, Share};
 
-/// A delay of so many milliseconds for a round trip. Without the fault the process on the wire is
-/// still there, so that the truth is the fault's alone.
+/// A delay of this many milliseconds for a round trip. Without the fault the process on the wire is still
+/// there, so that the truth is due to the fault only.
 pub(super) fn delay(round_trip_ms: u64) -> Fault {
     let half = Nanos(Nanos::from_millis(round_trip_ms).0 / 2);
     Fault::Delay {

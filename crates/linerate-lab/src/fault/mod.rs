@@ -61,13 +61,13 @@ impl From<Direction> for Way {
     }
 }
 
-/// What becomes of what a flow sends above its rate.
+/// The fate of packets that a flow sends above its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Manner {
-    /// It waits, up to 100 ms at the rate, and is dropped beyond that.
+    /// They wait, up to 100 ms at the rate; more are dropped.
     Shaped,
-    /// It is dropped beyond a burst of 50 ms at the rate.
+    /// They are dropped beyond a burst of 50 ms at the rate.
     Policed,
 }
 
@@ -175,7 +175,7 @@ pub enum Fault {
     FlowRate {
         /// The limit of each flow.
         rate: Rate,
-        /// What becomes of the rest.
+        /// The fate of the rest.
         manner: Manner,
         way: Way,
     },
@@ -188,12 +188,11 @@ pub enum Fault {
         burst: u32,
         way: Way,
     },
-    /// Packets of TCP and UDP overtake one that the network held back.
-    /// `reorder:1ms,every=100,forward`.
+    /// Packets of TCP and UDP overtake one that the network delayed: `reorder:1ms,every=100,forward`.
     Reorder {
-        /// How long one is held back.
+        /// The delay of that packet.
         by: Nanos,
-        /// One of so many.
+        /// One of this many packets is delayed.
         every: u32,
         way: Way,
     },
@@ -204,7 +203,7 @@ pub enum Fault {
         most: Nanos,
         way: Way,
     },
-    /// The network drops larger packets and says nothing: no "fragmentation needed" comes back.
+    /// The network drops larger packets silently: it sends no "fragmentation needed".
     /// `black-hole:1400,forward`.
     BlackHole {
         /// The largest IP packet that passes, in bytes.

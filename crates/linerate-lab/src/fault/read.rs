@@ -376,7 +376,7 @@ impl Reader<'_> {
     }
 }
 
-/// The way, if one is named last, apart from the other parts; both ways if none is.
+/// Splits off the direction, if the last part names one; otherwise both directions.
 fn way<'a, 'p>(parts: &'a [&'p str]) -> (&'a [&'p str], Way) {
     let all = [Way::Forward, Way::Reverse, Way::Both];
     let named = |last: &str| all.into_iter().find(|way| way.name() == last);

@@ -21,7 +21,7 @@ impl Share {
     /// The whole, in millionths.
     pub const WHOLE: u32 = 1_000_000;
 
-    /// So many millionths; `None` for nothing, and beyond the whole.
+    /// This many millionths; `None` for zero, and above the whole.
     pub const fn millionths(number: u32) -> Option<Self> {
         if number == 0 || number > Self::WHOLE {
             return None;

@@ -12,7 +12,7 @@ pub(super) const ETHERNET: usize = 14;
 const NEEDS_CHECKSUM: u8 = 1;
 const GSO_TCP4: u8 = 1;
 const GSO_TCP6: u8 = 4;
-/// `VIRTIO_NET_HDR_GSO_ECN`, set beside the kind.
+/// `VIRTIO_NET_HDR_GSO_ECN`, set in addition to the kind.
 const GSO_ECN: u8 = 0x80;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -152,8 +152,8 @@ impl Group {
     }
 }
 
-/// The protocol above IP, where it begins, and the addresses; `None` for what is not IP, and for
-/// fragments and headers that do not stand here whole.
+/// The protocol above IP, its offset, and the addresses. `None` for other packets, for fragments, and for
+/// truncated headers.
 fn network(frame: &[u8]) -> Option<(u8, usize, &[u8])> {
     match frame.get(12..ETHERNET)? {
         [0x08, 0x00] => {

@@ -1,5 +1,5 @@
-//! The process behind what a network does to packets: it takes whole frames from one port and sends
-//! what passes of them out of the other when its time has come.
+//! The process that acts as the network: it takes whole frames from one port, and sends those that pass out of
+//! the other port when they are due.
 
 mod group;
 mod passage;
@@ -56,15 +56,15 @@ pub(crate) fn read(counters: &[AtomicU64]) -> Forwarded {
     }
 }
 
-/// Forwards between two ports until it is killed, or a port fails. The treatments are of what
-/// arrives at the first port and of what arrives at the second.
+/// Forwards between two ports until it is killed, or a port fails. The first treatment is for frames that
+/// arrive at the first port, the second for those that arrive at the second.
 pub(crate) fn run(
     ports: &[PacketPort; 2],
     treatments: [Treatment; 2],
     counters: &[AtomicU64],
 ) -> io::Error {
-    // A session of its own is, where the scheduler groups by session, a share of the CPUs of its
-    // own, which the programs under load cannot use up.
+    // Some schedulers group tasks by session. A session of its own then has its own share of the CPUs, which
+    // programs under load cannot use up.
     if let Err(e) = rustix::process::setsid() {
         return e.into();
     }

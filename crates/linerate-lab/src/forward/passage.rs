@@ -1,4 +1,4 @@
-//! What becomes of the packets of one direction: a pure function of the frames and their times.
+//! The fate of the packets of one direction: a pure function of the frames and their times.
 
 use std::collections::HashMap;
 
@@ -23,12 +23,12 @@ pub(crate) struct Treatment {
     pub(crate) police: Option<Rate>,
     /// The rate of each flow.
     pub(crate) flow: Option<(Rate, Manner)>,
-    /// One of so many is held back, and for how long.
+    /// One of this many packets is delayed, and for how long.
     pub(crate) reorder: Option<(u32, u64)>,
 }
 
-/// A policer lets pass at once what it passes in this part of a second, 50 ms: with much less TCP
-/// gets but a fraction of the rate, because it sends in groups.
+/// A policer's bucket holds this part of a second at its rate, 50 ms. With a much smaller one TCP gets a
+/// fraction of the rate, because it sends in groups.
 const BURST: u64 = 20;
 /// The least burst, so that a slow policer still lets a round of segments pass.
 const LEAST_BURST: f64 = 32768.0;
@@ -56,9 +56,9 @@ pub(super) struct Passage {
     shaped: HashMap<u64, u64>,
     /// Packets since one was held back.
     since: u32,
-    /// When the last frame is due: the next one does not overtake it.
+    /// When the last frame is due: the next one must not overtake it.
     last: u64,
-    /// What becomes of each packet of a group.
+    /// The fate of each packet of a group.
     fates: Vec<Option<u64>>,
     /// A part of a group.
     part: Vec<u8>,
@@ -88,7 +88,8 @@ impl Passage {
         }
     }
 
-    /// Hands what passes of a frame that came at `came` to `out`, with the times when it is due.
+    /// Passes the surviving packets of a frame that arrived at `came` to `out`, with the time when they are
+    /// due.
     pub(super) fn frame(
         &mut self,
         came: u64,

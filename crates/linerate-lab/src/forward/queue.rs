@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 struct Waiting {
     start: usize,
     length: usize,
-    /// Whether it has left; its memory is free once all before it have left, too.
+    /// Whether it has left; its memory is freed once all frames before it have left, too.
     left: bool,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct DelayQueue {
 }
 
 impl DelayQueue {
-    /// A queue of at most so many bytes.
+    /// A queue of at most this many bytes.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
             // Zeroed memory takes no room before it is written.
@@ -63,7 +63,7 @@ impl DelayQueue {
         (length < first.start).then_some(0)
     }
 
-    /// The frame that is due first, of several the one that came first, and when it is due.
+    /// The frame that is due first, with its due time. Of several, the one that arrived first.
     pub(super) fn front(&self) -> Option<(u64, &[u8])> {
         let Reverse((due, number)) = self.due.peek()?;
         let next = &self.waiting[(number - self.first) as usize];
@@ -111,7 +111,7 @@ mod tests {
             }
         }
 
-        /// Whatever goes in comes out, in order and unharmed, and what fits is taken.
+        /// All frames that fit are taken, and come out in order and unchanged.
         #[test]
         fn frames_come_out_as_they_went_in(
             steps in prop::collection::vec((0_usize..40, any::<bool>()), 1..400),

@@ -33,7 +33,7 @@ pub enum VmError {
     /// A step on this machine failed.
     #[error("{what}: {source}")]
     Step {
-        /// What was being done, on what.
+        /// The action that failed, and its object.
         what: String,
         /// Why it failed.
         source: io::Error,
@@ -41,7 +41,7 @@ pub enum VmError {
     /// The guest ended by itself.
     #[error("the virtual machine ended {during}; its last words:\n{console}")]
     Died {
-        /// What it was doing.
+        /// Its action at that time.
         during: String,
         /// The end of its console.
         console: String,

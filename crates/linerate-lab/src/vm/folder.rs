@@ -1,4 +1,4 @@
-//! The folder of a virtual machine: what it is started from, its console, and what it shares.
+//! The folder of a virtual machine: the files that it boots from, its console, and the files that it shares.
 
 use std::fs::{self, DirBuilder};
 use std::io::{Read, Seek, SeekFrom};

@@ -72,8 +72,8 @@ impl Stream {
         })
     }
 
-    /// Takes what has been written since the last time, and passes it on to `own`, the caller's
-    /// stream of the same kind, if that is where it goes.
+    /// Reads the output written since the last call, and copies it to `own`, the caller's stream of the same
+    /// kind, if the caller wants that.
     pub(super) fn pump(&mut self, own: &mut dyn Write) -> io::Result<()> {
         let mut new = Vec::new();
         self.file.read_to_end(&mut new)?;

@@ -23,7 +23,7 @@ const LONGEST_LIST: u64 = 16 << 20;
 /// A kernel that can boot a guest.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its version as `uname -r` tells it.
+    /// Its version as `uname -r` prints it.
     pub version: String,
     pub(super) image: PathBuf,
     /// The folder that holds the modules of each version.
@@ -33,8 +33,8 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The newest kernel that is installed, else the newest in the folder `cache`, else one that
-    /// is fetched into that as a package, which takes half a minute and 400 MB.
+    /// The newest installed kernel, else the newest in the folder `cache`, else one that is downloaded into it
+    /// as a package, which takes half a minute and 400 MB.
     pub fn find(cache: &Path) -> Result<Self, VmError> {
         if let Some(kernel) = Self::newest([PathBuf::from("/")]) {
             return Ok(kernel);

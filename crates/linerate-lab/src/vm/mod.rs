@@ -81,11 +81,10 @@ impl Vm {
             .map(|text| status_of(&text))
     }
 
-    /// Runs a program, which gets no input, and brings back what it wrote. Its environment is
-    /// the guest's own, with what [`Program::env`] adds. If it has not ended `within` this time, the
-    /// machine is.
+    /// Runs a program without input and returns its output. Its environment is the guest's own, with the
+    /// additions of [`Program::env`]. If it has not ended `within` this time, the machine is ended.
     ///
-    /// A signal that ends it comes back as a shell tells it: exit status 128 and its number.
+    /// A signal that ends the program gives the exit status that a shell reports: 128 and the signal's number.
     pub fn run(&mut self, program: &Program, within: Duration) -> Result<Finished, VmError> {
         self.jobs += 1;
         let name = self.jobs.to_string();
@@ -204,7 +203,7 @@ fn passing_on() -> impl FnOnce(io::Error) -> VmError {
     VmError::step("cannot pass on what a program wrote in the virtual machine")
 }
 
-/// An exit status as a shell tells it.
+/// An exit status as a shell reports it.
 fn status_of(text: &str) -> ExitStatus {
     let code: u8 = text.trim().parse().unwrap_or(u8::MAX);
     ExitStatus::from_raw(i32::from(code) << 8)

@@ -1,4 +1,4 @@
-//! What a virtual machine is made of, and how QEMU is told.
+//! The parts of a virtual machine, and the arguments of QEMU for them.
 
 use std::time::Duration;
 
@@ -11,8 +11,7 @@ use super::error::VmError;
 pub struct Spec {
     /// Its NUMA nodes; at least one.
     pub nodes: Vec<Node>,
-    /// Distance between any two nodes in the firmware's table, where 10 is that of a node to
-    /// itself.
+    /// Distance between any two nodes in the firmware's table, where 10 is a node's distance to itself.
     pub distance: u8,
     /// Its PCIe slots. Ports of network cards are joined by one hub.
     pub slots: Vec<Slot>,
@@ -46,13 +45,13 @@ pub struct Node {
     pub memory: Bytes,
 }
 
-/// A PCIe slot: a root port, and what sits in it.
+/// A PCIe slot: a root port, and the card in it.
 ///
-/// The port's best link is as given. Its link of now, and all that an emulated card tells of its
-/// own, is 2.5 GT/s x1.
+/// The port's best link is as given. Its current link, and every link that an emulated card reports, is 2.5
+/// GT/s x1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// The node that it belongs to; `None` where the firmware does not tell.
+    /// The node that it belongs to; `None` where the firmware does not say.
     pub node: Option<usize>,
     /// Its fastest speed.
     pub speed: Generation,
@@ -106,7 +105,7 @@ impl Generation {
 }
 
 impl Spec {
-    /// What QEMU is told of the machine.
+    /// QEMU's arguments for the machine.
     pub(super) fn qemu(&self) -> Result<Vec<String>, VmError> {
         self.check()?;
         let mut words = self.nodes_qemu();

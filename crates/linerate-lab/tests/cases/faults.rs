@@ -58,7 +58,7 @@ pub(super) fn each_shaped_flow_has_its_rate() {
 }
 
 pub(super) fn each_policed_flow_has_its_rate() {
-    // TCP reduces its rate below that of a policer. Datagrams arrive at the rate that it lets through.
+    // TCP stays below the rate of a policer. Datagrams arrive at the full rate.
     let datagrams = ["-u", "-b", "80M", "-l", "1400"];
     each_flow_has_its_rate("policed", &datagrams, 1400.0 / 1442.0);
 }
@@ -111,7 +111,7 @@ pub(super) fn as_much_is_lost_as_was_asked() {
     println!("without: {again:?} retransmits");
 }
 
-/// Segments that came to far out of order, since it was made.
+/// Segments that arrived at far out of order, since it was made.
 fn out_of_order(lab: &Lab) -> u64 {
     let done = shell(lab, Host::Far, "grep ^TcpExt: /proc/net/netstat");
     let table = text(&done.stdout);
@@ -349,8 +349,8 @@ pub(super) fn programs_stop_and_go_on() {
     running.kill().expect("its end");
 }
 
-/// Whether a quota of 20 % throttles its own side alone, and no longer once it is removed: shares of a CPU. A machine
-/// that others use leaves less than a CPU to whoever is not throttled.
+/// Checks the shares of a CPU: a quota of 20 % throttles its own side only, and no longer once it is removed. A
+/// machine that others use leaves less than a CPU to the side that is not throttled.
 fn is_throttled([throttled, other, free]: [f64; 3]) -> Result<(), String> {
     assert!(throttled < 0.25, "{throttled}");
     within(other, &(0.3..2.0))?;

@@ -26,8 +26,8 @@ fn exceeds(rate: f64, most: f64) -> Result<f64, String> {
         .ok_or_else(|| format!("without the fault {rate}, which with it is {most} at most"))
 }
 
-/// The rate within what is expected. A machine that stands still for a while loses what no shaper makes up for: it is
-/// asked again.
+/// Checks that the rate is as expected. A machine that stands still for a while loses time that no shaper makes
+/// up for, so the test is repeated then.
 pub(super) fn iperf3_within(lab: &Lab, arguments: &[&str], range: Range<f64>, free: f64) -> f64 {
     // Planted: the rate without the fault, as if it did nothing.
     assert!(within(free, &range).is_err(), "{free} without the fault");

@@ -88,7 +88,7 @@ fn owner() -> (Child, HashSet<String>) {
     (owner, namespaces)
 }
 
-/// What the owner does: builds a lab, tells its namespaces, and waits to be killed.
+/// The owner's program: builds a lab, prints its namespaces, and waits to be killed.
 pub(crate) fn own_a_lab() {
     let lab = lab(&["delay:20ms", "path-rate:1Gb/s,deep"]);
     keep_busy(&lab);

@@ -1,7 +1,8 @@
-//! io_uring: sends from pages that the kernel is told of once, and a receive that goes on by itself.
+//! io_uring: sends from pages that are registered once, and a receive that stays armed.
 //!
-//! A ring belongs to one stream, and has no more than one send or one receive under way: what moves the bytes of a
-//! stream must not overtake. Every wait ends in time; what is still under way then goes on, and is told of later.
+//! A ring belongs to one stream, and has at most one send or one receive in flight, since the bytes of a stream
+//! must stay in order. Every wait has a time limit. An operation that is still in flight then continues, and
+//! completes later.
 //= man io_uring(7), io_uring_enter(2), io_uring_prep_send_zc(3), io_uring_prep_recv_multishot(3)
 
 mod provided;
@@ -29,7 +30,7 @@ pub fn may_receive() -> io::Result<()> {
     Receiver::new(1, 2).map(drop)
 }
 
-/// Hands over what was queued, and waits for something to be told, no longer than `most`.
+/// Submits the queued entries, and waits for a completion, no longer than `most`.
 fn enter(ring: &IoUring, most: Duration) -> io::Result<()> {
     let time = Timespec::from(most);
     let args = SubmitArgs::new().timespec(&time);
@@ -39,8 +40,8 @@ fn enter(ring: &IoUring, most: Duration) -> io::Result<()> {
     }
 }
 
-/// The time was over, a signal came, or the kernel has no room just now: nothing is wrong, and what it did not take
-/// is still queued.
+/// The time was over, a signal arrived, or the kernel has no room just now. This is no failure: entries that
+/// the kernel did not accept are still queued.
 fn is_pause(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -52,7 +53,7 @@ fn full<E>(_: E) -> io::Error {
     io::Error::other("the ring has no room")
 }
 
-/// An error that the kernel told in a completion.
+/// An error that the kernel reported in a completion.
 fn failed(result: i32) -> io::Error {
     io::Error::from_raw_os_error(-result)
 }

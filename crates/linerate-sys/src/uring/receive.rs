@@ -33,7 +33,7 @@ pub struct Receiver {
     part: Option<Part>,
 }
 
-/// What is not taken yet of what one completion brought.
+/// Bytes of one completion that are not consumed yet.
 struct Part {
     buffer: u16,
     at: usize,
@@ -47,7 +47,7 @@ impl Receiver {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
-            // Each buffer may be told of, and the end of a receive, and of its being ended.
+            // Room for one completion for each buffer, for the end of a receive, and for its cancellation.
             .setup_cqsize(u32::from(count) + 8)
             .build(ENTRIES)?;
         let buffers = ManuallyDrop::new(Provided::new(&ring, size, count)?);
@@ -60,8 +60,9 @@ impl Receiver {
         })
     }
 
-    /// The next bytes of the stream, at most `most` of them; none where the other end has closed, `None` where nothing
-    /// came. It asks the kernel only where it may `wait` and nothing is there. It must be of one socket.
+    /// The next bytes of the stream, at most `most` of them; none where the other end has closed, `None` where
+    /// nothing arrived. It asks the kernel only where it may `wait` and nothing is available. All calls must
+    /// use the same socket.
     pub fn take(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -98,7 +99,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Whether bytes are left of what came last; a buffer that is used up is the kernel's again.
+    /// Whether bytes of the last completion are left. A used buffer goes back to the kernel.
     fn has_part(&mut self) -> bool {
         match &self.part {
             Some(part) if part.at < part.end => true,
@@ -119,24 +120,25 @@ impl Receiver {
             None => {}
         }
         let entry = opcode::RecvMulti::new(types::Fd(fd), GROUP).build();
-        // SAFETY: it writes to buffers of the group alone, which stay mapped until it has ended (`drop`). The kernel
-        // takes hold of the socket when `enter` hands this over, in a call that borrows a descriptor of this number.
+        // SAFETY: it writes to buffers of the group only, which stay mapped until it has ended (`drop`). The
+        // kernel takes a reference to the socket when `enter` submits this, in a call that borrows a descriptor
+        // of this number.
         unsafe { self.ring.submission().push(&entry.user_data(RECEIVE)) }.map_err(full)?;
         self.armed = Some(fd);
         Ok(())
     }
 
-    /// What was told next.
+    /// The next completion.
     fn next(&mut self) -> Option<cqueue::Entry> {
         self.ring.completion().next()
     }
 
-    /// Takes one completion in; whether it says that the other end has closed.
+    /// Handles one completion; returns whether the other end has closed.
     fn told(&mut self, told: &cqueue::Entry) -> io::Result<bool> {
         if told.user_data() != RECEIVE {
             return Ok(false);
         }
-        // It ends where buffers or room to tell run out: with the next wait another one begins.
+        // The receive ends when buffers, or room for completions, run out. The next wait arms another one.
         if !cqueue::more(told.flags()) {
             self.armed = None;
         }
@@ -161,23 +163,23 @@ impl Receiver {
         }
     }
 
-    /// Ends the receive that is under way; whether bytes had come meanwhile.
+    /// Ends the receive that is in flight; returns whether it delivered bytes meanwhile.
     fn disarm(&mut self) -> io::Result<bool> {
         let mut brought = false;
         if !self.ending && !self.ring.submission().is_empty() {
-            // What waits there is the receive itself: the kernel never took it, and never will.
+            // The entry still queued is the receive itself: the kernel never accepted it, and never will.
             self.armed = None;
         }
         for _ in 0..TRIES {
             while let Some(told) = self.next() {
-                // What else it tells no longer matters.
+                // Its result no longer matters.
                 let _ = self.told(&told);
                 brought |= self.part.take().is_some();
             }
             if self.armed.is_none() {
                 return Ok(brought);
             }
-            // One that the kernel has not taken yet is tried again.
+            // A cancellation that the kernel has not accepted yet is retried.
             if self.ring.submission().is_empty() {
                 self.ending = true;
                 let entry = opcode::AsyncCancel::new(RECEIVE).build().user_data(CANCEL);
@@ -194,8 +196,8 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         let _ = self.disarm();
         if self.armed.is_none() {
-            // SAFETY: it is dropped here alone, and no receive is under way that could write to it; the ring behind
-            // it is closed with this value, and begins none.
+            // SAFETY: it is dropped here only, and no receive is in flight that could write to it. The ring is
+            // closed with this value, and starts no further receive.
             unsafe { ManuallyDrop::drop(&mut self.buffers) };
         }
         // Else the memory is never given back: better a leak than a write to what is somebody else's by then.

@@ -14,27 +14,27 @@ use io_uring::{IoUring, cqueue, opcode, types};
 use super::{enter, failed, full};
 use crate::zerocopy::{self, Memory};
 
-/// Entries that wait to be handed over: a send, and no second one beside it.
+/// Entries in the submission queue: a single send at a time.
 const SENDS: u32 = 2;
-/// What may be told between two looks; the kernel keeps what is more until there is room.
+/// Completions that fit between two reads; the kernel keeps more until there is room.
 const TOLD: u32 = 256;
 /// `IORING_SEND_ZC_REPORT_USAGE` (6.2+), linux/io_uring.h.
 const REPORT_USAGE: u16 = 1 << 3;
 /// `IORING_NOTIF_USAGE_ZC_COPIED`, linux/io_uring.h.
 const COPIED: u32 = 1 << 31;
 
-/// What a completion is of.
+/// The kind of a completion.
 const SEND: u64 = 1;
 const TRIAL: u64 = 2;
 /// Time for an answer that the kernel has at once.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
-/// What the kernel has told of sends since the last call.
+/// The kernel's completions of sends since the last call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Told {
-    /// Sends that it is through with: their pages are the sender's alone again.
+    /// Completed sends: the kernel no longer uses their pages.
     pub through: u64,
-    /// Those of them that it copied all the same.
+    /// Those of them that the kernel copied all the same.
     pub copied: u64,
 }
 
@@ -47,9 +47,9 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Tells the kernel of `memory`, which holds its pages from now on. Fails with `ENOMEM` where it may not hold so
-    /// many (`RLIMIT_MEMLOCK`), with `EINVAL` where it does not tell what became of a send (before 6.2), with
-    /// `ENOSYS` or `EPERM` where there is no io_uring, or not for this process.
+    /// Registers `memory` with the kernel, which holds its pages from now on. Fails with `ENOMEM` where it may
+    /// not hold this many (`RLIMIT_MEMLOCK`), with `EINVAL` where it does not report on sends (before 6.2), and
+    /// with `ENOSYS` or `EPERM` where there is no io_uring, or not for this process.
     pub fn new(memory: Memory) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_coop_taskrun()
@@ -76,10 +76,10 @@ impl Sender {
         self.memory.size()
     }
 
-    /// Sends at most `most` bytes, all of them if it is to be the `whole`, or goes on with the send before, and waits
-    /// up to `wait` for its end: `None` if that does not come. Then nothing of it may be counted yet, and the next call
-    /// goes on with it, whatever it asks for; it must be of the same socket. Fails with `EOPNOTSUPP` on a socket that
-    /// cannot.
+    /// Sends at most `most` bytes, all of them if it must be `whole`, or continues the previous send. Waits up
+    /// to `wait` for its end; `None` if it has not ended by then. In that case none of its bytes may be counted
+    /// yet, and the next call continues the same send, whatever its arguments; it must use the same socket.
+    /// Fails with `EOPNOTSUPP` on a socket without support.
     pub fn send(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -98,7 +98,7 @@ impl Sender {
                 self.under_way = Some(fd);
             }
         }
-        // What was told before must not end the wait for this one.
+        // Earlier completions must not end the wait for this one.
         let mut ended = self.take_in(told);
         if ended.is_none() {
             enter(&self.ring, wait)?;
@@ -122,8 +122,8 @@ impl Sender {
         zerocopy::send_copied(fd, &self.memory, most)
     }
 
-    /// Fails where this kernel does not tell what it copied: it looks at what is asked for before it misses the
-    /// socket.
+    /// Fails where this kernel cannot report copies. A send without a socket shows it: the kernel checks the
+    /// flags first, and then fails for the missing socket.
     fn ask(&mut self) -> io::Result<()> {
         const NO_SOCKET: RawFd = -1;
         self.push(NO_SOCKET, 1, 0, TRIAL)?;
@@ -145,13 +145,13 @@ impl Sender {
             .zc_flags(REPORT_USAGE)
             .build()
             .user_data(of);
-        // SAFETY: `len` bytes from `start` are within the buffer that was registered as the first one; the kernel
-        // only reads them, and holds their pages until it is through with them. It takes hold of the socket when
-        // `enter` hands this over, in a call that borrows a descriptor of this number.
+        // SAFETY: `len` bytes from `start` are within the buffer that was registered as the first one. The
+        // kernel only reads them, and holds their pages until the send is complete. It takes a reference to the
+        // socket when `enter` submits this, in a call that borrows a descriptor of this number.
         unsafe { self.ring.submission().push(&entry) }.map_err(full)
     }
 
-    /// Takes in what is told; the result of the send, if it has ended.
+    /// Handles the completions; returns the result of the send, if it has ended.
     fn take_in(&mut self, told: &mut Told) -> Option<i32> {
         let mut ended = None;
         for one in self.ring.completion().filter(|one| one.user_data() == SEND) {

@@ -136,7 +136,7 @@ fn a_send_under_way_ends_when_the_connection_is_shut_down() {
     let mut send = || sender.send(near.as_fd(), 1 << 20, true, WAIT, &mut told);
     while send().unwrap().is_some() {}
     near.shutdown(Shutdown::Both).unwrap();
-    // What of it was taken before counts; the next one is told that nothing more is.
+    // The part accepted before counts; the next send gets the error.
     let ended = (0..9).map(|_| send()).find_map(Result::err).unwrap();
     assert_eq!(ended.raw_os_error(), Some(libc::EPIPE));
 }
@@ -240,7 +240,8 @@ fn forbid(call: libc::c_long, errno: i32) {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),
     };
-    // SAFETY: the kernel copies the filter while it is called; both hold for the calling thread alone (prctl(2)).
+    // SAFETY: the kernel copies the filter during the call; both calls affect the calling thread only
+    // (prctl(2)).
     let set = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(

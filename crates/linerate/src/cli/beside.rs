@@ -1,5 +1,5 @@
-//! Text that a thread of its own writes: whoever reads it, be it a terminal or a full pipe, may stand still without
-//! holding up what says it.
+//! Text that a separate thread writes. A slow reader, such as a terminal or a full pipe, then does not hold up
+//! the sender.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 /// Time from one look for room to the next.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// What the writing thread takes.
+/// An item for the writing thread.
 enum Next {
     Text(Vec<u8>),
-    /// Nothing comes after this.
+    /// The last item.
     End,
 }
 

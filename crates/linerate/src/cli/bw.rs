@@ -136,8 +136,8 @@ fn what(ways: &[Direction], options: &Options) -> Result<What, Failure> {
     Ok(What::Rate(share.0.0 / 100.0))
 }
 
-/// Refuses `--port` beside an iperf3 server, whose port stands with its host. `typed` is what was typed or set
-/// for this program: the configuration file speaks of other far ends.
+/// Refuses `--port` for an iperf3 server, whose port is part of its name. `typed` holds the options typed or
+/// set for this program: the configuration file is about other far ends.
 fn portless(host: &str, typed: &options::Peer) -> Result<(), Failure> {
     let Some(port) = &typed.port else {
         return Ok(());
@@ -211,7 +211,8 @@ fn foreign(
     shown(measured, &probe, options)
 }
 
-/// What carries a test with an iperf3 server, and which way, where that can do what was asked for.
+/// The protocol and direction of a test with an iperf3 server; an error where it cannot do what the options ask
+/// for.
 fn can(ways: &[Direction], options: &Options) -> Result<(Protocol, Direction), Failure> {
     let refuse = |what: &str, hint: &str| Err(Failure::usage(anyhow!("{what}")).hint(hint));
     if options.bw.find_rate.is_some() {

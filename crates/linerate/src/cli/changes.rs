@@ -10,7 +10,7 @@ use linerate_engine::store::state_directory;
 
 use super::exit::{Failure, tell};
 
-/// Undoes what was left, and gives the right to change settings if it was `asked` for.
+/// Undoes changes left by killed runs, and gives the right to change settings if `asked` for.
 pub(crate) fn ledger(asked: Option<bool>) -> Result<Option<Ledger>, Failure> {
     let allowed = asked == Some(true);
     let directory = state_directory(|name| std::env::var_os(name));

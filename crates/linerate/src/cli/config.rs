@@ -28,8 +28,8 @@ const OUTRANKS: &[(&str, &str, &[&str])] = &[
     ("peer", "ipv6", &["ipv4"]),
 ];
 
-/// Lays what was typed over the file and the defaults. `typed` holds flags and environment, which
-/// clap has merged already.
+/// Options typed take precedence over the file, and the file over the defaults. `typed` holds flags and
+/// environment, which clap has merged already.
 pub(crate) fn resolve(typed: &Options) -> Result<Options, Failure> {
     let (path, wanted) = match &typed.global.config {
         Some(path) => (Some(path.clone()), true),
@@ -134,7 +134,7 @@ mod tests {
             options.run.time.unwrap().0.duration(),
             Duration::from_secs(60)
         );
-        // Unset, more streams are tried; set, exactly so many are measured.
+        // If unset, more streams are tried; if set, exactly this many are measured.
         assert_eq!(options.load.streams, None);
     }
 

@@ -121,7 +121,7 @@ fn offered(id: &str) -> Option<&'static CellKind> {
 enum Kept {
     /// With the user's others, or where the user said.
     In(Store),
-    /// Nowhere, once the story is told.
+    /// Nowhere: it is deleted after the demonstration.
     Not(TempDir),
 }
 

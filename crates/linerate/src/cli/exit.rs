@@ -24,8 +24,8 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// Of two ways to end, the one that the user must hear of: what could not be measured outranks
-    /// a bound that was missed.
+    /// Of two outcomes, the one that the user must learn: a failed measurement takes precedence over a missed
+    /// bound.
     pub(crate) fn or(self, other: Self) -> Self {
         let outranked = self == Self::Done || (self, other) == (Self::Missed, Self::NotMeasured);
         if outranked { other } else { self }
@@ -81,8 +81,8 @@ impl Failure {
         text
     }
 
-    /// True when the reader of our output has gone: that is its right. A pipe of another kind, such as a
-    /// connection that the far end has closed, is a failure like others.
+    /// True when the reader of our output has gone, which is no failure. Another broken pipe, such as a
+    /// connection that the far end closed, is one.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         let of_output = self.error.downcast_ref::<OutputError>();
         of_output.is_some_and(OutputError::is_broken_pipe)
@@ -91,7 +91,7 @@ impl Failure {
 
 /// Writes to stderr; when that fails there is nobody left to tell.
 pub(crate) fn tell(text: &str) {
-    // What a test tells belongs to its output, which is shown where it fails.
+    // In a test the text belongs to the captured output, which is shown on failure.
     if cfg!(test) {
         return eprint!("{text}");
     }
@@ -106,7 +106,7 @@ pub(crate) fn panicked() -> bool {
     PANICKED.load(Ordering::Relaxed)
 }
 
-/// Runs a verb, tells its failure, and turns a panic on this thread into [`Exit::Bug`].
+/// Runs a command, reports its failure, and turns a panic on this thread into [`Exit::Bug`].
 pub(crate) fn guarded(verb: impl FnOnce() -> Result<Exit, Failure>) -> Exit {
     panic::set_hook(Box::new(|info| {
         PANICKED.store(true, Ordering::Relaxed);

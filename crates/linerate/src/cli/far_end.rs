@@ -109,8 +109,8 @@ impl FarEnd {
     }
 }
 
-/// The port that the far end says it listens on; what else it says until then is passed on. `None` when it
-/// ends without. What it says after that is its log, which nobody asked for.
+/// The port on which the far end reports to listen. Its earlier lines are shown to the user. `None` when it
+/// ends without a port. Its later lines are its log, which is dropped.
 fn listening(words: BufReader<ChildStderr>) -> Option<u16> {
     let mut lines = words.split(b'\n').map_while(Result::ok);
     let port = lines.by_ref().find_map(|line| {

@@ -1,4 +1,4 @@
-//! `linerate flows`: what holds back the transfers that already run on this machine.
+//! `linerate flows`: the limits of transfers that already run on this machine.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -20,7 +20,7 @@ use crate::show::flows::{self, Look};
 const FIRST: Duration = Duration::from_millis(250);
 /// Time between later rounds.
 const ROUND: Duration = Duration::from_secs(1);
-/// So many times what a round costs there is none after it, however many connections there are.
+/// Pause after a round, as a multiple of the round's own cost, however many connections there are.
 const REST: u32 = 20;
 /// Samples of each connection in a look, as far as the bounds of a tick allow.
 const SAMPLES: u32 = 20;

@@ -1,4 +1,4 @@
-//! `linerate generate`: what belongs beside the program, made from its own declarations.
+//! `linerate generate`: files that belong to an installed program, made from its own declarations.
 
 mod man;
 
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_configuration_has_every_option_of_every_group() {
-        // The reader names what it knows when it meets what it does not.
+        // On an unknown name, the parser's error lists the names that it knows.
         let known = |text: &str| -> Vec<String> {
             let why = parse(text).unwrap_err();
             let (_, expected) = why.split_once("expected").unwrap();

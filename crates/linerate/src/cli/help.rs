@@ -19,7 +19,7 @@ pub(crate) fn command() -> Command {
         })
 }
 
-/// A single measurement takes no more streams than were asked for, and an iperf3 server only so many.
+/// A single measurement takes exactly the streams that were asked for, and an iperf3 server has a limit.
 fn single(verb: Command) -> Command {
     let streams = format!(
         "Connections of the load, 1 to 10000 (an iperf3 server's: {STREAMS_MAX}) [default: 1]"

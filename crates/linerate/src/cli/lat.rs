@@ -44,7 +44,7 @@ pub(crate) struct Args {
     pub(crate) own: Flags<Verb>,
 }
 
-// What of the load beside round trips may be said on the command line; the file has all of it.
+// Options of the load that runs during the round trips; the configuration file has more.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Load")]
 pub(crate) struct Beside {

@@ -169,7 +169,7 @@ impl Verb {
     }
 }
 
-/// Reads the arguments, does what they say, and tells how it went.
+/// Parses the arguments, runs the command, and returns its exit code.
 pub fn main() -> ExitCode {
     signal::large_files_fail_in_words();
     let exit = exit::guarded(|| match parse() {

@@ -47,7 +47,7 @@ pub(crate) fn family(options: &Peer) -> Option<Family> {
     }
 }
 
-/// Where a key came from.
+/// The source of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// [`keys::KEY_VARIABLE`].
@@ -81,8 +81,8 @@ pub(crate) fn peer_failure(error: PeerError) -> Failure {
     Failure::not_measured(error).hint(hint)
 }
 
-/// What helps where a far end does not want the key that the environment holds: it outranks the one that was
-/// kept by pairing. `None` where the key has nothing to do with it.
+/// The hint where a far end rejects the key of the environment, which takes precedence over the key stored by
+/// pairing. `None` where the key is not the reason.
 pub(crate) fn hint_of_key(error: &PeerError, origin: Origin) -> Option<String> {
     let name = keys::KEY_VARIABLE;
     match (origin, error) {

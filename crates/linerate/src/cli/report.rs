@@ -23,7 +23,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) explain: bool,
 }
 
-/// Judges a record, prints the result, and holds it against what was expected.
+/// Judges a record, prints the result, and checks the expectations.
 pub(crate) fn show(record: &Record, how: &Shown<'_>, options: &Options) -> Result<Exit, Failure> {
     let model = derive(record);
     let verdict = judge(&model);
@@ -91,7 +91,7 @@ fn is_bound(options: &Options) -> bool {
     options.report.expect.iter().any(|all| !all.is_empty())
 }
 
-/// Holds what was found against every bound, and tells of those that do not hold.
+/// Checks the results against every bound, and reports the bounds that do not hold.
 pub(crate) fn expectations(asked: &[Direction], found: &Found<'_>, options: &Options) -> Exit {
     let mut exit = Exit::Done;
     for expect in options.report.expect.iter().flatten() {

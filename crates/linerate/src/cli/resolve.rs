@@ -41,7 +41,7 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
             Some(Way::Both) | None => Direction::ALL.to_vec(),
         },
         time: time(run)?,
-        // Who asks for so many streams gets them, and no others.
+        // An explicit number of streams is measured, and no other.
         sweep: options.load.streams.is_none(),
         trials: run.no_trials != Some(true),
     })
@@ -119,7 +119,7 @@ pub(crate) fn engine(run: &Run, needs: Needs) -> Result<String, Failure> {
     Err(Failure::usage(anyhow!(what)).hint(format!("--engine takes {}", able.join(" or "))))
 }
 
-/// The far end that a command needs, where the transport has one that is named. `None` where this program starts it, or where
+/// The far end that a command needs, where the user names it. `None` where this program starts it, or where
 /// there is none.
 pub(crate) fn far_end<'a>(
     engine: &str,
@@ -177,8 +177,8 @@ pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Fai
     })
 }
 
-/// Refuses an option on the command line that means nothing with the chosen transport. What the environment and the
-/// configuration file say of other transports holds for those.
+/// Refuses an option on the command line that has no meaning for the chosen transport. In the environment and
+/// the configuration file such options are for other transports, and are ignored.
 pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
     let name = run.engine.as_deref().unwrap_or(TCP.name);
     let Some(chosen) = transport::named(name) else {

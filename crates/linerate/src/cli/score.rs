@@ -1,4 +1,4 @@
-//! `linerate lab score`: how often what is named is what was planted.
+//! `linerate lab score`: how often the verdict names the planted fault.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -127,7 +127,7 @@ fn word(outcome: Outcome) -> &'static str {
     }
 }
 
-/// As the demo ends: a verdict that was not right, or a run that failed, is told.
+/// As the demo ends: a verdict that was not right, or a run that failed, decides the exit code.
 fn exit(rows: &[Row]) -> Exit {
     rows.iter().fold(Exit::Done, |exit, row| {
         exit.or(match &row.what {

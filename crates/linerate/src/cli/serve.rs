@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
             scope.spawn(move || server.run(stop))
         });
         let ended = server.run(&stop);
-        // A panic there was told already, as a bug.
+        // A panic there has been reported, as a bug.
         let beside = beside.and_then(|thread| thread.join().ok());
         ended.and(beside.unwrap_or(Ok(())))
     });
@@ -96,8 +96,8 @@ fn attached(options: &Options) -> bool {
     options.serve.attached == Some(true)
 }
 
-/// Serves the process that started this one, on loopback alone, whatever the configuration says of other servers. It
-/// ends with that process, even if it has handed its end of stdin to others.
+/// Serves the process that started this one, on loopback only, whatever the configuration sets for other
+/// servers. It ends with that process, even if that has passed its end of stdin to others.
 fn of_parent(server: &mut ServerOptions) -> Result<(), Failure> {
     let ends = rights::end_with_parent();
     reach::system(ends, "cannot be told of the end of the parent process")?;
@@ -109,8 +109,8 @@ fn of_parent(server: &mut ServerOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes the port. Where another program started this end, it is told which port it got: any does if
-/// somebody else has that one.
+/// Binds the port. If it is taken, an end started by another program uses any port, and that program reads
+/// which.
 fn bind(options: &Options, server: ServerOptions) -> Result<Server, Failure> {
     let bound = match Server::bind(server.clone()) {
         Err(PeerError::Listen { source, .. })
@@ -123,7 +123,7 @@ fn bind(options: &Options, server: ServerOptions) -> Result<Server, Failure> {
     bound.map_err(reach::peer_failure)
 }
 
-/// Gives up what serving never needs, and says what it does not need either.
+/// Gives up the rights that serving never needs, and says so if it has more than it needs.
 fn renounce(options: &Options) -> Result<(), Failure> {
     reach::system(rights::renounce(), "cannot give up rights")?;
     let wanted = attached(options) || options.serve.allow_changes == Some(true);
@@ -171,7 +171,7 @@ fn iperf3(options: &Options, log: &Log) -> Result<Option<iperf3::Server>, Failur
 
 /// The key to serve with, and what the user must know about it.
 fn key(options: &Options) -> Result<(Option<Key>, String), Failure> {
-    // What the configuration of that account says is meant for servers of its own.
+    // The configuration file of that account is meant for its own servers.
     if attached(options) {
         let key = Key::read_line(std::io::stdin().lock()).map_err(reach::key_failure)?;
         return Ok((Some(key), String::new()));

@@ -33,7 +33,7 @@ const WAITING: usize = 16_384;
 /// Time for the last of the progress.
 const LAST: Duration = Duration::from_secs(1);
 
-/// What became of one run.
+/// The result of one run.
 pub(super) struct Outcome {
     pub(super) record: Record,
     pub(super) error: Option<LinkError>,
@@ -41,12 +41,12 @@ pub(super) struct Outcome {
     pub(super) saved: Option<String>,
 }
 
-/// What the first Ctrl-C ends while the far end is called.
+/// The scope of the first Ctrl-C while the far end is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstEnds {
     /// The program, at once: nothing was measured yet.
     Program,
-    /// This run: what those before it have measured is told.
+    /// This run. The results of earlier runs are shown.
     Run,
 }
 
@@ -88,8 +88,8 @@ pub(super) fn measure(
     })
 }
 
-/// Does what comes before there is something to end in order: until then the first Ctrl-C is as good as the
-/// second, since asking for an address has no deadline.
+/// Runs the steps before there is anything to end in order. Until then the first Ctrl-C ends the program like
+/// the second, since looking up an address has no deadline.
 pub(super) fn at_once<T>(
     stop: &AtomicBool,
     work: impl FnOnce() -> Result<T, Failure>,
@@ -100,7 +100,7 @@ pub(super) fn at_once<T>(
     done
 }
 
-/// Measures, with progress on stderr; `sinks` come first, so that what is shown has been written down.
+/// Measures, with progress on stderr. `sinks` get events first, so that everything shown has been stored.
 pub(crate) fn watched(
     options: &Options,
     sinks: impl Sink,

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     report::show(&record, &how, options)
 }
 
-/// The record that `name` means; what could not be used of its file is told.
+/// The record called `name`. Warns of unusable parts of its file.
 pub(super) fn load(records: &Records, name: &str) -> Result<Record, Failure> {
     let loaded = records_of(records)?.load(name).map_err(|e| {
         let hint = e.hint();

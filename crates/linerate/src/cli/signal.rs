@@ -35,8 +35,8 @@ pub(crate) fn at_first(end: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Builder::new().name("signals".into()).spawn(wait).map(drop)
 }
 
-/// Lets a write beyond the limit of `ulimit -f` fail with an error, which is told in words: by default its signal would end
-/// the program.
+/// Makes a write beyond the limit of `ulimit -f` fail with an error that can be reported. By default its signal
+/// would end the program.
 pub(crate) fn large_files_fail_in_words() {
     // A signal that cannot be handled leaves the default.
     let _ = flag::register(SIGXFSZ, Arc::default());

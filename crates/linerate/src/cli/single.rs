@@ -25,10 +25,10 @@ use crate::show::stream::Stream;
 /// Time at the start of each measurement that does not count: queues and windows settle.
 pub(crate) const WASHOUT: Nanos = Nanos::from_secs(1);
 
-/// The highest rate of a stream that a search tries where none is stated: that of the fastest ports.
+/// The highest rate of a stream that a search tries if none is given: the rate of the fastest ports.
 const RATE_MOST: Rate = Rate(800_000_000_000);
 
-// What both take beside their own.
+// Options that both commands share.
 #[derive(Debug, Args)]
 pub(crate) struct Shared {
     #[command(flatten)]
@@ -81,9 +81,9 @@ pub(crate) const THIS_HOST: &str = "this host";
 pub(crate) enum What {
     /// A load of all directions at once.
     Load,
-    /// Round trips, beside a load of the directions if there are any.
+    /// Round trips, during a load of the directions if there are any.
     Trips(RoundTrips),
-    /// The highest rate at which so large a share of datagrams is lost at most.
+    /// The highest rate that loses at most this share of datagrams.
     Rate(f64),
 }
 

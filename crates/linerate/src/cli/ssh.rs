@@ -14,7 +14,7 @@ use super::reach;
 /// How a target begins that is reached over ssh.
 const SCHEME: &str = "ssh://";
 
-/// An ssh that is left behind while it connects, by a Ctrl-C that it does not hear, ends by itself.
+/// An ssh that is left behind while it connects, after a Ctrl-C that it did not get, ends by itself.
 const ENDS: &str = "ConnectTimeout=15";
 
 /// What ssh ends with when it could not connect.

@@ -1,4 +1,4 @@
-//! `linerate whatif`: what a path described by hand can carry, and what a change would bring.
+//! `linerate whatif`: the capacity of a path described in a file, and the effect of changes to it.
 
 use std::fs::File;
 use std::io::Read;
@@ -79,8 +79,7 @@ impl Solved {
     }
 }
 
-/// The text of a case that the program brings, else of a file; of a record, the text of the case
-/// that it tells of.
+/// The text of a built-in case or of a file. For a record, the text of the case that describes its path.
 fn text_of(name: &str, records: &Records) -> Result<String, Failure> {
     if let Some((_, text)) = CASES.iter().find(|(known, _)| *known == name) {
         return Ok((*text).to_owned());

@@ -1,5 +1,5 @@
-//! The demonstration: plants a fault that the run is not told of, lets it run for real, and holds
-//! what it names against the truth, which is measured by other means.
+//! The demonstration: plants a fault, makes a real run that does not know of it, and compares the verdict with
+//! the truth, which is measured by other means.
 
 mod score;
 mod stage;
@@ -18,15 +18,15 @@ use linerate_core::record::Record;
 use linerate_core::verdict::{Verdict, entries, judge};
 use linerate_lab::{Cell, Company};
 
-/// What came of one demonstration.
+/// The result of one demonstration.
 pub(crate) struct Shown {
-    /// The record of the run that was not told.
+    /// The record of the run that did not know of the fault.
     pub(crate) record: Record,
-    /// What it named.
+    /// Its verdict.
     pub(crate) verdict: Verdict,
-    /// What is true; `None` for a path without a fault, and for an event, which is its own truth.
+    /// The measured truth; `None` for a path without a fault, and for an event, which needs no measurement.
     pub(crate) truth: Option<Truth>,
-    /// Whether it was right.
+    /// Whether the verdict is right.
     pub(crate) scored: Scored,
 }
 

@@ -1,4 +1,4 @@
-//! Whether what was named is what was planted.
+//! Compares the named cause with the planted fault.
 
 use linerate_core::causes::cause;
 use linerate_core::path::{Direction, Measure, Place, Slowness};
@@ -22,11 +22,11 @@ pub(crate) enum Outcome {
     Wrong,
 }
 
-/// What the machine below does to a lab, whatever is planted in it: the kernel counts it, and no cell can
-/// make it or keep it away. It is true where it is told, and no answer to what was planted.
+/// The effect of the host machine on a lab, whatever is planted. The kernel counts stolen time, and no cell can
+/// cause or prevent it. A verdict that names it is true, but is no answer about the planted fault.
 const NOT_OURS: &str = "cpu-steal";
 
-/// What a verdict names first.
+/// The first cause that a verdict names.
 #[derive(Debug, Clone)]
 pub(crate) struct Named {
     /// Id of the cause.
@@ -85,7 +85,7 @@ pub(crate) fn score(
     told: &[Entry<'_>],
     disturbances: &[Disturbance],
 ) -> Scored {
-    // A busy machine takes CPU time from any cell, and that is no answer to what was planted.
+    // A busy machine takes CPU time in any cell, so this is no answer about the planted fault.
     let beside = |d: &&Disturbance| cause(d.cause).is_some_and(|cause| cause.info().only_disturbs);
     let beside: Vec<&Disturbance> = disturbances.iter().filter(beside).collect();
     if cell.is_event() {
@@ -142,7 +142,7 @@ fn of_fault(cell: &Cell, truth: Option<&Truth>, told: &[Entry<'_>]) -> Scored {
     judged.retain(|l| l.cause != NOT_OURS);
     let named = judged.first().copied().or(first);
     let named = named.filter(|_| !headline_is_unknown);
-    // What is named beside the first, and is not as true, is a false alarm.
+    // A further named cause that is not true as well is a false alarm.
     let right = |l: &&Limit| expected.contains(&l.cause) && right_place(cell, bites, l);
     let neighbour = |l: &&Limit| cell.neighbours.contains(&l.cause);
     let outcome = match judged.as_slice() {

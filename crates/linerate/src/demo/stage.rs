@@ -32,7 +32,7 @@ pub(crate) enum Problem {
     /// The run in the lab left no record.
     #[error("the run in the lab left no record: {0}")]
     NoRecord(String),
-    /// It told no goodput.
+    /// Its result had no goodput.
     #[error("the load that measures the truth told no goodput")]
     Untold,
     /// This program could not find itself.
@@ -176,8 +176,8 @@ impl Stage {
         Ok((self.lab.spawn(Host::Near, &run)?, server))
     }
 
-    /// Runs the program, whose record nobody needs, with a server of its own, and returns the goodput that its
-    /// document tells, in bits per second.
+    /// Runs the program with a server of its own, keeps no record, and returns the goodput of its document, in
+    /// bits per second.
     pub(crate) fn goodput(&self, args: &[String], direction: Direction) -> Result<f64, Problem> {
         let mut server = self.serve(&[])?;
         let run = self.client(args).args(["--no-save", "--quiet", "--json"]);
@@ -284,7 +284,8 @@ impl Stage {
         loop {
             match told.recv_timeout(Duration::from_secs(10)) {
                 Ok(line) if line.starts_with("error") => return Err(Problem::Serve(line)),
-                // What it says before, as that it runs as root, comes while the port is still closed.
+                // Earlier lines, such as the warning that it runs as root, are printed while the port is still
+                // closed.
                 Ok(line) if line.contains("listening") => return Ok(server),
                 Ok(_) => {}
                 Err(_) => return Err(Problem::Serve("it does not listen".to_owned())),

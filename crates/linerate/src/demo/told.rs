@@ -17,11 +17,11 @@ pub(crate) struct Told {
     pub(crate) seed: u64,
     /// Congestion control of both hosts; `None` for the system's.
     pub(crate) congestion: Option<String>,
-    /// What was planted, as it is typed.
+    /// The planted faults, as they are typed.
     pub(crate) planted: Vec<String>,
-    /// Another client that measured meanwhile.
+    /// Another client that measured at the same time.
     pub(crate) company: Option<CompanyTold>,
-    /// What is true, where it was measured.
+    /// The measured truth, where it was measured.
     pub(crate) truth: Option<TruthTold>,
     /// Cause ids that would be right.
     pub(crate) expected: Vec<String>,
@@ -33,7 +33,7 @@ pub(crate) struct Told {
     pub(crate) side: Option<String>,
     /// In which direction.
     pub(crate) direction: Option<String>,
-    /// How surely; `None` of what only disturbs.
+    /// The certainty; `None` for a mere disturbance.
     pub(crate) certainty: Option<String>,
     /// The trial that decided.
     pub(crate) effect: Option<EffectTold>,
@@ -46,7 +46,7 @@ pub(crate) struct Told {
     pub(crate) disturbances: Vec<DisturbanceTold>,
     /// Steps of the run.
     pub(crate) steps: usize,
-    /// Seconds from the first step of the run to the end of the trial that proved what was named.
+    /// Seconds from the first step of the run to the end of the trial that proved the named cause.
     pub(crate) proved_after: Option<f64>,
     /// Seconds from the first step of the run to the end of its last.
     pub(crate) seconds: f64,
@@ -60,7 +60,7 @@ pub(crate) struct CompanyTold {
     apart: bool,
 }
 
-/// What was measured by other means, bits per second.
+/// The truth, measured by other means, in bits per second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TruthTold {
     direction: String,
@@ -68,7 +68,7 @@ pub(crate) struct TruthTold {
     by: String,
     with_bps: u64,
     without_bps: u64,
-    /// Whether what was planted is what holds the path back.
+    /// Whether the planted fault limits the path.
     pub(crate) bites: bool,
 }
 
@@ -167,7 +167,7 @@ fn disturbance(disturbance: &Disturbance) -> DisturbanceTold {
     }
 }
 
-/// Time to the end of the trial that proved what was named; `None` where none did.
+/// Time to the end of the trial that proved the named cause; `None` where none did.
 fn proved_after(record: &Record, named: &Named) -> Option<f64> {
     let trial = named.trial.as_ref()?.id;
     let its = |s: &&Step| matches!(s.plan.purpose, Purpose::Slice { trial: id, .. } if id == trial);

@@ -16,15 +16,15 @@ const TICK: Duration = Duration::from_millis(50);
 /// Time after which a load of some seconds is taken to hang.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What the port of the far host counted, in bits of Ethernet frame per second; of datagrams what the
-/// receiving program did, in bits of payload.
+/// Rates counted at the port of the far host, in bits of Ethernet frames per second. For datagrams, those
+/// counted by the receiving program, in bits of payload.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Truth {
     /// Direction that was loaded.
     pub(crate) direction: Direction,
     /// By whom.
     pub(crate) loader: Loader,
-    /// Who counted what came of it.
+    /// Who counted the received data.
     pub(crate) counted: Counted,
     /// With the fault.
     pub(crate) with: f64,
@@ -39,7 +39,7 @@ impl Truth {
     }
 }
 
-/// Who counted what came.
+/// Who counted the received data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
     /// The port of the far host.

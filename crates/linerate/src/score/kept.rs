@@ -12,22 +12,22 @@ use crate::demo::Told;
 /// Most bytes of outcomes that are read: thirty thousand of them.
 const MOST: u64 = 64 << 20;
 
-/// What came of one case.
+/// The result of one case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kept {
-    /// It ran, and this was said.
+    /// It ran, with this result.
     Told(Box<Told>),
-    /// It did not run to its end, and this is why.
+    /// It did not finish, for this reason.
     Failed(String),
 }
 
-/// A case and what came of it.
+/// A case and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     /// Cell, congestion control and seed: `path-rate-bbr-7`.
     pub(crate) key: String,
-    /// What came of it.
+    /// The result.
     #[serde(flatten)]
     pub(crate) what: Kept,
 }

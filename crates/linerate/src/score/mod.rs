@@ -25,7 +25,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) congestion: &'a [String],
     /// Whose load the truth is measured by.
     pub(crate) truth: Loader,
-    /// Budget of each run; `None` for that of `linerate demo`.
+    /// Budget of each run; `None` for the one of `linerate demo`.
     pub(crate) time: Option<Nanos>,
     /// Directory of outcomes and records.
     pub(crate) dir: &'a Path,
@@ -44,8 +44,8 @@ impl Case<'_> {
     }
 }
 
-/// Runs what is not among the outcomes yet, and tells of each as it comes. Ends early, with what there
-/// is, once `stop` is set.
+/// Runs the cases that have no outcome yet, and reports each result. Once `stop` is set, it ends early and
+/// keeps the results so far.
 pub(crate) fn run(
     wish: &Wish<'_>,
     outcomes: &mut Outcomes,
@@ -105,7 +105,7 @@ fn demonstrate(case: &Case<'_>, wish: &Wish<'_>) -> Result<Kept, ScoreError> {
         command.args(["--time", &format!("{}ns", time.0)]);
     }
     let output = command.output().map_err(ScoreError::Start)?;
-    // A verdict that is not right ends with its own exit code: the line tells.
+    // A wrong verdict has its own exit code, so the output decides.
     Ok(match serde_json::from_slice(&output.stdout) {
         Ok(told) => Kept::Told(told),
         Err(_) => Kept::Failed(format!(

@@ -158,7 +158,7 @@ fn is_healthy(told: &Told) -> bool {
     told.expected == HEALTHY
 }
 
-/// What was expected against what was named first.
+/// The table of expected causes against the first cause named.
 fn confusion(text: &mut String, rows: &[Row]) {
     let mut counts: BTreeMap<(String, &str), usize> = BTreeMap::new();
     for row in rows {

@@ -1,5 +1,5 @@
-//! Views: functions of a record, its model and its verdict, of an inventory, or of a described path. What a view has
-//! for people is a document; what it has for programs is JSON. None of them reads the machine.
+//! Views: functions of a record, its model and its verdict, of an inventory, or of a described path. A view is
+//! a document for people and JSON for programs. None of them reads the machine.
 
 mod advice;
 pub mod bw;

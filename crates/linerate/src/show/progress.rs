@@ -17,13 +17,13 @@ use super::words;
 pub enum Mode {
     /// One line for each step, for logs.
     Lines,
-    /// One line that is written anew, on a terminal of so many columns.
+    /// One line that is rewritten, on a terminal of this many columns.
     Rewritten(usize),
-    /// Only what stops the run.
+    /// Only errors that stop the run.
     Quiet,
 }
 
-/// A sink that tells what goes on, and that stops the run once `stop` is set.
+/// A sink that shows progress, and that stops the run once `stop` is set.
 pub struct Progress<W> {
     out: W,
     mode: Mode,

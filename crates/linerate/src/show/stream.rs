@@ -1,8 +1,8 @@
 //! A run as it goes, for programs: a JSON object on each line.
 //!
-//! The schema of a line is made from `Line`. Units stand in the keys, unknown values are `null`. What a step or a trial
-//! showed is derived from what was read until then, and may differ from the result on the last line, which has all
-//! readings. A run that measured nothing ends without a result.
+//! The schema of a line is made from `Line`. Keys hold the units, unknown values are `null`. A line about a
+//! step or trial uses the readings up to then. The result on the last line uses all readings, and may differ. A
+//! run that measured nothing ends without a result.
 
 mod line;
 
@@ -130,7 +130,7 @@ impl<W: Write> Stream<W> {
         self.line(&Line::Host(json::host(host)));
     }
 
-    /// What a step showed that has ended; slices are told of with their trial.
+    /// The results of an ended step; slices are reported with their trial.
     fn step(&mut self, step: &Step) {
         if let Some(trouble) = &step.trouble {
             self.line(&Line::Trouble {
@@ -174,7 +174,7 @@ impl<W: Write> Stream<W> {
         }
     }
 
-    /// What a step of a single probe shows, as the result tells it.
+    /// The load of a single probe's step, computed as for the result.
     fn once(&self, step: &Step, direction: Direction) -> Option<Load> {
         let record = self.record.as_ref().filter(|_| self.single)?;
         once(record, step, direction).map(|once| once.load)
@@ -208,7 +208,7 @@ impl<W: Write> Stream<W> {
         }
     }
 
-    /// What the trial showed that is over now; nothing where no slice was measured.
+    /// The result of the trial that just ended; none where no slice was measured.
     fn trial_over(&mut self) {
         let Some((id, record)) = self.trial.take().zip(self.record.as_ref()) else {
             return;

@@ -47,8 +47,8 @@ pub(crate) fn verdict(
     doc
 }
 
-/// The stages of the path with their ceilings, why threads ran where they did, what every trial showed,
-/// and what every cause answered, with its numbers.
+/// The stages of the path with their ceilings, the placement of threads, the effect of each trial, and the
+/// answer of every cause with its numbers.
 pub(crate) fn explain(model: &Model, verdict: &Verdict) -> Document {
     let mut doc = Document::new();
     verdict::unknown(&mut doc, model, verdict, true);

@@ -117,7 +117,7 @@ pub(crate) const fn share_lost(transport: Transport) -> &'static str {
     }
 }
 
-/// What became of sends without a copy, where the kernel copied a `share` of them, or told of none.
+/// The result of sends without a copy, where the kernel copied a `share` of them, or reported none.
 pub(crate) fn copied(way: Handover, share: Option<f64>) -> Option<String> {
     match share {
         _ if !way.is_told() => None,

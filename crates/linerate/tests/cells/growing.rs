@@ -1,4 +1,4 @@
-//! A record that grows, derived again after each step, beside the same record derived at once.
+//! A record that grows, derived again after each step, compared with the same record derived at once.
 
 use linerate_core::model::{Deriver, derive, trial};
 use linerate_core::plan::Purpose;

@@ -1,5 +1,5 @@
-//! What hardware shows that no lab here has: changed facts and raw readings of a real run, never what
-//! is made of them.
+//! Readings of hardware that no lab here has: changed facts and raw readings of a real run, never derived
+//! values.
 
 use linerate_core::facts::HostFacts;
 use linerate_core::facts::nic::{Duplex, Nic, Offloads};
@@ -58,7 +58,7 @@ pub(super) fn column(table: &mut Table, metric: Metric) -> &mut Vec<i64> {
     &mut found.unwrap().values
 }
 
-/// Lets every round trip on the idle path, and beside a load, take so many microseconds.
+/// Sets every round trip of the idle path, and under load, to this many microseconds.
 pub(super) fn round_trips(record: &mut Record, idle: u64, beside: u64) {
     for step in &mut record.steps {
         let micros = match step.plan.purpose {
@@ -89,7 +89,7 @@ pub(super) fn sent_again(table: &mut Table, share: f64) {
     *column(table, m::TCP_RETRANS) = share_of(&sent, share / segment);
 }
 
-/// The same run, all of it so many times slower: shares of time stay what they are.
+/// The same run, this many times slower throughout: shares of time stay the same.
 pub(super) fn slower(record: &mut Record, times: f64) {
     let longer = |time: u64| (time as f64 * times) as u64;
     let is_clock = |column: &&mut Column| {
@@ -111,7 +111,7 @@ pub(super) fn slower(record: &mut Record, times: f64) {
     }
 }
 
-/// A card of so many Mb/s, in a slot that is wide enough, in the place of each host's virtual port.
+/// A card of this many Mb/s, in a slot that is wide enough, in the place of each host's virtual port.
 pub(super) fn cards(record: &mut Record, mbps: u64) {
     for side in [Side::Near, Side::Far] {
         let facts = facts(record, side);
@@ -133,7 +133,7 @@ pub(super) fn cards(record: &mut Record, mbps: u64) {
     }
 }
 
-/// A metric that was not read: its value after so many seconds of each step.
+/// Adds a metric that was not read: its value by the seconds since the start of each step.
 pub(super) fn reads(
     record: &mut Record,
     side: Side,

@@ -1,7 +1,7 @@
-//! Records of real runs, judged by the library as it is now. Those at an edge have a limit just over or
-//! just under what a cause needs: `benches/truth/edges.sh` makes them, and says what was planted. What was
-//! planted in the others is told by `benches/truth/2026-11-21-replayed.md`; they are kept without their
-//! warm-ups and their other direction.
+//! Records of real runs, judged by the current library. Those at an edge have a limit just above or just below
+//! a cause's threshold: `benches/truth/edges.sh` makes them and describes their faults. The faults of the
+//! others are described in `benches/truth/2026-11-21-replayed.md`; these are kept without warm-ups and
+//! without the other direction.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ const EDGES: &[Kept] = &[
 /// Record, the first limits and all disturbances expected of it, and a neighbouring cause that must not be named.
 type Disturbed = (&'static str, [&'static [&'static str]; 2], &'static str);
 
-/// All others, the near misses above included, must be told to be undisturbed.
+/// All others, the near misses above included, must be reported as undisturbed.
 const DISTURBED: &[Disturbed] = &[
     // The path carries 100 Mb/s, of which others have 30.
     (
@@ -61,7 +61,7 @@ const DISTURBED: &[Disturbed] = &[
     ),
 ];
 
-/// Record, and what must be named first: the fault bites, far from any edge.
+/// A record, and the cause that must be named first: the fault limits, far from any edge.
 const PLANTED: &[Kept] = &[
     ("path-rate-1g", &["path-rate"], ""),
     ("path-rate-5g", &["path-rate"], ""),

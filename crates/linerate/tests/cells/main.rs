@@ -1,6 +1,6 @@
-//! Cells: records with what is to be named on them, stated beforehand. Kept ones are of real runs in a
-//! lab; replayed ones show the hardware that no lab here has, each beside a near miss, and are scored
-//! apart. Together they need every cause that there is.
+//! Cells: records with the expected causes, stated beforehand. Kept ones are real runs in a lab. Replayed ones
+//! show hardware that no lab here has, each with a near miss, and are scored separately. Together they need
+//! every cause that there is.
 #![expect(
     clippy::unwrap_used,
     reason = "clippy does not recognise helpers of tests"
@@ -44,9 +44,9 @@ struct Cell {
     model: Model,
     /// Limits forward of the metric that the first of them is of, binding first; others may follow.
     first: &'static [&'static str],
-    /// What is to be told as a disturbance of forward, and nothing else.
+    /// The expected disturbances of forward, and no others.
     disturbed: &'static [&'static str],
-    /// What must not be among the limits; empty where nothing is near.
+    /// A cause that must not be among the limits; empty where none is close.
     not: &'static str,
 }
 
@@ -97,7 +97,7 @@ impl Cell {
         limits && disturbed == self.disturbed
     }
 
-    /// Where a cause stands among what is to be told: limits first.
+    /// The position of a cause in the expected answers: limits first.
     fn place_of(&self, cause: &str) -> Option<usize> {
         let mut told = self.first.iter().chain(self.disturbed);
         told.position(|id| *id == cause)

@@ -1,5 +1,5 @@
-//! Replay cells: what no lab here can plant, each beside a near miss: the same record, and just not
-//! enough of it.
+//! Replay cells: hardware that no lab here can plant, each with a near miss: the same record with slightly too
+//! little of it.
 
 mod cpu;
 mod ports;
@@ -22,12 +22,12 @@ struct Replay {
     under: Shown,
 }
 
-/// What hardware shows, and all that is to be named on it, binding first.
+/// The planted hardware, and all causes that must be named, the limit first.
 struct Shown {
     words: &'static str,
     show: fn(&mut Record),
     named: &'static [&'static str],
-    /// All that is to be told to have disturbed it.
+    /// All expected disturbances.
     disturbed: &'static [&'static str],
 }
 

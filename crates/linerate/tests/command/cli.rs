@@ -75,7 +75,7 @@ fn read_by(program: &[&str], text: &[u8]) -> Option<Output> {
         return None;
     };
     let mut stdin = child.stdin.take().unwrap();
-    // What it writes meanwhile may fill its pipe: it is fed beside.
+    // Its output may fill a pipe, so a separate thread writes its input.
     let output = std::thread::scope(|scope| {
         scope.spawn(move || stdin.write_all(text).unwrap());
         child.wait_with_output().unwrap()

@@ -206,7 +206,7 @@ fn the_rate_of_a_software_device_is_nominal() {
     );
 }
 
-/// A disk by NVMe/TCP with so many ways, as Linux 6.12 shows it.
+/// A disk by NVMe/TCP with this many paths, as Linux 6.12 shows it.
 fn fabric(ways: u32) -> Tree {
     let head = "sys/class/block/nvme0n1";
     let tree = Tree::new(&[

@@ -32,8 +32,8 @@ struct Far {
     port: u16,
     /// What it logs.
     log: Receiver<String>,
-    /// Given back once the server has ended. Beside the load of another test a second without samples is lost in
-    /// the noise.
+    /// Given back once the server has ended. During another test's load, a second without samples would be lost
+    /// in the noise.
     _turn: Turn,
 }
 
@@ -121,7 +121,7 @@ fn the_first_ctrl_c_ends_a_run_that_has_not_begun() {
     assert_eq!((code, said.as_str()), (Some(3), ""));
 }
 
-/// A script that becomes a program with so many open descriptors at most, set by `ulimit FLAG`.
+/// A script that becomes a program with at most this many open descriptors, set by `ulimit FLAG`.
 fn descriptors(flag: &str, most: u32) -> String {
     format!("ulimit {flag} {most}; exec \"$0\" \"$@\"")
 }

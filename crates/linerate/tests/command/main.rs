@@ -1,5 +1,5 @@
-//! The built program on this machine, as a user meets it: what it says, what it measures of loopback,
-//! what it does where things go wrong.
+//! The built program on this machine, as a user meets it: its output, its measurements of loopback, and its
+//! errors.
 #![expect(
     clippy::unwrap_used,
     reason = "clippy does not recognise helpers of tests"

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &[&str]) -> Output {
     linerate(home.path()).args(args).output().unwrap()
 }
 
-/// How the program ends with these arguments, and what it says on stderr.
+/// The program's exit code with these arguments, and its stderr.
 pub(crate) fn ended(args: &[&str]) -> (Option<i32>, String) {
     let output = run(args);
     (output.status.code(), words(&output.stderr))

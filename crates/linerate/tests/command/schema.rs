@@ -118,7 +118,7 @@ pub(crate) fn by_hand(name: &str) -> &'static str {
 /// Figures that were added since to what `diff` compares.
 const ADDED_FIGURES: [&str; 3] = ["operations_per_sec", "messages_per_sec", "lost_share"];
 
-/// Engines that were added since. Documents say of them what they say of others.
+/// Engines added since. Documents have the same fields for them as for others.
 const ADDED_ENGINES: [&str; 2] = ["shm", "memory"];
 
 /// Keys of an advice that were added since: its parts, wherever it stands.

@@ -19,7 +19,7 @@ use crate::schema::fits;
 /// Long enough for anything that should happen at all.
 const LONG: Duration = Duration::from_secs(30);
 
-/// A copy of the program by a path of its own, so that its processes can be told from others.
+/// A copy of the program with its own path, so that its processes can be identified.
 struct Copy {
     home: TempDir,
     program: PathBuf,

@@ -66,7 +66,7 @@ impl Far {
         })
     }
 
-    /// The lines of such a measurement, the last of which holds the document.
+    /// The lines of such a measurement; the last one holds the document.
     fn stream(&self, args: &[&str]) -> Option<Vec<Value>> {
         ask(&self.turn, || {
             let output = self.run(&[args, &["--stream-json"]].concat());

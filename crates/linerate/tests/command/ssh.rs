@@ -29,7 +29,7 @@ struct Sshd {
 }
 
 impl Sshd {
-    /// `None` where there is no ssh server to be had, which is told.
+    /// `None` where there is no ssh server; this is reported.
     fn start() -> Option<Self> {
         let program = ["/usr/sbin/sshd", "/usr/bin/sshd"];
         let Some(program) = program.into_iter().find(|p| Path::new(p).exists()) else {
@@ -126,7 +126,7 @@ fn real_ssh() -> &'static str {
         .unwrap()
 }
 
-/// A copy of the program by a path of its own, so that the far ends of a test can be told from others.
+/// A copy of the program with its own path, so that the far ends of a test can be identified.
 fn copy(sshd: &Sshd, name: &str) -> (PathBuf, String) {
     let program = sshd.home.path().join(name);
     fs::copy(PROGRAM, &program).unwrap();

@@ -84,7 +84,7 @@ fn a_reader_that_stands_still_does_not_hold_up_the_run() {
     assert_eq!(last["event"], "verdict");
 }
 
-/// The lines of a kept run, told again as it went.
+/// The lines of a kept run, as they were written while it ran.
 fn told_again(record: &Record) -> Vec<Value> {
     let mut out = Vec::new();
     let mut stream = Stream::new(&mut out);

@@ -1,5 +1,5 @@
-//! A program that takes the CPUs of a load, in a lab, beside a path that is shaped: the path is what limits it, and the
-//! program disturbs.
+//! A program that takes the CPUs of a load over a shaped path, in a lab: the path is the limit, and the program
+//! is a disturbance.
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -70,7 +70,7 @@ impl Drop for Taker {
     }
 }
 
-/// The verdict of a run over 100 Mb/s forward, and as fast as this machine is in reverse, beside that program.
+/// The verdict of a run while that program works: 100 Mb/s forward, and as fast as this machine is in reverse.
 fn verdict(turn: &Turn) -> lab::Given<Value> {
     let home = TempDir::new().unwrap();
     let Some(_taker) = Taker::start() else {
@@ -149,7 +149,7 @@ fn a_verdict_that_does_not_name_the_program_is_no_answer() {
     assert!(path_first(&verdict("contended")).is_err());
 }
 
-/// Planted: the program as a limit beside the path.
+/// Planted: a verdict that names the program as a limit as well as the path.
 #[test]
 #[should_panic(expected = "cpu-contention")]
 fn a_program_that_is_told_as_a_limit_is_refused() {

@@ -21,10 +21,10 @@ const STATE: &str = "cat /proc/sys/net/ipv4/tcp_?mem /proc/sys/net/core/?mem_max
 const RUN: &str = "$PROGRAM run $1 --open --direction reverse --no-save";
 
 /// `started CHANGED COMMAND...` starts a run, `$run`, and returns once CHANGED holds: a trial changed a
-/// setting. Which trials a run makes is its own choice: where it ends without, the script ends and says so.
-/// `killed CHANGED COMMAND...` kills it while CHANGED holds: a trial takes its change back within a second, so
-/// the run is stopped, and goes on where CHANGED no longer holds by then. Its files are closed once the last of
-/// its threads is gone; the first one is a zombie before that.
+/// setting. The run chooses its trials; where it ends without such a trial, the script ends and says so.
+/// `killed CHANGED COMMAND...` kills it while CHANGED holds. A trial undoes its change within a second, so the
+/// run is stopped first, and continued if CHANGED no longer holds by then. Its files are closed once its last
+/// thread is gone; its first thread is a zombie before that.
 const STARTED: &str = "started() { changed=$1; shift; \
     \"$@\" > run 2>&1 & run=$!; \
     while kill -0 $run 2>/dev/null; do eval \"$changed\" && return; sleep 0.02; done; \
@@ -183,7 +183,7 @@ fn what_a_kill_leaves_is_undone_by_the_next_start() {
     });
 }
 
-/// A run in the near host, whose own port queues too little of what it sends; and what stands at its root.
+/// A run in the near host, whose own port has too small a queue; and the discipline at its root.
 const SEND: &str = "$PROGRAM run $1 --open --direction forward --no-save";
 const ROOT: &str = "tc qdisc show dev eth0; ls .local/state/linerate 2>/dev/null | grep changes";
 

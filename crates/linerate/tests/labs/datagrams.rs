@@ -37,7 +37,7 @@ fn within(what: &str, figure: &Value, range: Range<f64>) -> Result<(), String> {
         .ok_or_else(|| format!("{what}: {figure} is not within {range:?}"))
 }
 
-/// Payload of datagrams that a path of so many bits a second carries, in frames of Ethernet.
+/// Payload of datagrams that a path of this many bits a second carries, in Ethernet frames.
 fn payload(rate: f64) -> f64 {
     rate * 1472.0 / 1514.0
 }
@@ -58,7 +58,7 @@ fn search(turn: &Turn, rate: &str, more: &[&str]) -> Given<Value> {
     measured(turn, &["--fault", &fault], &find)
 }
 
-/// What a search on a path of so many bits a second must have found.
+/// The expected result of a search on a path of this many bits a second.
 fn is_found(found: &Value, bits: f64) -> Result<(), String> {
     let search = &found["search"];
     let payload = payload(bits);
@@ -152,7 +152,7 @@ mod long {
 
     #[test]
     fn a_path_that_says_again_and_again_that_packets_are_too_long_breaks_no_test_with_iperf3() {
-        // 4: too long for a path that takes so many bytes.
+        // 4: too long for a path that takes packets of this many bytes.
         passes(|turn| blamed_with_iperf3(turn, [4, 1300]), is_unchanged);
     }
 
@@ -232,7 +232,7 @@ const SBIN: &str = "export PATH=$PATH:/usr/sbin:/sbin";
 
 /// Sends datagrams, of which a rule of the near host itself forbids those that exceed 1 Mb/s.
 fn forbidden(turn: &Turn) -> Given<Value> {
-    // Nothing else lets some datagrams pass and forbids others so that their sender hears of it (EPERM).
+    // Only this lets some datagrams pass and rejects others with an error that their sender sees (EPERM).
     if !has("nft") {
         return Ok(None);
     }
@@ -243,7 +243,7 @@ fn forbidden(turn: &Turn) -> Given<Value> {
     measured(turn, &[], &["sh", "-c", &script, "sh", "FAR"])
 }
 
-/// What `forbidden` must tell: what the rule lets through arrives, all else was refused.
+/// The expected result of `forbidden`: datagrams that the rule allows arrive, all others are refused.
 fn is_forbidden(found: &Value) -> Result<(), String> {
     assert_eq!(found["complete"], true, "{found:#}");
     let way = &found["directions"]["forward"];
@@ -326,7 +326,8 @@ fn is_split(found: &Value, fragments: bool) -> Result<(), String> {
     within("goodput_bps", goodput, 4e6..6e6)
 }
 
-/// Planted: fragments where there are none or none where there are, and a rate that is not the one asked for.
+/// Planted: fragments where there are none, no fragments where there are some, and another rate than the
+/// requested one.
 #[test]
 fn a_size_that_travels_otherwise_is_refused() {
     let whole = planted(&Value::Array(Vec::new()), [5e6; 2]);
@@ -342,8 +343,8 @@ fn a_size_that_travels_otherwise_is_refused() {
     assert!(is_split(&slow, false).is_err());
 }
 
-/// Tells the near host, as anybody on the way could (ICMP), that its datagrams did not get there: destination
-/// unreachable, with this code, and how long packets may be.
+/// Sends the near host forged ICMP errors, as anyone on the path could: destination unreachable, with this code
+/// and this largest packet size.
 const UNREACHABLE: &str = r#"
 import os, socket, struct, sys, time
 open(os.environ["HOME"] + "/ready", "w")

@@ -1,4 +1,4 @@
-//! `linerate flows` beside transfers of other programs, across the lab.
+//! `linerate flows` on transfers of other programs, across the lab.
 
 use linerate::show::flows::SCHEMA;
 use linerate_test::program::{Outcome, outcome_of};
@@ -14,8 +14,8 @@ use crate::schema::fits;
 const SERVE: &str =
     "truncate -s 20G \"$HOME/file\"; cd \"$HOME\"; exec python3 -m http.server 8000";
 
-/// What `flows` says in near of a transfer between near and far, which must have these limits. Where it says that the
-/// CPUs were taken away, or knows no limit, it is asked again.
+/// The output of `flows` at near for a transfer between near and far, which must have these limits. Asks again
+/// where the output says that the CPUs were taken away, or names no limit.
 fn seen(faults: &[&str], [near, far]: [&str; 2], limits: &[&str]) -> Option<Value> {
     let turn = turn();
     ask(&turn, || {
@@ -143,7 +143,8 @@ const ACCEPT: &str = "import socket
 c, _ = socket.create_server((\"\", 7001)).accept()
 ";
 
-/// What `flows` tells of a connection of near's program with one of far, both in Python, and what limits it.
+/// The answer of `flows` for a connection between a program at near and one at far, both in Python, and its
+/// limit.
 fn between(faults: &[&str], [near, far]: [&str; 2], limits: &[&str]) -> Option<Value> {
     let far = format!("exec python3 -c '{ACCEPT}{far}'");
     let near = format!(

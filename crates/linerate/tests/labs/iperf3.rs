@@ -63,7 +63,7 @@ impl Drop for Running {
     }
 }
 
-/// What `bw` says where a server of iperf3 is not there yet, or comes back from the test before.
+/// The output of `bw` where an iperf3 server is not there yet, or is still busy with the previous test.
 const ABSENT: &[&str] = &["connection refused", "busy with another test"];
 
 /// Runs it again until whoever serves is there.
@@ -105,8 +105,8 @@ fn alike([sent, received]: [u64; 2], streams: u64) -> Result<(), String> {
         .ok_or_else(|| format!("{received} of {sent}, {most} on the way"))
 }
 
-/// Share of a second by which both sides of a test of `bw` may begin and end to count apart: each has a clock, and a thread
-/// that looks at it.
+/// Share of a second by which both sides of a `bw` test may begin and end to count at different times: each has
+/// its own clock, and a thread that reads it.
 const APART: f64 = 0.2;
 
 /// The same of a direction that `bw` has measured, whose ends count for a time of their own each.
@@ -296,9 +296,9 @@ fn bw_and_a_server_of_iperf3_count_the_same() {
     ]);
 }
 
-/// What a client asks for by its amount, by what was sent and received of it.
+/// Tests that end by an amount: the bytes sent and received must match it.
 fn amounts_are_met(measured: &dyn Fn(&[&str]) -> [u64; 2]) {
-    // Where the client says how much is sent, both count that, to the byte, and to the end of a block.
+    // Where the client names the amount, both ends count that many bytes, rounded up to a whole block.
     for (args, wanted) in [
         (&["-n", "200M"][..], 200 << 20),
         (&["-k", "1000"], 1000 << 17),
@@ -308,7 +308,7 @@ fn amounts_are_met(measured: &dyn Fn(&[&str]) -> [u64; 2]) {
     ] {
         assert_eq!(measured(args), [wanted; 2], "{args:?}");
     }
-    // It is sent whole blocks, and ends once it has enough.
+    // A client that receives ends the test once it has enough; the server sends whole blocks.
     for streams in ["1", "4"] {
         let [sent, received] = measured(&["-n", "1000000", "-R", "-P", streams]);
         assert!(
@@ -379,7 +379,7 @@ impl Served {
         self.told(args)["error"].as_str().unwrap().to_owned()
     }
 
-    /// Whether both ends count the same of a client with these arguments and so many streams.
+    /// Checks that both ends count the same for a client with these arguments and this many streams.
     fn counts_alike(&self, args: &[&str], streams: u64) {
         ask(&self.turn, || alike(self.measured(args), streams));
     }

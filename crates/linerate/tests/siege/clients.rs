@@ -1,4 +1,4 @@
-//! Clients of all kinds: honest, killed, stopped, slow, and those that say what makes no sense.
+//! Clients of all kinds: honest, killed, stopped, slow, and those that send nonsense.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -112,7 +112,7 @@ pub(crate) fn run_once(address: SocketAddr, key: &Key) {
 /// A client that measures until it is killed.
 pub(crate) fn measure(address: SocketAddr) {
     let key = Key::from_environment().unwrap().unwrap();
-    // A server under siege may have no place; then this one has come in vain.
+    // A server under siege may have no place; then this client leaves.
     let Ok(mut client) = connect(address, &key) else {
         return;
     };
@@ -166,7 +166,7 @@ impl<'a> Besiegers<'a> {
         }
     }
 
-    /// How many of each kind came.
+    /// The number of clients of each kind.
     pub(crate) fn sent(&self) -> String {
         let [killed, stopped, slow, garbage, reset] = self.counts;
         format!(
@@ -227,7 +227,8 @@ impl<'a> Besiegers<'a> {
             .unwrap()
     }
 
-    /// So many clients that hold what they have; iperf3's protocol has a test at a time, which others find taken.
+    /// The number of clients that hold their connections at a time; iperf3's protocol has one test at a time,
+    /// and refuses others.
     fn at_a_time(&self, many: usize) -> usize {
         match self.door {
             Door::Own(_) => many,
@@ -276,13 +277,13 @@ impl<'a> Besiegers<'a> {
         2
     }
 
-    /// Says what makes no sense, from the first byte on or after what does.
+    /// Sends nonsense, from the first byte on or after a valid beginning.
     fn babble(&mut self) -> usize {
         let drawn = self.draw(3);
         let mut words = match (&self.door, drawn) {
             (_, 0) => Vec::new(),
             (Door::Iperf3, 1) => COOKIE.to_vec(),
-            // Parameters, and what claims to be as many bytes of them as it likes.
+            // Parameters with a length that promises more bytes than follow.
             (Door::Iperf3, _) => [COOKIE.as_slice(), &[0, 0, 0, 60], b"{\"tcp\":true,"].concat(),
             (Door::Own(_), 1) => hello(Kind::Control),
             (Door::Own(_), _) => hello(Kind::Data),

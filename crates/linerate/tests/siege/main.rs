@@ -1,8 +1,8 @@
-//! `linerate serve` under siege: clients of all kinds in a row, crowds, a lack of descriptors, stops.
-//! What is asserted are counts: descriptors, threads, memory, wake-ups. None asserts a time.
+//! `linerate serve` under siege: clients of all kinds in a row, crowds, a lack of descriptors, stops. The tests
+//! assert counts (descriptors, threads, memory, wake-ups) and no times.
 //!
 //! This program starts itself again as the clients that are killed and stopped. `LINERATE_TEST_CLIENTS=10000`
-//! sends so many and tells what the server holds after each tenth.
+//! starts that many, and prints the server's descriptors and memory after each tenth of them.
 #![expect(
     clippy::unwrap_used,
     reason = "a test without the harness, which the lint does not take for one"
@@ -31,13 +31,13 @@ use served::{Served, eventually, steady};
 const CLIENTS: usize = 300;
 /// Connections of a crowd, where the limit of descriptors allows them.
 const CROWD: usize = 10_000;
-/// What a server may hold of one address, and some for what comes and goes.
+/// Descriptors that a server may hold for one address, with some for connections that come and go.
 const HELD_OF_ONE: usize = 32 + 8;
-/// The ups and downs of what the allocator keeps, in KiB. Of 10,000 clients 2,000 have sessions: would each
-/// leave its buffer of 64 KiB, it were five times as much.
+/// The variation of the memory that the allocator keeps, in KiB. Of 10,000 clients 2,000 have sessions: if each
+/// leaked its buffer of 64 KiB, the growth would be five times as large.
 const GROWTH_KIB: u64 = 24 * 1024;
-/// Memory that a server may make before its first client. That of the program itself comes to 10 MiB, which
-/// `benches/own` measures on a build for users.
+/// Memory that a server may allocate before its first client. The program itself takes 10 MiB, which
+/// `benches/own` measures on a release build.
 const IDLE_KIB: u64 = 2 * 1024;
 /// Names that start with `long::` are left to `./test.sh --long`.
 const CASES: [(&str, fn()); 8] = [
@@ -121,7 +121,7 @@ fn iperf3_kinds() {
     server.stopped();
 }
 
-/// So many clients, or as many as are asked for; what the server holds after each tenth.
+/// This many clients, or as many as the variable asks for; prints the server's resources after each tenth.
 fn besiege(server: &Served, mut besiegers: Besiegers<'_>, clients: usize) {
     let wanted = std::env::var("LINERATE_TEST_CLIENTS").ok();
     let count = wanted.map_or(clients, |text| text.parse().unwrap());
@@ -212,7 +212,7 @@ fn lack() {
         over.store(true, Ordering::Relaxed);
         assert!(ran.is_ok(), "{:?}", server.lines());
     });
-    // A session takes all that one address may have: the next client is heard once it has left.
+    // A session takes all that one address may have: the next client is served once it has left.
     let mut full = connect(server.address, &key).unwrap();
     let refused = (0..100).find_map(|id| full.prepare(&clients::set(id, 6)).err());
     let refused = refused.unwrap().to_string();

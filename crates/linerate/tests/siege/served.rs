@@ -43,7 +43,8 @@ fn netlink() -> HashSet<String> {
     inodes.map(|inode| format!("socket:[{inode}]")).collect()
 }
 
-/// What three looks in a row, so far apart, saw alike: between two of them a machine may have stood still.
+/// A reading that three samples in a row, at this distance, agree on: a machine may have stood still between
+/// two of them.
 pub(crate) fn steady<T: PartialEq + Copy>(apart: Duration, look: impl Fn() -> T) -> T {
     let (mut seen, mut alike) = (look(), 1);
     assert!(eventually(|| {
@@ -90,7 +91,7 @@ impl Served {
         Self::start_with(key, options, None)
     }
 
-    /// With so many descriptors.
+    /// With this many descriptors.
     pub(crate) fn start_with(key: &Key, options: &[&str], descriptors: Option<u32>) -> Self {
         let home = tempfile::tempdir().unwrap();
         let [port, iperf3] = free_ports();
@@ -149,7 +150,7 @@ impl Served {
         assert!(eventually(seen), "no `{part}` in {:?}", self.lines());
     }
 
-    /// It lets in who holds the key; clients that have just left may still have their places.
+    /// Checks that it admits a client with the key; clients that have just left may still hold their places.
     pub(crate) fn serves(&self) {
         assert!(eventually(|| connect(self.address, &self.key).is_ok()));
     }
@@ -158,8 +159,8 @@ impl Served {
         format!("/proc/{}/{what}", self.pid.as_raw_nonzero())
     }
 
-    /// What it holds, apart from its sockets of netlink. It keeps one for each kind of question to the kernel, and makes
-    /// it anew after a question that the kernel refused: whether there is one depends on who asked last.
+    /// Its descriptors, without those of its netlink sockets. It keeps one socket for each kind of query, and
+    /// opens a new one after a query that the kernel refused, so their number depends on the last query.
     pub(crate) fn held(&self) -> Held {
         let open = self.open();
         let kernel = netlink();
@@ -199,8 +200,8 @@ impl Served {
         self.memory_kib("VmRSS:")
     }
 
-    /// Resident memory that it made itself. How many pages of the program's file are resident beside it the kernel
-    /// decides, and of a build for tests there are more.
+    /// Resident memory that it allocated itself. The kernel decides how many pages of the program's file are
+    /// resident as well, and a test build has more of them.
     pub(crate) fn own_kib(&self) -> u64 {
         self.memory_kib("RssAnon:")
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::document::document;
 
-/// Most time that a question takes. A busy machine takes a hundred times less.
+/// The longest time for an answer. A busy machine needs a hundredth of it.
 const WITHIN: Duration = Duration::from_secs(120);
 /// The built program in the guest, on a file system of the guest's own.
 pub(crate) const PROGRAM: &str = "/run/linerate";
@@ -55,8 +55,8 @@ impl Guest {
         Ok(guest)
     }
 
-    /// What a shell script writes. It runs in a mount namespace of its own, so that what it plants
-    /// goes with it.
+    /// The output of a shell script. It runs in its own mount namespace, so that planted mounts disappear with
+    /// it.
     pub(crate) fn ask(&mut self, script: &str) -> String {
         self.ask_apart(&["--mount"], script)
     }
@@ -76,7 +76,7 @@ impl Guest {
         self.vm.run(program, WITHIN).unwrap()
     }
 
-    /// What `linerate host` tells after a script has planted something.
+    /// The output of `linerate host` after a script has planted something.
     pub(crate) fn host(&mut self, script: &str) -> Value {
         document(&self.ask(&format!("{script}\n{PROGRAM} host --json")))
     }

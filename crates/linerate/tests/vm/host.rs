@@ -1,7 +1,7 @@
-//! What `linerate host` tells of a machine that is known.
+//! The report of `linerate host` on a machine whose hardware is known.
 //!
-//! QEMU cannot make a card that is better than its slot: the links of cards are planted, by files
-//! that stand in for those of sysfs. The slots and the nodes are real.
+//! QEMU cannot make a card that is better than its slot. So the links of cards are planted, by files that
+//! replace those of sysfs. The slots and the nodes are real.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -40,7 +40,7 @@ fn whole(document: &Value) {
     }
 }
 
-/// A link of so many billion transfers per second and lanes.
+/// A link of this many billion transfers per second, and lanes.
 fn link(giga: f64, lanes: u64) -> (Value, Value) {
     (json!((giga * 1e9) as u64), json!(lanes))
 }
@@ -221,7 +221,7 @@ pub(crate) fn remote_interrupts(guest: &mut Guest) {
         .ask("ls /sys/bus/pci/devices/$(card 2)/net")
         .trim()
         .to_owned();
-    // An interrupt moves when it is raised next: packets that nobody answers see to that.
+    // An interrupt moves when it is next raised, so unanswered packets are sent.
     let served_by = |cpu: u32| {
         format!(
             "ip link set {port} up
@@ -376,7 +376,7 @@ pub(crate) fn capture(guest: &mut Guest) {
     assert!(open.contains(address) && !masked.contains(address));
 }
 
-/// A target by TCP in the guest itself, with so many portals, and a controller for each.
+/// A target by TCP in the guest itself, with this many portals, and a controller for each.
 const TARGET: &str = "
     modprobe -a nvmet nvmet-tcp nvme-tcp null_blk
     ip link set lo up

@@ -21,7 +21,7 @@ hosts() {
     ip -n $host addr add 10.9.$net.2/24 dev eth0
     ip -n router addr add 10.9.$net.1/24 dev $host
     ip -n $host link set lo up
-    # A network sees single packets, and netem loses whole what comes to it as one.
+    # A network carries single packets, and netem would lose a joined group as a whole.
     ip -n $host link set eth0 gso_max_segs 1 up
     ip -n router link set $host up
     ip -n $host route add default via 10.9.$net.1

@@ -1,5 +1,5 @@
-//! `linerate host` in a virtual machine whose slots, nodes and cards are known, beside what is
-//! planted there; `linerate run` between two hosts in it; and virtual machines themselves.
+//! `linerate host` in a virtual machine whose slots, nodes and cards are known, with planted faults;
+//! `linerate run` between two hosts in it; and tests of virtual machines themselves.
 #![expect(
     clippy::unwrap_used,
     reason = "clippy does not recognise helpers of tests"

@@ -1,5 +1,5 @@
-//! What a run tells of a path between two hosts in the guest, whose kernel has what this machine's may
-//! lack, and whose clock may be set.
+//! The verdict of a run between two hosts in the guest. Its kernel has features that this machine's may lack,
+//! and its clock can be set.
 
 use linerate_core::model::{Model, derive};
 use linerate_core::path::Direction;
@@ -13,17 +13,18 @@ use super::guest::{Guest, PROGRAM};
 
 const HOSTS: &str = include_str!("hosts.sh");
 
-/// What the router and the ports are told, in bits per second of whole frames.
+/// The rate that the router and the ports are set to, in bits per second of whole frames.
 const RATE: f64 = 20e6;
-/// What is left of it for payload: a ramp costs some, and a short look may begin with what had waited.
+/// The share of it left for payload. A ramp costs some, and a short sample may begin with packets that had
+/// waited.
 const FILLED: std::ops::Range<f64> = 0.8..1.1;
 
-/// What came of a script with a run in it.
+/// The results of a script with a run in it.
 struct Measured {
     record: Record,
     model: Model,
     verdict: Verdict,
-    /// What the script wrote.
+    /// The script's output.
     told: String,
 }
 
@@ -167,7 +168,7 @@ pub(crate) fn clock_set(guest: &mut Guest) {
         .collect();
     let within = ((uptimes[1] - uptimes[0]) * 1e9) as u64;
 
-    // The clock that nobody sets tells how long it took: no time in the record is longer.
+    // The clock that nobody sets gives the duration: no time in the record may be longer.
     let steps = &got.record.steps;
     assert!(steps.is_sorted_by_key(|step| step.began));
     for step in steps {
@@ -181,7 +182,7 @@ pub(crate) fn clock_set(guest: &mut Guest) {
             assert!(times.into_iter().all(|(time, _)| *time <= within));
         }
     }
-    // The router's clock tells how much came through.
+    // By the router's clock: the rate that passed through it.
     let filled = got.goodput() / RATE;
     assert!(FILLED.contains(&filled), "{filled}");
     let idle = got

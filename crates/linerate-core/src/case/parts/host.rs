@@ -110,7 +110,7 @@ fn of_slot(side: Side, inputs: Vec<Input>, kind: Kind) -> Part {
     )
 }
 
-/// What is known of a slot, and what is not.
+/// The inputs of a slot, known and unknown.
 fn slot_inputs(side: Side, host: &Host) -> Vec<Input> {
     let key = |k: &str| format!("{}.port.{k}", side.name());
     let port = &host.port;

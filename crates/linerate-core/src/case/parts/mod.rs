@@ -12,7 +12,7 @@ use crate::path::{Direction, Place, Side, Stage};
 
 pub(super) use host::{channels, express};
 
-/// Streams at the upper end where nobody says how many there are.
+/// Streams at the upper end where their number is not given.
 const MANY: u32 = 1024;
 
 /// What a case describes.

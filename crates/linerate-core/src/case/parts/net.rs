@@ -84,7 +84,8 @@ fn wire_inputs(case: &Case, place: Place, infiniband: bool, links: u32) -> Vec<I
 
 /// What the network lets through in each direction.
 pub(super) fn limits(case: &Case, packet: &Packet) -> Vec<Part> {
-    // Nobody says whether a limit counts headers: payload alone at the upper end, all of the wire at the lower.
+    // It is unknown whether a limit counts headers. The upper end assumes payload only, the lower end all bytes
+    // on the wire.
     let cost = Cost::bytes(Bounds::new(1.0, packet.wire_per_byte.high()));
     let (rate, packets) = (case.net.limit, case.net.packet_limit);
     let each = case.net.flow_limit;

@@ -4,7 +4,7 @@ use crate::ceiling::infiniband::{self, MTUS, Speed};
 use crate::ceiling::pcie::{self, Slot, USUAL_PAYLOADS};
 use crate::ceiling::{Bounds, Cost};
 
-/// Candidates further away than this are not told.
+/// Candidates further away than this are not listed.
 const NEAR: f64 = 0.05;
 
 /// A link, and what it leaves of itself.
@@ -86,7 +86,7 @@ fn lanes() -> impl Iterator<Item = (String, Bounds)> {
         .flat_map(|(name, speed)| infiniband::WIDTHS.map(|width| (name, speed, width)));
     links.filter_map(|(name, speed, width)| {
         let bits = infiniband::capacity(speed, width).low() * 8.0;
-        // Anything smaller than 1024 bytes is chosen by nobody for large messages.
+        // No system chooses less than 1024 bytes for large messages.
         let packet = infiniband::rdma(&MTUS[2..])?;
         let (low, high) = (packet.wire_per_byte.low(), packet.wire_per_byte.high());
         let name = format!("InfiniBand {name} {width}x, MTU 1024 to 4096");

@@ -1,8 +1,8 @@
-//! What a sweep over sizes says of the hardware: times of messages of many sizes have a slope, and a
-//! slope is a rate that few links have.
+//! Hardware that a sweep over message sizes points to. The times of messages of many sizes have a slope. A
+//! slope is a rate, and few links have that rate.
 //!
-//! [`fit`] draws the line, [`candidates`] lists the links whose rate it is. A fit names what agrees
-//! with it, never what is there.
+//! [`fit`] draws the line, [`candidates`] lists the links with its rate. A candidate agrees with the
+//! measurement; it is no proof that the link is present.
 
 mod candidates;
 mod fit;

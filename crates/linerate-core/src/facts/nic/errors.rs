@@ -36,9 +36,9 @@ pub struct Counter {
 }
 
 impl PortErrors {
-    /// Errors and drops, by where; zeros and what is unknown left out. Not all of them are losses: what
-    /// the kernel counts as received and dropped includes packets of protocols that nobody asked for,
-    /// and what collided is retransmitted.
+    /// Errors and drops by place, without zeros and unknown counters. Not all of them are losses. The kernel
+    /// also counts received packets of protocols that nobody uses as dropped, and packets that collided are
+    /// sent again.
     //= Linux, Documentation/networking/statistics.rst: rx_dropped, collisions
     pub fn counted(&self) -> Vec<(&'static str, u64)> {
         let all = [

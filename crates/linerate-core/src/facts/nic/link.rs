@@ -57,9 +57,9 @@ pub struct Fec {
 pub struct Pause {
     /// Agreed with the other end.
     pub autoneg: Option<bool>,
-    /// The port stops when it is told to.
+    /// The port pauses when the other end asks it to.
     pub rx: Option<bool>,
-    /// The port tells the other end to stop.
+    /// The port asks the other end to pause.
     pub tx: Option<bool>,
     /// Pause frames received.
     pub rx_frames: Option<u64>,
@@ -87,8 +87,8 @@ impl LinkModes {
 //= IEEE P802.3dj: 1.6 Tb/s Ethernet
 const FASTEST_MBPS: u64 = 3_200_000;
 
-/// Speed in Mb/s as drivers tell it; `None` for what they say when they do not know it: 0, -1 in 16 and in
-/// 32 bits, and what no port can be.
+/// Speed in Mb/s as drivers report it; `None` for the values that mean unknown (0, -1 in 16 and in 32 bits) and
+/// for impossible ones.
 pub fn speed_of_mbps(mbps: u64) -> Option<Rate> {
     let known = mbps != 0 && mbps != u64::from(u16::MAX) && mbps <= FASTEST_MBPS;
     known.then_some(Rate(mbps.saturating_mul(1_000_000)))

@@ -1,4 +1,4 @@
-//! Network ports: what they are, how they are set, and what they are made of.
+//! Network ports: their hardware, settings and parts.
 
 pub mod counted;
 mod errors;
@@ -79,7 +79,8 @@ pub struct Nic {
     /// Address on the PCI bus of that device or of the one that it sits on; empty for what hangs on
     /// USB, which has no slot.
     pub pci: String,
-    /// What the USB that it hangs on signals, headers and waits included; `None` where it hangs on none.
+    /// The signalling rate of the USB link that it is attached to, headers and waits included; `None` where it
+    /// is not on USB.
     pub usb: Option<Rate>,
     /// The hubs above it on USB, the nearest first.
     #[serde(deserialize_with = "super::bounded::at_most::<_, _, HUBS_MAX>")]
@@ -90,7 +91,7 @@ pub struct Nic {
     pub is_virtual: bool,
     /// Up, and the lower layer has carrier.
     pub up: bool,
-    /// Why it is down, where the driver tells: `no cable`.
+    /// Why it is down, where the driver reports it: `no cable`.
     pub down: String,
     /// Maximum transmission unit in bytes.
     pub mtu: Option<u32>,
@@ -159,7 +160,7 @@ pub struct Bond {
     pub active: Option<u32>,
 }
 
-/// What a bond may look at that is the same for all packets between two hosts.
+/// Fields that a bond may hash and that are the same for all packets between two hosts.
 //= Linux Documentation/networking/bonding.rst, xmit_hash_policy
 const OF_HOSTS: [&str; 4] = ["layer2", "layer2+3", "encap2+3", "vlan+srcmac"];
 

@@ -97,7 +97,7 @@ impl TunnelKind {
             (_, Some(_)) => [Ip::V4.header(); 2],
             (_, None) => Ip::ALL.map(Ip::header),
         };
-        // A macsec port takes and gives frames of the same Ethernet: only what stands between counts.
+        // A macsec port carries the same Ethernet frames as the port below: only the bytes in between count.
         let frame = if frames && self.outer != Outer::None {
             ETHERNET
         } else {
@@ -132,8 +132,8 @@ impl Tunnel {
 }
 
 impl Nic {
-    /// What it adds to packets, if it is a tunnel. Of one in a record from before that was read, what its kind adds over
-    /// IPv4.
+    /// The bytes that it adds to packets, if it is a tunnel. Older records do not hold this: the bytes that its
+    /// kind adds over IPv4.
     pub fn tunnel(&self) -> Option<Tunnel> {
         let usual = |kind: &TunnelKind| kind.tunnel(Some(4), kind.frames, Some(0));
         let read = self.stack.tunnel.clone();
@@ -244,7 +244,8 @@ mod tests {
         }
     }
 
-    /// What of a packet that is this large at the top does not fit: all its bytes, the room, and what would fit.
+    /// For a packet of this size at the top that does not fit: all its bytes, the room, and the size that would
+    /// fit.
     fn over(chain: &[Nic], size: u32) -> Option<(u32, u32, Option<u32>)> {
         let chain: Vec<&Nic> = chain.iter().collect();
         overflow(&chain, size).map(|over| (over.outer, over.room, over.fits))

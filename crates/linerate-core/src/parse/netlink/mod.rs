@@ -1,8 +1,8 @@
 //! Netlink framing: messages and their attributes.
 //!
-//! No crate does this because a reply is read ten times a second while the path is loaded: only
-//! what is used is looked at, nothing is copied, and what a newer kernel adds cannot turn a whole
-//! reply into an error.
+//! No crate is used for this. A reply is parsed ten times a second while the path is under load, so only the
+//! attributes that are needed are read, without copies. Unknown attributes of a newer kernel must not make a
+//! whole reply an error.
 
 pub mod write;
 
@@ -50,7 +50,7 @@ pub struct Part {
 pub enum Refusal {
     /// The kernel's error number, which is positive.
     Errno(i32),
-    /// The reply is none.
+    /// The reply cannot be decoded.
     Malformed(Malformed),
 }
 
@@ -131,7 +131,7 @@ pub(super) fn change_attributes(bytes: &mut [u8], mut change: impl FnMut(u16, &m
     rest.fill(0);
 }
 
-/// Changes what stands behind a header, overwrites its padding, and gives what follows.
+/// Changes the bytes behind a header, overwrites their padding, and returns the rest.
 fn change_front(
     bytes: &mut [u8],
     header: usize,
@@ -245,7 +245,7 @@ fn attribute(bytes: &[u8]) -> Result<Front<'_, (u16, &[u8])>, Malformed> {
     Ok(((kind, after(whole, 4, WHAT)?), aligned(bytes, length)))
 }
 
-/// What is left behind an item of `length` bytes and its padding to four.
+/// The bytes behind an item of `length` bytes and its padding to four.
 fn aligned(bytes: &[u8], length: usize) -> &[u8] {
     bytes.get(length.next_multiple_of(4)..).unwrap_or_default()
 }

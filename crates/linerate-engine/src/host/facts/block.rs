@@ -47,7 +47,7 @@ const OPTIONS: [&str; 13] = [
     "noac",
 ];
 
-/// All block devices and file systems. What cannot be read has a gap: `facts.block.queue`.
+/// All block devices and file systems. An unreadable fact has a gap: `facts.block.queue`.
 pub fn storage(machine: &dyn Machine) -> Storage {
     let mut reader = Reader {
         machine,
@@ -246,7 +246,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What no file tells.
+    /// Adds a gap for each fact of a disk that no file shows.
     fn hidden(&mut self, storage: &Storage) {
         let disks = |transport: &str| {
             let some = storage.disks().filter(|d| d.transport == transport);

@@ -61,8 +61,8 @@ impl Reader<'_> {
         }
     }
 
-    /// CPUs that are on where no file lists them: those that are told of, else those with a folder,
-    /// without those that say that they are off.
+    /// CPUs that are on where no file lists them: those that /proc/cpuinfo lists, else those with a folder,
+    /// without those that report to be off.
     fn cpus_on(&mut self, told: &[(u32, Option<Hertz>)]) -> Vec<u32> {
         let mut on: Vec<u32> = told.iter().map(|(id, _)| *id).collect();
         if on.is_empty() {
@@ -76,7 +76,7 @@ impl Reader<'_> {
         on
     }
 
-    /// What no CPU tells.
+    /// Adds a gap for each fact that no CPU shows.
     fn lacks_of(&mut self, cpus: &[Cpu]) {
         let is_seen = cpus.iter().any(|c| !c.siblings.is_empty());
         if !is_seen {
@@ -203,7 +203,7 @@ impl Reader<'_> {
         set.unwrap_or_default()
     }
 
-    /// Kernels that could have such CPUs and were told of none say `(null)`.
+    /// Kernels that support such CPUs and have none configured print `(null)`.
     fn tickless(&mut self) -> Vec<u32> {
         let path = format!("{CPUS}/nohz_full");
         let set = self.look("cpu.nohz_full", &path, |text| match text.trim_ascii() {

@@ -20,7 +20,7 @@ const CLASS: &str = "/sys/class/infiniband";
 /// Why there is no fact of what a port could do.
 const ALLOWED: &str = "sysfs does not tell the width and speed that a port and its peer allow";
 
-/// All RDMA devices. What cannot be read has a gap: `facts.infiniband.rate`.
+/// All RDMA devices. An unreadable fact has a gap: `facts.infiniband.rate`.
 pub fn infiniband(machine: &dyn Machine) -> Infiniband {
     let mut reader = Reader {
         machine,

@@ -11,7 +11,7 @@ use crate::host::{Machine, gap, read};
 
 const FOLDER: &str = "/proc/irq";
 
-/// All numbered interrupts. What cannot be read has a gap: `facts.irq.counts`.
+/// All numbered interrupts. An unreadable fact has a gap: `facts.irq.counts`.
 pub fn interrupts(machine: &dyn Machine) -> Interrupts {
     let mut reader = Reader {
         machine,

@@ -1,4 +1,4 @@
-//! What kind of machine this is, and what our cgroup allows on it.
+//! The kind of this machine, and the limits that its cgroup sets for this process.
 
 use linerate_core::facts::machine::{Firmware, Machine, Platform};
 use linerate_core::parse::cgroup::{self, Place, Version};

@@ -37,13 +37,13 @@ const SYS: &str = "mount -t sysfs sysfs /sys";
 const STATUS: &str = "/proc/self/status";
 const NODES: &str = "/sys/devices/system/node";
 
-/// Facts of the machine; of its ports, the one that the route to `toward` leaves by. What cannot
-/// be read is empty and has a gap, whose name is that of the field: `facts.cpu_model`.
+/// Facts of the machine and of one port, the one that the route to `toward` leaves by. A fact that cannot be
+/// read is empty and has a gap named after its field, as `facts.cpu_model`.
 pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
     facts_of(machine, Some(toward.into()))
 }
 
-/// The same of a machine without another end: it has no port, and its memory is what is measured.
+/// The same for a machine without another end: it has no port, and its memory is measured.
 pub fn facts_alone(machine: &dyn Machine) -> HostFacts {
     facts_of(machine, None)
 }
@@ -96,7 +96,7 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
         facts.last_cache = reader.last_cache(first);
         reader.gaps.truncate(gaps);
     }
-    // Where no card moves payload to memory, and it is not what is measured, nobody asks for its channels.
+    // Memory channels matter only if a card moves payload to memory, or memory itself is measured.
     if facts.has_card() || toward.is_none() {
         facts.channels = reader.modules().and_then(|modules| Channels::of(&modules));
     }
@@ -162,7 +162,7 @@ impl Reader<'_> {
         }
     }
 
-    /// As [`Reader::look`], of the names in a directory; none where it is not there.
+    /// As [`Reader::look`], for the names in a directory; empty where there is no directory.
     fn look_in(&mut self, fact: &str, path: &str) -> Vec<String> {
         match self.machine.list(path) {
             Ok(names) => names,

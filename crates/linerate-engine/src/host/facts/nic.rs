@@ -1,5 +1,5 @@
-//! Facts of all network ports: by netlink and the driver, and from /sys what only it has.
-//! Where nobody can be asked, in a tree of files, /sys alone.
+//! Facts of all network ports: from netlink and the driver, and from /sys if only it has them. In a tree of
+//! files, without a kernel to query, from /sys only.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -47,7 +47,7 @@ const HASHES: [&str; 6] = [
     "vlan+srcmac",
 ];
 
-/// All ports of our network namespace. What cannot be read has a gap: `facts.nic.rings`.
+/// All ports of our network namespace. An unreadable fact has a gap: `facts.nic.rings`.
 pub fn network(machine: &dyn Machine) -> Network {
     let mut reader = Reader {
         machine,
@@ -115,7 +115,7 @@ impl Reader<'_> {
         (!gone).then_some(nic)
     }
 
-    /// A gap that many ports may share is told once.
+    /// A gap that many ports may share is reported once.
     fn once(&mut self, fact: &str, why: &str, hint: &str) {
         let gap = gap(fact, why, hint);
         if !self.gaps.contains(&gap) {
@@ -129,7 +129,7 @@ struct Port<'a, 'b> {
     reader: &'a mut Reader<'b>,
     name: String,
     index: u32,
-    /// Something said that there is no such port.
+    /// A source reported that there is no such port.
     went: bool,
 }
 
@@ -231,7 +231,7 @@ impl Port<'_, '_> {
         nic.stack.vlan = self.settle("vlan", vlan, &hint).flatten();
     }
 
-    /// Queues and the CPUs that they are tied to, which only /sys tells.
+    /// Queues and the CPUs that they are bound to, which only /sys shows.
     fn queues(&mut self, nic: &mut Nic, class: Option<&str>) {
         let Some(class) = class else {
             self.reader.once("facts.nic.queues", HIDDEN, SYS);
@@ -280,7 +280,7 @@ impl Port<'_, '_> {
         })
     }
 
-    /// Which poller and interrupt serve each queue, where the kernel tells (6.8+).
+    /// The poller and the interrupt of each queue, where the kernel reports them (6.8+).
     fn pollers(&mut self, nic: &mut Nic) {
         const HINT: &str = "a kernel of 6.8 or later";
         let queues = self.query(Query::Queues(self.index), netdev::queues);
@@ -334,7 +334,7 @@ impl Port<'_, '_> {
         match Errno::from_io_error(&error) {
             Some(Errno::OPNOTSUPP) => return None,
             Some(Errno::NODEV | Errno::NOENT) => self.went = true,
-            // Nobody can be asked: the same for all ports.
+            // There is no kernel to query: the same for all ports.
             None if error.kind() == io::ErrorKind::Unsupported => {
                 let why = error.to_string();
                 self.reader
@@ -364,7 +364,7 @@ fn hint_for_all(hint: &str) -> &str {
     }
 }
 
-/// What the link message tells.
+/// The fields of a port that its link message holds.
 fn basic(link: &Link<'_>) -> Nic {
     let stats = link.stats;
     Nic {
@@ -394,7 +394,7 @@ fn basic(link: &Link<'_>) -> Nic {
     }
 }
 
-/// Tells each port what it is part of and what it is made of.
+/// Records for each port the ports above and below it.
 fn stack(links: &[Link<'_>], nics: &mut [Nic]) {
     let places: BTreeMap<u32, usize> = nics
         .iter()

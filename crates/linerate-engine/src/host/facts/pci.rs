@@ -44,8 +44,8 @@ impl Reader<'_> {
         all
     }
 
-    /// What the part of configuration spaces that is for root would tell. Kernels that show links
-    /// in files of their own show those of all devices that have one.
+    /// Gaps for the part of configuration spaces that only root can read. Kernels that show links in separate
+    /// files show those of all devices that have one.
     fn lacks_of_links(&mut self, all: &[Device], hidden: &[Address]) {
         let files = all.iter().any(|d| d.max.is_some());
         let has_link = |a: &&Address| pci::at(all, **a).is_some_and(|d| d.now.is_some());
@@ -123,7 +123,7 @@ impl Reader<'_> {
             .ok()
     }
 
-    /// The link's speed and width as sysfs tells them, `current` or `max`.
+    /// The link's speed and width from sysfs, `current` or `max`.
     fn pci_link(&mut self, folder: &str, which: &str) -> Option<Link> {
         let speed = format!("{folder}/{which}_link_speed");
         let width = format!("{folder}/{which}_link_width");
@@ -169,8 +169,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a name on the bus of Thunderbolt is that of a device on a cable: `0-1`, `1-301`. The host's own
-/// controller is `0-0`; what has further parts (`0-0:1.1`, `0-1.0`) is no device of PCI Express.
+/// Whether a name on the Thunderbolt bus belongs to a device on a cable: `0-1`, `1-301`. The host's own
+/// controller is `0-0`; a name with further parts (`0-0:1.1`, `0-1.0`) is not a PCI Express device.
 fn is_attached(name: &str) -> bool {
     let route = name
         .split_once('-')

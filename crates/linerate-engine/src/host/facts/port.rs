@@ -48,8 +48,8 @@ impl Reader<'_> {
         (port, Some(route))
     }
 
-    /// A port that is made of others stands where the cards are that carry it, if that is one node,
-    /// and their interrupts are its own.
+    /// A port that is made of others is on the node of the cards that carry it, if that is one node, and their
+    /// interrupts are its own.
     fn stand(&mut self, port: &mut Port, route: &Route) {
         let Some(wires) = route.wires() else {
             return;
@@ -137,8 +137,8 @@ impl Reader<'_> {
         self.machine.list(&folder).is_ok().then_some(folder)
     }
 
-    /// Whether a port without a device was made by software. Before 5.14 netlink does not name the
-    /// device: without a kind, and without a /sys to look at, that cannot be told.
+    /// Whether a port without a device was made by software. Before 5.14 netlink does not name the device:
+    /// without a kind, and without /sys, this is unknown.
     fn is_software(&mut self, link: &Link<'_>, class: Option<&str>) -> bool {
         if class.is_none() && link.kind.is_empty() {
             self.gaps.push(gap("facts.port.driver", HIDDEN, SYS));
@@ -198,8 +198,8 @@ impl Reader<'_> {
     }
 }
 
-/// CPUs that serve the receive queues among these interrupts; all of them where no name tells which are.
-/// One that only tells of what was sent takes in nothing.
+/// CPUs that serve the receive queues among these interrupts. Without names that identify queues, all of them
+/// count. An interrupt for sent packets only does not count.
 fn cpus_of(irqs: &[Irq]) -> Vec<u32> {
     let receives = |irq: &&Irq| irq.queue().is_some_and(Served::receives);
     let told = irqs.iter().any(|irq| irq.queue().is_some());

@@ -8,16 +8,16 @@ use super::machine::folders;
 use super::{NODES, PROC, Reader, numbered};
 use crate::host::Machine;
 
-/// What a program may take of the memory of this machine.
+/// Memory of this machine that a program may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Room {
-    /// Size of the last cache before memory, of those that the CPU is behind which was asked for.
+    /// Size of the last-level cache of the given CPU.
     pub last_cache: Option<Bytes>,
-    /// What can be taken at all, and what bounds it.
+    /// Memory that can be allocated, and the limit that bounds it.
     pub free: Option<(Bytes, String)>,
-    /// CPUs that may run its threads; 0 where that was not read.
+    /// CPUs that may run its threads; 0 if unknown.
     pub cpus: u32,
-    /// NUMA nodes that have memory, with what is free there; none where the kernel knows no nodes.
+    /// NUMA nodes that have memory, with the free memory of each; none where the kernel knows no nodes.
     pub nodes: Vec<(u32, Option<Bytes>)>,
 }
 
@@ -57,7 +57,8 @@ impl Reader<'_> {
         Some((available, format!("MemAvailable of {PATH}")))
     }
 
-    /// What each limit of our cgroup, and of those above it, leaves. Files in the cache count as used, and make room.
+    /// The memory that each limit of our cgroup, and of its parents, leaves. Cached files count as used, but
+    /// can be evicted.
     fn left_of_groups(&mut self) -> Vec<(Bytes, String)> {
         let Some(place) = self.place("memory", "memory_limit") else {
             return Vec::new();
@@ -93,7 +94,7 @@ impl Reader<'_> {
             let path = format!("{NODES}/node{id}/meminfo");
             let text = self.look("node.memory", &path, |text| Ok(text.to_vec()))?;
             let amount = |key| meminfo::bytes(&text, key);
-            // Files that nobody uses make room.
+            // Cached files that are not in use can be evicted.
             let free = amount("MemFree").map(|free| {
                 let cached = amount("Inactive(file)").unwrap_or_default();
                 Bytes(free.0.saturating_add(cached.0))

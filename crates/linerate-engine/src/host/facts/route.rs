@@ -108,7 +108,7 @@ mod tests {
         msg(20, &[fixed, attr(2, &address)].concat())
     }
 
-    /// A VLAN (7) on a card (2), and two cards beside them, one of which has an address for others.
+    /// A VLAN (7) on a card (2), and two other cards, one of which has an address for others.
     fn machine() -> Fake {
         let on = |device: &str| [attr(57, b"pci"), attr(56, device.as_bytes())].concat();
         let info = [attr(1, b"vlan"), attr(2, &attr(1, &100u16.to_ne_bytes()))].concat();

@@ -24,7 +24,7 @@ impl Reader<'_> {
         String::new()
     }
 
-    /// Address of the PCI function in `folder`; `None` where it is none.
+    /// Address of the PCI function in `folder`; `None` if it is not a PCI function.
     pub(super) fn slot_name(&self, folder: &str) -> Option<String> {
         let name = read(self.machine, &format!("{folder}/uevent"), |text| {
             Ok(sysctl::value_text(text, "PCI_SLOT_NAME"))

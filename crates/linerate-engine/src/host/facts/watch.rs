@@ -26,12 +26,12 @@ pub struct Watch {
     /// The drivers of ports with a device, by the index of the port: they count what the kernel does not.
     drivers: BTreeMap<u32, String>,
     then: Option<Moment>,
-    /// What could not be read, each gap once, and how many of them were told.
+    /// The gaps, each once, and how many of them have been reported.
     gaps: Vec<Gap>,
     told: usize,
 }
 
-/// What was read in one look.
+/// The readings of one sample.
 struct Moment {
     at: Nanos,
     /// Read last, when all else is done: our own reading is not the machine's work.
@@ -57,7 +57,7 @@ impl Watch {
         }
     }
 
-    /// What changed since the last look; `None` the first time. `at` is the time on any clock.
+    /// The changes since the last sample; `None` the first time. `at` is the time on any clock.
     pub fn look(&mut self, machine: &dyn Machine, at: Nanos) -> Option<Change> {
         let mut reader = Reader {
             machine,
@@ -169,7 +169,7 @@ mod tests {
 
     const SECOND: Nanos = Nanos(1_000_000_000);
 
-    /// A port that has received so many bytes, and as many packets.
+    /// A port that has received this many bytes, and as many packets.
     fn port(bytes: u64) -> Vec<u8> {
         let stats: Vec<u8> = [bytes, 0, bytes, 0]
             .into_iter()

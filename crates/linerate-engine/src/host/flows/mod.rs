@@ -26,7 +26,7 @@ pub use owners::is_running;
 /// lets nothing wait, is idle, not slow.
 const BUSY: f64 = 12_500.0;
 
-/// So many times the connections that are shown are watched at most: others may become busy meanwhile.
+/// At most this many times the connections that are shown are watched: others may become busy meanwhile.
 const SPARE: usize = 4;
 
 /// Which connections are looked at.
@@ -34,8 +34,7 @@ const SPARE: usize = 4;
 pub enum Wanted {
     /// All of them.
     All,
-    /// Those with an end that has one of these addresses (any, where there are none) and this port
-    /// (any, where there is none).
+    /// Connections with an end that has one of these addresses (any, if empty) and this port (any, if none).
     End {
         addresses: Vec<IpAddr>,
         port: Option<u16>,
@@ -61,7 +60,7 @@ impl Wanted {
     }
 }
 
-/// What one connection had carried, and what waited, at one time.
+/// The bytes that one connection had carried at one time, and whether bytes waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Count {
     at: u64,
@@ -255,7 +254,7 @@ impl Flows {
         let mut flows: Vec<(Toward, f64, Flow)> = Vec::new();
         for watched in std::mem::take(&mut self.watched) {
             let (toward, flow) = (watched.toward(), watched.finish());
-            // One whose bytes were not counted twice cannot be told from an idle one.
+            // A connection whose bytes were not counted twice cannot be distinguished from an idle one.
             if let Some([sent, received]) = linerate_core::model::carried(&flow) {
                 let carried = sent.0.saturating_add(received.0) as f64;
                 flows.push((toward, carried, flow));

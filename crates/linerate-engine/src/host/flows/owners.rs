@@ -24,7 +24,7 @@ pub(super) struct Found {
 #[derive(Clone, Copy)]
 pub(super) struct Holders<'a> {
     pub(super) owners: &'a [Owner],
-    /// Why nobody is known to hold it.
+    /// Why its owner is unknown.
     pub(super) gap: Option<&'a Gap>,
 }
 

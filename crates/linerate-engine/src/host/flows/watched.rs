@@ -14,8 +14,8 @@ use super::super::{ConnectionId, Machine, Query, Toward, invalid, read, unreadab
 use super::owners::Holders;
 use crate::sheet::Sheet;
 
-/// Processes with more threads than this are not looked into: which of them serves a connection could
-/// not be told anyhow.
+/// Processes with more threads than this are skipped: it could not be determined which thread serves a
+/// connection.
 const THREADS: usize = 64;
 
 /// A connection that is asked again and again.
@@ -134,8 +134,8 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(stale)
 }
 
-/// The files that tell what threads of `owners` have used, with their tables; none where there are too
-/// many of them.
+/// The files with the CPU time of the threads of `owners`, with their tables; none where there are too many
+/// threads.
 fn threads(machine: &dyn Machine, owners: &[Owner]) -> Vec<(String, Sheet)> {
     let mut all = Vec::new();
     for owner in owners {

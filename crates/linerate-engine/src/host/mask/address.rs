@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(link_local, "fe80:0000:0000:0000:0000:0000:0000:0001");
         let subnet = masked("fec0:0000:0000:0007:0002:c903:004c:5e33");
         assert_eq!(subnet, "0000:0000:0000:0002:0000:0000:0000:0003");
-        // Zeros are a fact, and name nobody.
+        // Zeros are a fact, and identify nobody.
         assert_eq!(masked("0000:0000:0000:0000"), "0000:0000:0000:0000");
         let none = "fe80:0000:0000:0000:0000:0000:0000:0000";
         assert_eq!(masked(none), none);

@@ -1,8 +1,8 @@
 //! Paths of control groups, and numbers that stand for the names in them.
 //!
-//! Names that are the same on every host stay, and so do the parts of names that say what a group is: of a user, a
-//! session, a container, a service. The rest becomes a number, the same wherever it stands: a group is still found
-//! below the one that it is in.
+//! Names that are the same on every host stay, and so do the parts of names that give the kind of a group: a
+//! user, a session, a container, a service. The rest becomes a number, the same everywhere, so that a group is
+//! still found below its parent.
 
 use linerate_core::parse::mounts::Mount;
 
@@ -166,7 +166,7 @@ fn hierarchy(controller: &str) -> &str {
     }
 }
 
-/// Whether a path is that of a folder, or below it.
+/// Whether a path is a folder, or below it.
 fn is_below(path: &str, folder: &str) -> bool {
     let rest = path.strip_prefix(folder);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -59,7 +59,7 @@ pub enum ClientError {
         /// When.
         stage: &'static str,
     },
-    /// It went away, or said what makes no sense.
+    /// It went away, or sent an invalid message.
     #[error("lost the iperf3 server at {address} {stage}: {what}")]
     Lost {
         /// Where.
@@ -91,7 +91,7 @@ pub enum ClientError {
     },
 }
 
-/// `: No such file or directory`, where the system there said why.
+/// `: No such file or directory`, where the server sent its system's error.
 fn errno(refusal: Refusal) -> String {
     if refusal.errno <= 0 {
         return String::new();

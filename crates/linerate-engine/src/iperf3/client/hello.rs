@@ -15,14 +15,14 @@ use crate::peer::channel::timespec;
 
 /// Time for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A hello that is not answered is said once more after this time. iperf3's server takes what comes after
-/// the first one for payload: longer than a round trip can be.
+/// An unanswered hello is repeated after this time. It is longer than any round trip, since iperf3's server
+/// takes anything after the first hello for payload.
 const AGAIN: Duration = Duration::from_secs(4);
-/// Once the server says something else meanwhile, an answer has this time left.
+/// Time left for an answer once the server sends another message.
 const LAST: Duration = Duration::from_millis(500);
 /// Within this time a stop is heeded.
 const HEED: Duration = Duration::from_millis(100);
-/// Most datagrams that are looked at: where the server sends, some may overtake its answer.
+/// Most datagrams that are checked for the answer: payload of a sending server may arrive before it.
 const LOOKED_AT: usize = 10_000;
 
 /// A socket of this end, connected to the server. `configure` sets its options before.
@@ -80,7 +80,7 @@ fn answered(control: &Control<'_>, socket: &UdpSocket) -> io::Result<bool> {
         // A wait that is interrupted is a short one.
         let _ = poll(&mut fds, Some(&timespec(HEED)));
         loop {
-            // One more than an answer has: what is longer is none.
+            // One byte more than an answer has: a longer message is no answer.
             let mut bytes = [0; HELLO_LEN + 1];
             match socket.recv(&mut bytes) {
                 Ok(got) if is_answer(&bytes[..got]) => return Ok(true),

@@ -35,7 +35,7 @@ pub(super) struct Dialler<'a> {
 pub(super) enum Held {
     /// A connection without its cookie.
     Connection(OwnedFd),
-    /// A socket that has not said hello.
+    /// A socket that has not sent its hello.
     Datagrams(UdpSocket),
 }
 
@@ -90,7 +90,7 @@ impl<'a> Dialler<'a> {
         Ok(fd)
     }
 
-    /// A socket for datagrams, which has said hello unless it is the last one.
+    /// A socket for datagrams, which has sent its hello unless it is the last one.
     fn socket(
         &mut self,
         stream: u32,
@@ -143,7 +143,7 @@ impl Lines for Dialler<'_> {
 }
 
 impl Held {
-    /// Tells the server of it.
+    /// Announces it to the server.
     pub(super) fn announce(self, talk: &Talk<'_>, cookie: &Cookie) -> Result<(), ClientError> {
         match self {
             Self::Connection(fd) => {

@@ -106,7 +106,7 @@ impl Report<'_> {
         [from, from + seconds].map(|at| (at * 1e9) as u64)
     }
 
-    /// Why what a server tells cannot be so.
+    /// Why the server's results cannot be right.
     fn doubt(&self) -> Option<String> {
         let results = self.results;
         if !results.are_of(self.streams as usize) {
@@ -224,7 +224,8 @@ impl Report<'_> {
     }
 }
 
-/// What a sending server counted. It stops later than this end looks: it has sent what came at least.
+/// Datagrams that a sending server counted. The server stops after this end counts, so it has sent at least
+/// those that arrived here.
 fn sent(stream: &StreamResult, size: u16) -> Option<Vec<(Metric, u64)>> {
     let told = stream.datagrams;
     let packets = told.packets?.saturating_sub(told.omitted);
@@ -232,7 +233,7 @@ fn sent(stream: &StreamResult, size: u16) -> Option<Vec<(Metric, u64)>> {
     (packets >= came).then(|| vec![(UDP_DATAGRAMS, packets)])
 }
 
-/// A report that did not come.
+/// A report that did not arrive.
 pub(crate) fn missing(direction: Direction) -> EndReadings {
     let mut end = EndReadings::default();
     if direction == Direction::Forward {
@@ -290,7 +291,7 @@ mod tests {
 
     use super::*;
 
-    /// One stream of a test of so many seconds, of which one is omitted.
+    /// One stream of a test of this many seconds, of which one is omitted.
     fn told(seconds: Option<f64>, bytes: u64) -> Results {
         Results {
             cpu: Some(Cpu {

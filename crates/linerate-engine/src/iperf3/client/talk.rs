@@ -1,4 +1,4 @@
-//! What the server says, and what it means at each stage of a test.
+//! The server's messages, and their meaning at each stage of a test.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -105,7 +105,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Tells the server what this end counted, and hears what it did.
+    /// Sends this end's counts to the server, and receives the server's.
     pub(super) fn exchange(&self, ours: &Results) -> Result<Results, ClientError> {
         let lost = |broken| ClientError::broken(self.server, RESULTS, broken);
         self.control
@@ -114,7 +114,7 @@ impl Talk<'_> {
         let theirs = self.control.hear(self.patience).map_err(lost)?;
         let theirs = Results::decode(&theirs);
         let theirs = theirs.map_err(|e: Malformed| lost(Broken::Malformed(e)))?;
-        // Both have told all: what fails from here on takes nothing away.
+        // Both ends have sent their results. A later failure loses nothing.
         if self.expect(State::DisplayResults, RESULTS).is_ok() {
             let _ = self.control.say(State::IperfDone, self.patience);
         }

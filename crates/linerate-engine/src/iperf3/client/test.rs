@@ -158,10 +158,10 @@ impl Test {
         }
     }
 
-    /// Why the test cannot go on; `None` where nothing was said, and no stream has `failed`.
+    /// Why the test cannot go on; `None` where no message arrived, and no stream has `failed`.
     pub(crate) fn broken(&self, failed: Option<String>) -> Option<ClientError> {
         const STAGE: &str = "in the middle of the test";
-        // What the server says of it is better than what a connection does.
+        // The server's own reason is better than the error of a connection.
         let patience = if failed.is_some() {
             LAST_WORD
         } else {
@@ -199,7 +199,7 @@ impl Test {
         ClientError::broken(self.talk.server, RESULTS, Broken::Silent(time))
     }
 
-    /// Tells the server what this end counted, and hears what it did, with so much time for each answer.
+    /// Sends this end's counts to the server and receives the server's, with `patience` for each answer.
     pub(crate) fn exchange(
         &mut self,
         ours: &Results,
@@ -210,7 +210,7 @@ impl Test {
     }
 }
 
-/// What the server says of something that failed, where it says anything.
+/// The server's reason for a failure, if it sends one.
 fn said(talk: &Talk<'_>, stage: &'static str) -> Option<ClientError> {
     match talk.control.glance(LAST_WORD) {
         Ok(Some(byte)) => Some(talk.surprise(byte, stage)),

@@ -1,12 +1,12 @@
-//! The door for datagrams: the server's port, where the streams of the test that runs say hello.
+//! The door for datagrams: the server's port, where the streams of the running test send their hellos.
 //!
-//! UDP has no connections: anybody may knock, under any address. Heard is only the host that the
-//! control connection of this test comes from, and nobody else is sent a single byte. A stream's
-//! socket is connected to the port that said hello, so that the kernel drops what comes from any other;
-//! the door that stays open behind it is a new one, and it is shut once all streams are there.
+//! UDP has no connections: anyone may send to the port, from any address. Only the host of this test's control
+//! connection is heard, and no other host is sent a single byte. A stream's socket is connected to the port
+//! that sent the hello, so that the kernel drops datagrams from any other. A new socket then becomes the door,
+//! and it is closed once all streams are there.
 //!
-//! Within that host iperf3 has no proof: who can forge its address on the way may take a stream's
-//! place, and what is sent then goes to that host all the same.
+//! iperf3 proves nothing about senders within that host. An attacker who can forge its address may take a
+//! stream's place, but the data sent in the stream still goes to that host.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -75,7 +75,7 @@ impl<'a> Door<'a> {
             let Some(door) = &self.open else {
                 return Ok(false);
             };
-            // One more than a hello has: what is longer is none.
+            // One byte more than a hello has: a longer message is no hello.
             let mut bytes = [0; HELLO_LEN + 1];
             match door.recv_from(&mut bytes) {
                 Ok((got, from)) => {
@@ -92,7 +92,7 @@ impl<'a> Door<'a> {
         Ok(false)
     }
 
-    /// The sockets of the streams, in the order in which they came.
+    /// The sockets of the streams, in the order of their arrival.
     pub(super) fn lines(self) -> Vec<OwnedFd> {
         self.lines.into_iter().map(OwnedFd::from).collect()
     }
@@ -147,13 +147,13 @@ fn again(line: &UdpSocket) {
             return;
         };
         if let Some(answer) = answer(&bytes[..got]) {
-            // Who cannot be answered is told so by nobody.
+            // An answer that cannot be sent is dropped silently.
             let _ = line.send(&answer);
         }
     }
 }
 
-/// Whether a socket has nothing to give, or tells what the path said of a datagram before.
+/// Whether a socket has nothing to read, or reports an ICMP error for an earlier datagram.
 fn is_passing(e: &io::Error) -> bool {
     matches!(
         e.kind(),

@@ -1,5 +1,5 @@
-//! Facts of this host, kept for a while: no key is asked for, and nobody who begins test after test
-//! shall make this host read them for each.
+//! Facts of this host, cached for a while. Clients need no key, and one that starts test after test must not
+//! make this host read its facts each time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::host::{Query, SocketQuery};
 
-    /// Tells nothing, and counts how often it was asked.
+    /// Answers nothing, and counts the queries.
     #[derive(Default)]
     struct Counting(AtomicUsize);
 
@@ -98,7 +98,7 @@ mod tests {
         assert!(read(2, Duration::ZERO));
         assert!(!read(1, FRESH.mul_f64(0.999)));
         assert!(read(1, FRESH));
-        // So many others are known that the first is not any more.
+        // Enough other clients are known that the first one is forgotten.
         for last in 3..3 + KNOWN as u8 {
             assert!(read(last, FRESH));
         }

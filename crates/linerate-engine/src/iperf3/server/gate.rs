@@ -1,4 +1,4 @@
-//! The gate: tells tests apart by the cookies of their connections.
+//! The gate: sorts connections into tests by their cookies.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use super::{Seated, Server};
 use crate::peer::Stop;
 use crate::strangers::{Doorman, Refusal, Stranger};
 
-/// What a stranger has said.
+/// The bytes that a stranger has sent.
 pub(super) struct Said {
     cookie: Cookie,
     have: usize,
@@ -85,7 +85,7 @@ impl Doorman for Gate<'_, '_> {
 impl<'env> Gate<'_, 'env> {
     fn begin(&self, test: Test<'env>) -> Result<(), Refusal> {
         let thread = Builder::new().name("iperf3".into());
-        // A panic there was told already, as a bug; it ends that test alone.
+        // A panic there has been reported, as a bug. It ends that test only.
         let serve = || drop(catch_unwind(AssertUnwindSafe(|| test.serve())));
         let begun = thread.spawn_scoped(self.scope, serve).map(drop);
         begun.map_err(|_| {

@@ -1,9 +1,9 @@
 //! A server for iperf3 clients: one port, one test at a time.
 //!
-//! One thread lets connections in, by their cookies: the first of a test is its control
-//! connection, the others carry its payload, unless that goes by datagrams. A test has a thread of
-//! its own, and one for each stream. All that a client can ask for is bounded, and so is the time that it can take; nobody
-//! is asked who he is, because iperf3 knows no way that others could not listen in on.
+//! One thread accepts connections, and sorts them by their cookies. The first of a test is its control
+//! connection; the others carry its payload, unless that is sent in datagrams. A test has a thread of its own,
+//! and one for each stream. All requests of a client are bounded, and so is the time that it can take. Clients
+//! are not authenticated, because iperf3 has no way of it that others could not eavesdrop on.
 
 mod door;
 mod facts;

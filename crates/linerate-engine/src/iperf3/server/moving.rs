@@ -20,9 +20,9 @@ use crate::load::application::Role;
 use crate::load::framing::{Bare, Framing};
 use crate::load::transport::{ConfigureEach, Datagrams, Lines, tcp, udp};
 
-/// A receiver waits for no more of a given number of bytes once none came for this long.
+/// A receiver stops waiting for the rest of a given number of bytes once nothing arrived for this long.
 const SETTLED: Duration = Duration::from_secs(1);
-/// And for so long in all.
+/// The longest wait in all.
 const SETTLED_AT_MOST: Duration = Duration::from_secs(5);
 /// The same for datagrams: what is lost never comes, and those that do are close behind each other.
 const QUIET: Duration = Duration::from_millis(100);
@@ -248,9 +248,9 @@ impl Moving {
         }
     }
 
-    /// Waits for the rest of the payload where it may still be on its way: of a given number of bytes over
-    /// connections, and of datagrams in any case; until when payload came, which is that the client was `heard` to end the
-    /// test where nothing is waited for.
+    /// Waits for payload that may still be in flight: of a given number of bytes over connections, and of
+    /// datagrams in any case. Returns when the last payload arrived. Where it does not wait, it returns
+    /// `heard`, when the client ended the test.
     fn settle(&self, terms: &Terms, heard: Instant) -> Instant {
         let (began, mut until) = (Instant::now(), heard);
         let (wanted, quiet, most) = match (terms.is_of_datagrams(), terms.bytes()) {

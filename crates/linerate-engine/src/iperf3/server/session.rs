@@ -21,15 +21,15 @@ use crate::peer::{Stop, descriptors};
 
 /// From one look at rates, stalls and deadlines to the next.
 const TICK: Duration = Duration::from_millis(50);
-/// The same while data connections are on their way: who gives up makes room for the next at once.
+/// The same while data connections are expected: a client that gives up makes room for the next one at once.
 const SEATS: Duration = Duration::from_millis(5);
-/// Times that of one word that all data connections may take to come.
+/// Time for all data connections to arrive, in multiples of the time for one message.
 const ALL_STREAMS: u32 = 6;
 
-/// So long a client that was told why its test ends may take to go by itself.
+/// Time for a client to leave by itself after the server sent the reason why its test ends.
 const HEARD: Duration = Duration::from_secs(1);
 
-/// Descriptors that a test takes beside those of its streams.
+/// Descriptors of a test in addition to those of its streams.
 const BESIDE: u64 = 4;
 
 /// A test, on a thread of its own.
@@ -56,7 +56,7 @@ enum Ended {
     Left,
 }
 
-/// What the client is told, with the system's own words.
+/// The refusal that is sent to the client, with the system's error text.
 fn refused(refusal: Refusal) -> String {
     let words = refusal.words();
     match refusal.errno {
@@ -102,7 +102,8 @@ impl Test<'_> {
         };
         let mut moving = None;
         let done = test.hold(self.from, own, self.seats, &mut moving);
-        // Who hears how it ended may begin the next test at once, but for one whose streams are still moving.
+        // A client that learns the end of its test may begin the next one at once, unless its streams are still
+        // moving.
         let seat = moving.is_some().then_some(seat);
         match done {
             Ok((ours, words)) => {
@@ -131,7 +132,7 @@ struct Served<'a> {
 }
 
 impl Served<'_> {
-    /// Holds the test, and hears what the client counted. Returns what is to be told; where it ends before,
+    /// Runs the test and receives the client's counts. Returns the results to send. Where the test ends early,
     /// its streams are left in `moving`.
     fn hold(
         &self,
@@ -156,7 +157,7 @@ impl Served<'_> {
         }
         self.server.lines.say(&format!("{from}: {}", terms.words()));
         let fds = if terms.is_of_datagrams() {
-            // Nobody has a connection to make.
+            // There are no data connections to wait for.
             drop(seats);
             self.hellos(&terms, from, own)?
         } else {
@@ -211,7 +212,7 @@ impl Served<'_> {
         Ok(fds)
     }
 
-    /// The sockets of its streams of datagrams, each of which has said hello.
+    /// The sockets of its datagram streams, each of which has sent its hello.
     fn hellos(
         &self,
         terms: &Terms,
@@ -229,7 +230,7 @@ impl Served<'_> {
         Ok(door.lines())
     }
 
-    /// Asks for the streams, until `come` has told so often as there are to be that another is there.
+    /// Asks for the streams, and waits until `come` has reported as many arrivals as there are streams.
     fn gather(
         &self,
         terms: &Terms,
@@ -242,7 +243,7 @@ impl Served<'_> {
         let mut until = Instant::now() + self.word;
         let mut there = 0;
         while there < terms.streams() {
-            // Nothing is due on the control connection: what comes is the client's end.
+            // No message is due on the control connection: any byte means that the client ends the test.
             match self.control.glance(Duration::ZERO)? {
                 None => {}
                 Some(_) => return Err(Ended::Left),
@@ -270,7 +271,7 @@ impl Served<'_> {
                 Some(Some(State::ClientTerminate)) => return Err(Ended::Left),
                 Some(_) => return Err(Ended::Cut("it said what makes no sense")),
             }
-            // Of a connection the client hears as well; of datagrams nobody else does.
+            // The client sees a broken connection itself; it does not see a failed datagram stream.
             if let Some(why) = streams.failed().filter(|_| terms.is_of_datagrams()) {
                 return Err(Ended::Failed(why));
             }
@@ -287,9 +288,9 @@ impl Served<'_> {
         }
     }
 
-    /// Tells the client why the test ends.
+    /// Sends the client the reason why the test ends.
     fn part(&self, ended: &Ended) {
-        // A client that cannot be told is gone.
+        // A client that cannot be reached is gone.
         let _ = match ended {
             Ended::Refused(refusal) => {
                 let told = self.control.say(State::ServerError, self.word);
@@ -306,11 +307,11 @@ impl Served<'_> {
         };
     }
 
-    /// Waits for as long as a client that was told takes to go, while its streams are moving: one that sends
-    /// looks for what it was told only between two writes, and a write that fails says less.
+    /// Waits, while streams are still moving, for a client that was told to leave. A sending client reads the
+    /// message only between two writes; if a write failed first, its user would see only that error.
     fn linger(self, ended: &Ended) {
         if !matches!(ended, Ended::Left | Ended::Broken(Broken::Closed)) {
-            // What it says, or that it says nothing, changes no more.
+            // The client's answer, or its silence, changes nothing.
             let _ = self.control.heedless().glance(HEARD);
         }
     }

@@ -1,5 +1,5 @@
-//! What a client asks for, as far as it is granted. What is not granted is refused in a number that
-//! the client has words for: nothing is passed over that would change what is measured.
+//! The granted part of a client's request. Other requests are refused with a number that the client can
+//! translate to text: an option that would change the measurement is never ignored.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -108,7 +108,7 @@ impl Terms {
         format!("{direction}, {parallel} stream{s}{what}{each}, {until}")
     }
 
-    /// Whether payload goes by UDP.
+    /// Whether payload is sent by UDP.
     pub(super) fn is_of_datagrams(&self) -> bool {
         self.params.protocol == Protocol::Udp
     }
@@ -133,8 +133,8 @@ impl Terms {
         Some(self.params.num.max(blocks)).filter(|bytes| *bytes > 0)
     }
 
-    /// The bytes of all complete blocks that make so many: a client reads a block before it counts it. What is omitted
-    /// does not count.
+    /// The bytes, rounded up to complete blocks: a client reads a block before it counts it. There is no bound
+    /// where a part of the test is omitted.
     fn most(&self) -> Option<u64> {
         let bytes = self.bytes().filter(|_| self.params.omit == 0)?;
         Some(bytes.div_ceil(self.size()).saturating_mul(self.size()))
@@ -182,8 +182,8 @@ impl Terms {
         Ok(())
     }
 
-    /// Whether the streams of one direction got what was asked for. What a receiver cannot set changes nothing that is
-    /// measured: its congestion control.
+    /// Whether the streams of one direction got the requested settings. A receiver's congestion control is
+    /// ignored, since it does not affect the measurement.
     pub(super) fn met(&self, role: Role, got: &SetEnd) -> Result<(), Refusal> {
         let refused = got.gaps.iter().any(|gap| gap.what == "set.congestion");
         if refused && role == Role::Sender {
@@ -287,7 +287,7 @@ pub(super) fn lacking(params: &Params) -> Option<&'static str> {
     if udp && params.burst > BURST_MAX {
         Some("so large a burst with --bitrate")
     } else if udp && params.discard && receives {
-        // What is dropped in the kernel has no number to be told apart by.
+        // A datagram that the kernel drops cannot be identified: its number is never read.
         Some("--skip-rx-copy by UDP")
     } else if params.zerocopy && sends && !udp && params.parallel > THREADS_MAX {
         Some("--zerocopy with so many streams")
@@ -296,7 +296,7 @@ pub(super) fn lacking(params: &Params) -> Option<&'static str> {
     }
 }
 
-/// What the sender of each stream keeps to.
+/// The pace of the sender of each stream.
 fn pace(params: &Params) -> Option<Rate> {
     let paces = [params.bandwidth, params.fqrate].into_iter();
     paces.filter(|pace| *pace > 0).min().map(Rate)
@@ -387,7 +387,7 @@ mod tests {
             socket::traffic_class(fd.as_fd()).unwrap()
         };
         assert_eq!((class(0), class(0xb8)), (0, 0xb8));
-        // What is no socket takes none: a sender is refused, a receiver does without.
+        // A file that is no socket has no traffic class: a sender is refused, a receiver does without.
         let file = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
         let refused = |reverse| {
             let terms = of(|p| (p.tos, p.reverse) = (8, reverse)).ok().unwrap();

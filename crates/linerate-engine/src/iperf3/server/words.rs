@@ -1,4 +1,4 @@
-//! What is said of a test in the log.
+//! The log lines of a test.
 
 use linerate_core::iperf3::{Results, stream_id};
 use linerate_core::units::{Bytes, Nanos, Rate};

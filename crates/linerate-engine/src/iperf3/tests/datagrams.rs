@@ -35,7 +35,7 @@ fn is_silent(socket: &UdpSocket) -> bool {
     socket.recv(&mut [0]).is_err()
 }
 
-/// Says hello, and hears the answer.
+/// Sends a hello, and receives the answer.
 fn enter(socket: &UdpSocket, server: SocketAddr) {
     socket.send_to(&HELLO, server).unwrap();
     assert_eq!(heard(socket), b"6789");
@@ -47,7 +47,7 @@ fn heard(socket: &UdpSocket) -> Vec<u8> {
     bytes[..got].to_vec()
 }
 
-/// One of a stream, of so many bytes.
+/// A datagram of a stream, of this many bytes.
 fn datagram(number: u64, size: usize) -> Vec<u8> {
     let mut bytes = vec![7; size];
     let header = Header {
@@ -184,7 +184,7 @@ fn hostile_datagrams_count_for_what_they_are_and_no_more() {
     for number in [1, 2, 3] {
         ours.send(&datagram(number, 1000)).unwrap();
     }
-    // Too short for a header; numbers that nobody can have come to; another's, from another port.
+    // Too short for a header; numbers that no sender can have reached; from another port.
     for wrong in [
         Vec::new(),
         HELLO.to_vec(),
@@ -199,7 +199,8 @@ fn hostile_datagrams_count_for_what_they_are_and_no_more() {
     let _ = foreign.send_to(&datagram(4, 1000), harness.address);
     // Longer than agreed on, after one that is missing.
     ours.send(&datagram(5, 65_507)).unwrap();
-    // The jitter of what claims to be sent over milliseconds is not that of a shorter test.
+    // Some datagrams claim to be sent over milliseconds. They must not make the jitter of a shorter test
+    // infinite.
     thread::sleep(Duration::from_millis(20));
     let told = raw.conclude();
     assert_eq!(told.bytes(), 3 * 1000 + 65_507);
@@ -227,7 +228,8 @@ fn what_is_omitted_is_told_apart() {
         ours.send(&datagram(number, 100)).unwrap();
     }
     let told = raw.conclude();
-    // Old clients take away what they sent while they omitted, new ones what the server says.
+    // Old clients subtract the datagrams that they sent during `omit`, new ones the number that the server
+    // reports.
     let datagrams = told.streams[0].datagrams;
     assert_eq!((datagrams.packets, datagrams.omitted), (Some(7), 4));
     assert_eq!((told.packets(), told.errors()), (Some(3), Some(1)));
@@ -305,7 +307,7 @@ fn scripted(
     (address, thread)
 }
 
-/// A server that answers a hello so, runs a test, and tells `results`.
+/// A server that answers a hello with `answer`, runs a test, and sends `results`.
 fn answers(answer: &'static [u8], results: &'static str) -> Outcome {
     let (address, thread) = scripted(move |mut control, door| {
         let mut hello = [0; 16];
@@ -407,7 +409,7 @@ fn payload_that_overtakes_the_answer_is_no_answer() {
     });
     let outcome = by_datagrams(address, Direction::Reverse, 1).unwrap();
     thread.join().unwrap();
-    // It died without telling what it sent; what came is known all the same.
+    // The client died before it reported its own count. The received datagrams are known all the same.
     assert!(outcome.broken().is_some(), "{outcome:?}");
     let told = outcome.once().unwrap().datagrams.unwrap();
     assert_eq!((told.came, told.lost), (3, 2));

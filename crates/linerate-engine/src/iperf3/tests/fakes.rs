@@ -62,15 +62,15 @@ fn a_stop_is_heeded_while_the_server_does_not_take_the_connection() {
     assert_eq!(error.unwrap_err().what, "interrupted");
 }
 
-/// Says these bytes to the first client, which has said its cookie.
+/// Sends these bytes to the first client, after its cookie.
 fn says(bytes: &'static [u8]) -> Failed {
     let (address, thread) = fake(move |listener| {
         let (mut stream, _) = listener.accept().unwrap();
         let mut cookie = [0; COOKIE_LEN];
         stream.read_exact(&mut cookie).unwrap();
         stream.write_all(bytes).unwrap();
-        // All that it says; what the client says is heard until it has gone.
-        // It may have gone by itself after the first of it.
+        // Sends all of it, and reads the client's messages until it has gone. The client may leave after the
+        // first of the bytes.
         let _ = stream.shutdown(Shutdown::Write);
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
@@ -114,7 +114,7 @@ fn a_server_that_asks_who_we_are_is_named_so() {
     assert!(!login.hint.is_empty());
 }
 
-/// A server that runs a forward test in order, then tells `results`, or dies where there are none.
+/// A server that runs a forward test in order, then sends `results`, or dies where there are none.
 fn ends_with(results: Option<&'static str>) -> Outcome {
     let (address, thread) = fake(move |listener| {
         let accept = || {

@@ -1,5 +1,5 @@
-//! Both sides over real sockets on loopback, with each other and with those who break the rules.
-//! None asserts how long something takes.
+//! Both sides over real sockets on loopback, with each other and with peers that break the rules. None asserts
+//! a duration.
 
 mod datagrams;
 mod fakes;
@@ -131,7 +131,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// What it says of its direction; `None` where nothing is known of what arrived.
+    /// Its report on its direction; `None` where the arrivals are unknown.
     fn once(&self) -> Option<Once> {
         derived(&self.record, self.record.steps.first()?, self.direction)
     }
@@ -288,8 +288,8 @@ impl Raw {
     }
 }
 
-/// The most payload that one connection can hold: both buffers at their largest, and what a call has
-/// read and not yet counted.
+/// The most payload that one connection can hold: both buffers at their largest, and bytes that a call has read
+/// but not yet counted.
 fn on_the_way() -> u64 {
     let largest = |name: &str| {
         let path = format!("/proc/sys/net/ipv4/{name}");
@@ -310,8 +310,8 @@ fn both_of_ours_count_the_same() {
             assert_eq!(outcome.streams(Side::Far), streams as usize);
             let [sent, got] =
                 [direction.sender(), direction.receiver()].map(|side| outcome.bytes(side));
-            // To the byte, but for what is on the way when the time is up: iperf3 has no mark of the end in
-            // its stream, so a receiver cannot wait for it. What was not sent is not received.
+            // Equal to the byte, except for data in flight when the time is up: iperf3 has no end mark in its
+            // stream, so a receiver cannot wait for it. Data that was not sent is not received.
             assert!(got > 0 && got <= sent, "{got} of {sent}");
             let most = on_the_way() * u64::from(streams);
             assert!(sent - got <= most, "{got} of {sent}, {most} on the way");
@@ -336,7 +336,7 @@ fn a_server_runs_one_test_at_a_time_and_the_next_once_it_has_ended() {
     let busy = test(harness.address, Direction::Forward, 1).unwrap_err();
     assert!(busy.what.contains("busy with another test"), "{busy:?}");
     assert!(!busy.hint.is_empty());
-    // A data connection of nobody's.
+    // A data connection without a test.
     assert_eq!(
         Raw::dial(harness.address, b'b').hear(),
         Some(State::AccessDenied)
@@ -464,7 +464,7 @@ fn a_server_that_is_stopped_tells_its_client() {
     });
     harness.said("receives from it");
     drop(harness);
-    // Between two tests nobody is there any more; within one it was told.
+    // Between two tests the server is gone silently; within a test it reported its end.
     match client.join().unwrap() {
         Ok(outcome) => assert!(outcome.broken().is_some(), "{outcome:?}"),
         Err(error) => assert!(!error.what.is_empty()),
@@ -474,12 +474,12 @@ fn a_server_that_is_stopped_tells_its_client() {
 #[test]
 fn a_client_that_sends_hears_that_the_server_is_stopped_before_its_connections_end() {
     let harness = Harness::start(Limits::default());
-    // To end so many takes longer than a sender needs to notice.
+    // Ending this many streams takes longer than a sender needs to notice.
     let json = "{\"tcp\":true,\"time\":60,\"parallel\":64}";
     let (mut raw, mut lines) = Raw::running(harness.address, json, 64);
     let sender = thread::spawn(move || {
         while lines[0].0.write_all(&[7; 10_000]).is_ok() {}
-        // What was not said by now comes too late: the client has told of a broken pipe.
+        // Messages that did not arrive by now are too late: the client has already reported a broken pipe.
         raw.0.set_nonblocking(true).unwrap();
         raw.hear()
     });

@@ -1,4 +1,4 @@
-//! What the two simulated hosts say of themselves: facts, sets as made, counters, totals.
+//! The readings of the two simulated hosts: facts, sets as made, counters, totals.
 
 use linerate_core::facts::nic::{Duplex, LinkModes, Nic};
 use linerate_core::facts::route::Route;

@@ -219,8 +219,8 @@ impl Flow {
         least
     }
 
-    /// Whether the window has room for what a reader that pauses leaves unread: it does not slow the
-    /// sender down yet.
+    /// Whether the window has room for the unread data of a reader that pauses: then the reader does not slow
+    /// the sender down yet.
     fn gathers(&self) -> bool {
         self.rx.pause > 0.0 && !self.full
     }
@@ -270,7 +270,7 @@ impl Flow {
         self.cwnd = self.cwnd.min(sense).max(2.0 * self.mss);
     }
 
-    /// More came than passes: gives way, and sends again the share that was lost.
+    /// More arrived than passes: slows down, and retransmits the share that was lost.
     pub(super) fn give_way(&mut self, lost: f64) {
         let in_flight = self.rate * self.rtt;
         self.cwnd = (BACK_OFF * in_flight).max(2.0 * self.mss);

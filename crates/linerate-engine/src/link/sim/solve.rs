@@ -62,7 +62,7 @@ impl Solver {
                 .map(|(_, (rate, _))| rate)
                 .sum();
             if wanted > over[way] {
-                // Queues hold windows open: what counts is what the hosts alone could do.
+                // A queue keeps windows from limiting: the rate is the one that the hosts alone allow.
                 self.fill(flows, ways, cpus, false);
                 self.queue_up(flows, &mut ways[way], way, random);
             } else {
@@ -96,7 +96,7 @@ impl Solver {
         fair(&self.demands, &mut self.room, rates);
     }
 
-    /// The way has room: every flow gets what its windows and the hosts allow.
+    /// The path has room: every flow gets the rate that its windows and the hosts allow.
     fn pass(&self, flows: &mut [&mut Flow], way: &Way, which: usize) {
         let pairs = flows.iter_mut().zip(&self.windowed);
         for (flow, &(rate, stop)) in pairs.filter(|(f, _)| index(f.direction) == which) {
@@ -110,7 +110,7 @@ impl Solver {
         }
     }
 
-    /// The way is full: a queue grows until windows bind, or until it overflows.
+    /// The path is full: a queue grows until windows limit the flows, or until it overflows.
     fn queue_up(&self, flows: &mut [&mut Flow], way: &mut Way, which: usize, random: &mut Random) {
         if way.rate <= 0.0 {
             stall(flows, which);
@@ -152,8 +152,8 @@ impl Solver {
     }
 }
 
-/// Share of what is in flight that is lost once a policer's bucket, which let the window grow beyond the
-/// rate, is empty.
+/// Share of the data in flight that is lost once a policer's bucket is empty. The full bucket had let the
+/// window grow beyond the rate.
 const OVERSHOT: f64 = 0.3;
 
 /// Share of what is in flight that a queue loses as it runs over.
@@ -204,8 +204,8 @@ fn total(flows: &[(f64, f64)], rtt: f64) -> f64 {
         .sum()
 }
 
-/// The round-trip time at which flows, each with its window and what its hosts allow, make up
-/// `rate` together. Sorts the flows by when their windows begin to bind.
+/// The round-trip time at which flows, each with its window and the rate that its hosts allow, add up to
+/// `rate`. Sorts the flows by the round trip at which their windows begin to limit.
 fn round_trip(flows: &mut [(f64, f64)], rate: f64) -> f64 {
     let binds = |&(window, host): &(f64, f64)| window / host.max(1.0);
     flows.sort_unstable_by(|a, b| binds(a).total_cmp(&binds(b)));
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_round_trip_makes_the_windows_fit_the_rate() {
-        // Windows alone; hosts bind some; and a host that never lets its window bind.
+        // Limits by windows only; by hosts for some flows; and a host so slow that its window never limits.
         for flows in [
             vec![(1e6, 1e12), (3e6, 1e12)],
             vec![(1e6, 3e8), (3e6, 9e8), (1e6, 1e8)],

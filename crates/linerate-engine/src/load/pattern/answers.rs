@@ -5,7 +5,7 @@ use linerate_sys::clock;
 use super::Answer;
 use crate::load::pages::Pages;
 
-/// Answers of several messages are received in so many bytes at a time, or a message where that is more.
+/// Bytes received at a time for the answers of several messages, or one message if that is larger.
 const SEVERAL: usize = 64 * 1024;
 
 /// The bytes of answers, and how many messages were sent and answered in a step.

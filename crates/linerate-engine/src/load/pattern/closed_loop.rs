@@ -16,7 +16,7 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
 /// The wait for an answer that may be lost, in round trips as they were so far.
 const TRIPS: u64 = 8;
-/// The longest wait for it once the step is over, in nanoseconds: what takes longer is given up, and says nothing.
+/// The longest wait for it once the step is over, in nanoseconds. A later answer is ignored.
 pub(in crate::load) const ENDING: u64 = 2_000_000_000;
 /// Messages whose late answers still count, where answers may be lost. A power of two.
 const LATE: usize = 256;

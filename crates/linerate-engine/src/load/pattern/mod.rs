@@ -52,14 +52,15 @@ pub(in crate::load) trait Asker: Send {
     /// Makes buffers, and begins a step.
     fn begin(&mut self) -> Result<(), LoadError>;
 
-    /// Tells the other end of messages to come, where it must know: of at most `most` of them, of one at least. It may block
-    /// for a moment if it may `wait`. True once the next message may be sent.
+    /// Announces messages to the other end where it must know of them: at least one, at most `most`. With
+    /// `wait` it may block for a moment. True once the next message may be sent.
     fn announce(&mut self, most: impl FnOnce() -> u64, wait: bool) -> Result<bool, LoadError>;
 
-    /// Messages that the other end was told of, and that were not sent.
+    /// Messages that were announced to the other end and not sent.
     fn announced(&self) -> u64;
 
-    /// Sends the next message, or the rest of it. It may block for a moment if it may `wait`. True once all of it is sent.
+    /// Sends the next message, or the rest of it. With `wait` it may block for a moment. True once all of it is
+    /// sent.
     fn send(&mut self, wait: bool) -> Result<bool, LoadError>;
 
     /// Hands over the answers that are there; `wait` says how the first is waited for. `take` says whether somebody waits for
@@ -75,10 +76,11 @@ pub(in crate::load) trait Asker: Send {
         false
     }
 
-    /// Notes for the probes that so many messages were not answered.
+    /// Notes for the probes that this many messages were not answered.
     fn unanswered(&self, _: u64) {}
 
-    /// Works towards the end of the step, at which no message is under way; true once the other end was told.
+    /// Works towards the end of the step, when no message is in flight. True once the other end knows of the
+    /// end.
     fn finish(&mut self) -> Result<bool, LoadError>;
 
     /// As of a worker.

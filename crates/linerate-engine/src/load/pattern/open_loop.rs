@@ -1,14 +1,14 @@
-//! Round trips in open loop: messages are due at fixed times, whether those before them were answered or not, and each is
-//! timed from when it was due.
+//! Round trips in open loop: messages are due at fixed times, whether earlier ones were answered or not, and
+//! each is timed from its due time.
 //!
-//! A stall is so seen by every message that was due in it (what tools of one message at a time hide: coordinated
-//! omission). One that is sent late, because the transport was full or this thread did not run, is still timed from when
-//! it was due.
+//! Every message that was due during a stall therefore shows the stall. Tools with one message at a time hide
+//! it (coordinated omission). A message that is sent late, because the transport was full or this thread did
+//! not run, is still timed from its due time.
 //!
-//! Messages that were due in the time that counts are still sent for a moment after it. One that is not sent even then, as
-//! where the rate is too high, is timed as if it were answered at the very end, and their number is kept. Where nothing is
-//! lost the same holds for one that was sent and not answered. Where messages may be lost such a one is lost, and stands in
-//! no time: nobody knows how long it would have taken.
+//! Messages due in the measured time are still sent for a moment after it. One that is not sent even then, as
+//! where the rate is too high, is timed as if it were answered at the very end, and such messages are counted.
+//! On a transport without loss the same holds for messages that were sent and not answered. Where messages may
+//! be lost, such a message counts as lost and has no time: its round trip is unknown.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const GRACE: u64 = 1_000_000_000;
 pub(in crate::load) const PATIENCE: u64 = 1_000_000_000;
 /// Longest sleep once the step ends.
 const ENDING: Duration = Duration::from_millis(20);
-/// Messages without an answer are timed in about so many lots at most.
+/// Messages without an answer are timed in at most about this many groups.
 const MISSES: u64 = 1_000_000;
 
 /// Sends messages when they are due, and times their answers.
@@ -138,7 +138,7 @@ impl Schedule {
         let lot = (all / MISSES).max(1);
         for message in messages.clone().step_by(lot as usize) {
             let lot = lot.min(messages.end - message);
-            // That of the last one of them, which is the shortest.
+            // The delay of the last of them, which is the shortest.
             let late = now.saturating_sub(self.due(message + lot - 1));
             self.times.record(late, lot);
         }

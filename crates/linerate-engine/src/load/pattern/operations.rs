@@ -86,7 +86,7 @@ impl<T: Target> Worker for Operations<T> {
 mod tests {
     use super::*;
 
-    /// Takes so many bytes at a time.
+    /// Takes this many bytes at a time.
     struct Fixed(u32);
 
     impl Target for Fixed {

@@ -1,4 +1,4 @@
-//! Patterns over an asker that does as it is told.
+//! Patterns over a scripted asker.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const NONE: u8 = 0;
 const SHORT: u8 = 1;
 const LONG: u8 = 2;
 
-/// Messages of 8 bytes. Of each message that is sent `answers` says when it is answered: after so many others, or never.
+/// Messages of 8 bytes. For each message sent, `answers` returns after how many others it is answered, if ever.
 struct Fake<const PATIENCE: u8> {
     answers: fn(u64) -> Option<u64>,
     run: u64,

@@ -1,10 +1,10 @@
-//! Messages of the path (ICMP), as calls tell them.
+//! ICMP errors of the path, as socket calls report them.
 
 use std::io;
 
 use rustix::io::Errno;
 
-/// What they become as errors of a socket, besides that of a size.
+/// The socket errors that ICMP messages become, except the one for a size (`EMSGSIZE`).
 //= net/ipv4/icmp.c, icmp_err_convert; net/ipv6/icmp.c, tab_unreach
 const ERRORS: [Errno; 9] = [
     Errno::CONNREFUSED,
@@ -18,7 +18,7 @@ const ERRORS: [Errno; 9] = [
     Errno::ACCESS,
 ];
 
-/// Whether it is one: other than an error of a broken socket it says nothing of what comes next.
+/// Whether it is an ICMP error. Unlike the error of a broken socket, it says nothing about later calls.
 pub(crate) fn is_of_the_path(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|e| ERRORS.contains(&e))
 }

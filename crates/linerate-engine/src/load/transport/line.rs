@@ -44,7 +44,7 @@ impl Line {
         self.fd.as_fd()
     }
 
-    /// Sends what the kernel takes within the block time; zero when it takes nothing.
+    /// Sends as much as the kernel takes within the block time; zero when it takes nothing.
     #[inline]
     pub(super) fn send(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
         self.moved("send", socket::send(self.fd(), bytes, more))
@@ -80,7 +80,7 @@ impl Line {
             Err(e) => return Err(self.failed("poll", e.into())),
         }
         let seen = fds[0].revents();
-        // A broken connection is told by the call that meets it.
+        // The next call on a broken connection reports it.
         let broken = seen.intersects(PollFlags::ERR | PollFlags::HUP);
         Ok([
             broken || seen.contains(PollFlags::IN),
@@ -190,7 +190,7 @@ impl MarkPart {
         MARK_BYTES - self.at
     }
 
-    /// Takes bytes of a mark, no more than are missing; `None` until all of it is there.
+    /// Takes bytes of a mark, at most the missing ones; `None` until it is complete.
     pub(super) fn add(&mut self, line: &Line, part: &[u8]) -> Result<Option<Mark>, LoadError> {
         self.raw[self.at..][..part.len()].copy_from_slice(part);
         self.at += part.len();

@@ -38,7 +38,7 @@ pub fn transport(name: &str) -> Option<&'static dyn Transport> {
     TRANSPORTS.iter().find(|t| t.info().name == name).copied()
 }
 
-/// Whether a transport has no far end: its bytes stay on this host, where nobody else takes part.
+/// Whether a transport has no far end: its bytes stay on this host.
 pub fn is_alone(name: &str) -> bool {
     transport(name).is_some_and(|t| t.info().far_end == FarEnd::Absent)
 }
@@ -48,12 +48,12 @@ pub fn is_alone(name: &str) -> bool {
 pub struct Notice {
     /// How grave.
     pub level: Level,
-    /// What, why, and what helps.
+    /// The problem, its reason, and the command that helps.
     pub gap: Gap,
 }
 
 impl Notice {
-    /// What a host will not give, or not in full: the run goes on without.
+    /// Resources that a host denies, in full or in part. The run continues without them.
     pub(crate) fn hints(gaps: Vec<Gap>) -> Vec<Self> {
         let hint = |gap| Self {
             level: Level::Hint,
@@ -69,7 +69,7 @@ pub type ConfigureEach<'a> = &'a mut dyn FnMut(u32, &OwnedFd) -> Result<(), Load
 /// Data connections of a session: dialled on the near end, waited for on the far end; proved to
 /// belong to the session either way.
 pub trait Lines: Send {
-    /// The connections for so many streams of `set`, in their order. `configure` is applied to each
+    /// Makes the connections for this many streams of `set`, in their order. `configure` is applied to each
     /// socket before it is connected on the near end, and after it was accepted on the far end.
     fn lines(
         &mut self,
@@ -85,13 +85,13 @@ pub trait Lines: Send {
         stream: u32,
         configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
     ) -> Result<Datagrams, LoadError>;
-    /// Whether nobody wants the set any more: a transport that waits for the other end by itself asks.
+    /// Whether the set was given up. A transport that waits for the other end by itself asks this.
     fn given_up(&self) -> bool {
         false
     }
 }
 
-/// The same host at another port; an IPv4 address as such, however the socket tells it.
+/// The same host at another port. An IPv4 address that the socket reports as IPv6 becomes IPv4.
 pub(crate) fn at_port(address: SocketAddr, port: u16) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_none() => {
@@ -103,14 +103,14 @@ pub(crate) fn at_port(address: SocketAddr, port: u16) -> SocketAddr {
     }
 }
 
-/// A socket for datagrams, connected to that of the other end. It blocks.
+/// A socket for datagrams, connected to the other end's socket. It blocks.
 #[derive(Debug)]
 pub struct Datagrams {
     /// The socket.
     pub fd: OwnedFd,
-    /// What marks the datagrams that this end sends; nobody else but the other end knows it.
+    /// The tag of the datagrams that this end sends; only both ends know it.
     pub own: u64,
-    /// What marks those of the other end.
+    /// The tag of the other end's datagrams.
     pub other: u64,
 }
 
@@ -148,8 +148,8 @@ fn no_far_end(set: u32, stream: u32) -> LoadError {
 /// An offer of one end to the other: addresses, keys, queue numbers. Opaque to all but its transport.
 pub type Offer = Vec<u8>;
 
-/// Refuses what a transport cannot do, and what would cost an end more memory or time than a measurement needs: plans
-/// come from the other end. The error says why, as a lowercase fragment.
+/// Refuses plans that a transport cannot carry out, and plans that would cost an end more memory or time than a
+/// measurement needs. Plans come from the other end. The error says why, as a lowercase fragment.
 pub fn possible(transport: &dyn Transport, plan: &SetPlan) -> Result<(), String> {
     let (info, knobs) = (transport.info(), &plan.knobs);
     let kind = plan.pattern.kind();
@@ -262,14 +262,14 @@ pub trait Prepared: Send {
 pub struct Connected {
     /// One for each thread.
     pub workers: Vec<Box<dyn Worker>>,
-    /// What was got of what was asked for.
+    /// The settings in force, which may be less than the plan asked for.
     pub end: SetEnd,
 }
 
-/// How an end is connected for which nothing is made before.
+/// How to connect an end that needs no preparation.
 type Connect = fn(Side, &SetPlan, &mut dyn Lines) -> Result<Connected, LoadError>;
 
-/// An end for which nothing is made before it is connected.
+/// An end that needs no preparation before it is connected.
 struct Unmade {
     side: Side,
     plan: SetPlan,

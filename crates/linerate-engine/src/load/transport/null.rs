@@ -37,7 +37,7 @@ impl Transport for Null {
     }
 }
 
-/// So many streams to pretend.
+/// The number of streams to pretend.
 struct Pretended(u32);
 
 impl Prepared for Pretended {

@@ -32,8 +32,8 @@ const HELLO: Hello = Hello {
     kind: Kind::Control,
 };
 
-/// Opens a control connection to the first address that takes it, unless `stopped` says that nobody wants it
-/// any more; with what the server said of itself.
+/// Opens a control connection to the first address that accepts it, until `stopped` is true. Returns it with
+/// the server's reply.
 pub(super) fn control(
     target: &Target,
     family: Option<Family>,
@@ -167,7 +167,7 @@ fn unreached(address: SocketAddr, source: io::Error) -> PeerError {
     }
 }
 
-/// Says what this side speaks and reads what the server speaks.
+/// Sends this side's preamble and reads the server's.
 fn preamble(
     stream: &TcpStream,
     hello: Hello,

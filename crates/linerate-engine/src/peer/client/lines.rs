@@ -27,8 +27,8 @@ use crate::peer::handshake::{Preamble, random};
 /// Connections on their way at a time: a quarter of those without a proof that a server lets one address have.
 const WAVE: u32 = 8;
 
-/// How often a connection is dialled that the server closes before it has proved itself: where a crowd takes all
-/// places, it may have had to give its own.
+/// How often a connection is dialled again that the server closed before it proved itself: a crowd of strangers
+/// may have taken its place.
 const TRIES: u32 = 5;
 
 const HELLO: Hello = Hello {
@@ -40,13 +40,13 @@ const HELLO: Hello = Hello {
 /// longer round trips, and then after twice as long each time; the kernel waits for a second. Datagrams pass
 /// a path that loses a third of all packets, and so must what they are measured with.
 const LATE: Duration = Duration::from_millis(200);
-/// So many round trips at the least.
+/// The least number of round trips.
 const LATE_ROUNDS: u32 = 3;
 
 /// Dials the data connections of a session.
 pub(in crate::peer) struct Dialler {
     pub(in crate::peer) address: SocketAddr,
-    /// Round trip of the control connection; `None` where the kernel does not tell.
+    /// Round trip of the control connection; `None` where the kernel does not report it.
     pub(in crate::peer) round_trip: Option<Duration>,
     pub(in crate::peer) session: [u8; 16],
     pub(in crate::peer) secret: Secret,
@@ -87,7 +87,7 @@ struct Young {
 }
 
 impl Young {
-    /// What `poll` should wake for; nothing once all is said.
+    /// The events to poll for; `None` once all is sent and received.
     fn wanted(&self) -> Option<PollFlags> {
         match self.stage {
             Stage::Making => Some(PollFlags::OUT),
@@ -96,7 +96,7 @@ impl Young {
         }
     }
 
-    /// Reads on towards so many bytes; they, once they are there.
+    /// Continues to read N bytes; returns them once they are complete.
     fn hear<const N: usize>(&mut self) -> io::Result<Option<[u8; N]>> {
         match (&self.line).read(&mut self.said[self.have..N]) {
             Ok(0) => {
@@ -119,7 +119,7 @@ impl Young {
         Ok(Some(all))
     }
 
-    /// Says a few bytes, which the buffer of a young connection takes at once.
+    /// Sends a few bytes, which fit into the buffer of a new connection at once.
     fn say(&self, bytes: &[u8]) -> io::Result<()> {
         let said = (&self.line).write(bytes)?;
         (said == bytes.len())
@@ -249,7 +249,7 @@ impl Dialler {
         Ok(())
     }
 
-    /// The claim to a stream of a set, over what was said until then.
+    /// The claim to a stream of a set, over the bytes exchanged so far.
     fn claim(&self, set: u32, stream: u32, reply: [u8; REPLY_LEN]) -> (Preamble, Claim) {
         let preamble = Preamble {
             hello: HELLO.encode(),
@@ -414,7 +414,7 @@ mod tests {
             for _ in 0..TRIES {
                 drop(listener.accept().unwrap());
             }
-            // Nobody comes once more: whoever did would wait in the queue.
+            // No second connection arrives: it would wait in the queue.
             listener.set_nonblocking(true).unwrap();
             listener.accept().is_err()
         });

@@ -57,7 +57,7 @@ pub struct ClientOptions {
     pub family: Option<Family>,
     /// The key kept for the far end; `None` when there is none.
     pub key: Option<Key>,
-    /// Whether a server that is open to anyone, and proves to nobody who it is, will do.
+    /// Whether to accept a server that is open to anyone and does not prove its identity.
     pub open: bool,
     /// The transport's name.
     pub engine: String,
@@ -219,7 +219,7 @@ impl Client {
         }
     }
 
-    /// The next answer; `None` when it has not come whole by then. What has come of it is kept.
+    /// The next answer; `None` when it is not complete by then. The part received is kept.
     fn receive_by(&mut self, deadline: Instant) -> Result<Option<Answer>, LinkError> {
         self.alive()?;
         let received = self.channel.receive(deadline);
@@ -248,8 +248,8 @@ impl Client {
         }
     }
 
-    /// Notes that the far end is gone. The connection is of no use after that, even when it is the
-    /// far end's fault alone: nobody knows what it would answer to.
+    /// Notes that the far end is gone. The connection is of no use after that, even when the far end alone is
+    /// at fault: its later answers could belong to any request.
     fn lose(&mut self, why: &str, hint: &str) -> LinkError {
         let what = format!("lost the far end {}: {why}", self.address);
         let hint = hint.to_owned();
@@ -304,11 +304,11 @@ impl Client {
         })?;
         let near = match self.end.connect(set, far_offer, &mut self.dialler) {
             Ok(near) => near,
-            // The end of the session tells the far end.
+            // The far end sees the end of the session.
             Err(_) if self.dialler.is_stopped() => return Err(LinkError::Interrupted),
             Err(e) => {
-                // Tells the far end to wait no longer; then its answers to both requests. Its own
-                // reason, when it has one, came first and says more.
+                // Asks the far end to stop waiting, and reads its answers to both requests. Its own reason, if
+                // it has one, arrives first and is more precise.
                 self.send(&Ask::Release { set })?;
                 let far = self.receive(CONNECT);
                 self.receive(ANSWER)?;

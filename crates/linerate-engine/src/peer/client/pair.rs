@@ -53,7 +53,7 @@ pub fn pair(
     family: Option<Family>,
     key: &Key,
 ) -> Result<PathBuf, PairError> {
-    // A name that no file can have is told before the server is troubled.
+    // A name that no file can have is reported before the server is contacted.
     let file = client_file(directory, &target.host)?;
     verify(target, family, key)?;
     key.store(&file)?;

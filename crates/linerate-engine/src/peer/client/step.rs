@@ -180,7 +180,7 @@ fn drive(
     while !running.done(LOOK) {
         watch.live = running.live();
         if watch.stops() {
-            // When it cannot be sent the far end is gone, which is told below.
+            // If this cannot be sent, the far end is gone; this is reported below.
             let _ = client.send(&Ask::Stop);
             running.stop();
         }
@@ -210,8 +210,8 @@ fn silent(client: &mut Client) -> bool {
     false
 }
 
-/// What the far end read. A user who wants to stop does not wait for an end that is silent, or that says
-/// it a byte at a time.
+/// The far end's readings. A user who wants to stop does not wait for an end that is silent, or that sends one
+/// byte at a time.
 fn far(client: &mut Client, watch: &mut Watch<'_>) -> Result<EndReadings, LinkError> {
     client.send(&Ask::Read)?;
     let patience = |stopped| if stopped { READINGS_STOPPED } else { READINGS };
@@ -238,8 +238,8 @@ struct Clock {
 }
 
 impl Clock {
-    /// From a question sent at `sent`, whose answer came at `came` and said `at`: the far clock
-    /// was read somewhere in between.
+    /// From a request sent at `sent`, and its answer `at` received at `came`. The far clock was read at some
+    /// time in between.
     fn of(sent: u64, at: u64, came: u64) -> Self {
         let round = came.saturating_sub(sent);
         Self {

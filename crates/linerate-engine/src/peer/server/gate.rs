@@ -1,7 +1,6 @@
-//! The gate: lets in who proves to hold the key, and data connections that prove their session.
+//! The gate: admits clients that prove to hold the key, and data connections that prove their session.
 //!
-//! Reads take exactly what a phase needs, so that nothing of what follows the proof is swallowed
-//! here.
+//! Reads take exactly the bytes that a phase needs, so that the bytes behind the proof stay in the socket.
 
 use std::cell::Cell;
 use std::io::{ErrorKind, Read, Write};
@@ -40,7 +39,7 @@ impl Phase {
     }
 }
 
-/// What a stranger has said.
+/// The bytes that a stranger has sent.
 pub(super) struct Said {
     phase: Phase,
     preamble: Preamble,
@@ -168,7 +167,7 @@ impl Gate<'_, '_> {
         };
         let serve = move || {
             let _present = Present::enter();
-            // A panic there was told already, as a bug; it ends that session alone.
+            // A panic there has been reported, as a bug. It ends that session only.
             drop(catch_unwind(AssertUnwindSafe(|| session::serve(guest))));
         };
         Builder::new()

@@ -72,7 +72,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same where there are so many descriptors: each stream is one, and strangers must leave some to
+    /// The same for this number of descriptors. Each stream needs one, and strangers must leave some to
     /// sessions, however few there are.
     fn within(mut self, descriptors: usize) -> Self {
         self.pending = self.pending.min(descriptors / 4).max(1);
@@ -143,9 +143,9 @@ impl Server {
         self.sessions.count()
     }
 
-    /// Serves until the stop is requested and all sessions have ended, which takes no longer than
-    /// the drain of a step. Sleeps without wake-ups while nobody is connected. The port, and who
-    /// waits in the kernel's queue for it, is let go when the server is dropped.
+    /// Serves until the stop is requested and all sessions have ended, which takes no longer than the drain of
+    /// a step. Sleeps without wake-ups while no client is connected. Dropping the server closes the port and
+    /// the connections that wait in the kernel's queue for it.
     pub fn run(&self, stop: &Stop) -> Result<(), PeerError> {
         let lines = Lines::new(&self.options.log, "");
         let limits = &self.options.limits;

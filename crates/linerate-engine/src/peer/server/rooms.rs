@@ -108,8 +108,8 @@ impl Membership {
         &self.room
     }
 
-    /// Takes so much in all instead of what this session took, unless all sessions together, or those from its
-    /// address, would take too much; then nothing is changed, and the error says what is too much.
+    /// Replaces this session's demand by `taken`, unless all sessions together, or those from its address,
+    /// would take too much. Then nothing is changed, and the error says which limit is exceeded.
     pub(super) fn take(&self, taken: Taken, limits: &PlanLimits) -> Result<(), String> {
         let mut table = lock(&self.sessions.table);
         let others = table.iter().filter(|(id, _)| **id != self.id);

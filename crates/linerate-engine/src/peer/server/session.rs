@@ -108,8 +108,8 @@ pub(super) fn serve(guest: Guest) {
     lines.say(&format!("{name} ended after {time}, {done}: {ended}"));
 }
 
-/// The answer to who asks for an engine that is not for them, and what the log says; `None` where they are served.
-/// Memory is shared with nobody but the process that started this one.
+/// The answer to a client that asks for an engine it may not use, and the log line; `None` where it may. Shared
+/// memory is only for the process that started this one.
 fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
     let refused = |what: &str, hint: &str| Answer::Refused {
         what: what.to_owned(),
@@ -338,7 +338,7 @@ impl Session {
         }
     }
 
-    /// Refuses a set that is too much. Who serves hears of it, too.
+    /// Refuses a set that exceeds a limit, and logs it.
     fn not_allowed(&mut self, what: &str, hint: String) -> Result<(), Ended> {
         self.lines.say(&format!("{}: refused {what}", self.name));
         let what = format!("the server does not allow {what}");
@@ -351,7 +351,7 @@ impl Session {
         let _ = self.membership.take(self.taken(), &self.limits.plan);
     }
 
-    /// Who serves hears of each setting that a trial changes here.
+    /// Logs each setting that a trial changes here.
     fn log_change(&self, plan: &SetPlan) {
         if let Some(change) = plan.knobs.host.filter(|change| change.side == Side::Far) {
             let (name, id) = (&self.name, change.setting.row().id);

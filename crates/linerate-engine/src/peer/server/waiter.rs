@@ -56,8 +56,8 @@ impl Waiter<'_> {
             if !fds[2].revents().is_empty() {
                 return Err("was given up: the server was stopped");
             }
-            // The near end says nothing while it connects, unless it gave up or is gone; but what
-            // has arrived by then is worth a last look.
+            // The near end sends nothing while it connects, unless it gave up or is gone. Connections that have
+            // arrived by then are still checked.
             if !fds[1].revents().is_empty() && fds[0].revents().is_empty() {
                 return Err("was given up by the near end");
             }

@@ -1,5 +1,5 @@
-//! Settings of the far host: changed only where its user allowed it, within bounds, and set back
-//! whatever becomes of the session.
+//! Settings of the far host: changed only where its user allowed it, within bounds, and restored however the
+//! session ends.
 
 use linerate_core::change::{HostChange, Setting};
 use linerate_core::path::{Direction, Side};

@@ -1,4 +1,4 @@
-//! Datagrams of a session: who is let in, and what a session with them measures.
+//! Datagrams of a session: which ones are accepted, and the readings of a session with them.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -130,7 +130,7 @@ fn a_server_that_proves_nothing_gets_no_datagrams() {
             challenge: [5; 16],
         };
         line.write_all(&place.encode()).unwrap();
-        // It sends back what it hears, which proves nothing.
+        // It returns the datagrams that it receives, which proves nothing.
         socket
             .set_read_timeout(Some(Duration::from_secs(1)))
             .unwrap();

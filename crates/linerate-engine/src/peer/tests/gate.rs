@@ -1,4 +1,4 @@
-//! Who knocks at the gate, and what becomes of them.
+//! Strangers at the gate, and how each is treated.
 
 use std::io::{Read, Write};
 use std::thread;

@@ -305,7 +305,7 @@ fn a_set_that_the_engine_refuses_gives_back_its_place() {
     let quarter = |id| stream(id, Direction::Forward, all / 4);
     (0..2).for_each(|id| raw.prepared(&quarter(id)));
     let mut refused = quarter(2);
-    // Nobody here may change anything.
+    // This server allows no changes.
     refused.knobs.host = Some(larger());
     let Answer::Refused { what, .. } = raw.ask(&Ask::Prepare {
         plan: refused.into(),
@@ -345,8 +345,8 @@ fn streams_of_datagrams_count_with_what_their_receivers_make() {
     }
 }
 
-/// A client that connects a set of round trips by connections, and makes none; what the server says of it
-/// once it was told otherwise.
+/// A client that prepares round trips by connections, and makes no connection. Returns the server's answer
+/// after `tell`.
 fn makes_no_connection(server: &Harness, tell: impl FnOnce(&Harness, &mut Raw)) -> String {
     let mut raw = Raw::open_for(server, "connect");
     let mut plan = stream(0, Direction::Forward, 1);
@@ -359,7 +359,7 @@ fn makes_no_connection(server: &Harness, tell: impl FnOnce(&Harness, &mut Raw)) 
     raw.tell(&Ask::Connect { set, offer });
     let mut lines = raw.lines().lines(0, 1, &mut |_, _| Ok(())).unwrap();
     let mut line = TcpStream::from(lines.remove(0));
-    // It listens: its port is told.
+    // The server listens and sends its port.
     line.read_exact(&mut [0; 2]).unwrap();
     tell(server, &mut raw);
     match raw.hear() {

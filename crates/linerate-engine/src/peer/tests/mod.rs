@@ -1,5 +1,5 @@
-//! Tests over real sockets on loopback. None asserts an absolute time: waits have generous ends,
-//! and what is compared is what happened.
+//! Tests over real sockets on loopback. None asserts an absolute time: waits have generous limits, and only
+//! events are compared.
 
 mod changes;
 mod datagrams;
@@ -141,7 +141,7 @@ impl Harness {
         Client::connect(&self.options(key))
     }
 
-    /// Where the kernel tells about the gate's thread.
+    /// The kernel's file about the gate's thread.
     fn task(&self) -> String {
         format!("/proc/self/task/{}/status", self.gate.as_raw_nonzero())
     }
@@ -162,8 +162,8 @@ impl Harness {
         );
     }
 
-    /// It still lets those in who hold the key. One that grants little time is too hasty for a machine that stands
-    /// still, and is asked again.
+    /// Checks that it still admits clients with the key. A server with short time limits is too strict for a
+    /// machine that stands still, so it is asked again.
     fn still_serves(&self) {
         let (target, key) = (target(self.address), self.key.as_ref().unwrap());
         assert!(eventually(|| {
@@ -202,7 +202,7 @@ fn eventually(mut what: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Whether the other side ends the connection, having said no more than `most` bytes.
+/// Whether the other side ends the connection after at most `most` bytes.
 fn ends(mut stream: &TcpStream, most: usize) -> bool {
     let mut said = Vec::new();
     match stream.read_to_end(&mut said) {

@@ -11,11 +11,11 @@ use super::*;
 use crate::event::Flow;
 use crate::link::Link;
 
-/// Time between two bytes of a trickle: what an end reads in a step would take minutes.
+/// Time between two bytes of a trickle. At this rate, the readings of a step would take minutes.
 const DRIP: Duration = Duration::from_millis(50);
 
-/// Passes on what connections to it say, to and from the server; what the server says, once told so, a byte
-/// at a time.
+/// Relays connections to and from the server. Once `trickles` is set, it passes the server's bytes one at a
+/// time.
 struct Relay {
     address: SocketAddr,
     trickles: Arc<AtomicBool>,

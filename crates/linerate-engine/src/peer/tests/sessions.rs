@@ -198,7 +198,7 @@ fn of_very_many_streams_all_are_counted_and_some_are_read() {
     let mut client = server.connect_with(server.key.as_ref()).unwrap();
     let plan = stream(0, Direction::Forward, 1100);
     let set = client.prepare(&plan).unwrap();
-    // Else no trial of so many would count.
+    // Otherwise no trial with this many streams would count.
     assert!(set.ends.iter().all(|end| end.gaps.is_empty()));
     let tcp = transport("tcp").unwrap();
     let told = tcp.check(Side::Near, &HostFacts::default(), &plan);

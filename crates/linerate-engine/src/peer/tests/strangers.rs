@@ -10,7 +10,7 @@ use crate::link::LinkError;
 use crate::peer::address::Family;
 use crate::peer::handshake::{MESSAGE_LEN, random, status};
 
-/// Connects to a service that reads the hello and then does as told.
+/// Connects to a service that reads the hello and then runs `service`.
 fn meet(service: impl FnOnce(TcpStream) + Send + 'static) -> PeerError {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! What a step does, and what it leaves in its counters.
+//! A step of the simulated path, and its counters.
 
 use super::*;
 

@@ -5,22 +5,23 @@ use super::*;
 /// Payload that a path of 4 Gb/s carries in full segments of 1448 bytes, in bits per second.
 const CARRIED: f64 = 4e9 * 1448.0 / 1538.0;
 
-/// Puts a limit at so many times what the path carries.
+/// Puts a limit at this multiple of the path's rate.
 type Beside = fn(&mut SimPath, &mut Knobs, f64);
 
-/// Bytes in flight that carry so many times `CARRIED` over 2 ms.
+/// Bytes in flight that carry this multiple of `CARRIED` over 2 ms.
 fn in_flight(path: &mut SimPath, times: f64) -> Bytes {
     path.rtt = Nanos::from_millis(2);
     Bytes((CARRIED * times / 8.0 * 0.002) as u64)
 }
 
-/// Picoseconds of one byte at so many times `CARRIED`, less what a byte costs anyway.
+/// Picoseconds of work for each byte that limit goodput to this multiple of `CARRIED`, less the base cost of a
+/// byte.
 fn work(times: f64) -> u64 {
     let cost = Cost::default();
     (8e12 / (CARRIED * times)) as u64 - cost.kernel_ps - cost.copy_ps
 }
 
-/// Pause of one operation for so many times `CARRIED`.
+/// Pause of one operation for this multiple of `CARRIED`.
 fn pause(times: f64) -> Nanos {
     Nanos(work(times) * Cost::default().op.0 / 1000)
 }

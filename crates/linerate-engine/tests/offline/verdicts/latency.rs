@@ -1,9 +1,9 @@
-//! Round trips beside a load: a queue that stands is found and proved, one that is kept short is not named.
+//! Round trips under load: a standing queue is found and proved, a short one is not named.
 
 use super::*;
 use linerate_core::path::Measure;
 
-/// A path of 50 Mb/s and 1 ms with room for so many milliseconds of it.
+/// A path of 50 Mb/s and 1 ms, with a queue for this many milliseconds of it.
 fn path(congestion: Congestion, room: u64) -> SimPath {
     let mut path = SimPath {
         congestion,

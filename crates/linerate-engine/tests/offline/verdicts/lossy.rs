@@ -1,4 +1,4 @@
-//! What is lost on the way: at random, by a policer, and because it is too large.
+//! Loss on the path: at random, by a policer, and of packets that are too large.
 
 use super::*;
 

@@ -1,17 +1,17 @@
-//! What holds for every path: limits that do not bind do not matter, the least one does, and the two
-//! ends are alike.
+//! Properties of every path: limits that do not bind do not matter, the lowest one does, and the two ends are
+//! symmetric.
 
 use super::*;
 
-/// Lets one stage carry so many Gb/s in one stream.
+/// Limits one stage to this many Gb/s in one stream.
 type Put = fn(&mut SimPath, f64);
 
 /// A kind of limit.
 struct Kind {
     /// The cause that is named where it binds.
     cause: &'static str,
-    /// How much less than others it must leave to be planted: what is lost of every packet that a fast path
-    /// loses at random is too little to be told from nothing.
+    /// Factor by which this kind must bind more than others. On a fast path, a low random loss cannot be
+    /// distinguished from none.
     part: f64,
     put: Put,
 }
@@ -19,21 +19,21 @@ struct Kind {
 /// Round trip of all paths here.
 const RTT: Nanos = Nanos::from_millis(2);
 
-/// What stages carry that do not bind, in Gb/s.
+/// The capacity of stages that do not bind, in Gb/s.
 const AMPLE: f64 = 12.0;
 
-/// Payload in flight that carries so many Gb/s.
+/// Payload in flight that carries this many Gb/s.
 fn in_flight(gigabits: f64) -> Bytes {
     Bytes((gigabits * 1e9 / 8.0 * RTT.secs()) as u64)
 }
 
-/// Picoseconds of the program for each byte at so many Gb/s.
+/// Picoseconds of the program for each byte at this many Gb/s.
 fn work(gigabits: f64) -> u64 {
     let cost = Cost::default();
     (8e3 / gigabits) as u64 - cost.kernel_ps - cost.copy_ps
 }
 
-/// Pause of a program after each operation at so many Gb/s: what its work at an ample rate leaves.
+/// Pause of a program after each operation at this many Gb/s: the time that its work at an ample rate leaves.
 fn pause(gigabits: f64) -> Nanos {
     let picoseconds = work(gigabits).saturating_sub(work(AMPLE));
     Nanos(picoseconds * Cost::default().op.0 / 1000)
@@ -70,8 +70,7 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// A path of which every stage carries what is ample, but one. Rates of a path that polices drop what
-/// exceeds them.
+/// A path in which every stage but one has ample capacity. Rates of a policing path drop excess packets.
 fn path(least: &Kind, gigabits: f64, polices: bool) -> SimPath {
     let mut path = SimPath {
         rtt: RTT,

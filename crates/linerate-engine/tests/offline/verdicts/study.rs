@@ -5,7 +5,7 @@ use super::*;
 /// Takes one limit of a path away.
 type Relax = fn(&mut SimPath, &mut Knobs);
 
-/// What binds is found without the judge, on the same path without noise.
+/// The true limit is found without the judge, on the same path without noise.
 const RELAX: &[(&str, Relax)] = &[
     ("wire-full", |p, _| p.forward.rate.0 *= 2),
     ("path-rate", |p, _| p.forward.rate.0 *= 2),
@@ -119,7 +119,7 @@ fn drawn(draw: &mut Random) -> (SimPath, Knobs, &'static str) {
     (path, knobs, name)
 }
 
-/// What came of the runs of one class.
+/// The results of the runs of one class.
 #[derive(Default)]
 struct Score {
     runs: u32,

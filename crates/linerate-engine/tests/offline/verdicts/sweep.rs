@@ -107,8 +107,8 @@ fn what_costs_the_sender_less_is_told_from_what_costs_as_much() {
     assert_eq!((found.reference, found.knee), (Some(0), None));
 }
 
-/// A path that refuses sets of more streams than this, and where another session loads a host in the steps
-/// after so many.
+/// A path that refuses sets of more streams than this. Another session loads a host in the steps after a given
+/// number.
 struct Picky {
     sim: Sim,
     most: u32,

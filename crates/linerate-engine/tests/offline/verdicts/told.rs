@@ -1,4 +1,4 @@
-//! What a run tells of the hosts and of what they share.
+//! Notices of a run about the hosts and the resources that they share.
 
 use super::*;
 

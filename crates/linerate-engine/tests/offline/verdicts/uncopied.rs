@@ -6,7 +6,7 @@ use linerate_core::record::{Column, Record, Table};
 
 use super::*;
 
-/// What the sending end told of one set: so many sends of a hundred were copied all the same.
+/// The sending end's table for one set, in which the kernel copied this many of a hundred sends all the same.
 fn told(set: u32, copied: i64, until: u64) -> Table {
     let counted = |metric: linerate_core::metric::Metric, n| Column {
         name: metric.name.into(),
@@ -25,8 +25,8 @@ fn told(set: u32, copied: i64, until: u64) -> Table {
     }
 }
 
-/// The record of a run, its first trial made one without a copy; `copied` of a hundred of its sends are
-/// said to have been copied all the same, where anything is said.
+/// The record of a run whose first trial avoids the copy. The kernel reports that it copied `copied` of a
+/// hundred of its sends all the same, or reports nothing.
 fn record(copied: Option<i64>) -> Record {
     let mut path = SimPath::default();
     path.near.send.user_ps = 4_000;

@@ -43,8 +43,8 @@ pub(super) fn socket() -> UdpSocket {
     UdpSocket::bind((HERE, 0)).unwrap()
 }
 
-/// A socket of UDP-Lite, whose messages the kernel does not cut, though it takes the option: it says so (EIO) when
-/// they are sent, as on a route that encrypts. `None` where the kernel has no UDP-Lite.
+/// A UDP-Lite socket. The kernel accepts the option but does not split its messages, and reports this (EIO)
+/// when they are sent, as on a route that encrypts. `None` where the kernel has no UDP-Lite.
 pub(super) fn lite() -> Option<UdpSocket> {
     let made = net::socket(
         AddressFamily::INET,

@@ -74,7 +74,7 @@ fn bursts(datagrams: &Datagrams) -> Option<String> {
     (!told.is_empty()).then(|| format!("{which} each {asked} asked for; {real} achieved"))
 }
 
-/// How much, and where as far as that is known: sockets count datagrams that came joined as one.
+/// The loss, and where it happened as far as known. Sockets count datagrams that the kernel joined as one.
 fn lost(counted: &Counted) -> String {
     let Counted { came, lost, .. } = *counted;
     if lost == 0 {
@@ -89,7 +89,7 @@ fn lost(counted: &Counted) -> String {
     format!("{} ({lost} of {all}), {place}", share(lost, all))
 }
 
-/// How they came; `None` where the receiver does not count that.
+/// Their order of arrival; `None` where the receiver does not count it.
 fn order(counted: &Counted) -> Option<String> {
     let part = |n: u64, none: &str, some: &str| match n {
         0 => none.to_owned(),

@@ -1,4 +1,4 @@
-//! What a test with an iperf3 server says: the same record, of which the far end reports sums.
+//! The view of a test with an iperf3 server: a usual record, in which the far end reports sums only.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -61,7 +61,7 @@ fn look(record: &Record, step: &Step, connections: &Connections, lasted: Nanos) 
     let mut flows: Vec<(i64, Flow)> = (0..connections.ends.len())
         .filter_map(|stream| flow(record, step, near, connections, stream))
         .collect();
-    // Of one that carried nothing it cannot be told which end should have sent.
+    // For a connection that carried nothing, the sending end is unknown.
     flows.retain(|(carried, _)| *carried > 0);
     flows.sort_by_key(|(carried, _)| std::cmp::Reverse(*carried));
     let seen = Seen {

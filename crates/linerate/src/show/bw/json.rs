@@ -370,7 +370,7 @@ fn datagrams_out(way: &Way, found: &Datagrams) -> DatagramsOut {
         sent_bps: way
             .sent()
             .map(|(bytes, time)| exact(Rate::of(bytes, time).0)),
-        // The one way there is: SO_MAX_PACING_RATE would bind only under some queues.
+        // The only way: SO_MAX_PACING_RATE would apply under some queues only.
         paced_by: found.each.map(|_| PacedBy::Program),
         bursts: bursts_out(found),
         per_sec: found.per_sec,

@@ -1,4 +1,4 @@
-//! What is told of a load of this host's memory.
+//! The view of a load of this host's memory.
 
 use linerate_core::facts::Gap;
 use linerate_core::model::{Estimate, MemoryLoad};

@@ -67,11 +67,11 @@ pub struct Probe {
     same_machine: Option<bool>,
     /// Why it ended early; empty where it did not.
     broken: String,
-    /// The search for a rate, of which the directions are the longer step; `None` where none was asked for.
+    /// The search for a rate, with the directions of its longer step; `None` where none was asked for.
     search: Option<Search>,
     /// The directions that were asked for, with what is known of each.
     ways: Vec<Way>,
-    /// This end's connections, judged from here alone; `None` where that was not done.
+    /// This end's connections, judged from here only; `None` where that was not done.
     look: Option<Look>,
     gaps: Vec<Gap>,
 }
@@ -97,7 +97,7 @@ pub(super) struct Way {
     discarded: bool,
     /// The receiver's parts of that, a second or so each, which add up to it; empty where they are not known.
     intervals: Vec<(Bytes, Nanos)>,
-    /// Segments that the sender retransmitted; `None` where it does not tell.
+    /// Segments that the sender retransmitted; `None` if unknown.
     again: Option<u64>,
     /// The same as a share of the segments that were sent; `None` where iperf3 is the far end.
     again_share: Option<f64>,
@@ -118,15 +118,15 @@ pub(super) struct Datagrams {
     /// The rate that all streams together were asked for; `None` where they are sent as fast as the program
     /// can.
     asked: Option<Rate>,
-    /// That of each stream.
+    /// The rate of each stream.
     each: Option<Rate>,
     /// Datagrams that the sender handed over at once to keep it, and the times from one such burst to the
     /// next; `None` where no rate was asked for, or its times are not known.
     bursts: Option<(u64, Histogram)>,
-    /// Those that came for the first time, in a second.
+    /// Datagrams received for the first time, in a second.
     per_sec: f64,
     counted: Counted,
-    /// How unevenly they came; `None` where nobody told.
+    /// Jitter; `None` if unknown.
     jitter: Option<Nanos>,
 }
 

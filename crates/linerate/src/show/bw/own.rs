@@ -36,7 +36,7 @@ impl Probe {
         probe
     }
 
-    /// The same, with this kind of far end; without what it should have told and did not.
+    /// The same for this kind of far end, without gaps for missing reports.
     pub(super) fn of(
         far_end: FarEnd,
         target: &str,
@@ -241,7 +241,7 @@ fn end(step: &Step, once: &Once, side: Side) -> Option<End> {
     })
 }
 
-/// What this end sent, where the receiver did not live to tell what came.
+/// The bytes that this end sent, where the receiver died before it reported.
 fn sent(record: &Record, step: &Step, direction: Direction) -> Option<End> {
     if direction.sender() != Side::Near {
         return None;
@@ -269,7 +269,7 @@ fn lacking(way: &Way, transport: Transport, sides: &[Side]) -> Vec<Gap> {
     untold(way, transport, sides)
 }
 
-/// What these ends should have told of a direction that was measured, and did not.
+/// Gaps for readings that these ends owe for a measured direction and did not report.
 pub(super) fn untold(way: &Way, transport: Transport, sides: &[Side]) -> Vec<Gap> {
     let name = way.direction.name();
     let mut gaps = Vec::new();

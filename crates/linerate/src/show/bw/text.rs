@@ -234,7 +234,7 @@ fn cpu(end: &End, place: &str) -> Option<String> {
     }
 }
 
-/// What holds the busiest connection, where this end alone was looked at.
+/// The limit of the busiest connection, where only this end was read.
 fn busiest(doc: &mut Document, probe: &Probe) {
     let Some(judged) = probe.look.as_ref().and_then(|look| look.flows.first()) else {
         return;
@@ -250,7 +250,7 @@ fn busiest(doc: &mut Document, probe: &Probe) {
     flows::one(doc, judged);
 }
 
-/// What is not known, and what would tell.
+/// The unknowns, each with the command that would make it known.
 pub(in crate::show) fn unknown(doc: &mut Document, gaps: &[Gap]) {
     for gap in gaps {
         doc.gap();

@@ -95,7 +95,7 @@ fn figures() -> Vec<FigureChange> {
     ]
 }
 
-/// The first run was disturbed, and both took place beside another session.
+/// The first run was disturbed, and both ran while another session measured.
 fn disturbances() -> Vec<DisturbanceChange> {
     let all = sample::disturbed().2.disturbances.into_iter();
     all.zip([Fate::Went, Fate::Stayed])

@@ -56,7 +56,7 @@ impl From<usize> for Columns {
 }
 
 impl Columns {
-    /// So many more on all pages.
+    /// This many more on all pages.
     pub(crate) fn plus(self, more: usize) -> Self {
         Self {
             wide: self.wide + more,
@@ -93,7 +93,7 @@ enum Heading {
 /// How an entry belongs to what stands above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rank {
-    /// What the label says; without a label, one more value of the label above.
+    /// The label's text; without a label, one more value of the label above.
     Value,
     /// More about the value above.
     Detail,
@@ -122,11 +122,11 @@ impl Entry {
     }
 }
 
-/// An item of a list: a head, if it has one, and text beside it.
+/// An item of a list: a head, if it has one, and text to its right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Item {
     body: Spans,
-    /// What it is about, in one or more cells with the columns that each takes at least.
+    /// Its subject, in one or more cells with the least number of columns of each.
     head: Vec<(String, Columns)>,
     tone: Tone,
     /// Items and entries above it with a lower number contain it.

@@ -39,7 +39,7 @@ impl Table {
         self
     }
 
-    /// A page of text must have so many columns; a narrower one shows the entries of the rows.
+    /// The least number of columns of a page for a table; a narrower page shows the entries of the rows.
     pub(crate) fn least(mut self, columns: usize) -> Self {
         self.least = columns;
         self

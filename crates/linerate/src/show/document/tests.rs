@@ -65,7 +65,7 @@ fn colour_is_used_only_where_asked_for_and_names_cannot_bring_their_own() {
     assert_eq!(page, "\x1b[1mhost\x1b[0m\n");
 }
 
-/// A table of which one row is too wide for its columns, and of which the other has something below it.
+/// A table with one row that is too wide for its columns, and another row with details below it.
 fn table(least: usize) -> Table {
     let mut narrow = Document::new();
     narrow.heading("head");

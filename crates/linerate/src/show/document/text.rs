@@ -88,7 +88,7 @@ impl Page {
         }
     }
 
-    /// A label and what belongs to it, wrapped beside it, or below it on a narrow page.
+    /// A label with its body. The body is wrapped to the right of the label, or goes below it on a narrow page.
     fn entry(&mut self, entry: &Entry) {
         let Entry { label, body, .. } = entry;
         let indent = if self.is_narrow() {
@@ -113,7 +113,7 @@ impl Page {
         }
     }
 
-    /// A command alone on a line, whole and without a margin: it is copied as it stands.
+    /// A command alone on a line, unwrapped and without a margin, so that it can be copied.
     fn command(&mut self, entry: &Entry) {
         if !entry.label.is_empty() {
             self.paint(Tone::Strong, &entry.label);
@@ -123,7 +123,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A head that is set as it stands, and text beside it that wraps.
+    /// A head that is not wrapped, and text to its right that is.
     fn item(&mut self, item: &Item) {
         let hang = self.columns(item.hang);
         let mut head = " ".repeat(self.columns(item.margin));

@@ -1,4 +1,4 @@
-//! What holds back the connections that were looked at, for people and for programs.
+//! The limits of the connections that were measured, for people and for programs.
 
 pub(super) mod json;
 #[cfg(test)]
@@ -95,8 +95,8 @@ impl Judged {
         }
     }
 
-    /// The rate at which the network holds it, where one flow alone cannot show whose that is: both a rate
-    /// of the path and a cap of each flow have evidence.
+    /// The rate at which the network limits it, where one flow cannot show the kind of limit: a rate of the
+    /// path and a cap of each flow both have evidence.
     fn network_rate(&self) -> Option<Rate> {
         let suspects = self.suspects();
         let found = |id| {
@@ -108,13 +108,13 @@ impl Judged {
             .flatten()
     }
 
-    /// What is worth saying beside the verdict.
+    /// Remarks that are not part of the verdict.
     fn notes(&self) -> Vec<String> {
         notes(&self.model)
     }
 
-    /// What would prove it: an experiment that loads the path, between two hosts. None tells of what a
-    /// program itself does.
+    /// The command that would prove the limit: an experiment that loads the path between two hosts. `None`
+    /// where the limit is the program itself, which no such experiment shows.
     fn proof(&self) -> Option<String> {
         let direction = self.main()?.direction.name();
         let far = self.flow.remote.ip().to_canonical();
@@ -128,7 +128,7 @@ impl Judged {
     /// What only another reading would tell, each once.
     fn unknown(&self) -> Vec<Gap> {
         let mut gaps: Vec<Gap> = Vec::new();
-        // The first one says what limits it: that is said by the causes in play.
+        // The first one asks for the limit, which the suspected causes answer already.
         let all = self.verdict.unknown.iter();
         for unknown in all.filter(|u| !u.what.starts_with("what limits")) {
             let gap = Gap {

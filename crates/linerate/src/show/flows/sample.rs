@@ -93,7 +93,7 @@ fn held_by_far() -> Flow {
     upload(97_000)
 }
 
-/// An upload of 13 Mb/s that the far window holds for so many microseconds of each 100 ms, and else the
+/// An upload of 13 Mb/s. The far window limits it for this many microseconds of each 100 ms, and otherwise the
 /// network.
 fn upload(by_window: i64) -> Flow {
     let tcp = [

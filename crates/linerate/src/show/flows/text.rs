@@ -107,7 +107,7 @@ fn supported(doc: &mut Document, limit: &Limit) {
     }
 }
 
-/// What it may be, with what speaks for it, and what would tell.
+/// The suspected causes, with their evidence and the command that would decide.
 fn suspected(doc: &mut Document, judged: &Judged) {
     let suspects = judged.suspects();
     let names: Vec<&str> = suspects.iter().map(|s| s.cause).collect();

@@ -24,7 +24,7 @@ pub(crate) use text::page;
 use super::bw::own::{broken, lasted, refused};
 use super::words;
 
-/// Percentiles that are told where the samples support them.
+/// Percentiles that are shown if there are enough samples.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// What was measured.
@@ -51,18 +51,18 @@ pub struct Probe {
     same_machine: bool,
     /// Why it ended early; empty where it did not.
     broken: String,
-    /// Round trips a second that were answered; `None` where that is not known.
+    /// Answered round trips a second; `None` if unknown.
     rate: Option<f64>,
     times: Option<Histogram>,
     latency: Option<Latency>,
-    /// The loads beside it.
+    /// The loads that ran meanwhile.
     beside: Vec<Beside>,
-    /// What they are made with.
+    /// Their settings.
     knobs: Knobs,
     gaps: Vec<Gap>,
 }
 
-/// One direction of a load beside round trips.
+/// One direction of a load that ran during the round trips.
 #[derive(Debug, Clone, Copy)]
 pub struct Beside {
     /// Which.
@@ -152,7 +152,7 @@ impl Probe {
         self.broken.is_empty() && loads && self.latency.is_some() && self.unanswered() == 0
     }
 
-    /// Round trips that were due and not answered; those are told as at least as long as they took.
+    /// Round trips that were due and not answered; they count with the least time that they took.
     fn unanswered(&self) -> u64 {
         self.times.as_ref().map_or(0, |times| times.unanswered)
     }
@@ -176,7 +176,7 @@ impl Probe {
         times.map(|times| times.lost)
     }
 
-    /// How long the kernel had answers before they were read, where it told when they came.
+    /// Times that answers waited in the kernel before they were read, where the kernel stamps arrivals.
     fn unread(&self) -> Option<Histogram> {
         let times = self
             .times
@@ -200,7 +200,7 @@ impl Probe {
         self.interval.map(per_second)
     }
 
-    /// Its figures: round trips of the idle path, or beside the loads.
+    /// Its figures: round trips of the idle path, or under load.
     pub fn summary(&self) -> Summary {
         let beside: Vec<Option<Direction>> = match self.beside.as_slice() {
             [] => vec![None],
@@ -226,7 +226,7 @@ impl Probe {
         (all > 0).then(|| lost as f64 / all as f64)
     }
 
-    /// Whether so many percent reach into those that were not answered: they took longer than they are told.
+    /// Whether this percentile reaches unanswered round trips, which took longer than the recorded time.
     fn is_least(&self, percent: f64) -> bool {
         let all = self.times.as_ref().map_or(0, samples);
         percent / 100.0 * all as f64 > all.saturating_sub(self.unanswered()) as f64

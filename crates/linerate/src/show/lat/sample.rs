@@ -27,7 +27,7 @@ pub(super) fn idle() -> Probe {
     probe(&step(Purpose::IdleLatency, &[]))
 }
 
-/// Beside a load that is held back.
+/// During a load that is limited.
 pub(super) fn beside() -> Probe {
     let direction = Direction::Forward;
     let mut record = step(Purpose::Base { direction }, &[direction]);
@@ -36,7 +36,7 @@ pub(super) fn beside() -> Probe {
     probe(&record)
 }
 
-/// Beside datagrams of which some are lost.
+/// During a load of datagrams, some of which are lost.
 pub(super) fn lossy() -> Probe {
     let records = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/records");
     let store = Store::new(records);

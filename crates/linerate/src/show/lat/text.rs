@@ -97,7 +97,7 @@ fn head(probe: &Probe) -> String {
     )
 }
 
-/// A load beside the round trips, and what of it was lost.
+/// The load that ran during the round trips, and its loss.
 fn beside(doc: &mut Document, load: &Beside, knobs: &Knobs) {
     let rate = load.goodput.map(|g| Rate(g as u64).to_string());
     let rate = rate.as_deref().unwrap_or("unknown");
@@ -109,7 +109,7 @@ fn beside(doc: &mut Document, load: &Beside, knobs: &Knobs) {
     doc.entry("beside", &[(Tone::Plain, &text), (Tone::Warning, &lost)], 2);
 }
 
-/// What the load beside round trips is made with: `4 streams, bbr, at most 1 Gb/s each`.
+/// The settings of that load: `4 streams, bbr, at most 1 Gb/s each`.
 fn with(knobs: &Knobs) -> String {
     let mut parts = vec![count(u64::from(knobs.streams), "stream")];
     parts.extend(knobs.congestion.clone());

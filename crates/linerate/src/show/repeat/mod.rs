@@ -1,4 +1,4 @@
-//! Several runs of one plan together: what stays the same from one to the next, and what does not.
+//! Several runs of one plan together: the results that repeat and those that differ.
 
 pub(super) mod json;
 mod text;
@@ -78,8 +78,8 @@ fn directions(runs: &[Run<'_>]) -> Vec<Direction> {
     all
 }
 
-/// All that the runs answered, to be read as the answers of one run: the rate before latency, a direction that is far
-/// slower before the other one. What more runs say comes first, then what more of them proved.
+/// The answers of all runs, in the order of one run's answers: the rate before latency, a much slower direction
+/// before the other one. Then come answers of more runs before those of fewer, then those with more proofs.
 fn answers<'a>(runs: &'a [Run<'_>]) -> Vec<Answer<'a>> {
     let mut all: Vec<Answer<'a>> = Vec::new();
     let each = runs.iter();

@@ -29,7 +29,7 @@ fn tidy(schema: &mut Schema) {
     let Some(schema) = schema.as_object_mut() else {
         return;
     };
-    // Rust's names of number types, and what a record without the field would hold.
+    // Names of Rust's number types, and default values of fields.
     schema.remove("format");
     schema.remove("default");
     let is_integer = match schema.get("type") {

@@ -20,7 +20,7 @@ pub(crate) use text::page;
 
 use super::bw::own::{broken, refused};
 
-/// Sends that the kernel copied all the same, from which share on it is told.
+/// Share of sends that the kernel copied all the same, from which it is reported.
 const COPIED: f64 = 0.001;
 
 /// What was measured.

@@ -58,7 +58,8 @@ fn probe(swept: Swept, found: Sweep) -> Probe {
     }
 }
 
-/// Zero copy pays, the file does not; or the other way round, beside zero copy that was none.
+/// Zero copy pays, the file does not. In the other direction it is reversed, and the kernel copied all the
+/// same.
 pub(super) fn copy(direction: Direction) -> Probe {
     let settings = Swept::Copy.settings(&Knobs::default(), 1);
     let [copy, zero, file, ring] = settings.try_into().unwrap();

@@ -168,8 +168,8 @@ fn pays(doc: &mut Document, probe: &Probe) {
     }
 }
 
-/// What a setting costs beside copies: its label, its tone, and the words for it, where `{}` stands for the
-/// sender's place.
+/// The cost of a setting compared with copies: its label, its tone and its text. In the text, `{}` stands for
+/// the sender's place.
 fn cost(setting: &Setting) -> (&'static str, Tone, String) {
     let Some((cost, ratio)) = setting.cost().zip(setting.cpu_ratio) else {
         let why = "not compared with copies: too few rounds have both";

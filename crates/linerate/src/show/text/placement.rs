@@ -11,8 +11,7 @@ use linerate_core::placement::{Seat, seats};
 use super::super::document::Item;
 use super::super::{Document, Tone};
 
-/// A line for the CPUs of each end that have the same reasons; nothing where nothing tells CPUs
-/// apart.
+/// A line for the CPUs of each end that have the same reasons; none where no CPU differs from another.
 pub(super) fn threads(doc: &mut Document, model: &Model) {
     let mut lines = Vec::new();
     for direction in &model.directions {

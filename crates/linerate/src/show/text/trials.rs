@@ -1,4 +1,4 @@
-//! What was tried, and what came of it.
+//! The trials and their results.
 
 use linerate_core::model::{Model, TrialModel};
 use linerate_core::transport::Transport;

@@ -1,4 +1,4 @@
-//! What the verdict says: what limits each direction, why, with which proof, and what mends it.
+//! The verdict as text: the limit of each direction, its reason, its proof and its remedy.
 
 use std::fmt::Write as _;
 
@@ -231,7 +231,7 @@ fn times(n: u32) -> String {
 /// `4.71 Gb/s -> 2.36 Gb/s (x0.50, 95 %: 0.49 to 0.51)`.
 fn effect(model: &Model, limit: &Limit, trial: &Decided) -> String {
     let load = model.direction(limit.direction).map(|d| &d.base);
-    // Where what is lost, or waits, decided, goodput only follows what was changed.
+    // A trial decided by loss or latency shows that figure: its goodput only follows.
     match (trial.loss, trial.latency) {
         (Some(loss), _) => {
             let what = words::share_lost(trial.transport);
@@ -306,14 +306,14 @@ fn mend(doc: &mut Document, model: &Model, limit: &Limit, names: &Names) {
     }
 }
 
-/// What disturbed the measurement, how much of the goodput that can explain, and what to do about it.
+/// Disturbances of the measurement: the share of goodput that each can explain, and the remedy.
 pub(super) fn disturbances(doc: &mut Document, verdict: &Verdict, names: &Names) {
     let mut known: Vec<&Advice> = Vec::new();
     for (i, disturbance) in verdict.disturbances.iter().enumerate() {
         let label = if i == 0 { "Disturbed by" } else { "" };
         disturbed(doc, label, disturbance, names);
         for advice in &disturbance.advice {
-            // What disturbs both directions is mended once.
+            // A disturbance of both directions gets its remedy once.
             if !known.iter().any(|other| other.what == advice.what) {
                 advise(doc, "", advice, "", names);
                 known.push(advice);

@@ -325,8 +325,8 @@ fn woken(record: &mut Record, share: f64) {
     }
 }
 
-/// Round trips of 200 us on the idle path, 100 beside a load; the far CPUs may rest in a state that takes so many
-/// microseconds to leave, and each port holds interrupts back for so many.
+/// Round trips of 200 us on the idle path, 100 under load. The far CPUs have an idle state that takes `leave`
+/// microseconds to wake from, and each port delays interrupts for `held` microseconds.
 fn quiet(record: &mut Record, leave: u64, held: u32) {
     cards(record, 10_000);
     round_trips(record, 200, 100);

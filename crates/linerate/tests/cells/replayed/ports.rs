@@ -197,16 +197,16 @@ pub(super) const REPLAYS: &[Replay] = &[
 
 /// Payload of the record of 1 Gb/s, in Mb/s.
 const ONE: f64 = 956.0;
-/// That of the record of 5 Gb/s.
+/// The goodput of the record of 5 Gb/s.
 const FIVE: f64 = 4_780.0;
 
-/// Ports of 1 Gb/s that move so many Mb/s of payload.
+/// Ports of 1 Gb/s that move this many Mb/s of payload.
 fn on_a_wire(record: &mut Record, mbps: f64) {
     cards(record, 1_000);
     slower(record, ONE / mbps);
 }
 
-/// The far port of 1 Gb/s is part of a bridge, beside a guest's.
+/// The far port of 1 Gb/s is part of a bridge, together with a guest's.
 fn below_a_bridge(record: &mut Record, mbps: f64) {
     on_a_wire(record, mbps);
     let made = |name: &str, index, kind: &str, below: &[u32]| {
@@ -230,7 +230,7 @@ fn below_a_bridge(record: &mut Record, mbps: f64) {
     port.is_virtual = true;
 }
 
-/// The near card has 8 lanes, its slot 4 of 2.5 GT/s: 8 Gb/s, of which 6.12 to 7.42 are left to payload.
+/// The near card has 8 lanes, its slot 4 of 2.5 GT/s: 8 Gb/s, which leave 6.12 to 7.42 for payload.
 fn in_a_slot(record: &mut Record, mbps: f64) {
     cards(record, 10_000);
     slower(record, FIVE / mbps);
@@ -253,7 +253,7 @@ fn beside(record: &mut Record, speed: Rate) {
     }
 }
 
-/// The far port of 1 Gb/s uses one way at a time, and so many of its packets collide.
+/// The far port of 1 Gb/s runs in half duplex, and this share of its packets collide.
 fn half_duplex(record: &mut Record, share: f64) {
     on_a_wire(record, 600.0);
     port(record, Side::Far).link.duplex = Some(Duplex::Half);
@@ -263,7 +263,7 @@ fn half_duplex(record: &mut Record, share: f64) {
     }
 }
 
-/// The sender's port is told to stop, for a share of the time, as its driver counts.
+/// The sender's port has to pause, for this share of the time, as its driver counts.
 fn paused(record: &mut Record, share: f64) {
     cards(record, 10_000);
     port(record, Side::Near).pause = Some(Pause {
@@ -331,7 +331,7 @@ fn dropped(record: &mut Record, share: f64) {
     }
 }
 
-/// The sender sends 1 % again, and saw packets overtake others so often for each of those segments.
+/// The sender retransmits 1 %, and saw reordering this often for each of those segments.
 fn overtaken(record: &mut Record, share: f64) {
     for table in tables(record, Side::Near, "tcp") {
         sent_again(table, 0.01);

@@ -38,8 +38,8 @@ fn interrupted_by_ctrl_c_repeated_runs_end_and_what_was_measured_is_told() {
     assert!(!text.contains("Run 2"), "{text}");
 }
 
-/// Passes on what goes to the server on `port`, of one session: the next is taken and then told nothing, and is
-/// told of here.
+/// Relays one session to the server on `port`. The next session is accepted and never answered; the receiver
+/// gets its connection.
 fn one_session(port: u16) -> (u16, Receiver<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().port();

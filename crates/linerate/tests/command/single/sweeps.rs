@@ -79,7 +79,7 @@ mod long {
                     "{setting}"
                 );
             }
-            // A busy machine may disturb some, as a session beside this one would.
+            // A busy machine may disturb some, as another session would.
             let rounds = setting["rounds"].as_u64().unwrap();
             assert!((1..=4).contains(&rounds), "{setting}");
         }

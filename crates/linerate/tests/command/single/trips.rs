@@ -4,8 +4,8 @@ use linerate::show::lat;
 
 use super::*;
 
-/// All that was due is timed, answered or not: so many as the time that counts holds, which ends as late
-/// as the machine lets it.
+/// All due round trips are timed, answered or not: as many as fit into the measured time, which ends as late as
+/// the machine makes it.
 fn due_is_timed(told: &Value) {
     let number = |key: &str| told[key].as_f64().unwrap();
     let due = number("measured_ns") / number("interval_ns");
@@ -214,7 +214,7 @@ mod long {
         assert_eq!(told["complete"], false);
         let due = number("measured_ns") / number("interval_ns");
         assert!(number("samples") >= due / 2.0, "{told}");
-        // Maybe none of them is answered: what was due in the time that does not count goes before.
+        // Perhaps none of them is answered: messages due in the wash-out are sent first.
         assert!(number("unanswered") > 0.0 && number("unanswered") <= number("samples"));
         assert!(number("answered_per_sec") < number("asked_per_sec"));
         let why = told["unknown"].to_string();

@@ -8,7 +8,7 @@ const SIZE: u64 = 1000;
 /// What two reports tell of the datagrams of one direction.
 #[derive(Debug)]
 struct Counted {
-    /// Payload that the sender tells of, and the receiver.
+    /// Payload that the sender reports, and the receiver.
     bytes: [u64; 2],
     /// Datagrams that the sender sent, and the highest number that the receiver saw.
     packets: [u64; 2],

@@ -1,7 +1,7 @@
 //! What the counters of network drivers mean.
 //!
-//! Drivers name their counters as they like. One table says of each name, by driver, what it counts; a name that is not
-//! in the table has no meaning here, and is never judged.
+//! Drivers name their counters as they like. One table gives the meaning of each name, by driver. A name that
+//! is not in the table has no meaning here, and is never judged.
 
 mod name;
 mod pause;

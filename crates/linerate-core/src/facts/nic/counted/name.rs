@@ -66,8 +66,8 @@ pub fn sounds_bad(name: &str) -> bool {
     BAD.iter().any(|word| name.contains(word))
 }
 
-/// The counters of a port, those of its queues summed under one name: `rx_queue_*_drops`. The order is that of the
-/// first of each.
+/// The counters of a port, with those of its queues summed under one name: `rx_queue_*_drops`. A sum stands
+/// where its first counter did.
 pub fn grouped(counters: Vec<Counter>) -> Vec<Counter> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut all: Vec<Counter> = Vec::new();
@@ -101,7 +101,7 @@ pub(super) fn starred(name: &str) -> String {
     made + rest
 }
 
-/// Whether a number between these texts is that of a queue: `[3]`, one in front of a name (`0: rcv_pkts`,
+/// Whether a number between these texts is a queue's number: `[3]`, one in front of a name (`0: rcv_pkts`,
 /// `0_0: xmit_pkts`), or one behind a word that stands for queues.
 fn is_queue(before: &str, after: &str) -> bool {
     match before {
@@ -116,7 +116,7 @@ fn is_queue(before: &str, after: &str) -> bool {
     }
 }
 
-/// Whether a name is that of a pattern, in which `*` stands for a number.
+/// Whether a name matches a pattern, in which `*` stands for a number.
 pub(super) fn fits(pattern: &str, name: &str) -> bool {
     let Some((head, tail)) = pattern.split_once('*') else {
         return pattern == name;

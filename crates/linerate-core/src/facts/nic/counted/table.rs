@@ -1,8 +1,8 @@
 //! The table of counters: driver, name, meaning.
 //!
-//! Drivers are named as `ethtool -i` names them, counters as `ethtool -S` does, without spaces at their ends and with `*`
-//! for the number of a queue, a lane or a priority. Where a counter is a sum and its parts are counters too, the parts are
-//! benign: they would be told twice.
+//! Drivers are named as `ethtool -i` names them, counters as `ethtool -S` does, without spaces at their ends
+//! and with `*` for the number of a queue, a lane or a priority. Where a counter is a sum and its parts are
+//! counters too, the parts are benign, so that no drop is reported twice.
 
 use super::Meaning;
 use super::name::{fits, starred};
@@ -393,7 +393,7 @@ counters! {
         Filtered: "xdp drops";
         Benign: "too many frags" "giant hdr" "hdr err" "tso" "err" "fcs";
     }
-    //= Linux drivers/net/hyperv/netvsc_drv.c, netvsc.c: what is busy is retransmitted, what has no space is dropped
+    //= Linux drivers/net/hyperv/netvsc_drv.c, netvsc.c: a busy packet is retried, one without space is dropped
     ["hv_netvsc"] {
         SendDropped: "tx_no_space" "vf_tx_dropped";
         NoMemory: "tx_no_memory" "rx_no_memory";

@@ -55,8 +55,8 @@ impl Reader<'_> {
         device.node = self.node_of(&device.pci);
     }
 
-    /// How a disk is reached by the PCI function that it hangs on, where nothing nearer tells: of
-    /// trees that lack the classes, and of disks behind RAID controllers.
+    /// The transport of a disk by its PCI function, where nothing closer to the disk shows it: in trees without
+    /// the classes, and for disks behind RAID controllers.
     fn by_function(&self, device: &BlockDevice) -> &'static str {
         /// Class of RAID controllers.
         const RAID: &str = "0x0104";
@@ -121,8 +121,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The controller of a disk with one way. The disk has its number as a rule: the subsystem's own number is that
-    /// of its first controller.
+    /// The controller of a disk with one path. The disk usually has its number, since the number of a subsystem
+    /// is the one of its first controller.
     fn only_controller(&self, disk: &str, above: &str) -> Option<Path> {
         let by_name = &disk[..disk.rfind('n').unwrap_or(0)];
         let name = self.device_name(above);

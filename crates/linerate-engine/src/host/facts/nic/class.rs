@@ -66,8 +66,9 @@ impl Reader<'_> {
         Some(nic)
     }
 
-    /// Up, with carrier. Ports whose drivers tell no `operstate` (loopback, tunnels) say `unknown` there
-    /// and are up none the less; only one that is switched on has `carrier`, and not every tree kept it.
+    /// Whether the port is up and has a carrier. Ports whose drivers report no `operstate` (loopback, tunnels)
+    /// show `unknown`, and are up all the same. Only a port that is switched on has the file `carrier`, and
+    /// some trees lack it.
     fn listed_up(&self, folder: &str) -> bool {
         self.whole(&format!("{folder}/carrier")).map_or_else(
             || self.optional_line(&format!("{folder}/operstate")) == "up",

@@ -1,5 +1,5 @@
-//! What is kept of the counters of drivers, and what it means. Names of queues of vmxnet3 repeat, below a row with the
-//! number of each.
+//! The drivers' counters that are kept, and their meaning. In vmxnet3 the names of counters repeat for each
+//! queue, below a row with the number of the queue.
 
 use linerate_core::facts::nic::counted;
 
@@ -8,7 +8,7 @@ use super::tests::{card, counters, driver, only};
 use crate::host::testing::Fake;
 use crate::host::{Query, Replay};
 
-/// A driver, what it shows, and what is kept of it with its meaning.
+/// A driver, its counters, and the ones that are kept with their meaning.
 type Case = (
     &'static str,
     &'static [(&'static str, u64)],

@@ -12,8 +12,8 @@ use crate::host::{Toward, invalid};
 const ASKED_MAX: usize = 64;
 
 impl Reader<'_> {
-    /// Tells each tunnel what it adds, and on which port it stands: the one that it is bound to, or that the route to
-    /// its other end leaves by.
+    /// Records for each tunnel the bytes that it adds, and the port below it: the one that it is bound to, or
+    /// the one that the route to its other end leaves by.
     pub(super) fn tunnels(&mut self, links: &[Link<'_>], nics: &mut [Nic]) {
         let mut left = ASKED_MAX;
         for nic in nics {
@@ -76,7 +76,7 @@ mod tests {
         link(9, "tun0", &attributes)
     }
 
-    /// The route to anywhere by this port, which carries so much.
+    /// The route to any address by this port, with this MTU.
     fn route(port: u32, mtu: u32) -> Vec<u8> {
         let metrics = attr(8, &attr(2, &mtu.to_ne_bytes()));
         msg(

@@ -1,4 +1,4 @@
-//! What is read of a data connection over which no payload goes: nothing.
+//! The probe of a data connection without payload: it reads nothing.
 
 use linerate_core::facts::Gap;
 use linerate_core::record::Table;

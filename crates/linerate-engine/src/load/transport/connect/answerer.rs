@@ -111,7 +111,7 @@ impl ConnectAnswerer {
         }
     }
 
-    /// Goes on with the connection that was let in, if there is one; true once it is answered.
+    /// Continues with the accepted connection, if there is one; true once it is answered.
     fn go_on(&mut self) -> bool {
         let Some(mut visit) = self.visit.take() else {
             return false;

@@ -22,18 +22,18 @@ use crate::load::{LoadError, Probe};
 /// Longest life of a connection: the first packet is retransmitted after 1, 3 and 7 s.
 //= https://www.rfc-editor.org/rfc/rfc6298#section-2
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// Rest after a connection that came to nothing.
+/// Pause after a connection that failed.
 const REST: Duration = Duration::from_millis(1);
 
 /// How far a connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Connecting,
-    /// So many bytes of the message are sent.
+    /// This many bytes of the message are sent.
     Sending(usize),
-    /// So many bytes of the answer are in.
+    /// This many bytes of the answer have arrived.
     Waiting(usize),
-    /// The answer is in, and the far end closes.
+    /// The answer has arrived, and the far end closes.
     Closing,
     Closed,
 }

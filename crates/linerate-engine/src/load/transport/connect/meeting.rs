@@ -1,7 +1,8 @@
-//! Where the connections of a stream go: a listener of the far end, told over the stream's data connection.
+//! The meeting point of a stream's connections: a listener of the far end, whose port it sends over the
+//! stream's data connection.
 //!
-//! One connection is made before the first step, to see that they get there and from where: a firewall may let
-//! only the port of `serve` through, and a proxy may send them from elsewhere.
+//! One connection is made before the first step. It shows whether connections arrive, and from which address: a
+//! firewall may let only the port of `serve` through, and a proxy may send them from elsewhere.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -17,7 +18,7 @@ use crate::load::transport::line::{BLOCK, Line, is_pause};
 
 /// Time for the other end to tell its port, and again for the first connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Said of a set that nobody wants any more.
+/// The error for a set that was given up.
 const GIVEN_UP: &str = "it was given up before the first connection was made";
 /// Silence after which the data connection is asked whether it is there: shorter than the memory of firewalls
 /// and translators of addresses on the way.
@@ -61,7 +62,7 @@ impl Door {
     }
 }
 
-/// Errors of one connection that came to nothing, and not of the listener.
+/// Errors of one failed connection, not of the listener.
 //= https://man7.org/linux/man-pages/man2/accept.2.html, error handling
 fn is_of_the_caller(error: &io::Error) -> bool {
     error.kind() == ErrorKind::ConnectionAborted
@@ -69,7 +70,7 @@ fn is_of_the_caller(error: &io::Error) -> bool {
         || crate::load::transport::icmp::is_of_the_path(error)
 }
 
-/// Listens at the address of `line`, and tells the other end the port.
+/// Listens at the address of `line`, and sends the port to the other end.
 pub(super) fn open(line: &Line, given_up: Asked<'_>) -> Result<Door, LoadError> {
     let failed = |call| move |e: io::Error| line.failed(call, e);
     keep_alive(line)?;

@@ -1,8 +1,9 @@
-//! Connections: a round trip is one that is made, carries a message there and its answer back, and is closed.
+//! Connections: a round trip opens a connection, sends a message, receives its answer, and closes the
+//! connection.
 //!
-//! Each stream has a data connection as of TCP, which has proved the session. Over it the far end sends the port of a listener
-//! of its own, and the near end says that a step is over. Payload is that of messages that were answered; no goodput is
-//! derived from it.
+//! Each stream has a data connection as TCP does, which has proved the session. Over it the far end sends the
+//! port of its listener, and the near end sends the end of a step. Payload counts the answered messages; no
+//! goodput is derived from it.
 
 mod abort;
 mod answerer;
@@ -90,8 +91,8 @@ fn stream_of_payload() -> LoadError {
     }
 }
 
-/// Refuses what connections cannot do, and what would cost this end more memory or time than a measurement
-/// needs: plans come from the other end.
+/// Refuses plans that connections cannot carry out, and plans that would cost this end more memory or time than
+/// a measurement needs. Plans come from the other end.
 fn bounds(plan: &SetPlan) -> Result<(), String> {
     let knobs = &plan.knobs;
     streams(plan, STREAMS_MAX)?;
@@ -224,8 +225,8 @@ mod tests {
                 assert!(e.to_string().contains("was given up"), "{e}");
             }
         }
-        // Nobody comes, and the set is given up while the door is open; nor does the near end wait for one that
-        // does not tell where it listens.
+        // No connection arrives, and the set is given up while the door is open. The near end does not wait
+        // either for a far end that sends no port.
         let [near, far] = lines();
         let asked = std::cell::Cell::new(0);
         let later = || asked.replace(asked.get() + 1) > 2;

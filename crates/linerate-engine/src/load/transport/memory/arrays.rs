@@ -100,7 +100,7 @@ impl Arrays {
             let piece = self.turn(len);
             moved += piece.len().max(1);
             match (access, &mut self.main, &mut self.copied) {
-                // What nobody looks at would be left out of the program.
+                // The compiler would remove accesses whose result is unused.
                 (Access::Write, Some(main), _) => black_box(&mut main[piece]).fill(0x5a),
                 (Access::Copy, Some(main), Some(copied)) => {
                     black_box(&mut copied[piece.clone()]).copy_from_slice(&main[piece]);

@@ -1,8 +1,9 @@
-//! The memory of this host: what a thread can read, write or copy, and how long a load takes that the next one waits for.
+//! The memory of this host: the rate at which a thread can read, write or copy, and the latency of dependent
+//! loads.
 //!
-//! Each thread has arrays of its own, which it touches first, so that their pages are on the node of its CPU or on the one
-//! that was asked for. Copies go by `memcpy` and writes by `memset`, as those of programs do, in pieces of the size that is
-//! faster on this processor. A copy has two arrays, and each byte counts once.
+//! Each thread has arrays of its own. It touches them first, so that their pages are on the node of its CPU or
+//! on the one that was asked for. Copies use `memcpy` and writes `memset`, as programs do, in pieces of the
+//! size that is faster on this processor. A copy has two arrays, and each byte counts once.
 
 mod arrays;
 mod chase;
@@ -161,7 +162,7 @@ fn node_of(plan: &SetPlan, room: &Room) -> Result<Option<u32>, LoadError> {
 #[derive(Debug, Clone)]
 struct Place {
     stream: u32,
-    /// The node that was asked for; `None` for that of the thread.
+    /// The node that was asked for; `None` for the thread's own node.
     node: Option<u32>,
     /// Whether there are several nodes.
     several: bool,

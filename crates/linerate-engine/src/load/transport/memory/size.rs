@@ -21,7 +21,8 @@ const UNKNOWN: Bytes = Bytes(256 << 20);
 /// Smallest array of a sweep: a page.
 const SWEEP_LEAST: u64 = 4096;
 
-/// The largest array by which so many threads on so many CPUs are ready in time; where CPUs are not known, on one.
+/// The largest array that `threads` threads can prepare in time on `cpus` CPUs; on one CPU if their number is
+/// unknown.
 fn in_time(pattern: Pattern, threads: u32, cpus: u32) -> Bytes {
     let most = match pattern {
         Pattern::PingPong { .. } => CHAIN_PREPARED,
@@ -59,7 +60,8 @@ const fn takable(free: Bytes) -> u64 {
     free.0 - free.0 / 16
 }
 
-/// The size of each array, with what is to be said of it. Memory that is not free is refused before it is touched.
+/// The size of each array, with remarks on it. A size beyond the free memory is refused before memory is
+/// touched.
 pub(super) fn chosen(
     plan: &SetPlan,
     room: &Room,
@@ -131,7 +133,8 @@ fn fitting(
     Ok((size, Some(refused("size", &why))))
 }
 
-/// The size of arrays of so many threads at the same time: as `knobs` ask, else what fits. Why there is no room.
+/// The size of the arrays of this many threads at the same time: as `knobs` ask, else the largest that fits.
+/// The error says why there is no room.
 pub fn room_for(
     room: &Room,
     pattern: Pattern,
@@ -151,7 +154,8 @@ pub fn room_for(
     Ok(size)
 }
 
-/// Smallest and largest array of a sweep with so many `threads`, of operations with as many arrays as `pattern`; all sizes are there at the same time.
+/// Smallest and largest array of a sweep with `threads` threads, with as many arrays as `pattern` needs. All
+/// sizes are allocated at the same time.
 pub fn sizes(room: &Room, pattern: Pattern, threads: u32) -> [u64; 2] {
     let wanted = room
         .last_cache

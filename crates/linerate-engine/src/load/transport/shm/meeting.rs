@@ -114,7 +114,7 @@ impl Host {
         self.token.to_vec()
     }
 
-    /// Passes the memory to the near end, once it has come. Strangers are closed.
+    /// Passes the memory to the near end, once it has connected. Strangers are closed.
     pub(super) fn pass(&self, memory: &SharedMemory, wait: &Wait<'_>) -> Result<(), LoadError> {
         loop {
             wait.readable(&self.listener)?;

@@ -40,7 +40,7 @@ const RING: u64 = transport::RING_DEFAULT;
 /// Smallest ring of round trips. One message at a time stays in the first-level caches; several need room.
 const RING_OF_ONE: u64 = 4 << 10;
 const RING_OF_SEVERAL: u64 = 64 << 10;
-/// One part in so many of what is free is left to others.
+/// One part in this many of the free memory is left to others.
 const SPARED: u64 = 16;
 /// Largest message in bytes: it is allocated for each thread.
 const SIZE_MAX: u64 = 16 << 20;
@@ -103,7 +103,7 @@ fn layout(plan: &SetPlan) -> Layout {
     }
 }
 
-/// A ring of two messages, as far as that is no larger than that of a stream.
+/// A ring of two messages, at most as large as a stream's ring.
 fn ring_of(size: u64, several: bool) -> u64 {
     let least = if several {
         RING_OF_SEVERAL
@@ -113,8 +113,8 @@ fn ring_of(size: u64, several: bool) -> u64 {
     (2 * size.min(RING)).next_power_of_two().clamp(least, RING)
 }
 
-/// Makes the memory of a set, where so much is `free`, with what bounds that. The kernel gives more than there is, and ends some
-/// process when it is used.
+/// Allocates the memory of a set. `free` is the available memory, with the limit that bounds it. The check is
+/// needed because the kernel promises more memory than there is, and kills some process when it is used.
 fn memory(len: usize, free: Option<(Bytes, String)>) -> Result<SharedMemory, LoadError> {
     let none = |why: &str| LoadError::Unsupported {
         what: format!(
@@ -205,7 +205,7 @@ fn worker(
     }
 }
 
-/// Refuses what shared memory cannot do, and what would cost an end more than a measurement needs.
+/// Refuses plans that shared memory cannot carry out, and plans that cost an end more than a measurement needs.
 fn bounds(plan: &SetPlan) -> Result<(), String> {
     let knobs = &plan.knobs;
     streams(plan, THREADS_MAX)?;

@@ -183,7 +183,7 @@ impl Reader {
         Ok(len)
     }
 
-    /// Takes what is there, once that is `wanted` bytes or the wait has been long enough.
+    /// Takes the available bytes, once there are `wanted` of them or the wait was long enough.
     pub(super) fn get(&mut self, into: &mut [u8], wanted: u64) -> Result<usize, LoadError> {
         // More than half a ring could be waited for by both ends at once.
         let wanted = wanted.clamp(1, self.region.size / 2);

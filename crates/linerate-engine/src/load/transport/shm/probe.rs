@@ -7,7 +7,7 @@ use super::region::Region;
 use crate::host::Machine;
 use crate::load::Probe;
 
-/// Closes a stream. There is nothing to read of it beside what its worker counts.
+/// Closes a stream. Its worker counts everything; there is nothing else to sample.
 pub(super) struct Brake(Region);
 
 impl Brake {

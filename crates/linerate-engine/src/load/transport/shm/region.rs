@@ -11,17 +11,19 @@ use rustix::thread::futex;
 
 use crate::load::LoadError;
 
-/// Bytes before the rings: numbers, then words. Those that different ends write stand on different pairs of cache lines.
+/// Bytes before the rings: numbers, then words. Those that different ends write are on different pairs of cache
+/// lines.
 const HEAD: usize = 4096;
 const LINES: usize = 128;
-/// Numbers in a pair of cache lines, and of a stream: two pairs for each direction, that of its producer and that of its consumer.
+/// Numbers in a pair of cache lines, and numbers of a stream. A stream has two pairs for each direction: one
+/// for its producer, one for its consumer.
 const NUMBERS_OF_LINES: usize = LINES / size_of::<AtomicU64>();
 const NUMBERS: usize = 4 * NUMBERS_OF_LINES;
 /// Words in a pair of cache lines, and of a stream.
 const WORDS_OF_LINES: usize = LINES / size_of::<AtomicU32>();
 const WORDS: usize = (HEAD - 4 * LINES) / size_of::<AtomicU32>();
 
-/// Looks at an empty ring before a worker that polls looks up from it.
+/// Polls of an empty ring before a polling worker checks for other work.
 const SPINS: u32 = 1024;
 
 /// How the memory of a set is divided.
@@ -35,7 +37,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Bytes of one stream. A plan is asked for this before its numbers are checked: an absurd one has too many to be had.
+    /// Bytes of one stream. This is computed before a plan's numbers are checked, so it saturates: an absurd
+    /// plan then needs too many.
     pub(super) fn stream(&self) -> usize {
         let size = usize::try_from(self.size).unwrap_or(usize::MAX);
         self.rings.saturating_mul(size).saturating_add(HEAD)
@@ -148,13 +151,14 @@ impl Region {
         Err(LoadError::Protocol { what })
     }
 
-    /// Tells the other end that there are so many bytes now, or so much room.
+    /// Informs the other end that there are this many bytes, or this much room.
     #[inline]
     pub(super) fn tell(&self, bytes: u64) {
         if self.busy {
             return;
         }
-        // Either an end that goes to sleep after this sees what was published, or it is seen here to sleep.
+        // Either an end that goes to sleep afterwards sees the published bytes, or this end sees that it
+        // sleeps.
         fence(SeqCst);
         let wanted = u64::from(self.asleep(1 - self.end).load(Relaxed));
         if wanted != 0 && bytes >= wanted {
@@ -219,11 +223,11 @@ impl Region {
 /// What waits for bytes, or for room.
 pub(super) trait Waits {
     fn region(&self) -> &Region;
-    /// Whether there are so many.
+    /// Whether this many are there.
     fn ready(&mut self, wanted: u64) -> Result<bool, LoadError>;
 }
 
-/// Waits until what is `wanted` is there, no longer than `most`; whether it is.
+/// Waits until `wanted` is there, no longer than `most`; returns whether it is.
 pub(super) fn wait(what: &mut impl Waits, wanted: u64, most: Duration) -> Result<bool, LoadError> {
     what.region().open()?;
     if what.region().busy {
@@ -240,7 +244,7 @@ pub(super) fn wait(what: &mut impl Waits, wanted: u64, most: Duration) -> Result
     region.asleep(region.end).store(wanted as u32, Relaxed);
     fence(SeqCst);
     let ready = what.ready(wanted)?;
-    // `close` wakes only an end that is asleep. So check for it after this end has said that it sleeps.
+    // `close` wakes only an end that sleeps. So check for it after this end has announced that it sleeps.
     let region = what.region();
     if !ready && !most.is_zero() && region.open().is_ok() {
         region.sleep(wanted as u32, most);

@@ -299,7 +299,7 @@ fn an_offer_that_cannot_be_meant_is_refused_in_words() {
     for offer in [&[][..], &[1; 15], &[1; 17], &[1; 5000]] {
         assert!(fetch(offer, 1).contains("cannot be read"));
     }
-    // Nobody waits there.
+    // No end waits there.
     assert!(fetch(&[7; 16], 1).contains("connect failed"));
     // The far end made less than both agreed on: an access beyond it would end this process.
     let memory = SharedMemory::create(SMALL.all()).unwrap();

@@ -12,7 +12,7 @@ use crate::load::pattern::answers::Answers;
 use crate::load::pattern::{Answer, Answerer, Asker, Wait};
 use crate::load::{LoadError, Probe};
 
-/// The ring of messages, then that of answers.
+/// The ring of messages, then the ring of answers.
 const WAYS: [usize; 2] = [0, 1];
 
 /// Sends messages and receives their answers.
@@ -88,7 +88,7 @@ impl Asker for ShmAsker {
     }
 
     fn announce(&mut self, _: impl FnOnce() -> u64, _: bool) -> Result<bool, LoadError> {
-        // The other end is told of the end of a step apart from the messages.
+        // The end of a step is sent separately from the messages.
         Ok(true)
     }
 

@@ -51,7 +51,7 @@ impl TcpAsker {
     }
 }
 
-/// Receives what is there, or what is there soon.
+/// Receives available bytes. A busy poller also waits a moment for them.
 #[inline(always)]
 pub(super) fn receive(line: &Line, into: &mut [u8], wait: Wait) -> Result<usize, LoadError> {
     if wait != Wait::Busy {

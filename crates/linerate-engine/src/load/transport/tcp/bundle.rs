@@ -48,8 +48,8 @@ pub(super) trait Flow: Send {
     fn total(&self) -> u64;
     /// Whether a step may end now although no end mark has passed: payload without marks that is over.
     fn ends_unmarked(&self) -> bool;
-    /// Goes on, at once; payload moved, and whether its end mark has passed. `ending` says that the step is
-    /// over.
+    /// Continues without waiting. Returns the payload moved, and whether its end mark has passed. `ending`
+    /// means that the step is over.
     fn go_on(&mut self, shared: &mut Self::Shared, turn: &Turn) -> Result<(u32, bool), LoadError>;
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Bundle<F: Flow> {
     /// All streams whose end mark has not passed in this step; made anew for each.
     waiting: Option<OwnedFd>,
     left: usize,
-    /// One of so many streams is read.
+    /// One of this many streams is read.
     every: u32,
     /// Whether the plan leaves the size of operations open.
     open: bool,

@@ -1,4 +1,4 @@
-//! What became of sends without a copy: counted by the thread that sends, told by the kernel.
+//! Sends without a copy: the sending thread counts them, the kernel reports which it copied.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -52,15 +52,15 @@ impl Completions {
         self.copied.fetch_add(copied, Relaxed);
     }
 
-    /// Takes in what the kernel has told on the socket since the last time: the sampler does, so that the thread
-    /// that sends need not. A ring tells that thread, at no cost.
+    /// Reads the completions that the kernel has queued on the socket. The sampler calls this, so that the
+    /// sending thread need not. With a ring, the sending thread gets them at no cost.
     pub(super) fn take_in(&self, line: &Line) {
         if self.way != Handover::Zerocopy {
             return;
         }
         let mut control = [0; ROOM];
         for _ in 0..NOTICES_MAX {
-            // An empty queue is an error; what else fails shows in the sends.
+            // An empty queue is an error; other errors show up in the sends.
             let Ok(len) = notice(line.fd(), &mut control) else {
                 return;
             };
@@ -81,7 +81,8 @@ impl Completions {
         .map(|(metric, count)| (metric, Some(count.load(Relaxed) as i64)))
     }
 
-    /// What the kernel would not do; the same words for all connections, which tell it once.
+    /// The reason why the kernel copied. It has the same words for all connections, so that it is reported
+    /// once.
     pub(super) fn gap(&self) -> Option<Gap> {
         let hint = match self.way {
             Handover::IoUring => "ulimit -l unlimited",

@@ -49,7 +49,7 @@ impl Clamp {
     }
 }
 
-/// Receives runs of payload up to the end mark, or bare payload up to what is said to be its end.
+/// Receives runs of payload up to the end mark, or bare payload up to its announced end.
 pub(super) struct Inflow {
     pub(super) line: Line,
     framing: Framing,
@@ -90,7 +90,7 @@ impl Inflow {
         }
     }
 
-    /// Whether the end mark was read, or the end of bare payload was said.
+    /// Whether the end mark was read, or the end of bare payload was announced.
     pub(super) fn ended(&self) -> bool {
         self.ended || self.ends_unmarked()
     }
@@ -100,10 +100,10 @@ impl Inflow {
         self.intake.end(&self.line)
     }
 
-    /// Receives at most `most` bytes of payload into `room`: what one receive of an application would get, at
-    /// once, or, where it may `wait`, within the block time. `rate` is that of the stream, in bytes per second.
-    /// Runs that end in between must not show, or a slow sender's short runs would make a receiver slow
-    /// that pays for each operation.
+    /// Receives at most `most` bytes of payload into `room`, as one receive of an application would. Returns at
+    /// once or, with `wait`, within the block time. `rate` is the stream's rate in bytes per second. Ends of
+    /// runs in between must not show: the short runs of a slow sender would slow down a receiver that pays for
+    /// each operation.
     #[inline(always)]
     pub(super) fn pull(
         &mut self,
@@ -127,7 +127,7 @@ impl Inflow {
         Ok(all)
     }
 
-    /// Receives at most `most` bytes of bare payload. What fails after its end was said is that end.
+    /// Receives at most `most` bytes of bare payload. An error after its announced end is that end.
     fn pull_bare(
         &mut self,
         bare: &Bare,
@@ -166,8 +166,8 @@ impl Inflow {
         let moved = self.intake.payload(&self.line, room, most, wait)?;
         self.left -= moved as u64;
         self.total += moved as u64;
-        // What is left of the run, and the mark behind it, must not wait for data that may never
-        // come: a receive wakes for the low-water mark even where it asks for less.
+        // The rest of the run, and the mark behind it, must not wait for data that may never arrive: a receive
+        // wakes at the low-water mark even if it asks for less.
         if self.left < self.low_water {
             self.set_low_water(1)?;
         }

@@ -1,4 +1,4 @@
-//! How a receiver takes what came from the kernel.
+//! How a receiver takes payload from the kernel.
 
 use linerate_core::parse::run::Mark;
 use linerate_core::plan::Receive;
@@ -79,7 +79,7 @@ impl Intake {
     }
 }
 
-/// The next bytes that io_uring received, at most `most`; none when nothing came in time.
+/// The next bytes that io_uring received, at most `most`; none when nothing arrived in time.
 fn taken<'a>(
     ring: &'a mut Receiver,
     line: &Line,

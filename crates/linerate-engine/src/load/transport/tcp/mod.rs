@@ -112,7 +112,7 @@ fn is_bundled(plan: &SetPlan) -> bool {
     matches!(plan.pattern, Pattern::Stream { .. }) && plan.knobs.streams > THREADS_MAX
 }
 
-/// That not all connections are read, where there are so many.
+/// The gap that not all connections are read, where there are too many.
 fn unread(streams: u32) -> Option<Gap> {
     let read = read_of(streams);
     (read < streams).then(|| Gap {
@@ -143,7 +143,7 @@ fn workers(side: Side, plan: &SetPlan, way: Way<'_>, lines: Vec<Line>) -> Vec<Bo
     }
 }
 
-/// Streams in turn to so many threads.
+/// Deals streams in turn to the threads.
 fn shared_out(lines: Vec<Line>, threads: usize) -> Vec<Vec<Line>> {
     let mut shares: Vec<Vec<Line>> = (0..threads).map(|_| Vec::new()).collect();
     for (number, line) in lines.into_iter().enumerate() {

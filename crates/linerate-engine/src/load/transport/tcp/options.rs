@@ -1,4 +1,4 @@
-//! Socket options: what the plan asks for, what the kernel gives, and what is refused.
+//! Socket options: the values that the plan asks for, those that the kernel grants, and refusals.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -78,8 +78,8 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     gaps
 }
 
-/// Sets again, once it is connected, what a socket that connects takes from its route instead: a congestion control
-/// (`congctl`). What is refused is returned.
+/// Sets the congestion control again on a connected socket, since connecting replaces it by the one of the
+/// route (`congctl`). Returns the refused value.
 pub(crate) fn set_connected(fd: &OwnedFd, plan: &SetPlan) -> Option<Gap> {
     let name = plan.knobs.congestion.as_ref()?;
     let refused = socket::set_congestion(fd.as_fd(), name).err()?;
@@ -94,7 +94,7 @@ fn roles(side: Side, plan: &SetPlan) -> (bool, bool) {
     }
 }
 
-/// Reads what is in force into `end`, and notes what is less than was asked for.
+/// Reads the options in force into `end`, and notes those that are less than the plan asks for.
 pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetEnd) {
     let fd = fd.as_fd();
     let knobs = &plan.knobs;

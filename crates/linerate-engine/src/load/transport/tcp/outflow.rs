@@ -49,9 +49,9 @@ impl Outflow {
         }
     }
 
-    /// Sends at most `most` bytes of `payload`, the mark of its run first where one begins; as much as the kernel
-    /// takes at once, or, where it may `wait`, within the block time. `rate` is that of the stream, in bytes per
-    /// second.
+    /// Sends at most `most` bytes of `payload`, behind the mark of its run where one begins. Sends as much as
+    /// the kernel takes at once or, with `wait`, within the block time. `rate` is the stream's rate in bytes
+    /// per second.
     pub(super) fn push(
         &mut self,
         payload: &mut Outlet,

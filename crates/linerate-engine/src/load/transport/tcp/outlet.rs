@@ -19,12 +19,12 @@ use crate::load::transport::line::Line;
 pub(super) enum Outlet {
     /// Each send copies it.
     Copy(Pages),
-    /// The kernel sends its pages, and tells when it is through with them.
+    /// The kernel sends its pages, and reports when it no longer needs them.
     Zerocopy(Option<Memory>, Arc<Completions>),
     /// The kernel sends the pages of a file in memory. One call does it, where `splice` takes two and a
     /// pipe.
     Sendfile(Option<File>),
-    /// The kernel sends pages that it was told of once, and tells when it is through with them.
+    /// The kernel sends pages that were registered once, and reports when it no longer needs them.
     Ring(Box<Outward>),
 }
 
@@ -65,8 +65,8 @@ impl Outlet {
         Ok(())
     }
 
-    /// Sends at most `most` bytes, copies where it may not `wait` at once and all else within the block time; zero
-    /// when the kernel takes nothing. `rate` is that of the stream, in bytes per second.
+    /// Sends at most `most` bytes: copies at once unless it may `wait`, all else within the block time. Zero
+    /// when the kernel takes nothing. `rate` is the stream's rate in bytes per second.
     pub(super) fn send(
         &mut self,
         line: &Line,
@@ -88,7 +88,7 @@ impl Outlet {
             Self::Zerocopy(Some(memory), counts) => {
                 let sent = zerocopy::send(line.fd(), memory, most);
                 if sent.as_ref().is_err_and(no_room) {
-                    // What the kernel has told is room too, once it is read.
+                    // Reading the completions in the error queue frees room for the next send.
                     counts.take_in(line);
                     counts.refused();
                     return line.moved("send", zerocopy::send_copied(line.fd(), memory, most));

@@ -86,7 +86,7 @@ impl Probe for SocketProbe {
         self.gaps.extend(self.socket.push(at(), row));
         if let Some((sheet, counts)) = &mut self.zerocopy {
             counts.take_in(&self.line);
-            // Nothing is ever missing: no gap can come of it.
+            // All values are always present: there is no gap to report.
             sheet.push(at(), counts.row());
         }
     }

@@ -16,7 +16,7 @@ use crate::load::LoadError;
 use crate::load::pages::{Pages, randomize};
 use crate::load::transport::line::{BLOCK, Line};
 
-/// So many block times are in a second: a send that takes longer than one may end with a part.
+/// Block times in a second: a send that takes longer than one of them may end with a part.
 const BLOCKS_PER_SEC: u64 = 10;
 /// Buffers of a receiver where the plan leaves their size open: small enough that several fit into the memory of one
 /// operation, which follows the cache.
@@ -24,8 +24,8 @@ const PIECE: u32 = 64 * 1024;
 /// Memory of all of a receiver's buffers where each is small, and how many there are.
 const ROOM: u32 = 512 * 1024;
 const PIECES: [u32; 2] = [2, 64];
-/// How often, and at which distance, memory is asked for that the kernel may hold: it gives back what a closed ring had
-/// once that has wound up.
+/// How often memory that the kernel may hold is requested, and the time between requests: the kernel releases
+/// the memory of a closed ring only after some time.
 const TRIES: u32 = 5;
 const GIVEN_BACK: Duration = Duration::from_millis(40);
 
@@ -94,7 +94,7 @@ fn sender(len: usize) -> io::Result<Sender> {
     Sender::new(memory)
 }
 
-/// Payload that the kernel sends from pages it was told of once.
+/// Payload that the kernel sends from registered pages.
 pub(super) struct Outward {
     sender: Option<Sender>,
     /// Payload to be copied, where the kernel may not hold pages.
@@ -116,7 +116,8 @@ impl Outward {
         if self.sender.as_ref().is_some_and(|s| s.size() == len) {
             return Ok(());
         }
-        // What it holds is given back first, as that of sets before: soon, not at once.
+        // Frees the memory of the old sender first. The kernel releases it soon, but not at once, and the same
+        // is true of sets before.
         self.sender = None;
         for _ in 0..TRIES {
             match sender(len) {
@@ -134,8 +135,9 @@ impl Outward {
         Ok(())
     }
 
-    /// Sends at most `most` bytes, or goes on with the send before; zero while that has not ended. A send is whole
-    /// where that takes no longer than a call may block at `rate` bytes per second, so that it is told of in time.
+    /// Sends at most `most` bytes, or continues the previous send; zero while that has not ended. A send is
+    /// whole where it takes no longer than a call may block at `rate` bytes per second, so that it completes in
+    /// time.
     pub(super) fn send(
         &mut self,
         line: &Line,

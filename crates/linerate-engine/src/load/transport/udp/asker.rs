@@ -13,12 +13,12 @@ use crate::load::pages::Pages;
 use crate::load::pattern::{Answer, Asker, Wait, open_loop};
 use crate::load::{LoadError, Probe, times};
 
-/// Bytes that the near end makes and the far one, beside the numbers that they remember: a message, an answer and two sorts
-/// of times; a message.
+/// Memory of the near end and of the far one, without the numbers that they remember. Near: a message, an
+/// answer and two sorts of times. Far: a message.
 pub(super) const ROOM: [u64; 2] = [2 * (DATAGRAM_MAX + times::ROOM) as u64, DATAGRAM_MAX as u64];
 
-/// Numbers that both ends remember of the messages of `plan`: all that are due while an answer may be on its way, so that
-/// one that others overtook is none that was lost. A closed loop has one on its way.
+/// Numbers of messages of `plan` that both ends remember: all that are due while an answer may be in flight, so
+/// that a reordered message does not count as lost. A closed loop has one in flight.
 pub(super) fn remembered(plan: &SetPlan) -> u64 {
     match plan.pattern {
         Pattern::PingPong { interval, .. } if plan.knobs.open_loop => {
@@ -144,7 +144,7 @@ impl Asker for UdpAsker {
     }
 
     fn ready(&mut self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError> {
-        // A datagram that is due is sent without a look whether the socket takes it.
+        // A due datagram is sent without checking first whether the socket has room.
         if !wanted {
             self.line.rest(most)?;
         }
@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    /// Whether an answer still counts that so many others have overtaken.
+    /// Whether an answer still counts after this many others.
     fn counts(plan: &SetPlan, others: u64) -> bool {
         let mut answers = Arrivals::over(remembered(plan));
         assert!(answers.take(others).counts());

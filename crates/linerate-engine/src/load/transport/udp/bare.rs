@@ -25,7 +25,7 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 /// iperf3 catches up with all that it missed since the start, so what its users ask for is the mean: a thread that shares
 /// its CPU is late by some milliseconds again and again. A longer stall is no reason for a flood.
 const CREDIT_NANOS: u64 = 100_000_000;
-/// Most datagrams of a burst that nobody asked for.
+/// Most datagrams of a burst by default.
 const BURST: usize = 4096;
 /// Datagrams of one call; each has a room of 64 KiB, whatever the other side sends.
 const MESSAGES: usize = 16;
@@ -39,7 +39,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// Writes the header of a datagram that is sent `now`, after so many others.
+    /// Writes the header of a datagram that is sent `now`, after `before` others.
     #[inline]
     pub(super) fn write(self, now: u64, before: u64, datagram: &mut [u8]) {
         let header = Header {
@@ -80,7 +80,7 @@ pub(super) fn worker(
     Ok((Box::new(sender), gaps))
 }
 
-/// Receives datagrams until a conversation beside them says that the test is over.
+/// Receives datagrams until the control connection ends the test.
 struct Receiver {
     line: Line,
     bare: Arc<Bare>,
@@ -100,7 +100,7 @@ impl Receiver {
         }
     }
 
-    /// Receives what is there; payload that came for the first time, in bytes.
+    /// Receives available datagrams; returns the payload that arrived for the first time, in bytes.
     fn pull(&mut self) -> Result<u32, LoadError> {
         let inbox = self.inbox.get_or_insert_with(|| Inbox::new(MESSAGES));
         if let Err(error) = inbox.receive(self.line.fd()) {

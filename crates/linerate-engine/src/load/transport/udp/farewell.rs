@@ -1,5 +1,5 @@
-//! How a step ends where datagrams get lost: the sender repeats its end mark until the receiver says
-//! that it was read, and the receiver says so again for as long as marks come.
+//! How a step ends where datagrams may get lost. The sender repeats its end mark until the receiver confirms
+//! it. The receiver confirms each mark that arrives.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::load::LoadError;
 
 /// Time from one end mark to the next; longest wait of a sender for anything.
 pub(super) const REPEAT: Duration = Duration::from_millis(20);
-/// Time from the first end mark until the sender takes the receiver for gone. The receiver tells then that
-/// none came.
+/// Time from the first end mark until the sender assumes that the receiver is gone. The receiver then reports
+/// that no mark arrived.
 const PATIENCE_NANOS: u64 = 2_000_000_000;
-/// Time without any datagram of the step after which the receiver stops waiting for more: no mark of a
-/// sender that still repeats them was as late.
+/// Time without any datagram of the step after which the receiver stops waiting. A sender that still repeats
+/// its marks leaves shorter gaps.
 pub(super) const QUIET_NANOS: u64 = 60_000_000;
-/// Datagrams that are looked at after each mark.
+/// Datagrams that the sender checks after each mark.
 const LOOKS: usize = 64;
 
 /// The end of a step, at the sender.

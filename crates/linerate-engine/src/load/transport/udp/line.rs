@@ -31,7 +31,7 @@ pub(super) struct Line {
     pub(super) set: u32,
     pub(super) stream: u32,
     pub(super) counts: Arc<Counts>,
-    /// Whether a sender ends where the other host says that nobody listens.
+    /// Whether a sender ends when the other host reports that its port is closed (ICMP).
     heeds_deaf: bool,
 }
 
@@ -41,16 +41,16 @@ pub(super) struct Got {
     pub(super) bytes: usize,
     /// When it was read, on the clock of all times.
     pub(super) at: u64,
-    /// How long the kernel had it before, where it tells.
+    /// How long it waited in the kernel, where the kernel stamps arrivals.
     pub(super) unread: Option<u64>,
 }
 
-/// What became of messages that were handed to the kernel.
+/// The fate of messages that were handed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// So many were taken, at least one.
+    /// The kernel took this many, at least one.
     Taken(usize),
-    /// None yet: the socket's own buffer is full, or a message of the path came between.
+    /// None yet: the socket's own buffer is full, or an ICMP error was reported first.
     Waiting,
     /// None: a queue of this host is full, its port is down, or a rule of its own forbids them.
     Refused,
@@ -74,7 +74,7 @@ impl Line {
         }
     }
 
-    /// The same, whose sender ends where nobody listens: it may not know who it sends to.
+    /// The same, but the sender ends when the other port is closed: it may not know the host that it sends to.
     pub(super) fn heeding_deaf(self) -> Self {
         Self {
             heeds_deaf: true,
@@ -119,8 +119,8 @@ impl Line {
                 std::thread::sleep(REST);
                 Ok(Sent::Refused)
             }
-            // No checksums by the port, or a transformation on the route: udp_send_skb. What a message of the
-            // path becomes (EOPNOTSUPP: a source route failed) is none of these.
+            // The port computes no checksums, or the route transforms packets: udp_send_skb. ICMP errors do not
+            // become one of these (EOPNOTSUPP: a source route failed).
             Some(Errno::IO | Errno::INVAL) => Ok(Sent::Uncut),
             Some(Errno::MSGSIZE) => self.in_fragments(),
             Some(Errno::CONNREFUSED) if self.heeds_deaf => {
@@ -159,7 +159,8 @@ impl Line {
         self.send([&raw[..]].into_iter()).map(|_| ())
     }
 
-    /// Receives a datagram, within the block time if it may `wait`; its length, `None` when none came.
+    /// Receives a datagram, within the block time if it may `wait`; returns its length, `None` when none
+    /// arrived.
     pub(super) fn receive(&self, into: &mut [u8], wait: bool) -> Result<Option<usize>, LoadError> {
         match socket::receive(self.fd(), into, wait) {
             Ok(got) => Ok(Some(got)),
@@ -198,7 +199,7 @@ impl Line {
         }
     }
 
-    /// Waits, no longer than `most`, until something came.
+    /// Waits until a datagram arrives, no longer than `most`.
     pub(super) fn rest(&self, most: Duration) -> Result<(), LoadError> {
         let mut fds = [PollFd::from_borrowed_fd(self.fd(), PollFlags::IN)];
         let time = Timespec {

@@ -1,9 +1,8 @@
-//! UDP: one socket, connected to that of the other end, and one blocking thread at each end for each
-//! stream.
+//! UDP: one connected socket and one blocking thread at each end for each stream.
 //!
-//! Goodput is payload of UDP that the receiving program read, each datagram counted once, over the
-//! receiver's clock. What was sent says nothing of it: datagrams get lost. The payload holds the header
-//! that tells datagrams apart ([`linerate_core::parse::datagram`]), as that of other tools does.
+//! Goodput is the UDP payload that the receiving program read, over the receiver's clock; each datagram counts
+//! once. The bytes sent do not matter, since datagrams get lost. The payload includes the header that
+//! identifies datagrams ([`linerate_core::parse::datagram`]), as in other tools.
 
 mod answerer;
 mod asker;
@@ -170,7 +169,7 @@ fn whole(line: &Line, size: u16, fits: u32, gaps: &mut Vec<Gap>) -> Result<bool,
     let whole = u32::from(size) <= fits;
     let set = datagram::set_fragments(line.fd(), !whole);
     set.map_err(|e| line.failed("setsockopt", e))?;
-    // A queue that is full is told by the calls from here on.
+    // From here on, calls report a full queue.
     let told = datagram::set_errors(line.fd());
     told.map_err(|e| line.failed("setsockopt", e))?;
     gaps.extend(fragments(size, fits));
@@ -189,8 +188,8 @@ fn cut(line: &Line, size: u16, gaps: &mut Vec<Gap>) -> bool {
     }
 }
 
-/// Refuses what datagrams cannot do, and what would cost this end more memory or time than a
-/// measurement needs: plans come from the other end.
+/// Refuses plans that datagrams cannot carry out, and plans that would cost this end more memory or time than a
+/// measurement needs. Plans come from the other end.
 fn bounds(plan: &SetPlan) -> Result<(), String> {
     let knobs = &plan.knobs;
     streams(plan, STREAMS_MAX)?;
@@ -230,7 +229,7 @@ pub(crate) fn lacks(knobs: &Knobs) -> Result<(), String> {
     Ok(())
 }
 
-/// What `knobs` ask for that this host will not give, and what nobody holds back.
+/// Warns of settings in `knobs` that this host does not grant in full, and of datagrams without a pace.
 fn check(side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Gap> {
     let mut gaps = Vec::new();
     let knobs = &plan.knobs;
@@ -344,7 +343,7 @@ mod tests {
         Line::new(datagrams, 0, 0)
     }
 
-    /// What a sender with this pace is said to send at once, and what its first call sends.
+    /// The burst that a sender with this pace announces, and the datagrams that its first call sends.
     fn burst(pacing: Rate) -> (u64, u64) {
         let ends = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         let [near, far] = ends;

@@ -1,4 +1,4 @@
-//! What a worker counts of its datagrams, and what the kernel counts at its socket; read by the sampler.
+//! A worker's counts of its datagrams and the kernel's counts at its socket, read by the sampler.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -46,12 +46,12 @@ impl Counts {
         self.arrived(&Arrivals::default());
     }
 
-    /// So many were sent in all.
+    /// Sets the number of datagrams sent in all.
     pub(super) fn sent(&self, datagrams: u64) {
         self.datagrams.store(datagrams, Relaxed);
     }
 
-    /// So many messages have no answer.
+    /// Sets the number of messages without an answer.
     pub(super) fn unanswered(&self, messages: u64) {
         self.lost.store(messages, Relaxed);
     }
@@ -70,30 +70,30 @@ impl Counts {
         self.jitter.store(nanos, Relaxed);
     }
 
-    /// So many that are none of this step have come in all.
+    /// Sets the number of datagrams received that do not belong to this step.
     pub(super) fn strays(&self, datagrams: u64) {
         self.stray.store(datagrams, Relaxed);
     }
 
-    /// One came that is none of this step.
+    /// A datagram arrived that does not belong to this step.
     pub(super) fn stray(&self) {
         // The only writer: no atomic read-modify-write is needed.
         self.stray.store(self.stray.load(Relaxed) + 1, Relaxed);
     }
 
-    /// So many messages were read, each with one datagram or several.
+    /// Counts messages read, each with one datagram or several.
     pub(super) fn read(&self, messages: usize) {
         let all = self.messages.load(Relaxed) + messages as u64;
         self.messages.store(all, Relaxed);
     }
 
-    /// This host did not take so many.
+    /// Counts datagrams that this host did not take.
     pub(super) fn refused(&self, datagrams: u64) {
         let all = self.refused.load(Relaxed) + datagrams;
         self.refused.store(all, Relaxed);
     }
 
-    /// The path told something of what was sent.
+    /// The path reported an ICMP error for a datagram.
     pub(super) fn told(&self) {
         self.errors.store(self.errors.load(Relaxed) + 1, Relaxed);
     }

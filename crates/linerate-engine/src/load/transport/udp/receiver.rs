@@ -28,7 +28,7 @@ pub(super) struct Receiver {
     arrivals: Arrivals,
     /// Number of this step; `None` before the first.
     step: Option<u32>,
-    /// When the last datagram of the step came, once its end is known.
+    /// When the last datagram of the step arrived, once its end is known.
     last: Option<u64>,
     ended: bool,
     done: Option<Done>,
@@ -47,7 +47,7 @@ impl Receiver {
         }
     }
 
-    /// Receives what is there; payload that came for the first time, in bytes.
+    /// Receives available datagrams; returns the payload that arrived for the first time, in bytes.
     fn pull(&mut self) -> Result<u32, LoadError> {
         let Some(mut inbox) = self.inbox.take() else {
             return Ok(0);

@@ -19,8 +19,9 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 const CALL_BYTES: usize = 128 * 1024;
 /// Bytes that a sender makes: those of a call, and the times between bursts.
 pub(super) const ROOM: usize = CALL_BYTES + times::ROOM;
-/// Calls with one datagram each after one that took a part of its own only: the kernel says why it did not take the rest
-/// only where a call takes none (sendmmsg(2)). A sender that must end where nobody listens has to hear it.
+/// Calls with one datagram each, after a call that took only some of its datagrams. The kernel returns its
+/// error only from a call that takes none (sendmmsg(2)), and a sender that must end when the other port is
+/// closed has to see it.
 const SINGLY: u32 = 4;
 /// Longest wait for the time of a burst.
 const WAIT: Duration = Duration::from_millis(100);
@@ -79,7 +80,7 @@ impl Sender {
         }
     }
 
-    /// The same, whose datagrams are numbered so, and whose end is said elsewhere.
+    /// The same, with datagrams numbered by `stamp`, and an end that is announced elsewhere.
     pub(super) fn stamping(self, stamp: Stamp) -> Self {
         Self {
             stamp: Some(stamp),
