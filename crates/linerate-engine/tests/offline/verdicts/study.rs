@@ -149,7 +149,7 @@ fn proved_after(record: &Record, limit: &Limit) -> f64 {
         Purpose::Warm { .. } => false,
         _ => trial.is_none(),
     };
-    let last = record.steps.iter().filter(of_it).next_back();
+    let last = record.steps.iter().rfind(of_it);
     last.map_or(0.0, |step| step.ended().secs())
 }
 

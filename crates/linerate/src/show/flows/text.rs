@@ -77,7 +77,7 @@ pub(crate) fn one(doc: &mut Document, judged: &Judged) {
     for note in judged.notes() {
         doc.entry("", &[(Tone::Dim, "note: "), (Tone::Plain, &note)], 2);
     }
-    let names = Names(["this host".to_owned(), judged.far().to_string()]);
+    let names = Names(["this host".to_owned(), judged.far().clone()]);
     for advice in judged.verdict.limits.iter().flat_map(|l| &l.advice) {
         advise(doc, "do", advice, "", &names);
     }
