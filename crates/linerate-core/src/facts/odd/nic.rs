@@ -256,7 +256,7 @@ pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
 
 /// Sends interrupts to these CPUs. irqbalance would send them back.
 fn to_node(irqs: &[&Irq], cpus: &str) -> Advice {
-    let stop = "! systemctl is-active -q irqbalance || sudo systemctl stop irqbalance";
+    let stop = "if systemctl is-active -q irqbalance; then sudo systemctl stop irqbalance; fi";
     let all = vec![cpus.to_owned(); irqs.len()];
     let advice = Advice::new("send them to the CPUs of that node")
         .step(Step::here(stop).about("stop irqbalance, which would send them back"));

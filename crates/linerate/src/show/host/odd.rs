@@ -34,7 +34,10 @@ pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool)
     doc.gap();
     let lines = Line::all(&found);
     let listed = if explain { lines.len() } else { LISTED };
-    list(doc, &lines, listed);
+    // Of a single one the details say the same.
+    if found.len() > 1 {
+        list(doc, &lines, listed);
+    }
     if explain {
         for line in &lines {
             doc.gap();
@@ -190,5 +193,150 @@ fn mend(doc: &mut Document, odd: &Oddity, name: &str) {
     let host = Some(name).filter(|name| !name.is_empty());
     for step in &odd.fix.undo {
         do_step(doc, "undo", host, step);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::facts::nic::{Duplex, LinkModes, Nic};
+    use linerate_core::units::Rate;
+
+    use super::super::sample::inventory;
+    use super::*;
+
+    fn page(inventory: &Inventory, explain: bool, width: usize) -> String {
+        let mut doc = Document::new();
+        oddities(&mut doc, inventory, explain);
+        let color = false;
+        doc.text(Style { width, color })
+    }
+
+    /// So many ports that talk in turn, and so many with damage, each with a count of its own.
+    fn ports(half: u32, damaged: u32) -> Inventory {
+        let port = |index: u32| {
+            let mut port = Nic {
+                name: format!("eth{index}"),
+                index,
+                up: true,
+                link: LinkModes {
+                    speed: Some(Rate(1_000_000_000)),
+                    duplex: Some(Duplex::Half),
+                    ..LinkModes::default()
+                },
+                ..Nic::default()
+            };
+            if index >= half {
+                port.link.duplex = Some(Duplex::Full);
+                port.errors.rx_crc = Some(u64::from(index) + 1);
+            }
+            port
+        };
+        let mut inventory = Inventory::default();
+        inventory.network.nics = (0..half + damaged).map(port).collect();
+        inventory
+    }
+
+    #[test]
+    fn problem_command_and_host_are_on_the_first_screen() {
+        let page = page(&inventory(), false, 80);
+        assert!(page.lines().count() <= SCREEN, "{page}");
+        for line in [
+            "brook: 8 oddities; 3 of them limit mlx4_0 port 1, eth2",
+            "eth2: switched off: TSO",
+            "sudo systemctl start opensm",
+            "                undo on brook:",
+            "sudo systemctl stop opensm",
+            "For the others: linerate host --explain",
+        ] {
+            assert!(page.lines().any(|shown| shown == line), "{line}: {page}");
+        }
+    }
+
+    #[test]
+    fn no_command_is_wrapped() {
+        let inventory = inventory();
+        let found = odd::find(&inventory);
+        let steps = found
+            .iter()
+            .flat_map(|odd| odd.fix.steps.iter().chain(&odd.fix.undo));
+        let commands: Vec<&str> = steps.map(|step| step.command.as_str()).collect();
+        assert!(commands.iter().any(|command| command.len() > 80));
+        for width in [60, 80, 200] {
+            let page = page(&inventory, true, width);
+            for command in &commands {
+                let is_line = page.lines().any(|line| line == *command);
+                assert!(is_line, "{command} at {width}: {page}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_machine_without_oddities_is_well() {
+        let mut well = Inventory::default();
+        let line = "nothing odd, as far as it could be read\n";
+        assert_eq!(page(&well, false, 80), line);
+        well.machine.name = "brook".to_owned();
+        assert_eq!(page(&well, true, 80), format!("brook: {line}"));
+    }
+
+    #[test]
+    fn the_headline_says_how_many_limit_which_ports() {
+        let first = |half, damaged| {
+            let page = page(&ports(half, damaged), false, 80);
+            page.lines().next().unwrap().to_owned()
+        };
+        assert_eq!(first(0, 1), "1 oddity");
+        assert_eq!(first(0, 2), "2 oddities");
+        assert_eq!(first(1, 0), "1 oddity; it limits eth0");
+        assert_eq!(first(1, 1), "2 oddities; 1 of them limits eth0");
+        assert_eq!(first(2, 1), "3 oddities; 2 of them limit eth0, eth1");
+    }
+
+    #[test]
+    fn what_is_alike_shares_a_line_and_of_one_sort_four_lines_are_shown() {
+        let page = |half, damaged| page(&ports(half, damaged), false, 80);
+        assert_eq!(
+            page(1, 0).matches("half duplex").count(),
+            1,
+            "no list of one"
+        );
+        assert!(page(2, 0).contains("\neth0, eth1: half duplex"));
+        assert!(page(5, 0).contains("\neth0, eth1, eth2, eth3 and 1 more: half duplex"));
+        assert!(!page(0, 4).contains("the same sort"));
+        assert!(page(0, 5).contains("\neth4: the same sort of thing\n"));
+        assert!(page(0, 7).contains("\neth4, eth5, eth6: the same sort of thing\n"));
+    }
+
+    #[test]
+    fn a_list_of_more_than_nine_lines_is_cut() {
+        let lines = |n: usize| {
+            let odd = Oddity::default();
+            let lines: Vec<Line<'_>> = (0..n)
+                .map(|_| Line {
+                    all: vec![&odd],
+                    what: "odd",
+                    is_rest: false,
+                })
+                .collect();
+            let mut doc = Document::new();
+            list(&mut doc, &lines, LISTED);
+            let page = doc.text(Style::PLAIN);
+            (page.lines().count(), page.ends_with("and 1 more\n"))
+        };
+        assert_eq!(lines(9), (9, false));
+        assert_eq!(lines(10), (10, true));
+    }
+
+    #[test]
+    fn all_are_explained_where_that_is_asked_for() {
+        let mends = |half, damaged| {
+            let page = page(&ports(half, damaged), true, 80);
+            let mends = page.lines().filter(|line| line.starts_with("Mend")).count();
+            (mends, page.contains("see --json"))
+        };
+        assert_eq!(mends(4, 0), (4, false));
+        assert_eq!(mends(5, 0), (4, true));
+        assert_eq!(mends(2, 4), (6, false));
+        assert_eq!(mends(2, 5), (6, true));
     }
 }

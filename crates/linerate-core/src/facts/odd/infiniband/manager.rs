@@ -174,7 +174,8 @@ fn guid((device, port): Port<'_>) -> String {
 /// A manager for the network of one port, and the command that ends it.
 fn manage(advice: Advice, port: Port<'_>, about: &str) -> Advice {
     let guid = guid(port);
-    let end = format!("sudo pkill -f \"opensm -B -g {guid}\"");
+    // The brackets keep the pattern from matching the command itself.
+    let end = format!("sudo pkill -f \"[o]pensm -B -g {guid}\"");
     advice
         .step(Step::here(format!("sudo opensm -B -g {guid}")).about(about))
         .undo_here(end)
