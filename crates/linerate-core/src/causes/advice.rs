@@ -243,8 +243,13 @@ impl Kept {
 
     /// Files of one line each, which a pattern of the shell names.
     pub(crate) fn files(pattern: &str, file: &str) -> Self {
+        Self::lines(&format!("grep -H . {pattern}"), file)
+    }
+
+    /// Files of one line each, which a command shows with their names: `PATH:LINE`.
+    pub(crate) fn lines(show: &str, file: &str) -> Self {
         Self {
-            save: format!("grep -H . {pattern} | tee {file}"),
+            save: format!("{show} | tee {file}"),
             restore: format!(
                 "while IFS=: read -r path value; do echo \"$value\" | sudo tee \"$path\"; done < {file}"
             ),

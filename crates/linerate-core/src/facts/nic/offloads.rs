@@ -40,10 +40,10 @@ impl Offloads {
     }
 
     fn missing(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let is_in = |list: &[String], name: &str| list.iter().any(|offload| offload == name);
+        let has = |list: &[String], name: &str| list.iter().any(|offload| offload == name);
         NEEDED.iter().filter_map(move |(name, features)| {
-            let mut off = features.iter().filter(|feature| is_in(&self.off, feature));
-            let is_on = features.iter().any(|feature| is_in(&self.on, feature));
+            let mut off = features.iter().filter(|feature| has(&self.off, feature));
+            let is_on = features.iter().any(|feature| has(&self.on, feature));
             let off = off.next().filter(|_| !is_on)?;
             Some((*name, *off))
         })

@@ -4,7 +4,10 @@ use super::{for_each, ranges};
 use crate::causes::{Advice, Kept, Step};
 use crate::facts::irq::Irq;
 
-/// Most interrupts of one command: a terminal takes a line of 4096 bytes.
+/// What a terminal takes in one line.
+//= torvalds/linux, drivers/tty/n_tty.c, N_TTY_BUF_SIZE
+const LINE: usize = 4096;
+/// Most interrupts of one command, which fits a line.
 pub(super) const MOST: usize = 256;
 
 /// A command that sends each interrupt to its CPUs, and the one that restores the old ones.
@@ -12,17 +15,12 @@ pub(super) fn send(advice: Advice, irqs: &[&Irq], cpus: &[String], about: &str) 
     let irqs = &irqs[..irqs.len().min(MOST)];
     let step = Step::here(command(irqs, cpus)).about(about);
     let old: Vec<String> = irqs.iter().map(|irq| ranges(&irq.allowed)).collect();
-    if old.iter().all(|list| !list.is_empty()) {
-        return advice.step(step).undo_here(command(irqs, &old));
+    let undo = command(irqs, &old);
+    if old.iter().all(|list| !list.is_empty()) && undo.len() < LINE {
+        return advice.step(step).undo_here(undo);
     }
     let show = "grep -H . /proc/irq/$irq/smp_affinity_list";
-    let kept = Kept {
-        save: format!(
-            "{} | tee irq-before.txt",
-            for_each("irq", &numbers(irqs), show)
-        ),
-        ..Kept::files("", "irq-before.txt")
-    };
+    let kept = Kept::lines(&for_each("irq", &numbers(irqs), show), "irq-before.txt");
     let advice = advice.step(Step::here(kept.save).about("save the old values"));
     let undo = Step::here(kept.restore).about("in the same directory");
     advice.step(step).undo(undo)

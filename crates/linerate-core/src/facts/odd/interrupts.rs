@@ -253,6 +253,16 @@ mod tests {
             "{fix:?}"
         );
         assert_eq!(given(&fix), ["0", "1", "2", "3"]);
+        // Nor is one typed that does not fit a line.
+        let mut machine = self::machine(2048, &vec![&[0][..]; 8]);
+        for irq in &mut machine.interrupts.irqs {
+            irq.allowed = (0..128).map(|n| 2 * n + irq.number % 2).collect();
+        }
+        let fix = find(&machine)[0].fix.clone();
+        assert!(
+            fix.undo[0].command.ends_with("done < irq-before.txt"),
+            "{fix:?}"
+        );
     }
 
     #[test]
