@@ -254,7 +254,7 @@ mod tests {
         );
         assert_eq!(given(&fix), ["0", "1", "2", "3"]);
         // Nor is one typed that does not fit a line.
-        let mut machine = self::machine(2048, &vec![&[0][..]; 8]);
+        let mut machine = self::machine(2048, &vec![&[0][..]; 16]);
         for irq in &mut machine.interrupts.irqs {
             irq.allowed = (0..128).map(|n| 2 * n + irq.number % 2).collect();
         }

@@ -220,8 +220,11 @@ fn cpus(ids: &[u32]) -> String {
     format!("CPU{s} {}", ranges(ids))
 }
 
-/// A loop of a shell over numbers: `for cpu in 3 $(seq 8 15); do ...; done`.
+/// A loop of a shell over numbers: `for cpu in 3 $(seq 8 15); do ...; done`. For one number it is the body alone.
 fn for_each(name: &str, numbers: &[u32], body: &str) -> String {
+    if let [number] = numbers {
+        return body.replace(&format!("${name}"), &number.to_string());
+    }
     /// Runs that are shorter are written out.
     const RUN: usize = 4;
     let run = |run: &[u32]| match run {
@@ -253,11 +256,11 @@ mod tests {
 
     #[test]
     fn loops_name_each_number() {
-        let text = |numbers: &[u32]| for_each("n", numbers, "x");
-        assert_eq!(text(&[7]), "for n in 7; do x; done");
-        assert_eq!(text(&[1, 2, 3]), "for n in 1 2 3; do x; done");
+        let text = |numbers: &[u32]| for_each("n", numbers, "x $n");
+        assert_eq!(text(&[7]), "x 7");
+        assert_eq!(text(&[1, 2, 3]), "for n in 1 2 3; do x $n; done");
         let mixed = text(&[1, 4, 5, 6, 7, 9]);
-        assert_eq!(mixed, "for n in 1 $(seq 4 7) 9; do x; done");
+        assert_eq!(mixed, "for n in 1 $(seq 4 7) 9; do x $n; done");
     }
 
     #[test]

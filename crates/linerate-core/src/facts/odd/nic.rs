@@ -95,7 +95,7 @@ fn negotiate(nic: &Nic, what: &str) -> Advice {
 
 /// What a transceiver says of itself.
 fn transceiver(nic: &Nic) -> Step {
-    Step::here(format!("sudo ethtool -m {}", word(&nic.name))).about("of a transceiver")
+    Step::here(format!("sudo ethtool -m {}", word(&nic.name))).about("if it has a transceiver")
 }
 
 /// A fast port whose CPUs do for each packet what the card would do for many.
@@ -122,7 +122,7 @@ fn switch_on(nic: &Nic, features: &[&str]) -> Advice {
         let each: Vec<String> = features.iter().map(|f| format!("{f} {state}")).collect();
         format!("sudo ethtool -K {} {}", word(&nic.name), each.join(" "))
     };
-    Advice::new("switch them on, unless something needs them off")
+    Advice::new("switch this on, unless something needs it off")
         .here(to("on"))
         .undo_here(to("off"))
 }
@@ -242,7 +242,7 @@ pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
                 node.id
             ),
             brief: format!(
-                "interrupts of its queues ({}) go to CPUs outside node {}, where the card sits",
+                "interrupts of its queues ({}) go to CPUs outside its node {}",
                 numbers.len(),
                 node.id
             ),

@@ -44,6 +44,8 @@ pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool)
             doc.append(details(line, name, ALIKE));
             left(doc, line);
         }
+        doc.gap();
+        lasting(doc, found.iter());
     } else {
         first_screen(doc, &lines, name);
     }
@@ -149,15 +151,20 @@ fn first_screen(doc: &mut Document, lines: &[Line<'_>], name: &str) {
         shown.extend(line.all.iter().take(1));
     }
     doc.gap();
-    if shown.iter().any(|odd| odd.fix.is_lost_at_boot()) {
-        let text = "What these commands set lasts until the next boot.";
-        doc.line(&[(Tone::Dim, text)], 0);
-    }
+    lasting(doc, shown.iter().copied());
     let all: usize = lines.iter().map(|line| line.all.len()).sum();
     if shown.len() < all {
         let text = "For the others: ";
         let command = "linerate host --explain";
         doc.line(&[(Tone::Dim, text), (Tone::Plain, command)], 2);
+    }
+}
+
+/// How long the settings of commands last, where some set something.
+fn lasting<'a>(doc: &mut Document, mut shown: impl Iterator<Item = &'a Oddity>) {
+    if shown.any(|odd| odd.fix.is_lost_at_boot()) {
+        let text = "What these commands set lasts until the next boot.";
+        doc.line(&[(Tone::Dim, text)], 0);
     }
 }
 
