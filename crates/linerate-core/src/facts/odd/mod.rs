@@ -222,11 +222,11 @@ fn cpus(ids: &[u32]) -> String {
 
 /// A loop of a shell over numbers: `for cpu in 3 $(seq 8 15); do ...; done`. For one number it is the body alone.
 fn for_each(name: &str, numbers: &[u32], body: &str) -> String {
+    /// Runs that are shorter are written out.
+    const RUN: usize = 4;
     if let [number] = numbers {
         return body.replace(&format!("${name}"), &number.to_string());
     }
-    /// Runs that are shorter are written out.
-    const RUN: usize = 4;
     let run = |run: &[u32]| match run {
         [first, .., last] if run.len() >= RUN => format!("$(seq {first} {last})"),
         run => run.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),

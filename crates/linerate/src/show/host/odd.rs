@@ -260,6 +260,21 @@ mod tests {
     }
 
     #[test]
+    fn there_are_as_many_details_as_a_screen_has_room_for() {
+        let shown = |half, damaged| {
+            let page = page(&ports(half, damaged), false, 80);
+            let mends = page.lines().filter(|line| line.starts_with("Mend")).count();
+            assert!(mends == 1 || page.lines().count() <= SCREEN, "{page}");
+            (mends, page.contains("For the others: "))
+        };
+        assert_eq!(shown(1, 0), (1, false));
+        assert_eq!(shown(1, 1), (2, false));
+        assert_eq!(shown(2, 1), (2, true), "one of two that are alike");
+        assert_eq!(shown(0, 2), (2, false));
+        assert_eq!(shown(0, 4), (1, true));
+    }
+
+    #[test]
     fn no_command_is_wrapped() {
         let inventory = inventory();
         let found = odd::find(&inventory);
