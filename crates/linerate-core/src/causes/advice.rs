@@ -8,7 +8,7 @@ use crate::path::Side;
 use crate::shell::word;
 
 /// What to do about a cause: a sentence, the steps that do it, and those that undo it.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(into = "Document")]
 #[schemars(with = "Document")]
 pub struct Advice {
@@ -74,6 +74,18 @@ impl Advice {
         self
     }
 
+    /// A command on this machine.
+    #[must_use]
+    pub fn here(self, command: impl Into<String>) -> Self {
+        self.step(Step::here(command))
+    }
+
+    /// The command that restores the old state of this machine.
+    #[must_use]
+    pub fn undo_here(self, command: impl Into<String>) -> Self {
+        self.undo(Step::here(command))
+    }
+
     /// The command that restores the old state of a host.
     #[must_use]
     pub fn undo_on(self, host: Side, command: impl Into<String>) -> Self {
@@ -126,6 +138,15 @@ impl Step {
     pub fn on(host: Side, command: impl Into<String>) -> Self {
         Self {
             host: Some(host),
+            about: String::new(),
+            command: command.into(),
+        }
+    }
+
+    /// A command on the only machine there is.
+    pub fn here(command: impl Into<String>) -> Self {
+        Self {
+            host: None,
             about: String::new(),
             command: command.into(),
         }
@@ -205,9 +226,9 @@ impl From<Advice> for Document {
 
 /// A setting whose old value only a file can keep: the command that writes the file, and the one that reads it back. Both run
 /// in the same directory.
-pub(super) struct Kept {
-    pub(super) save: String,
-    pub(super) restore: String,
+pub(crate) struct Kept {
+    pub(crate) save: String,
+    pub(crate) restore: String,
 }
 
 impl Kept {
@@ -221,9 +242,14 @@ impl Kept {
     }
 
     /// Files of one line each, which a pattern of the shell names.
-    pub(super) fn files(pattern: &str, file: &str) -> Self {
+    pub(crate) fn files(pattern: &str, file: &str) -> Self {
+        Self::lines(&format!("grep -H . {pattern}"), file)
+    }
+
+    /// Files of one line each, which a command shows with their names: `PATH:LINE`.
+    pub(crate) fn lines(show: &str, file: &str) -> Self {
         Self {
-            save: format!("grep -H . {pattern} | tee {file}"),
+            save: format!("{show} | tee {file}"),
             restore: format!(
                 "while IFS=: read -r path value; do echo \"$value\" | sudo tee \"$path\"; done < {file}"
             ),
@@ -232,6 +258,14 @@ impl Kept {
 }
 
 impl Advice {
+    /// A command on this machine, with the old state kept in a file.
+    #[must_use]
+    pub(crate) fn keeping_here(self, kept: Kept, command: impl Into<String>) -> Self {
+        self.step(Step::here(kept.save).about("save the old values"))
+            .here(command)
+            .undo(Step::here(kept.restore).about("in the same directory"))
+    }
+
     /// Commands on a host, with the old state kept in a file.
     #[must_use]
     pub(super) fn keeping(self, host: Side, kept: Kept, command: impl Into<String>) -> Self {

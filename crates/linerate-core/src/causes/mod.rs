@@ -50,6 +50,7 @@ mod tunnel;
 mod wire_full;
 mod wrong_route;
 
+pub(crate) use advice::Kept;
 pub use advice::{Advice, Joined, Step};
 pub(crate) use datagrams::moot;
 pub(crate) use expected::{Effects, Expected, Fit, excludes, shown};

@@ -46,6 +46,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["root", "capture", "json", "format"])]
     watch: bool,
 
+    /// Say of all that is odd why it matters and what to do, and list all that could not be read
+    #[arg(long, conflicts_with = "watch")]
+    explain: bool,
+
     #[command(flatten)]
     pub(crate) json: options::Json,
 }
@@ -61,7 +65,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     out::result(
         options,
         || host::json(&inventory),
-        || host::page(&inventory),
+        || host::page(&inventory, args.explain),
     )?;
     Ok(Exit::Done)
 }

@@ -253,6 +253,42 @@ mod tests {
     }
 
     #[test]
+    fn before_and_after_stand_once_where_they_are_the_same() {
+        let same = page("case3", &["near.port.ports=2", "far.port.ports=2"]);
+        let answer: Vec<&str> = same.lines().skip(2).take(5).collect();
+        assert_eq!(
+            answer[1..4]
+                .iter()
+                .filter(|l| l.contains("no change: "))
+                .count(),
+            3
+        );
+        assert_eq!(answer[4], "", "{same}");
+        let changed = page("case5", &["near.port.pcie=gen2x4"]);
+        assert!(!changed.contains("no change"), "{changed}");
+        assert!(changed.contains(" Gb/s -> "), "{changed}");
+    }
+
+    #[test]
+    fn a_ceiling_that_comes_or_goes_has_one_rate() {
+        let slot = |pcie: &str| {
+            format!(
+                "title = 'x'\nprotocol = 'tcp'\nnear = {{ port = {{ pcie = '{pcie}' }} }}\nfar = {{ port = {{ pcie = 'none' }} }}\n"
+            )
+        };
+        let line = |pcie: &str, set: &str| {
+            let sets = [format!("near.port.pcie={set}")];
+            let solved = Solved::of(&slot(pcie), &sets).unwrap();
+            let page = view::page(&solved.change(&sets)).text(Style::PLAIN);
+            let line = page.lines().find(|line| line.starts_with("near -> far"));
+            line.unwrap().to_owned()
+        };
+        assert!(line("none", "gen3x8").contains(" no ceiling -> "));
+        assert!(line("gen3x8", "none").contains(" Gb/s -> no ceiling: nothing"));
+        assert!(line("none", "none").contains("  no ceiling: nothing"));
+    }
+
+    #[test]
     fn a_case_tells_its_story_and_a_change_does_not() {
         let told = "the cards sat in slow slots";
         let alone = page("case5", &[]).replace('\n', " ");

@@ -18,8 +18,13 @@ impl Names {
             [near, far] if near != far && !near.is_empty() && !far.is_empty() => {
                 Self([near, far].map(str::to_owned))
             }
-            _ => Self([Side::Near, Side::Far].map(|side| side.name().to_owned())),
+            _ => Self::sides(),
         }
+    }
+
+    /// `near` and `far`.
+    pub(super) fn sides() -> Self {
+        Self([Side::Near, Side::Far].map(|side| side.name().to_owned()))
     }
 
     pub(super) fn of(&self, side: Side) -> &str {
@@ -34,11 +39,12 @@ pub(super) fn advise(doc: &mut Document, label: &str, advice: &Advice, gain: &st
         what.push_str(": ");
     }
     doc.entry(label, &[(Tone::Plain, &what), (Tone::Strong, gain)], 2);
+    let host = |step: &Step| step.host.map(|side| names.of(side));
     for step in &advice.steps {
-        do_step(doc, "", step, names);
+        do_step(doc, "", host(step), step);
     }
     for step in &advice.undo {
-        do_step(doc, "undo", step, names);
+        do_step(doc, "undo", host(step), step);
     }
     if advice.is_lost_at_boot() {
         doc.detail(
@@ -58,8 +64,8 @@ pub(super) const fn joint(advice: &Advice) -> &'static str {
 }
 
 /// `undo on brook, in the same directory:`, and the command below it.
-fn do_step(doc: &mut Document, verb: &str, step: &Step, names: &Names) {
-    let host = step.host.map(|side| format!("on {}", names.of(side)));
+pub(super) fn do_step(doc: &mut Document, verb: &str, host: Option<&str>, step: &Step) {
+    let host = host.map(|name| format!("on {name}"));
     let first: Vec<&str> = [verb, host.as_deref().unwrap_or_default()].into();
     let first: Vec<&str> = first.into_iter().filter(|text| !text.is_empty()).collect();
     let parts = [first.join(" "), step.about.clone()];

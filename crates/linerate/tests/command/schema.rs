@@ -56,12 +56,19 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("host", "/rdma/*/software", INFINIBAND),
     ("host", "/rdma/*/ports/*/nominal_bps", INFINIBAND),
     ("host", "/rdma/*/ports/*/guid", INFINIBAND),
+    ("host", "/odd/*/brief", ADVICE),
+    ("host", "/odd/*/limits", ADVICE),
+    ("host", "/odd/*/advice", ADVICE),
+    ("host", "/odd/*/steps", ADVICE),
+    ("host", "/odd/*/undo_steps", ADVICE),
+    ("host", "/odd/*/lost_at_boot", ADVICE),
     ("host", "/disks/*/paths/*/ana_state", NVME),
     ("host", "/disks/*/paths/*/device", NVME),
     ("host", "/volumes/*/paths/*/ana_state", NVME),
     ("host", "/volumes/*/paths/*/device", NVME),
 ];
 
+const ADVICE: &str = "what to do, with commands apart";
 const OPTIONS: &str = "options of engines";
 const MEMORY: &str = "the memory of this host";
 const HEADLINE: &str = "the answer to read first";

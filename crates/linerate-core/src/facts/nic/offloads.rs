@@ -31,12 +31,22 @@ const NEEDED: [(&str, &[&str]); 6] = [
 impl Offloads {
     /// Those that bulk traffic needs, are off, and could be on.
     pub fn lacking(&self) -> Vec<&'static str> {
-        let in_any = |names: &[&str], list: &[String]| {
-            list.iter().any(|offload| names.contains(&offload.as_str()))
-        };
-        let lacks = |names: &[&str]| !in_any(names, &self.on) && in_any(names, &self.off);
-        let lacking = NEEDED.iter().filter(|(_, names)| lacks(names));
-        lacking.map(|(name, _)| *name).collect()
+        self.missing().map(|(name, _)| name).collect()
+    }
+
+    /// The same by the names that `ethtool -K` takes, one for each.
+    pub fn lacking_features(&self) -> Vec<&'static str> {
+        self.missing().map(|(_, feature)| feature).collect()
+    }
+
+    fn missing(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let has = |list: &[String], name: &str| list.iter().any(|offload| offload == name);
+        NEEDED.iter().filter_map(move |(name, features)| {
+            let mut off = features.iter().filter(|feature| has(&self.off, feature));
+            let is_on = features.iter().any(|feature| has(&self.on, feature));
+            let off = off.next().filter(|_| !is_on)?;
+            Some((*name, *off))
+        })
     }
 }
 
@@ -62,5 +72,10 @@ mod tests {
         let other = lacking(&["tx-checksum-ip-generic"], &["tx-checksum-ipv4"]);
         assert_eq!(other, [""; 0], "the other one does it");
         assert_eq!(lacking(&[], &["tx-checksum-ipv4"]), ["tx checksum"]);
+        let off = Offloads {
+            on: Vec::new(),
+            off: text(&["rx-gro", "tx-checksum-ipv4"]),
+        };
+        assert_eq!(off.lacking_features(), ["tx-checksum-ipv4", "rx-gro"]);
     }
 }

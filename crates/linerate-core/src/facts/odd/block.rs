@@ -1,6 +1,7 @@
 //! Disks that fewer ways lead to than could.
 
 use super::{Oddity, few};
+use crate::causes::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::block::{BlockDevice, Layer, Namespace, Path};
 
@@ -23,10 +24,12 @@ pub(super) fn dead_ways(inventory: &Inventory) -> Vec<Oddity> {
             what: format!("of {} ways, {}", device.paths.len(), dead.join(", ")),
             why: "fewer ways carry the same load, and none may be left when the next one fails",
             fix: match device.layer {
-                Layer::Multipath => "sudo multipath -ll; then the cable or target of that disk",
-                _ => "sudo nvme list-subsys; then the network or the target of that address",
-            }
-            .to_owned(),
+                Layer::Multipath => Advice::new("check the cable and the target of that disk")
+                    .step(Step::here("sudo multipath -ll").about("its paths")),
+                _ => Advice::new("check the network and the target of that address")
+                    .step(Step::here("sudo nvme list-subsys").about("its paths")),
+            },
+            ..Oddity::default()
         })
     };
     devices(inventory, odd)
@@ -69,7 +72,10 @@ pub(super) fn idle_ways(inventory: &Inventory) -> Vec<Oddity> {
             subject: few(&disks),
             what: format!("{ways} usable paths, but each NUMA node uses only one"),
             why: "policy numa: from one node, several links give the speed of one",
-            fix: format!("echo round-robin | sudo tee {file} (undo: echo numa | sudo tee {file})"),
+            fix: Advice::new("use all paths in turn")
+                .here(format!("echo round-robin | sudo tee {file}"))
+                .undo_here(format!("echo numa | sudo tee {file}")),
+            ..Oddity::default()
         }
     };
     found.into_iter().map(odd).collect()
@@ -158,9 +164,9 @@ mod tests {
         let subjects: Vec<_> = found.iter().map(|o| o.subject.as_str()).collect();
         assert_eq!(subjects, ["nvme0n1, nvme0n2", "nvme12n1"]);
         assert_eq!(
-            found[1].fix,
-            "echo round-robin | sudo tee /sys/class/nvme-subsystem/nvme-subsys12/iopolicy (undo: echo \
-             numa | sudo tee /sys/class/nvme-subsystem/nvme-subsys12/iopolicy)"
+            found[1].to_do(),
+            "use all paths in turn: echo round-robin | sudo tee /sys/class/nvme-subsystem/nvme-subsys12/iopolicy \
+             (undo: echo numa | sudo tee /sys/class/nvme-subsystem/nvme-subsys12/iopolicy)"
         );
     }
 }

@@ -1,6 +1,7 @@
 //! Ports that are faster than what carries their traffic to memory.
 
 use super::Oddity;
+use crate::causes::{Advice, Step};
 use crate::ceiling::usb;
 use crate::facts::carrier::{Carrier, Load, Via};
 use crate::facts::crossing::{Crossing, is_default};
@@ -23,14 +24,15 @@ pub(super) fn beyond(all: &[Carrier<'_>]) -> Vec<Oddity> {
     capped.collect()
 }
 
-/// What the ports behind the link with this end towards memory want of it, where that is more than it carries:
-/// `eth0 (25 Gb/s) alone is faster`.
-pub(super) fn excess(all: &[Carrier<'_>], slot: Address) -> Option<String> {
+/// What the ports behind the link with this end towards memory want of it, where that is more than it carries, and
+/// their names: `eth0 (25 Gb/s) alone is faster`.
+pub(super) fn excess(all: &[Carrier<'_>], slot: Address) -> Option<(String, Vec<String>)> {
     let here = |carrier: &&Carrier<'_>| match &carrier.via {
         Via::Link(link) => link.slot.address == slot,
         Via::Usb(..) => false,
     };
-    Some(Excess::of(all.iter().find(here)?)?.words())
+    let excess = Excess::of(all.iter().find(here)?)?;
+    Some((excess.words(), excess.names()))
 }
 
 /// Whether a link runs below what an end of it could do.
@@ -61,9 +63,8 @@ impl<'a> Excess<'a> {
         }
     }
 
-    fn names(&self) -> String {
-        let names: Vec<&str> = self.loads().iter().map(|l| l.name.as_str()).collect();
-        names.join(" ")
+    fn names(&self) -> Vec<String> {
+        self.loads().iter().map(|load| load.name.clone()).collect()
     }
 
     /// `eth0 (25 Gb/s) alone is faster`; `eth0 (10 Gb/s) and eth1 (10 Gb/s) are faster together`.
@@ -86,6 +87,12 @@ fn at_most(carrier: &Carrier<'_>) -> Rate {
     Rate(carrier.leaves.high() as u64)
 }
 
+/// `PCIe leaves 14.8 Gb/s at most; eth0 (25 Gb/s) alone is faster`.
+fn brief(by: &str, carrier: &Carrier<'_>, excess: &Excess<'_>) -> String {
+    let most = at_most(carrier);
+    format!("{by} leaves {most} at most; {}", excess.words())
+}
+
 fn by_link(carrier: &Carrier<'_>, link: &Crossing<'_>, excess: &Excess<'_>) -> Oddity {
     let (device, slot, now) = (link.device, link.slot, link.now);
     let raw = now.rate().unwrap_or_default();
@@ -95,23 +102,23 @@ fn by_link(carrier: &Carrier<'_>, link: &Crossing<'_>, excess: &Excess<'_>) -> O
     };
     Oddity {
         id: "port-carrier",
-        subject: format!("{} {}", device.address, excess.names()),
+        subject: format!("{} {}", device.address, excess.names().join(" ")),
         what: format!(
             "the PCIe link between {end} and port {} runs at {now} ({raw}) and leaves {} of frames at most; {}",
             slot.address,
             at_most(carrier),
             excess.words()
         ),
+        brief: brief("PCIe", carrier, excess),
         why: "the card queues or drops what it receives beyond this rate, and cannot send faster",
+        limits: excess.names(),
         fix: match link.best() {
-            Some(_) => format!(
-                "{now} is the best that both ends can do: count on {}, or share the load with a card on another link",
+            Some(_) => Advice::new(format!(
+                "count on {}, or share the load with a card on another link: {now} is the best that both ends can do",
                 at_most(carrier)
-            ),
-            None => format!(
-                "see what both ends could do: sudo lspci -vv -s {}",
-                device.address
-            ),
+            )),
+            None => Advice::new("see what both ends could do")
+                .here(format!("sudo lspci -vv -s {}", device.address)),
         },
     }
 }
@@ -127,20 +134,22 @@ fn by_usb(
     };
     // Slower signals come from sockets, hubs or cables of the second version.
     let fix = if signals < usb::GEN1 {
-        "move it to a socket of USB 3, by a cable and hubs of USB 3: lsusb -t shows what each of them signals".to_owned()
+        "move it to a socket of USB 3, by a cable and hubs of USB 3"
     } else {
-        "a socket, cable and hubs that signal more, if the adapter can: lsusb -t shows what each of them signals"
-            .to_owned()
+        "use a socket, a cable and hubs that signal more, if the adapter can"
     };
+    let seen = Step::here("lsusb -t").about("what each of them signals");
     Oddity {
         id: "port-carrier",
-        subject: excess.names(),
+        subject: excess.names().join(" "),
         what: format!(
             "{wire} signals {signals}, which leaves {} at most; {}",
             at_most(carrier),
             excess.words()
         ),
+        brief: brief("USB", carrier, excess),
         why: "no traffic of the port can be faster than the USB that it hangs on",
-        fix,
+        limits: excess.names(),
+        fix: Advice::new(fix).step(seen),
     }
 }

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Oddity, cpus};
+use super::{Oddity, cpus, for_each, ranges};
+use crate::causes::{Advice, Kept, Step};
 use crate::facts::Inventory;
-use crate::facts::cpu::{Clock, Load};
+use crate::facts::cpu::{Clock, Load, Process};
+use crate::shell::word;
+use crate::units::Hertz;
 
 /// A CPU that is busier than this before anything is measured has no room for a stream.
 const BUSY: f64 = 0.9;
@@ -18,26 +21,53 @@ fn picks_clock(clock: &Clock) -> bool {
     ["intel_pstate", "amd-pstate-epp"].contains(&clock.driver.as_str())
 }
 
-/// One oddity for all CPUs of whose clocks `odd` says the same.
+/// A setting of clocks: what it should be, and what it is, as options of `cpupower frequency-set`.
+struct Set {
+    what: &'static str,
+    better: String,
+    now: String,
+}
+
+impl Set {
+    /// The governor that holds the highest clock.
+    fn governor(clock: &Clock) -> Self {
+        Self {
+            what: "hold the highest clock",
+            better: "-g performance".to_owned(),
+            now: format!("-g {}", word(&clock.governor)),
+        }
+    }
+
+    fn advice(&self, ids: &[u32]) -> Advice {
+        let on = ranges(ids);
+        let set = |to: &str| format!("sudo cpupower -c {on} frequency-set {to}");
+        Advice::new(self.what)
+            .here(set(&self.better))
+            .undo_here(set(&self.now))
+    }
+}
+
+/// One oddity for all CPUs of whose clocks `odd` says the same, and that are set alike.
 fn clocks(
     inventory: &Inventory,
     id: &'static str,
     why: &'static str,
-    fix: &str,
-    odd: impl Fn(&Clock) -> Option<String>,
+    odd: impl Fn(&Clock) -> Option<(String, Set)>,
 ) -> Vec<Oddity> {
-    let mut found: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    let mut found: BTreeMap<String, (Set, Vec<u32>)> = BTreeMap::new();
     for cpu in &inventory.processors.cpus {
-        if let Some(what) = odd(&cpu.clock) {
-            found.entry(what).or_default().push(cpu.id);
+        if let Some((what, set)) = odd(&cpu.clock) {
+            let (_, ids) = found.entry(what).or_insert_with(|| (set, Vec::new()));
+            ids.push(cpu.id);
         }
     }
-    let oddity = |(what, ids): (String, Vec<u32>)| Oddity {
+    let oddity = |(what, (set, ids)): (String, (Set, Vec<u32>))| Oddity {
         id,
         subject: cpus(&ids),
         what,
         why,
-        fix: fix.to_owned(),
+        fix: set.advice(&ids),
+        ..Oddity::default()
     };
     found.into_iter().map(oddity).collect()
 }
@@ -48,14 +78,13 @@ pub(super) fn lowest_clock(inventory: &Inventory) -> Vec<Oddity> {
         inventory,
         "clock-lowest",
         "per-packet work takes as much longer as the clock is lower",
-        "sudo cpupower frequency-set -g performance (undo: -g powersave)",
         |clock| {
-            (clock.governor == "powersave" && !picks_clock(clock)).then(|| {
-                format!(
-                    "governor powersave ({}) holds the lowest clock",
-                    clock.driver
-                )
-            })
+            let what = format!(
+                "governor powersave ({}) holds the lowest clock",
+                clock.driver
+            );
+            let holds = clock.governor == "powersave" && !picks_clock(clock);
+            holds.then(|| (what, Set::governor(clock)))
         },
     )
 }
@@ -72,7 +101,6 @@ pub(super) fn clock_follows_load(inventory: &Inventory) -> Vec<Oddity> {
         inventory,
         "clock-follows-load",
         "short bursts and pauses between packets run at low clocks: latency rises and figures vary",
-        "sudo cpupower frequency-set -g performance (undo: -g with the governor named here)",
         |clock| {
             let asked = match clock.preference.as_str() {
                 "" => String::new(),
@@ -82,7 +110,9 @@ pub(super) fn clock_follows_load(inventory: &Inventory) -> Vec<Oddity> {
                 let Clock {
                     governor, driver, ..
                 } = clock;
-                format!("governor {governor} ({driver}{asked}) lets the clock follow the load")
+                let what =
+                    format!("governor {governor} ({driver}{asked}) lets the clock follow the load");
+                (what, Set::governor(clock))
             })
         },
     )
@@ -94,11 +124,18 @@ pub(super) fn capped_clock(inventory: &Inventory) -> Vec<Oddity> {
         inventory,
         "clock-capped",
         "per-packet work takes as much longer as the clock is lower",
-        "sudo cpupower frequency-set -u with the higher of the two (undo: -u with the lower)",
         |clock| {
             let (limit, max) = clock.limit.zip(clock.max)?;
-            ((limit.0 as f64) < max.0 as f64 * CAPPED)
-                .then(|| format!("settings allow {limit}, the hardware could do {max}"))
+            let set = |to: Hertz| format!("-u {}kHz", to.0 / 1000);
+            ((limit.0 as f64) < max.0 as f64 * CAPPED).then(|| {
+                let what = format!("settings allow {limit}, the hardware could do {max}");
+                let set = Set {
+                    what: "allow the highest clock of the hardware",
+                    better: set(max),
+                    now: set(limit),
+                };
+                (what, set)
+            })
         },
     )
 }
@@ -108,14 +145,22 @@ pub(super) fn turbo_off(inventory: &Inventory) -> Vec<Oddity> {
     if inventory.processors.turbo != Some(false) {
         return Vec::new();
     }
+    // The switch of intel_pstate is the other way round.
+    let clocks = inventory.processors.cpus.iter().map(|cpu| &cpu.clock);
+    let is_intel = |clock: &Clock| clock.driver.starts_with("intel_");
+    let (file, on, off) = if clocks.clone().any(is_intel) {
+        ("/sys/devices/system/cpu/intel_pstate/no_turbo", 0, 1)
+    } else {
+        ("/sys/devices/system/cpu/cpufreq/boost", 1, 0)
+    };
+    let set = |to: u32| format!("echo {to} | sudo tee {file}");
     vec![Oddity {
         id: "turbo-off",
         subject: "CPUs".to_owned(),
         what: "clocks above the nominal one are switched off".to_owned(),
         why: "a single stream runs on one core, which could be clocked higher while others rest",
-        fix: "echo 0 into /sys/devices/system/cpu/intel_pstate/no_turbo, or 1 into \
-              /sys/devices/system/cpu/cpufreq/boost, whichever is there (undo: the other digit)"
-            .to_owned(),
+        fix: Advice::new("allow them").here(set(on)).undo_here(set(off)),
+        ..Oddity::default()
     }]
 }
 
@@ -131,9 +176,11 @@ pub(super) fn clock_source(inventory: &Inventory) -> Vec<Oddity> {
         subject: "kernel".to_owned(),
         what: format!("the kernel takes the time from {source}"),
         why: "packets, timers and every measurement ask for the time; this source is slow or coarse",
-        fix: "see why in the kernel's log (dmesg | grep -i -e tsc -e clocksource); boot with \
-              tsc=reliable only if the hardware is known to be sound"
-            .to_owned(),
+        fix: Advice::new(
+            "see why in the kernel's log; boot with tsc=reliable only if the hardware is known to be sound",
+        )
+        .here("sudo dmesg | grep -i -e tsc -e clocksource"),
+        ..Oddity::default()
     }]
 }
 
@@ -159,9 +206,35 @@ pub(super) fn busy(inventory: &Inventory) -> Vec<Oddity> {
             "at least {:.0} % busy before anything is measured{who}",
             least * 100.0
         ),
+        brief: format!(
+            "at least {:.0} % busy before anything is measured",
+            least * 100.0
+        ),
         why: "work of the path must share these CPUs: rates fall and vary",
-        fix: "stop what is not needed, or bind it to other CPUs (taskset -cp)".to_owned(),
+        fix: elsewhere(inventory, &ids),
+        ..Oddity::default()
     }]
+}
+
+/// Moves the process that uses most of these CPUs to others, where there are some that are free.
+fn elsewhere(inventory: &Inventory, full: &[u32]) -> Advice {
+    let advice = Advice::new("stop what is not needed, or bind it to other CPUs");
+    let free: Vec<u32> = inventory.processors.cpus.iter().map(|cpu| cpu.id).collect();
+    let free: Vec<u32> = free.into_iter().filter(|id| !full.contains(id)).collect();
+    // Threads of the kernel whose names have a slash are bound to their CPUs.
+    let is_there = |p: &&Process| full.contains(&p.last_cpu) && !p.name.contains('/');
+    let mut processes = inventory.busy.iter().flat_map(|busy| &busy.processes);
+    let Some(process) = processes.find(is_there).filter(|_| !free.is_empty()) else {
+        return advice;
+    };
+    let pid = process.pid;
+    let kept = Kept {
+        save: format!("taskset -acp {pid} | tee taskset-before.txt"),
+        restore: "sed -E 's/[^0-9]*([0-9]+).*: (.*)/\\2 \\1/' taskset-before.txt | while read -r cpus thread; do \
+                  sudo taskset -cp $cpus $thread; done"
+            .to_owned(),
+    };
+    advice.keeping_here(kept, format!("sudo taskset -acp {} {pid}", ranges(&free)))
 }
 
 /// Time that the hypervisor takes away.
@@ -179,8 +252,10 @@ pub(super) fn stolen(inventory: &Inventory) -> Vec<Oddity> {
             most * 100.0
         ),
         why: "other guests share this hardware; what is measured varies with them",
-        fix: "measure again at another time, or on a machine of a type with CPUs of its own"
-            .to_owned(),
+        fix: Advice::new(
+            "measure again at another time, or on a machine of a type with CPUs of its own",
+        ),
+        ..Oddity::default()
     }]
 }
 
@@ -193,7 +268,10 @@ pub(super) fn quota(inventory: &Inventory) -> Vec<Oddity> {
         subject: "cgroup".to_owned(),
         what: format!("a quota allows {quota:.2} of {all} CPUs to this process and its neighbours"),
         why: "whoever has used it up is stopped until the next period: rates fall and latency jumps",
-        fix: "raise it (docker: --cpus, systemd: CPUQuota=), or run outside this cgroup".to_owned(),
+        fix: Advice::new(
+            "raise it (docker: --cpus, systemd: CPUQuota=), or run outside this cgroup",
+        ),
+        ..Oddity::default()
     };
     quota.map(odd).into_iter().collect()
 }
@@ -209,10 +287,26 @@ pub(super) fn offline(inventory: &Inventory) -> Vec<Oddity> {
         subject: cpus(off),
         what: "switched off".to_owned(),
         why: "streams and interrupts have fewer places to go",
-        fix: "echo 1 into /sys/devices/system/cpu/cpuN/online, or on into \
-              /sys/devices/system/cpu/smt/control (undo: 0, or off)"
-            .to_owned(),
+        fix: switch_on(off),
+        ..Oddity::default()
     }]
+}
+
+/// Switches CPUs on. The kernel refuses second threads of cores while they are switched off together.
+fn switch_on(off: &[u32]) -> Advice {
+    let all = |to: u32| {
+        let set = format!("echo {to} | sudo tee /sys/devices/system/cpu/cpu$cpu/online");
+        for_each("cpu", off, &set)
+    };
+    let threads = |to: &str| {
+        let set = format!("echo {to} | sudo tee /sys/devices/system/cpu/smt/control");
+        Step::here(set).about("if second threads of cores were switched off together")
+    };
+    Advice::new("switch them on")
+        .here(all(1))
+        .step(threads("on"))
+        .undo_here(all(0))
+        .undo(threads("off"))
 }
 
 #[cfg(test)]
@@ -220,7 +314,6 @@ mod tests {
     use super::super::ids;
     use super::*;
     use crate::facts::cpu::{Busy, Cpu};
-    use crate::units::Hertz;
 
     fn clocked(clock: Clock) -> Inventory {
         let mut machine = Inventory::default();

@@ -2,8 +2,10 @@
 
 use self::function::Function;
 use super::Oddity;
+use crate::causes::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
+use crate::shell::word;
 
 mod function;
 mod manager;
@@ -20,7 +22,7 @@ const FAULTS: [&str; 5] = [
 ];
 
 /// What, why, and what to do.
-type Odd = (String, &'static str, String);
+type Odd = (String, &'static str, Advice);
 
 /// All ports with the devices that they belong to.
 fn all(inventory: &Inventory) -> impl Iterator<Item = (&IbDevice, &IbPort)> {
@@ -36,12 +38,15 @@ fn ports(
 ) -> Vec<Oddity> {
     let each = all(inventory).filter_map(|(device, port)| {
         let (what, why, fix) = odd(device, port)?;
+        let brief = what.split_once(". ").map_or("", |(first, _)| first);
         Some(Oddity {
             id,
             subject: format!("{} port {}", device.name, port.number),
+            brief: brief.to_owned(),
             what,
             why,
             fix,
+            ..Oddity::default()
         })
     });
     each.collect()
@@ -52,50 +57,85 @@ fn is_infiniband(port: &IbPort) -> bool {
     port.layer == Some(Layer::InfiniBand)
 }
 
-/// The command that shows what both ends of a port's link could do.
-fn compare(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
+/// Oddities that keep a port from its full rate.
+fn limiting(odd: Vec<Oddity>) -> Vec<Oddity> {
+    odd.into_iter().map(Oddity::limiting_itself).collect()
+}
+
+/// The step that shows what both ends of a port's link could do.
+fn compare(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Step {
+    let about = "what both ends could do";
     if port.layer == Some(Layer::Ethernet) {
-        return format!("ethtool {}", netdev(inventory, device, port));
+        return of_netdev(inventory, device, port, |name| format!("ethtool {name}")).about(about);
     }
-    format!("sudo iblinkinfo -C {} -P {}", device.name, port.number)
+    Step::here(format!("sudo iblinkinfo {}", at(device, port))).about(about)
+}
+
+/// The options that name a port to the tools of InfiniBand.
+fn at(device: &IbDevice, port: &IbPort) -> String {
+    format!("-C {} -P {}", word(&device.name), port.number)
+}
+
+/// The step that switches a port on or off. Without its own name and number that would be the first port of the first
+/// device.
+fn switch(device: &IbDevice, port: &IbPort, to: &str) -> Step {
+    let at = at(device, port);
+    Step::here(format!("sudo ibportstate {at} -D 0 {} {to}", port.number))
+}
+
+/// A command for the network port of an RDMA port. Where that is not known, each port of the card may be it.
+fn of_netdev(
+    inventory: &Inventory,
+    device: &IbDevice,
+    port: &IbPort,
+    command: impl Fn(&str) -> String,
+) -> Step {
+    match netdev(inventory, device, port) {
+        Some(name) => Step::here(command(&word(name))),
+        None => Step::here(format!(
+            "for port in $(ls /sys/class/infiniband/{}/device/net); do {}; done",
+            word(&device.name),
+            command("$port")
+        )),
+    }
 }
 
 /// The network port of an RDMA port: the owner of its addresses, or the only port of the same card.
-fn netdev<'a>(inventory: &'a Inventory, device: &IbDevice, port: &'a IbPort) -> &'a str {
+fn netdev<'a>(inventory: &'a Inventory, device: &IbDevice, port: &'a IbPort) -> Option<&'a str> {
     let mut owners = port.gids.iter().map(|gid| gid.netdev.as_str());
     let owner = owners.find(|name| !name.is_empty());
     let nics = inventory.network.nics.iter();
     let of_card = nics.filter(|nic| !device.pci.is_empty() && nic.pci == device.pci);
     let of_card: Vec<&str> = of_card.map(|nic| nic.name.as_str()).collect();
     match (owner, &of_card[..]) {
-        (Some(owner), _) => owner,
-        (None, [only]) => only,
-        (None, _) => "DEVICE",
+        (Some(owner), _) => Some(owner),
+        (None, [only]) => Some(only),
+        (None, _) => None,
     }
 }
 
 /// A wire that does not work.
 pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, "ib-no-link", |device, port| {
-        let (name, number) = (&device.name, port.number);
         let (what, why, fix) = match port.physical? {
             PhysicalState::Polling => (
                 "Polling: the port looks for another end and finds none",
                 "no cable, or the other end is dead or switched off",
-                "seat the cable at both ends; see that the other host or switch is on".to_owned(),
+                Advice::new("seat the cable at both ends; see that the other host or switch is on"),
             ),
             // Of Ethernet that is said of any port without a carrier, also of one that nobody uses.
             //= Linux drivers/infiniband/hw/mlx5/main.c, mlx5_query_port_roce; bnxt_re/ib_verbs.c, bnxt_re_query_port
             PhysicalState::Disabled if port.layer != Some(Layer::Ethernet) => (
                 "Disabled: the port is switched off",
                 "a person or a program switched it off here or at the switch",
-                // Without its own name and port it would be the first port of the first device.
-                format!("sudo ibportstate -C {name} -P {number} -D 0 {number} enable"),
+                Advice::new("switch it on")
+                    .step(switch(device, port, "enable"))
+                    .undo(switch(device, port, "disable")),
             ),
             PhysicalState::Training | PhysicalState::ErrorRecovery => (
                 "the two ends cannot agree on width and speed",
                 "a cable that is bad, too long or not made for this speed",
-                "try another cable, then a lower speed at both ends".to_owned(),
+                Advice::new("try another cable, then a lower speed at both ends"),
             ),
             _ => return None,
         };
@@ -105,32 +145,39 @@ pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
 
 /// A logical link that is down on a wire that works.
 pub(super) fn held_down(inventory: &Inventory) -> Vec<Oddity> {
-    ports(inventory, "ib-held-down", |device, port| {
+    limiting(ports(inventory, "ib-held-down", |device, port| {
         if (port.physical?, port.state?) != (PhysicalState::LinkUp, LinkState::Down) {
             return None;
         }
         let what = "Down although the wire works (LinkUp): the link is held down on this side";
         let is_card = matches!(Function::of(inventory, device), Function::Card);
         let (why, fix) = if port.layer == Some(Layer::Ethernet) {
-            let up = format!("sudo ip link set {} up", netdev(inventory, device, port));
-            ("its network port is down", up)
+            let set = |to: &str| {
+                let command = |name: &str| format!("sudo ip link set {name} {to}");
+                of_netdev(inventory, device, port, command)
+            };
+            let up = Advice::new("switch its network port on");
+            (
+                "its network port is down",
+                up.step(set("up")).undo(set("down")),
+            )
         } else if !is_card {
             (
                 "the host keeps the link of a virtual function down until its link state is set to auto",
-                function::set(inventory, device, "state auto"),
+                function::set(inventory, device, "state auto", "state disable"),
             )
         } else if function::is_omni_path(inventory, device) {
-            (HELD, "sudo opaportconfig bounce".to_owned())
+            let bounce = Advice::new("switch the port off and on again");
+            (HELD, bounce.here("sudo opaportconfig bounce"))
         } else {
-            let (name, number) = (&device.name, port.number);
-            let fix = format!(
-                "sudo ibportstate -C {name} -P {number} -D 0 {number} enable; if it stays down, load the driver again \
-                 and see sudo dmesg"
-            );
-            (HELD, fix)
+            let fix = Advice::new("switch it on; if it stays down, load the driver again");
+            let fix = fix
+                .step(switch(device, port, "enable"))
+                .step(Step::here("sudo dmesg | tail -n 50").about("what the driver reports"));
+            (HELD, fix.undo(switch(device, port, "disable")))
         };
         Some((what.to_owned(), why, fix))
-    })
+    }))
 }
 
 const HELD: &str =
@@ -138,30 +185,30 @@ const HELD: &str =
 
 /// One lane, or the slowest speed, on an InfiniBand link.
 pub(super) fn narrow(inventory: &Inventory) -> Vec<Oddity> {
-    ports(inventory, "ib-narrow", |device, port| {
+    limiting(ports(inventory, "ib-narrow", |device, port| {
         let rate = port.in_use().filter(|_| is_infiniband(port))?;
-        let compare = format!("compare both ends: {}", compare(inventory, device, port));
+        let compare = compare(inventory, device, port);
         let runs = format!("({} {}X {})", rate.rate, rate.width, rate.speed);
         let (what, why, fix) = match (rate.width, rate.speed.as_str()) {
             (1, _) => (
                 "one lane in use",
                 "ports have four: with a lane that fails, the link falls back to one",
-                format!("seat or change the cable; {compare}"),
+                Advice::new("seat or change the cable").step(compare),
             ),
             (_, "SDR") => (
                 "the slowest speed of all",
                 "a bad cable, an end that is limited, or a kernel that cannot name newer speeds",
-                compare,
+                Advice::new("compare both ends").step(compare),
             ),
             _ => return None,
         };
         Some((format!("{what} {runs}"), why, fix))
-    })
+    }))
 }
 
 /// A port slower than another one in use on a board of the same kind.
 pub(super) fn below_its_like(inventory: &Inventory) -> Vec<Oddity> {
-    ports(inventory, "ib-slower", |device, port| {
+    limiting(ports(inventory, "ib-slower", |device, port| {
         let own = port.in_use()?;
         let alike = all(inventory)
             .filter(|(d, p)| {
@@ -173,10 +220,10 @@ pub(super) fn below_its_like(inventory: &Inventory) -> Vec<Oddity> {
             (
                 format!("runs at {}, {} port {number} at {rate}", own.rate, best.name),
                 "both sit on boards of one kind: cable, switch port or a setting holds this one back",
-                format!("compare both ends of the cable: {}", compare(inventory, device, port)),
+                Advice::new("compare both ends of the cable").step(compare(inventory, device, port)),
             )
         })
-    })
+    }))
 }
 
 /// Errors of the wire.
@@ -186,11 +233,18 @@ pub(super) fn faults(inventory: &Inventory) -> Vec<Oddity> {
         let faults = faults.filter(|c| c.value > 0 && FAULTS.contains(&c.name.as_str()));
         let faults: Vec<String> = faults.map(|c| format!("{} {}", c.name, c.value)).collect();
         let fix = || {
+            let advice = Advice::new(
+                "see whether they still grow; if so, change the cable or the transceiver",
+            );
             if port.layer == Some(Layer::Ethernet) {
-                return format!("ethtool -S {}", netdev(inventory, device, port));
+                let count = |name: &str| format!("ethtool -S {name}");
+                return advice.step(of_netdev(inventory, device, port, count));
             }
-            let query = format!("sudo perfquery -C {} -P {}", device.name, port.number);
-            format!("{query} -R; wait; {query}")
+            let query = format!("sudo perfquery {}", at(device, port));
+            advice
+                .step(Step::here(&query).about("the counters of now"))
+                .step(Step::here(format!("{query} -R")).about("clear them"))
+                .step(Step::here(query).about("after a while"))
         };
         (!faults.is_empty()).then(|| {
             (
@@ -314,7 +368,7 @@ mod tests {
                 device("mlx5_2", "B", healthy()),
             ];
             machine.infiniband.devices[1].ports[0].layer = Some(layer);
-            let found = find(&machine).into_iter().map(|odd| odd.fix);
+            let found = find(&machine).into_iter().map(|odd| odd.to_do());
             found.collect::<Vec<_>>()
         };
         let slower = |port: &mut IbPort| port.rate.as_mut().unwrap().rate = Rate(40_000_000_000);
@@ -327,21 +381,32 @@ mod tests {
         };
         assert_eq!(
             fix(Layer::InfiniBand, slower),
-            ["compare both ends of the cable: sudo iblinkinfo -C mlx5_1 -P 2"]
+            [
+                "compare both ends of the cable: what both ends could do: sudo iblinkinfo -C mlx5_1 -P 2"
+            ]
         );
         assert_eq!(
             fix(Layer::Ethernet, slower),
-            ["compare both ends of the cable: ethtool eth3"]
+            ["compare both ends of the cable: what both ends could do: ethtool eth3"]
         );
         assert_eq!(
             fix(Layer::InfiniBand, lane),
-            ["seat or change the cable; compare both ends: sudo iblinkinfo -C mlx5_1 -P 2"]
+            ["seat or change the cable: what both ends could do: sudo iblinkinfo -C mlx5_1 -P 2"]
         );
         assert_eq!(
             fix(Layer::InfiniBand, errors),
-            ["sudo perfquery -C mlx5_1 -P 2 -R; wait; sudo perfquery -C mlx5_1 -P 2"]
+            [
+                "see whether they still grow; if so, change the cable or the transceiver: the counters of now: sudo \
+                 perfquery -C mlx5_1 -P 2; clear them: sudo perfquery -C mlx5_1 -P 2 -R; after a while: sudo perfquery \
+                 -C mlx5_1 -P 2"
+            ]
         );
-        assert_eq!(fix(Layer::Ethernet, errors), ["ethtool -S eth3"]);
+        assert_eq!(
+            fix(Layer::Ethernet, errors),
+            [
+                "see whether they still grow; if so, change the cable or the transceiver: ethtool -S eth3"
+            ]
+        );
     }
 
     #[test]
@@ -370,12 +435,15 @@ mod tests {
                 pci: pci.clone(),
                 ..device("mlx5_0", "B", off)
             }];
-            find(&machine)[0].fix.clone()
+            find(&machine)[0].fix.steps[0].command.clone()
         };
         assert_eq!(command("eth3", &[]), "sudo ip link set eth3 up");
         assert_eq!(command("", &["eth4"]), "sudo ip link set eth4 up");
         // Two ports of one card, and nothing says which of them it is.
-        assert_eq!(command("", &["eth4", "eth5"]), "sudo ip link set DEVICE up");
+        assert_eq!(
+            command("", &["eth4", "eth5"]),
+            "for port in $(ls /sys/class/infiniband/mlx5_0/device/net); do sudo ip link set $port up; done"
+        );
     }
 
     #[test]

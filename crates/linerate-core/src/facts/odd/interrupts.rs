@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Oddity, cpus, few, ranges};
+use super::affinity::{MOST, send};
+use super::{Oddity, count, cpus, few, ranges};
+use crate::causes::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::cpu::{Cpu, Processors};
 use crate::facts::irq::{Irq, Served};
@@ -10,8 +12,6 @@ use crate::facts::nic::{Direction, FAST, Nic};
 
 /// Three CPUs are not "all on one": somebody spread them.
 const CROWDED: usize = 2;
-/// Most queues that there is a command for.
-const LINES: usize = 64;
 /// What could have been spread over fewer than this many times the CPUs gains little.
 const GAIN: usize = 4;
 
@@ -94,14 +94,22 @@ fn oddity(nic: &Nic, queues: &[&Irq], by: &BTreeSet<u32>, all: &Processors) -> O
             cpus(&by),
             all.cpus.len()
         ),
+        brief: format!(
+            "{} of {} {} all {} receive queues",
+            by.len(),
+            count(all.cpus.len(), "CPU"),
+            if by.len() == 1 { "serves" } else { "serve" },
+            queues.len()
+        ),
         why: "these CPUs process every packet that the port receives; they saturate before the link does, while other \
               CPUs are idle",
-        fix: spread(nic, queues, all, &allowed),
+        limits: vec![nic.name.clone()],
+        fix: spread(nic, queues, all),
     }
 }
 
-/// The commands that give each queue a CPU of its own, as near to the card as there are.
-fn spread(nic: &Nic, queues: &[&Irq], all: &Processors, allowed: &[String]) -> String {
+/// Gives each queue a CPU of its own, as near to the card as there are.
+fn spread(nic: &Nic, queues: &[&Irq], all: &Processors) -> Advice {
     let close = nic.node.and_then(|node| all.topology().close_to(node));
     let usable = usable(all);
     let is_close = |cpu: &&Cpu| close.as_ref().is_none_or(|close| close.contains(&cpu.id));
@@ -112,25 +120,17 @@ fn spread(nic: &Nic, queues: &[&Irq], all: &Processors, allowed: &[String]) -> S
     // One thread of each core first.
     let is_second = |cpu: &Cpu| cpu.siblings.first().is_some_and(|first| *first != cpu.id);
     near.sort_by_key(|cpu| (is_second(cpu), cpu.id));
-    let lines = queues.iter().zip(near.iter().cycle()).take(LINES);
-    let lines = lines.map(|(irq, cpu)| {
-        format!(
-            "\nsudo sh -c 'echo {} > /proc/irq/{}/smp_affinity_list'",
-            cpu.id, irq.number
-        )
-    });
-    let more = match queues.len().saturating_sub(LINES) {
-        0 => String::new(),
-        more => format!("\n# and so on for {more} more"),
+    let given = near.iter().cycle().take(queues.len());
+    let given: Vec<String> = given.map(|cpu| cpu.id.to_string()).collect();
+    let about = match queues.len() {
+        n if n > MOST => format!("or, where it does not run, the first {MOST} of {n} by hand"),
+        _ => "or, where it does not run, by hand".to_owned(),
     };
-    let undo = match allowed {
-        [] => String::new(),
-        lists => format!(" (undo: the same with {})", few(lists)),
-    };
-    format!(
-        "sudo systemctl start irqbalance; or, where it does not run, each of them by hand{undo}:{}{more}",
-        lines.collect::<String>()
-    )
+    let balance = |verb: &str| format!("sudo systemctl {verb} irqbalance");
+    let advice = Advice::new("spread them over more CPUs")
+        .step(Step::here(balance("start")).about("where irqbalance is installed"));
+    let undo = Step::here(balance("stop")).about("if irqbalance was started");
+    send(advice, queues, &given, &about).undo(undo)
 }
 
 #[cfg(test)]
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn all_queues_on_one_cpu_are_odd_with_the_lines_that_spread_them() {
+    fn all_queues_on_one_cpu_are_odd_with_the_command_that_spreads_them() {
         let machine = machine(32, &[&[0][..]; 16]);
         let found = find(&machine);
         assert_eq!(ids(&machine), ["irq-crowded"]);
@@ -177,21 +177,31 @@ mod tests {
             found[0].what,
             "the interrupts of its 16 queues (27-42) all go to CPU 0 of 32 (allowed: 0-31, effective: 0)"
         );
-        let lines: Vec<&str> = found[0].fix.lines().collect();
-        assert_eq!(lines.len(), 17);
+        assert_eq!(found[0].brief, "1 of 32 CPUs serves all 16 receive queues");
+        assert_eq!(found[0].limits, ["eth0"]);
+        let (by_hand, undo) = (&found[0].fix.steps[1], &found[0].fix.undo[0]);
+        let pairs: Vec<String> = (0..16).map(|n| format!("{}:{n}", 27 + n)).collect();
         assert_eq!(
-            lines[1],
-            "sudo sh -c 'echo 0 > /proc/irq/27/smp_affinity_list'"
+            by_hand.command,
+            format!(
+                "for pair in {}; do echo ${{pair#*:}} | sudo tee /proc/irq/${{pair%:*}}/smp_affinity_list; done",
+                pairs.join(" ")
+            )
         );
         assert_eq!(
-            lines[16],
-            "sudo sh -c 'echo 15 > /proc/irq/42/smp_affinity_list'"
+            undo.command,
+            "for irq in $(seq 27 42); do echo 0-31 | sudo tee /proc/irq/$irq/smp_affinity_list; done"
         );
-        assert!(
-            lines[0].contains("(undo: the same with 0-31)"),
-            "{}",
-            lines[0]
-        );
+    }
+
+    /// The CPUs that the command gives to the queues.
+    fn given(advice: &Advice) -> Vec<&str> {
+        let command = &advice.steps.last().unwrap().command;
+        let words = command.split([' ', ';']);
+        let pairs = words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        pairs
+            .filter_map(|pair| Some(pair.split_once(':')?.1))
+            .collect()
     }
 
     #[test]
@@ -218,16 +228,41 @@ mod tests {
     }
 
     #[test]
-    fn commands_stand_for_64_queues_and_the_rest_is_counted() {
-        let last = |queues: usize| {
-            let fix = find(&machine(256, &vec![&[0][..]; queues]))[0].fix.clone();
-            let last = fix.lines().next_back().unwrap().to_owned();
-            (fix.lines().count(), last)
-        };
-        let command = "sudo sh -c 'echo 63 > /proc/irq/90/smp_affinity_list'";
-        assert_eq!(last(64), (65, command.to_owned()));
-        assert_eq!(last(65), (66, "# and so on for 1 more".to_owned()));
-        assert_eq!(last(200), (66, "# and so on for 136 more".to_owned()));
+    fn a_command_is_for_256_queues_and_fits_a_terminal() {
+        let fix = |queues: usize| find(&machine(4096, &vec![&[0][..]; queues]))[0].fix.clone();
+        for (queues, commanded) in [(255, 255), (256, 256), (257, 256)] {
+            let fix = fix(queues);
+            assert_eq!(given(&fix).len(), commanded);
+            let step = fix.steps.last().unwrap();
+            assert_eq!(step.about.contains("the first 256 of"), queues > 256);
+            assert!(step.command.len() < 4096, "{}", step.command.len());
+        }
+    }
+
+    #[test]
+    fn a_list_of_cpus_that_is_not_known_is_saved_first() {
+        let mut machine = machine(8, &[&[0][..]; 4]);
+        machine.interrupts.irqs[2].allowed.clear();
+        let fix = find(&machine)[0].fix.clone();
+        assert_eq!(
+            fix.steps[1].command,
+            "for irq in $(seq 27 30); do grep -H . /proc/irq/$irq/smp_affinity_list; done | tee irq-before.txt"
+        );
+        assert!(
+            fix.undo[0].command.ends_with("done < irq-before.txt"),
+            "{fix:?}"
+        );
+        assert_eq!(given(&fix), ["0", "1", "2", "3"]);
+        // Nor is one typed that does not fit a line.
+        let mut machine = self::machine(2048, &vec![&[0][..]; 16]);
+        for irq in &mut machine.interrupts.irqs {
+            irq.allowed = (0..128).map(|n| 2 * n + irq.number % 2).collect();
+        }
+        let fix = find(&machine)[0].fix.clone();
+        assert!(
+            fix.undo[0].command.ends_with("done < irq-before.txt"),
+            "{fix:?}"
+        );
     }
 
     #[test]
@@ -236,11 +271,7 @@ mod tests {
         machine.processors.isolated = vec![1, 2];
         machine.processors.tickless = vec![2, 3];
         let fix = find(&machine)[0].fix.clone();
-        let cpus = fix
-            .lines()
-            .skip(1)
-            .filter_map(|line| line.split(' ').nth(4));
-        assert_eq!(cpus.collect::<Vec<_>>(), ["0", "4", "5", "6"]);
+        assert_eq!(given(&fix), ["0", "4", "5", "6"]);
     }
 
     type Change = fn(&mut Inventory);
@@ -373,11 +404,6 @@ mod tests {
             .into_iter()
             .find(|odd| odd.id == "irq-crowded");
         let fix = found.unwrap().fix;
-        let order: Vec<&str> = fix
-            .lines()
-            .skip(1)
-            .filter_map(|line| line.split(' ').nth(4))
-            .collect();
-        assert_eq!(order, ["4", "6", "5", "7"]);
+        assert_eq!(given(&fix), ["4", "6", "5", "7"]);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Oddity;
+use crate::causes::Advice;
 use crate::facts::Inventory;
 use crate::facts::memory::Module;
 
@@ -21,8 +22,10 @@ pub(super) fn empty_node(inventory: &Inventory) -> Vec<Oddity> {
         subject: format!("node {}", node.id),
         what: format!("it has {} and no memory", super::cpus(node.known_cpus())),
         why: "every access of theirs goes to another node",
-        fix: "put modules into the slots of this package, the same number as in the others"
-            .to_owned(),
+        fix: Advice::new(
+            "put modules into the slots of this package, the same number as in the others",
+        ),
+        ..Oddity::default()
     };
     empty.map(odd).collect()
 }
@@ -60,8 +63,10 @@ pub(super) fn channels(inventory: &Inventory) -> Vec<Oddity> {
             all.len(),
             free.join(", ")
         ),
+        brief: format!("{} of {} channels hold a module", used.len(), all.len()),
         why: "each channel adds its own bandwidth; bytes cross memory several times on their way",
-        fix: "spread the modules over all channels, or add some".to_owned(),
+        fix: Advice::new("spread the modules over all channels, or add some"),
+        ..Oddity::default()
     }]
 }
 
@@ -84,11 +89,19 @@ pub(super) fn speed(inventory: &Inventory) -> Vec<Oddity> {
             now.mega(),
             rated.mega()
         ),
+        brief: format!(
+            "{} of {} modules run below their rating ({} of {})",
+            slow.len(),
+            filled.len(),
+            now.mega(),
+            rated.mega()
+        ),
         why: "memory bandwidth falls by the same share",
-        fix:
-            "look in the firmware's setup for the memory clock; the processor, or several modules \
-              in one channel, may not allow more"
-                .to_owned(),
+        fix: Advice::new(
+            "look in the firmware's setup for the memory clock; the processor, or several modules in one channel, may \
+             not allow more",
+        ),
+        ..Oddity::default()
     }]
 }
 

@@ -7,7 +7,9 @@ use serde::Serialize;
 
 use super::Inventory;
 use super::carrier::carriers;
+use crate::causes::{Advice, Step};
 
+mod affinity;
 mod block;
 mod carrier;
 mod cpu;
@@ -19,7 +21,9 @@ mod overlay;
 mod pci;
 
 /// Something that makes a path across this machine slower than its parts could.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[serde(into = "Document")]
+#[schemars(with = "Document")]
 pub struct Oddity {
     /// Stable id: `pcie-slot`, `clock-lowest`.
     pub id: &'static str,
@@ -27,11 +31,89 @@ pub struct Oddity {
     pub subject: String,
     /// What is odd, with numbers.
     pub what: String,
+    /// The same in a few words. Empty where `what` has few words.
+    pub brief: String,
     /// Why it matters.
     pub why: &'static str,
+    /// Ports that cannot reach their full rate because of it.
+    pub limits: Vec<String>,
     /// What to do about it.
-    #[serde(rename = "do")]
-    pub fix: String,
+    pub fix: Advice,
+}
+
+impl Oddity {
+    /// What is odd, in a few words.
+    pub fn in_brief(&self) -> &str {
+        if self.brief.is_empty() {
+            &self.what
+        } else {
+            &self.brief
+        }
+    }
+
+    /// What to do, with its commands and how to undo them, in one line of text.
+    pub fn to_do(&self) -> String {
+        let mut text = self.fix.what.clone();
+        if !self.fix.steps.is_empty() {
+            text = format!("{text}: {}", self.fix.text());
+        }
+        match self.fix.undo_text() {
+            undo if undo.is_empty() => text,
+            undo => format!("{text} (undo: {undo})"),
+        }
+    }
+
+    /// Says that the subject itself is a port that it limits.
+    fn limiting_itself(mut self) -> Self {
+        self.limits = vec![self.subject.clone()];
+        self
+    }
+}
+
+/// An oddity as JSON has it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Oddity")]
+struct Document {
+    /// Stable id: `pcie-slot`, `clock-lowest`.
+    id: &'static str,
+    /// What it is about: a device, a node, CPUs.
+    subject: String,
+    /// What is odd, with numbers.
+    what: String,
+    /// The same in a few words.
+    brief: String,
+    /// Why it matters.
+    why: &'static str,
+    /// Ports that cannot reach their full rate because of it.
+    limits: Vec<String>,
+    /// What to do about it, with commands, in one line of text.
+    r#do: String,
+    /// What to do about it, as a sentence without commands.
+    advice: String,
+    /// The steps, in order. Empty where the sentence says all.
+    steps: Vec<Step>,
+    /// The steps that restore the old state, in order.
+    undo_steps: Vec<Step>,
+    /// Whether the settings that the steps change are lost at the next boot.
+    lost_at_boot: bool,
+}
+
+impl From<Oddity> for Document {
+    fn from(odd: Oddity) -> Self {
+        Self {
+            r#do: odd.to_do(),
+            brief: odd.in_brief().to_owned(),
+            lost_at_boot: odd.fix.is_lost_at_boot(),
+            id: odd.id,
+            subject: odd.subject,
+            what: odd.what,
+            why: odd.why,
+            limits: odd.limits,
+            advice: odd.fix.what,
+            steps: odd.fix.steps,
+            undo_steps: odd.fix.undo,
+        }
+    }
 }
 
 /// Looks for one sort of oddity.
@@ -126,10 +208,32 @@ pub fn few(names: &[impl AsRef<str>]) -> String {
     }
 }
 
+/// `1 interrupt`, `3 interrupts`.
+fn count(n: usize, what: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{s}")
+}
+
 /// `CPU 3`, `CPUs 0-3`.
 fn cpus(ids: &[u32]) -> String {
     let s = if ids.len() == 1 { "" } else { "s" };
     format!("CPU{s} {}", ranges(ids))
+}
+
+/// A loop of a shell over numbers: `for cpu in 3 $(seq 8 15); do ...; done`. For one number it is the body alone.
+fn for_each(name: &str, numbers: &[u32], body: &str) -> String {
+    /// Runs that are shorter are written out.
+    const RUN: usize = 4;
+    if let [number] = numbers {
+        return body.replace(&format!("${name}"), &number.to_string());
+    }
+    let run = |run: &[u32]| match run {
+        [first, .., last] if run.len() >= RUN => format!("$(seq {first} {last})"),
+        run => run.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
+    };
+    let runs = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    let words: Vec<String> = runs.map(run).collect();
+    format!("for {name} in {}; do {body}; done", words.join(" "))
 }
 
 /// Ids of what is odd about an inventory, for the tests of the rules.
@@ -139,12 +243,24 @@ fn ids(inventory: &Inventory) -> Vec<&'static str> {
 }
 
 #[cfg(test)]
+mod commands;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn nothing_known_is_nothing_odd() {
         assert_eq!(find(&Inventory::default()), []);
+    }
+
+    #[test]
+    fn loops_name_each_number() {
+        let text = |numbers: &[u32]| for_each("n", numbers, "x $n");
+        assert_eq!(text(&[7]), "x 7");
+        assert_eq!(text(&[1, 2, 3]), "for n in 1 2 3; do x $n; done");
+        let mixed = text(&[1, 4, 5, 6, 7, 9]);
+        assert_eq!(mixed, "for n in 1 $(seq 4 7) 9; do x $n; done");
     }
 
     #[test]

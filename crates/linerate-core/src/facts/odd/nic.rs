@@ -1,10 +1,12 @@
 //! Ports that carry less than they could.
 
-use super::{Oddity, cpus, ranges};
+use super::{Oddity, affinity, cpus, ranges};
+use crate::causes::{Advice, Step};
 use crate::facts::Inventory;
-use crate::facts::irq::remote;
+use crate::facts::irq::{Irq, remote};
 use crate::facts::nic::counted::{self, Meaning};
-use crate::facts::nic::{Counter, Nic};
+use crate::facts::nic::{Counter, Duplex, Nic};
+use crate::shell::word;
 
 /// What `odd` finds of each port.
 fn ports(inventory: &Inventory, odd: impl Fn(&Nic) -> Option<Oddity>) -> Vec<Oddity> {
@@ -19,7 +21,10 @@ pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
             subject: nic.name.clone(),
             what: format!("no link: {}", nic.down),
             why: "the driver says so; nothing can leave by this port",
-            fix: format!("ethtool {0}; ethtool -m {0}", nic.name),
+            fix: Advice::new("see what the port and its transceiver report")
+                .here(format!("ethtool {}", word(&nic.name)))
+                .step(transceiver(nic)),
+            ..Oddity::default()
         })
     };
     ports(inventory, odd)
@@ -33,7 +38,14 @@ pub(super) fn half_duplex(inventory: &Inventory) -> Vec<Oddity> {
             subject: nic.name.clone(),
             what: "half duplex: the two ends never talk at once".to_owned(),
             why: "one end negotiates and the other does not, or a hub is between",
-            fix: format!("at both ends: sudo ethtool -s {} autoneg on", nic.name),
+            limits: vec![nic.name.clone()],
+            fix: match nic.link.autoneg {
+                Some(true) => {
+                    Advice::new("let the other end negotiate, too: this one does already")
+                }
+                _ => negotiate(nic, "let both ends negotiate; here"),
+            },
+            ..Oddity::default()
         })
     };
     ports(inventory, odd)
@@ -48,32 +60,71 @@ pub(super) fn below_common(inventory: &Inventory) -> Vec<Oddity> {
             subject: nic.name.clone(),
             what: format!("runs at {speed}, both ends offer {common}"),
             why: "a cable with a bad pair or lane, or a speed that was set by hand",
-            fix: format!(
-                "sudo ethtool -s {} autoneg on; then another cable",
-                nic.name
-            ),
+            limits: vec![nic.name.clone()],
+            fix: match nic.link.autoneg {
+                Some(true) => Advice::new("try another cable: both ends negotiate already"),
+                _ => negotiate(
+                    nic,
+                    "let the two ends negotiate; try another cable if that does not help",
+                ),
+            },
+            ..Oddity::default()
         })
     };
     ports(inventory, odd)
 }
 
+/// Switches negotiation on; off again with the speed and duplex of now, where they are known.
+fn negotiate(nic: &Nic, what: &str) -> Advice {
+    let name = word(&nic.name);
+    let advice = Advice::new(what).here(format!("sudo ethtool -s {name} autoneg on"));
+    // Where nobody knows whether it negotiates, the old state is unknown.
+    let fixed = nic.link.speed.filter(|_| nic.link.autoneg == Some(false));
+    let (Some(speed), Some(duplex)) = (fixed, nic.link.duplex) else {
+        return advice;
+    };
+    let duplex = match duplex {
+        Duplex::Half => "half",
+        Duplex::Full => "full",
+    };
+    let mbps = speed.0 / 1_000_000;
+    advice.undo_here(format!(
+        "sudo ethtool -s {name} autoneg off speed {mbps} duplex {duplex}"
+    ))
+}
+
+/// What a transceiver says of itself.
+fn transceiver(nic: &Nic) -> Step {
+    Step::here(format!("sudo ethtool -m {}", word(&nic.name))).about("if it has a transceiver")
+}
+
 /// A fast port whose CPUs do for each packet what the card would do for many.
 pub(super) fn offloads_off(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
-        let lacking = nic.offloads.as_ref()?.lacking();
+        let offloads = nic.offloads.as_ref()?;
+        let lacking = offloads.lacking();
         (nic.up && nic.is_fast() && !lacking.is_empty()).then(|| Oddity {
             id: "port-offload",
             subject: nic.name.clone(),
             what: format!("switched off: {}", lacking.join(", ")),
             why: "a CPU handles each packet by itself, and is full long before the link is",
-            fix: format!(
-                "ethtool -k {0}; sudo ethtool -K {0} OFFLOAD on (undo: off), unless something \
-                 needs it off",
-                nic.name
-            ),
+            limits: vec![nic.name.clone()],
+            fix: switch_on(nic, &offloads.lacking_features()),
+            ..Oddity::default()
         })
     };
     ports(inventory, odd)
+}
+
+/// Switches offloads on.
+fn switch_on(nic: &Nic, features: &[&str]) -> Advice {
+    let to = |state: &str| {
+        let each: Vec<String> = features.iter().map(|f| format!("{f} {state}")).collect();
+        format!("sudo ethtool -K {} {}", word(&nic.name), each.join(" "))
+    };
+    Advice::new("switch this on, unless something needs it off")
+        .here(to("on"))
+        .undo_here(to("off"))
 }
 
 /// Whether a counter of a port's driver has this meaning.
@@ -99,7 +150,12 @@ pub(super) fn damaged(inventory: &Inventory) -> Vec<Oddity> {
             subject: nic.name.clone(),
             what: format!("{what} since boot"),
             why: "if they still grow, the cable or a transceiver is bad",
-            fix: format!("ethtool -S {0}; ethtool -m {0}", nic.name),
+            fix: Advice::new(
+                "see whether they still grow; if so, change the cable or the transceiver",
+            )
+            .here(format!("ethtool -S {}", word(&nic.name)))
+            .step(transceiver(nic)),
+            ..Oddity::default()
         })
     };
     ports(inventory, odd)
@@ -115,8 +171,10 @@ pub(super) fn refused(inventory: &Inventory) -> Vec<Oddity> {
             id: "port-allowance",
             subject: nic.name.clone(),
             what: format!("over the allowance since boot: {}", refused.join(", ")),
+            brief: "traffic exceeded the allowance of the cloud since boot".to_owned(),
             why: "the cloud queues or drops what is over the allowance of this type of machine",
-            fix: "a larger type of machine, or fewer bursts".to_owned(),
+            fix: Advice::new("take a larger type of machine, or send fewer bursts"),
+            ..Oddity::default()
         })
     };
     ports(inventory, odd)
@@ -141,13 +199,19 @@ pub(super) fn mtu_above(inventory: &Inventory) -> Vec<Oddity> {
             subject: nic.name.clone(),
             what: format!("MTU {own} on {} with {mtu}", least.name),
             why: "packets that fit this port do not fit the one below it: they are lost",
-            fix: format!(
-                "sudo ip link set {0} mtu {mtu} (undo: sudo ip link set {0} mtu {own})",
-                nic.name
-            ),
+            fix: set_mtu(nic, own, mtu),
+            ..Oddity::default()
         })
     };
     ports(inventory, odd)
+}
+
+/// Gives a port a smaller MTU that fits.
+pub(super) fn set_mtu(nic: &Nic, own: u32, fits: u32) -> Advice {
+    let set = |mtu: u32| format!("sudo ip link set {} mtu {mtu}", word(&nic.name));
+    Advice::new("give it an MTU that fits")
+        .here(set(fits))
+        .undo_here(set(own))
 }
 
 /// Queues whose interrupts go to CPUs of other nodes than that of the card.
@@ -160,7 +224,7 @@ pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
         if node.known_cpus().is_empty() {
             return None;
         }
-        let remote = remote(served.get(&nic.index)?, &topology.close_to(node.id)?);
+        let remote: Vec<&Irq> = remote(served.get(&nic.index)?, &topology.close_to(node.id)?);
         let numbers: Vec<u32> = remote.iter().map(|irq| irq.number).collect();
         let mut by: Vec<u32> = remote
             .iter()
@@ -177,15 +241,27 @@ pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
                 cpus(&by),
                 node.id
             ),
-            why: "each packet crosses from node to node before it is looked at",
-            fix: format!(
-                "echo {} | sudo tee /proc/irq/N/smp_affinity_list for each of them, with irqbalance \
-                 stopped (undo: start it again)",
-                ranges(node.known_cpus())
+            brief: format!(
+                "interrupts of its queues ({}) go to CPUs outside its node {}",
+                numbers.len(),
+                node.id
             ),
+            why: "each packet crosses from node to node before it is looked at",
+            fix: to_node(&remote, &ranges(node.known_cpus())),
+            ..Oddity::default()
         })
     };
     ports(inventory, odd)
+}
+
+/// Sends interrupts to these CPUs. irqbalance would send them back.
+fn to_node(irqs: &[&Irq], cpus: &str) -> Advice {
+    let stop = "if systemctl is-active -q irqbalance; then sudo systemctl stop irqbalance; fi";
+    let all = vec![cpus.to_owned(); irqs.len()];
+    let advice = Advice::new("send them to the CPUs of that node")
+        .step(Step::here(stop).about("stop irqbalance, which would send them back"));
+    affinity::send(advice, irqs, &all, "then")
+        .undo(Step::here("sudo systemctl start irqbalance").about("if it ran"))
 }
 
 #[cfg(test)]
@@ -337,10 +413,22 @@ mod tests {
             found[0].what
         );
         assert!(
-            found[0].fix.contains("echo 0-1 | sudo tee"),
+            found[0]
+                .to_do()
+                .contains("for irq in 8 9; do echo 0-1 | sudo tee /proc/irq/$irq/"),
             "{}",
-            found[0].fix
+            found[0].to_do()
         );
+        assert!(found[0].to_do().contains("save the old values: "));
+        for irq in &mut all.interrupts.irqs {
+            irq.allowed = vec![2, 3];
+        }
+        let known = find(&all)[0].fix.clone();
+        assert_eq!(
+            known.undo[0].command,
+            "for irq in 8 9; do echo 2-3 | sudo tee /proc/irq/$irq/smp_affinity_list; done"
+        );
+        assert_eq!(known.steps.len(), 2, "nothing is to be saved: {known:?}");
         all.interrupts.irqs.truncate(1);
         assert_eq!(ids(&all), [""; 0]);
         all.processors.nodes[0].cpus = Some(Vec::new());

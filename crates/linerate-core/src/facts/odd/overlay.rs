@@ -3,7 +3,9 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::nic::set_mtu;
 use super::{Inventory, Oddity};
+use crate::causes::Advice;
 use crate::facts::nic::{Network, Nic, Overflow, overflow};
 
 /// Kinds that hand packets to the one port below as they are, but for a tag.
@@ -137,23 +139,26 @@ fn oddity(network: &Network, nic: &Nic, over: &Overflow<'_>) -> Oddity {
         id: "port-mtu",
         subject: nic.name.clone(),
         what: what + &fragments(network),
+        brief: format!(
+            "MTU {own} and the headers of its tunnel are too large for {}",
+            over.carrier.name
+        ),
         why: WHY,
-        fix: fix(nic, over.fits, own),
+        fix: fix(nic, over, own),
+        ..Oddity::default()
     }
 }
 
 /// The largest MTU that surely fits.
-fn fix(nic: &Nic, fits: Option<u32>, own: u32) -> String {
-    let name = &nic.name;
-    match fits {
-        Some(fits) => {
-            format!("sudo ip link set {name} mtu {fits} (undo: sudo ip link set {name} mtu {own})")
-        }
-        None => format!(
-            "a smaller MTU, less the options of its headers: sudo ip link set {name} mtu N (undo: sudo ip link set \
-             {name} mtu {own})"
-        ),
+fn fix(nic: &Nic, over: &Overflow<'_>, own: u32) -> Advice {
+    if let Some(fits) = over.fits {
+        return set_mtu(nic, own, fits);
     }
+    let excess = over.outer.saturating_sub(over.room);
+    Advice::new(format!(
+        "give it an MTU of {} or less: the options of its headers take some bytes more",
+        own.saturating_sub(excess)
+    ))
 }
 
 /// Fragments that this host has created since boot.
@@ -218,7 +223,7 @@ mod tests {
             set.split(' ').next().unwrap_or_default().to_owned()
         };
         all.inspect(|odd| assert_eq!(odd.id, "port-mtu"))
-            .map(|odd| (odd.what, mtu(&odd.fix)))
+            .map(|odd| (odd.what.clone(), mtu(&odd.to_do())))
             .collect()
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use self::room::Room;
 use super::{Oddity, few};
+use crate::causes::Advice;
 use crate::facts::Inventory;
 use crate::facts::carrier::{Carrier, behind};
 use crate::facts::crossing::Crossing;
@@ -58,6 +59,12 @@ fn words(link: Link) -> String {
         .map_or(link.to_string(), |rate| format!("{link} ({rate})"))
 }
 
+/// `63 Gb/s`, or its speed and width.
+fn rate(link: Link) -> String {
+    link.rate()
+        .map_or_else(|| link.to_string(), |rate| rate.to_string())
+}
+
 /// Cards that could do more than their slots let them. A link runs at what both ends can do: the lanes of a slot that is
 /// faster than the card do not stand in for those that it lacks.
 pub(super) fn slots(inventory: &Inventory, carriers: &[Carrier<'_>]) -> Links {
@@ -68,8 +75,8 @@ pub(super) fn slots(inventory: &Inventory, carriers: &[Carrier<'_>]) -> Links {
             continue;
         };
         if let Some(room) = Room::of(inventory, carriers, &link, both) {
-            let fix = format!("nothing, or a slot of {own} for a faster port");
-            found.add(room, odd, fix);
+            let fix = format!("leave it as it is; a faster port would need a slot of {own}");
+            found.add(room, odd, Advice::new(fix));
         }
     }
     found
@@ -91,8 +98,13 @@ fn narrow_slot(all: &[Device], link: &Crossing<'_>) -> Option<(Link, Link, Oddit
             port.address,
             words(both)
         ),
+        brief: format!("slot of {} for a card of {}", rate(both), rate(own)),
         why: "no traffic of this card, of all its ports together, can be faster than its slot",
-        fix: format!("move it to a slot of {own}, or {}", divided(all, port)),
+        fix: Advice::new(format!(
+            "move it to a slot of {own}, or {}",
+            divided(all, port)
+        )),
+        ..Oddity::default()
     };
     Some((own, both, odd))
 }
@@ -149,10 +161,13 @@ fn slow_link(all: &[Device], link: &Crossing<'_>) -> Option<Oddity> {
             words(now),
             words(both)
         ),
+        brief: format!("link at {}, both ends could do {}", rate(now), rate(both)),
         why: "lanes that do not train are lost to all traffic of this card",
-        fix: "seat the card anew, clean its contacts, try another slot; look in the firmware's setup for a limit on \
-              this slot. A few cards slow down while idle: look again under load"
-            .to_owned(),
+        fix: Advice::new(
+            "seat the card anew, clean its contacts, try another slot; look in the firmware's setup for a limit on \
+             this slot. A few cards slow down while idle: look again under load",
+        ),
+        ..Oddity::default()
     })
 }
 
@@ -183,8 +198,10 @@ pub(super) fn payload(inventory: &Inventory) -> Vec<Oddity> {
                 own.now
             ),
             why: "each packet of writes costs 24 bytes more than it carries",
-            fix: "boot with pci=pcie_bus_safe, or set the payload size in the firmware's setup"
-                .to_owned(),
+            fix: Advice::new(
+                "boot with pci=pcie_bus_safe, or set the payload size in the firmware's setup",
+            ),
+            ..Oddity::default()
         })
     };
     let carries = |d: &&Device| d.carries_data() && !d.is_virtual;
@@ -213,9 +230,10 @@ pub(super) fn unknown_node(inventory: &Inventory) -> Vec<Oddity> {
         subject: few(&lost),
         what: "the firmware does not say which NUMA node this belongs to".to_owned(),
         why: "work that runs on another node than its card pays for each byte on the way",
-        fix: "update the firmware; until then bind the program to each node in turn (numactl -N) \
-              and compare"
-            .to_owned(),
+        fix: Advice::new(
+            "update the firmware; until then run the program on each node in turn with numactl, and compare",
+        ),
+        ..Oddity::default()
     }]
 }
 

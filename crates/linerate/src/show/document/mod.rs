@@ -178,6 +178,11 @@ impl Document {
         Self::default()
     }
 
+    /// All of another document, below this one.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.blocks.append(&mut other.blocks);
+    }
+
     /// Space before what follows.
     pub(crate) fn gap(&mut self) {
         self.blocks.push(Block::Gap);

@@ -1,9 +1,13 @@
 //! The end of the page: settings, and what could not be read.
 
+use linerate_core::facts::odd::few;
 use linerate_core::facts::{Gap, Tunable};
 
 use super::super::{Document, Tone};
 use super::put;
+
+/// Lines of what is unknown on a page that does not explain everything.
+const SHOWN: usize = 3;
 
 /// Settings, those of one part of the kernel together.
 pub(super) fn settings(doc: &mut Document, tunables: &[Tunable]) {
@@ -34,20 +38,37 @@ struct Group<'a> {
     whys: Vec<(String, Vec<&'a str>)>,
 }
 
-/// What is unknown: gaps that the same command would close together, those that no command would
-/// close last.
-pub(super) fn unknown(doc: &mut Document, gaps: &[Gap]) {
+/// What is unknown: gaps that the same command would close together, those that no command would close last. All of
+/// them, or the first lines.
+pub(super) fn unknown(doc: &mut Document, gaps: &[Gap], explain: bool) {
     let mut groups = groups(gaps);
     groups.sort_by_key(|group| group.hint.is_empty());
-    let mut label = "Unknown";
+    let most = if explain { usize::MAX } else { SHOWN };
+    let (mut label, mut shown, mut more) = ("Unknown", 0, 0);
     for group in &groups {
-        for (why, whats) in &group.whys {
-            put(doc, label, &format!("{}: {why}", whats.join(", ")));
+        let left = most.saturating_sub(shown);
+        for (why, whats) in group.whys.iter().take(left) {
+            let names = if explain {
+                whats.join(", ")
+            } else {
+                few(whats)
+            };
+            put(doc, label, &format!("{names}: {why}"));
             label = "";
         }
-        if !group.hint.is_empty() {
+        if !group.hint.is_empty() && left > 0 {
             doc.detail(&[(Tone::Dim, "hint: "), (Tone::Plain, group.hint)], 6);
         }
+        shown += group.whys.len().min(left);
+        let hidden = group.whys.iter().skip(left);
+        more += hidden.map(|(_, whats)| whats.len()).sum::<usize>();
+    }
+    if more > 0 {
+        put(
+            doc,
+            "",
+            &format!("and {more} more: linerate host --explain"),
+        );
     }
 }
 
@@ -102,7 +123,7 @@ mod tests {
             gap("d", "x", "do"),
         ];
         let mut doc = Document::new();
-        unknown(&mut doc, &gaps);
+        unknown(&mut doc, &gaps, true);
         let page = doc.text(Style::PLAIN);
         let lines: Vec<&str> = page.lines().map(str::trim_end).collect();
         let want = [
@@ -112,5 +133,28 @@ mod tests {
             "                b: y",
         ];
         assert_eq!(lines, want);
+    }
+
+    #[test]
+    fn of_many_gaps_the_first_lines_are_shown_and_the_rest_is_counted() {
+        let gap = |n: usize| Gap {
+            what: format!("facts.f{n}"),
+            why: format!("why {n}"),
+            hint: String::new(),
+        };
+        let page = |n: usize, explain| {
+            let gaps: Vec<Gap> = (0..n).map(gap).collect();
+            let mut doc = Document::new();
+            unknown(&mut doc, &gaps, explain);
+            doc.text(Style::PLAIN)
+        };
+        assert_eq!(page(SHOWN, false), page(SHOWN, true));
+        let more = page(SHOWN + 2, false);
+        assert_eq!(more.lines().count(), SHOWN + 1);
+        assert!(
+            more.ends_with("and 2 more: linerate host --explain\n"),
+            "{more}"
+        );
+        assert_eq!(page(SHOWN + 2, true).lines().count(), SHOWN + 2);
     }
 }

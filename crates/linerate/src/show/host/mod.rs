@@ -3,6 +3,7 @@
 mod disks;
 mod foot;
 pub(super) mod json;
+mod odd;
 mod pci;
 mod ports;
 #[cfg(test)]

@@ -2,25 +2,21 @@
 
 use linerate_core::facts::cpu::{Busy, Cache, Clock, Cpu, IdleState, Load, Processors};
 use linerate_core::facts::memory::{Memory, Module};
-use linerate_core::facts::odd::{self, Oddity, ranges};
+use linerate_core::facts::odd::ranges;
 use linerate_core::facts::{Inventory, machine::Machine};
 use linerate_core::units::{Hertz, Transfers};
 
+use super::super::Document;
 use super::super::words::count;
-use super::super::{Document, Tone};
-use super::{disks, foot, more, pci, ports, put};
+use super::{disks, foot, more, odd, pci, ports, put};
 
-/// Oddities of one sort that are told in full; of more only the subjects are.
-const ODD_SHOWN: usize = 4;
-/// Commands of one oddity that are shown.
-const COMMANDS_SHOWN: usize = 16;
 /// A process that uses less of a CPU is not shown.
 const SHOWN: f64 = 0.05;
 
-/// The page.
-pub(crate) fn page(inventory: &Inventory) -> Document {
+/// The page; `explain` shows why and what to do of all that is odd, and all that is unknown.
+pub(crate) fn page(inventory: &Inventory, explain: bool) -> Document {
     let mut doc = Document::new();
-    oddities(&mut doc, inventory);
+    odd::oddities(&mut doc, inventory, explain);
     doc.gap();
     machine(&mut doc, &inventory.machine, &inventory.processors);
     doc.gap();
@@ -44,64 +40,8 @@ pub(crate) fn page(inventory: &Inventory) -> Document {
     }
     foot::settings(&mut doc, &inventory.tunables);
     doc.gap();
-    foot::unknown(&mut doc, &inventory.gaps);
+    foot::unknown(&mut doc, &inventory.gaps, explain);
     doc
-}
-
-fn oddities(doc: &mut Document, inventory: &Inventory) {
-    let found = odd::find(inventory);
-    if found.is_empty() {
-        doc.entry(
-            "Odd",
-            &[(Tone::Good, "nothing, as far as it could be read")],
-            0,
-        );
-    }
-    let mut label = "Odd";
-    for alike in found.chunk_by(|a, b| a.id == b.id) {
-        let (shown, more) = alike.split_at(alike.len().min(ODD_SHOWN));
-        for odd in shown {
-            self::odd(doc, label, odd);
-            label = "";
-        }
-        let more: Vec<&str> = more.iter().map(|odd| odd.subject.as_str()).collect();
-        if !more.is_empty() {
-            let text = format!("the same sort of thing ({}, see --json)", shown[0].id);
-            doc.entry(
-                "",
-                &[
-                    (Tone::Warning, &ports::few(&more)),
-                    (Tone::Plain, &format!(": {text}")),
-                ],
-                2,
-            );
-        }
-    }
-}
-
-fn odd(doc: &mut Document, label: &str, odd: &Oddity) {
-    doc.entry(
-        label,
-        &[
-            (Tone::Warning, &odd.subject),
-            (Tone::Plain, ": "),
-            (Tone::Plain, &odd.what),
-        ],
-        2,
-    );
-    doc.detail(&[(Tone::Dim, "why: "), (Tone::Plain, odd.why)], 5);
-    // Lines behind the first are commands, which stand by themselves.
-    let mut lines = odd.fix.lines();
-    let fix = lines.next().unwrap_or_default();
-    doc.detail(&[(Tone::Dim, "do: "), (Tone::Plain, fix)], 5);
-    for line in lines.by_ref().take(COMMANDS_SHOWN) {
-        doc.detail_command((Tone::Plain, line), 0);
-    }
-    let left = lines.count();
-    if left > 0 {
-        let text = format!("... and {left} more in --json");
-        doc.detail(&[(Tone::Plain, &text)], 0);
-    }
 }
 
 fn machine(doc: &mut Document, machine: &Machine, processors: &Processors) {
@@ -358,20 +298,27 @@ mod tests {
     use super::*;
 
     fn text(inventory: &Inventory, style: Style) -> String {
-        page(inventory).text(style)
+        page(inventory, false).text(style)
     }
 
     #[test]
     fn what_is_odd_comes_first() {
         let plain = text(&inventory(), Style::PLAIN);
-        assert!(plain.starts_with("Odd"), "{plain}");
+        assert!(
+            plain.starts_with("brook: 8 oddities; 3 of them limit"),
+            "{plain}"
+        );
         insta::assert_snapshot!("host_page", plain);
-        let narrow = Style {
-            width: 40,
-            color: false,
-        };
-        insta::assert_snapshot!("host_page_narrow", text(&inventory(), narrow));
-        insta::assert_snapshot!("host_page_markdown", page(&inventory()).markdown());
+        for width in [40, 60, 200] {
+            let style = Style {
+                width,
+                color: false,
+            };
+            insta::assert_snapshot!(format!("host_page_{width}"), text(&inventory(), style));
+        }
+        insta::assert_snapshot!("host_page_markdown", page(&inventory(), false).markdown());
+        let explained = page(&inventory(), true).text(Style::PLAIN);
+        insta::assert_snapshot!("host_page_explained", explained);
     }
 
     #[test]
@@ -396,15 +343,13 @@ mod tests {
             text(&inventory, Style::PLAIN)
         };
         let few = page(4);
+        assert!(few.contains("eth3: iavf"), "{few}");
         assert!(
-            few.contains("eth3: iavf") && !few.contains("the same sort"),
+            few.contains("\neth0, eth1, eth2, eth3: half duplex"),
             "{few}"
         );
         let many = page(600);
-        assert!(
-            many.contains("and 592 more: the same sort of thing"),
-            "{many}"
-        );
+        assert!(many.contains("and 596 more: half duplex"), "{many}");
         let words: Vec<&str> = many.split_whitespace().collect();
         let line = "eth3 and 596 more: iavf, 1 Gb/s, half duplex, up, node 0";
         assert!(words.join(" ").contains(line), "{many}");

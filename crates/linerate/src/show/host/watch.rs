@@ -30,7 +30,7 @@ pub(crate) fn watch(change: &Change) -> Document {
         let words = format!("{} without traffic", count(quiet.len() as u64, "port"));
         doc.remark(&[(Tone::Plain, &words)]);
     }
-    foot::unknown(&mut doc, &change.gaps);
+    foot::unknown(&mut doc, &change.gaps, true);
     doc.gap();
     doc
 }

@@ -7,8 +7,9 @@ use linerate_core::ceiling::{Bounds, Ceiling, Input, Solution, Source};
 use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
 
+use super::super::advice::Names;
 use super::super::document::Item;
-use super::super::{Document, Tone};
+use super::super::{Document, Tone, words};
 use super::Change;
 
 /// The whole page.
@@ -16,15 +17,16 @@ pub(crate) fn page(change: &Change<'_>) -> Document {
     let mut doc = Document::new();
     let (case, answer) = change.after.unwrap_or(change.before);
     doc.title(&case.title);
-    if change.after.is_none() {
-        story(&mut doc, &case.story);
-    }
-    host(&mut doc, "near", &case.near);
-    host(&mut doc, "far", &case.far);
     doc.gap();
     match change.after {
         Some((_, after)) => compared(&mut doc, change.before.1, after, change.sets),
         None => goodputs(&mut doc, answer),
+    }
+    doc.gap();
+    host(&mut doc, "near", &case.near);
+    host(&mut doc, "far", &case.far);
+    if change.after.is_none() {
+        story(&mut doc, &case.story);
     }
     doc.gap();
     ceilings(&mut doc, answer);
@@ -77,11 +79,17 @@ fn host(doc: &mut Document, side: &str, host: &Host) {
     doc.entry(side, &[(Tone::Plain, &words)], 2);
 }
 
+/// `near -> far`: as keys and stages name the hosts.
+fn way_words(way: Direction) -> String {
+    words::way(way, &Names::sides())
+}
+
 fn goodputs(doc: &mut Document, answer: &Answer) {
     for way in Direction::ALL {
+        let label = way_words(way);
         match answer.way(way) {
-            Some(solved) => goodput(doc, way.name(), solved),
-            None => unknown(doc, way.name()),
+            Some(solved) => goodput(doc, &label, solved),
+            None => unknown(doc, &label),
         }
     }
     if let Some(both) = &answer.both {
@@ -90,21 +98,23 @@ fn goodputs(doc: &mut Document, answer: &Answer) {
 }
 
 /// Why there is no ceiling.
-const NOT_DESCRIBED: &str = ": nothing on the way is described that has one";
+const NOT_DESCRIBED: &str = "no ceiling: nothing on the way is described that has one";
 
 fn unknown(doc: &mut Document, label: &str) {
-    let words = format!("no ceiling{NOT_DESCRIBED}");
-    doc.entry(label, &[(Tone::Warning, &words)], 2);
+    doc.entry(label, &[(Tone::Warning, NOT_DESCRIBED)], 2);
 }
 
 fn goodput(doc: &mut Document, label: &str, solved: &Solution) {
     let goodput = rates(solved.goodput);
     let each = match solved.each.as_slice() {
-        [forward, reverse] => format!(
-            " ({} forward, {} reverse)",
-            rates(*forward),
-            rates(*reverse)
-        ),
+        [forward, reverse] => {
+            let way = |way, bits: &Bounds| format!("{} {}", rates(*bits), way_words(way));
+            let [forward, reverse] = [
+                way(Direction::Forward, forward),
+                way(Direction::Reverse, reverse),
+            ];
+            format!(" ({forward}, {reverse})")
+        }
         _ => String::new(),
     };
     let rest = format!("{each}, {}", bound(solved));
@@ -113,10 +123,10 @@ fn goodput(doc: &mut Document, label: &str, solved: &Solution) {
 
 /// What binds, and what would bind next.
 fn bound(solved: &Solution) -> String {
-    let first = format!("bound by the {}", solved.binding.join(" or the "));
+    let first = format!("bound by the {}", solved.binding.join(" or "));
     match &solved.next {
         Some(next) => {
-            let names = next.binding.join(" or the ");
+            let names = next.binding.join(" or ");
             format!("{first}; next the {names}, at {}", rates(next.goodput))
         }
         None => first,
@@ -126,7 +136,8 @@ fn bound(solved: &Solution) -> String {
 fn compared(doc: &mut Document, before: &Answer, after: &Answer, sets: &[String]) {
     doc.entry("what if", &[(Tone::Strong, &sets.join(", "))], 2);
     for way in Direction::ALL {
-        compared_way(doc, way.name(), before.way(way), after.way(way));
+        let label = way_words(way);
+        compared_way(doc, &label, before.way(way), after.way(way));
     }
     compared_way(
         doc,
@@ -136,47 +147,41 @@ fn compared(doc: &mut Document, before: &Answer, after: &Answer, sets: &[String]
     );
 }
 
+/// The goodput before and after in one line, then what binds; where nothing changes that is all one line.
 fn compared_way(
     doc: &mut Document,
     label: &str,
     before: Option<&Solution>,
     after: Option<&Solution>,
 ) {
-    if before.is_none() && after.is_none() {
-        unknown(doc, label);
-        return;
-    }
-    let words = |solved: Option<&Solution>| match solved {
-        Some(solved) => (rates(solved.goodput), format!(", {}", bound(solved))),
-        None => ("no ceiling".to_owned(), NOT_DESCRIBED.to_owned()),
+    let Some(after) = after else {
+        let was = before.map_or(String::new(), |was| format!("{} -> ", rates(was.goodput)));
+        let body = [(Tone::Plain, was.as_str()), (Tone::Warning, NOT_DESCRIBED)];
+        return doc.entry(label, &body, 2);
     };
-    let (was, rest) = words(before);
-    let was = was + &rest;
-    doc.entry(label, &[(Tone::Dim, "before: "), (Tone::Plain, &was)], 2);
-    let (now, rest) = words(after);
-    doc.entry(
-        "",
-        &[
-            (Tone::Dim, "after: "),
-            (Tone::Strong, &now),
-            (Tone::Plain, &rest),
-        ],
-        2,
-    );
-    if let (Some(before), Some(after)) = (before, after) {
-        doc.entry(
-            "",
-            &[(Tone::Strong, &gain(before.goodput, after.goodput))],
-            2,
-        );
+    let now = rates(after.goodput);
+    if before.is_some_and(|before| before.goodput == after.goodput) {
+        let rest = format!(": {now}, bound by the {}", after.binding.join(" or "));
+        let body = [(Tone::Strong, "no change"), (Tone::Plain, rest.as_str())];
+        return doc.entry(label, &body, 2);
     }
+    let was = before.map_or("no ceiling".to_owned(), |was| rates(was.goodput));
+    let gain = before.map(|before| format!(" ({})", gain(before.goodput, after.goodput)));
+    let body = [
+        (Tone::Plain, format!("{was} -> ")),
+        (Tone::Strong, now),
+        (Tone::Strong, gain.unwrap_or_default()),
+    ];
+    let body = body.each_ref().map(|(tone, text)| (*tone, text.as_str()));
+    doc.entry(label, &body, 2);
+    let old = before.filter(|before| before.binding != after.binding);
+    let old = old.map(|old| format!("; before, the {}", old.binding.join(" or ")));
+    let text = bound(after) + &old.unwrap_or_default();
+    doc.detail(&[(Tone::Plain, &text)], 2);
 }
 
 /// How the goodput changes, as far as the two intervals tell.
 fn gain(before: Bounds, after: Bounds) -> String {
-    if before == after {
-        return "no change".to_owned();
-    }
     let ratio = |a: f64, b: f64| a / b.max(1.0);
     // The same things are unknown before and after: like ends are compared.
     let low = ratio(after.low(), before.low());
@@ -202,15 +207,16 @@ fn ceilings(doc: &mut Document, answer: &Answer) {
     };
     stages(
         doc,
-        "Ceilings, forward",
+        &format!("Ceilings, {}", way_words(Direction::Forward)),
         forward.iter(),
         answer.forward.as_ref(),
     );
     let others: Vec<_> = reverse.iter().filter(differs).collect();
     if !others.is_empty() {
         doc.gap();
-        let title = "Ceilings, reverse, where they differ";
-        stages(doc, title, others.into_iter(), answer.reverse.as_ref());
+        let way = way_words(Direction::Reverse);
+        let title = format!("Ceilings, {way}, where they differ");
+        stages(doc, &title, others.into_iter(), answer.reverse.as_ref());
     }
 }
 
@@ -431,7 +437,6 @@ mod tests {
     fn a_gain_is_told_for_like_ends() {
         let (one, two) = (Bounds::new(1e9, 2e9), Bounds::new(2e9, 4e9));
         assert_eq!(gain(one, two), "x2.00");
-        assert_eq!(gain(one, one), "no change");
         assert_eq!(gain(one, Bounds::new(1e9, 4e9)), "x1.00 to x2.00");
     }
 }

@@ -1,8 +1,10 @@
 //! Virtual functions of cards, and the commands by which their host sets them.
 
+use crate::causes::{Advice, Kept, Step};
 use crate::facts::Inventory;
 use crate::facts::infiniband::{IbDevice, IbPort, VirtualOf};
 use crate::facts::pci;
+use crate::shell::word;
 
 //= torvalds/linux, mlx5_core_pci_table and mlx4_pci_table: the rows marked MLX5_PCI_DEV_IS_VF, MLX4_PCI_DEV_IS_VF
 /// Devices of Mellanox that are virtual functions: a guest sees no other sign of it.
@@ -50,71 +52,119 @@ fn on_bus<'a>(inventory: &'a Inventory, pci: &str) -> Option<&'a pci::Device> {
         .find(|device| device.address == address)
 }
 
-/// `on the host: sudo ip link set dev ib0 vf 3 SETTING`, and what stands for a name that is not known.
-pub(super) fn set(inventory: &Inventory, device: &IbDevice, setting: &str) -> String {
-    let own = match Function::of(inventory, device) {
-        Function::Virtual(own) => own,
-        _ => &VirtualOf::default(),
-    };
-    let ports = inventory
-        .network
-        .nics
-        .iter()
-        .filter(|nic| nic.pci == own.pci);
-    let port = ports
-        .filter(|_| !own.pci.is_empty())
-        .min_by_key(|nic| nic.kind != "ipoib");
-    let (name, number) = (port.map(|nic| nic.name.as_str()), own.number);
-    let number_or_n = number.map_or("N".to_owned(), |number| number.to_string());
-    let mut legend = Vec::new();
-    if name.is_none() {
-        let card = if own.pci.is_empty() {
-            "the card"
-        } else {
-            &own.pci
+/// Sets a function from the host that owns it, as far as that is known: `sudo ip link set dev ib0 vf 3 SETTING`.
+pub(super) fn set(inventory: &Inventory, device: &IbDevice, setting: &str, old: &str) -> Advice {
+    let owner = Owner::of(inventory, device);
+    let set = |to: &str| owner.step(|function| format!("sudo ip link set dev {function} {to}"));
+    let what = format!("set this virtual function to {setting} on the host that owns it");
+    let advice = Advice::new(what).step(set(setting));
+    match owner {
+        Owner::Unknown(_) => advice,
+        _ => advice.undo(set(old)),
+    }
+}
+
+/// What names a virtual function to `ip link`.
+enum Owner<'a> {
+    /// Its port and its number: `ib0 vf 3`.
+    Port(&'a str, u32),
+    /// Its card, whose port is not known, and its number.
+    Card(&'a str, u32),
+    /// How to find out.
+    Unknown(Step),
+}
+
+impl<'a> Owner<'a> {
+    fn of(inventory: &'a Inventory, device: &'a IbDevice) -> Self {
+        let Some(own) = &device.virtual_of else {
+            let step = Step::here("ip link show").about("on the host of this guest, its functions");
+            return Self::Unknown(step);
         };
-        legend.push(format!("PF: the IPoIB port of {card}"));
+        let is_known = !own.pci.is_empty();
+        let nics = inventory.network.nics.iter();
+        let ports = nics.filter(|nic| is_known && nic.pci == own.pci);
+        let port = ports.min_by_key(|nic| nic.kind != "ipoib");
+        match (port, own.number) {
+            (Some(port), Some(number)) => Self::Port(&port.name, number),
+            (None, Some(number)) if is_known => Self::Card(&own.pci, number),
+            _ => {
+                let card = if is_known { &own.pci } else { "the card" };
+                let about = format!("the functions of the IPoIB port of {card}");
+                Self::Unknown(Step::here("ip link show").about(about))
+            }
+        }
     }
-    if number.is_none() {
-        legend.push("N: this function in `ip link show dev PF`".to_owned());
+
+    /// A command for the function.
+    fn step(&self, command: impl Fn(&str) -> String) -> Step {
+        match self {
+            Self::Port(port, number) => Step::here(command(&format!("{} vf {number}", word(port)))),
+            Self::Card(pci, number) => Step::here(format!(
+                "for port in $(ls /sys/bus/pci/devices/{}/net); do {}; done",
+                word(pci),
+                command(&format!("$port vf {number}"))
+            )),
+            Self::Unknown(step) => step.clone(),
+        }
     }
-    let legend = match legend.as_slice() {
-        [] => String::new(),
-        legend => format!(" ({})", legend.join("; ")),
-    };
-    let name = name.unwrap_or("PF");
-    format!("on the host: sudo ip link set dev {name} vf {number_or_n} {setting}{legend}")
 }
 
 /// How a function gets a GUID.
-pub(super) fn give_guid(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
-    const UNIQUE: &str = "a GUID that nobody else on the network has";
-    let pci = &device.pci;
+pub(super) fn give_guid(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     match Function::of(inventory, device) {
         Function::Virtual(own) if driver(inventory, device) == "mlx4_core" => {
-            let devices = &inventory.infiniband.devices;
-            let card = devices.iter().find(|card| card.pci == own.pci);
-            let card = card.map_or("mlx4_0", |card| card.name.as_str());
-            // Entry 0 is the card's own.
-            let entry = own.number.map_or("N+1".to_owned(), |n| {
-                u64::from(n).saturating_add(1).to_string()
-            });
-            format!(
-                "on the host: echo GUID | sudo tee /sys/class/infiniband/{card}/iov/ports/{}/admin_guids/{entry}, \
-                 with {UNIQUE} (0x02...), or 0 to have the manager choose one",
-                port.number
-            )
+            by_manager(inventory, own, port)
         }
-        Function::Virtual(_) | Function::Lent => {
-            let setting = "node_guid GUID port_guid GUID";
-            let set = set(inventory, device, setting);
-            format!(
-                "{set}, with {UNIQUE} (as 02:00:00:00:00:00:00:01); then unbind and bind the function {pci} in \
-                 /sys/bus/pci/drivers/mlx5_core"
-            )
-        }
+        Function::Virtual(_) | Function::Lent => by_host(inventory, device),
         Function::Card => {
-            format!("see which GUIDs its firmware holds: sudo mstflint -d {pci} query")
+            let query = format!("sudo mstflint -d {} query", word(&device.pci));
+            Advice::new("see which GUIDs its firmware holds").here(query)
         }
     }
+}
+
+/// Of mlx4: has the subnet manager choose a GUID.
+fn by_manager(inventory: &Inventory, own: &VirtualOf, port: &IbPort) -> Advice {
+    let devices = &inventory.infiniband.devices;
+    let card = devices.iter().find(|card| card.pci == own.pci);
+    let card = card.map_or("mlx4_0", |card| card.name.as_str());
+    let entries = format!(
+        "/sys/class/infiniband/{}/iov/ports/{}/admin_guids",
+        word(card),
+        port.number
+    );
+    let Some(number) = own.number else {
+        return Advice::new(
+            "write 0 to the entry of this function: the manager chooses a GUID then",
+        )
+        .step(Step::here(format!("grep -H . {entries}/*")).about("the entries"));
+    };
+    // Entry 0 is the card's own.
+    let entry = format!("{entries}/{}", u64::from(number).saturating_add(1));
+    let kept = Kept::files(&entry, "guid-before.txt");
+    Advice::new("have the manager choose a GUID for it")
+        .keeping_here(kept, format!("echo 0 | sudo tee {entry}"))
+}
+
+/// Of mlx5: the host gives it a GUID that nobody else has, and attaches it again.
+fn by_host(inventory: &Inventory, device: &IbDevice) -> Advice {
+    const WHAT: &str =
+        "give it a GUID that nobody else on the network has, on the host that owns it";
+    // The first byte marks a GUID that is administered locally.
+    const RANDOM: &str = "guid=02:00$(od -An -N6 -tx1 /dev/urandom | tr ' ' :)";
+    let give = Owner::of(inventory, device).step(|function| {
+        format!("{RANDOM}; sudo ip link set dev {function} node_guid $guid port_guid $guid")
+    });
+    let advice = Advice::new(WHAT).step(give);
+    let attach = |verb: &str| {
+        let file = format!("/sys/bus/pci/drivers/mlx5_core/{verb}");
+        Step::here(format!("echo {} | sudo tee {file}", word(&device.pci)))
+    };
+    if device.pci.is_empty() {
+        return advice.step(Step::by_hand(
+            "then attach the function to its driver again",
+        ));
+    }
+    let attached = attach("unbind").about("then attach it to its driver again");
+    advice.step(attached).step(attach("bind").about("and"))
 }

@@ -6,16 +6,18 @@
 
 use super::super::Oddity;
 use super::function::{Function, driver, give_guid, is_omni_path};
-use super::{Odd, all, is_infiniband, ports};
+use super::{Odd, all, at, is_infiniband, limiting, ports};
+use crate::causes::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::infiniband::{Guid, IbDevice, IbPort, LinkState, PhysicalState};
+use crate::shell::word;
 
 /// A port with its device.
 type Port<'a> = (&'a IbDevice, &'a IbPort);
 
 /// A working wire that nobody has set up. RoCE and iWARP have no subnet manager.
 pub(in crate::facts::odd) fn not_set_up(inventory: &Inventory) -> Vec<Oddity> {
-    ports(inventory, "ib-not-set-up", |device, port| {
+    limiting(ports(inventory, "ib-not-set-up", |device, port| {
         if !is_wired(port) {
             return None;
         }
@@ -24,11 +26,11 @@ pub(in crate::facts::odd) fn not_set_up(inventory: &Inventory) -> Vec<Oddity> {
             LinkState::Armed => Some((
                 "Armed: the port was set up but not started".to_owned(),
                 "the subnet manager stopped half-way, or no packet has arrived yet",
-                "on the host where the subnet manager runs: see its log".to_owned(),
+                Advice::new("read the log of the subnet manager on the host where it runs"),
             )),
             _ => None,
         }
-    })
+    }))
 }
 
 /// Whether this is a port of InfiniBand or Omni-Path whose wire works.
@@ -103,8 +105,9 @@ fn initializing(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Odd 
     if let Function::Lent = Function::of(inventory, device) {
         let why =
             "the subnet manager has not reached this virtual function, or its network has none";
-        let fix = "on the host of this guest: ibstat shows whether the card's own port is active";
-        return (WHAT.to_owned(), why, fix.to_owned());
+        let fix = Advice::new("see whether the card's own port is active")
+            .step(Step::here("ibstat").about("on the host of this guest"));
+        return (WHAT.to_owned(), why, fix);
     }
     if let Some(other) = served_beside(inventory, own) {
         let what = format!(
@@ -123,27 +126,28 @@ const BESIDE: &str = "this port's network has no manager, or the manager runs on
 const NONE: &str = "no subnet manager runs on this fabric, or it does not reach this port";
 
 /// How to find out why a manager does not set up a port.
-fn ask(inventory: &Inventory, device: &IbDevice, asked: Option<Port<'_>>) -> String {
-    let tool = if is_omni_path(inventory, device) {
-        "opafabricinfo".to_owned()
+fn ask(inventory: &Inventory, device: &IbDevice, asked: Option<Port<'_>>) -> Advice {
+    let step = if is_omni_path(inventory, device) {
+        Step::here("opafabricinfo")
     } else {
         match asked {
-            Some((device, port)) => format!("sudo sminfo -C {} -P {}", device.name, port.number),
-            None => "sudo sminfo, on a host whose port is active,".to_owned(),
+            Some((device, port)) => Step::here(format!("sudo sminfo {}", at(device, port))),
+            None => Step::here("sudo sminfo").about("on a host whose port is active"),
         }
     };
-    let log = format!("{tool} shows where the manager runs; read its log there");
     let is_virtual = !matches!(Function::of(inventory, device), Function::Card);
-    if is_virtual && driver(inventory, device) == "mlx5_core" {
-        return format!(
-            "{log}, and see whether it supports virtual functions (virt_enabled 2, NVIDIA's manager only)"
-        );
-    }
-    log
+    let what = if is_virtual && driver(inventory, device) == "mlx5_core" {
+        "see where the manager runs, read its log there, and see whether it supports virtual functions (virt_enabled 2, \
+         NVIDIA's manager only)"
+    } else {
+        "see where the manager runs, and read its log there"
+    };
+    Advice::new(what).step(step)
 }
 
-/// GUID of the port that a manager of this network binds to: for a virtual function that of its card.
-fn bound_to(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
+/// The port that a manager of this network binds to: for a virtual function that of its card.
+fn bound_to<'a>(inventory: &'a Inventory, own: Port<'a>) -> Port<'a> {
+    let (device, port) = own;
     let card = all(inventory)
         .filter(|(card, _)| {
             device
@@ -152,48 +156,67 @@ fn bound_to(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
                 .is_some_and(|own| own.pci == card.pci)
         })
         .find(|(_, other)| other.number == port.number);
-    let (device, port) = card.unwrap_or((device, port));
+    card.unwrap_or(own)
+}
+
+/// The GUID of a port, or the words of a shell that read it.
+fn guid((device, port): Port<'_>) -> String {
     match port.guid().filter(|guid| *guid != Guid::NONE) {
         Some(guid) => guid.to_string(),
         None => format!(
-            "GUID (the port GUID that `ibstat {} {}` shows)",
-            device.name, port.number
+            "$(ibstat {} {} | awk '/Port GUID/ {{print $3}}')",
+            word(&device.name),
+            port.number
         ),
     }
 }
 
+/// A manager for the network of one port, and the command that ends it.
+fn manage(advice: Advice, port: Port<'_>, about: &str) -> Advice {
+    let guid = guid(port);
+    // The brackets keep the pattern from matching the command itself.
+    let end = format!("sudo pkill -f \"[o]pensm -B -g {guid}\"");
+    advice
+        .step(Step::here(format!("sudo opensm -B -g {guid}")).about(about))
+        .undo_here(end)
+}
+
 /// How to serve the network of one more port.
-fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
-    let guid = bound_to(inventory, device, port);
+fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
+    let own = bound_to(inventory, (device, port));
     if is_omni_path(inventory, device) {
-        return format!(
-            "if no manager serves what the cable leads to: an instance with PortGUID {guid} in \
-             /etc/opa-fm/opafm.xml, then sudo systemctl restart opafm"
-        );
+        let guid = own.1.guid().filter(|guid| *guid != Guid::NONE);
+        let guid = guid.map_or_else(|| "the GUID of this port".to_owned(), |g| g.to_string());
+        return Advice::new(format!(
+            "if no manager serves what the cable leads to, add an instance with PortGUID {guid} to /etc/opa-fm/opafm.xml"
+        ))
+        .step(Step::here("sudo systemctl restart opafm").about("then"));
     }
-    format!(
-        "see what the cable leads to: sudo ibnetdiscover -C {} -P {}; if no manager serves that: sudo opensm -B -g \
-         {guid}",
-        device.name, port.number
-    )
+    let seen = Step::here(format!("sudo ibnetdiscover {}", at(device, port)));
+    let advice =
+        Advice::new("start a manager for this port, if none serves what its cable leads to")
+            .step(seen.about("what the cable leads to"));
+    manage(advice, own, "if no manager is there")
 }
 
 /// How to start a first manager.
-fn start(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
-    if is_omni_path(inventory, device) {
-        return "start one on one host (sudo systemctl start opafm) or in the switch; then: opafabricinfo".to_owned();
-    }
-    let start =
-        "start one on one host (sudo systemctl start opensm) or in the switch; then: sminfo";
+fn start(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
+    let (service, seen) = if is_omni_path(inventory, device) {
+        ("opafm", "opafabricinfo")
+    } else {
+        ("opensm", "sudo sminfo")
+    };
+    let advice = Advice::new("start one on one host of the fabric, or in the switch")
+        .here(format!("sudo systemctl start {service}"))
+        .step(Step::here(seen).about("see that it runs"))
+        .undo_here(format!("sudo systemctl stop {service}"));
     let own = (device, port);
     let mut others = all(inventory).filter(|other| !share_a_wire(own, *other) && is_wired(other.1));
-    if others.any(|other| !is_same(other, own)) {
-        let guid = bound_to(inventory, device, port);
-        return format!(
-            "{start}. It serves one port of a host: for this one sudo opensm -B -g {guid}"
-        );
+    if service == "opensm" && others.any(|other| !is_same(other, own)) {
+        let port = bound_to(inventory, own);
+        return manage(advice, port, "it serves one port of a host; for this one");
     }
-    start.to_owned()
+    advice
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::super::Oddity;
 use super::super::carrier::excess;
+use crate::causes::Advice;
 use crate::facts::Inventory;
 use crate::facts::carrier::{Carrier, Need};
 use crate::facts::crossing::{self, Crossing};
@@ -18,8 +19,8 @@ pub(in crate::facts::odd) struct Links {
 
 /// Whether what runs over a link may fill it at this speed and width.
 pub(super) enum Room {
-    /// It may; with the ports that are faster than the link as it runs, if some are.
-    May(Option<String>),
+    /// It may; with the ports that are faster than the link as it runs, if some are, and their names.
+    May(Option<(String, Vec<String>)>),
     /// It cannot, or that is unknown: why that matters, and what the link is enough for.
     Enough(&'static str, String),
 }
@@ -62,15 +63,17 @@ impl Room {
 
 impl Links {
     /// Adds the oddity of a link; `fix` is what to do where the link suffices.
-    pub(super) fn add(&mut self, room: Room, odd: Oddity, fix: String) {
+    pub(super) fn add(&mut self, room: Room, odd: Oddity, fix: Advice) {
         match room {
             Room::May(None) => self.may_bind.push(odd),
-            Room::May(Some(excess)) => self.may_bind.push(Oddity {
+            Room::May(Some((excess, limits))) => self.may_bind.push(Oddity {
                 what: format!("{}; {excess}", odd.what),
+                limits,
                 ..odd
             }),
             Room::Enough(why, enough) => self.suffice.push(Oddity {
                 what: format!("{}: {enough}", odd.what),
+                brief: format!("{}: {enough}", odd.brief),
                 why,
                 fix,
                 ..odd

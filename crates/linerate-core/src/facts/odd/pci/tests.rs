@@ -332,7 +332,7 @@ fn a_card_without_a_node_is_odd_where_there_are_two() {
 #[test]
 fn ports_beside_a_narrow_one_hint_at_bifurcation() {
     let mut narrow = machine(lanes(8, 4), lanes(8, 8), lanes(8, 4));
-    let fix = |m: &Inventory| super::super::find(m)[0].fix.clone();
+    let fix = |m: &Inventory| super::super::find(m)[0].to_do();
     assert!(!fix(&narrow).contains("bifurcation"));
     let mut beside = narrow.pci[0].clone();
     beside.address.function = 1;

@@ -79,7 +79,9 @@ fn one(devices: &[IbDevice], driver: &str) -> Oddity {
 }
 
 fn starts_a_manager(odd: &Oddity) -> bool {
-    odd.fix.contains("start opensm") || odd.fix.contains("opensm -B") || odd.fix.contains("opafm")
+    odd.to_do().contains("start opensm")
+        || odd.to_do().contains("opensm -B")
+        || odd.to_do().contains("opafm")
 }
 
 use LinkState::{Active, Armed, Initializing};
@@ -92,8 +94,9 @@ fn where_nothing_shows_a_manager_one_is_started() {
     );
     assert!(alone.why.contains("no subnet manager runs"), "{alone:?}");
     assert_eq!(
-        alone.fix,
-        "start one on one host (sudo systemctl start opensm) or in the switch; then: sminfo"
+        alone.to_do(),
+        "start one on one host of the fabric, or in the switch: sudo systemctl start opensm; see that it runs: sudo \
+         sminfo (undo: sudo systemctl stop opensm)"
     );
     // A port without a cable is no neighbour.
     let mut unplugged = port(2, LinkState::Down, 0);
@@ -103,7 +106,7 @@ fn where_nothing_shows_a_manager_one_is_started() {
     // Omni-Path has a manager of its own.
     let path = one(&[card("hfi1_0", CARD, &[port(1, Initializing, 0)])], "hfi1");
     assert!(
-        path.fix.contains("opafm") && !path.fix.contains("opensm"),
+        path.to_do().contains("opafm") && !path.to_do().contains("opensm"),
         "{path:?}"
     );
 }
@@ -128,7 +131,7 @@ fn two_networks_without_a_manager_need_two() {
             .zip(devices.iter().flat_map(|d| &d.ports).map(|p| p.number))
         {
             let bound = format!("sudo opensm -B -g 0x0002c903004c5e3{number}");
-            assert!(odd.fix.contains(&bound), "{odd:?}");
+            assert!(odd.to_do().contains(&bound), "{odd:?}");
         }
     }
 }
@@ -173,10 +176,10 @@ fn a_function_is_served_by_the_manager_of_its_card() {
             "{odd:?}"
         );
         assert!(
-            odd.fix.contains(&format!("sudo sminfo -C {name} -P 1")),
+            odd.to_do().contains(&format!("sudo sminfo -C {name} -P 1")),
             "{odd:?}"
         );
-        assert!(odd.fix.contains("virt_enabled 2"), "{odd:?}");
+        assert!(odd.to_do().contains("virt_enabled 2"), "{odd:?}");
     }
     // A card that is not active itself, but knows the manager.
     let found = odd(&machine(
@@ -209,7 +212,8 @@ fn a_manager_of_another_port_does_not_serve_this_one() {
     assert!(odd.why.contains("bound to the other port"), "{odd:?}");
     // The GUID of the port, which is not that of the device.
     assert!(
-        odd.fix.ends_with("sudo opensm -B -g 0x0002c903004c5e32"),
+        odd.to_do()
+            .contains("sudo opensm -B -g 0x0002c903004c5e32 (undo"),
         "{odd:?}"
     );
     // Another card; and one whose GUID is not known.
@@ -223,7 +227,8 @@ fn a_manager_of_another_port_does_not_serve_this_one() {
         "mlx5_core",
     );
     assert!(
-        odd.fix.contains("opensm -B -g GUID") && odd.fix.contains("ibstat mlx5_1 1"),
+        odd.to_do()
+            .contains("opensm -B -g $(ibstat mlx5_1 1 | awk '/Port GUID/ {print $3}')"),
         "{odd:?}"
     );
     let path = one(
@@ -234,7 +239,7 @@ fn a_manager_of_another_port_does_not_serve_this_one() {
         "hfi1",
     );
     assert!(
-        path.fix.contains("opafm.xml") && !path.fix.contains("opensm"),
+        path.to_do().contains("opafm.xml") && !path.to_do().contains("opensm"),
         "{path:?}"
     );
 }
@@ -249,7 +254,7 @@ fn a_port_of_ethernet_serves_nobody() {
         card("mlx5_0", CARD, &[roce]),
         card("mlx5_1", "0000:02:00.0", &[port(1, Initializing, 0)]),
     ];
-    assert!(one(&devices, "mlx5_core").fix.contains("start opensm"));
+    assert!(one(&devices, "mlx5_core").to_do().contains("start opensm"));
     // Nor does a port whose cable was pulled, which may still know its manager.
     let pulled = IbPort {
         physical: Some(PhysicalState::Polling),
@@ -259,7 +264,7 @@ fn a_port_of_ethernet_serves_nobody() {
         card("mlx5_0", CARD, &[pulled]),
         card("mlx5_1", "0000:02:00.0", &[port(1, Initializing, 0)]),
     ];
-    assert!(one(&devices, "mlx5_core").fix.contains("start opensm"));
+    assert!(one(&devices, "mlx5_core").to_do().contains("start opensm"));
 }
 
 #[test]
@@ -281,16 +286,18 @@ fn a_function_without_a_guid_needs_one_before_all_else() {
         found[0].what.contains("no GUID") && found[0].what.contains("LID 4"),
         "{found:?}"
     );
-    let command = "sudo ip link set dev ib0 vf 3 node_guid GUID port_guid GUID";
-    assert!(found[0].fix.contains(command), "{found:?}");
+    let command = "sudo ip link set dev ib0 vf 3 node_guid $guid port_guid $guid";
+    assert!(found[0].to_do().contains(command), "{found:?}");
     assert!(!starts_a_manager(&found[0]), "{found:?}");
-    // What is not known has a name in the command, which is explained.
+    // No command stands for a port that is not known.
     let odd = one(
         &[function(None, Guid::NONE, port(1, Initializing, 0))],
         "mlx5_core",
     );
     assert!(
-        odd.fix.contains("dev PF vf N") && odd.fix.contains("PF: the IPoIB port of 0000:01:00.0"),
+        odd.to_do()
+            .contains("the functions of the IPoIB port of 0000:01:00.0: ip link show")
+            && !odd.to_do().contains("ip link set"),
         "{odd:?}"
     );
     assert!(!starts_a_manager(&odd), "{odd:?}");
@@ -304,7 +311,7 @@ fn a_function_without_a_guid_needs_one_before_all_else() {
     );
     let file = "/sys/class/infiniband/mlx4_0/iov/ports/1/admin_guids/4";
     assert!(
-        odd.what.contains("no GUID") && odd.fix.contains(file),
+        odd.what.contains("no GUID") && odd.to_do().contains(file),
         "{odd:?}"
     );
     // A card itself.
@@ -314,7 +321,7 @@ fn a_function_without_a_guid_needs_one_before_all_else() {
     };
     assert!(
         one(&[blank], "mlx5_core")
-            .fix
+            .to_do()
             .contains("mstflint -d 0000:01:00.0 query")
     );
 }
@@ -333,15 +340,15 @@ fn a_guest_sees_a_function_by_its_device_alone() {
     let (virtual_one, card) = (0x101c, 0x101b);
     assert!(
         seen(virtual_one, Guid::NONE)
-            .fix
-            .contains("dev PF vf N node_guid GUID")
+            .to_do()
+            .contains("on the host of this guest, its functions: ip link show")
     );
     assert!(
         seen(virtual_one, Guid(1))
-            .fix
-            .contains("on the host of this guest")
+            .to_do()
+            .contains("on the host of this guest: ibstat")
     );
-    assert!(seen(card, Guid(1)).fix.contains("start opensm"));
+    assert!(seen(card, Guid(1)).to_do().contains("start opensm"));
 }
 
 #[test]
@@ -376,7 +383,7 @@ fn a_link_that_is_down_on_a_wire_that_works_is_held_down() {
         };
         let mut found = find(&machine(&[device(port)], driver));
         assert_eq!((found.len(), found[0].id), (1, "ib-held-down"), "{found:?}");
-        found.remove(0).fix
+        found.remove(0).to_do()
     };
     let own = |port| card("mlx5_0", CARD, &[port]);
     let fix = down(&own, Layer::InfiniBand, "mlx5_core");
@@ -386,14 +393,18 @@ fn a_link_that_is_down_on_a_wire_that_works_is_held_down() {
     );
     let lent = |port| function(Some(2), Guid(7), port);
     let fix = down(&lent, Layer::InfiniBand, "mlx5_core");
-    assert!(fix.contains("dev PF vf 2 state auto"), "{fix}");
+    assert!(
+        fix.contains("; do sudo ip link set dev $port vf 2 state auto; done"),
+        "{fix}"
+    );
     let path = |port| card("hfi1_0", CARD, &[port]);
     assert_eq!(
         down(&path, Layer::InfiniBand, "hfi1"),
-        "sudo opaportconfig bounce"
+        "switch the port off and on again: sudo opaportconfig bounce"
     );
     let fix = down(&own, Layer::Ethernet, "mlx5_core");
-    assert_eq!(fix, "sudo ip link set DEVICE up");
+    let each = "for port in $(ls /sys/class/infiniband/mlx5_0/device/net); do sudo ip link set $port up; done";
+    assert!(fix.contains(each), "{fix}");
     for (state, physical) in [
         (Active, PhysicalState::LinkUp),
         (LinkState::Down, PhysicalState::Polling),
