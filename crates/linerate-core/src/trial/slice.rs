@@ -8,13 +8,6 @@ use crate::units::Nanos;
 /// Time of a slice that counts.
 pub(super) const SLICE: Nanos = Nanos::from_millis(400);
 
-/// The same where the rate of the base load hardly varies.
-const SHORT: Nanos = Nanos::from_millis(200);
-
-/// The deviation of the samples of a load, as a share of their mean, up to which its rate hardly varies: the mean of a short
-/// slice deviates half as much, and that of four of them a quarter.
-const CALM: f64 = 0.01;
-
 /// Longest time of a slice that counts.
 const LONGEST: f64 = 1.0;
 
@@ -28,22 +21,13 @@ const ROUND_TRIPS: f64 = 8.0;
 /// round trips, where they are what is counted.
 pub fn slice_time(load: &Load, factor: Option<Factor>) -> Nanos {
     if factor != Some(Factor::Paced) {
-        return if is_calm(load) { SHORT } else { SLICE };
+        return SLICE;
     }
     let beside = load.latency.as_ref().and_then(|l| l.percentile(50.0));
     let trips = beside.map(|trip| trip.secs() * ROUND_TRIPS);
     let losses = until_lost(load).unwrap_or(0.0);
     let longest = losses.max(trips.unwrap_or(0.0));
     Nanos((longest.clamp(SLICE.secs(), LONGEST) * 1e9) as u64)
-}
-
-/// Whether the rate hardly varies from sample to sample, once it has begun.
-fn is_calm(load: &Load) -> bool {
-    let ticks = &load.ticks[load.ticks.len() / 3..];
-    let n = ticks.len() as f64;
-    let mean = ticks.iter().sum::<f64>() / n;
-    let square = ticks.iter().map(|tick| (tick - mean).powi(2)).sum::<f64>() / n;
-    n >= 8.0 && mean > 0.0 && square.sqrt() <= mean * CALM
 }
 
 /// Seconds until enough segments are lost at half the pace to compare their number.

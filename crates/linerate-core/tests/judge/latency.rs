@@ -478,33 +478,3 @@ fn interrupts_that_are_held_back_make_up_a_share_of_a_short_round_trip() {
     m.hosts[1].facts.route = Some(path::route(10));
     assert_eq!(outcome(&m, "latency-interrupts"), "unknown");
 }
-
-#[test]
-fn slices_are_short_where_the_rate_hardly_varies() {
-    let of = |ticks: Vec<f64>| {
-        let load = Load { ticks, ..load() };
-        slice_time(&load, Some(Factor::MoreStreams)).0 / 1_000_000
-    };
-    let swinging = |n: usize, by: f64| {
-        let swing = |i: usize| {
-            if i.is_multiple_of(2) {
-                1.0 + by
-            } else {
-                1.0 - by
-            }
-        };
-        (0..n).map(swing).collect::<Vec<f64>>()
-    };
-    assert_eq!(of(swinging(30, 0.009)), 200);
-    assert_eq!(of(swinging(30, 0.011)), 400);
-    // The start does not count, and few samples show nothing.
-    let mut ramp = swinging(30, 0.001);
-    ramp[..10].fill(0.1);
-    assert_eq!(of(ramp), 200);
-    assert_eq!(
-        (of(swinging(12, 0.001)), of(swinging(11, 0.001))),
-        (200, 200)
-    );
-    assert_eq!(of(swinging(10, 0.001)), 400);
-    assert_eq!((of(Vec::new()), of(vec![0.0; 30])), (400, 400));
-}

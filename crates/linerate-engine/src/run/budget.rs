@@ -47,7 +47,7 @@ impl Budget {
         Self {
             deadline: Nanos(now.0 + plan.time.0),
             idle: part(total, 20, 300, 1_500),
-            base: part(total, if plan.trials { 30 } else { 180 }, 1_000, 10_000),
+            base: part(total, if plan.trials { 60 } else { 180 }, 1_000, 10_000),
             sweep: part(total, 15, 400, 2_000),
             washout: Nanos::from_millis(200),
             sweeps: part(total, 60, 500, 10_000),
