@@ -255,7 +255,7 @@ fn histogram(doc: &mut Document, probe: &Probe) {
     }
     doc.gap();
     let widths = [LABEL, 10, 9, 9, 0];
-    let head = ["below", "number", "share", "so far", ""];
+    let head = ["below", "number", "share", "total", ""];
     let mut table = Table::new(&widths).head(&head.map(|cell| (Tone::Strong, cell)));
     for (skips, bound, n, before) in rows {
         if skips {

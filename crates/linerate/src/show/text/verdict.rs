@@ -213,7 +213,7 @@ fn proof<'a>(
     doc.entry("Proof", &[(Tone::Plain, &text)], 2);
     if !trial.excluded.is_empty() {
         let text = format!(
-            "as this cause predicts; not so {}",
+            "as this cause predicts, unlike {}",
             excluded(trial, answers)
         );
         doc.detail(&[(Tone::Plain, &text)], 2);
