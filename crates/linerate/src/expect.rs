@@ -468,7 +468,7 @@ mod tests {
         assert_eq!(check("forward.cause=receive-window"), Ok(()));
         assert!(check("reverse.cause=receive-window").is_err());
         let why = check("cause=send-buffer").unwrap_err();
-        assert_eq!(why, "found receive-window (forward), path-rate (reverse)");
+        assert_eq!(why, "found receive-window (forward), wire-full (reverse)");
     }
 
     #[test]

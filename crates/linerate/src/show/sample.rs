@@ -243,13 +243,15 @@ pub(crate) fn healthy() -> Result {
         d.base.latency = Some(latency(310_000, 900_000));
     }
     let limits = Direction::ALL.map(|d| Limit {
-        cause: "path-rate",
-        stage: Stage::Net,
-        side: Place::Path,
+        cause: "wire-full",
+        stage: Stage::Port,
+        side: Place::Far,
         direction: d,
         evidence: vec!["9.39 Gb/s of goodput is 99.8 % of the wire's 9.41 Gb/s".into()],
         trial: None,
-        advice: Vec::new(),
+        advice: vec![Advice::new(
+            "nothing: the path is as fast as far port eth0 is; a faster port, or a second one, carries more",
+        )],
         metric: Measure::Goodput,
         certainty: Certainty::Proved,
     });

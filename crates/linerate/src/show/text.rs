@@ -27,6 +27,11 @@ pub(crate) fn verdict(
     let mut doc = Document::new();
     incomplete(&mut doc, record);
     verdict::answer(&mut doc, model, judged, &names);
+    let is_open = verdict::is_open(model, judged);
+    if is_open {
+        doc.gap();
+        verdict::unknown(&mut doc, judged, true);
+    }
     verdict::limits(&mut doc, model, judged, &names);
     doc.gap();
     verdict::disturbances(&mut doc, judged, &names);
@@ -38,7 +43,9 @@ pub(crate) fn verdict(
     hosts(&mut doc, model);
     together(&mut doc, record, model);
     doc.gap();
-    verdict::unknown(&mut doc, model, judged, false);
+    if !is_open {
+        verdict::unknown(&mut doc, judged, false);
+    }
     verdict::signs(&mut doc, judged);
     if let Some((name, shown_by)) = saved {
         let shown_by = format!("   ({shown_by})");
@@ -51,7 +58,7 @@ pub(crate) fn verdict(
 /// answer of every cause with its numbers.
 pub(crate) fn explain(model: &Model, verdict: &Verdict) -> Document {
     let mut doc = Document::new();
-    verdict::unknown(&mut doc, model, verdict, true);
+    verdict::unknown(&mut doc, verdict, true);
     doc.gap();
     path::stages(&mut doc, model);
     placement::threads(&mut doc, model);

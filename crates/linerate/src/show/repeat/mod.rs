@@ -168,9 +168,9 @@ mod tests {
         });
         // A cause of two directions is two limits.
         let expected = [
-            ("path-rate", 3, 3),
+            ("wire-full", 3, 3),
             ("receive-window", 2, 2),
-            ("path-rate", 1, 1),
+            ("wire-full", 1, 1),
         ];
         assert_eq!(counted.collect::<Vec<_>>(), expected);
     }
@@ -192,7 +192,7 @@ mod tests {
             let all: Vec<_> = answers.iter().map(named).collect();
             (directions(&runs), all)
         };
-        let path = |direction, runs| (Some(("path-rate", direction)), runs);
+        let path = |direction, runs| (Some(("wire-full", direction)), runs);
         let slow = vec![(None, 2), path(Reverse, 1), path(Forward, 3)];
         assert_eq!(first(0.49), (vec![Reverse, Forward], slow));
         let alike = vec![path(Forward, 3), (None, 2), path(Reverse, 1)];

@@ -144,21 +144,24 @@ fn gain(model: &Model, limit: &Limit, advice: &Advice) -> String {
 
 /// Why, how that is known, and what mends it, of each limit.
 pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict, names: &Names) {
-    let mut explained: Vec<&str> = Vec::new();
-    for limit in entries(model, verdict)
-        .iter()
-        .filter_map(|entry| match entry {
-            Entry::Limit(limit) => Some(limit),
-            Entry::Unknown(_) => None,
-        })
-    {
+    let (mut explained, mut advised): (Vec<&str>, Vec<&Advice>) = Default::default();
+    let entries = entries(model, verdict);
+    let limits = entries.iter().filter_map(|entry| match entry {
+        Entry::Limit(limit) => Some(limit),
+        Entry::Unknown(_) => None,
+    });
+    for limit in limits {
         doc.gap();
         title(doc, limit, names);
         why(doc, limit, explained.contains(&limit.cause));
         let of = |answer: &&Answered| answer.direction == limit.direction;
         proof(doc, model, limit, verdict.answers.iter().filter(of));
-        mend(doc, model, limit, names);
+        // What mends both directions is said once.
+        let new = |advice: &&Advice| !advised.contains(advice);
+        let advice: Vec<&Advice> = limit.advice.iter().filter(new).collect();
+        mend(doc, model, limit, &advice, names);
         explained.push(limit.cause);
+        advised.extend(advice);
     }
 }
 
@@ -298,8 +301,8 @@ fn excluded<'a>(trial: &Decided, answers: impl Iterator<Item = &'a Answered>) ->
     }
 }
 
-fn mend(doc: &mut Document, model: &Model, limit: &Limit, names: &Names) {
-    for (i, advice) in limit.advice.iter().enumerate() {
+fn mend(doc: &mut Document, model: &Model, limit: &Limit, advice: &[&Advice], names: &Names) {
+    for (i, advice) in advice.iter().enumerate() {
         let label = if i == 0 { "Mend" } else { joint(advice) };
         let gain = gain(model, limit, advice);
         advise(doc, label, advice, &gain, names);
@@ -348,25 +351,27 @@ pub(super) fn next(doc: &mut Document, verdict: &Verdict, names: &Names) {
     }
 }
 
-/// What is not known: in a line where every direction has an answer.
-pub(super) fn unknown(doc: &mut Document, model: &Model, verdict: &Verdict, shows_all: bool) {
-    let answered = entries(model, verdict);
-    let is_answered = answered
-        .iter()
-        .all(|entry| matches!(entry, Entry::Limit(_)));
+/// Whether the limit of a direction is unknown.
+pub(super) fn is_open(model: &Model, verdict: &Verdict) -> bool {
+    let mut all = entries(model, verdict).into_iter();
+    all.any(|entry| matches!(entry, Entry::Unknown(_)))
+}
+
+/// Unknown facts. Where the verdict does not depend on them, several are only counted.
+pub(super) fn unknown(doc: &mut Document, verdict: &Verdict, shows_all: bool) {
     let n = verdict.unknown.len();
-    if !shows_all && is_answered && n > 1 {
+    if !shows_all && n > 1 {
         let text = format!("{n} readings; --explain lists them");
         doc.entry("Not read", &[(Tone::Plain, &text)], 2);
         return;
     }
     for (i, unknown) in verdict.unknown.iter().enumerate() {
         let label = if i == 0 { "Unknown" } else { "" };
-        let mut text = format!("{}: {}", unknown.what, unknown.why);
-        if !unknown.hint.is_empty() {
-            let _ = write!(text, " (hint: {})", unknown.hint);
-        }
+        let text = format!("{}: {}", unknown.what, unknown.why);
         doc.entry(label, &[(Tone::Plain, &text)], 2);
+        if !unknown.hint.is_empty() {
+            doc.detail(&[(Tone::Dim, "hint: "), (Tone::Strong, &unknown.hint)], 2);
+        }
     }
 }
 
