@@ -140,20 +140,21 @@ fn find(model: &Model, direction: Direction) -> Advice {
         ECHO_V4
     };
     let payload = full_packet(model, direction).saturating_sub(headers);
-    let peer = peer.map_or("PEER".to_owned(), |peer| match peer.to_canonical() {
+    let advice = Advice::new(
+        "find what drops large packets, and let routers and firewalls pass ICMP \"fragmentation needed\" and \
+         \"packet too big\"",
+    );
+    let Some(peer) = peer else {
+        return advice;
+    };
+    let peer = word(&match peer.to_canonical() {
         // Without the port a link-local address is no destination.
         IpAddr::V6(local) if local.is_unicast_link_local() => {
             format!("{local}%{}", port_of(model, sender))
         }
         peer => peer.to_string(),
     });
-    let peer = word(&peer);
-    Advice::new(
-        "find what drops large packets, and let routers and firewalls pass ICMP \"fragmentation needed\" and \
-         \"packet too big\"",
-    )
-    .on(sender, format!("tracepath {peer}"))
-    .step(
+    advice.on(sender, format!("tracepath {peer}")).step(
         Step::on(sender, format!("ping -c 3 -M do -s {payload} {peer}"))
             .about("this one gets no answer until it is mended"),
     )

@@ -278,7 +278,7 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
         hint: if case.trials.is_empty()
             && most_telling(case, direction, case.model.trials.len() as u32).is_some()
         {
-            "run again with trials, and more time for them".to_owned()
+            format!("linerate run{} --thorough", case.model.asked)
         } else {
             String::new()
         },

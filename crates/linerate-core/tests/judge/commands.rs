@@ -168,5 +168,12 @@ fn the_ping_for_a_black_hole_fills_the_smaller_port() {
         .expect("the port of a link-local address");
     assert!(size == 1452 && port != "PORT" && !port.is_empty(), "{peer}");
     assert_eq!(ping(both(1500), None, "::ffff:10.0.0.2"), v4(1472));
-    assert_eq!(ping(both(1500), None, ""), (1472, "PEER".to_owned()));
+    let mut unknown = known(model(load()));
+    for host in &mut unknown.hosts {
+        host.facts.route = None;
+    }
+    let advice = cause("mtu-black-hole")
+        .expect("a cause")
+        .advice(&unknown, Direction::Forward);
+    assert_eq!(advice[0].steps, [], "no address is known");
 }

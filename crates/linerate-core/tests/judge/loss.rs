@@ -229,7 +229,7 @@ fn loss_that_stands_alone_is_tried_too() {
         assert_eq!(outcome(&m, rate), "clear", "{rate}");
     }
     let hint = |m: &Model| judge(m).unknown[0].hint.clone();
-    assert!(hint(&m).starts_with("run again with trials"));
+    assert!(hint(&m).starts_with("linerate run"));
     let next = next_trial(&m, Direction::Forward, 0).expect("something to try");
     assert_eq!(next.kind, "half-pace");
     tried_with_loss(&mut m, "half-pace", 0.5, (0.5, 1.9));

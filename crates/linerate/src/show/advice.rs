@@ -27,6 +27,16 @@ impl Names {
         Self([Side::Near, Side::Far].map(|side| side.name().to_owned()))
     }
 
+    /// What near, far and forward mean here.
+    pub(super) fn explained(&self) -> String {
+        let [near, far] = &self.0;
+        if near == Side::Near.name() {
+            return "near: where linerate ran, far: the other end; forward: from near to far"
+                .to_owned();
+        }
+        format!("near: {near}, far: {far}; forward: from near to far")
+    }
+
     pub(super) fn of(&self, side: Side) -> &str {
         &self.0[usize::from(side == Side::Far)]
     }
@@ -40,15 +50,18 @@ pub(super) fn advise(doc: &mut Document, label: &str, advice: &Advice, gain: &st
     }
     doc.entry(label, &[(Tone::Plain, &what), (Tone::Strong, gain)], 2);
     let host = |step: &Step| step.host.map(|side| names.of(side));
-    for step in &advice.steps {
-        do_step(doc, "", host(step), step);
-    }
+    do_steps(doc, &advice.steps, host);
     for step in &advice.undo {
         do_step(doc, "undo", host(step), step);
     }
     if advice.is_lost_at_boot() {
         doc.detail(
-            &[(Tone::Dim, "These settings last until the next boot.")],
+            &[(Tone::Dim, "The new settings last until the next boot.")],
+            0,
+        );
+    } else if advice.undo.is_empty() && !advice.steps.is_empty() {
+        doc.detail(
+            &[(Tone::Dim, "This changes no setting: nothing to undo.")],
             0,
         );
     }
@@ -60,6 +73,18 @@ pub(super) const fn joint(advice: &Advice) -> &'static str {
         Joined::Or => "or",
         Joined::And => "and",
         Joined::Until => "until then",
+    }
+}
+
+/// The steps of an advice, in order.
+pub(super) fn do_steps<'a>(
+    doc: &mut Document,
+    steps: &[Step],
+    host: impl Fn(&Step) -> Option<&'a str>,
+) {
+    for (i, step) in steps.iter().enumerate() {
+        let verb = if i > 0 { "then" } else { "" };
+        do_step(doc, verb, host(step), step);
     }
 }
 

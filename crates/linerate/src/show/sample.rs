@@ -422,10 +422,19 @@ pub(crate) fn queued() -> Result {
 pub(crate) fn disturbed() -> Result {
     let (record, mut model, mut verdict) = healthy();
     model.directions[0].base = load(1, 0.93e9);
+    model.directions[1].base = load(1, 4.71e9);
+    let mut held = window();
+    for step in held
+        .advice
+        .iter_mut()
+        .flat_map(|a| a.steps.iter_mut().chain(&mut a.undo))
+    {
+        step.host = Some(Side::Near);
+    }
     verdict.limits = vec![Limit {
         direction: Direction::Reverse,
         side: Place::Near,
-        ..window()
+        ..held
     }];
     verdict.unknown = vec![Unknown {
         what: "what limits forward".into(),

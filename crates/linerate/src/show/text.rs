@@ -27,6 +27,9 @@ pub(crate) fn verdict(
     let mut doc = Document::new();
     incomplete(&mut doc, record);
     verdict::answer(&mut doc, model, judged, &names);
+    if !model.alone {
+        doc.line(&[(Tone::Dim, &names.explained())], 2);
+    }
     let is_open = verdict::is_open(model, judged);
     if is_open {
         doc.gap();

@@ -1,7 +1,11 @@
 //! What causes say to type names the ports that are known.
 
+use std::collections::BTreeSet;
+use std::process::Command;
+
 use linerate_core::causes::{CAUSES, NoFinding};
 use linerate_core::model::Model;
+use linerate_core::path::Direction;
 
 use super::CELLS;
 
@@ -23,10 +27,16 @@ fn commands(model: &Model) -> Vec<(&'static str, String)> {
     all
 }
 
+fn knows_ports(model: &Model) -> bool {
+    model.hosts.iter().all(|host| host.facts.port.is_some())
+}
+
 #[test]
 fn no_command_on_a_record_leaves_out_a_port_that_is_known() {
-    let is_known = |model: &Model| model.hosts.iter().all(|host| host.facts.port.is_some());
-    let known: Vec<_> = CELLS.iter().filter(|cell| is_known(&cell.model)).collect();
+    let known: Vec<_> = CELLS
+        .iter()
+        .filter(|cell| knows_ports(&cell.model))
+        .collect();
     assert!(!known.is_empty(), "no record knows its ports");
     for cell in known {
         for (cause, text) in commands(&cell.model) {
@@ -34,5 +44,47 @@ fn no_command_on_a_record_leaves_out_a_port_that_is_known() {
             let left = words.find(|word| PLACEHOLDERS.contains(word));
             assert_eq!(left, None, "{}, {cause}: {text}", cell.name);
         }
+    }
+}
+
+/// Commands of the advice of all causes on all records, each with its cause.
+fn steps() -> BTreeSet<(&'static str, String)> {
+    let directions = |model: &Model| model.directions.iter().map(|dir| dir.direction).collect();
+    let mut all = BTreeSet::new();
+    for cell in CELLS.iter().filter(|cell| knows_ports(&cell.model)) {
+        let directions: Vec<Direction> = directions(&cell.model);
+        for (direction, cause) in directions
+            .iter()
+            .flat_map(|d| CAUSES.iter().map(move |c| (*d, c)))
+        {
+            for advice in cause.advice(&cell.model, direction) {
+                let steps = advice.steps.into_iter().chain(advice.undo);
+                all.extend(steps.map(|step| (cause.id(), step.command)));
+            }
+        }
+    }
+    all.retain(|(_, command)| !command.is_empty());
+    all
+}
+
+#[test]
+fn every_command_is_a_line_that_a_shell_takes_as_it_stands() {
+    let all = steps();
+    let causes: BTreeSet<_> = all.iter().map(|(cause, _)| cause).collect();
+    assert!(causes.len() > 10, "{causes:?}");
+    for (cause, command) in &all {
+        assert!(
+            !command.contains('\n') && command.trim() == command,
+            "{cause}: {command}"
+        );
+        // A word in capitals, or between angle brackets, would be filled in by a person.
+        let words = command.split([' ', '=', '/']);
+        let left = words.filter(|word| {
+            PLACEHOLDERS.contains(word) || ["N", "PID", "PEER", "RATE"].contains(word)
+        });
+        assert_eq!(left.count(), 0, "{cause}: {command}");
+        let shell = Command::new("sh").args(["-nc", command]).output().unwrap();
+        let errors = String::from_utf8_lossy(&shell.stderr);
+        assert!(shell.status.success(), "{cause}: {command}\n{errors}");
     }
 }

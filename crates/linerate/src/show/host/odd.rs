@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_core::facts::Inventory;
 use linerate_core::facts::odd::{self, Oddity, few};
 
-use super::super::advice::do_step;
+use super::super::advice::{do_step, do_steps};
 use super::super::document::Item;
 use super::super::{Document, Style, Tone};
 
@@ -193,11 +193,9 @@ fn details(line: &Line<'_>, name: &str, most: usize) -> Document {
 }
 
 fn mend(doc: &mut Document, odd: &Oddity, name: &str) {
-    doc.entry("Mend", &[(Tone::Plain, &odd.fix.what)], 2);
-    for step in &odd.fix.steps {
-        do_step(doc, "", None, step);
-    }
+    doc.entry("Fix", &[(Tone::Plain, &odd.fix.what)], 2);
     let host = Some(name).filter(|name| !name.is_empty());
+    do_steps(doc, &odd.fix.steps, |_| host);
     for step in &odd.fix.undo {
         do_step(doc, "undo", host, step);
     }
@@ -263,9 +261,9 @@ mod tests {
     fn there_are_as_many_details_as_a_screen_has_room_for() {
         let shown = |half, damaged| {
             let page = page(&ports(half, damaged), false, 80);
-            let mends = page.lines().filter(|line| line.starts_with("Mend")).count();
-            assert!(mends == 1 || page.lines().count() <= SCREEN, "{page}");
-            (mends, page.contains("For the others: "))
+            let fixes = page.lines().filter(|line| line.starts_with("Fix")).count();
+            assert!(fixes == 1 || page.lines().count() <= SCREEN, "{page}");
+            (fixes, page.contains("For the others: "))
         };
         assert_eq!(shown(1, 0), (1, false));
         assert_eq!(shown(1, 1), (2, false));
@@ -351,14 +349,14 @@ mod tests {
 
     #[test]
     fn all_are_explained_where_that_is_asked_for() {
-        let mends = |half, damaged| {
+        let fixes = |half, damaged| {
             let page = page(&ports(half, damaged), true, 80);
-            let mends = page.lines().filter(|line| line.starts_with("Mend")).count();
-            (mends, page.contains("see --json"))
+            let fixes = page.lines().filter(|line| line.starts_with("Fix")).count();
+            (fixes, page.contains("see --json"))
         };
-        assert_eq!(mends(4, 0), (4, false));
-        assert_eq!(mends(5, 0), (4, true));
-        assert_eq!(mends(2, 4), (6, false));
-        assert_eq!(mends(2, 5), (6, true));
+        assert_eq!(fixes(4, 0), (4, false));
+        assert_eq!(fixes(5, 0), (4, true));
+        assert_eq!(fixes(2, 4), (6, false));
+        assert_eq!(fixes(2, 5), (6, true));
     }
 }

@@ -93,7 +93,7 @@ impl Line {
                         (false, Certainty::Proved) => Tone::Strong,
                         (false, Certainty::Supported) => Tone::Warning,
                     },
-                    gain: gain.map_or(String::new(), |gain| format!("mended: {gain}")),
+                    gain: gain.map_or(String::new(), |gain| format!("after the fix: {gain}")),
                 }
             }
         }
@@ -208,15 +208,26 @@ fn proof<'a>(
     answers: impl Iterator<Item = &'a Answered>,
 ) {
     let Some(trial) = &limit.trial else {
+        let text = match limit.certainty {
+            Certainty::Proved => {
+                "what is used and what can be used were both read: no experiment is needed"
+            }
+            Certainty::Supported => "none yet: counters speak for it, no experiment decided",
+        };
+        doc.entry("Proof", &[(Tone::Plain, text)], 2);
         return;
     };
-    let mut text = format!("{}: {}", trial.words, effect(model, limit, trial));
+    let mut text = format!("tried {}: {}", trial.words, effect(model, limit, trial));
     let turns = trial.slices / 2;
-    let _ = write!(text, ", old and new in turn, {} each", times(turns));
+    let _ = write!(
+        text,
+        ", measured without and with it in turn, {} each",
+        times(turns)
+    );
     doc.entry("Proof", &[(Tone::Plain, &text)], 2);
     if !trial.excluded.is_empty() {
         let text = format!(
-            "as this cause predicts, unlike {}",
+            "that fits this cause and excludes {}",
             excluded(trial, answers)
         );
         doc.detail(&[(Tone::Plain, &text)], 2);
@@ -303,7 +314,7 @@ fn excluded<'a>(trial: &Decided, answers: impl Iterator<Item = &'a Answered>) ->
 
 fn mend(doc: &mut Document, model: &Model, limit: &Limit, advice: &[&Advice], names: &Names) {
     for (i, advice) in advice.iter().enumerate() {
-        let label = if i == 0 { "Mend" } else { joint(advice) };
+        let label = if i == 0 { "Fix" } else { joint(advice) };
         let gain = gain(model, limit, advice);
         advise(doc, label, advice, &gain, names);
     }
@@ -369,8 +380,15 @@ pub(super) fn unknown(doc: &mut Document, verdict: &Verdict, shows_all: bool) {
         let label = if i == 0 { "Unknown" } else { "" };
         let text = format!("{}: {}", unknown.what, unknown.why);
         doc.entry(label, &[(Tone::Plain, &text)], 2);
-        if !unknown.hint.is_empty() {
-            doc.detail(&[(Tone::Dim, "hint: "), (Tone::Strong, &unknown.hint)], 2);
+        let hint = unknown.hint.as_str();
+        if ["linerate ", "sudo "]
+            .iter()
+            .any(|start| hint.starts_with(start))
+        {
+            doc.detail(&[(Tone::Dim, "to know it:")], 2);
+            doc.detail_command((Tone::Strong, hint), 0);
+        } else if !hint.is_empty() {
+            doc.detail(&[(Tone::Dim, "to know it: "), (Tone::Strong, hint)], 2);
         }
     }
 }
