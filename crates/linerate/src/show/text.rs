@@ -313,6 +313,20 @@ fn of_kind(load: &Load, measure: Measure) -> Option<String> {
     counted.map(|rate| words::per_second(&rate))
 }
 
+/// That no ceiling is known, and why where that is plain.
+fn no_ceiling(model: &Model) -> String {
+    let ports = model
+        .hosts
+        .iter()
+        .filter_map(|host| host.facts.port.as_ref());
+    let why = if ports.into_iter().any(|port| port.is_virtual) {
+        " (a port is virtual)"
+    } else {
+        ""
+    };
+    format!("unknown{why}")
+}
+
 fn rows(model: &Model) -> Vec<Row> {
     let row = |label, cell: &dyn Fn(&DirectionModel) -> Option<String>| Row {
         label,
@@ -327,7 +341,7 @@ fn rows(model: &Model) -> Vec<Row> {
     let mut rows = vec![
         row("ceiling", &|d| {
             let known = |c: &Ceiling| format!("{} ({})", c.words(), c.stage.name());
-            Some(d.ceiling().map_or_else(|| "unknown".to_owned(), known))
+            Some(d.ceiling().map_or_else(|| no_ceiling(model), known))
         }),
         row("operations", &|d| of_kind(&d.base, Measure::Operations)),
         row("messages", &|d| of_kind(&d.base, Measure::Goodput)),

@@ -51,7 +51,7 @@ pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool)
     }
 }
 
-/// `9 oddities; 2 of them limit eth2`.
+/// `9 oddities; 2 of them (!) limit eth2`.
 fn headline(found: &[Oddity]) -> String {
     let what = match found.len() {
         1 => "1 oddity".to_owned(),
@@ -68,8 +68,8 @@ fn headline(found: &[Oddity]) -> String {
     match (limiting, found.len()) {
         (0, _) => what,
         (1, 1) => format!("{what}; it limits {ports}"),
-        (1, _) => format!("{what}; 1 of them limits {ports}"),
-        (n, _) => format!("{what}; {n} of them limit {ports}"),
+        (1, _) => format!("{what}; 1 of them (!) limits {ports}"),
+        (n, _) => format!("{what}; {n} of them (!) limit {ports}"),
     }
 }
 
@@ -118,7 +118,10 @@ impl<'a> Line<'a> {
 
 fn list(doc: &mut Document, lines: &[Line<'_>], most: usize) {
     for line in lines.iter().take(most) {
+        let limits = line.all.iter().any(|odd| !odd.limits.is_empty());
+        let sign = if limits { "! " } else { "- " };
         let body = [
+            (Tone::Warning, sign.to_owned()),
             (Tone::Warning, line.subjects()),
             (Tone::Plain, ": ".to_owned()),
             (Tone::Plain, line.what.to_owned()),
@@ -246,8 +249,8 @@ mod tests {
         let page = page(&inventory(), false, 80);
         assert!(page.lines().count() <= SCREEN, "{page}");
         for line in [
-            "brook: 8 oddities; 3 of them limit mlx4_0 port 1, eth2",
-            "eth2: switched off: TSO",
+            "brook: 8 oddities; 3 of them (!) limit mlx4_0 port 1, eth2",
+            "! eth2: switched off: TSO",
             "sudo systemctl start opensm",
             "                undo on brook:",
             "sudo systemctl stop opensm",
@@ -308,8 +311,8 @@ mod tests {
         assert_eq!(first(0, 1), "1 oddity");
         assert_eq!(first(0, 2), "2 oddities");
         assert_eq!(first(1, 0), "1 oddity; it limits eth0");
-        assert_eq!(first(1, 1), "2 oddities; 1 of them limits eth0");
-        assert_eq!(first(2, 1), "3 oddities; 2 of them limit eth0, eth1");
+        assert_eq!(first(1, 1), "2 oddities; 1 of them (!) limits eth0");
+        assert_eq!(first(2, 1), "3 oddities; 2 of them (!) limit eth0, eth1");
     }
 
     #[test]
@@ -320,11 +323,11 @@ mod tests {
             1,
             "no list of one"
         );
-        assert!(page(2, 0).contains("\neth0, eth1: half duplex"));
-        assert!(page(5, 0).contains("\neth0, eth1, eth2, eth3 and 1 more: half duplex"));
+        assert!(page(2, 0).contains("\n! eth0, eth1: half duplex"));
+        assert!(page(5, 0).contains("\n! eth0, eth1, eth2, eth3 and 1 more: half duplex"));
         assert!(!page(0, 4).contains("the same sort"));
-        assert!(page(0, 5).contains("\neth4: the same sort of thing\n"));
-        assert!(page(0, 7).contains("\neth4, eth5, eth6: the same sort of thing\n"));
+        assert!(page(0, 5).contains(" eth4: the same sort of thing\n"));
+        assert!(page(0, 7).contains(" eth4, eth5, eth6: the same sort of thing\n"));
     }
 
     #[test]

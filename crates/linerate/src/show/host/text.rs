@@ -305,7 +305,7 @@ mod tests {
     fn what_is_odd_comes_first() {
         let plain = text(&inventory(), Style::PLAIN);
         assert!(
-            plain.starts_with("brook: 8 oddities; 3 of them limit"),
+            plain.starts_with("brook: 8 oddities; 3 of them (!) limit"),
             "{plain}"
         );
         insta::assert_snapshot!("host_page", plain);
@@ -345,7 +345,7 @@ mod tests {
         let few = page(4);
         assert!(few.contains("eth3: iavf"), "{few}");
         assert!(
-            few.contains("\neth0, eth1, eth2, eth3: half duplex"),
+            few.contains("\n! eth0, eth1, eth2, eth3: half duplex"),
             "{few}"
         );
         let many = page(600);

@@ -206,7 +206,7 @@ fn start(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     } else {
         ("opensm", "sudo sminfo")
     };
-    let advice = Advice::new("start one on one host of the fabric, or in the switch")
+    let advice = Advice::new("start a subnet manager on one host of the fabric or in the switch, unless one runs and is bound to another port")
         .here(format!("sudo systemctl start {service}"))
         .step(Step::here(seen).about("see that it runs"))
         .undo_here(format!("sudo systemctl stop {service}"));
