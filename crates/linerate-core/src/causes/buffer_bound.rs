@@ -1,7 +1,8 @@
 //! The common part of the two buffer causes: a buffer that is smaller than the path could use.
 
 use super::predict::{around, bystander, per_stream};
-use super::{Advice, Answer, Finding, NoFinding};
+use super::{Answer, Finding, NoFinding};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::BufferLimits;
 use crate::model::{Load, Model, TrialModel};

@@ -1,7 +1,8 @@
 //! A cloud queues or drops what is over the allowance of a machine.
 
 use super::predict::one_rate;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, port_at};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, port_at};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::nic::counted;

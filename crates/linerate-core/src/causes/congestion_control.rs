@@ -1,9 +1,10 @@
 //! The sender's congestion control paces below what path and hosts could carry.
 
-use super::advice::again;
+use super::again;
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{bystander, per_stream};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, lacks};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, lacks};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model};

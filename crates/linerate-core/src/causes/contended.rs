@@ -1,6 +1,7 @@
 //! Another session loaded a host, or traffic that is not ours a port, at the same time.
 
-use super::{Advice, Answer, Cause, CauseInfo, Cost, disturbed};
+use super::{Answer, Cause, CauseInfo, Cost, disturbed};
+use crate::advice::Advice;
 use crate::model::Model;
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;

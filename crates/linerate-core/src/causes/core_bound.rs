@@ -1,13 +1,14 @@
 //! What the two core causes share: one thread that has no time left.
 
-use super::advice::again;
+use super::again;
 use super::cpu_contention::CpuContention;
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{cpus, home, stands};
 use super::cpu_steal::CpuSteal;
 use super::predict::{UNCOPIED, added_work, bystander};
 use super::shared_core::{self, SharedCore};
-use super::{Advice, Answer, BUSY, Cause, Finding, NoFinding, base, datagrams, lacks};
+use super::{Answer, BUSY, Cause, Finding, NoFinding, base, datagrams, lacks};
+use crate::advice::Advice;
 use crate::factor::{Class, Factor};
 use crate::model::{Cpu, Load, Model, Thread, TrialModel};
 use crate::path::{Direction, Place, Side};

@@ -1,7 +1,8 @@
 //! The CPU of a thread without time to spare runs below its nominal clock.
 
 use super::core_bound::{self, Role};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::cpu::Clock;
 use crate::facts::{Gap, HostFacts};

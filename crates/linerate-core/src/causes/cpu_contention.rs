@@ -2,7 +2,8 @@
 
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{self, ENOUGH, LOST, SUSPECT};
-use super::{Advice, Answer, Cause, CauseInfo, Cost, DISTURBS, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, Cost, DISTURBS, Finding, NoFinding, base, lacks};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::model::{Cpu, Load, Model, Thread, idle};
 use crate::path::{Direction, Place, Side, Stage};

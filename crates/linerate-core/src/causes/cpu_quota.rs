@@ -1,8 +1,8 @@
 //! A CPU quota stops the program of an end.
 
-use super::advice::Kept;
 use super::cpu_share::{self, ENOUGH, SUSPECT};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use crate::advice::{Advice, Kept};
 use crate::factor::Factor;
 use crate::model::{Model, Throttled};
 use crate::path::{Direction, Place, Side, Stage};

@@ -1,9 +1,10 @@
 //! What the causes share by which a thread gets only a part of the CPU that it needs.
 
-use super::advice::again;
+use super::again;
 use super::core_bound::{self, Role};
 use super::predict::added_work;
-use super::{Advice, Cause, NoFinding, excludes};
+use super::{Cause, NoFinding, excludes};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::odd::ranges;
 use crate::model::{Cpu, Load, Model, Thread};

@@ -3,9 +3,10 @@
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{self, ENOUGH, LOST, cpus, home};
 use super::{
-    Advice, Answer, Cause, CauseInfo, Cost, DISTURBS, Finding, NoFinding, base, datagrams, lacks,
+    Answer, Cause, CauseInfo, Cost, DISTURBS, Finding, NoFinding, base, datagrams, lacks,
     softirq_core,
 };
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::model::{Cpu, Load, Model, Thread};
 use crate::path::{Direction, Place, Side, Stage};

@@ -1,7 +1,8 @@
 //! A port that sends or receives, never both: payload and acknowledgements collide.
 
 use super::predict::bystander;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, wire};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, wire};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::nic::{Duplex as DuplexMode, Nic};

@@ -1,11 +1,12 @@
 //! The path gives each stream one rate, and more to more streams.
 
-use super::advice::again;
+use super::again;
 use super::congestion_control::clamped;
 use super::datagrams::{self, on_the_way};
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{around, bystander};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, path_reordering};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, path_reordering};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::model::{DirectionModel, Load, Model};
 use crate::path::{Direction, Place, Side, Stage};

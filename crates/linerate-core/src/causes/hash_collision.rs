@@ -2,7 +2,8 @@
 
 use super::cpu_share::cpus;
 use super::softirq_core::{FULL, SoftirqCore, spread};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::odd::ranges;

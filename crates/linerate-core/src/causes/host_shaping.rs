@@ -1,7 +1,8 @@
 //! A shaper on the sender's own port: the host holds its packets back by itself.
 
 use super::predict::{around, bystander, one_rate};
-use super::{Advice, Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, lacks};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, LocalEvent, Model, Shaping};

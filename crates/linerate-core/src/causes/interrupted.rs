@@ -1,6 +1,7 @@
 //! The path or an end was away for part of the measurement.
 
-use super::{Advice, Answer, Cause, CauseInfo, Cost, disturbed};
+use super::{Answer, Cause, CauseInfo, Cost, disturbed};
+use crate::advice::Advice;
 use crate::model::Model;
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;

@@ -1,9 +1,9 @@
 //! CPUs that sleep between packets take time to wake. Round trips are then longer on the idle path than under
 //! load, which keeps the CPUs awake.
 
-use super::advice::Joined;
 use super::latency::{self, untimed};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
+use crate::advice::{Advice, Joined};
 use crate::facts::Gap;
 use crate::facts::cpu::IdleState;
 use crate::model::{DirectionModel, Model};

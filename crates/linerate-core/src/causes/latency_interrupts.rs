@@ -1,7 +1,7 @@
 //! A port delays its interrupts, so that arrived packets wait in its ring.
 
-use super::advice::Joined;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, latency, port_of};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, latency, port_of};
+use crate::advice::{Advice, Joined};
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;

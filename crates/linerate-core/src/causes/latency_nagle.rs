@@ -1,7 +1,8 @@
 //! A small write waits for the acknowledgement of the one before, which the receiver delays.
 
 use super::buffer_bound::{ENOUGH, SUSPECT};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use crate::advice::Advice;
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;

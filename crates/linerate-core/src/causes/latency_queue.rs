@@ -3,7 +3,8 @@
 use super::congestion_control::use_bbr;
 use super::latency::{Raised, raised};
 use super::path_rate::on_cpus;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model, Queue};

@@ -1,7 +1,8 @@
 //! What answers is awake too late: a thread waits for a CPU while its packet is there.
 
 use super::latency::raised;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::model::Model;
 use crate::path::{Direction, Place, Side, Slowness, Stage};

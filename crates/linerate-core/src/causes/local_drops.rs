@@ -1,11 +1,11 @@
 //! Packets that the hosts drop themselves: a queue, a ring or a backlog has no room for them, or a filter lets no more
 //! pass.
 
-use super::advice::Kept;
 use super::cpu_share::is_excluded;
 use super::path_rate::held_back;
 use super::predict::bystander;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use crate::advice::{Advice, Kept};
 use crate::factor::Factor;
 use crate::model::{Load, Local, LocalEvent, Model};
 use crate::path::{Direction, Place, Side, Stage};

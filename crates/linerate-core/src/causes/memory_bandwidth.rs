@@ -1,7 +1,8 @@
 //! The channels of memory are full.
 
 use super::predict::{added_work, bystander, scaled};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use crate::advice::Advice;
 use crate::ceiling::memory;
 use crate::factor::{Class, Factor};
 use crate::facts::memory::Channels;

@@ -1,6 +1,5 @@
 //! Causes of slowness. One cause is one file here and one row in [`CAUSES`].
 
-mod advice;
 mod buffer_bound;
 mod cloud_allowance;
 mod congestion_control;
@@ -50,8 +49,7 @@ mod tunnel;
 mod wire_full;
 mod wrong_route;
 
-pub(crate) use advice::Kept;
-pub use advice::{Advice, Joined, Step};
+use crate::advice::Advice;
 pub(crate) use datagrams::moot;
 pub(crate) use expected::{Effects, Expected, Fit, excludes, shown};
 pub(crate) use hash_collision::crowded;
@@ -235,6 +233,11 @@ pub trait Cause: Sync {
     }
     /// What to do when it holds.
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice>;
+}
+
+/// The command that measures the same path again, with more options.
+fn again(model: &Model, options: &str) -> String {
+    format!("linerate run{}{options}", model.asked)
 }
 
 /// The row of an id.

@@ -2,11 +2,9 @@
 
 use std::net::IpAddr;
 
-use super::advice::{Joined, Kept, Step};
 use super::predict::bystander;
-use super::{
-    Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks, local_drops, port_of,
-};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks, local_drops, port_of};
+use crate::advice::{Advice, Joined, Kept, Step};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::Model;

@@ -5,10 +5,10 @@ use crate::signs::threads::{threads, wanted};
 use crate::signs::{GAIN, percent};
 use std::collections::BTreeSet;
 
-use super::advice::{Joined, Kept};
 use super::core_bound::{self, Role};
 use super::cpu_share;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use crate::advice::{Advice, Joined, Kept};
 use crate::factor::Factor;
 use crate::facts::odd::ranges;
 use crate::facts::route::Route;

@@ -1,7 +1,8 @@
 //! The program asked the kernel to pace its streams.
 
 use super::predict::bystander;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::model::Model;
 use crate::path::{Direction, Place, Stage};

@@ -1,11 +1,11 @@
 //! Packets are lost on the way whatever the rate, and congestion control takes that for a full path.
 
-use super::advice::{Step, save_queue};
 use super::congestion_control::use_bbr;
 use super::datagrams::{self, on_the_way};
 use super::path_rate::{held_by_network, of_a_host, of_each_stream, scales};
 use super::predict::{bystander, per_stream};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, lacks, port_of};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, lacks, port_of};
+use crate::advice::{Advice, Step, save_queue};
 use crate::factor::Factor;
 use crate::model::{Load, Local, Model};
 use crate::path::{Direction, Place, Side, Stage};

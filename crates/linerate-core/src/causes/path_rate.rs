@@ -8,9 +8,10 @@ use super::duplex::Duplex;
 use super::predict::one_rate;
 use super::softirq_core::SoftirqCore;
 use super::{
-    Advice, Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, contended, host_shaping,
-    lacks, local_drops, path_reordering, reached,
+    Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, contended, host_shaping, lacks,
+    local_drops, path_reordering, reached,
 };
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::model::{DirectionModel, Load, Model, TrialModel};
 use crate::path::{Direction, Place, Side, Stage};

@@ -1,7 +1,8 @@
 //! The other end of the wire makes the port pause.
 
 use super::predict::one_rate;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, port_of};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, port_of};
+use crate::advice::Advice;
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;

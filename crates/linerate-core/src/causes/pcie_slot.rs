@@ -1,7 +1,8 @@
 //! The link of a card's slot is full: the port could carry more.
 
 use super::predict::{one_rate, scaled};
-use super::{Advice, Answer, BUSY, Cause, CauseInfo, FULL, Finding, NoFinding, base, wire};
+use super::{Answer, BUSY, Cause, CauseInfo, FULL, Finding, NoFinding, base, wire};
+use crate::advice::Advice;
 use crate::ceiling::usb;
 use crate::factor::Factor;
 use crate::facts::Gap;

@@ -1,7 +1,8 @@
 //! Too few operations in flight: each waits for the one before it, and nothing on the way is full.
 
 use super::predict::{bystander, per_stream};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::Model;

@@ -1,8 +1,8 @@
 //! The receiver's window is smaller than the path could use.
 
-use super::advice::Step;
 use super::buffer_bound::{self, Buffer, SUSPECT, held, proves};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use crate::advice::{Advice, Step};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model, a_read, stayed};

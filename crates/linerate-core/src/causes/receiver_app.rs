@@ -6,9 +6,8 @@ use super::datagrams::{AS_MANY, at_the_socket, has_room, words};
 use super::path_rate::{LARGER_WINDOW, without_gain};
 use super::predict::{added_work, around, bystander, per_stream};
 use super::receive_window::{UNREAD, unread_share};
-use super::{
-    Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, cpu_contention, cpu_steal, lacks,
-};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, cpu_contention, cpu_steal, lacks};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::model::{Datagrams, Load, Model};
 use crate::path::{Direction, Place, Side, Stage};

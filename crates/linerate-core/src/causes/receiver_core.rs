@@ -1,7 +1,8 @@
 //! The thread that receives has no CPU time left.
 
 use super::core_bound::{self, Role};
-use super::{Advice, Answer, Cause, CauseInfo, datagrams};
+use super::{Answer, Cause, CauseInfo, datagrams};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::model::Model;
 use crate::path::{Direction, Stage};

@@ -1,7 +1,8 @@
 //! The send buffer is smaller than the path could use.
 
 use super::buffer_bound::{self, Buffer, SUSPECT, held, proves};
-use super::{Advice, Answer, Cause, CauseInfo, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, NoFinding, base, lacks};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::model::{Load, Model};
 use crate::path::{Direction, Stage};

@@ -1,8 +1,9 @@
 //! The thread that sends has no CPU time left.
 
-use super::advice::again;
+use super::again;
 use super::core_bound::{self, Role};
-use super::{Advice, Answer, Cause, CauseInfo};
+use super::{Answer, Cause, CauseInfo};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::model::{Model, TrialModel};
 use crate::path::{Direction, Side, Stage};

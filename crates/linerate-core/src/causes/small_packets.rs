@@ -1,8 +1,8 @@
 //! A CPU handles each packet by itself, where a card or the stack would handle many at once.
 
-use super::advice::Step;
 use super::softirq_core::FULL as FULL_SOFTIRQ;
-use super::{Advice, Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, port_of};
+use super::{Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, port_of};
+use crate::advice::{Advice, Step};
 use crate::facts::Gap;
 use crate::facts::nic::{Nic, Offloads};
 use crate::model::{Load, Model};

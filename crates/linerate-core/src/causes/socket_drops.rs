@@ -3,7 +3,8 @@
 use super::core_bound::kept_from_its_cpu;
 use super::datagrams::{FEWER, at_the_socket, has_room, reader, words};
 use super::predict::bystander;
-use super::{Advice, Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side, Stage};

@@ -1,10 +1,10 @@
 //! A CPU does nothing but handle packets.
 
-use super::advice::Kept;
 use super::cpu_share::{cpus, worst};
 use super::predict::bystander;
 use super::shared_core::serves;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
+use crate::advice::{Advice, Kept};
 use crate::factor::Factor;
 use crate::model::{Cpu, Load, Local, LocalEvent, Model};
 use crate::path::{Direction, Place, Side, Stage};

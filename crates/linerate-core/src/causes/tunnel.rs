@@ -1,7 +1,8 @@
 //! The route goes through a tunnel: headers for each packet, and a CPU that makes them.
 
 use super::predict::one_rate;
-use super::{Advice, Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base};
+use super::{Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base};
+use crate::advice::Advice;
 use crate::facts::nic::{Nic, Overflow, overflow};
 use crate::facts::route::Route;
 use crate::model::{Load, Model};

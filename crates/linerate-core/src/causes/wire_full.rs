@@ -1,7 +1,8 @@
 //! The port's wire is full: the best verdict there is.
 
 use super::predict::one_rate;
-use super::{Advice, Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, port_at, wire};
+use super::{Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, port_at, wire};
+use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::underlay::Underlay;

@@ -1,11 +1,12 @@
 //! Traffic leaves by a slower port than one that reaches the other end too.
 
+use crate::advice::Advice;
 use crate::shell::word;
 use crate::signs::percent;
 use std::net::IpAddr;
 
 use super::wire_full::unread;
-use super::{Advice, Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, wire};
+use super::{Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, wire};
 use crate::facts::Gap;
 use crate::facts::route::{Other, Route, shares_network};
 use crate::model::{Ceiling, Load, Model};

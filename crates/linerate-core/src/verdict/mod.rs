@@ -13,7 +13,8 @@ pub use next::{decides, next_trials};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::causes::{Advice, cause};
+use crate::advice::Advice;
+use crate::causes::cause;
 use crate::path::{Direction, Measure, Place, Slowness, Stage};
 use crate::stats::Interval;
 use crate::transport::Transport;

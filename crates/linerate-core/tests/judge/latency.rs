@@ -300,7 +300,7 @@ fn a_queue_on_the_way_is_kept_short_by_a_shaper_below_its_rate_or_by_bbr() {
     let actions: Vec<String> = limit
         .advice
         .iter()
-        .map(linerate_core::causes::Advice::text)
+        .map(linerate_core::advice::Advice::text)
         .collect();
     // 1 Gb/s x 1500/1448 x 0.95
     assert!(

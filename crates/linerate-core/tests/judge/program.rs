@@ -114,7 +114,7 @@ fn words(verdict: &Verdict) -> String {
     let [limit] = &verdict.limits[..] else {
         panic!("{verdict:?}")
     };
-    let advice = limit.advice.iter().map(linerate_core::causes::Advice::text);
+    let advice = limit.advice.iter().map(linerate_core::advice::Advice::text);
     let all: Vec<String> = limit.evidence.iter().cloned().chain(advice).collect();
     all.join("; ")
 }

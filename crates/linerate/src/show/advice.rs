@@ -1,6 +1,6 @@
 //! What to do about a cause, with commands to copy.
 
-use linerate_core::causes::{Advice, Joined, Step};
+use linerate_core::advice::{Advice, Joined, Step};
 use linerate_core::model::Model;
 use linerate_core::path::Side;
 

@@ -6,7 +6,7 @@ mod figures;
 mod parts;
 mod path;
 
-use linerate_core::causes::Advice;
+use linerate_core::advice::Advice;
 use linerate_core::figure::Summary;
 use linerate_core::model::{DirectionModel, Latency, Load, Model};
 use linerate_core::path::{Direction, Measure, Place, Side, Stage};

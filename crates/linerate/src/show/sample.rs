@@ -1,6 +1,6 @@
 //! Results made by hand, for the tests of views.
 
-use linerate_core::causes::{Advice, Step};
+use linerate_core::advice::{Advice, Step};
 use linerate_core::facts::nic::{LinkModes, Nic};
 use linerate_core::facts::pci::{Buses, Device, Link, PortKind, find_parents};
 use linerate_core::facts::route::Route;

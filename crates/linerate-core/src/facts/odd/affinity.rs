@@ -1,7 +1,7 @@
 //! Commands that move interrupts to other CPUs.
 
 use super::{for_each, ranges};
-use crate::causes::{Advice, Kept, Step};
+use crate::advice::{Advice, Kept, Step};
 use crate::facts::irq::Irq;
 
 /// What a terminal takes in one line.

@@ -1,7 +1,7 @@
 //! Disks that fewer ways lead to than could.
 
 use super::{Oddity, few};
-use crate::causes::{Advice, Step};
+use crate::advice::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::block::{BlockDevice, Layer, Namespace, Path};
 

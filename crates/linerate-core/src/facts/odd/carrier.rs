@@ -1,7 +1,7 @@
 //! Ports that are faster than what carries their traffic to memory.
 
 use super::Oddity;
-use crate::causes::{Advice, Step};
+use crate::advice::{Advice, Step};
 use crate::ceiling::usb;
 use crate::facts::carrier::{Carrier, Load, Via};
 use crate::facts::crossing::{Crossing, is_default};

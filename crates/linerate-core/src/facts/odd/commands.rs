@@ -301,8 +301,8 @@ fn machines() -> Vec<Inventory> {
 /// The ids that the page of `linerate host` explains.
 fn documented() -> BTreeSet<&'static str> {
     let page = include_str!("../../../../../docs/host.md");
-    let (_, rest) = page.split_once("## What is odd").unwrap();
-    let (table, _) = rest.split_once("What is unknown is never odd.").unwrap();
+    let (_, rest) = page.split_once("## Oddities").unwrap();
+    let (table, _) = rest.split_once("An unknown fact is never odd.").unwrap();
     let ids = table.lines().filter_map(|row| row.strip_prefix("| `"));
     ids.filter_map(|row| Some(row.split_once('`')?.0)).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Oddity, cpus, for_each, ranges};
-use crate::causes::{Advice, Kept, Step};
+use crate::advice::{Advice, Kept, Step};
 use crate::facts::Inventory;
 use crate::facts::cpu::{Clock, Load, Process};
 use crate::shell::word;

@@ -2,7 +2,7 @@
 
 use self::function::Function;
 use super::Oddity;
-use crate::causes::{Advice, Step};
+use crate::advice::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
 use crate::shell::word;

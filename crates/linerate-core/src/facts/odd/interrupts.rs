@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::affinity::{MOST, send};
 use super::{Oddity, count, cpus, few, ranges};
-use crate::causes::{Advice, Step};
+use crate::advice::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::cpu::{Cpu, Processors};
 use crate::facts::irq::{Irq, Served};

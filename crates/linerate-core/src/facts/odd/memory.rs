@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Oddity;
-use crate::causes::Advice;
+use crate::advice::Advice;
 use crate::facts::Inventory;
 use crate::facts::memory::Module;
 

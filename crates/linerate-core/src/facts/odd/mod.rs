@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Inventory;
 use super::carrier::carriers;
-use crate::causes::{Advice, Step};
+use crate::advice::{Advice, Step};
 
 mod affinity;
 mod block;

@@ -1,7 +1,7 @@
 //! Ports that carry less than they could.
 
 use super::{Oddity, affinity, cpus, ranges};
-use crate::causes::{Advice, Step};
+use crate::advice::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::irq::{Irq, remote};
 use crate::facts::nic::counted::{self, Meaning};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::nic::set_mtu;
 use super::{Inventory, Oddity};
-use crate::causes::Advice;
+use crate::advice::Advice;
 use crate::facts::nic::{Network, Nic, Overflow, overflow};
 
 /// Kinds that hand packets to the one port below as they are, but for a tag.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use self::room::Room;
 use super::{Oddity, few};
-use crate::causes::Advice;
+use crate::advice::Advice;
 use crate::facts::Inventory;
 use crate::facts::carrier::{Carrier, behind};
 use crate::facts::crossing::Crossing;

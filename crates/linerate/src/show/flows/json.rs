@@ -4,7 +4,7 @@
 
 use std::net::SocketAddr;
 
-use linerate_core::causes::Advice;
+use linerate_core::advice::Advice;
 use linerate_core::facts::Gap;
 use linerate_core::model::{Load, Owner};
 use linerate_core::path::Direction;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use linerate_core::causes::{Advice, CAUSES};
+use linerate_core::advice::Advice;
+use linerate_core::causes::CAUSES;
 use linerate_core::model::Model;
 use linerate_core::path::{Direction, Measure, Place, Slowness};
 use linerate_core::stats::Interval;

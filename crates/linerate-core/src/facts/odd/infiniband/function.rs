@@ -1,6 +1,6 @@
 //! Virtual functions of cards, and the commands by which their host sets them.
 
-use crate::causes::{Advice, Kept, Step};
+use crate::advice::{Advice, Kept, Step};
 use crate::facts::Inventory;
 use crate::facts::infiniband::{IbDevice, IbPort, VirtualOf};
 use crate::facts::pci;

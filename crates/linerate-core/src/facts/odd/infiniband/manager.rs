@@ -7,7 +7,7 @@
 use super::super::Oddity;
 use super::function::{Function, driver, give_guid, is_omni_path};
 use super::{Odd, all, at, is_infiniband, limiting, ports};
-use crate::causes::{Advice, Step};
+use crate::advice::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::infiniband::{Guid, IbDevice, IbPort, LinkState, PhysicalState};
 use crate::shell::word;
@@ -206,7 +206,7 @@ fn start(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     } else {
         ("opensm", "sudo sminfo")
     };
-    let advice = Advice::new("start a subnet manager on one host of the fabric or in the switch, unless one runs and is bound to another port")
+    let advice = Advice::new("start a subnet manager on one host, if the fabric has none")
         .here(format!("sudo systemctl start {service}"))
         .step(Step::here(seen).about("see that it runs"))
         .undo_here(format!("sudo systemctl stop {service}"));

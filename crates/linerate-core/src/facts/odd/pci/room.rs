@@ -2,7 +2,7 @@
 
 use super::super::Oddity;
 use super::super::carrier::excess;
-use crate::causes::Advice;
+use crate::advice::Advice;
 use crate::facts::Inventory;
 use crate::facts::carrier::{Carrier, Need};
 use crate::facts::crossing::{self, Crossing};

@@ -95,7 +95,7 @@ fn where_nothing_shows_a_manager_one_is_started() {
     assert!(alone.why.contains("no subnet manager runs"), "{alone:?}");
     assert_eq!(
         alone.to_do(),
-        "start a subnet manager on one host of the fabric or in the switch, unless one runs and is bound to another port: sudo systemctl start opensm; see that it runs: sudo \
+        "start a subnet manager on one host, if the fabric has none: sudo systemctl start opensm; see that it runs: sudo \
          sminfo (undo: sudo systemctl stop opensm)"
     );
     // A port without a cable is no neighbour.

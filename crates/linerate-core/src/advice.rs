@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::Model;
 use crate::path::Side;
 use crate::shell::word;
 
@@ -233,7 +232,7 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// A variable of the kernel.
-    pub(super) fn sysctl(name: &str) -> Self {
+    pub(crate) fn sysctl(name: &str) -> Self {
         let file = format!("{}-before.txt", name.rsplit('.').next().unwrap_or(name));
         Self {
             save: format!("sysctl {name} | tee {file}"),
@@ -268,7 +267,7 @@ impl Advice {
 
     /// Commands on a host, with the old state kept in a file.
     #[must_use]
-    pub(super) fn keeping(self, host: Side, kept: Kept, command: impl Into<String>) -> Self {
+    pub(crate) fn keeping(self, host: Side, kept: Kept, command: impl Into<String>) -> Self {
         self.step(Step::on(host, kept.save).about("save the old values"))
             .on(host, command)
             .undo(Step::on(host, kept.restore).about("in the same directory"))
@@ -278,7 +277,7 @@ impl Advice {
 impl Advice {
     /// Replaces the queue of a port. What it was set to is not known in full.
     #[must_use]
-    pub(super) fn replacing_queue(self, side: Side, port: &str, kind: &str) -> Self {
+    pub(crate) fn replacing_queue(self, side: Side, port: &str, kind: &str) -> Self {
         let port = word(port);
         let back = Step::on(side, format!("sudo tc qdisc del dev {port} root"));
         let about = "the port gets its default queue; if qdisc-before.txt shows another one, set it as there";
@@ -292,15 +291,10 @@ impl Advice {
 }
 
 /// Writes down which queues a port has.
-pub(super) fn save_queue(side: Side, port: &str) -> Step {
+pub(crate) fn save_queue(side: Side, port: &str) -> Step {
     Step::on(
         side,
         format!("tc -d qdisc show dev {port} | tee qdisc-before.txt"),
     )
     .about("save the old settings")
-}
-
-/// The command that measures the same path again, with more options.
-pub(super) fn again(model: &Model, options: &str) -> String {
-    format!("linerate run{}{options}", model.asked)
 }
