@@ -378,7 +378,7 @@ fn a_page_that_explains_has_details_of_all_that_is_odd() {
     let source = "sys/devices/system/clocksource/clocksource0/current_clocksource";
     tree.file(source, "hpet\n");
     let root = tree.root.path().to_str().unwrap();
-    let shown = |page: &str| page.lines().filter(|line| line.starts_with("Mend")).count();
+    let shown = |page: &str| page.lines().filter(|line| line.starts_with("Fix")).count();
     let first = printed(&["--root", root]);
     assert!(first.contains("linerate host --explain"), "{first}");
     let all = printed(&["--root", root, "--explain"]);
