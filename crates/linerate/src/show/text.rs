@@ -30,6 +30,7 @@ pub(crate) fn verdict(
     if !model.alone {
         doc.line(&[(Tone::Dim, &names.explained())], 2);
     }
+    together(&mut doc, record, model);
     let is_open = verdict::is_open(model, judged);
     if is_open {
         doc.gap();
@@ -44,7 +45,6 @@ pub(crate) fn verdict(
     table(&mut doc, model, &names);
     doc.gap();
     hosts(&mut doc, model);
-    together(&mut doc, record, model);
     doc.gap();
     if !is_open {
         verdict::unknown(&mut doc, judged, false);

@@ -180,8 +180,9 @@ fn a_port_that_its_link_caps_comes_first_and_a_slot_that_suffices_last() {
     let page = tree.page();
     let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        words
-            .starts_with("3 oddities; 1 of them (!) limits eth0 ! 0000:01:00.0 eth0: PCIe leaves "),
+        words.starts_with(
+            "3 oddities, read and not measured; 1 (!) limits eth0 ! 0000:01:00.0 eth0: PCIe leaves "
+        ),
         "{page}"
     );
     let details = "0000:01:00.0 eth0: the PCIe link between the card and port 0000:00:01.0 runs at 32 GT/s x4 (126 Gb/s)";

@@ -51,11 +51,12 @@ pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool)
     }
 }
 
-/// `9 oddities; 2 of them (!) limit eth2`.
+/// `9 oddities, read and not measured; 2 (!) limit eth2`.
 fn headline(found: &[Oddity]) -> String {
+    // What it costs shows a run.
     let what = match found.len() {
-        1 => "1 oddity".to_owned(),
-        n => format!("{n} oddities"),
+        1 => "1 oddity, read and not measured".to_owned(),
+        n => format!("{n} oddities, read and not measured"),
     };
     let mut ports: Vec<&str> = Vec::new();
     for port in found.iter().flat_map(|odd| &odd.limits) {
@@ -68,8 +69,8 @@ fn headline(found: &[Oddity]) -> String {
     match (limiting, found.len()) {
         (0, _) => what,
         (1, 1) => format!("{what}; it limits {ports}"),
-        (1, _) => format!("{what}; 1 of them (!) limits {ports}"),
-        (n, _) => format!("{what}; {n} of them (!) limit {ports}"),
+        (1, _) => format!("{what}; 1 (!) limits {ports}"),
+        (n, _) => format!("{what}; {n} (!) limit {ports}"),
     }
 }
 
@@ -249,7 +250,7 @@ mod tests {
         let page = page(&inventory(), false, 80);
         assert!(page.lines().count() <= SCREEN, "{page}");
         for line in [
-            "brook: 8 oddities; 3 of them (!) limit mlx4_0 port 1, eth2",
+            "brook: 8 oddities, read and not measured; 3 (!) limit mlx4_0 port 1, eth2",
             "! eth2: switched off: TSO",
             "sudo systemctl start opensm",
             "                undo on brook:",
@@ -308,11 +309,20 @@ mod tests {
             let page = page(&ports(half, damaged), false, 80);
             page.lines().next().unwrap().to_owned()
         };
-        assert_eq!(first(0, 1), "1 oddity");
-        assert_eq!(first(0, 2), "2 oddities");
-        assert_eq!(first(1, 0), "1 oddity; it limits eth0");
-        assert_eq!(first(1, 1), "2 oddities; 1 of them (!) limits eth0");
-        assert_eq!(first(2, 1), "3 oddities; 2 of them (!) limit eth0, eth1");
+        assert_eq!(first(0, 1), "1 oddity, read and not measured");
+        assert_eq!(first(0, 2), "2 oddities, read and not measured");
+        assert_eq!(
+            first(1, 0),
+            "1 oddity, read and not measured; it limits eth0"
+        );
+        assert_eq!(
+            first(1, 1),
+            "2 oddities, read and not measured; 1 (!) limits eth0"
+        );
+        assert_eq!(
+            first(2, 1),
+            "3 oddities, read and not measured; 2 (!) limit eth0, eth1"
+        );
     }
 
     #[test]

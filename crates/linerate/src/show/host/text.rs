@@ -305,7 +305,7 @@ mod tests {
     fn what_is_odd_comes_first() {
         let plain = text(&inventory(), Style::PLAIN);
         assert!(
-            plain.starts_with("brook: 8 oddities; 3 of them (!) limit"),
+            plain.starts_with("brook: 8 oddities, read and not measured; 3 (!) limit"),
             "{plain}"
         );
         insta::assert_snapshot!("host_page", plain);
