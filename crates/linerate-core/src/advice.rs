@@ -60,9 +60,9 @@ impl Advice {
         }
     }
 
-    /// A command on a host.
+    /// A command on a host; `None` is the only machine that there is.
     #[must_use]
-    pub fn on(self, host: Side, command: impl Into<String>) -> Self {
+    pub fn on(self, host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         self.step(Step::on(host, command))
     }
 
@@ -73,21 +73,9 @@ impl Advice {
         self
     }
 
-    /// A command on this machine.
-    #[must_use]
-    pub fn here(self, command: impl Into<String>) -> Self {
-        self.step(Step::here(command))
-    }
-
-    /// The command that restores the old state of this machine.
-    #[must_use]
-    pub fn undo_here(self, command: impl Into<String>) -> Self {
-        self.undo(Step::here(command))
-    }
-
     /// The command that restores the old state of a host.
     #[must_use]
-    pub fn undo_on(self, host: Side, command: impl Into<String>) -> Self {
+    pub fn undo_on(self, host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         self.undo(Step::on(host, command))
     }
 
@@ -125,27 +113,18 @@ impl Advice {
         text(&self.undo)
     }
 
-    /// Whether it changes settings of a host. What is advised changes the running system: such settings are lost at the next
-    /// boot.
+    /// Whether it changes settings of a host, which the undo restores. All of them are of the running system: they are lost at
+    /// the next boot.
     pub fn is_lost_at_boot(&self) -> bool {
-        !self.undo.is_empty() && self.steps.iter().any(|s| s.command.contains("sudo "))
+        !self.undo.is_empty()
     }
 }
 
 impl Step {
-    /// A command on a host.
-    pub fn on(host: Side, command: impl Into<String>) -> Self {
+    /// A command on a host; `None` is the only machine that there is.
+    pub fn on(host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         Self {
-            host: Some(host),
-            about: String::new(),
-            command: command.into(),
-        }
-    }
-
-    /// A command on the only machine there is.
-    pub fn here(command: impl Into<String>) -> Self {
-        Self {
-            host: None,
+            host: host.into(),
             about: String::new(),
             command: command.into(),
         }
@@ -257,24 +236,20 @@ impl Kept {
 }
 
 impl Advice {
-    /// A command on this machine, with the old state kept in a file.
-    #[must_use]
-    pub(crate) fn keeping_here(self, kept: Kept, command: impl Into<String>) -> Self {
-        self.step(Step::here(kept.save).about("save the old values"))
-            .here(command)
-            .undo(Step::here(kept.restore).about("in the same directory"))
-    }
-
     /// Commands on a host, with the old state kept in a file.
     #[must_use]
-    pub(crate) fn keeping(self, host: Side, kept: Kept, command: impl Into<String>) -> Self {
+    pub(crate) fn keeping(
+        self,
+        host: impl Into<Option<Side>>,
+        kept: Kept,
+        command: impl Into<String>,
+    ) -> Self {
+        let host = host.into();
         self.step(Step::on(host, kept.save).about("save the old values"))
             .on(host, command)
             .undo(Step::on(host, kept.restore).about("in the same directory"))
     }
-}
 
-impl Advice {
     /// Replaces the queue of a port. What it was set to is not known in full.
     #[must_use]
     pub(crate) fn replacing_queue(self, side: Side, port: &str, kind: &str) -> Self {

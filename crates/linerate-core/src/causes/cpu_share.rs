@@ -141,6 +141,9 @@ pub(super) fn taskset(model: &Model, side: Side, cpus: &[u32]) -> Advice {
     };
     let cpus = ranges(cpus);
     let s = if cpus.contains([',', '-']) { "s" } else { "" };
-    let advice = Advice::new(format!("keep the program on CPU{s} {cpus}"));
-    advice.on(side, format!("taskset -c {cpus} {command}"))
+    let what = format!("keep the program on CPU{s} {cpus}");
+    if model.watched {
+        return Advice::new(format!("{what} (taskset)"));
+    }
+    Advice::new(what).on(side, format!("taskset -c {cpus} {command}"))
 }

@@ -155,6 +155,8 @@ pub struct CauseInfo {
     /// Whether a finding of it proves itself without a trial: it is a ceiling that was reached, every input of which was
     /// read.
     pub proves_itself: bool,
+    /// Whether it is full speed: nothing is to be mended where it holds.
+    pub full_speed: bool,
     /// The stage whose ceiling is reached where it holds.
     pub ceiling: Option<Stage>,
     /// Whether it acts on the share that is delivered, not on the rate that is sent. What a sender's own port drops was
@@ -179,6 +181,7 @@ impl CauseInfo {
         only_disturbs: false,
         may_be_unread: false,
         proves_itself: false,
+        full_speed: false,
         ceiling: None,
         of_delivery: false,
         slowed_by_queue: false,

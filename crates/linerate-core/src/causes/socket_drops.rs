@@ -4,7 +4,7 @@ use super::core_bound::kept_from_its_cpu;
 use super::datagrams::{FEWER, at_the_socket, has_room, reader, words};
 use super::predict::bystander;
 use super::{Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, lacks};
-use crate::advice::Advice;
+use crate::advice::{Advice, Kept};
 use crate::factor::Factor;
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
@@ -114,16 +114,17 @@ fn room(model: &Model, load: &Load, side: Side) -> Advice {
             Bytes(most),
             side.name()
         )),
-        most => {
-            let set = |most: u64| format!("sudo sysctl -w net.core.rmem_max={most}");
+        _ => {
+            let name = "net.core.rmem_max";
+            let set = |most: u64| format!("sudo sysctl -w {name}={most}");
+            let room = most.map_or(ROOM, |most| ROOM.max(most.saturating_mul(2)));
             let advice = Advice::new(format!(
                 "allow receive buffers of {}, and let the receiving program ask for as much (SO_RCVBUF)",
-                Bytes(ROOM)
+                Bytes(room)
             ));
-            let advice = advice.on(side, set(ROOM));
             match most {
-                Some((most, _)) => advice.undo_on(side, set(most)),
-                None => advice,
+                Some(most) => advice.on(side, set(room)).undo_on(side, set(most)),
+                None => advice.keeping(side, Kept::sysctl(name), set(room)),
             }
         }
     }

@@ -24,6 +24,7 @@ static INFO: CauseInfo = CauseInfo {
     scope: Scope::Sockets,
     stage: Stage::Net,
     proves_itself: true,
+    full_speed: true,
     decided_by: &[Factor::MoreStreams],
     page: include_str!("pages/wire-full.md"),
     ceiling: Some(Stage::Net),

@@ -276,6 +276,7 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
         what,
         why,
         hint: if case.trials.is_empty()
+            && !case.model.watched
             && most_telling(case, direction, case.model.trials.len() as u32).is_some()
         {
             format!("linerate run{} --thorough", case.model.asked)

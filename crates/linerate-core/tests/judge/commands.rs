@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use linerate_core::causes::CAUSES;
+use linerate_core::facts::BufferLimits;
 use linerate_core::facts::nic::Nic;
 use linerate_core::facts::route::Route;
 
@@ -107,6 +108,36 @@ fn no_command_leaves_out_a_port_that_is_known() {
         "latency-interrupts",
     ] {
         assert!(seen.contains(&cause), "{cause} names no port: {seen:?}");
+    }
+}
+
+/// Commands of root that only look.
+const LOOKS: [&str; 1] = ["sudo turbostat "];
+
+#[test]
+fn what_root_changes_can_be_undone_whether_the_old_value_is_known_or_not() {
+    let mut changing = Vec::new();
+    for base in loads() {
+        let known = known(model(base));
+        let mut unknown = known.clone();
+        for host in &mut unknown.hosts {
+            host.facts.buffers = BufferLimits::default();
+        }
+        for m in [known, unknown] {
+            for cause in CAUSES {
+                for advice in cause.advice(&m, Direction::Forward) {
+                    let looks = |command: &str| LOOKS.iter().any(|look| command.starts_with(look));
+                    let mut steps = advice.steps.iter().map(|step| step.command.as_str());
+                    if steps.any(|command| command.contains("sudo ") && !looks(command)) {
+                        assert!(!advice.undo.is_empty(), "{}: {advice:?}", cause.id());
+                        changing.push(cause.id());
+                    }
+                }
+            }
+        }
+    }
+    for cause in ["receive-window", "socket-drops", "mtu-black-hole"] {
+        assert!(changing.contains(&cause), "{changing:?}");
     }
 }
 

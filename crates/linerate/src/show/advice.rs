@@ -1,46 +1,9 @@
 //! What to do about a cause, with commands to copy.
 
 use linerate_core::advice::{Advice, Joined, Step};
-use linerate_core::model::Model;
-use linerate_core::path::Side;
 
+use super::names::Names;
 use super::{Document, Tone};
-
-/// The names of both hosts, for people; near first.
-#[derive(Debug, Clone)]
-pub(super) struct Names(pub(super) [String; 2]);
-
-impl Names {
-    /// Those of the hosts, where they have different ones; `near` and `far` otherwise.
-    pub(super) fn of_hosts(model: &Model) -> Self {
-        let name = |side| model.host(side).map_or("", |host| host.facts.name.as_str());
-        match [Side::Near, Side::Far].map(name) {
-            [near, far] if near != far && !near.is_empty() && !far.is_empty() => {
-                Self([near, far].map(str::to_owned))
-            }
-            _ => Self::sides(),
-        }
-    }
-
-    /// `near` and `far`.
-    pub(super) fn sides() -> Self {
-        Self([Side::Near, Side::Far].map(|side| side.name().to_owned()))
-    }
-
-    /// What near, far and forward mean here.
-    pub(super) fn explained(&self) -> String {
-        let [near, far] = &self.0;
-        if near == Side::Near.name() {
-            return "near: where linerate ran, far: the other end; forward: from near to far"
-                .to_owned();
-        }
-        format!("near: {near}, far: {far}; forward: from near to far")
-    }
-
-    pub(super) fn of(&self, side: Side) -> &str {
-        &self.0[usize::from(side == Side::Far)]
-    }
-}
 
 /// Advice under a label; `gain` is what it promises, in words.
 pub(super) fn advise(doc: &mut Document, label: &str, advice: &Advice, gain: &str, names: &Names) {
@@ -59,7 +22,7 @@ pub(super) fn advise(doc: &mut Document, label: &str, advice: &Advice, gain: &st
             &[(Tone::Dim, "The new settings last until the next boot.")],
             0,
         );
-    } else if advice.undo.is_empty() && !advice.steps.is_empty() {
+    } else if !advice.steps.is_empty() {
         doc.detail(
             &[(Tone::Dim, "This changes no setting: nothing to undo.")],
             0,

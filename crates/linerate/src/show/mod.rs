@@ -9,6 +9,7 @@ pub mod flows;
 pub mod host;
 pub mod json;
 pub mod lat;
+mod names;
 pub mod progress;
 pub mod repeat;
 #[cfg(test)]

@@ -11,8 +11,8 @@ use linerate_core::path::{Direction, Measure};
 use linerate_core::record::{End, Host, Record};
 use linerate_core::verdict::{Answered, Verdict};
 
-use super::advice::Names;
 use super::document::{Columns, Entry, Item, LABEL, NARROW, Span, Table, width_of};
+use super::names::Names;
 use super::{Document, Tone, words};
 
 /// The verdict with all that it rests on. `saved` is the name of the record and the command that shows it, if it was
@@ -265,7 +265,7 @@ fn table(doc: &mut Document, model: &Model, names: &Names) {
 }
 
 fn heading(direction: &DirectionModel, names: &Names) -> String {
-    words::way(direction.direction, names)
+    names.way(direction.direction)
 }
 
 fn stacked(model: &Model, rows: &[Row], names: &Names) -> Document {

@@ -3,14 +3,14 @@
 use linerate_core::causes::cause;
 use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{DirectionModel, Estimate, Latency, Load};
-use linerate_core::path::{Direction, Measure, Place, Side, Stage};
+use linerate_core::path::{Measure, Place, Side, Stage};
 use linerate_core::plan::Handover;
 use linerate_core::stats::Interval;
 use linerate_core::transport::{self, Transport};
 use linerate_core::units::{Nanos, PerSecond, Rate};
 use linerate_core::verdict::{Disturbance, Limit};
 
-use super::advice::Names;
+use super::names::Names;
 
 /// `1 stream`, `4 streams`.
 pub(crate) fn count(n: u64, noun: &str) -> String {
@@ -187,12 +187,6 @@ pub(crate) fn place(limit: &Limit) -> String {
     at(limit.side, limit.stage)
 }
 
-/// `ripple -> brook`: from which host to which.
-pub(super) fn way(direction: Direction, names: &Names) -> String {
-    let [from, to] = [direction.sender(), direction.receiver()].map(|side| names.of(side));
-    format!("{from} -> {to}")
-}
-
 /// The host of a place, or the network.
 pub(super) fn host(side: Place, names: &Names) -> &str {
     match side {
@@ -215,7 +209,7 @@ pub(super) fn disturbed(disturbance: &Disturbance, names: &Names) -> String {
         "{}: {name} ({}), {}",
         host(disturbance.side, names),
         disturbance.cause,
-        way(disturbance.direction, names)
+        names.way(disturbance.direction)
     )
 }
 

@@ -25,9 +25,9 @@ pub(super) fn dead_ways(inventory: &Inventory) -> Vec<Oddity> {
             why: "fewer ways carry the same load, and none may be left when the next one fails",
             fix: match device.layer {
                 Layer::Multipath => Advice::new("check the cable and the target of that disk")
-                    .step(Step::here("sudo multipath -ll").about("its paths")),
+                    .step(Step::on(None, "sudo multipath -ll").about("its paths")),
                 _ => Advice::new("check the network and the target of that address")
-                    .step(Step::here("sudo nvme list-subsys").about("its paths")),
+                    .step(Step::on(None, "sudo nvme list-subsys").about("its paths")),
             },
             ..Oddity::default()
         })
@@ -73,8 +73,8 @@ pub(super) fn idle_ways(inventory: &Inventory) -> Vec<Oddity> {
             what: format!("{ways} usable paths, but each NUMA node uses only one"),
             why: "policy numa: from one node, several links give the speed of one",
             fix: Advice::new("use all paths in turn")
-                .here(format!("echo round-robin | sudo tee {file}"))
-                .undo_here(format!("echo numa | sudo tee {file}")),
+                .on(None, format!("echo round-robin | sudo tee {file}"))
+                .undo_on(None, format!("echo numa | sudo tee {file}")),
             ..Oddity::default()
         }
     };

@@ -118,7 +118,7 @@ fn by_link(carrier: &Carrier<'_>, link: &Crossing<'_>, excess: &Excess<'_>) -> O
                 at_most(carrier)
             )),
             None => Advice::new("see what both ends could do")
-                .here(format!("sudo lspci -vv -s {}", device.address)),
+                .on(None, format!("sudo lspci -vv -s {}", device.address)),
         },
     }
 }
@@ -138,7 +138,7 @@ fn by_usb(
     } else {
         "use a socket, a cable and hubs that signal more, if the adapter can"
     };
-    let seen = Step::here("lsusb -t").about("what each of them signals");
+    let seen = Step::on(None, "lsusb -t").about("what each of them signals");
     Oddity {
         id: "port-carrier",
         subject: excess.names().join(" "),

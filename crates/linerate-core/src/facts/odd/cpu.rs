@@ -42,8 +42,8 @@ impl Set {
         let on = ranges(ids);
         let set = |to: &str| format!("sudo cpupower -c {on} frequency-set {to}");
         Advice::new(self.what)
-            .here(set(&self.better))
-            .undo_here(set(&self.now))
+            .on(None, set(&self.better))
+            .undo_on(None, set(&self.now))
     }
 }
 
@@ -159,7 +159,9 @@ pub(super) fn turbo_off(inventory: &Inventory) -> Vec<Oddity> {
         subject: "CPUs".to_owned(),
         what: "clocks above the nominal one are switched off".to_owned(),
         why: "a single stream runs on one core, which could be clocked higher while others rest",
-        fix: Advice::new("allow them").here(set(on)).undo_here(set(off)),
+        fix: Advice::new("allow them")
+            .on(None, set(on))
+            .undo_on(None, set(off)),
         ..Oddity::default()
     }]
 }
@@ -179,7 +181,7 @@ pub(super) fn clock_source(inventory: &Inventory) -> Vec<Oddity> {
         fix: Advice::new(
             "see why in the kernel's log; boot with tsc=reliable only if the hardware is known to be sound",
         )
-        .here("sudo dmesg | grep -i -e tsc -e clocksource"),
+        .on(None, "sudo dmesg | grep -i -e tsc -e clocksource"),
         ..Oddity::default()
     }]
 }
@@ -234,7 +236,11 @@ fn elsewhere(inventory: &Inventory, full: &[u32]) -> Advice {
                   sudo taskset -cp $cpus $thread; done"
             .to_owned(),
     };
-    advice.keeping_here(kept, format!("sudo taskset -acp {} {pid}", ranges(&free)))
+    advice.keeping(
+        None,
+        kept,
+        format!("sudo taskset -acp {} {pid}", ranges(&free)),
+    )
 }
 
 /// Time that the hypervisor takes away.
@@ -300,12 +306,12 @@ fn switch_on(off: &[u32]) -> Advice {
     };
     let threads = |to: &str| {
         let set = format!("echo {to} | sudo tee /sys/devices/system/cpu/smt/control");
-        Step::here(set).about("if second threads of cores were switched off together")
+        Step::on(None, set).about("if second threads of cores were switched off together")
     };
     Advice::new("switch them on")
-        .here(all(1))
+        .on(None, all(1))
         .step(threads("on"))
-        .undo_here(all(0))
+        .undo_on(None, all(0))
         .undo(threads("off"))
 }
 

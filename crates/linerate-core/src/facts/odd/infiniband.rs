@@ -68,7 +68,7 @@ fn compare(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Step {
     if port.layer == Some(Layer::Ethernet) {
         return of_netdev(inventory, device, port, |name| format!("ethtool {name}")).about(about);
     }
-    Step::here(format!("sudo iblinkinfo {}", at(device, port))).about(about)
+    Step::on(None, format!("sudo iblinkinfo {}", at(device, port))).about(about)
 }
 
 /// The options that name a port to the tools of InfiniBand.
@@ -80,7 +80,10 @@ fn at(device: &IbDevice, port: &IbPort) -> String {
 /// device.
 fn switch(device: &IbDevice, port: &IbPort, to: &str) -> Step {
     let at = at(device, port);
-    Step::here(format!("sudo ibportstate {at} -D 0 {} {to}", port.number))
+    Step::on(
+        None,
+        format!("sudo ibportstate {at} -D 0 {} {to}", port.number),
+    )
 }
 
 /// A command for the network port of an RDMA port. Where that is not known, each port of the card may be it.
@@ -91,12 +94,15 @@ fn of_netdev(
     command: impl Fn(&str) -> String,
 ) -> Step {
     match netdev(inventory, device, port) {
-        Some(name) => Step::here(command(&word(name))),
-        None => Step::here(format!(
-            "for port in $(ls /sys/class/infiniband/{}/device/net); do {}; done",
-            word(&device.name),
-            command("$port")
-        )),
+        Some(name) => Step::on(None, command(&word(name))),
+        None => Step::on(
+            None,
+            format!(
+                "for port in $(ls /sys/class/infiniband/{}/device/net); do {}; done",
+                word(&device.name),
+                command("$port")
+            ),
+        ),
     }
 }
 
@@ -168,12 +174,12 @@ pub(super) fn held_down(inventory: &Inventory) -> Vec<Oddity> {
             )
         } else if function::is_omni_path(inventory, device) {
             let bounce = Advice::new("switch the port off and on again");
-            (HELD, bounce.here("sudo opaportconfig bounce"))
+            (HELD, bounce.on(None, "sudo opaportconfig bounce"))
         } else {
             let fix = Advice::new("switch it on; if it stays down, load the driver again");
             let fix = fix
                 .step(switch(device, port, "enable"))
-                .step(Step::here("sudo dmesg | tail -n 50").about("what the driver reports"));
+                .step(Step::on(None, "sudo dmesg | tail -n 50").about("what the driver reports"));
             (HELD, fix.undo(switch(device, port, "disable")))
         };
         Some((what.to_owned(), why, fix))
@@ -242,9 +248,9 @@ pub(super) fn faults(inventory: &Inventory) -> Vec<Oddity> {
             }
             let query = format!("sudo perfquery {}", at(device, port));
             advice
-                .step(Step::here(&query).about("the counters of now"))
-                .step(Step::here(format!("{query} -R")).about("clear them"))
-                .step(Step::here(query).about("after a while"))
+                .step(Step::on(None, &query).about("the counters of now"))
+                .step(Step::on(None, format!("{query} -R")).about("clear them"))
+                .step(Step::on(None, query).about("after a while"))
         };
         (!faults.is_empty()).then(|| {
             (

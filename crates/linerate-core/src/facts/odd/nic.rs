@@ -22,7 +22,7 @@ pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
             what: format!("no link: {}", nic.down),
             why: "the driver says so; nothing can leave by this port",
             fix: Advice::new("see what the port and its transceiver report")
-                .here(format!("ethtool {}", word(&nic.name)))
+                .on(None, format!("ethtool {}", word(&nic.name)))
                 .step(transceiver(nic)),
             ..Oddity::default()
         })
@@ -77,7 +77,7 @@ pub(super) fn below_common(inventory: &Inventory) -> Vec<Oddity> {
 /// Switches negotiation on; off again with the speed and duplex of now, where they are known.
 fn negotiate(nic: &Nic, what: &str) -> Advice {
     let name = word(&nic.name);
-    let advice = Advice::new(what).here(format!("sudo ethtool -s {name} autoneg on"));
+    let advice = Advice::new(what).on(None, format!("sudo ethtool -s {name} autoneg on"));
     // Where nobody knows whether it negotiates, the old state is unknown.
     let fixed = nic.link.speed.filter(|_| nic.link.autoneg == Some(false));
     let (Some(speed), Some(duplex)) = (fixed, nic.link.duplex) else {
@@ -88,14 +88,15 @@ fn negotiate(nic: &Nic, what: &str) -> Advice {
         Duplex::Full => "full",
     };
     let mbps = speed.0 / 1_000_000;
-    advice.undo_here(format!(
-        "sudo ethtool -s {name} autoneg off speed {mbps} duplex {duplex}"
-    ))
+    advice.undo_on(
+        None,
+        format!("sudo ethtool -s {name} autoneg off speed {mbps} duplex {duplex}"),
+    )
 }
 
 /// What a transceiver says of itself.
 fn transceiver(nic: &Nic) -> Step {
-    Step::here(format!("sudo ethtool -m {}", word(&nic.name))).about("if it has a transceiver")
+    Step::on(None, format!("sudo ethtool -m {}", word(&nic.name))).about("if it has a transceiver")
 }
 
 /// A fast port whose CPUs do for each packet what the card would do for many.
@@ -123,8 +124,8 @@ fn switch_on(nic: &Nic, features: &[&str]) -> Advice {
         format!("sudo ethtool -K {} {}", word(&nic.name), each.join(" "))
     };
     Advice::new("switch this on, unless something needs it off")
-        .here(to("on"))
-        .undo_here(to("off"))
+        .on(None, to("on"))
+        .undo_on(None, to("off"))
 }
 
 /// Whether a counter of a port's driver has this meaning.
@@ -153,7 +154,7 @@ pub(super) fn damaged(inventory: &Inventory) -> Vec<Oddity> {
             fix: Advice::new(
                 "see whether they still grow; if so, change the cable or the transceiver",
             )
-            .here(format!("ethtool -S {}", word(&nic.name)))
+            .on(None, format!("ethtool -S {}", word(&nic.name)))
             .step(transceiver(nic)),
             ..Oddity::default()
         })
@@ -210,8 +211,8 @@ pub(super) fn mtu_above(inventory: &Inventory) -> Vec<Oddity> {
 pub(super) fn set_mtu(nic: &Nic, own: u32, fits: u32) -> Advice {
     let set = |mtu: u32| format!("sudo ip link set {} mtu {mtu}", word(&nic.name));
     Advice::new("give it an MTU that fits")
-        .here(set(fits))
-        .undo_here(set(own))
+        .on(None, set(fits))
+        .undo_on(None, set(own))
 }
 
 /// Queues whose interrupts go to CPUs of other nodes than that of the card.
@@ -259,9 +260,9 @@ fn to_node(irqs: &[&Irq], cpus: &str) -> Advice {
     let stop = "if systemctl is-active -q irqbalance; then sudo systemctl stop irqbalance; fi";
     let all = vec![cpus.to_owned(); irqs.len()];
     let advice = Advice::new("send them to the CPUs of that node")
-        .step(Step::here(stop).about("stop irqbalance, which would send them back"));
+        .step(Step::on(None, stop).about("stop irqbalance, which would send them back"));
     affinity::send(advice, irqs, &all, "then")
-        .undo(Step::here("sudo systemctl start irqbalance").about("if it ran"))
+        .undo(Step::on(None, "sudo systemctl start irqbalance").about("if it ran"))
 }
 
 #[cfg(test)]

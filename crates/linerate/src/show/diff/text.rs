@@ -8,8 +8,8 @@ use linerate_core::stats::Interval;
 use linerate_core::units::digits;
 use linerate_engine::store::stamp;
 
-use super::super::advice::Names;
 use super::super::document::{Entry, Item, LABEL, Table};
+use super::super::names::Names;
 use super::super::{Document, Tone, words};
 use super::Compared;
 
@@ -60,7 +60,7 @@ fn answer(doc: &mut Document, diff: &Diff, names: &Names) {
             v.as_ref()
                 .map_or("?".to_owned(), |v| change.figure.unit.words(v.mid))
         };
-        let way = words::way(direction, names);
+        let way = names.way(direction);
         let rates = format!("{} -> {}", rate(&change.before), rate(&change.after));
         let what = outcome(change.outcome);
         let head = [(way.as_str(), 0.into()), (rates.as_str(), 0.into())];
@@ -117,9 +117,7 @@ fn figures(doc: &mut Document, diff: &Diff, names: &Names) {
     let shown: Vec<&FigureChange> = diff.figures.iter().filter(|f| is_shown(f)).collect();
     for alike in shown.chunk_by(|a, b| a.of.direction == b.of.direction) {
         let of = alike[0].of.direction;
-        let of = of.map_or("idle path".to_owned(), |direction| {
-            words::way(direction, names)
-        });
+        let of = of.map_or("idle path".to_owned(), |direction| names.way(direction));
         let cells = [of.as_str(), "before", "after", "ratio (95 % interval)"];
         let mut narrow = Document::new();
         narrow.heading(&of);
@@ -228,7 +226,7 @@ fn limit(doc: &mut Document, change: &LimitChange, names: &Names) {
         "{} ({}), {} [{}]",
         words::named(limit, names),
         limit.cause,
-        words::way(limit.direction, names),
+        names.way(limit.direction),
         certainty(change),
     );
     let tone = if change.fate == Fate::Stayed {

@@ -6,7 +6,8 @@ use linerate_core::model::TcpShares;
 use linerate_core::path::Direction;
 use linerate_core::verdict::Limit;
 
-use super::super::advice::{Names, advise};
+use super::super::advice::advise;
+use super::super::names::Names;
 use super::super::words::{self, count};
 use super::super::{Document, Tone};
 use super::{Judged, Look};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use linerate_core::advice::Advice;
-use linerate_core::causes::CAUSES;
+use linerate_core::causes::cause;
 use linerate_core::model::Model;
 use linerate_core::path::{Direction, Measure, Place, Slowness};
 use linerate_core::stats::Interval;
@@ -12,8 +12,9 @@ use linerate_core::verdict::{
     Answered, Certainty, Decided, Disturbance, Entry, Limit, Verdict, entries,
 };
 
-use super::super::advice::{Names, advise, joint};
+use super::super::advice::{advise, joint};
 use super::super::document::{Columns, Item, width_of};
+use super::super::names::Names;
 use super::super::{Document, Tone, words};
 
 /// The answer: a line for each direction, and for each further limit.
@@ -70,7 +71,7 @@ impl Line {
     fn of(model: &Model, entry: Entry<'_>, names: &Names) -> Self {
         match entry {
             Entry::Unknown(direction) => Self {
-                way: words::way(direction, names),
+                way: names.way(direction),
                 figure: figure(model, direction, Measure::Goodput),
                 what: "no cause could be shown".to_owned(),
                 state: "unknown",
@@ -78,14 +79,14 @@ impl Line {
                 gain: String::new(),
             },
             Entry::Limit(limit) => {
-                let full = is_full(limit);
+                let full = cause(limit.cause).is_some_and(|cause| cause.info().full_speed);
                 let gain = limit
                     .advice
                     .first()
                     .map(|advice| gain(model, limit, advice));
                 let gain = gain.filter(|text| !text.is_empty());
                 Self {
-                    way: words::way(limit.direction, names),
+                    way: names.way(limit.direction),
                     figure: figure(model, limit.direction, limit.metric),
                     what: words::named(limit, names),
                     state: limit.certainty.name(),
@@ -99,11 +100,6 @@ impl Line {
             }
         }
     }
-}
-
-/// Whether nothing is to be mended: the path carries all that it can.
-fn is_full(limit: &Limit) -> bool {
-    limit.cause == "wire-full"
 }
 
 /// What is limited, as it was measured.
@@ -166,7 +162,7 @@ pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict, names
     }
 }
 
-/// `receive-window   far socket, ripple -> brook`.
+/// `receive-window (socket of brook, ripple -> brook)`.
 fn title(doc: &mut Document, limit: &Limit, names: &Names) {
     let stage = match limit.side {
         Place::Path => "network".to_owned(),
@@ -176,17 +172,14 @@ fn title(doc: &mut Document, limit: &Limit, names: &Names) {
         Slowness::Latency => ", round trips",
         Slowness::Rate => "",
     };
-    let text = format!(
-        " ({stage}, {}{latency})",
-        words::way(limit.direction, names)
-    );
+    let text = format!(" ({stage}, {}{latency})", names.way(limit.direction));
     doc.line(&[(Tone::Strong, limit.cause), (Tone::Plain, &text)], 2);
 }
 
 /// What the cause means, unless it was said before, and its evidence.
 fn why(doc: &mut Document, limit: &Limit, is_known: bool) {
     let mut label = "Why";
-    let page = CAUSES.iter().find(|c| c.id() == limit.cause && !is_known);
+    let page = cause(limit.cause).filter(|_| !is_known);
     if let Some(summary) = page.map(|c| words::summary(c.info().page)) {
         doc.entry(label, &[(Tone::Plain, &summary)], 0);
         label = "";
@@ -219,12 +212,8 @@ fn proof<'a>(
         return;
     };
     let mut text = format!("tried {}: {}", trial.words, effect(model, limit, trial));
-    let turns = trial.slices / 2;
-    let _ = write!(
-        text,
-        ", measured without and with it in turn, {} each",
-        times(turns)
-    );
+    let slices = words::count(u64::from(trial.slices), "measurement");
+    let _ = write!(text, ", {slices}, without and with it in turn");
     doc.entry("Proof", &[(Tone::Plain, &text)], 2);
     if !trial.excluded.is_empty() {
         let text = format!(
@@ -232,14 +221,6 @@ fn proof<'a>(
             excluded(trial, answers)
         );
         doc.detail(&[(Tone::Plain, &text)], 2);
-    }
-}
-
-fn times(n: u32) -> String {
-    match n {
-        1 => "once".to_owned(),
-        2 => "twice".to_owned(),
-        n => format!("{n} times"),
     }
 }
 
@@ -352,7 +333,7 @@ pub(super) fn next(doc: &mut Document, verdict: &Verdict, names: &Names) {
         let label = if i == 0 { "Next limit" } else { "" };
         let mut text = format!(
             "{}, {} ({})",
-            words::way(limit.direction, names),
+            names.way(limit.direction),
             words::named(limit, names),
             limit.cause
         );

@@ -7,9 +7,9 @@ use linerate_core::ceiling::{Bounds, Ceiling, Input, Solution, Source};
 use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
 
-use super::super::advice::Names;
 use super::super::document::Item;
-use super::super::{Document, Tone, words};
+use super::super::names::Names;
+use super::super::{Document, Tone};
 use super::Change;
 
 /// The whole page.
@@ -81,7 +81,7 @@ fn host(doc: &mut Document, side: &str, host: &Host) {
 
 /// `near -> far`: as keys and stages name the hosts.
 fn way_words(way: Direction) -> String {
-    words::way(way, &Names::sides())
+    Names::sides().way(way)
 }
 
 fn goodputs(doc: &mut Document, answer: &Answer) {

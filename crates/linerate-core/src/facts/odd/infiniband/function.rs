@@ -77,7 +77,8 @@ enum Owner<'a> {
 impl<'a> Owner<'a> {
     fn of(inventory: &'a Inventory, device: &'a IbDevice) -> Self {
         let Some(own) = &device.virtual_of else {
-            let step = Step::here("ip link show").about("on the host of this guest, its functions");
+            let step =
+                Step::on(None, "ip link show").about("on the host of this guest, its functions");
             return Self::Unknown(step);
         };
         let is_known = !own.pci.is_empty();
@@ -90,7 +91,7 @@ impl<'a> Owner<'a> {
             _ => {
                 let card = if is_known { &own.pci } else { "the card" };
                 let about = format!("the functions of the IPoIB port of {card}");
-                Self::Unknown(Step::here("ip link show").about(about))
+                Self::Unknown(Step::on(None, "ip link show").about(about))
             }
         }
     }
@@ -98,12 +99,17 @@ impl<'a> Owner<'a> {
     /// A command for the function.
     fn step(&self, command: impl Fn(&str) -> String) -> Step {
         match self {
-            Self::Port(port, number) => Step::here(command(&format!("{} vf {number}", word(port)))),
-            Self::Card(pci, number) => Step::here(format!(
-                "for port in $(ls /sys/bus/pci/devices/{}/net); do {}; done",
-                word(pci),
-                command(&format!("$port vf {number}"))
-            )),
+            Self::Port(port, number) => {
+                Step::on(None, command(&format!("{} vf {number}", word(port))))
+            }
+            Self::Card(pci, number) => Step::on(
+                None,
+                format!(
+                    "for port in $(ls /sys/bus/pci/devices/{}/net); do {}; done",
+                    word(pci),
+                    command(&format!("$port vf {number}"))
+                ),
+            ),
             Self::Unknown(step) => step.clone(),
         }
     }
@@ -118,7 +124,7 @@ pub(super) fn give_guid(inventory: &Inventory, device: &IbDevice, port: &IbPort)
         Function::Virtual(_) | Function::Lent => by_host(inventory, device),
         Function::Card => {
             let query = format!("sudo mstflint -d {} query", word(&device.pci));
-            Advice::new("see which GUIDs its firmware holds").here(query)
+            Advice::new("see which GUIDs its firmware holds").on(None, query)
         }
     }
 }
@@ -137,13 +143,16 @@ fn by_manager(inventory: &Inventory, own: &VirtualOf, port: &IbPort) -> Advice {
         return Advice::new(
             "write 0 to the entry of this function: the manager chooses a GUID then",
         )
-        .step(Step::here(format!("grep -H . {entries}/*")).about("the entries"));
+        .step(Step::on(None, format!("grep -H . {entries}/*")).about("the entries"));
     };
     // Entry 0 is the card's own.
     let entry = format!("{entries}/{}", u64::from(number).saturating_add(1));
     let kept = Kept::files(&entry, "guid-before.txt");
-    Advice::new("have the manager choose a GUID for it")
-        .keeping_here(kept, format!("echo 0 | sudo tee {entry}"))
+    Advice::new("have the manager choose a GUID for it").keeping(
+        None,
+        kept,
+        format!("echo 0 | sudo tee {entry}"),
+    )
 }
 
 /// Of mlx5: the host gives it a GUID that nobody else has, and attaches it again.
@@ -158,7 +167,10 @@ fn by_host(inventory: &Inventory, device: &IbDevice) -> Advice {
     let advice = Advice::new(WHAT).step(give);
     let attach = |verb: &str| {
         let file = format!("/sys/bus/pci/drivers/mlx5_core/{verb}");
-        Step::here(format!("echo {} | sudo tee {file}", word(&device.pci)))
+        Step::on(
+            None,
+            format!("echo {} | sudo tee {file}", word(&device.pci)),
+        )
     };
     if device.pci.is_empty() {
         return advice.step(Step::by_hand(

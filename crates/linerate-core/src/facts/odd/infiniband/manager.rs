@@ -106,7 +106,7 @@ fn initializing(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Odd 
         let why =
             "the subnet manager has not reached this virtual function, or its network has none";
         let fix = Advice::new("see whether the card's own port is active")
-            .step(Step::here("ibstat").about("on the host of this guest"));
+            .step(Step::on(None, "ibstat").about("on the host of this guest"));
         return (WHAT.to_owned(), why, fix);
     }
     if let Some(other) = served_beside(inventory, own) {
@@ -128,11 +128,11 @@ const NONE: &str = "no subnet manager runs on this fabric, or it does not reach 
 /// How to find out why a manager does not set up a port.
 fn ask(inventory: &Inventory, device: &IbDevice, asked: Option<Port<'_>>) -> Advice {
     let step = if is_omni_path(inventory, device) {
-        Step::here("opafabricinfo")
+        Step::on(None, "opafabricinfo")
     } else {
         match asked {
-            Some((device, port)) => Step::here(format!("sudo sminfo {}", at(device, port))),
-            None => Step::here("sudo sminfo").about("on a host whose port is active"),
+            Some((device, port)) => Step::on(None, format!("sudo sminfo {}", at(device, port))),
+            None => Step::on(None, "sudo sminfo").about("on a host whose port is active"),
         }
     };
     let is_virtual = !matches!(Function::of(inventory, device), Function::Card);
@@ -177,8 +177,8 @@ fn manage(advice: Advice, port: Port<'_>, about: &str) -> Advice {
     // The brackets keep the pattern from matching the command itself.
     let end = format!("sudo pkill -f \"[o]pensm -B -g {guid}\"");
     advice
-        .step(Step::here(format!("sudo opensm -B -g {guid}")).about(about))
-        .undo_here(end)
+        .step(Step::on(None, format!("sudo opensm -B -g {guid}")).about(about))
+        .undo_on(None, end)
 }
 
 /// How to serve the network of one more port.
@@ -190,9 +190,9 @@ fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
         return Advice::new(format!(
             "if no manager serves what the cable leads to, add an instance with PortGUID {guid} to /etc/opa-fm/opafm.xml"
         ))
-        .step(Step::here("sudo systemctl restart opafm").about("then"));
+        .step(Step::on(None, "sudo systemctl restart opafm").about("then"));
     }
-    let seen = Step::here(format!("sudo ibnetdiscover {}", at(device, port)));
+    let seen = Step::on(None, format!("sudo ibnetdiscover {}", at(device, port)));
     let advice =
         Advice::new("start a manager for this port, if none serves what its cable leads to")
             .step(seen.about("what the cable leads to"));
@@ -207,9 +207,9 @@ fn start(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
         ("opensm", "sudo sminfo")
     };
     let advice = Advice::new("start a subnet manager on one host, if the fabric has none")
-        .here(format!("sudo systemctl start {service}"))
-        .step(Step::here(seen).about("see that it runs"))
-        .undo_here(format!("sudo systemctl stop {service}"));
+        .on(None, format!("sudo systemctl start {service}"))
+        .step(Step::on(None, seen).about("see that it runs"))
+        .undo_on(None, format!("sudo systemctl stop {service}"));
     let own = (device, port);
     let mut others = all(inventory).filter(|other| !share_a_wire(own, *other) && is_wired(other.1));
     if service == "opensm" && others.any(|other| !is_same(other, own)) {
