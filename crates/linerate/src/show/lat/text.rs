@@ -226,6 +226,20 @@ fn bounds() -> impl Iterator<Item = u64> {
     (0..18).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_u64.pow(power)))
 }
 
+/// `99.973 %`: a part of a whole, with digits enough to show the smaller of the part and the rest.
+fn share_so_far(part: u64, all: u64) -> String {
+    let rest = all.saturating_sub(part);
+    if part < rest {
+        return share(part, all);
+    }
+    let missing = share(rest, all);
+    let digits = missing
+        .split_once('.')
+        .map_or(0, |(_, digits)| digits.len() - " %".len());
+    let percent = part as f64 / all.max(1) as f64 * 100.0;
+    format!("{percent:.digits$} %")
+}
+
 /// How many were below each bound, and what part of all was below it. Runs of bins without any are left out.
 fn histogram(doc: &mut Document, probe: &Probe) {
     let Some(times) = &probe.times else { return };
@@ -254,19 +268,19 @@ fn histogram(doc: &mut Document, probe: &Probe) {
         return;
     }
     doc.gap();
-    let widths = [LABEL, 10, 9, 9, 0];
+    let widths = [LABEL, 12, 12, 13, 0];
     let head = ["below", "number", "share", "total", ""];
     let mut table = Table::new(&widths).head(&head.map(|cell| (Tone::Strong, cell)));
     for (skips, bound, n, before) in rows {
         if skips {
             table.row(&[(Tone::Dim, "...")]);
         }
-        let bar = "#".repeat((n as f64 / all as f64 * 36.0).round() as usize);
+        let bar = "#".repeat((n as f64 / all as f64 * 26.0).round() as usize);
         let cells = [
             Nanos(bound).to_string(),
             n.to_string(),
             share(n, all),
-            share(before, all),
+            share_so_far(before, all),
             bar,
         ];
         table.row(&cells.each_ref().map(|cell| (Tone::Plain, cell.as_str())));
@@ -289,6 +303,15 @@ mod tests {
         insta::assert_snapshot!("lat_lossy", page(&sample::lossy()));
         insta::assert_snapshot!("lat_memory", page(&sample::memory()));
         insta::assert_snapshot!("lat_markdown", super::page(&sample::beside()).markdown());
+    }
+
+    #[test]
+    fn a_share_is_100_percent_only_where_nothing_is_missing() {
+        let of = |part| share_so_far(part, 100_000);
+        assert_eq!(
+            [1, 50_000, 99_000, 99_999, 100_000].map(of),
+            ["0.0010 %", "50.0 %", "99.0 %", "99.9990 %", "100 %"]
+        );
     }
 
     #[test]
