@@ -335,6 +335,16 @@ pub struct StepPlan {
     pub tick: Nanos,
 }
 
+impl StepPlan {
+    /// The time that counts of a step that ended in order this long after it began: whole ticks, so that the last sample is
+    /// no sliver of one.
+    pub fn measured(&self, elapsed: Nanos) -> Nanos {
+        let counted = elapsed.0.saturating_sub(self.washout.0);
+        let ticks = counted.checked_div(self.tick.0).unwrap_or(0);
+        Nanos(ticks.saturating_mul(self.tick.0).min(self.measure.0))
+    }
+}
+
 /// What a run will do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {

@@ -107,6 +107,17 @@ pub fn values(raw: &[u8]) -> impl Iterator<Item = (Metric, Option<i64>)> + '_ {
     })
 }
 
+/// Where `tcpi_total_retrans` and `tcpi_rcv_ooopack` stand.
+const SETBACKS: [usize; 2] = [100, 224];
+
+/// Segments that this end retransmitted, and those that arrived here out of order, since the connection began. 0 means that
+/// nothing was lost or reordered, whichever way payload flows. `None` before Linux 5.4.
+pub fn setbacks(raw: &[u8]) -> Option<u64> {
+    let fields = SETBACKS.map(|at| raw.get(at..at + 4).and_then(|f| Store::U32.value(f)));
+    let [retransmitted, overtaken] = fields;
+    retransmitted?.checked_add(overtaken?)?.try_into().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
@@ -180,5 +191,17 @@ mod tests {
         let mut fields: Vec<_> = FIELDS.iter().map(|(_, at, s)| (*at, s.width())).collect();
         fields.sort_unstable();
         assert!(fields.windows(2).all(|w| w[0].0 + w[0].1 <= w[1].0));
+    }
+
+    #[test]
+    fn setbacks_are_those_of_both_roles_where_the_kernel_counts_both() {
+        let mut raw = vec![0; 240];
+        assert_eq!(setbacks(&raw), Some(0));
+        raw[100] = 3;
+        raw[224] = 4;
+        assert_eq!(setbacks(&raw), Some(7));
+        assert_eq!(setbacks(&raw[..228]), Some(7));
+        assert_eq!(setbacks(&raw[..227]), None, "before Linux 5.4");
+        assert_eq!(setbacks(&[]), None);
     }
 }

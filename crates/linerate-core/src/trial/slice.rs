@@ -8,6 +8,16 @@ use crate::units::Nanos;
 /// Time of a slice that counts.
 pub(super) const SLICE: Nanos = Nanos::from_millis(400);
 
+/// The same where the rate of the base load hardly varies.
+const SHORT: Nanos = Nanos::from_millis(200);
+
+/// The deviation of the samples of a load, as a share of their mean, up to which its rate hardly varies. The interval of an
+/// effect of eight short slices is then about 2 % wide, either way.
+const CALM: f64 = 0.01;
+
+/// Samples that show how much a rate varies.
+const SAMPLES: usize = 8;
+
 /// Longest time of a slice that counts.
 const LONGEST: f64 = 1.0;
 
@@ -21,13 +31,26 @@ const ROUND_TRIPS: f64 = 8.0;
 /// round trips, where they are what is counted.
 pub fn slice_time(load: &Load, factor: Option<Factor>) -> Nanos {
     if factor != Some(Factor::Paced) {
-        return SLICE;
+        return if is_calm(load) { SHORT } else { SLICE };
     }
     let beside = load.latency.as_ref().and_then(|l| l.percentile(50.0));
     let trips = beside.map(|trip| trip.secs() * ROUND_TRIPS);
     let losses = until_lost(load).unwrap_or(0.0);
     let longest = losses.max(trips.unwrap_or(0.0));
     Nanos((longest.clamp(SLICE.secs(), LONGEST) * 1e9) as u64)
+}
+
+/// Whether the rate hardly varies from sample to sample, after its start. Where packets are lost it may rise and fall slowly
+/// with each loss.
+fn is_calm(load: &Load) -> bool {
+    let ticks = &load.ticks[load.ticks.len() / 3..];
+    let n = ticks.len();
+    let mean = ticks.iter().sum::<f64>() / n as f64;
+    let square = ticks.iter().map(|tick| (tick - mean).powi(2)).sum::<f64>() / n as f64;
+    load.tcp.retransmitted == Some(0.0)
+        && n >= SAMPLES
+        && mean > 0.0
+        && square.sqrt() <= mean * CALM
 }
 
 /// Seconds until enough segments are lost at half the pace to compare their number.

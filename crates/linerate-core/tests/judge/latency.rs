@@ -374,6 +374,27 @@ fn a_slice_holds_some_round_trips_beside_its_load() {
     assert_eq!(slice(500), Nanos::from_secs(1));
 }
 
+#[test]
+fn a_slice_is_short_only_where_the_rate_hardly_varies_and_nothing_is_lost() {
+    let slice = |samples: usize, deviation: f64, retransmitted| {
+        let mut m = queued();
+        let load = base(&mut m);
+        // A ramp at the start does not count.
+        load.ticks = vec![1e8; samples / 3];
+        let around = (samples / 3..samples).map(|k| 1.0 + deviation * (-1_f64).powi(k as i32));
+        load.ticks.extend(around.map(|rate| 1e9 * rate));
+        load.tcp.retransmitted = retransmitted;
+        slice_time(load, Some(Factor::MoreStreams)).0 / 1_000_000
+    };
+    assert_eq!(slice(12, 0.0, Some(0.0)), 200);
+    assert_eq!(slice(12, 0.0099, Some(0.0)), 200);
+    assert_eq!(slice(12, 0.0101, Some(0.0)), 400);
+    assert_eq!(slice(11, 0.0, Some(0.0)), 200, "eight samples");
+    assert_eq!(slice(10, 0.0, Some(0.0)), 400, "seven");
+    assert_eq!(slice(12, 0.0, Some(0.001)), 400);
+    assert_eq!(slice(12, 0.0, None), 400);
+}
+
 /// An idle path with a round trip of `idle` microseconds, and 100 under load. CPUs of far have an idle state
 /// that takes `leave` microseconds to wake from.
 fn rested(idle: u64, leave: u64) -> Model {

@@ -34,12 +34,17 @@ pub struct Running {
     threads: Vec<JoinHandle<()>>,
     sampler: Option<JoinHandle<(Vec<Table>, Vec<Gap>)>>,
     live: Mutex<Glance>,
+    /// Payload that [`seen`] counted when the step was armed.
+    first: u64,
+    /// The setbacks of before.
+    setbacks: Option<u64>,
 }
 
 /// What was seen when a live rate was last taken.
 #[derive(Debug, Clone, Copy)]
 struct Glance {
     at: u64,
+    /// Payload of all steps.
     bytes: u64,
     rate: Rate,
 }
@@ -55,13 +60,16 @@ impl Running {
         let probes = || workers.iter().flat_map(|w| w.probes());
         let step = Arc::new(Step::new(lanes.len(), probes().collect()));
         let probes = probes().collect();
+        let first = seen(&lanes);
         let mut running = Self {
             before: lanes.iter().map(|l| l.counters.bytes()).collect(),
             live: Mutex::new(Glance {
                 at: 0,
-                bytes: seen(&lanes),
+                bytes: first,
                 rate: Rate(0),
             }),
+            first,
+            setbacks: None,
             threads: Vec::new(),
             sampler: None,
             step,
@@ -76,6 +84,7 @@ impl Running {
         let (step, lanes) = (Arc::clone(&running.step), running.lanes.clone());
         let mut sampler = Sampler::new(plan, step, lanes, probes, sources);
         sampler.observe_ends(&|| 0);
+        running.setbacks = running.step.setbacks();
         let thread = spawn("sampler".to_owned(), move || sampler.run())?;
         running.sampler = Some(thread);
         Ok(running)
@@ -128,6 +137,12 @@ impl Running {
         }
         Live {
             rate: last.rate,
+            moved: Bytes(last.bytes - self.first),
+            setbacks: self
+                .step
+                .setbacks()
+                .zip(self.setbacks)
+                .map(|(now, before)| now.saturating_sub(before)),
             elapsed: Nanos(elapsed),
         }
     }

@@ -113,9 +113,11 @@ impl Sampler {
             self.probes[self.next].observe(self.sources.machine(), at);
             self.next = (self.next + 1) % self.probes.len();
             if at() > until {
-                return;
+                break;
             }
         }
+        let setbacks = self.probes.iter().map(|probe| probe.setbacks()).sum();
+        self.step.count_setbacks(setbacks);
     }
 
     /// Samples until the step ends, ends it, and waits for its threads; returns what was read.

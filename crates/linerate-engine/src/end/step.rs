@@ -1,7 +1,7 @@
 //! What the threads of one step share: the barrier, the stop, the end.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,6 +50,8 @@ pub(super) struct Step {
     /// The step is over: senders write their end marks, and no thread moves payload any more.
     stop: AtomicBool,
     abort: AtomicBool,
+    /// What the sampler last counted; all ones where it is not known.
+    setbacks: AtomicU64,
     state: Mutex<State>,
     /// Something changed for those who watch the threads: one or two.
     change: Condvar,
@@ -65,6 +67,7 @@ impl Step {
             threads,
             stop: AtomicBool::new(false),
             abort: AtomicBool::new(false),
+            setbacks: AtomicU64::new(u64::MAX),
             state: Mutex::default(),
             change: Condvar::new(),
             turn: Condvar::new(),
@@ -91,6 +94,17 @@ impl Step {
     fn tell_all(&self) {
         self.change.notify_all();
         self.turn.notify_all();
+    }
+
+    /// Sampler: packets that were lost or reordered since the connections began.
+    pub(super) fn count_setbacks(&self, count: Option<u64>) {
+        self.setbacks.store(count.unwrap_or(u64::MAX), Relaxed);
+    }
+
+    /// What was counted last.
+    pub(super) fn setbacks(&self) -> Option<u64> {
+        let count = self.setbacks.load(Relaxed);
+        (count != u64::MAX).then_some(count)
     }
 
     /// The flag that ends senders and work on payload.

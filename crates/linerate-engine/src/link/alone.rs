@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 use linerate_core::path::Side;
 use linerate_core::plan::{SetPlan, StepPlan};
 use linerate_core::record::{EndReadings, Host, Set, Step, Trouble};
-use linerate_core::units::{Nanos, Rate};
+use linerate_core::units::{Bytes, Nanos, Rate};
 
-use super::{Link, LinkError, Live};
+use super::{Control, Ended, Link, LinkError, Live};
 use crate::end::{LocalEnd, Running};
-use crate::event::Flow;
 use crate::host::Machine;
 use crate::load::LoadError;
 use crate::load::transport::NoLines;
@@ -35,18 +34,18 @@ impl Alone {
         }
     }
 
-    /// Runs a step to its end.
+    /// Runs a step to its end; what was read, and how it was ended where that was before its time.
     fn drive(
         plan: &StepPlan,
         mut running: Running,
-        watch: &mut dyn FnMut(Live) -> Flow,
-    ) -> (EndReadings, bool) {
+        watch: &mut dyn FnMut(Live) -> Control,
+    ) -> (EndReadings, Ended) {
         let time = plan.washout.duration() + plan.measure.duration() + OVERTIME;
         let deadline = Instant::now() + time;
-        let mut stopped = false;
+        let mut ended = Ended::default();
         while !running.done(LOOK) {
-            if watch(running.live()) == Flow::Stop && !stopped {
-                stopped = true;
+            let live = running.live();
+            if ended.by(watch(live), live) {
                 running.stop();
             }
             if Instant::now() >= deadline {
@@ -54,7 +53,7 @@ impl Alone {
                 break;
             }
         }
-        (running.finish(), stopped)
+        (running.finish(), ended)
     }
 }
 
@@ -83,24 +82,28 @@ impl Link for Alone {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Flow,
+        watch: &mut dyn FnMut(Live) -> Control,
     ) -> Result<Step, LinkError> {
         let still = Live {
             rate: Rate(0),
+            moved: Bytes(0),
+            setbacks: None,
             elapsed: Nanos(0),
         };
-        let armed = self.end.arm_while(plan, &mut || watch(still) == Flow::Go);
+        let armed = self
+            .end
+            .arm_while(plan, &mut || watch(still) != Control::Stop);
         let mut running = armed.map_err(|e| refused(&e))?;
         let began = self.now();
         running.go();
-        let (readings, stopped) = Self::drive(plan, running, watch);
-        let trouble = if stopped {
+        let (readings, ended) = Self::drive(plan, running, watch);
+        let trouble = if ended.stopped {
             Some("stopped".to_owned())
         } else {
             unfinished(&readings)
         };
         Ok(Step {
-            plan: plan.clone(),
+            plan: ended.plan(plan),
             began,
             ends: vec![readings],
             clock: None,
@@ -212,10 +215,10 @@ mod tests {
     }
 
     /// Stops a step once its payload flows.
-    fn stop_at_work(live: Live) -> Flow {
+    fn stop_at_work(live: Live) -> Control {
         match live.elapsed {
-            Nanos(0) => Flow::Go,
-            _ => Flow::Stop,
+            Nanos(0) => Control::Continue,
+            _ => Control::Stop,
         }
     }
 
@@ -226,10 +229,12 @@ mod tests {
         let stopped = link.step(&step(&[3], 600_000), &mut stop_at_work).unwrap();
         assert_eq!(stopped.trouble.unwrap().what, "stopped");
         assert!(stopped.ends[0].totals[0].complete);
-        let whole = link.step(&step(&[3], 50), &mut |_| Flow::Go).unwrap();
+        let whole = link
+            .step(&step(&[3], 50), &mut |_| Control::Continue)
+            .unwrap();
         assert_eq!(whole.trouble, None);
         link.release(3).unwrap();
-        let gone = link.step(&step(&[3], 50), &mut |_| Flow::Go);
+        let gone = link.step(&step(&[3], 50), &mut |_| Control::Continue);
         assert!(matches!(gone, Err(LinkError::Refused { .. })));
     }
 

@@ -17,9 +17,8 @@ use linerate_core::plan::{Pattern, SetPlan, StepPlan};
 use linerate_core::record::{EndReadings, Host, Set, SetEnd, Step, Trouble};
 use linerate_core::units::Nanos;
 
-use super::{Link, LinkError, Live};
+use super::{Control, Link, LinkError, Live};
 use crate::end::{LocalEnd, Running};
-use crate::event::Flow;
 use crate::host::{Machine, Toward};
 use crate::iperf3::client::{ClientError, Opened, Report, Test, Wanted, dialled, missing};
 use crate::iperf3::counted::Streams;
@@ -210,7 +209,7 @@ impl Link for Iperf3 {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Flow,
+        watch: &mut dyn FnMut(Live) -> Control,
     ) -> Result<Step, LinkError> {
         self.alive()?;
         let [set] = plan.sets[..] else {
@@ -277,7 +276,7 @@ struct Course<'a> {
     plan: &'a StepPlan,
     set: u32,
     began: Instant,
-    watch: &'a mut dyn FnMut(Live) -> Flow,
+    watch: &'a mut dyn FnMut(Live) -> Control,
     stopped: bool,
 }
 
@@ -315,7 +314,7 @@ impl Course<'_> {
 
     /// Shows what is seen; whether the user wants to stop.
     fn stops(&mut self, running: &Running) -> bool {
-        self.stopped |= (self.watch)(running.live()) == Flow::Stop;
+        self.stopped |= (self.watch)(running.live()) == Control::Stop;
         self.stopped
     }
 

@@ -10,9 +10,7 @@ pub mod sim;
 
 use linerate_core::plan::{SetPlan, StepPlan};
 use linerate_core::record::{Host, Set, Step};
-use linerate_core::units::{Nanos, Rate};
-
-use crate::event::Flow;
+use linerate_core::units::{Bytes, Nanos, Rate};
 
 /// Why a link could not do what was asked. Texts are lowercase sentence fragments; `hint` is the
 /// command or change that helps, empty when there is none.
@@ -44,8 +42,61 @@ pub enum LinkError {
 pub struct Live {
     /// Rate over the last tick at the receiving end, if that is the near end; else at the sender.
     pub rate: Rate,
+    /// Payload since the step began, at the same end.
+    pub moved: Bytes,
+    /// Packets that were lost or reordered since the step began, as far as that end counts them; `None` where it does not
+    /// count them.
+    pub setbacks: Option<u64>,
     /// Time since the step began.
     pub elapsed: Nanos,
+}
+
+/// How a step goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// As planned.
+    Continue,
+    /// Enough is measured: the step ends now, in order. The plan in its record has the time that was measured. A link that
+    /// cannot end a step before its time continues.
+    Enough,
+    /// The user wants to stop: the step ends now, and what was read is returned with the trouble "stopped".
+    Stop,
+}
+
+/// Whether a step was ended before its time, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ended {
+    /// When enough was measured, since the step began.
+    enough: Option<Nanos>,
+    /// The user wants to stop.
+    pub(crate) stopped: bool,
+}
+
+impl Ended {
+    /// Takes what `watch` said of a step; true where its end is to be asked for: once for each reason.
+    pub(crate) fn by(&mut self, control: Control, live: Live) -> bool {
+        let before = (self.enough, self.stopped);
+        match control {
+            Control::Continue => {}
+            Control::Enough => self.enough = self.enough.or(Some(live.elapsed)),
+            Control::Stop => self.stopped = true,
+        }
+        before != (self.enough, self.stopped)
+    }
+
+    /// Whether its end was asked for.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.enough.is_some() || self.stopped
+    }
+
+    /// The plan that its record gets.
+    pub(crate) fn plan(&self, plan: &StepPlan) -> StepPlan {
+        let measure = self.enough.map(|elapsed| plan.measured(elapsed));
+        StepPlan {
+            measure: measure.unwrap_or(plan.measure),
+            ..plan.clone()
+        }
+    }
 }
 
 /// Two ends of a path.
@@ -57,12 +108,11 @@ pub trait Link {
     /// Makes a set of connections and keeps them warm.
     fn prepare(&mut self, plan: &SetPlan) -> Result<Set, LinkError>;
     /// Runs one step and returns the readings of both ends. `watch` is called about ten times a
-    /// second; when it says [`Flow::Stop`] the step ends early and what was read is returned, with
-    /// the trouble "stopped".
+    /// second, and says how the step goes on.
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Flow,
+        watch: &mut dyn FnMut(Live) -> Control,
     ) -> Result<Step, LinkError>;
     /// Closes a set.
     fn release(&mut self, set: u32) -> Result<(), LinkError>;

@@ -179,6 +179,11 @@ pub trait Probe: Send {
     fn observe(&mut self, machine: &dyn Machine, at: &dyn Fn() -> u64);
     /// The tables read since the last call. A table that ended early or could not be read is a gap.
     fn take(&mut self, gaps: &mut Vec<Gap>) -> Vec<Table>;
+    /// Packets of its connection that were lost or reordered, as far as this end counted them in the last row; `None` where
+    /// it does not count them.
+    fn setbacks(&self) -> Option<u64> {
+        None
+    }
     /// Shuts the connection down, so that a blocked worker returns. Used to abort.
     fn abort(&self);
 }

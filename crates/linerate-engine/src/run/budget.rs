@@ -20,6 +20,8 @@ pub(super) struct Budget {
     pub(super) sweeps: Nanos,
     /// Both directions at once.
     pub(super) both: Nanos,
+    /// What is kept for later steps.
+    kept: Nanos,
 }
 
 /// The time of a run that makes its base steps as precise as they need to be.
@@ -52,6 +54,7 @@ impl Budget {
             washout: Nanos::from_millis(200),
             sweeps: part(total, 60, 500, 10_000),
             both: part(total, 35, 800, 3_000),
+            kept: Nanos(0),
         }
     }
 
@@ -75,9 +78,19 @@ impl Budget {
         Nanos(self.deadline.0.saturating_sub(now.0))
     }
 
-    /// Whether this much time is left.
+    /// Keeps this much time for later steps.
+    pub(super) fn keep(&mut self, time: Nanos) {
+        self.kept = time;
+    }
+
+    /// Time left, without what is kept for later steps.
+    pub(super) fn free(&self, now: Nanos) -> Nanos {
+        Nanos(self.left(now).0.saturating_sub(self.kept.0))
+    }
+
+    /// Whether this much time is free.
     pub(super) fn affords(&self, now: Nanos, needed: Nanos) -> bool {
-        self.left(now) >= needed
+        self.free(now) >= needed
     }
 }
 

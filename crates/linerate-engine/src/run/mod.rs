@@ -5,6 +5,7 @@
 //! the sinks that store it have had every part of it already.
 
 mod budget;
+mod enough;
 mod once;
 mod search;
 mod steps;
@@ -23,6 +24,7 @@ use crate::load::transport::{self, Notice};
 use budget::{Beyond, Budget};
 pub use once::{RoundTrips, once, possible};
 pub use search::search;
+use steps::Base;
 pub use sweep::{Sweep, sweep};
 
 /// A run in progress.
@@ -35,6 +37,8 @@ struct Run<'a> {
     budget: Budget,
     /// What the steps of the last trial took beyond their own time.
     beyond: Beyond,
+    /// The base loads that were measured.
+    bases: Vec<Base>,
     next_set: u32,
     stopped: bool,
 }
@@ -84,6 +88,7 @@ fn session(
         deriver: Deriver::default(),
         budget,
         beyond: Beyond::default(),
+        bases: Vec::new(),
         next_set: 0,
         stopped: false,
     };
@@ -122,7 +127,7 @@ impl Run<'_> {
         if self.record.start.plan.trials && !self.stopped {
             self.trials()?;
         }
-        Ok(())
+        self.rest()
     }
 
     /// Reports the transport's known problems with the base load on these hosts. Streams are the same in both

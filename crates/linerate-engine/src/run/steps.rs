@@ -1,4 +1,5 @@
-//! The steps of every run: idle latency, each direction, more streams, both directions at once.
+//! The steps of every run: before its trials idle latency, each direction, and twice the streams; after them still more
+//! streams, and both directions at once.
 
 use linerate_core::facts::Gap;
 use linerate_core::model::latency_of;
@@ -10,14 +11,15 @@ use linerate_core::wire::samples::{read_of, tick};
 
 use super::Run;
 use super::budget::Budget;
+use super::enough::Enough;
 use crate::event::{Event, Flow, Level};
-use crate::link::LinkError;
+use crate::link::{Control, LinkError};
 
 /// Time between two round trips under load.
 pub(super) const BESIDE: Nanos = Nanos::from_millis(5);
 
 /// Payload of a latency probe: fits any MTU.
-const PROBE: Bytes = Bytes(64);
+pub(super) const PROBE: Bytes = Bytes(64);
 
 /// More streams that gain less than this are past the knee.
 const KNEE: f64 = 1.05;
@@ -25,56 +27,116 @@ const KNEE: f64 = 1.05;
 /// Most streams of a sweep.
 const MOST_STREAMS: u32 = 16;
 
+/// A base load that was measured.
+pub(super) struct Base {
+    direction: Direction,
+    /// Its connections, which a later step uses again; `None` if they were lost.
+    set: Option<u32>,
+    /// The most streams that were measured; `None` where still more would gain nothing, or are not wanted.
+    swept: Option<u32>,
+    /// Whether twice its streams were measured, or left out.
+    doubled: bool,
+}
+
 impl Run<'_> {
+    /// The steps before the trials.
     pub(super) fn steps(&mut self) -> Result<(), LinkError> {
         let plan = self.record.start.plan.clone();
-        let idle = self.ping(Nanos(0))?;
-        self.step(
-            Purpose::IdleLatency,
-            &[idle],
-            Nanos(0),
-            self.budget.idle,
-            "latency of the idle path",
-        )?;
-        self.link.release(idle)?;
-        let step = self.record.steps.last();
-        if let Some(idle) = step.and_then(|step| latency_of(&self.record, step)) {
-            self.budget.stretch(&plan, idle.least);
-        }
+        self.idle()?;
         let mut beside = self.ping(BESIDE)?;
-        let mut bases = Vec::new();
         for direction in plan.directions {
             let set = self.stream(direction, plan.knobs.clone())?;
-            let words = format!("{}, {}", direction.name(), streams(plan.knobs.streams));
-            let purpose = Purpose::Base { direction };
-            self.step(purpose, &[set, beside], Nanos(0), self.budget.base, &words)?;
-            if self.broke() {
+            self.base(direction, &[set, beside])?;
+            let broke = self.broke();
+            if broke {
                 self.link.release(set)?;
                 self.link.release(beside)?;
                 beside = self.ping(BESIDE)?;
-            } else {
-                bases.push(set);
             }
-            if plan.sweep {
-                self.sweep(direction, &plan.knobs)?;
-            }
+            self.bases.push(Base {
+                direction,
+                set: (!broke).then_some(set),
+                swept: (plan.sweep && !broke).then_some(plan.knobs.streams),
+                doubled: false,
+            });
         }
-        if bases.len() == 2 {
-            self.both(&bases)?;
+        self.link.release(beside)?;
+        self.budget.keep(self.rest_of());
+        Ok(())
+    }
+
+    /// Round trips of the idle path.
+    fn idle(&mut self) -> Result<(), LinkError> {
+        let set = self.ping(Nanos(0))?;
+        let words = "latency of the idle path";
+        let purpose = Purpose::IdleLatency;
+        let mut enough = self.early(Enough::Trips);
+        self.step_until(
+            purpose,
+            &[set],
+            Nanos(0),
+            self.budget.idle,
+            words,
+            &mut enough,
+        )?;
+        self.link.release(set)?;
+        let step = self.record.steps.last();
+        if let Some(idle) = step.and_then(|step| latency_of(&self.record, step)) {
+            self.budget.stretch(&self.record.start.plan, idle.least);
         }
-        for set in bases.into_iter().chain([beside]) {
+        Ok(())
+    }
+
+    /// The base load of a direction, with round trips during it.
+    fn base(&mut self, direction: Direction, sets: &[u32]) -> Result<(), LinkError> {
+        let streams = streams(self.record.start.plan.knobs.streams);
+        let words = format!("{}, {streams}", direction.name());
+        let purpose = Purpose::Base { direction };
+        let planned = self.budget.base;
+        let mut enough = self.early(Enough::of_load(planned));
+        self.step_until(purpose, sets, Nanos(0), planned, &words, &mut enough)
+    }
+
+    /// A step ends early only where trials use the time that is left.
+    fn early(&self, enough: Enough) -> Enough {
+        if self.record.start.plan.trials {
+            enough
+        } else {
+            Enough::Never
+        }
+    }
+
+    /// The steps after the trials. A verdict does not need them, so they are left out where no time is left.
+    pub(super) fn rest(&mut self) -> Result<(), LinkError> {
+        self.budget.keep(Nanos(0));
+        let mut bases = std::mem::take(&mut self.bases);
+        for base in &mut bases {
+            self.sweep(base)?;
+        }
+        let sets: Vec<u32> = bases.iter().filter_map(|base| base.set).collect();
+        if sets.len() == Direction::ALL.len() {
+            self.both(&sets)?;
+        }
+        for set in sets {
             self.link.release(set)?;
         }
         Ok(())
     }
 
-    /// Both directions at once: the one step that a verdict does not need, so it is left out where
-    /// the others took its time.
-    fn both(&mut self, bases: &[u32]) -> Result<(), LinkError> {
+    /// The time that the steps after the trials take.
+    fn rest_of(&self) -> Nanos {
+        let swept = self.bases.iter().filter(|base| base.swept.is_some());
+        let sets = self.bases.iter().filter(|base| base.set.is_some());
+        let both = sets.count() == Direction::ALL.len();
+        Nanos(swept.count() as u64 * self.budget.sweeps.0 + u64::from(both) * self.budget.both.0)
+    }
+
+    /// Both directions at once.
+    fn both(&mut self, sets: &[u32]) -> Result<(), LinkError> {
         let words = "both directions at once";
         if self.budget.affords(self.link.now(), self.budget.both) {
             let washout = Nanos::from_millis(300);
-            return self.step(Purpose::Both, bases, washout, self.budget.both, words);
+            return self.step(Purpose::Both, sets, washout, self.budget.both, words);
         }
         self.hint(
             Side::Near,
@@ -99,33 +161,71 @@ impl Run<'_> {
         });
     }
 
+    /// Measures with twice the streams of the base load, unless that was done: a judge needs no more of a sweep. Whether it
+    /// measured.
+    pub(super) fn doubled(&mut self, direction: Direction) -> Result<bool, LinkError> {
+        let Some(base) = self.base_of(direction).filter(|base| !base.doubled) else {
+            return Ok(false);
+        };
+        base.doubled = true;
+        let Some(streams) = base.swept else {
+            return Ok(false);
+        };
+        let swept = self.swept(direction, streams)?;
+        if let Some(base) = self.base_of(direction) {
+            base.swept = swept;
+        }
+        self.budget.keep(self.rest_of());
+        Ok(true)
+    }
+
+    fn base_of(&mut self, direction: Direction) -> Option<&mut Base> {
+        self.bases
+            .iter_mut()
+            .find(|base| base.direction == direction)
+    }
+
     /// Doubles the streams until they gain nothing.
-    fn sweep(&mut self, direction: Direction, knobs: &Knobs) -> Result<(), LinkError> {
-        let mut best = self.goodput(direction);
-        let mut n = knobs.streams;
+    fn sweep(&mut self, base: &mut Base) -> Result<(), LinkError> {
         let until = Nanos(self.link.now().0 + self.budget.sweeps.0);
-        while !self.stopped && n < MOST_STREAMS && self.link.now() < until {
-            n = n.saturating_mul(2).min(MOST_STREAMS.max(knobs.streams));
-            let more = Knobs {
-                streams: n,
-                ..knobs.clone()
-            };
-            let Some(set) = self.offered(direction, &more)? else {
-                break;
-            };
-            let purpose = Purpose::Sweep { direction };
-            let words = format!("{}, {}", direction.name(), streams(n));
+        while let Some(streams) = base.swept {
             let Budget { washout, sweep, .. } = self.budget;
-            self.step(purpose, &[set], washout, sweep, &words)?;
-            self.link.release(set)?;
-            let now = self.goodput(direction);
-            // Nothing is not more than nothing, either.
-            if now <= best * KNEE {
+            let now = self.link.now();
+            let needed = Nanos(washout.0 + sweep.0);
+            if self.stopped || now >= until || !self.budget.affords(now, needed) {
                 break;
             }
-            best = now;
+            base.swept = self.swept(base.direction, streams)?;
         }
         Ok(())
+    }
+
+    /// Measures with twice the streams; how many these were, where still more may gain.
+    fn swept(&mut self, direction: Direction, streams: u32) -> Result<Option<u32>, LinkError> {
+        let knobs = self.record.start.plan.knobs.clone();
+        if self.stopped || streams >= MOST_STREAMS {
+            return Ok(None);
+        }
+        let best = self.goodput(direction);
+        let more = streams.saturating_mul(2).min(MOST_STREAMS);
+        let Some(set) = self.offered(
+            direction,
+            &Knobs {
+                streams: more,
+                ..knobs
+            },
+        )?
+        else {
+            return Ok(None);
+        };
+        let purpose = Purpose::Sweep { direction };
+        let words = format!("{}, {}", direction.name(), self::streams(more));
+        let Budget { washout, sweep, .. } = self.budget;
+        self.step(purpose, &[set], washout, sweep, &words)?;
+        self.link.release(set)?;
+        // Nothing is not more than nothing, either.
+        let gains = self.goodput(direction) > best * KNEE;
+        Ok((gains && more < MOST_STREAMS).then_some(more))
     }
 
     /// Whether the last step did not end in order: its connections are lost then.
@@ -200,7 +300,7 @@ impl Run<'_> {
         Ok(id)
     }
 
-    /// Runs one step and records it. A step of a run that was stopped is not begun.
+    /// Runs one step to the end of its time and records it.
     pub(super) fn step(
         &mut self,
         purpose: Purpose,
@@ -208,6 +308,20 @@ impl Run<'_> {
         washout: Nanos,
         measure: Nanos,
         words: &str,
+    ) -> Result<(), LinkError> {
+        self.step_until(purpose, sets, washout, measure, words, &mut Enough::Never)
+    }
+
+    /// Runs one step and records it. It ends before its time where enough is measured. A step of a run that was stopped is
+    /// not begun.
+    fn step_until(
+        &mut self,
+        purpose: Purpose,
+        sets: &[u32],
+        washout: Nanos,
+        measure: Nanos,
+        words: &str,
+        enough: &mut Enough,
     ) -> Result<(), LinkError> {
         if self.stopped {
             return Ok(());
@@ -235,10 +349,10 @@ impl Run<'_> {
             self.stopped = true;
             return Ok(());
         }
-        let step = self.watched(&plan, direction_of(purpose), left)?;
+        let step = self.watched(&plan, direction_of(purpose), left, enough)?;
         // What waits for an end that does not answer says nothing of the next step.
         if step.trouble.is_none() {
-            let own = plan.washout.0.saturating_add(plan.measure.0);
+            let own = step.plan.washout.0.saturating_add(step.plan.measure.0);
             let took = self.link.now().0.saturating_sub(began.0);
             self.beyond.count(Nanos(took.saturating_sub(own)));
         }
@@ -263,6 +377,7 @@ impl Run<'_> {
         plan: &StepPlan,
         direction: Option<Direction>,
         left: Nanos,
+        enough: &mut Enough,
     ) -> Result<Step, LinkError> {
         let (sink, stopped) = (&mut *self.sink, &mut self.stopped);
         self.link.step(plan, &mut |live| {
@@ -275,8 +390,12 @@ impl Run<'_> {
             });
             if flow == Flow::Stop {
                 *stopped = true;
+                Control::Stop
+            } else if enough.reached(live) {
+                Control::Enough
+            } else {
+                Control::Continue
             }
-            flow
         })
     }
 }

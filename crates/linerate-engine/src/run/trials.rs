@@ -45,6 +45,10 @@ impl Run<'_> {
             let mut open = open(&model, &self.record.start.plan.directions, first);
             let mut waiting = open.len() as u64;
             self.slower_first(&model, &mut open);
+            if self.any_doubled(&open)? {
+                // They may show that another trial tells more.
+                continue;
+            }
             let Some(cheapest) = open.iter().map(|p| self.cost(&model, p)).min() else {
                 return Ok(());
             };
@@ -54,7 +58,7 @@ impl Run<'_> {
             for (i, plan) in open.into_iter().enumerate() {
                 // Each direction that still waits gets its share of what is left.
                 let now = self.link.now();
-                let until = Nanos(now.0 + self.budget.left(now).0 / waiting);
+                let until = Nanos(now.0 + self.budget.free(now).0 / waiting);
                 waiting -= 1;
                 if self.budget.affords(now, self.cost(&model, &plan)) && !self.stopped {
                     let id = first + i as u32;
@@ -64,6 +68,20 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Measures with twice the streams where a trial is to be made, or everywhere where none is; whether it did.
+    fn any_doubled(&mut self, open: &[TrialPlan]) -> Result<bool, LinkError> {
+        let directions: Vec<Direction> = if open.is_empty() {
+            self.record.start.plan.directions.clone()
+        } else {
+            open.iter().map(|plan| plan.direction).collect()
+        };
+        let mut measured = false;
+        for direction in directions {
+            measured |= self.doubled(direction)?;
+        }
+        Ok(measured)
     }
 
     /// Leaves out the trials of the faster direction while one of a far slower one can be made.

@@ -4,6 +4,7 @@
 mod beside;
 mod latency;
 mod lossy;
+mod order;
 mod properties;
 mod queues;
 mod study;

@@ -24,7 +24,7 @@ use super::server::{Limits, Server, ServerOptions};
 use crate::event::{Event, Flow, Sink};
 use crate::host::Live;
 use crate::link::iperf3::{Iperf3, Options};
-use crate::link::{Link as _, LinkError};
+use crate::link::{Control, Link as _, LinkError};
 use crate::peer::Stop;
 use crate::run::once;
 
@@ -516,7 +516,7 @@ fn each_step_of_a_set_is_a_test_of_its_own() {
             measure: TEST,
             tick: Nanos::from_millis(50),
         };
-        let step = link.step(&plan, &mut |_| Flow::Go).unwrap();
+        let step = link.step(&plan, &mut |_| Control::Continue).unwrap();
         assert_eq!(step.trouble, None);
         assert!(step.ends.iter().all(|end| end.totals.len() == 1));
         assert!(step.ends[0].totals[0].received > 0);
@@ -531,7 +531,7 @@ fn each_step_of_a_set_is_a_test_of_its_own() {
         tick: TEST,
     };
     assert!(matches!(
-        link.step(&both, &mut |_| Flow::Go),
+        link.step(&both, &mut |_| Control::Continue),
         Err(LinkError::Refused { .. })
     ));
     link.release(set.id).unwrap();
@@ -565,9 +565,9 @@ fn a_user_who_wants_to_stop_keeps_what_was_measured() {
         };
         let enough = |live: crate::link::Live| {
             if live.elapsed < TEST {
-                Flow::Go
+                Control::Continue
             } else {
-                Flow::Stop
+                Control::Stop
             }
         };
         let step = link.step(&plan, &mut { enough }).unwrap();

@@ -21,8 +21,7 @@ use linerate_core::plan::{Pattern, SetPlan, StepPlan};
 use linerate_core::record::{ClockPair, Host, Set, Step, Trouble};
 use linerate_core::units::{Bytes, Nanos, Rate};
 
-use crate::event::Flow as Go;
-use crate::link::{Link, LinkError, Live};
+use crate::link::{Control, Ended, Link, LinkError, Live};
 
 use ends::totals;
 use flow::{Flow, Work};
@@ -249,17 +248,20 @@ impl Sim {
         }
     }
 
-    /// Runs the ticks of a step; true when `watch` stopped it.
+    /// Runs the ticks of a step; how it ended where `watch` ended it.
     fn run(
         &mut self,
         plan: &StepPlan,
         active: &mut [(u32, SimSet)],
         tables: &mut [Tables; 2],
-        watch: &mut dyn FnMut(Live) -> Go,
-    ) -> bool {
+        watch: &mut dyn FnMut(Live) -> Control,
+    ) -> Ended {
         let parts = plan.tick.0.div_ceil(TICK_NS);
         let samples = (plan.washout.0 + plan.measure.0).div_ceil(plan.tick.0);
-        let (began, mut seen, mut told) = (self.now.0, received(active), 0);
+        let first = received(active);
+        let lost = retransmitted(active);
+        let (began, mut seen, mut told) = (self.now.0, first, 0);
+        let mut ended = Ended::default();
         self.read(active, 0, tables);
         for sample in 1..=samples {
             let end = began + sample * plan.tick.0;
@@ -276,14 +278,16 @@ impl Sim {
                 told = at;
                 let live = Live {
                     rate: Rate::of(Bytes((seen - before).max(0.0) as u64), since),
+                    moved: Bytes((seen - first).max(0.0) as u64),
+                    setbacks: Some((retransmitted(active) - lost).ceil() as u64),
                     elapsed: Nanos(at),
                 };
-                if watch(live) == Go::Stop {
-                    return true;
+                if ended.by(watch(live), live) {
+                    return ended;
                 }
             }
         }
-        false
+        ended
     }
 }
 
@@ -336,10 +340,26 @@ fn wait(flows: &mut [&mut Flow], room: &[f64], dt: f64) {
     }
 }
 
-/// Payload that all streams have received.
+/// Payload that all streams have received, or that round trips have moved where there are no streams.
 fn received(active: &[(u32, SimSet)]) -> f64 {
+    let sets = || active.iter().map(|(_, set)| set);
+    let flows: Vec<f64> = sets()
+        .flat_map(|set| &set.flows)
+        .map(|flow| flow.received.bytes)
+        .collect();
+    if flows.is_empty() {
+        return sets()
+            .filter_map(|set| set.ping.as_ref())
+            .map(|ping| ping.counts.bytes)
+            .sum();
+    }
+    flows.iter().sum()
+}
+
+/// Segments that all streams retransmitted.
+fn retransmitted(active: &[(u32, SimSet)]) -> f64 {
     let flows = active.iter().flat_map(|(_, set)| &set.flows);
-    flows.map(|flow| flow.received.bytes).sum()
+    flows.map(|flow| flow.tcp.retrans).sum()
 }
 
 fn refused(what: String) -> LinkError {
@@ -387,7 +407,7 @@ impl Link for Sim {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Go,
+        watch: &mut dyn FnMut(Live) -> Control,
     ) -> Result<Step, LinkError> {
         let length = plan.washout.0.saturating_add(plan.measure.0);
         if plan.tick.0 == 0 || length.div_ceil(plan.tick.0) > MAX_SAMPLES {
@@ -408,7 +428,7 @@ impl Link for Sim {
             .collect();
         let before = totals(&active, Side::Near, &[]);
         let mut tables = <[Tables; 2]>::default();
-        let stopped = self.run(plan, &mut active, &mut tables, watch);
+        let ended = self.run(plan, &mut active, &mut tables, watch);
         let ends = self.ends(&mut active, tables, &before, began);
         let blocked = active
             .iter()
@@ -425,13 +445,13 @@ impl Link for Sim {
             side: Side::Near,
             what: what.into(),
         };
-        let trouble = if stopped {
+        let trouble = if ended.stopped {
             Some(trouble("stopped"))
         } else {
             blocked.then(|| trouble("a stream did not end in order"))
         };
         Ok(Step {
-            plan: plan.clone(),
+            plan: ended.plan(plan),
             began,
             ends,
             clock: Some(ClockPair {

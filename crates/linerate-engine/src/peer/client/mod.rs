@@ -30,10 +30,9 @@ use super::server::Limits;
 use super::{PeerError, boot_id, descriptors};
 use crate::change::{Ledger, SETTINGS_GAP};
 use crate::end::LocalEnd;
-use crate::event::Flow;
 use crate::host::socket::of_tcp;
 use crate::host::{Machine, Toward};
-use crate::link::{Link, LinkError, Live};
+use crate::link::{Control, Link, LinkError, Live};
 use crate::load::LoadError;
 #[cfg(test)]
 pub(super) use lines::Dialler as RawDialler;
@@ -80,6 +79,8 @@ pub struct Client {
     // Whether settings of hosts may be changed, as far as this end's user is concerned.
     changes: bool,
     epoch: Instant,
+    // The far clock against the near one, as last asked for.
+    clock: Option<step::Clock>,
     // Why nothing can be asked any more, and what helps.
     lost: Option<(String, String)>,
     // Last field: the near end lets go before the server of a local session is waited for.
@@ -154,6 +155,7 @@ impl Client {
             version: VERSIONS.common(reply.versions).unwrap_or(VERSIONS.low),
             changes: options.changes.is_some(),
             epoch,
+            clock: None,
             lost: None,
             local: None,
         })
@@ -391,7 +393,7 @@ impl Link for Client {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Flow,
+        watch: &mut dyn FnMut(Live) -> Control,
     ) -> Result<Step, LinkError> {
         step::run(self, plan, watch)
     }

@@ -11,8 +11,7 @@ use linerate_core::wire::message::{Answer, Ask};
 
 use super::{ANSWER, Client, load};
 use crate::end::Running;
-use crate::event::Flow;
-use crate::link::{Link, LinkError, Live};
+use crate::link::{Control, Ended, Link, LinkError, Live};
 use crate::peer::channel::ChannelError;
 
 /// Time from one call of `watch` to the next.
@@ -29,15 +28,21 @@ const READINGS: Duration = Duration::from_secs(110);
 const READINGS_STOPPED: Duration = Duration::from_secs(3);
 /// Questions for the time; the one that was answered fastest counts.
 const PINGS: usize = 8;
-/// On a long path fewer will do: what they cost would be missed elsewhere.
+/// On a long path fewer will do: the time that they take would be missed elsewhere.
 const PINGS_MIN: usize = 2;
 const PINGS_TIME: Duration = Duration::from_millis(20);
+/// Two clocks drift apart by a thousandth of the time at most: the kernel corrects the frequency of each by up to 500 ppm
+/// (MAXFREQ, include/linux/timex.h).
+//= https://github.com/torvalds/linux/blob/v6.12/include/linux/timex.h
+const DRIFT: u64 = 1_000;
+/// An offset is asked for again once its bound may have grown by this part of it.
+const GROWTH: u64 = 4;
 
 /// Runs a step.
 pub(super) fn run(
     client: &mut Client,
     plan: &StepPlan,
-    watch: &mut dyn FnMut(Live) -> Flow,
+    watch: &mut dyn FnMut(Live) -> Control,
 ) -> Result<Step, LinkError> {
     let clock = clock(client)?;
     let mut running = arm(client, plan)?;
@@ -45,18 +50,18 @@ pub(super) fn run(
     let mut watch = Watch {
         ask: watch,
         live: running.live(),
-        stopped: false,
+        ended: Ended::default(),
     };
     let readings = drive(client, plan, running, &mut watch);
     let mut step = Step {
-        plan: plan.clone(),
+        plan: watch.ended.plan(plan),
         began: began.into(),
         ends: vec![readings],
         clock: Some(clock.since(began, far_began)),
         trouble: None,
     };
     let answer = far(client, &mut watch);
-    step.trouble = watch.stopped.then(|| trouble(Side::Near, "stopped"));
+    step.trouble = watch.ended.stopped.then(|| trouble(Side::Near, "stopped"));
     match answer {
         Ok(readings) => step.ends.push(readings),
         // What was read here is kept; the next request says that the far end is gone.
@@ -151,20 +156,25 @@ fn go(
     Ok((began, far_began))
 }
 
-/// Who watches a step, and whether they want it to stop.
+/// Who watches a step, and whether they want it to end.
 struct Watch<'a> {
-    ask: &'a mut dyn FnMut(Live) -> Flow,
+    ask: &'a mut dyn FnMut(Live) -> Control,
     /// What was last seen of the near end.
     live: Live,
-    stopped: bool,
+    ended: Ended,
 }
 
 impl Watch<'_> {
-    /// Shows what was last seen; true when this is the first time that a stop is wanted.
+    /// Shows what was last seen; true where the step is to end now.
+    fn ends(&mut self) -> bool {
+        self.ended.by((self.ask)(self.live), self.live)
+    }
+
+    /// The same once the step is over: only a stop matters then; true for the first one.
     fn stops(&mut self) -> bool {
-        let before = self.stopped;
-        self.stopped |= (self.ask)(self.live) == Flow::Stop;
-        self.stopped && !before
+        let before = self.ended.stopped;
+        self.ended.stopped |= (self.ask)(self.live) == Control::Stop;
+        self.ended.stopped && !before
     }
 }
 
@@ -179,7 +189,7 @@ fn drive(
     let deadline = planned + OVERTIME;
     while !running.done(LOOK) {
         watch.live = running.live();
-        if watch.stops() {
+        if watch.ends() {
             // If this cannot be sent, the far end is gone; this is reported below.
             let _ = client.send(&Ask::Stop);
             running.stop();
@@ -189,7 +199,7 @@ fn drive(
             break;
         }
     }
-    if Instant::now() + EARLY < planned && !watch.stopped && client.lost.is_none() {
+    if Instant::now() + EARLY < planned && !watch.ended.is_asked() && client.lost.is_none() {
         // What ended it early here is in the readings; the far end need not go on alone.
         let _ = client.send(&Ask::Stop);
     }
@@ -215,7 +225,7 @@ fn silent(client: &mut Client) -> bool {
 fn far(client: &mut Client, watch: &mut Watch<'_>) -> Result<EndReadings, LinkError> {
     client.send(&Ask::Read)?;
     let patience = |stopped| if stopped { READINGS_STOPPED } else { READINGS };
-    let mut until = Instant::now() + patience(watch.stopped);
+    let mut until = Instant::now() + patience(watch.ended.stopped);
     loop {
         let look = until.min(Instant::now() + LOOK);
         match client.receive_by(look)? {
@@ -232,9 +242,11 @@ fn far(client: &mut Client, watch: &mut Watch<'_>) -> Result<EndReadings, LinkEr
 
 /// The far clock against the near one, both in nanoseconds since moments of their own.
 #[derive(Clone, Copy)]
-struct Clock {
+pub(super) struct Clock {
     offset: i128,
     bound: u64,
+    /// When it was asked for.
+    at: u64,
 }
 
 impl Clock {
@@ -245,7 +257,22 @@ impl Clock {
         Self {
             offset: i128::from(at) - i128::from(sent) - i128::from(round / 2),
             bound: round.div_ceil(2),
+            at: came,
         }
+    }
+
+    /// By how much the bound has grown since.
+    fn growth(self, now: u64) -> u64 {
+        now.saturating_sub(self.at) / DRIFT
+    }
+
+    /// The same later on; `None` once it has grown too inexact.
+    fn later(self, now: u64) -> Option<Self> {
+        let growth = self.growth(now);
+        (growth <= self.bound / GROWTH).then(|| Self {
+            bound: self.bound.saturating_add(growth),
+            ..self
+        })
     }
 
     /// The same for the clocks of a step, each of which begins with it: what must be added to a
@@ -261,8 +288,12 @@ impl Clock {
     }
 }
 
-/// Asks for the time while the path is idle.
+/// The far clock now. Asks for the time while the path is idle, unless the last answer is still exact enough.
 fn clock(client: &mut Client) -> Result<Clock, LinkError> {
+    let now = client.now().0;
+    if let Some(clock) = client.clock.and_then(|clock| clock.later(now)) {
+        return Ok(clock);
+    }
     let mut best: Option<Clock> = None;
     let began = Instant::now();
     for n in 0..PINGS {
@@ -278,6 +309,7 @@ fn clock(client: &mut Client) -> Result<Clock, LinkError> {
             best = Some(clock);
         }
     }
+    client.clock = best;
     best.ok_or_else(|| client.out_of_turn())
 }
 
@@ -352,6 +384,21 @@ mod tests {
                 - (i128::from(near) - i128::from(near_began));
             let error = i128::from(pair.offset_ns) - on_steps;
             prop_assert!(error.unsigned_abs() <= u128::from(pair.bound_ns));
+        }
+
+        #[test]
+        fn the_bound_grows_with_the_drift_until_it_is_asked_for_again(
+            round in 8_000u64..1 << 30, after in 0u64..1 << 36, drift in -1_000i64..=1_000,
+        ) {
+            let asked = Clock::of(0, 0, round);
+            let now = round + after;
+            let later = asked.later(now);
+            prop_assert_eq!(later.is_some(), after / 1_000 <= asked.bound / 4);
+            if let Some(later) = later {
+                // The far clock was right in the middle of the round trip, and has drifted since.
+                let truth = asked.offset + i128::from(after) * i128::from(drift) / 1_000_000;
+                prop_assert!((later.offset - truth).unsigned_abs() <= u128::from(later.bound));
+            }
         }
 
         #[test]

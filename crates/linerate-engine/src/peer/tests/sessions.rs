@@ -9,7 +9,7 @@ use linerate_core::record::{EndReadings, Step};
 use linerate_core::units::{Bytes, Nanos};
 
 use super::*;
-use crate::event::Flow;
+use crate::link::Control;
 use crate::link::{Link, LinkError, Live};
 use crate::load::transport::transport;
 
@@ -35,8 +35,8 @@ pub(super) fn step(sets: &[u32], millis: u64) -> StepPlan {
     }
 }
 
-pub(super) fn go_on(_: Live) -> Flow {
-    Flow::Go
+pub(super) fn go_on(_: Live) -> Control {
+    Control::Continue
 }
 
 fn sums(end: &EndReadings, set: u32) -> (u64, u64) {
@@ -128,7 +128,11 @@ fn an_interrupt_ends_the_step_in_order() {
         let step = client.step(&step(&[id], 60_000), &mut |live| {
             looks += 1;
             assert!(live.elapsed.0 > 0);
-            if looks < 3 { Flow::Go } else { Flow::Stop }
+            if looks < 3 {
+                Control::Continue
+            } else {
+                Control::Stop
+            }
         });
         let step = step.unwrap();
         assert!(began.elapsed() < LONG, "it ran to its planned end");
@@ -142,6 +146,35 @@ fn an_interrupt_ends_the_step_in_order() {
             ..step
         };
         balanced(&untroubled, id, direction);
+    }
+}
+
+#[test]
+fn a_step_that_measured_enough_ends_in_order_at_both_ends() {
+    let server = Harness::keyed();
+    let mut client = server.connect_with(server.key.as_ref()).unwrap();
+    for (id, direction) in [(0, Direction::Forward), (1, Direction::Reverse)] {
+        client.prepare(&stream(id, direction, 1)).unwrap();
+        let mut enough = None;
+        let step = client.step(&step(&[id], 60_000), &mut |live| {
+            assert!(enough.is_none() || live.elapsed >= enough.unwrap());
+            if live.elapsed < Nanos::from_millis(300) {
+                return Control::Continue;
+            }
+            assert!(live.moved.0 > 0);
+            enough.get_or_insert(live.elapsed);
+            Control::Enough
+        });
+        let step = step.unwrap();
+        balanced(&step, id, direction);
+        // Whole ticks of 20 ms until then.
+        let (measured, enough) = (step.plan.measure.0, enough.unwrap().0);
+        assert_eq!(measured, enough / 20_000_000 * 20_000_000);
+        for end in &step.ends {
+            let workers = end.tables.iter().filter(|t| t.source == "worker");
+            let last = workers.filter_map(|t| t.at.last()).max().unwrap();
+            assert!(*last + 40_000_000 > measured, "{last} of {measured}");
+        }
     }
 }
 

@@ -57,7 +57,7 @@ fn a_seed_decides_everything() {
         let mut sim = Sim::new(path, seed);
         sim.prepare(&set(0, Direction::Forward, streams(2)))
             .expect("the set is made");
-        sim.step(&plan(&[0], Nanos::from_secs(1)), &mut |_| Flow::Go)
+        sim.step(&plan(&[0], Nanos::from_secs(1)), &mut |_| Control::Continue)
             .expect("the step runs")
     };
     assert_eq!(steps(3), steps(3));
@@ -90,7 +90,7 @@ fn an_interruption_and_another_session_leave_their_marks() {
 fn a_step_stops_when_told_and_refuses_what_is_not_there() {
     let mut sim = Sim::new(wire(), 1);
     let long = plan(&[0], Nanos::from_secs(5));
-    let missing = sim.step(&long, &mut |_| Flow::Go);
+    let missing = sim.step(&long, &mut |_| Control::Continue);
     assert!(matches!(missing, Err(LinkError::Refused { .. })));
     assert!(
         sim.prepare(&set(0, Direction::Forward, streams(0)))
@@ -103,11 +103,34 @@ fn a_step_stops_when_told_and_refuses_what_is_not_there() {
         .step(&long, &mut |live| {
             calls += 1;
             assert!(live.rate.0 > 0);
-            if calls == 3 { Flow::Stop } else { Flow::Go }
+            if calls == 3 {
+                Control::Stop
+            } else {
+                Control::Continue
+            }
         })
         .expect("the step runs");
     assert_eq!(step.trouble.expect("it was stopped").what, "stopped");
     assert!(sim.now() < Nanos::from_secs(1));
+}
+
+#[test]
+fn a_step_that_measured_enough_ends_in_order_and_says_how_long_it_measured() {
+    let mut sim = Sim::new(wire(), 1);
+    sim.prepare(&set(0, Direction::Forward, streams(1)))
+        .expect("the set is made");
+    let step = sim
+        .step(&plan(&[0], Nanos::from_secs(5)), &mut |live| {
+            if live.elapsed < Nanos::from_millis(700) {
+                Control::Continue
+            } else {
+                Control::Enough
+            }
+        })
+        .expect("the step runs");
+    assert_eq!(step.trouble, None);
+    assert_eq!(step.plan.washout.0 + step.plan.measure.0, 700_000_000);
+    assert!(goodput_of(&step, Direction::Forward) > 0.0);
 }
 
 #[test]
@@ -139,7 +162,7 @@ fn a_new_connection_ramps_up_and_a_warm_one_goes_on() {
         .expect("the set is made");
     let mut ticks = || {
         let step = sim
-            .step(&plan(&[0], Nanos::from_secs(2)), &mut |_| Flow::Go)
+            .step(&plan(&[0], Nanos::from_secs(2)), &mut |_| Control::Continue)
             .expect("the step runs");
         let table = tables(&step, 1, "worker").next().expect("a worker");
         let bytes = table.column(m::WORKER_BYTES).expect("bytes");

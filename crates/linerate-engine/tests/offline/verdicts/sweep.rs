@@ -4,7 +4,7 @@ use linerate_core::model::{self, Cost};
 use linerate_core::plan::{ExtraWork, Handover, SetPlan, StepPlan};
 use linerate_core::record::{End, Host, Record, Set, Step};
 use linerate_core::sweep::{Pace, Swept};
-use linerate_engine::link::{Link, LinkError, Live};
+use linerate_engine::link::{Control, Link, LinkError, Live};
 use linerate_engine::run::{Sweep, sweep};
 
 use super::*;
@@ -138,7 +138,7 @@ impl Link for Picky {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Flow,
+        watch: &mut dyn FnMut(Live) -> Control,
     ) -> Result<Step, LinkError> {
         let mut step = self.sim.step(plan, watch)?;
         self.steps += 1;

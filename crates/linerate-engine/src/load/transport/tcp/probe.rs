@@ -20,6 +20,7 @@ pub(super) struct SocketProbe {
     tcp: Sheet,
     socket: Sheet,
     zerocopy: Option<(Sheet, Arc<Completions>)>,
+    setbacks: Option<u64>,
     /// What ended a table.
     gaps: Vec<Gap>,
 }
@@ -32,6 +33,7 @@ impl SocketProbe {
             tcp: Sheet::new("tcp", subject.clone()),
             socket: Sheet::new("socket", subject),
             zerocopy: None,
+            setbacks: None,
             gaps: Vec::new(),
         }
     }
@@ -76,7 +78,9 @@ impl Probe for SocketProbe {
     fn observe(&mut self, machine: &dyn Machine, at: &dyn Fn() -> u64) {
         let mut room = [0; tcp_info::ROOM];
         let raw = self.reply(machine, SocketAsk::TcpInfo, &mut room);
+        let setbacks = tcp_info::setbacks(raw);
         self.gaps.extend(self.tcp.push(at(), tcp_info::values(raw)));
+        self.setbacks = setbacks;
 
         let mut room = [0; mem_info::ROOM];
         let raw = self.reply(machine, SocketAsk::MemInfo, &mut room);
@@ -101,6 +105,10 @@ impl Probe for SocketProbe {
             .into_iter()
             .flatten()
             .collect()
+    }
+
+    fn setbacks(&self) -> Option<u64> {
+        self.setbacks
     }
 
     fn abort(&self) {

@@ -1,0 +1,146 @@
+//! When a step has measured enough to end before its time.
+
+use linerate_core::stats::{mean_ci, steady_state};
+use linerate_core::units::{Bytes, Nanos};
+
+use super::steps::PROBE;
+use crate::link::Live;
+
+/// Round trips that give a median.
+const TRIPS: u64 = 30;
+
+/// Least time of a step of round trips.
+const LEAST_TRIPS: Nanos = Nanos::from_millis(300);
+
+/// Least time of a step of a load: a dozen samples, of which a ramp may take some.
+const LEAST_LOAD: Nanos = Nanos::from_millis(1_200);
+
+/// Half the interval of a mean, as a share of it, from which on the mean is known well enough.
+const TIGHT: f64 = 0.02;
+
+/// What a step is to measure before it may end early.
+#[derive(Debug)]
+pub(super) enum Enough {
+    /// It lasts as long as planned.
+    Never,
+    /// Some round trips.
+    Trips,
+    /// A mean rate, after a least time. A load that loses packets, or whose loss is not known, goes on: its rate may rise and
+    /// fall slowly with each loss, and the share that is lost takes time to know.
+    Mean { least: Nanos, rates: Vec<f64> },
+}
+
+impl Enough {
+    /// For a load that is planned to last so long: at least half of it.
+    pub(super) fn of_load(planned: Nanos) -> Self {
+        Self::Mean {
+            least: Nanos((planned.0 / 2).max(LEAST_LOAD.0)),
+            rates: Vec::new(),
+        }
+    }
+
+    /// Whether a step that shows this has measured enough.
+    pub(super) fn reached(&mut self, live: Live) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Trips => live.elapsed >= LEAST_TRIPS && live.moved >= Bytes(PROBE.0 * TRIPS),
+            Self::Mean { least, rates } => {
+                rates.push(live.rate.0 as f64);
+                live.elapsed >= *least && live.setbacks == Some(0) && is_tight(rates)
+            }
+        }
+    }
+}
+
+/// Whether the mean of these rates is known well, once they are steady.
+fn is_tight(rates: &[f64]) -> bool {
+    let steady = steady_state(rates).and_then(|from| rates.get(from..));
+    let interval = steady.and_then(mean_ci);
+    interval
+        .and_then(|interval| interval.relative())
+        .is_some_and(|half| half <= TIGHT)
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::units::Rate;
+
+    use super::*;
+
+    /// When a step of these rates, ten in a second, ends; `None` where it does not.
+    fn ends(enough: Enough, rates: impl IntoIterator<Item = f64>) -> Option<u64> {
+        ends_with(enough, Some(0), rates)
+    }
+
+    fn ends_with(
+        mut enough: Enough,
+        setbacks: Option<u64>,
+        rates: impl IntoIterator<Item = f64>,
+    ) -> Option<u64> {
+        let mut moved = 0;
+        rates.into_iter().enumerate().find_map(|(at, rate)| {
+            moved += rate as u64 / 80;
+            let elapsed = 100 * (at as u64 + 1);
+            let live = Live {
+                rate: Rate(rate as u64),
+                moved: Bytes(moved),
+                setbacks,
+                elapsed: Nanos::from_millis(elapsed),
+            };
+            enough.reached(live).then_some(elapsed)
+        })
+    }
+
+    fn load() -> Enough {
+        Enough::of_load(Nanos::from_millis(2_400))
+    }
+
+    /// Rates around 1 Gb/s that deviate by this share, up and down without a pattern.
+    fn around(share: f64) -> impl Iterator<Item = f64> {
+        let signs = [1, -1, -1, 1, 1, 1, -1, 1, -1, -1, 1, -1, 1, 1, -1, -1];
+        let signs = signs.into_iter().cycle().map(f64::from);
+        signs.map(move |sign| 1e9 * (1.0 + sign * share)).take(24)
+    }
+
+    #[test]
+    fn a_load_ends_when_its_mean_is_known_and_not_before_half_its_time() {
+        assert_eq!(ends(load(), around(0.0)), Some(1_200));
+        assert_eq!(ends(load(), around(0.02)), Some(1_200));
+        assert_eq!(ends(load(), around(0.2)), None);
+        let between = ends(load(), around(0.035)).unwrap();
+        assert!((1_300..2_400).contains(&between), "{between}");
+        let long = Enough::of_load(Nanos::from_secs(4));
+        assert_eq!(ends(long, around(0.0).chain(around(0.0))), Some(2_000));
+    }
+
+    #[test]
+    fn a_load_that_loses_packets_or_may_goes_on() {
+        for setbacks in [Some(1), None] {
+            assert_eq!(ends_with(load(), setbacks, around(0.0)), None);
+        }
+    }
+
+    #[test]
+    fn a_load_that_still_rises_goes_on() {
+        let ramp = (1..=24).map(|k| 4e7 * f64::from(k));
+        assert_eq!(ends(load(), ramp), None);
+        // A ramp that is over in time is left out.
+        let risen = [1e8, 5e8].into_iter().chain(around(0.001));
+        assert_eq!(ends(load(), risen), Some(1_200));
+    }
+
+    #[test]
+    fn round_trips_end_after_thirty_and_a_least_time() {
+        // Of 64 bytes: so many in a second.
+        let each = |trips: f64| std::iter::repeat_n(trips * 64.0 * 8.0, 20);
+        assert_eq!(ends(Enough::Trips, each(10_000.0)), Some(300));
+        assert_eq!(ends(Enough::Trips, each(100.0)), Some(300));
+        assert_eq!(ends(Enough::Trips, each(50.0)), Some(600));
+        assert_eq!(ends(Enough::Trips, each(10.0)), None);
+    }
+
+    #[test]
+    fn other_steps_last_as_long_as_planned() {
+        assert_eq!(ends(Enough::Never, around(0.0)), None);
+    }
+}
