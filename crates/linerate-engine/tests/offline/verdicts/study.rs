@@ -77,15 +77,34 @@ const TIGHTEN: &[(&str, Tighten)] = &[
 
 /// Whether a limit holds: to take it away gains more than "nothing" (3 %), or, where two limits
 /// stand at the same height and neither alone gains, to tighten it by a tenth loses 5 %.
+///
+/// What the simulation does not have cannot hold.
 fn holds(path: &SimPath, knobs: &Knobs, cause: &str) -> bool {
     let before = clean(path, knobs);
     let ratio = |table: &[(&str, Relax)]| {
-        let change = table.iter().find(|(id, _)| *id == cause).map(|(_, c)| *c);
+        let (_, change) = table.iter().find(|(id, _)| *id == cause)?;
         let (mut path, mut knobs) = (path.clone(), knobs.clone());
-        change.expect("a limit of the simulation")(&mut path, &mut knobs);
-        clean(&path, &knobs) / before
+        change(&mut path, &mut knobs);
+        Some(clean(&path, &knobs) / before)
     };
-    ratio(RELAX) >= 1.03 || ratio(TIGHTEN) <= 0.95
+    ratio(RELAX).is_some_and(|gain| gain >= 1.03) || ratio(TIGHTEN).is_some_and(|gain| gain <= 0.95)
+}
+
+/// Of the effects of a run's trials, those whose interval holds the true one, and all. The true one is without noise.
+fn covered(path: &SimPath, record: &Record) -> [u32; 2] {
+    let model = derive(record);
+    let forward = model
+        .trials
+        .iter()
+        .filter(|t| t.plan.direction == Direction::Forward);
+    let mut counts = [0, 0];
+    for trial in forward {
+        let Some(effect) = trial.effect else { continue };
+        let truth = clean(path, &trial.plan.after) / clean(path, &trial.plan.before);
+        counts[0] += u32::from((effect.low..=effect.high).contains(&truth));
+        counts[1] += 1;
+    }
+    counts
 }
 
 /// A path with one limit of random severity, which may or may not bind, and noise of any class.
@@ -128,6 +147,8 @@ struct Score {
     supported: u32,
     supported_wrong: u32,
     unknown: u32,
+    /// Effects whose interval holds the truth, and all.
+    covered: [u32; 2],
     /// Seconds until the first limit was proved.
     times: Vec<f64>,
 }
@@ -169,10 +190,14 @@ fn proved_is_seldom_wrong_on_simulated_paths() {
         let named = first(&verdict);
         let right = named.is_some_and(|l| holds(&path, &knobs, l.cause));
         let proved = named.is_some_and(|l| l.certainty == Certainty::Proved);
+        let effects = covered(&path, &record);
         for name in [class, "all"] {
             let score = scores.entry(name).or_default();
             score.runs += 1;
             score.unknown += u32::from(named.is_none());
+            for (sum, count) in score.covered.iter_mut().zip(effects) {
+                *sum += count;
+            }
             score.proved += u32::from(proved);
             score.wrong += u32::from(proved && !right);
             let proof = named.filter(|_| proved);
@@ -191,17 +216,19 @@ fn proved_is_seldom_wrong_on_simulated_paths() {
         }
     }
     println!(
-        "| class | runs | proved | wrong | supported | wrong | unknown | seconds to a proof, median |\n|---|---|---|---|---|---|---|---|"
+        "| class | runs | proved | wrong | supported | wrong | unknown | effects covered | seconds to a proof, median |\n|---|---|---|---|---|---|---|---|---|"
     );
     for (name, s) in &scores {
         println!(
-            "| {name} | {} | {} | {} | {} | {} | {} | {:.1} |",
+            "| {name} | {} | {} | {} | {} | {} | {} | {} of {} | {:.1} |",
             s.runs,
             s.proved,
             s.wrong,
             s.supported,
             s.supported_wrong,
             s.unknown,
+            s.covered[0],
+            s.covered[1],
             s.median()
         );
     }
