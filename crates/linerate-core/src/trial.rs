@@ -192,7 +192,7 @@ pub const WORK_SHARE: f64 = 0.25;
 pub const SMALL_MSS: u32 = 536;
 
 /// Most blocks of four slices in a trial.
-pub const BLOCKS: u32 = 5;
+pub const BLOCKS: u32 = 8;
 
 /// The row of an id.
 pub fn kind(id: &str) -> Option<&'static TrialKind> {

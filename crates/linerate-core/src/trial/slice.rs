@@ -8,12 +8,13 @@ use crate::units::Nanos;
 /// Time of a slice that counts.
 pub(super) const SLICE: Nanos = Nanos::from_millis(400);
 
-/// The same where the rate of the base load hardly varies.
+/// The same where the rate of the base load varies little.
 const SHORT: Nanos = Nanos::from_millis(200);
 
-/// The deviation of the samples of a load, as a share of their mean, up to which its rate hardly varies. The interval of an
-/// effect of eight short slices is then about 2 % wide, either way.
-const CALM: f64 = 0.01;
+/// The deviation of the samples of a load, as a share of their mean, up to which its rate varies little. After eight short
+/// slices the interval of an effect is then 17 % wide at most, either way: enough where a factor of two is expected. More
+/// slices follow where it is not.
+const CALM: f64 = 0.1;
 
 /// Samples that show how much a rate varies.
 const SAMPLES: usize = 8;
@@ -40,7 +41,7 @@ pub fn slice_time(load: &Load, factor: Option<Factor>) -> Nanos {
     Nanos((longest.clamp(SLICE.secs(), LONGEST) * 1e9) as u64)
 }
 
-/// Whether the rate hardly varies from sample to sample, after its start. Where packets are lost it may rise and fall slowly
+/// Whether the rate varies little from sample to sample, after its start. Where packets are lost it may rise and fall slowly
 /// with each loss.
 fn is_calm(load: &Load) -> bool {
     let ticks = &load.ticks[load.ticks.len() / 3..];
@@ -71,5 +72,5 @@ pub(super) fn loses_little(load: &Load) -> bool {
 pub fn washout(tcp: &TcpShares) -> Nanos {
     let loaded = tcp.rtt.unwrap_or_default().0;
     let empty = tcp.min_rtt.map_or(loaded, |rtt| rtt.0.min(loaded));
-    Nanos((empty * 12 + (loaded - empty) * 4).clamp(150_000_000, 1_500_000_000))
+    Nanos((empty * 12 + (loaded - empty) * 4).clamp(100_000_000, 1_500_000_000))
 }
