@@ -12,7 +12,7 @@ use crate::error::LabError;
 use crate::fault::Fault;
 use crate::message::{Channel, Reply, Request, Start};
 use crate::program::{Program, Running, Streams};
-use crate::spec::{Addresses, Forwarded, Host, Port, Spec, Topology};
+use crate::spec::{Addresses, Forwarded, Host, PortStatus, Spec, Topology};
 
 /// Two hosts, and a router between them, in namespaces of their own.
 ///
@@ -96,7 +96,7 @@ impl Lab {
     }
 
     /// What the ports of a host counted.
-    pub fn ports(&self, host: Host) -> Result<Vec<Port>, LabError> {
+    pub fn ports(&self, host: Host) -> Result<Vec<PortStatus>, LabError> {
         match self.ask(&Request::Ports(host))? {
             Reply::Ports(ports) => Ok(ports),
             other => Err(unexpected(&other)),

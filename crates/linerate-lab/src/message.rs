@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::fault::Fault;
-use crate::spec::{Forwarded, Host, Port};
+use crate::spec::{Forwarded, Host, PortStatus};
 
 /// The longest message.
 const LONGEST: usize = 128 * 1024;
@@ -51,7 +51,7 @@ pub(crate) enum Reply {
     Done,
     /// The program runs; its pidfd is sent with this.
     Started,
-    Ports(Vec<Port>),
+    Ports(Vec<PortStatus>),
     Forwarded(Option<Forwarded>),
     Failed(LabError),
 }

@@ -15,7 +15,7 @@ use linerate_sys::netlink::Socket;
 use rustix::io::Errno;
 use rustix::net::AddressFamily;
 
-use crate::spec::{Port, Queue};
+use crate::spec::{PortStatus, Queue};
 
 /// Flags of requests that create something: replace it if it exists, fail if it exists, create it.
 const REPLACE: u16 = 0x100;
@@ -264,7 +264,7 @@ impl Netlink {
     }
 
     /// All ports but the loopback, with what they counted.
-    pub(crate) fn ports(&mut self) -> io::Result<Vec<Port>> {
+    pub(crate) fn ports(&mut self) -> io::Result<Vec<PortStatus>> {
         let links = self.links()?;
         let qdiscs = self.exchange(GET_QDISC, DUMP, &[0; 20])?;
         let qdiscs: Result<Vec<_>, _> = qdisc::parse(&qdiscs).collect();
@@ -358,9 +358,9 @@ fn token_bucket_options(rate: u64, burst: u32, limit: u32) -> Vec<Vec<u8>> {
     options
 }
 
-fn port(link: &Link<'_>, queue: Option<Queue>) -> Port {
+fn port(link: &Link<'_>, queue: Option<Queue>) -> PortStatus {
     let stats = link.stats.unwrap_or_default();
-    Port {
+    PortStatus {
         name: link.name.to_string(),
         up: link.up,
         mtu: link.mtu.unwrap_or_default(),

@@ -92,7 +92,7 @@ pub struct Addresses {
 ///
 /// Planting or removing a delay makes the router's port `near` anew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Port {
+pub struct PortStatus {
     /// The port's name in its host.
     pub name: String,
     /// Whether it is switched on and has a carrier.

@@ -24,7 +24,7 @@ pub enum Depth {
 /// Which way a fault acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum FaultDirection {
     /// Near to far.
     Forward,
     /// Far to near.
@@ -33,9 +33,9 @@ pub enum Way {
     Both,
 }
 
-impl Way {
+impl FaultDirection {
     /// The directions it stands for.
-    pub const fn directions(self) -> &'static [Direction] {
+    pub const fn each(self) -> &'static [Direction] {
         match self {
             Self::Forward => &[Direction::Forward],
             Self::Reverse => &[Direction::Reverse],
@@ -52,7 +52,7 @@ impl Way {
     }
 }
 
-impl From<Direction> for Way {
+impl From<Direction> for FaultDirection {
     fn from(direction: Direction) -> Self {
         match direction {
             Direction::Forward => Self::Forward,
@@ -105,7 +105,7 @@ pub enum Fault {
         rate: Rate,
         /// How much is queued in front of it.
         depth: Depth,
-        way: Way,
+        directions: FaultDirection,
     },
     /// `net.ipv4.tcp_rmem` of one host ends at `bytes`; the window offered is about half of it.
     /// `receive-window:far,256KiB`.
@@ -168,7 +168,7 @@ pub enum Fault {
     Police {
         /// The limit.
         rate: Rate,
-        way: Way,
+        directions: FaultDirection,
     },
     /// The network gives each flow at most `rate`, however many there are.
     /// `flow-rate:500Mb/s,shaped,forward`.
@@ -177,7 +177,7 @@ pub enum Fault {
         rate: Rate,
         /// The fate of the rest.
         manner: Manner,
-        way: Way,
+        directions: FaultDirection,
     },
     /// The network loses packets. `loss:1%,forward` (each by itself), `loss:1%,bursts=20,forward`
     /// (20 in a row).
@@ -186,7 +186,7 @@ pub enum Fault {
         share: Share,
         /// Packets that are lost in a row.
         burst: u32,
-        way: Way,
+        directions: FaultDirection,
     },
     /// Packets of TCP and UDP overtake one that the network delayed: `reorder:1ms,every=100,forward`.
     Reorder {
@@ -194,21 +194,21 @@ pub enum Fault {
         by: Nanos,
         /// One of this many packets is delayed.
         every: u32,
-        way: Way,
+        directions: FaultDirection,
     },
     /// Packets take longer, by a time that wanders between zero and `most`; their order stays.
     /// `jitter:2ms,forward`.
     Jitter {
         /// The longest time.
         most: Nanos,
-        way: Way,
+        directions: FaultDirection,
     },
     /// The network drops larger packets silently: it sends no "fragmentation needed".
     /// `black-hole:1400,forward`.
     BlackHole {
         /// The largest IP packet that passes, in bytes.
         bytes: u32,
-        way: Way,
+        directions: FaultDirection,
     },
     /// A token bucket on the host's own port, which queues 100 ms. `shape:near,500Mb/s`.
     Shape {

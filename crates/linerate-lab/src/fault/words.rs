@@ -5,18 +5,25 @@ use std::fmt;
 use linerate_core::application::{Burden, Role};
 use linerate_core::path::{Direction, Side};
 
-use super::{Depth, Fault, Manner, Origin, Rhythm, Way};
+use super::{Depth, Fault, FaultDirection, Manner, Origin, Rhythm};
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PathRate { rate, depth, way } => {
+            Self::PathRate {
+                rate,
+                depth,
+                directions,
+            } => {
                 let queue = match depth {
                     Depth::Shallow => "shallow",
                     Depth::Deep => "deep",
                 };
-                let way = words(*way);
-                write!(f, "the network carries {rate} {way}, with a {queue} queue")
+                let directions = words(*directions);
+                write!(
+                    f,
+                    "the network carries {rate} {directions}, with a {queue} queue"
+                )
             }
             Self::ReceiveWindow { side, bytes } => {
                 write!(f, "receive buffers of {} end at {bytes}", side.name())
@@ -56,63 +63,75 @@ impl fmt::Display for Fault {
     }
 }
 
-const fn words(way: Way) -> &'static str {
-    match way {
-        Way::Forward => "forward",
-        Way::Reverse => "in reverse",
-        Way::Both => "each way",
+const fn words(directions: FaultDirection) -> &'static str {
+    match directions {
+        FaultDirection::Forward => "forward",
+        FaultDirection::Reverse => "in reverse",
+        FaultDirection::Both => "each way",
     }
 }
 
 /// What happens between the hosts.
 fn network(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match fault {
-        Fault::Police { rate, way } => {
-            let way = words(*way);
-            write!(f, "the network drops what exceeds {rate} {way}")
+        Fault::Police { rate, directions } => {
+            let directions = words(*directions);
+            write!(f, "the network drops what exceeds {rate} {directions}")
         }
-        Fault::FlowRate { rate, manner, way } => {
+        Fault::FlowRate {
+            rate,
+            manner,
+            directions,
+        } => {
             let rest = match manner {
                 Manner::Shaped => "queues",
                 Manner::Policed => "drops",
             };
-            let way = words(*way);
+            let directions = words(*directions);
             write!(
                 f,
-                "the network carries {rate} of each flow {way}, and {rest} the rest"
+                "the network carries {rate} of each flow {directions}, and {rest} the rest"
             )
         }
-        Fault::Loss { share, burst, way } => {
-            let way = words(*way);
-            write!(f, "the network loses {share} of the packets {way}")?;
+        Fault::Loss {
+            share,
+            burst,
+            directions,
+        } => {
+            let directions = words(*directions);
+            write!(f, "the network loses {share} of the packets {directions}")?;
             match burst {
                 1 => Ok(()),
                 burst => write!(f, ", {burst} in a row"),
             }
         }
-        Fault::Reorder { by, every, way } => {
-            let way = words(*way);
-            write!(f, "one of {every} packets {way} comes {by} late")
+        Fault::Reorder {
+            by,
+            every,
+            directions,
+        } => {
+            let directions = words(*directions);
+            write!(f, "one of {every} packets {directions} comes {by} late")
         }
-        Fault::Jitter { most, way } => {
-            let way = words(*way);
+        Fault::Jitter { most, directions } => {
+            let directions = words(*directions);
             write!(
                 f,
-                "packets take up to {most} longer {way}, now more, now less"
+                "packets take up to {most} longer {directions}, now more, now less"
             )
         }
-        Fault::BlackHole { bytes, way } => {
-            let way = words(*way);
-            write!(f, "packets of more than {bytes} bytes vanish {way}")
+        Fault::BlackHole { bytes, directions } => {
+            let directions = words(*directions);
+            write!(f, "packets of more than {bytes} bytes vanish {directions}")
         }
         Fault::Traffic {
             rate,
             direction,
             origin,
         } => {
-            let way = words((*direction).into());
+            let directions = words((*direction).into());
             match (origin, direction) {
-                (Origin::Ends, _) => write!(f, "other traffic of {rate} goes {way}"),
+                (Origin::Ends, _) => write!(f, "other traffic of {rate} goes {directions}"),
                 (Origin::Elsewhere, Direction::Forward) => {
                     write!(f, "other traffic of {rate} goes through the router to far")
                 }

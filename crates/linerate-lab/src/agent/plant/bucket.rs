@@ -5,7 +5,7 @@ use linerate_core::units::{Bytes, Rate};
 
 use crate::agent::network::{Network, Spot};
 use crate::error::LabError;
-use crate::fault::{Depth, Way};
+use crate::fault::{Depth, FaultDirection};
 
 /// The parameters of a token bucket, in bytes and bytes per second.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,12 +53,12 @@ fn bytes_per_second(rate: Rate) -> Option<u64> {
 pub(super) type Ports = Vec<(Spot, &'static str)>;
 
 /// The router's ports that send in the given directions.
-pub(super) fn router_ports(way: Way) -> Ports {
+pub(super) fn router_ports(directions: FaultDirection) -> Ports {
     let port = |direction: &Direction| match direction {
         Direction::Forward => (Spot::Router, "far"),
         Direction::Reverse => (Spot::Router, "near"),
     };
-    way.directions().iter().map(port).collect()
+    directions.each().iter().map(port).collect()
 }
 
 /// Puts the bucket in front of ports: all of them, or none.

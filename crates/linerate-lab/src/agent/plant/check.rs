@@ -121,14 +121,16 @@ fn kind(fault: &Fault) -> String {
 
 fn ways(fault: &Fault) -> Option<&'static [linerate_core::path::Direction]> {
     match fault {
-        Fault::PathRate { way, .. }
-        | Fault::Police { way, .. }
-        | Fault::FlowRate { way, .. }
-        | Fault::Loss { way, .. }
-        | Fault::Reorder { way, .. }
-        | Fault::Jitter { way, .. }
-        | Fault::BlackHole { way, .. } => Some(way.directions()),
-        Fault::Traffic { direction, .. } => Some(crate::fault::Way::from(*direction).directions()),
+        Fault::PathRate { directions, .. }
+        | Fault::Police { directions, .. }
+        | Fault::FlowRate { directions, .. }
+        | Fault::Loss { directions, .. }
+        | Fault::Reorder { directions, .. }
+        | Fault::Jitter { directions, .. }
+        | Fault::BlackHole { directions, .. } => Some(directions.each()),
+        Fault::Traffic { direction, .. } => {
+            Some(crate::fault::FaultDirection::from(*direction).each())
+        }
         _ => None,
     }
 }

@@ -18,7 +18,7 @@ use super::start::Surroundings;
 use super::traffic;
 use super::wire::{Wire, is_on_the_wire, treatments};
 use crate::error::LabError;
-use crate::fault::{Depth, Fault, Way};
+use crate::fault::{Depth, Fault, FaultDirection};
 use crate::spec::{Forwarded, Host};
 pub(super) use events::Act;
 use events::Events;
@@ -236,11 +236,19 @@ impl Plants {
     /// Puts the queues back in front of the router's port `near`, which was made anew.
     fn queue_again(&self, network: &mut Network) -> Result<(), LabError> {
         for planted in &self.planted {
-            if let Fault::PathRate { rate, depth, way } = planted.fault
-                && way.directions().contains(&Direction::Reverse)
+            if let Fault::PathRate {
+                rate,
+                depth,
+                directions,
+            } = planted.fault
+                && directions.each().contains(&Direction::Reverse)
                 && let Some(bucket) = bucket::bucket(rate, depth)
             {
-                bucket::limit_rate(network, &bucket, bucket::router_ports(Way::Reverse))?;
+                bucket::limit_rate(
+                    network,
+                    &bucket,
+                    bucket::router_ports(FaultDirection::Reverse),
+                )?;
             }
         }
         Ok(())
@@ -266,9 +274,14 @@ impl Plants {
 fn limit(network: &mut Network, fault: &Fault) -> Result<Undo, LabError> {
     let own = |side: Side| vec![(Spot::of(side.into()), "eth0")];
     let (bucket, ports) = match fault {
-        Fault::PathRate { rate, depth, way } => {
-            (bucket::bucket(*rate, *depth), bucket::router_ports(*way))
-        }
+        Fault::PathRate {
+            rate,
+            depth,
+            directions,
+        } => (
+            bucket::bucket(*rate, *depth),
+            bucket::router_ports(*directions),
+        ),
         Fault::Shape { side, rate } => (bucket::bucket(*rate, Depth::Deep), own(*side)),
         Fault::Queue { side, rate, bytes } => (bucket::small(*rate, *bytes), own(*side)),
         _ => (None, Vec::new()),
