@@ -22,7 +22,7 @@ use crate::units::{Bytes, Nanos, Rate};
 
 pub use answer::{Answer, Estimate, Price, answer};
 pub use measured::measured;
-pub use published::{Told, told};
+pub use published::{FigureCheck, check_figures};
 pub use value::{Clock, Figure, Slot};
 
 /// Why a case is refused, in words; with line and caret where it is the text that is wrong.
@@ -70,7 +70,7 @@ pub struct Case {
     pub published: Vec<Published>,
     /// Times by size that were.
     #[serde(default)]
-    pub sweep: Vec<Sweep>,
+    pub sweep: Vec<SizeSeries>,
 }
 
 /// How bytes are moved.
@@ -108,7 +108,7 @@ pub struct Host {
     /// Its memory.
     pub memory: Memory,
     /// Its port.
-    pub port: Port,
+    pub port: PortSpec,
 }
 
 /// Memory of a host.
@@ -128,7 +128,7 @@ pub struct Memory {
 /// The cards and ports that a host uses for the path.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Port {
+pub struct PortSpec {
     /// Model of the card, for people.
     pub card: String,
     /// `10Gb/s` for Ethernet, `4x FDR` for InfiniBand.
@@ -157,7 +157,7 @@ pub struct Port {
     pub cards: Option<u32>,
 }
 
-impl Port {
+impl PortSpec {
     /// Links that leave the host.
     pub fn links(&self) -> u32 {
         self.cards.unwrap_or(1) * self.ports.unwrap_or(1)
@@ -254,7 +254,7 @@ pub struct Published {
     pub set: Vec<String>,
     /// Which way.
     #[serde(default)]
-    pub way: Way,
+    pub way: Directions,
     /// Payload per second.
     #[serde(default, deserialize_with = "value::text")]
     pub goodput: Option<Figure>,
@@ -274,7 +274,7 @@ pub struct Published {
 /// Times of messages of many sizes.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Sweep {
+pub struct SizeSeries {
     /// What was measured.
     pub what: String,
     /// Sizes with their times: all one way, or all there and back.
@@ -285,7 +285,7 @@ pub struct Sweep {
 /// Directions at work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum Directions {
     /// Near to far.
     #[default]
     Forward,

@@ -2,7 +2,7 @@
 
 use super::answer::{cycles_in_words, packets_in_words};
 use super::value::Figure;
-use super::{Answer, Case, CaseError, Holds, Published, Way, answer};
+use super::{Answer, Case, CaseError, Directions, Holds, Published, answer};
 use crate::ceiling::Bounds;
 use crate::units::{Nanos, Rate};
 
@@ -17,7 +17,7 @@ const FAR_BELOW: f64 = 0.5;
 
 /// A published figure and what was computed for it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct FigureCheck {
     /// What was measured.
     pub what: String,
     /// The figure, in words.
@@ -31,17 +31,17 @@ pub struct Told {
 }
 
 /// Computes each published figure of a case file.
-pub fn told(text: &str) -> Result<Vec<Told>, CaseError> {
+pub fn check_figures(text: &str) -> Result<Vec<FigureCheck>, CaseError> {
     let case = Case::read(text, &[""; 0])?;
     case.published.iter().map(|p| one(text, p)).collect()
 }
 
-fn one(text: &str, published: &Published) -> Result<Told, CaseError> {
+fn one(text: &str, published: &Published) -> Result<FigureCheck, CaseError> {
     let case = Case::read(text, &published.set)?;
     let answer = answer(&case)?;
     let (figure, words) = figure(published);
     let computed = computed(&answer, published);
-    Ok(Told {
+    Ok(FigureCheck {
         what: published.what.clone(),
         figure: words,
         computed: computed.map_or_else(|| "unknown".to_owned(), |c| in_words(c, published)),
@@ -78,9 +78,9 @@ fn computed(answer: &Answer, p: &Published) -> Option<Bounds> {
         return Some(Bounds::exact(2.0 * answer.floor_seconds()));
     }
     let solved = match p.way {
-        Way::Forward => &answer.forward,
-        Way::Reverse => &answer.reverse,
-        Way::Both => &answer.both,
+        Directions::Forward => &answer.forward,
+        Directions::Reverse => &answer.reverse,
+        Directions::Both => &answer.both,
     };
     solved.as_ref().map(|s| s.goodput)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::Parser;
-use linerate_core::case::{Answer, Case, CaseError, Told, answer, measured, told};
+use linerate_core::case::{Answer, Case, CaseError, FigureCheck, answer, check_figures, measured};
 use linerate_core::record::frame::MAGIC;
 
 use super::exit::{Exit, Failure};
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
 struct Solved {
     before: (Case, Answer),
     after: Option<(Case, Answer)>,
-    told: Vec<Told>,
+    checks: Vec<FigureCheck>,
 }
 
 impl Solved {
@@ -65,7 +65,7 @@ impl Solved {
         Ok(Self {
             before: solve(&[])?,
             after: (!sets.is_empty()).then(|| solve(sets)).transpose()?,
-            told: told(text)?,
+            checks: check_figures(text)?,
         })
     }
 
@@ -74,7 +74,7 @@ impl Solved {
             before: (&self.before.0, &self.before.1),
             after: self.after.as_ref().map(|(case, answer)| (case, answer)),
             sets,
-            told: &self.told,
+            checks: &self.checks,
         }
     }
 }
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_sample_is_valid_and_names_every_key() {
-        assert!(told(SAMPLE).unwrap().iter().all(|one| one.holds));
+        assert!(check_figures(SAMPLE).unwrap().iter().all(|one| one.holds));
         let groups = [
             "",
             "near.",
@@ -219,9 +219,9 @@ mod tests {
     #[test]
     fn every_published_figure_stands_to_its_ceiling_as_the_case_says() {
         for (name, source) in CASES {
-            let told = told(source).unwrap();
-            assert!(told.len() >= 4, "{name} has few figures");
-            for one in told {
+            let checks = check_figures(source).unwrap();
+            assert!(checks.len() >= 4, "{name} has few figures");
+            for one in checks {
                 assert!(one.holds, "{name}: {one:?}");
             }
         }

@@ -1,6 +1,6 @@
 //! A path described by hand, for programs. Its schema is made from `Output`.
 
-use linerate_core::case::{Answer, Sweep, Told};
+use linerate_core::case::{Answer, FigureCheck, SizeSeries};
 use linerate_core::ceiling::fingerprint::{Candidate, Knee, candidates, fit};
 use linerate_core::ceiling::{Bounds, Ceiling, Solution, Source};
 use linerate_core::path::{Direction, Place, Side, Stage};
@@ -33,7 +33,7 @@ pub(in crate::show) struct Output<'a> {
     /// The case with the replacements. Null if nothing was replaced.
     after: Option<AnswerOut<'a>>,
     /// Published figures of the case file and what is computed for them without replacements.
-    published: Vec<ToldOut<'a>>,
+    published: Vec<FigureCheckOut<'a>>,
     /// Times by size of the case file, and what they say about the hardware.
     sweeps: Vec<SweepOut<'a>>,
 }
@@ -157,7 +157,7 @@ struct PriceOut<'a> {
 
 /// A published figure and what is computed for it.
 #[derive(Serialize, JsonSchema)]
-struct ToldOut<'a> {
+struct FigureCheckOut<'a> {
     /// What was measured.
     what: &'a str,
     /// The published figure.
@@ -225,7 +225,7 @@ pub(crate) fn document(change: &Change<'_>) -> serde_json::Result<String> {
         set: change.sets,
         before: answer(change.before.1),
         after: change.after.map(|(_, after)| answer(after)),
-        published: change.told.iter().map(told).collect(),
+        published: change.checks.iter().map(check).collect(),
         sweeps: change.before.0.sweep.iter().map(sweep).collect(),
     };
     text(&output)
@@ -309,7 +309,7 @@ fn ceiling<'a>(way: Direction, ceiling: &Ceiling<'a>) -> CeilingOut<'a> {
     }
 }
 
-fn sweep(sweep: &Sweep) -> SweepOut<'_> {
+fn sweep(sweep: &SizeSeries) -> SweepOut<'_> {
     SweepOut {
         what: &sweep.what,
         fit: fit(&sweep.points).map(|fit| FitOut {
@@ -340,13 +340,13 @@ fn candidate(candidate: Candidate) -> CandidateOut {
     }
 }
 
-fn told(told: &Told) -> ToldOut<'_> {
-    ToldOut {
-        what: &told.what,
-        figure: &told.figure,
-        computed: &told.computed,
-        claim: told.claim,
-        holds: told.holds,
+fn check(check: &FigureCheck) -> FigureCheckOut<'_> {
+    FigureCheckOut {
+        what: &check.what,
+        figure: &check.figure,
+        computed: &check.computed,
+        claim: check.claim,
+        holds: check.holds,
     }
 }
 

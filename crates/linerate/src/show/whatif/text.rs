@@ -1,7 +1,7 @@
 //! A path described by hand, for people: ceilings with what they come from, and what a change
 //! would bring.
 
-use linerate_core::case::{Answer, Case, Host, Slot, Sweep, Told};
+use linerate_core::case::{Answer, Case, FigureCheck, Host, SizeSeries, Slot};
 use linerate_core::ceiling::fingerprint::{Candidate, candidates, fit};
 use linerate_core::ceiling::{Bounds, Ceiling, Input, Solution, Source};
 use linerate_core::path::Direction;
@@ -36,7 +36,7 @@ pub(crate) fn page(change: &Change<'_>) -> Document {
     media(&mut doc, case, answer);
     if change.after.is_none() {
         doc.gap();
-        published(&mut doc, change.told);
+        published(&mut doc, change.checks);
         sweeps(&mut doc, &case.sweep);
     }
     doc
@@ -326,12 +326,12 @@ fn media(doc: &mut Document, case: &Case, answer: &Answer) {
     }
 }
 
-fn published(doc: &mut Document, told: &[Told]) {
-    if told.is_empty() {
+fn published(doc: &mut Document, checks: &[FigureCheck]) {
+    if checks.is_empty() {
         return;
     }
     doc.heading("Published, and what is computed for it");
-    for one in told {
+    for one in checks {
         let words = format!(", {}; computed {}: ", one.what, one.computed);
         let (tone, claim) = if one.holds {
             (Tone::Good, one.claim.to_owned())
@@ -351,7 +351,7 @@ fn published(doc: &mut Document, told: &[Told]) {
 const NAMED: usize = 5;
 
 /// What the slopes of times over sizes agree with.
-fn sweeps(doc: &mut Document, sweeps: &[Sweep]) {
+fn sweeps(doc: &mut Document, sweeps: &[SizeSeries]) {
     if sweeps.is_empty() {
         return;
     }
