@@ -27,16 +27,16 @@ const COLLIDED: f64 = 0.01;
 //= IEEE 802.3-2022, section 44.1: operation above 1 Gb/s is full duplex only
 const FASTEST: u64 = 1_000;
 
-/// The readings of one end.
-enum Told<'a> {
-    /// It sends and receives in turn, and packets collide; or only the collisions are known.
+/// What the readings of one end say of its duplex.
+enum DuplexState<'a> {
+    /// It runs at half duplex and packets collide, or only the collisions are known; the evidence.
     Collides(String),
-    /// It sends and receives in turn.
+    /// It runs at half duplex.
     Half(&'a Nic),
-    /// It sends and receives at the same time, or has no wire.
-    Fine,
-    /// It does not say.
-    Unread(String),
+    /// It runs at full duplex, or has no wire.
+    Full,
+    /// Neither its duplex nor its collisions were read; the name of the port.
+    Unknown(String),
 }
 
 static INFO: CauseInfo = CauseInfo {
@@ -61,15 +61,15 @@ impl Cause for Duplex {
             let Some(host) = model.host(side) else {
                 continue;
             };
-            match told(host, *load.collided.at(direction, side)) {
-                Told::Collides(evidence) => {
+            match duplex_state(host, *load.collided.at(direction, side)) {
+                DuplexState::Collides(evidence) => {
                     return Ok(finding(model, direction, load, side, vec![evidence], true));
                 }
-                Told::Half(nic) => {
+                DuplexState::Half(nic) => {
                     half = half.or(Some((side, format!("{} runs at half duplex", nic.name))));
                 }
-                Told::Unread(what) => unread = Some((side, what)),
-                Told::Fine => {}
+                DuplexState::Unknown(what) => unread = Some((side, what)),
+                DuplexState::Full => {}
             }
         }
         match (half, unread) {
@@ -136,30 +136,30 @@ fn finding(
     }
 }
 
-fn told(host: &Host, collided: Option<f64>) -> Told<'_> {
+fn duplex_state(host: &Host, collided: Option<f64>) -> DuplexState<'_> {
     let route = host.facts.route.as_ref();
     let half = route.and_then(Route::half_duplex);
     let collided = collided.filter(|_| route.is_none_or(Route::counts_wires));
     let often = collided.filter(|share| *share >= COLLIDED);
     match (half, often) {
-        (Some(nic), Some(share)) => Told::Collides(format!(
+        (Some(nic), Some(share)) => DuplexState::Collides(format!(
             "{} runs at half duplex, and {} of the packets that it sent collided",
             nic.name,
             percent(share)
         )),
-        (Some(nic), None) => Told::Half(nic),
+        (Some(nic), None) => DuplexState::Half(nic),
         (None, often) => {
             let Some(name) = unsaid(host) else {
-                return Told::Fine;
+                return DuplexState::Full;
             };
             match (often, collided) {
-                (Some(share), _) => Told::Collides(format!(
+                (Some(share), _) => DuplexState::Collides(format!(
                     "{} of the packets that {name} sent collided: it uses one way at a time",
                     percent(share)
                 )),
                 // What is half duplex collides under load.
-                (None, Some(_)) => Told::Fine,
-                (None, None) => Told::Unread(name),
+                (None, Some(_)) => DuplexState::Full,
+                (None, None) => DuplexState::Unknown(name),
             }
         }
     }

@@ -214,7 +214,7 @@ fn too_few(load: &Load, share: f64) -> String {
     let again = percent(share);
     match sent_again(load).and(late(load)) {
         None => format!("only {again} of the bytes were retransmitted"),
-        Some(Late::Told(late)) => format!(
+        Some(Late::Reported(late)) => format!(
             "{again} of the bytes were retransmitted, and of that {} had come, only late",
             percent(late.min(1.0))
         ),

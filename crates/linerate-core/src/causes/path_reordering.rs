@@ -63,7 +63,7 @@ impl Cause for PathReordering {
         let Some(late) = late(load) else {
             return Err(NoFinding::Clear(seldom(load)));
         };
-        if let (Late::Told(share), Some(lost)) = (late, lost(load))
+        if let (Late::Reported(share), Some(lost)) = (late, lost(load))
             && share < MOST_LATE
         {
             return Err(NoFinding::Clear(format!(
@@ -173,7 +173,7 @@ fn seldom(load: &Load) -> String {
 fn words(late: Late, again: f64) -> String {
     let again = percent(again);
     match late {
-        Late::Told(_) => format!(
+        Late::Reported(_) => format!(
             "{} of the segments that were retransmitted ({again} of the bytes) had come, only late",
             percent(late.share())
         ),

@@ -22,25 +22,25 @@ pub(super) struct WrongRoute;
 /// Another route must be this many times faster to be reported.
 const FASTER: f64 = 1.1;
 
-/// Another way between the two hosts.
+/// Another route between the two hosts.
 struct Detour<'a> {
     /// The ports that it would use in place of those in use; one of them may stay.
     near: Option<&'a Other>,
     far: Option<&'a Other>,
-    /// What its two ports carry, as far as they tell.
+    /// The speeds of its two ports, where they are known.
     speeds: [Option<Rate>; 2],
     /// Own and other address of the end that has to change its route.
     via: (IpAddr, IpAddr),
 }
 
-/// What other ways there are.
-enum Way<'a> {
-    /// None that is faster.
+/// Whether there is a faster route between the two hosts.
+enum Alternative<'a> {
+    /// No faster one.
     None,
     /// A faster one, and what the slower of its two ports carries.
     Faster(Detour<'a>, Rate),
-    /// One that may be faster: a port of it does not tell its speed.
-    Untold(Detour<'a>),
+    /// One that may be faster: the speed of one of its ports is unknown.
+    Unknown(Detour<'a>),
 }
 
 static INFO: CauseInfo = CauseInfo {
@@ -75,13 +75,13 @@ impl Cause for WrongRoute {
             let why = "the other end is behind a router: networks of one name may be two";
             return Err(NoFinding::Clear(why.to_owned()));
         }
-        match (other_way(near, far), full) {
-            (Way::None, _) => Err(NoFinding::Clear(
+        match (alternative(near, far), full) {
+            (Alternative::None, _) => Err(NoFinding::Clear(
                 "no faster port is in a network with the other end".to_owned(),
             )),
             (_, Err(open)) => Err(open),
-            (Way::Untold(detour), Ok(_)) => Err(untold(&detour)),
-            (Way::Faster(detour, speed), Ok(ceiling)) => Ok(Finding {
+            (Alternative::Unknown(detour), Ok(_)) => Err(speed_unknown(&detour)),
+            (Alternative::Faster(detour, speed), Ok(ceiling)) => Ok(Finding {
                 side: place(&detour),
                 share: 1.0 - (used(near, far).0 as f64 / speed.0 as f64).min(1.0),
                 enough: true,
@@ -105,9 +105,9 @@ impl Cause for WrongRoute {
         let Some([near, far]) = routes(model) else {
             return Vec::new();
         };
-        match other_way(near, far) {
-            Way::Faster(detour, _) => vec![advice(&detour)],
-            Way::Untold(_) | Way::None => Vec::new(),
+        match alternative(near, far) {
+            Alternative::Faster(detour, _) => vec![advice(&detour)],
+            Alternative::Unknown(_) | Alternative::None => Vec::new(),
         }
     }
 }
@@ -153,15 +153,15 @@ fn used(near: &Route, far: &Route) -> Rate {
 /// The two hosts are neighbours by the ports in use, so that an address of one in a network of the
 /// other is most likely a neighbour there too. Who answers there was not asked: that is why this is
 /// never more than supported.
-fn other_way<'a>(near: &'a Route, far: &'a Route) -> Way<'a> {
+fn alternative<'a>(near: &'a Route, far: &'a Route) -> Alternative<'a> {
     let now = used(near, far).0 as f64;
     let is_faster = |speed: Rate| now > 0.0 && speed.0 as f64 >= now * FASTER;
     let mut open = None;
     let mut best: Option<(Detour<'_>, Rate)> = None;
     for detour in detours(near, far) {
-        let told = detour.slower();
-        let slow = now > 0.0 && told.is_some_and(|speed| !is_faster(speed));
-        let faster = told.filter(|speed| is_faster(*speed));
+        let speed = detour.slower();
+        let slow = now > 0.0 && speed.is_some_and(|speed| !is_faster(speed));
+        let faster = speed.filter(|speed| is_faster(*speed));
         match faster {
             _ if slow => {}
             Some(speed) if !detour.speeds.contains(&None) => {
@@ -176,9 +176,9 @@ fn other_way<'a>(near: &'a Route, far: &'a Route) -> Way<'a> {
         }
     }
     match (best, open) {
-        (Some((detour, speed)), _) => Way::Faster(detour, speed),
-        (None, Some(detour)) => Way::Untold(detour),
-        (None, None) => Way::None,
+        (Some((detour, speed)), _) => Alternative::Faster(detour, speed),
+        (None, Some(detour)) => Alternative::Unknown(detour),
+        (None, None) => Alternative::None,
     }
 }
 
@@ -248,7 +248,7 @@ fn one_sided(port: &Other, own: &Route) -> Option<(IpAddr, IpAddr)> {
 }
 
 /// The gap of a way that may be faster.
-fn untold(detour: &Detour<'_>) -> NoFinding {
+fn speed_unknown(detour: &Detour<'_>) -> NoFinding {
     let ends = [("near", detour.near), ("far", detour.far)];
     let mut unread = ends
         .into_iter()

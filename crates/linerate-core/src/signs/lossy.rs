@@ -158,7 +158,7 @@ const COPIED: f64 = 1.5;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Late {
     /// The receiver reports this many duplicates for each retransmission.
-    Told(f64),
+    Reported(f64),
     /// Packets were reordered this often for each retransmission; duplicates are not reported.
     Overtook(f64),
 }
@@ -166,7 +166,7 @@ pub(crate) enum Late {
 impl Late {
     /// This share, at most 1.
     pub(crate) fn share(self) -> f64 {
-        let (Self::Told(share) | Self::Overtook(share)) = self;
+        let (Self::Reported(share) | Self::Overtook(share)) = self;
         share.min(1.0)
     }
 }
@@ -177,10 +177,10 @@ impl Late {
 pub(crate) fn late(load: &Load) -> Option<Late> {
     let again = load.tcp.repeated.filter(|again| *again > 0.0)?;
     let of = |events: f64| events / again;
-    let late = load.tcp.needless.map(|n| Late::Told(of(n)));
+    let late = load.tcp.needless.map(|n| Late::Reported(of(n)));
     late.or_else(|| load.tcp.reordered.map(|n| Late::Overtook(of(n))))
         .filter(|late| late.share() >= OVERTAKEN)
-        .filter(|late| !matches!(late, Late::Told(share) if *share >= COPIED))
+        .filter(|late| !matches!(late, Late::Reported(share) if *share >= COPIED))
 }
 
 /// Share of the retransmitted segments that must have been late for reordering to be the main reason.
@@ -195,7 +195,7 @@ const MADE_UP: f64 = 10.0;
 /// The share of retransmitted segments that the receiver reports as duplicates, all the time: most of them, and
 /// enough to limit the sender. A rate that is exceeded now and then does not look like this.
 pub(crate) fn mostly_late(load: &Load) -> Option<f64> {
-    let Some(Late::Told(share)) = late(load) else {
+    let Some(Late::Reported(share)) = late(load) else {
         return None;
     };
     let left = loss_leaves(load, sent_again(load)?);
