@@ -9,7 +9,7 @@ use crate::units::Rate;
 pub struct Description {
     /// The directions in which payload flows.
     pub directions: Vec<Direction>,
-    /// Streams on each of the links that lie side by side. Each link is a flow of each direction.
+    /// Streams on each of the parallel links. Each link has one group of streams in each direction.
     pub streams: Vec<Bounds>,
     /// The packets that are sent.
     pub packet: Packet,
@@ -45,7 +45,7 @@ pub enum Kind {
     Slots(Slots),
     /// The wires of USB that adapters are on.
     Usb(Usb),
-    /// One thing that all flows share: a bus, memory, a shaper, a device.
+    /// One thing that all groups of streams share: a bus, memory, a shaper, a device.
     Shared(Shared),
     /// A limit for each stream.
     EachStream(EachStream),
@@ -84,12 +84,12 @@ pub struct Usb {
     pub frame_per_byte: f64,
 }
 
-/// What flows share.
+/// What all groups of streams share.
 #[derive(Debug, Clone)]
 pub struct Shared {
     /// Units per second.
     pub capacity: Bounds,
-    /// What flows use of it.
+    /// How much each group uses of it.
     pub cost: Cost,
     /// How the goodput that it leaves comes about.
     pub formula: String,

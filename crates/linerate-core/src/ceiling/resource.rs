@@ -1,4 +1,4 @@
-//! The resources of a path, and the demand of each flow on them.
+//! The resources of a path, and the demand of each group of streams on them.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub struct Input {
     pub source: Source,
 }
 
-/// What carries the bytes of flows, and how much of it there is.
+/// What carries bytes, and how much of it there is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
     /// Name: `link`, `near slot`. Resources of one name are replaced together: the members of a
@@ -53,7 +53,7 @@ pub struct Resource {
     pub inputs: Vec<Input>,
 }
 
-/// What a flow uses of a resource, in units of its capacity.
+/// How much of a resource a group uses, in units of its capacity.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cost {
     /// For each payload byte.
@@ -74,7 +74,7 @@ impl Cost {
     }
 }
 
-/// What a flow asks of one resource.
+/// The demand of a group on one resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demand {
     /// Index of the resource in its path.
@@ -88,7 +88,7 @@ pub struct Demand {
 
 /// Streams that go the same way and are treated alike.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Flow {
+pub struct StreamGroup {
     /// Direction.
     pub direction: Direction,
     /// How many there are.
@@ -107,7 +107,7 @@ pub struct Path {
     /// What it is made of, in the order of the forward direction.
     pub resources: Vec<Resource>,
     /// What goes over it, in both directions.
-    pub flows: Vec<Flow>,
+    pub groups: Vec<StreamGroup>,
 }
 
 /// A packet as the wire sees it.

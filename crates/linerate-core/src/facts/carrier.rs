@@ -20,7 +20,7 @@ const SAME: f64 = 1e-6;
 
 /// A port and the rate that its wire runs at, or could run at where it is down.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Load {
+pub struct PortLoad {
     /// Its name: `eth0`, `mlx5_0`.
     pub name: String,
     /// The rate of its wire; of InfiniBand without the line code.
@@ -57,14 +57,14 @@ pub struct Carrier<'a> {
 #[derive(Debug, Clone)]
 pub struct Arrival {
     /// The port.
-    pub load: Load,
+    pub load: PortLoad,
     /// Bits per second of frames while all other ports are idle.
     alone: f64,
     /// The same while all ports in use are busy; none for a port that is down or on standby.
     shared: f64,
 }
 
-impl Load {
+impl PortLoad {
     fn is_used(&self) -> bool {
         self.up && !self.stands_by
     }
@@ -72,14 +72,14 @@ impl Load {
 
 impl Carrier<'_> {
     /// The ports that are faster than this by themselves.
-    pub fn exceeded_by(&self) -> Vec<&Load> {
+    pub fn exceeded_by(&self) -> Vec<&PortLoad> {
         let beyond = |port: &&Arrival| exceeds(port.alone, self.leaves.high());
         let ports = self.ports.iter().filter(beyond);
         ports.map(|port| &port.load).collect()
     }
 
     /// The ports that are in use, where they are faster than this together and none is by itself.
-    pub fn exceeded_by_all(&self) -> Option<Vec<&Load>> {
+    pub fn exceeded_by_all(&self) -> Option<Vec<&PortLoad>> {
         let used = self.ports.iter().filter(|port| port.load.is_used());
         let total = used.clone().map(|port| port.shared).sum();
         let are_faster = self.exceeded_by().is_empty() && exceeds(total, self.leaves.high());
@@ -131,7 +131,7 @@ pub fn carriers(inventory: &Inventory) -> Vec<Carrier<'_>> {
 
 /// The sets of ports that share carriers, in a fixed order, and the set of each carrier by its place. A set has as many
 /// members as there are ports: each is compared once for a carrier, not for each port again.
-fn users<'a>(chains: &[(Load, Chain<'a>)]) -> (Vec<Vec<usize>>, BTreeMap<Key<'a>, usize>) {
+fn users<'a>(chains: &[(PortLoad, Chain<'a>)]) -> (Vec<Vec<usize>>, BTreeMap<Key<'a>, usize>) {
     let mut users: BTreeMap<Key<'a>, Vec<usize>> = BTreeMap::new();
     for (at, (_, chain)) in chains.iter().enumerate() {
         for (key, ..) in chain {
@@ -151,7 +151,7 @@ fn users<'a>(chains: &[(Load, Chain<'a>)]) -> (Vec<Vec<usize>>, BTreeMap<Key<'a>
 }
 
 impl Arrival {
-    fn of(load: &Load) -> Self {
+    fn of(load: &PortLoad) -> Self {
         Self {
             load: load.clone(),
             alone: load.frames,
@@ -172,7 +172,7 @@ enum Key<'a> {
 type Chain<'a> = Vec<(Key<'a>, Via<'a>, Bounds)>;
 
 /// Each port with what carries it, the nearest first.
-fn chains(inventory: &Inventory) -> Vec<(Load, Chain<'_>)> {
+fn chains(inventory: &Inventory) -> Vec<(PortLoad, Chain<'_>)> {
     let loads = loads(inventory).into_iter().map(|(load, card)| {
         let links = links(&inventory.pci, card, load.rate);
         (load, links)
@@ -187,7 +187,7 @@ fn chains(inventory: &Inventory) -> Vec<(Load, Chain<'_>)> {
 }
 
 /// The ports whose rate is known, with the PCI addresses of their cards.
-fn loads(inventory: &Inventory) -> Vec<(Load, &str)> {
+fn loads(inventory: &Inventory) -> Vec<(PortLoad, &str)> {
     let nics = inventory
         .network
         .nics
@@ -235,7 +235,7 @@ fn has_several_functions(inventory: &Inventory, nic: &Nic) -> bool {
 }
 
 /// A port of Ethernet with a wire of its own. One that is down may come up at the fastest mode that it supports.
-fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<Load> {
+fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<PortLoad> {
     let is_whole = nic.kind.is_empty() && nic.stack.below.is_empty() && !nic.is_virtual;
     let is_own = nic.device.is_empty() || nic.device == nic.pci || nic.usb.is_some();
     let modes = nic.link.supported.iter();
@@ -246,7 +246,7 @@ fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<Load> {
     };
     let mtu = nic.mtu.unwrap_or(USUAL_MTU).max(1);
     let (frame, wire) = (ethernet::frame(mtu, 0), f64::from(ethernet::wire(mtu, 0)));
-    let load = |rate: Rate| Load {
+    let load = |rate: Rate| PortLoad {
         name: nic.name.clone(),
         rate,
         frames: rate.0 as f64 * frame / wire,
@@ -258,12 +258,12 @@ fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<Load> {
 }
 
 /// A port of InfiniBand that is in use. Its rate is the signalling rate less the overhead of the line code.
-fn infiniband_load(name: String, port: &IbPort) -> Option<Load> {
+fn infiniband_load(name: String, port: &IbPort) -> Option<PortLoad> {
     let rate = port.in_use()?;
     let speed = Speed::NAMES.iter().find(|(known, _)| *known == rate.speed);
     let data = f64::from(rate.width) * speed?.1.lane();
     let headers = infiniband::rdma(&[USUAL_PAYLOAD])?.wire_per_byte.low();
-    (port.layer == Some(Layer::InfiniBand)).then_some(Load {
+    (port.layer == Some(Layer::InfiniBand)).then_some(PortLoad {
         name,
         rate: Rate(data as u64),
         frames: data / headers,

@@ -222,14 +222,14 @@ pub fn kinds(cpus: &[Cpu]) -> Vec<Kind> {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Busy {
     /// Each CPU, in the order of `/proc/stat`.
-    pub cpus: Vec<Load>,
+    pub cpus: Vec<CpuLoad>,
     /// Processes that used CPU time, the busiest first, without linerate.
     pub processes: Vec<Process>,
 }
 
 /// How a CPU spent its time, as shares of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct Load {
+pub struct CpuLoad {
     /// Number of the CPU.
     pub cpu: u32,
     /// Everything except idle time and waiting for devices.
@@ -275,12 +275,12 @@ pub fn elapsed(before: &[CpuTimes], after: &[CpuTimes]) -> Option<f64> {
 
 /// How each CPU spent the time between two readings. One that shows no time is left out: it went
 /// offline or its counters stand.
-pub fn loads(before: &[CpuTimes], after: &[CpuTimes]) -> Vec<Load> {
+pub fn loads(before: &[CpuTimes], after: &[CpuTimes]) -> Vec<CpuLoad> {
     let load = |(cpu, ticks): (u32, [u64; 8])| {
         let all: u64 = ticks.iter().sum();
         let share = |part: u64| part as f64 / all as f64;
         let [_, _, _, idle, waiting, irq, softirq, steal] = ticks;
-        (all > 0).then(|| Load {
+        (all > 0).then(|| CpuLoad {
             cpu,
             busy: share(all - idle - waiting),
             interrupts: share(irq + softirq),
@@ -322,7 +322,7 @@ mod tests {
             times(2, [0, 0, 0, 10, 0, 0, 0, 0]),
         ];
         let loads = loads(&before, &after);
-        let want = Load {
+        let want = CpuLoad {
             cpu: 0,
             busy: 0.7,
             interrupts: 0.2,

@@ -3,7 +3,7 @@
 use super::Oddity;
 use crate::advice::{Advice, Step};
 use crate::ceiling::usb;
-use crate::facts::carrier::{Carrier, Load, Via};
+use crate::facts::carrier::{Carrier, PortLoad, Via};
 use crate::facts::crossing::{Crossing, is_default};
 use crate::facts::pci::{Address, Link};
 use crate::units::Rate;
@@ -45,8 +45,8 @@ pub(super) fn is_short(link: &Crossing<'_>) -> bool {
 
 /// The ports that are faster than a carrier: each alone, or only together.
 enum Excess<'a> {
-    Alone(Vec<&'a Load>),
-    Together(Vec<&'a Load>),
+    Alone(Vec<&'a PortLoad>),
+    Together(Vec<&'a PortLoad>),
 }
 
 impl<'a> Excess<'a> {
@@ -57,7 +57,7 @@ impl<'a> Excess<'a> {
         }
     }
 
-    fn loads(&self) -> &[&'a Load] {
+    fn loads(&self) -> &[&'a PortLoad] {
         match self {
             Self::Alone(loads) | Self::Together(loads) => loads,
         }
@@ -69,7 +69,7 @@ impl<'a> Excess<'a> {
 
     /// `eth0 (25 Gb/s) alone is faster`; `eth0 (10 Gb/s) and eth1 (10 Gb/s) are faster together`.
     fn words(&self) -> String {
-        let port = |load: &&Load| {
+        let port = |load: &&PortLoad| {
             let down = if load.up { "" } else { " once it is up" };
             format!("{} ({}{down})", load.name, load.rate)
         };

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::find;
 use crate::facts::block::{BlockDevice, Path};
-use crate::facts::cpu::{Busy, Clock, Cpu, Load, Node, Process};
+use crate::facts::cpu::{Busy, Clock, Cpu, CpuLoad, Node, Process};
 use crate::facts::infiniband::{
     Guid, IbDevice, IbPort, IbRate, Layer, LinkState, PhysicalState, VirtualOf,
 };
@@ -115,7 +115,7 @@ fn processors() -> Inventory {
     machine.machine.clock_source = "hpet".to_owned();
     machine.machine.cpu_quota = Some(1.0);
     machine.busy = Some(Busy {
-        cpus: vec![Load {
+        cpus: vec![CpuLoad {
             cpu: 3,
             busy: 0.95,
             interrupts: 0.0,

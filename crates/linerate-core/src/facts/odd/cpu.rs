@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Oddity, cpus, for_each, ranges};
 use crate::advice::{Advice, Kept, Step};
 use crate::facts::Inventory;
-use crate::facts::cpu::{Clock, Load, Process};
+use crate::facts::cpu::{Clock, CpuLoad, Process};
 use crate::shell::word;
 use crate::units::Hertz;
 
@@ -189,7 +189,7 @@ pub(super) fn clock_source(inventory: &Inventory) -> Vec<Oddity> {
 /// CPUs with no room for a stream.
 pub(super) fn busy(inventory: &Inventory) -> Vec<Oddity> {
     let all = inventory.busy.iter().flat_map(|b| &b.cpus);
-    let full: Vec<&Load> = all.filter(|l| l.busy >= BUSY).collect();
+    let full: Vec<&CpuLoad> = all.filter(|l| l.busy >= BUSY).collect();
     if full.is_empty() {
         return Vec::new();
     }
@@ -383,7 +383,7 @@ mod tests {
     fn loads_are_odd_from_their_thresholds_on() {
         let load = |busy, stolen| {
             let mut machine = Inventory::default();
-            let cpus = vec![Load {
+            let cpus = vec![CpuLoad {
                 cpu: 3,
                 busy,
                 interrupts: 0.0,
