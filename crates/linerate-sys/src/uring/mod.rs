@@ -16,7 +16,7 @@ use io_uring::IoUring;
 use io_uring::types::{SubmitArgs, Timespec};
 
 pub use receive::Receiver;
-pub use send::{Sender, Told};
+pub use send::{SendCompletions, Sender};
 
 use crate::zerocopy::Memory;
 

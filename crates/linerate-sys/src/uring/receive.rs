@@ -71,8 +71,8 @@ impl Receiver {
     ) -> io::Result<Option<&[u8]>> {
         let mut wait = wait;
         while !self.has_part() {
-            if let Some(told) = self.next() {
-                if self.told(&told)? {
+            if let Some(entry) = self.next() {
+                if self.completed(&entry)? {
                     return Ok(Some(&[]));
                 }
                 continue;
@@ -134,16 +134,16 @@ impl Receiver {
     }
 
     /// Handles one completion; returns whether the other end has closed.
-    fn told(&mut self, told: &cqueue::Entry) -> io::Result<bool> {
-        if told.user_data() != RECEIVE {
+    fn completed(&mut self, entry: &cqueue::Entry) -> io::Result<bool> {
+        if entry.user_data() != RECEIVE {
             return Ok(false);
         }
         // The receive ends when buffers, or room for completions, run out. The next wait arms another one.
-        if !cqueue::more(told.flags()) {
+        if !cqueue::more(entry.flags()) {
             self.armed = None;
         }
-        let buffer = cqueue::buffer_select(told.flags());
-        match (usize::try_from(told.result()), buffer) {
+        let buffer = cqueue::buffer_select(entry.flags());
+        match (usize::try_from(entry.result()), buffer) {
             (Ok(end @ 1..), Some(buffer)) if self.buffers.has(buffer, end) => {
                 self.part = Some(Part { buffer, at: 0, end });
                 Ok(false)
@@ -154,10 +154,10 @@ impl Receiver {
                 if let Some(buffer) = buffer.filter(|b| self.buffers.has(*b, 0)) {
                     self.buffers.give(buffer);
                 }
-                match -told.result() {
+                match -entry.result() {
                     _ if got.is_ok() => Ok(true),
                     libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN => Ok(false),
-                    _ => Err(failed(told.result())),
+                    _ => Err(failed(entry.result())),
                 }
             }
         }
@@ -171,9 +171,9 @@ impl Receiver {
             self.armed = None;
         }
         for _ in 0..TRIES {
-            while let Some(told) = self.next() {
+            while let Some(entry) = self.next() {
                 // Its result no longer matters.
-                let _ = self.told(&told);
+                let _ = self.completed(&entry);
                 brought |= self.part.take().is_some();
             }
             if self.armed.is_none() {

@@ -17,7 +17,7 @@ use crate::zerocopy::{self, Memory};
 /// Entries in the submission queue: a single send at a time.
 const SENDS: u32 = 2;
 /// Completions that fit between two reads; the kernel keeps more until there is room.
-const TOLD: u32 = 256;
+const COMPLETIONS: u32 = 256;
 /// `IORING_SEND_ZC_REPORT_USAGE` (6.2+), linux/io_uring.h.
 const REPORT_USAGE: u16 = 1 << 3;
 /// `IORING_NOTIF_USAGE_ZC_COPIED`, linux/io_uring.h.
@@ -31,7 +31,7 @@ const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// The kernel's completions of sends since the last call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct SendCompletions {
     /// Completed sends: the kernel no longer uses their pages.
     pub through: u64,
     /// Those of them that the kernel copied all the same.
@@ -53,7 +53,7 @@ impl Sender {
     pub fn new(memory: Memory) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_coop_taskrun()
-            .setup_cqsize(TOLD)
+            .setup_cqsize(COMPLETIONS)
             .build(SENDS)?;
         let pages = [libc::iovec {
             iov_base: memory.start().as_ptr().cast(),
@@ -86,7 +86,7 @@ impl Sender {
         most: usize,
         whole: bool,
         wait: Duration,
-        told: &mut Told,
+        completions: &mut SendCompletions,
     ) -> io::Result<Option<usize>> {
         let fd = fd.as_raw_fd();
         match self.under_way {
@@ -99,10 +99,10 @@ impl Sender {
             }
         }
         // Earlier completions must not end the wait for this one.
-        let mut ended = self.take_in(told);
+        let mut ended = self.take_in(completions);
         if ended.is_none() {
             enter(&self.ring, wait)?;
-            ended = self.take_in(told);
+            ended = self.take_in(completions);
         }
         let Some(result) = ended else {
             return Ok(None);
@@ -128,8 +128,8 @@ impl Sender {
         const NO_SOCKET: RawFd = -1;
         self.push(NO_SOCKET, 1, 0, TRIAL)?;
         enter(&self.ring, AT_ONCE)?;
-        let told = self.ring.completion();
-        let mut of_trial = told.filter(|t| t.user_data() == TRIAL && !cqueue::notif(t.flags()));
+        let queued = self.ring.completion();
+        let mut of_trial = queued.filter(|t| t.user_data() == TRIAL && !cqueue::notif(t.flags()));
         match of_trial.next().map(|t| t.result()) {
             Some(result) if result == -libc::EBADF => Ok(()),
             Some(result) if result < 0 => Err(failed(result)),
@@ -152,12 +152,12 @@ impl Sender {
     }
 
     /// Handles the completions; returns the result of the send, if it has ended.
-    fn take_in(&mut self, told: &mut Told) -> Option<i32> {
+    fn take_in(&mut self, completions: &mut SendCompletions) -> Option<i32> {
         let mut ended = None;
         for one in self.ring.completion().filter(|one| one.user_data() == SEND) {
             if cqueue::notif(one.flags()) {
-                told.through += 1;
-                told.copied += u64::from(one.result() as u32 & COPIED != 0);
+                completions.through += 1;
+                completions.copied += u64::from(one.result() as u32 & COPIED != 0);
             } else {
                 ended = Some(one.result());
             }

@@ -20,7 +20,7 @@ const NOTICES_MAX: usize = 64;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Completions {
-    way: Handover,
+    handover: Handover,
     sends: AtomicU64,
     refused: AtomicU64,
     done: AtomicU64,
@@ -28,10 +28,10 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    /// Of sends by this way.
-    pub(super) fn of(way: Handover) -> Self {
+    /// Of sends by this handover.
+    pub(super) fn of(handover: Handover) -> Self {
         Self {
-            way,
+            handover,
             ..Self::default()
         }
     }
@@ -47,7 +47,7 @@ impl Completions {
     }
 
     /// Counts sends that the kernel is through with, and those of them that it copied all the same.
-    pub(super) fn told(&self, through: u64, copied: u64) {
+    pub(super) fn add(&self, through: u64, copied: u64) {
         self.done.fetch_add(through, Relaxed);
         self.copied.fetch_add(copied, Relaxed);
     }
@@ -55,7 +55,7 @@ impl Completions {
     /// Reads the completions that the kernel has queued on the socket. The sampler calls this, so that the
     /// sending thread need not. With a ring, the sending thread gets them at no cost.
     pub(super) fn take_in(&self, line: &Line) {
-        if self.way != Handover::Zerocopy {
+        if self.handover != Handover::Zerocopy {
             return;
         }
         let mut control = [0; ROOM];
@@ -64,8 +64,8 @@ impl Completions {
             let Ok(len) = notice(line.fd(), &mut control) else {
                 return;
             };
-            for told in completions(&control[..len]) {
-                self.told(told.sends, if told.copied { told.sends } else { 0 });
+            for batch in completions(&control[..len]) {
+                self.add(batch.sends, if batch.copied { batch.sends } else { 0 });
             }
         }
     }
@@ -84,7 +84,7 @@ impl Completions {
     /// The reason why the kernel copied. It has the same words for all connections, so that it is reported
     /// once.
     pub(super) fn gap(&self) -> Option<Gap> {
-        let hint = match self.way {
+        let hint = match self.handover {
             Handover::IoUring => "ulimit -l unlimited",
             _ => "ulimit -l unlimited; sudo sysctl -w net.core.optmem_max=1048576",
         };

@@ -7,7 +7,7 @@ use linerate_core::plan::Knobs;
 use linerate_sys::socket;
 use rustix::event::epoll;
 
-use super::bundle::{Flow, Turn};
+use super::bundle::{BundledStream, Turn};
 use super::intake::Intake;
 
 use crate::load::framing::{Bare, Framing};
@@ -224,7 +224,7 @@ impl Inflow {
     }
 }
 
-impl Flow for Inflow {
+impl BundledStream for Inflow {
     const WANTED: epoll::EventFlags = epoll::EventFlags::IN;
     type Shared = Pages;
 

@@ -101,9 +101,9 @@ pub(crate) fn framed(
         end.write_size = open(plan.knobs.write_size.0);
         end.read_size = open(plan.knobs.read_size.0);
     }
-    let (way, refused) = uring::way(side, plan);
+    let (handover, refused) = uring::handover(side, plan);
     end.gaps.extend(refused);
-    let workers = workers(side, plan, (way, framing), all);
+    let workers = workers(side, plan, (handover, framing), all);
     Ok(Connected { workers, end })
 }
 
@@ -123,21 +123,26 @@ fn unread(streams: u32) -> Option<Gap> {
 }
 
 /// How an end moves its bytes, and how they are framed.
-type Way<'a> = (Handover, &'a Framing);
+type TransferMode<'a> = (Handover, &'a Framing);
 
 /// The workers of a set: one for each stream, or for each CPU.
-fn workers(side: Side, plan: &SetPlan, way: Way<'_>, lines: Vec<Line>) -> Vec<Box<dyn Worker>> {
+fn workers(
+    side: Side,
+    plan: &SetPlan,
+    mode: TransferMode<'_>,
+    lines: Vec<Line>,
+) -> Vec<Box<dyn Worker>> {
     match plan.pattern {
         Pattern::Stream { direction } if is_bundled(plan) => {
             let cpus = thread::allowed_cpus().map_or(1, |cpus| cpus.len());
             let threads = cpus.clamp(1, THREADS_MAX as usize);
             let shares = shared_out(lines, threads).into_iter();
             shares
-                .map(|lines| bundle(direction.sender() == side, plan, way.1, lines))
+                .map(|lines| bundle(direction.sender() == side, plan, mode.1, lines))
                 .collect()
         }
         _ => {
-            let made = lines.into_iter().map(|l| worker(side, plan, way, l));
+            let made = lines.into_iter().map(|l| worker(side, plan, mode, l));
             made.collect()
         }
     }
@@ -160,11 +165,11 @@ fn bundle(sends: bool, plan: &SetPlan, framing: &Framing, lines: Vec<Line>) -> B
     }
 }
 
-fn worker(side: Side, plan: &SetPlan, way: Way<'_>, line: Line) -> Box<dyn Worker> {
-    let (way, framing) = way;
+fn worker(side: Side, plan: &SetPlan, mode: TransferMode<'_>, line: Line) -> Box<dyn Worker> {
+    let (handover, framing) = mode;
     match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => {
-            Box::new(sender::Sender::new(line, way, framing.clone()))
+            Box::new(sender::Sender::new(line, handover, framing.clone()))
         }
         Pattern::PingPong { size, interval } if side == Side::Near => {
             let asker = TcpAsker::new(line, size.0 as u32, plan.knobs.open_loop);
@@ -177,7 +182,12 @@ fn worker(side: Side, plan: &SetPlan, way: Way<'_>, line: Line) -> Box<dyn Worke
         }
         _ => {
             let framing = framing.clone();
-            Box::new(receiver::Receiver::new(line, &plan.knobs, way, framing))
+            Box::new(receiver::Receiver::new(
+                line,
+                &plan.knobs,
+                handover,
+                framing,
+            ))
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_core::parse::run::{Mark, RUN_MAX};
 
-use super::bundle::{Flow, Turn};
+use super::bundle::{BundledStream, Turn};
 use super::outlet::Outlet;
 use crate::load::framing::{Bare, Framing};
 use crate::load::transport::line::{Line, MarkPart};
@@ -110,7 +110,7 @@ impl Outflow {
     }
 }
 
-impl Flow for Outflow {
+impl BundledStream for Outflow {
     const WANTED: epoll::EventFlags = epoll::EventFlags::OUT;
     type Shared = Outlet;
 

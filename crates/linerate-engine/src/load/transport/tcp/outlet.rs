@@ -35,10 +35,10 @@ pub(super) struct File {
 }
 
 impl Outlet {
-    pub(super) fn new(way: Handover) -> Self {
-        match way {
+    pub(super) fn new(handover: Handover) -> Self {
+        match handover {
             Handover::Copy => Self::Copy(Pages::default()),
-            Handover::Zerocopy => Self::Zerocopy(None, Arc::new(Completions::of(way))),
+            Handover::Zerocopy => Self::Zerocopy(None, Arc::new(Completions::of(handover))),
             Handover::Sendfile => Self::Sendfile(None),
             Handover::IoUring => Self::Ring(Box::new(Outward::new())),
         }

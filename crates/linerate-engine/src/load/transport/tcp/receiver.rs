@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_core::plan::{Handover, Knobs, Receive};
 use linerate_sys::uring;
 
-use super::bundle::Flow;
+use super::bundle::BundledStream;
 use super::inflow::Inflow;
 use super::intake::Intake;
 use super::probe::SocketProbe;
@@ -27,9 +27,9 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// `way` is how this end moves its bytes.
-    pub(super) fn new(line: Line, knobs: &Knobs, way: Handover, framing: Framing) -> Self {
-        let ring = way == Handover::IoUring && knobs.receive == Receive::Copy;
+    /// `handover` is how this end moves its bytes.
+    pub(super) fn new(line: Line, knobs: &Knobs, handover: Handover, framing: Framing) -> Self {
+        let ring = handover == Handover::IoUring && knobs.receive == Receive::Copy;
         Self {
             ring: ring.then_some(knobs.read_size.0),
             flow: Inflow::new(line, knobs, framing),

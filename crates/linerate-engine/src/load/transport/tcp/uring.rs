@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_core::facts::Gap;
 use linerate_core::path::Side;
 use linerate_core::plan::{Handover, Pattern, Receive, SetPlan};
-use linerate_sys::uring::{self, Sender, Told};
+use linerate_sys::uring::{self, SendCompletions, Sender};
 use linerate_sys::zerocopy::Memory;
 use rustix::io::Errno;
 
@@ -30,7 +30,7 @@ const TRIES: u32 = 5;
 const GIVEN_BACK: Duration = Duration::from_millis(40);
 
 /// How an end of a set moves its bytes: as the plan asks, or by copies where it may not use io_uring, and why.
-pub(super) fn way(side: Side, plan: &SetPlan) -> (Handover, Option<Gap>) {
+pub(super) fn handover(side: Side, plan: &SetPlan) -> (Handover, Option<Gap>) {
     let knobs = &plan.knobs;
     let Pattern::Stream { direction } = plan.pattern else {
         return (knobs.copy, None);
@@ -152,9 +152,9 @@ impl Outward {
         };
         let whole = most as u64 <= rate / BLOCKS_PER_SEC;
         let time = if wait { BLOCK } else { Duration::ZERO };
-        let mut told = Told::default();
-        let sent = sender.send(line.fd(), most, whole, time, &mut told);
-        self.counts.told(told.through, told.copied);
+        let mut completed = SendCompletions::default();
+        let sent = sender.send(line.fd(), most, whole, time, &mut completed);
+        self.counts.add(completed.through, completed.copied);
         match sent {
             Ok(Some(bytes)) => {
                 self.counts.sent();
