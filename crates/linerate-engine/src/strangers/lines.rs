@@ -15,10 +15,10 @@ const LINE_MAX: usize = 300;
 pub(crate) struct Lines {
     log: Log,
     before: &'static str,
-    said: Arc<Mutex<Said>>,
+    counts: Arc<Mutex<LineCounts>>,
 }
 
-struct Said {
+struct LineCounts {
     second: Instant,
     lines: u32,
     kept_back: u32,
@@ -30,7 +30,7 @@ impl Lines {
         Self {
             log: Arc::clone(log),
             before,
-            said: Arc::new(Mutex::new(Said {
+            counts: Arc::new(Mutex::new(LineCounts {
                 second: Instant::now(),
                 lines: 0,
                 kept_back: 0,
@@ -44,16 +44,16 @@ impl Lines {
     }
 
     fn say_at(&self, line: &str, now: Instant) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.saturating_duration_since(said.second) >= Duration::from_secs(1) {
-            self.catch_up(&mut said);
-            (said.second, said.lines) = (now, 0);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_duration_since(counts.second) >= Duration::from_secs(1) {
+            self.catch_up(&mut counts);
+            (counts.second, counts.lines) = (now, 0);
         }
-        if said.lines < LINES_PER_SECOND {
-            said.lines += 1;
+        if counts.lines < LINES_PER_SECOND {
+            counts.lines += 1;
             self.write(line);
         } else {
-            said.kept_back += 1;
+            counts.kept_back += 1;
         }
     }
 
@@ -65,11 +65,11 @@ impl Lines {
 
     /// Says how many were kept back, if any: nothing comes after this.
     pub(crate) fn finish(&self) {
-        self.catch_up(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner));
+        self.catch_up(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn catch_up(&self, said: &mut Said) {
-        let kept_back = std::mem::take(&mut said.kept_back);
+    fn catch_up(&self, counts: &mut LineCounts) {
+        let kept_back = std::mem::take(&mut counts.kept_back);
         if kept_back > 0 {
             self.write(&format!("{kept_back} more lines like these"));
         }

@@ -50,14 +50,14 @@ pub(crate) struct Stranger<S> {
     /// Where it comes from.
     pub(crate) from: IpAddr,
     /// The bytes received so far.
-    pub(crate) said: S,
+    pub(crate) received: S,
     until: Instant,
 }
 
 /// Reads from strangers, and admits those that have sent all that they must.
 pub(crate) trait Doorman {
     /// The bytes that a stranger has sent.
-    type Said: Default;
+    type Received: Default;
 
     /// Sent to a stranger whose time is up.
     const LATE: Refusal;
@@ -65,10 +65,10 @@ pub(crate) trait Doorman {
     const CROWDED: Refusal;
 
     /// Reads available bytes, without waiting; true once all has arrived.
-    fn hear(&self, stranger: &mut Stranger<Self::Said>) -> Result<bool, Refusal>;
+    fn hear(&self, stranger: &mut Stranger<Self::Received>) -> Result<bool, Refusal>;
 
     /// Admits one whose message is complete.
-    fn admit(&self, stranger: Stranger<Self::Said>) -> Result<(), Refusal>;
+    fn admit(&self, stranger: Stranger<Self::Received>) -> Result<(), Refusal>;
 }
 
 /// What became of all connections, for the last line of a server.
@@ -88,7 +88,7 @@ pub(crate) struct Strangers<'a, D: Doorman> {
     doorman: D,
     tally: Tally,
     // In the order of arrival.
-    inside: Vec<Stranger<D::Said>>,
+    inside: Vec<Stranger<D::Received>>,
     rest_until: Option<Instant>,
 }
 
@@ -210,7 +210,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
             self.inside.push(Stranger {
                 stream,
                 from,
-                said: D::Said::default(),
+                received: D::Received::default(),
                 until: Instant::now() + self.bounds.time,
             });
         }
@@ -218,7 +218,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
 
     fn make_room(&mut self, newcomer: IpAddr) {
         let newcomer = group(newcomer);
-        let alike = |s: &Stranger<D::Said>| group(s.from) == newcomer;
+        let alike = |s: &Stranger<D::Received>| group(s.from) == newcomer;
         let oldest_alike = self.inside.iter().position(alike);
         let crowd = self.inside.iter().filter(|s| alike(s)).count();
         match oldest_alike {
