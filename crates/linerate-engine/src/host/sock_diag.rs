@@ -101,9 +101,9 @@ mod tests {
     }
 
     /// The connection, its bytes sent and received, and its unread bytes.
-    type Told = (ConnectionId, Option<(u64, u64)>, u32);
+    type Reading = (ConnectionId, Option<(u64, u64)>, u32);
 
-    fn told(reply: &[u8], local: SocketAddr) -> Option<Told> {
+    fn reading(reply: &[u8], local: SocketAddr) -> Option<Reading> {
         let mut all = parse(reply).map(Result::unwrap);
         let own = all.find(|one| one.local == local)?;
         Some((id_of(&own), own.moved(), own.unread))
@@ -118,7 +118,7 @@ mod tests {
         let machine = Live::new();
         let ask = |query, local| {
             let mut found = None;
-            let mut each = |part: &[u8]| found = found.or(told(part, local));
+            let mut each = |part: &[u8]| found = found.or(reading(part, local));
             machine.parts(&query, &mut each).unwrap();
             found
         };

@@ -13,7 +13,7 @@ use super::counters::Counters;
 use super::cpu::Cpu;
 use super::fragments::Fragments;
 use super::memory::Memory;
-use super::port::Port;
+use super::port::PortCounters;
 use super::psi::Psi;
 use super::qdisc::Qdisc;
 use super::softnet::Softnet;
@@ -87,7 +87,7 @@ impl Sources {
             1..1,
             [
                 Slot::new(Softnet::new()),
-                Slot::new(Port::new(port)),
+                Slot::new(PortCounters::new(port)),
                 Slot::new(Qdisc::new(qdisc)),
             ],
         );

@@ -99,7 +99,7 @@ impl Reader<'_> {
     /// The port; `None` and one gap where it goes away while it is read.
     fn nic(&mut self, link: &Link<'_>) -> Option<Nic> {
         let before = self.gaps.len();
-        let mut port = Port {
+        let mut port = PortReader {
             name: link.name.to_string(),
             index: link.index,
             went: false,
@@ -125,7 +125,7 @@ impl Reader<'_> {
 }
 
 /// Reads one port.
-struct Port<'a, 'b> {
+struct PortReader<'a, 'b> {
     reader: &'a mut Reader<'b>,
     name: String,
     index: u32,
@@ -133,7 +133,7 @@ struct Port<'a, 'b> {
     went: bool,
 }
 
-impl Port<'_, '_> {
+impl PortReader<'_, '_> {
     fn read(&mut self, link: &Link<'_>) -> Nic {
         let mut nic = basic(link);
         if link.hardware == LOOPBACK {

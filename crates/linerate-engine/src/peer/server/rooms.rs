@@ -128,14 +128,14 @@ impl Membership {
     }
 
     /// Says that a step of this session runs from now on.
-    pub(super) fn load(&self) -> Load {
+    pub(super) fn load(&self) -> RunningStep {
         let mut loading = lock(&self.sessions.loading);
         let others: HashSet<SessionId> = loading.keys().copied().collect();
         for seen in loading.values_mut() {
             seen.insert(self.id);
         }
         loading.insert(self.id, others);
-        Load {
+        RunningStep {
             sessions: Arc::clone(&self.sessions),
             id: self.id,
         }
@@ -149,12 +149,12 @@ impl Drop for Membership {
 }
 
 /// A step that runs; over on drop.
-pub(super) struct Load {
+pub(super) struct RunningStep {
     sessions: Arc<Sessions>,
     id: SessionId,
 }
 
-impl Load {
+impl RunningStep {
     /// Other sessions that had a step running at any time during this one, so far.
     pub(super) fn others(&self) -> u32 {
         let loading = lock(&self.sessions.loading);
@@ -162,7 +162,7 @@ impl Load {
     }
 }
 
-impl Drop for Load {
+impl Drop for RunningStep {
     fn drop(&mut self) {
         lock(&self.sessions.loading).remove(&self.id);
     }

@@ -6,7 +6,7 @@ use linerate_core::parse::{sysctl, sysfs};
 
 use super::super::few;
 use super::super::port::{VIRTUAL_BUSES, VIRTUAL_DRIVERS};
-use super::{IPOIB, Port, Reader, USB};
+use super::{IPOIB, PortReader, Reader, USB};
 use crate::host::{gap, read};
 
 const CLASS: &str = "/sys/class/net";
@@ -56,7 +56,7 @@ impl Reader<'_> {
         self.listed_device(&mut nic, &folder);
         self.listed_stack(&mut nic, &folder);
         nic.link = self.listed_link(&folder);
-        let mut port = Port {
+        let mut port = PortReader {
             name: name.to_owned(),
             index,
             went: false,

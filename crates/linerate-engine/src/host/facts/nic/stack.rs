@@ -6,7 +6,7 @@ use linerate_core::parse::address::{self, Address};
 use linerate_core::parse::ethtool;
 use linerate_core::parse::link::{LOOPBACK, Link};
 
-use super::{HINT, Port, Reader, WHAT, basic, stack};
+use super::{HINT, PortReader, Reader, WHAT, basic, stack};
 use crate::host::{Ethtool, Query, gap, invalid};
 
 impl Reader<'_> {
@@ -45,7 +45,7 @@ impl Reader<'_> {
             return nic;
         }
         let class = self.class_folder(link);
-        let mut port = Port {
+        let mut port = PortReader {
             name: nic.name.clone(),
             index: nic.index,
             went: false,
