@@ -96,7 +96,7 @@ pub(super) struct TcpCounts {
 
 /// One connection that streams.
 #[derive(Debug, Clone)]
-pub(super) struct Flow {
+pub(super) struct SimStream {
     pub direction: Direction,
     pub mss: f64,
     pub congestion: Congestion,
@@ -133,7 +133,7 @@ pub(super) struct Flow {
     pub tcp: TcpCounts,
 }
 
-impl Flow {
+impl SimStream {
     /// A connection just made, with threads on these CPUs.
     pub(super) fn new(
         path: &SimPath,
@@ -141,19 +141,19 @@ impl Flow {
         knobs: &Knobs,
         [tx_cpu, rx_cpu]: [usize; 2],
     ) -> Self {
-        let way = path.way(direction);
+        let limits = path.direction(direction);
         let [from, to] = [direction.sender(), direction.receiver()].map(|side| path.host(side));
         let largest = path.mss();
         let mss = f64::from(knobs.mss.unwrap_or(largest).clamp(64, largest));
         let asked = |knob: Option<linerate_core::units::Bytes>, max: u64, auto: u64| {
             knob.map_or(auto, |b| b.0.min(max)).max(mss as u64) as f64
         };
-        let window = asked(knobs.recv_buffer, to.buffer_max.0, way.receive_window.0);
+        let window = asked(knobs.recv_buffer, to.buffer_max.0, limits.receive_window.0);
         let clamp = knobs.window_clamp.map_or(f64::MAX, |b| b.0 as f64);
-        let blocked = way
+        let blocked = limits
             .passes
             .is_some_and(|most| mss + f64::from(HEADERS) > f64::from(most));
-        let cap = way.flow_cap.map_or(f64::MAX, |r| payload_rate(r, mss));
+        let cap = limits.flow_cap.map_or(f64::MAX, |r| payload_rate(r, mss));
         let discard = knobs.receive == Receive::Discard;
         let extra = knobs.extra_work;
         let named = knobs.congestion.as_deref().and_then(Congestion::named);
@@ -177,13 +177,13 @@ impl Flow {
             ),
             pacing: knobs.pacing.map(|r| r.0 as f64 / 8.0),
             path_cap: if blocked { 0.0 } else { cap },
-            policed: way.policed,
+            policed: limits.policed,
             blocked,
             silent: 0.0,
             receive_window: window.min(clamp.max(mss)),
-            send_buffer: asked(knobs.send_buffer, from.buffer_max.0, way.send_buffer.0),
-            loss_window: loss_window(way.loss, mss),
-            loss: way.loss.clamp(0.0, 0.9),
+            send_buffer: asked(knobs.send_buffer, from.buffer_max.0, limits.send_buffer.0),
+            loss_window: loss_window(limits.loss, mss),
+            loss: limits.loss.clamp(0.0, 0.9),
             cwnd: 10.0 * mss,
             ssthresh: f64::MAX,
             rate: 0.0,

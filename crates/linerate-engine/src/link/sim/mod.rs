@@ -25,12 +25,12 @@ use crate::event::Flow as Go;
 use crate::link::{Link, LinkError, Live};
 
 use ends::totals;
-use flow::{Flow, Work};
+use flow::{SimStream, Work};
 use noise::{Noise, Random, UNIT_NS};
-pub use path::{Congestion, Cost, SimHost, SimPath, SimWay, Span};
+pub use path::{Congestion, Cost, SimDirection, SimHost, SimPath, Span};
 use ping::Ping;
 use read::{Tables, View};
-use solve::{Solver, Way, index};
+use solve::{DirectionState, Solver, index};
 
 /// Longest tick of the fluid.
 const TICK_NS: u64 = 10_000_000;
@@ -53,7 +53,7 @@ const WATCH_NS: u64 = 100_000_000;
 /// Connections that were made together.
 #[derive(Debug)]
 struct SimSet {
-    flows: Vec<Flow>,
+    flows: Vec<SimStream>,
     ping: Option<Ping>,
 }
 
@@ -78,7 +78,7 @@ impl Sim {
     pub fn new(path: SimPath, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let noise = Direction::ALL.map(|d| {
-            let (class, size) = path.way(d).noise;
+            let (class, size) = path.direction(d).noise;
             Noise::new(class, size, random.bits())
         });
         Self {
@@ -127,15 +127,15 @@ impl Sim {
     /// Lets the noise run up to now.
     fn renew_noise(&mut self) {
         while self.noise_at <= self.now.0 {
-            self.factor = [0, 1].map(|way| self.noise[way].step());
+            self.factor = [0, 1].map(|which| self.noise[which].step());
             self.noise_at += UNIT_NS;
         }
     }
 
-    /// The two ways as they are now.
-    fn ways(&self) -> [Way; 2] {
+    /// The state of both directions now.
+    fn states(&self) -> [DirectionState; 2] {
         Direction::ALL.map(|direction| {
-            let way = self.path.way(direction);
+            let limits = self.path.direction(direction);
             let noise = self.factor[index(direction)];
             let down = self.path.down.is_some_and(|span| span.holds(self.now));
             let other = self.path.other_session;
@@ -145,11 +145,11 @@ impl Sim {
                     if span.holds(self.now) { share } else { 0.0 }
                 },
             );
-            let whole = path::payload_rate(way.rate, f64::from(self.path.mss()));
+            let whole = path::payload_rate(limits.rate, f64::from(self.path.mss()));
             let rate = whole * noise * (1.0 - taken);
-            Way {
+            DirectionState {
                 rate: if down { 0.0 } else { rate },
-                depth: way.buffer.0 as f64 / rate.max(1.0),
+                depth: limits.buffer.0 as f64 / rate.max(1.0),
                 rtt: self.path.rtt.secs().max(1e-6) / noise,
                 noise,
                 queue: 0.0,
@@ -161,26 +161,26 @@ impl Sim {
     fn tick(&mut self, active: &mut [(u32, SimSet)], dt_ns: u64, counted: bool) {
         self.renew_noise();
         let dt = Nanos(dt_ns).secs();
-        let mut ways = self.ways();
+        let mut states = self.states();
         let mut room = vec![1.0 - self.path.near.steal; self.all_cpus()];
         if !self.path.shared_host {
             let far = self.cpus(Side::Far);
             room[far].fill(1.0 - self.path.far.steal);
         }
-        let mut flows: Vec<&mut Flow> = Vec::new();
+        let mut flows: Vec<&mut SimStream> = Vec::new();
         let mut pings: Vec<&mut Ping> = Vec::new();
         for (_, set) in active.iter_mut() {
             flows.extend(set.flows.iter_mut());
             pings.extend(set.ping.iter_mut());
         }
         self.solver
-            .tick(&mut flows, &mut ways, &room, dt, &mut self.random);
+            .tick(&mut flows, &mut states, &room, dt, &mut self.random);
         wait(&mut flows, &room, dt);
         for flow in &mut flows {
-            flow.advance(dt, ways[index(flow.direction)].noise);
+            flow.advance(dt, states[index(flow.direction)].noise);
         }
-        let down = ways.iter().any(|w| w.rate <= 0.0);
-        let trip = self.path.rtt.secs() + ways[0].queue + ways[1].queue;
+        let down = states.iter().any(|w| w.rate <= 0.0);
+        let trip = self.path.rtt.secs() + states[0].queue + states[1].queue;
         for ping in pings.into_iter().filter(|_| !down) {
             ping.advance(
                 dt,
@@ -225,7 +225,7 @@ impl Sim {
                     .map(|n| {
                         let ends = [direction.sender(), direction.receiver()];
                         let cpus = ends.map(|side| self.place(side, n));
-                        Flow::new(&self.path, direction, &plan.knobs, cpus)
+                        SimStream::new(&self.path, direction, &plan.knobs, cpus)
                     })
                     .collect(),
                 ping: None,
@@ -315,7 +315,7 @@ fn thread_numbers(plan: &SetPlan) -> impl Iterator<Item = usize> + use<> {
 }
 
 /// Threads that share a full CPU are runnable for the rest of the time.
-fn wait(flows: &mut [&mut Flow], room: &[f64], dt: f64) {
+fn wait(flows: &mut [&mut SimStream], room: &[f64], dt: f64) {
     let mut threads = vec![0_u32; room.len()];
     for flow in flows.iter() {
         threads[flow.tx.cpu] += 1;

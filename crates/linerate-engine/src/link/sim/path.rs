@@ -9,9 +9,9 @@ use super::noise::Class;
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimPath {
     /// Near to far.
-    pub forward: SimWay,
+    pub forward: SimDirection,
     /// Far to near.
-    pub reverse: SimWay,
+    pub reverse: SimDirection,
     /// Round-trip time of an empty path.
     pub rtt: Nanos,
     pub near: SimHost,
@@ -47,9 +47,9 @@ impl Span {
     }
 }
 
-/// One way of a path.
+/// One direction of a path.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SimWay {
+pub struct SimDirection {
     /// Rate on the wire, all flows together, framing included.
     pub rate: Rate,
     /// Rate on the wire of one flow.
@@ -63,7 +63,7 @@ pub struct SimWay {
     /// Share of packets lost at random.
     pub loss: f64,
     /// Kind and size (deviation of the logarithm for 100 ms) of the noise upon all that limits
-    /// this way.
+    /// this direction.
     pub noise: (Class, f64),
     /// Most payload in flight that the receiver's autotuned window allows: half of `tcp_rmem`'s
     /// maximum.
@@ -158,7 +158,7 @@ impl Default for SimHost {
     }
 }
 
-impl Default for SimWay {
+impl Default for SimDirection {
     /// 10 Gb/s with a buffer of 1 MiB, 1 % of noise, windows that do not bind at 1 ms.
     fn default() -> Self {
         Self {
@@ -179,8 +179,8 @@ impl Default for SimPath {
     /// A quiet local network at 10 Gb/s: the wire binds.
     fn default() -> Self {
         Self {
-            forward: SimWay::default(),
-            reverse: SimWay::default(),
+            forward: SimDirection::default(),
+            reverse: SimDirection::default(),
             rtt: Nanos::from_micros(200),
             near: SimHost::default(),
             far: SimHost::default(),
@@ -201,8 +201,8 @@ const FRAMING: f64 = 38.0;
 pub(super) const HEADERS: u32 = 52;
 
 impl SimPath {
-    /// One way of the path.
-    pub fn way(&self, direction: Direction) -> &SimWay {
+    /// One direction of the path.
+    pub fn direction(&self, direction: Direction) -> &SimDirection {
         match direction {
             Direction::Forward => &self.forward,
             Direction::Reverse => &self.reverse,
