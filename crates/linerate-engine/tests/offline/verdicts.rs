@@ -4,11 +4,11 @@
 mod beside;
 mod latency;
 mod lossy;
+mod notices;
 mod properties;
 mod queues;
 mod study;
 mod sweep;
-mod told;
 mod uncopied;
 
 use std::collections::BTreeMap;
