@@ -23,7 +23,7 @@ use crate::load::transport::{self, Notice};
 use budget::{Beyond, Budget};
 pub use once::{RoundTrips, once, possible};
 pub use search::search;
-pub use sweep::{Sweep, sweep};
+pub use sweep::{SweepPlan, sweep};
 
 /// A run in progress.
 struct Run<'a> {

@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) bw: options::Bw,
     #[command(flatten)]
-    pub(crate) load: options::Load,
+    pub(crate) load: options::LoadOptions,
     #[command(flatten)]
     pub(crate) own: Flags<Verb>,
     #[command(flatten)]
@@ -59,7 +59,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
-    let ways = directions(resolve::ways(options));
+    let directions = directions(resolve::load_directions(options));
     resolve::undirected(&options.run, args.bw.direction)?;
     if let Some(swept) = options.bw.sweep {
         return sweep::run(args.target.as_deref(), swept, options);
@@ -69,21 +69,21 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     match target.and_then(|target| Some((target, target.strip_prefix("iperf3://")?))) {
         Some((target, host)) => {
             portless(host, &args.shared.reach)?;
-            foreign(target, host, &ways, time, options)
+            foreign(target, host, &directions, time, options)
         }
-        None => own(target, ways, time, options),
+        None => own(target, directions, time, options),
     }
 }
 
 /// With `linerate serve`.
 fn own(
     target: Option<&str>,
-    ways: Vec<Direction>,
+    directions: Vec<Direction>,
     time: Nanos,
     options: &Options,
 ) -> Result<Exit, Failure> {
-    let what = what(&ways, options)?;
-    let measured = single::measure(target, ways, time, what, options)?;
+    let what = what(&directions, options)?;
+    let measured = single::measure(target, directions, time, what, options)?;
     let allowed = match what {
         What::Rate(allowed) => Some(allowed),
         _ => None,
@@ -107,7 +107,7 @@ fn shown(mut measured: Measured, probe: &Probe, options: &Options) -> Result<Exi
 }
 
 /// What is measured of these directions.
-fn what(ways: &[Direction], options: &Options) -> Result<What, Failure> {
+fn what(directions: &[Direction], options: &Options) -> Result<What, Failure> {
     let Some(share) = options.bw.find_rate else {
         return Ok(What::Load);
     };
@@ -120,7 +120,7 @@ fn what(ways: &[Direction], options: &Options) -> Result<What, Failure> {
             "--engine udp --find-rate",
         );
     }
-    if ways.len() > 1 {
+    if directions.len() > 1 {
         return refuse(
             "the highest rate without loss is searched one way at a time",
             "-d forward, then -d reverse",
@@ -160,11 +160,11 @@ fn portless(host: &str, typed: &options::Peer) -> Result<(), Failure> {
 fn foreign(
     target: &str,
     host: &str,
-    ways: &[Direction],
+    directions: &[Direction],
     time: Nanos,
     options: &Options,
 ) -> Result<Exit, Failure> {
-    let (protocol, direction) = can(ways, options)?;
+    let (protocol, direction) = can(directions, options)?;
     let knobs = resolve::knobs_of_bw(options);
     client::possible(protocol, direction, &knobs).map_err(refused)?;
     let parsed = Target::parse(host.trim_end_matches('/'), PORT).map_err(Failure::usage)?;
@@ -213,7 +213,7 @@ fn foreign(
 
 /// The protocol and direction of a test with an iperf3 server; an error where it cannot do what the options ask
 /// for.
-fn can(ways: &[Direction], options: &Options) -> Result<(Protocol, Direction), Failure> {
+fn can(directions: &[Direction], options: &Options) -> Result<(Protocol, Direction), Failure> {
     let refuse = |what: &str, hint: &str| Err(Failure::usage(anyhow!("{what}")).hint(hint));
     if options.bw.find_rate.is_some() {
         return refuse(
@@ -221,7 +221,7 @@ fn can(ways: &[Direction], options: &Options) -> Result<(Protocol, Direction), F
             "with `linerate serve` there: linerate bw HOST --engine udp --find-rate",
         );
     }
-    if options.bw.discard == Some(true) && ways.contains(&Direction::Forward) {
+    if options.bw.discard == Some(true) && directions.contains(&Direction::Forward) {
         return refuse(
             "whether an iperf3 server drops payload unread it does not tell",
             "-d reverse, where this end receives; or `linerate serve` there",
@@ -237,7 +237,7 @@ fn can(ways: &[Direction], options: &Options) -> Result<(Protocol, Direction), F
             );
         }
     };
-    match ways {
+    match directions {
         [direction] => Ok((protocol, *direction)),
         _ => refuse(
             "both directions at once need linerate at both ends",

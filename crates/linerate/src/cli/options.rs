@@ -14,11 +14,11 @@ use clap::Args;
 use linerate_core::transport::TRANSPORTS;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use choice::{Color, Format, HandOver, Sweep, Way, Ways};
+pub(crate) use choice::{Color, Format, HandOver, LoadDirections, RunDirections, SweepFactor};
 
 use super::quantity::{
     Budget, Buffer, Clients, LookTime, LossShare, Message, MessageRate, Network, OpSize, Pace,
-    Port, ProbeTime, SegmentSize, Streams, Times, Top,
+    PortNumber, ProbeTime, SegmentSize, Streams, Times, Top,
 };
 use super::resolve::Needs;
 
@@ -29,7 +29,7 @@ pub(crate) struct Options {
     pub(crate) global: Global,
     pub(crate) peer: Peer,
     pub(crate) run: Run,
-    pub(crate) load: Load,
+    pub(crate) load: LoadOptions,
     pub(crate) engine: own::Own,
     pub(crate) report: Report,
     pub(crate) records: Records,
@@ -78,7 +78,7 @@ pub(crate) const RESULT: &str = "Result";
 pub(crate) struct Peer {
     /// Port of the serving end, for control and data
     #[arg(long, env = "LINERATE_PORT", value_name = "PORT")]
-    pub(crate) port: Option<Port>,
+    pub(crate) port: Option<PortNumber>,
 
     /// Use no key, for a far end that runs `linerate serve --open`
     #[arg(long, env = "LINERATE_OPEN", value_name = "BOOL", num_args = 0..=1,
@@ -123,7 +123,7 @@ pub(crate) struct Run {
 
     /// Direction to judge; forward is from here to the peer
     #[arg(short, long, env = "LINERATE_DIRECTION", value_name = "WAY")]
-    pub(crate) direction: Option<Way>,
+    pub(crate) direction: Option<RunDirections>,
 
     /// Measure and judge, but prove nothing by experiment
     #[arg(long, env = "LINERATE_NO_TRIALS", value_name = "BOOL", num_args = 0..=1,
@@ -161,7 +161,7 @@ pub(crate) struct Run {
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Load")]
-pub(crate) struct Load {
+pub(crate) struct LoadOptions {
     /// Connections of the load, 1 to 10000 [default: 1, then more to see whether they help]
     #[arg(
         short = 'P',
@@ -367,7 +367,7 @@ pub(crate) struct Serve {
     /// reaches that port can load this host and its network
     #[arg(long, env = "LINERATE_SERVE_IPERF3", value_name = "PORT", num_args = 0..=1,
           require_equals = true, default_missing_value = "5201")]
-    pub(crate) iperf3: Option<Port>,
+    pub(crate) iperf3: Option<PortNumber>,
 
     /// Let runs try settings of this host: limits of buffers and queues, offloads, `rps_cpus`. This
     /// needs root; each is set back when the trial or its session ends, or by the next start after a kill
@@ -404,12 +404,12 @@ pub(crate) struct Bw {
 
     /// Direction to measure; forward is from here to the far end
     #[arg(short, long, env = "LINERATE_BW_DIRECTION", value_name = "WAY")]
-    pub(crate) direction: Option<Ways>,
+    pub(crate) direction: Option<LoadDirections>,
 
     /// Measure with each way to hand payload over, with each size of operations, or with 1, 2, 4 and so on
     /// to --streams connections, in turn
     #[arg(long, env = "LINERATE_SWEEP", value_name = "WHAT")]
-    pub(crate) sweep: Option<Sweep>,
+    pub(crate) sweep: Option<SweepFactor>,
 
     /// Let the receiver's kernel drop payload instead of copying it to the program (MSG_TRUNC), as iperf3's
     /// --skip-rx-copy does: what is left is the price of everything else
@@ -464,7 +464,7 @@ pub(crate) struct Lat {
 
     /// Load the path meanwhile; forward is from here to the far end [default: the idle path]
     #[arg(long, env = "LINERATE_LAT_BESIDE", value_name = "WAY")]
-    pub(crate) beside: Option<Ways>,
+    pub(crate) beside: Option<LoadDirections>,
 }
 
 // What a look at connections takes.

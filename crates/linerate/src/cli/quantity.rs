@@ -150,7 +150,7 @@ quantity! {
     /// Clients of a server at a time; each has a thread, and one for each of its streams.
     Clients(u32) 1, 1024;
     /// A port.
-    Port(u32) 1, 65_535;
+    PortNumber(u32) 1, 65_535;
 }
 
 /// A network of addresses; an address alone is a network of one.

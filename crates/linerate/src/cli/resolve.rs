@@ -11,7 +11,7 @@ use linerate_engine::load;
 use linerate_engine::run::{self, RoundTrips};
 
 use super::exit::Failure;
-use super::options::{HandOver, Load, Options, Run, Way, Ways};
+use super::options::{HandOver, LoadDirections, LoadOptions, Options, Run, RunDirections};
 
 /// Budget where no layer of options states one; the layer of defaults always does.
 const TIME: Nanos = Nanos::from_secs(60);
@@ -36,9 +36,9 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
         peer: peer.map(str::to_owned),
         knobs: knobs_of(options),
         directions: match run.direction {
-            Some(Way::Forward) => vec![Direction::Forward],
-            Some(Way::Reverse) => vec![Direction::Reverse],
-            Some(Way::Both) | None => Direction::ALL.to_vec(),
+            Some(RunDirections::Forward) => vec![Direction::Forward],
+            Some(RunDirections::Reverse) => vec![Direction::Reverse],
+            Some(RunDirections::Both) | None => Direction::ALL.to_vec(),
         },
         time: time(run)?,
         // An explicit number of streams is measured, and no other.
@@ -145,7 +145,7 @@ pub(crate) fn is_alone(run: &Run) -> bool {
 }
 
 /// Refuses a direction that was typed where nothing goes to another end.
-pub(crate) fn undirected(run: &Run, typed: Option<Ways>) -> Result<(), Failure> {
+pub(crate) fn undirected(run: &Run, typed: Option<LoadDirections>) -> Result<(), Failure> {
     if typed.is_some() && is_alone(run) {
         let name = run.engine.as_deref().unwrap_or(TCP.name);
         let error = anyhow!("engine `{name}` has no far end, and no direction");
@@ -155,10 +155,10 @@ pub(crate) fn undirected(run: &Run, typed: Option<Ways>) -> Result<(), Failure> 
 }
 
 /// The directions that `bw` loads. Operations without a far end are counted forward.
-pub(crate) fn ways(options: &Options) -> Ways {
+pub(crate) fn load_directions(options: &Options) -> LoadDirections {
     match options.bw.direction {
-        Some(ways) if !is_alone(&options.run) => ways,
-        _ => Ways::Forward,
+        Some(typed) if !is_alone(&options.run) => typed,
+        _ => LoadDirections::Forward,
     }
 }
 
@@ -228,7 +228,7 @@ pub(crate) fn knobs_of_loads(options: &Options) -> Knobs {
 }
 
 /// What connections are made with.
-fn knobs(load: &Load) -> Knobs {
+fn knobs(load: &LoadOptions) -> Knobs {
     let size = |fine: Option<super::quantity::OpSize>| fine.or(load.size).map_or(Bytes(0), |s| s.0);
     let defaults = Knobs::default();
     Knobs {
@@ -285,9 +285,9 @@ mod tests {
 
     #[test]
     fn a_size_holds_for_both_ways_unless_a_finer_one_is_given() {
-        let mut load = Load {
+        let mut load = LoadOptions {
             size: "64KiB".parse().ok(),
-            ..Load::default()
+            ..LoadOptions::default()
         };
         let both = knobs(&load);
         assert_eq!(
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn what_is_left_open_is_left_to_the_ends_and_the_kernel() {
-        assert_eq!(knobs(&Load::default()), Knobs::default());
+        assert_eq!(knobs(&LoadOptions::default()), Knobs::default());
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) reach: options::Peer,
     #[command(flatten)]
-    pub(crate) load: options::Load,
+    pub(crate) load: options::LoadOptions,
     #[command(flatten)]
     pub(crate) own: Flags<Verb>,
     #[command(flatten)]

@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
     /// Port for control and data
     #[arg(long, env = "LINERATE_PORT", value_name = "PORT")]
-    pub(crate) port: Option<super::quantity::Port>,
+    pub(crate) port: Option<super::quantity::PortNumber>,
 
     // How this program starts itself for a transport between two processes of one host: it serves nobody but the process
     // that started it.

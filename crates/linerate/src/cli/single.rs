@@ -15,7 +15,7 @@ use linerate_engine::run::{RoundTrips, once, search};
 
 use super::beside::Beside;
 use super::exit::{Exit, Failure, tell};
-use super::options::{self, Options, Ways};
+use super::options::{self, LoadDirections, Options};
 use super::resolve::Needs;
 use super::session::{self, Maybe};
 use super::{out, reach, report, resolve, signal};
@@ -205,10 +205,10 @@ fn exit(complete: bool, asked: &[Direction], found: &Found<'_>, options: &Option
 }
 
 /// The directions that are loaded at once.
-pub(crate) fn directions(ways: Ways) -> Vec<Direction> {
+pub(crate) fn directions(ways: LoadDirections) -> Vec<Direction> {
     match ways {
-        Ways::Forward => vec![Direction::Forward],
-        Ways::Reverse => vec![Direction::Reverse],
-        Ways::Both => Direction::ALL.to_vec(),
+        LoadDirections::Forward => vec![Direction::Forward],
+        LoadDirections::Reverse => vec![Direction::Reverse],
+        LoadDirections::Both => Direction::ALL.to_vec(),
     }
 }

@@ -9,10 +9,10 @@ use linerate_core::sweep::{Pace, Swept};
 use linerate_core::transport::{MEMORY, TCP};
 use linerate_core::units::Nanos;
 use linerate_engine::load::transport::memory;
-use linerate_engine::run::{Sweep, sweep};
+use linerate_engine::run::{SweepPlan, sweep};
 
 use super::exit::{Exit, Failure};
-use super::options::{self, HandOver, Options, Ways};
+use super::options::{self, HandOver, LoadDirections, Options};
 use super::resolve::Needs;
 use super::single::{self, THIS_HOST};
 use super::{out, resolve};
@@ -30,7 +30,7 @@ const STREAMS: u32 = 64;
 
 pub(crate) fn run(
     target: Option<&str>,
-    what: options::Sweep,
+    what: options::SweepFactor,
     options: &Options,
 ) -> Result<Exit, Failure> {
     let mut asked = asked(what, options)?;
@@ -66,16 +66,16 @@ pub(crate) fn run(
 }
 
 /// What is to be measured, where nothing that was asked for contradicts it.
-fn asked(what: options::Sweep, options: &Options) -> Result<Sweep, Failure> {
+fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Failure> {
     let (load, refuse) = (&options.load, |what: &str, hint: &str| {
         Err(Failure::usage(anyhow!("{what}")).hint(hint))
     });
     let direction = match options.bw.direction {
-        Some(Ways::Both) => {
+        Some(LoadDirections::Both) => {
             return refuse("a sweep loads one direction", "-d forward, then -d reverse");
         }
-        Some(Ways::Reverse) => Direction::Reverse,
-        Some(Ways::Forward) | None => Direction::Forward,
+        Some(LoadDirections::Reverse) => Direction::Reverse,
+        Some(LoadDirections::Forward) | None => Direction::Forward,
     };
     if options.bw.find_rate.is_some() {
         return refuse(
@@ -94,9 +94,9 @@ fn asked(what: options::Sweep, options: &Options) -> Result<Sweep, Failure> {
         return refuse("a sweep is by TCP, or of memory", "leave out --engine");
     }
     let swept = match what {
-        options::Sweep::Copy => Swept::Copy,
-        options::Sweep::Size => Swept::Size,
-        options::Sweep::Streams => Swept::Streams,
+        options::SweepFactor::Copy => Swept::Copy,
+        options::SweepFactor::Size => Swept::Size,
+        options::SweepFactor::Streams => Swept::Streams,
     };
     let sized = load.size.or(load.write_size).or(load.read_size);
     if swept == Swept::Size && sized.is_some() {
@@ -115,7 +115,7 @@ fn asked(what: options::Sweep, options: &Options) -> Result<Sweep, Failure> {
     } else {
         swept.settings(&base, most.unwrap_or(STREAMS))
     };
-    Ok(Sweep {
+    Ok(SweepPlan {
         swept,
         direction,
         pace: pace(options.bw.time.map_or(TIME, |t| t.0), &settings)?,

@@ -5,12 +5,12 @@ use linerate_core::plan::{ExtraWork, Handover, SetPlan, StepPlan};
 use linerate_core::record::{End, Host, Record, Set, Step};
 use linerate_core::sweep::{Pace, Swept};
 use linerate_engine::link::{Link, LinkError, Live};
-use linerate_engine::run::{Sweep, sweep};
+use linerate_engine::run::{SweepPlan, sweep};
 
 use super::*;
 
-fn asked(swept: Swept, settings: Vec<Knobs>) -> Sweep {
-    Sweep {
+fn asked(swept: Swept, settings: Vec<Knobs>) -> SweepPlan {
+    SweepPlan {
         swept,
         direction: Direction::Forward,
         pace: Pace::of(Nanos::from_secs(40), settings.len()).expect("time enough"),
@@ -19,7 +19,7 @@ fn asked(swept: Swept, settings: Vec<Knobs>) -> Sweep {
     }
 }
 
-fn streams(most: u32) -> Sweep {
+fn streams(most: u32) -> SweepPlan {
     asked(
         Swept::Streams,
         Swept::Streams.settings(&Knobs::default(), most),
@@ -28,7 +28,7 @@ fn streams(most: u32) -> Sweep {
 
 fn run_sweep(
     link: &mut dyn Link,
-    asked: &mut Sweep,
+    asked: &mut SweepPlan,
     sink: &mut dyn Sink,
 ) -> (Record, model::Sweep) {
     let plan = Plan {

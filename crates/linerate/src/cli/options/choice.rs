@@ -42,7 +42,7 @@ pub(crate) enum HandOver {
 /// What a sweep varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Sweep {
+pub(crate) enum SweepFactor {
     /// How the sender hands payload to the kernel: which way costs least CPU time for each byte.
     Copy,
     /// Payload of each read and write, 1 KiB to 4 MiB: where larger ones gain nothing.
@@ -54,7 +54,7 @@ pub(crate) enum Sweep {
 /// Directions of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Ways {
+pub(crate) enum LoadDirections {
     /// Near to far.
     Forward,
     /// Far to near.
@@ -66,7 +66,7 @@ pub(crate) enum Ways {
 /// Directions to judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Way {
+pub(crate) enum RunDirections {
     /// Near to far.
     Forward,
     /// Far to near.

@@ -12,7 +12,7 @@ use linerate_core::path::{Direction, Side};
 use linerate_core::record::Record;
 use linerate_core::sweep::{Pace, Swept};
 use linerate_core::transport::Options;
-use linerate_engine::run::Sweep;
+use linerate_engine::run::SweepPlan;
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(super) use json::{Output, output};
@@ -46,7 +46,7 @@ pub struct Probe {
 
 impl Probe {
     /// Of the record of a sweep with the far end `target` at `address`.
-    pub fn of(target: &str, address: &str, record: &Record, asked: &Sweep) -> Self {
+    pub fn of(target: &str, address: &str, record: &Record, asked: &SweepPlan) -> Self {
         let found = model::sweep(record, asked.swept, &asked.settings, asked.direction);
         let alone = is_alone(record);
         let mut gaps = asked.left_out.clone();
