@@ -13,7 +13,7 @@ use super::exit::{Exit, Failure};
 use super::options::{self, Options};
 use super::session::records_of;
 use super::{out, reach};
-use crate::demo::{Loader, Outcome, Shown, Told, Wish, planted, show};
+use crate::demo::{Loader, Outcome, Report, Shown, Wish, planted, show};
 use crate::show::{Document, Tone};
 
 // `linerate demo`.
@@ -220,8 +220,8 @@ fn judgement(shown: &Shown) -> (Tone, String) {
 /// One line of JSON, for those who score many.
 fn line(drawn: &Drawn, args: &Args, shown: &Shown) -> Result<String, Failure> {
     let which = (drawn.kind.id, drawn.seed, &drawn.cell);
-    let told = Told::of(which, args.congestion.as_deref(), shown);
-    let json = serde_json::to_string(&told).map_err(Failure::not_measured)?;
+    let report = Report::of(which, args.congestion.as_deref(), shown);
+    let json = serde_json::to_string(&report).map_err(Failure::not_measured)?;
     Ok(json + "\n")
 }
 

@@ -106,14 +106,15 @@ fn heading(args: &Args) -> String {
 fn words(row: &Row) -> String {
     match &row.what {
         Kept::Failed(why) => format!("failed: {why}"),
-        Kept::Told(told) => format!(
+        Kept::Report(report) => format!(
             "{}: {}{} in {:.0} s",
-            word(told.outcome),
-            told.named.as_deref().unwrap_or("nothing named"),
-            told.certainty
+            word(report.outcome),
+            report.named.as_deref().unwrap_or("nothing named"),
+            report
+                .certainty
                 .as_ref()
                 .map_or(String::new(), |c| format!(", {c},")),
-            told.seconds,
+            report.seconds,
         ),
     }
 }
@@ -132,7 +133,7 @@ fn exit(rows: &[Row]) -> Exit {
     rows.iter().fold(Exit::Done, |exit, row| {
         exit.or(match &row.what {
             Kept::Failed(_) => Exit::NotMeasured,
-            Kept::Told(told) => match told.outcome {
+            Kept::Report(report) => match report.outcome {
                 Outcome::Right | Outcome::Acceptable => Exit::Done,
                 Outcome::Unknown | Outcome::Wrong => Exit::Missed,
             },

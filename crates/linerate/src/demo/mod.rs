@@ -1,14 +1,14 @@
 //! The demonstration: plants a fault, makes a real run that does not know of it, and compares the verdict with
 //! the truth, which is measured by other means.
 
+mod report;
 mod score;
 mod stage;
-mod told;
 mod truth;
 
+pub(crate) use report::Report;
 pub(crate) use score::{Named, Outcome, Scored, score};
 pub(crate) use stage::{Problem, Stage};
-pub(crate) use told::Told;
 pub(crate) use truth::{Loader, Truth};
 
 use std::path::Path;

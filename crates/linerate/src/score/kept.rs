@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::demo::Told;
+use crate::demo::Report;
 
 /// Most bytes of outcomes that are read: thirty thousand of them.
 const MOST: u64 = 64 << 20;
@@ -17,7 +17,7 @@ const MOST: u64 = 64 << 20;
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kept {
     /// It ran, with this result.
-    Told(Box<Told>),
+    Report(Box<Report>),
     /// It did not finish, for this reason.
     Failed(String),
 }

@@ -107,7 +107,7 @@ fn demonstrate(case: &Case<'_>, wish: &Wish<'_>) -> Result<Kept, ScoreError> {
     let output = command.output().map_err(ScoreError::Start)?;
     // A wrong verdict has its own exit code, so the output decides.
     Ok(match serde_json::from_slice(&output.stdout) {
-        Ok(told) => Kept::Told(told),
+        Ok(report) => Kept::Report(report),
         Err(_) => Kept::Failed(format!(
             "{}: {}",
             output.status,
