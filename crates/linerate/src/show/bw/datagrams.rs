@@ -6,11 +6,11 @@ use linerate_core::units::{Nanos, Rate};
 
 use super::super::words::{count, share};
 use super::super::{Document, Tone};
-use super::{Datagrams, Way};
+use super::{Datagrams, DirectionResult};
 
 /// The lines of a direction that sends datagrams.
-pub(super) fn lines(doc: &mut Document, way: &Way, datagrams: &Datagrams) {
-    if let Some(text) = sent(way, datagrams) {
+pub(super) fn lines(doc: &mut Document, result: &DirectionResult, datagrams: &Datagrams) {
+    if let Some(text) = sent(result, datagrams) {
         doc.entry("sent", &[(Tone::Plain, &text)], 2);
     }
     if let Some(text) = bursts(datagrams) {
@@ -47,8 +47,8 @@ fn after(datagrams: &Datagrams) -> String {
 }
 
 /// `105 Mb/s, 105 Mb/s asked for, kept by the sending program's own clock`.
-fn sent(way: &Way, datagrams: &Datagrams) -> Option<String> {
-    let (bytes, time) = way.sent()?;
+fn sent(result: &DirectionResult, datagrams: &Datagrams) -> Option<String> {
+    let (bytes, time) = result.sent()?;
     let how = match datagrams.asked {
         Some(asked) => format!("{asked} asked for, kept by the sending program's own clock"),
         None => "as fast as the sending program can".to_owned(),

@@ -34,16 +34,19 @@ impl Probe {
         let Some(step) = record.steps.first() else {
             return probe;
         };
-        for way in &mut probe.ways {
-            if way.direction == Direction::Reverse {
+        for result in &mut probe.results {
+            if result.direction == Direction::Reverse {
                 // How a server hands payload to its kernel it does not tell.
-                way.handed = None;
+                result.handed = None;
             }
         }
         let transport = Transport::of(&probe.engine);
-        let ways = probe.ways.iter().filter(|way| way.goodput.is_some());
-        let lacking: Vec<_> = ways
-            .flat_map(|way| untold(way, transport, &[Side::Near]))
+        let results = probe
+            .results
+            .iter()
+            .filter(|result| result.goodput.is_some());
+        let lacking: Vec<_> = results
+            .flat_map(|result| untold(result, transport, &[Side::Near]))
             .collect();
         probe.gaps.extend(lacking);
         let told = step.ends.get(1).map_or(&[][..], |far| &far.gaps);

@@ -18,7 +18,7 @@ use super::super::json::{
     FigureOut, Format, ci, described_elsewhere, exact, figures, integer, one_of, text,
 };
 use super::memory::{self, MemoryOut};
-use super::{Datagrams, End, FarEnd, Probe, Way};
+use super::{Datagrams, DirectionResult, End, FarEnd, Probe};
 
 /// Version of the document; raised when a key changes its meaning or goes away.
 pub const FORMAT: u32 = 1;
@@ -123,9 +123,9 @@ struct LookOut {
 #[derive(Serialize, JsonSchema)]
 struct Directions<'a> {
     /// Null if not asked for.
-    forward: Option<WayOut<'a>>,
+    forward: Option<DirectionResultOut<'a>>,
     /// Null if not asked for.
-    reverse: Option<WayOut<'a>>,
+    reverse: Option<DirectionResultOut<'a>>,
 }
 
 /// What the receiver read in a part of the time.
@@ -139,7 +139,7 @@ struct IntervalOut {
 
 /// What was measured of one direction.
 #[derive(Serialize, JsonSchema)]
-struct WayOut<'a> {
+struct DirectionResultOut<'a> {
     /// Payload over time at the receiver, by its clock, in the steady part of the measured time. Null if unknown.
     goodput_bps: Option<u64>,
     /// 95 % interval of the mean. Null if there are too few samples, or if they are not reported.
@@ -276,9 +276,12 @@ pub fn json(probe: &Probe, record: Option<&Record>) -> serde_json::Result<String
 
 /// The document.
 pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) -> Output<'a> {
-    let way = |direction| {
-        let found = probe.ways.iter().find(|way| way.direction == direction);
-        found.map(way_out)
+    let result = |direction| {
+        let found = probe
+            .results
+            .iter()
+            .find(|result| result.direction == direction);
+        found.map(result_out)
     };
     Output {
         format: Format,
@@ -300,8 +303,8 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         ended_early: Some(probe.broken.as_str()).filter(|why| !why.is_empty()),
         search: probe.search.as_ref().map(search_out),
         directions: Directions {
-            forward: way(Direction::Forward),
-            reverse: way(Direction::Reverse),
+            forward: result(Direction::Forward),
+            reverse: result(Direction::Reverse),
         },
         memory: probe.memory.as_ref().map(memory::out),
         flows: probe
@@ -336,38 +339,38 @@ fn look_out(look: &Look) -> LookOut {
     }
 }
 
-fn way_out(way: &Way) -> WayOut<'_> {
-    WayOut {
-        goodput_bps: way.goodput.map(|goodput| integer(goodput.mean)),
-        goodput_ci_bps: way.goodput.as_ref().and_then(ci),
-        samples: way.goodput.map_or(0, |goodput| goodput.samples as u64),
-        ramp_ns: exact(way.ramp.0),
-        steady: way.steady,
-        interruptions: &way.interruptions,
-        received_bytes: way.received.map(|(bytes, _)| exact(bytes.0)),
-        received_ns: way.received.map(|(_, time)| exact(time.0)),
-        intervals: way.intervals.iter().map(interval).collect(),
-        copy: way.handed.map(|(how, _)| how),
-        copied_share: way.handed.and_then(|(_, share)| share),
-        discarded: way.discarded,
-        retransmits: way.again,
-        rtt_ns: way.rtt.map(|rtt| exact(rtt.0)),
-        min_rtt_ns: way.min_rtt.map(|rtt| exact(rtt.0)),
-        datagrams: way
+fn result_out(result: &DirectionResult) -> DirectionResultOut<'_> {
+    DirectionResultOut {
+        goodput_bps: result.goodput.map(|goodput| integer(goodput.mean)),
+        goodput_ci_bps: result.goodput.as_ref().and_then(ci),
+        samples: result.goodput.map_or(0, |goodput| goodput.samples as u64),
+        ramp_ns: exact(result.ramp.0),
+        steady: result.steady,
+        interruptions: &result.interruptions,
+        received_bytes: result.received.map(|(bytes, _)| exact(bytes.0)),
+        received_ns: result.received.map(|(_, time)| exact(time.0)),
+        intervals: result.intervals.iter().map(interval).collect(),
+        copy: result.handed.map(|(how, _)| how),
+        copied_share: result.handed.and_then(|(_, share)| share),
+        discarded: result.discarded,
+        retransmits: result.again,
+        rtt_ns: result.rtt.map(|rtt| exact(rtt.0)),
+        min_rtt_ns: result.min_rtt.map(|rtt| exact(rtt.0)),
+        datagrams: result
             .datagrams
             .as_ref()
-            .map(|found| datagrams_out(way, found)),
-        near: way.near.as_ref().map(end_out),
-        far: way.far.as_ref().map(end_out),
+            .map(|found| datagrams_out(result, found)),
+        near: result.near.as_ref().map(end_out),
+        far: result.far.as_ref().map(end_out),
     }
 }
 
-fn datagrams_out(way: &Way, found: &Datagrams) -> DatagramsOut {
+fn datagrams_out(result: &DirectionResult, found: &Datagrams) -> DatagramsOut {
     let counted = &found.counted;
     DatagramsOut {
         size_bytes: exact(found.size.0),
         asked_bps: found.asked.map(|rate| exact(rate.0)),
-        sent_bps: way
+        sent_bps: result
             .sent()
             .map(|(bytes, time)| exact(Rate::of(bytes, time).0)),
         // The only way: SO_MAX_PACING_RATE would apply under some queues only.

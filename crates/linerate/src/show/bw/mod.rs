@@ -70,7 +70,7 @@ pub struct Probe {
     /// The search for a rate, with the directions of its longer step; `None` where none was asked for.
     search: Option<Search>,
     /// The directions that were asked for, with what is known of each.
-    ways: Vec<Way>,
+    results: Vec<DirectionResult>,
     /// This end's connections, judged from here only; `None` where that was not done.
     look: Option<Look>,
     gaps: Vec<Gap>,
@@ -78,7 +78,7 @@ pub struct Probe {
 
 /// One direction.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct DirectionResult {
     direction: Direction,
     /// Payload that the receiver counted, over its own clock; `None` where it is not known.
     goodput: Option<Estimate>,
@@ -173,17 +173,17 @@ impl Probe {
         let found = self.search.as_ref().is_none_or(|s| s.found().is_some());
         // Another congestion control is another measurement.
         let as_asked = !self.gaps.iter().any(|g| g.what.ends_with("set.congestion"));
-        let counted = self.ways.iter().all(|way| way.goodput.is_some());
+        let counted = self.results.iter().all(|result| result.goodput.is_some());
         self.broken.is_empty() && found && as_asked && counted
     }
 
     /// Its figures.
     pub fn summary(&self) -> Summary {
-        Summary::sorted(self.ways.iter().flat_map(Way::figures))
+        Summary::sorted(self.results.iter().flat_map(DirectionResult::figures))
     }
 }
 
-impl Way {
+impl DirectionResult {
     /// One of which nothing is known.
     fn unknown(direction: Direction) -> Self {
         Self {

@@ -211,7 +211,7 @@ pub(super) fn interrupted() -> Probe {
 /// Both directions, of which one was not measured.
 pub(super) fn both() -> Probe {
     let (mut probe, reverse) = (own(Direction::Forward), own(Direction::Reverse));
-    probe.ways.extend(reverse.ways);
+    probe.results.extend(reverse.results);
     probe.gaps.extend(reverse.gaps);
     probe
 }

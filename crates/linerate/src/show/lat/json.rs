@@ -90,7 +90,7 @@ pub(in crate::show) struct Output<'a> {
     /// does not report it.
     unread: Option<Unread>,
     /// Loads on the path at the same time.
-    beside: Vec<Load<'a>>,
+    beside: Vec<LoadOut<'a>>,
     /// What could not be measured, or was refused.
     unknown: &'a [Gap],
     /// Raw readings, with `--with-record` only. This schema does not describe them.
@@ -130,7 +130,7 @@ struct Unread {
 
 /// A load on the path while round trips are timed.
 #[derive(Serialize, JsonSchema)]
-struct Load<'a> {
+struct LoadOut<'a> {
     direction: Direction,
     /// Goodput of the load. Null if unknown.
     goodput_bps: Option<u64>,
@@ -201,9 +201,9 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
     }
 }
 
-fn load<'a>(probe: &'a Probe, load: &Beside) -> Load<'a> {
+fn load<'a>(probe: &'a Probe, load: &Beside) -> LoadOut<'a> {
     let knobs = &probe.knobs;
-    Load {
+    LoadOut {
         direction: load.direction,
         goodput_bps: load.goodput.map(integer),
         lost_share: load.lost,
