@@ -74,7 +74,7 @@ pub enum Level {
 
 /// Whether to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
+pub enum RunControl {
     Go,
     /// Stop as soon as what was measured is safe.
     Stop,
@@ -82,30 +82,30 @@ pub enum Flow {
 
 /// Takes events. Progress line, recorder and screen are sinks; a pair of sinks is a sink.
 pub trait Sink {
-    /// Takes one event. [`Flow::Stop`] asks the run to end early and keep its results.
-    fn event(&mut self, event: &Event<'_>) -> Flow;
+    /// Takes one event. [`RunControl::Stop`] asks the run to end early and keep its results.
+    fn event(&mut self, event: &Event<'_>) -> RunControl;
 }
 
 impl<A: Sink, B: Sink> Sink for (A, B) {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         let (a, b) = (self.0.event(event), self.1.event(event));
-        if a == Flow::Stop || b == Flow::Stop {
-            Flow::Stop
+        if a == RunControl::Stop || b == RunControl::Stop {
+            RunControl::Stop
         } else {
-            Flow::Go
+            RunControl::Go
         }
     }
 }
 
 impl<S: Sink + ?Sized> Sink for &mut S {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         (**self).event(event)
     }
 }
 
 /// Takes nothing, stops nothing.
 impl Sink for () {
-    fn event(&mut self, _: &Event<'_>) -> Flow {
-        Flow::Go
+    fn event(&mut self, _: &Event<'_>) -> RunControl {
+        RunControl::Go
     }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::units::Nanos;
-use linerate_engine::event::Flow;
+use linerate_engine::event::RunControl;
 use linerate_engine::host::{Machine, Query, SocketQuery};
 use linerate_engine::link::{Link, LinkError};
 use linerate_engine::peer::Stop;
@@ -157,7 +157,7 @@ fn measure(address: SocketAddr) {
 fn measured(client: &mut Client, id: u32) -> Result<(), LinkError> {
     let direction = Direction::ALL[id as usize % 2];
     client.prepare(&set(id, direction))?;
-    client.step(&step(id, 30), &mut |_| Flow::Go)?;
+    client.step(&step(id, 30), &mut |_| RunControl::Go)?;
     client.release(id)
 }
 
@@ -277,7 +277,7 @@ fn killed_clients_leave_nothing() {
 
     let mut client = connect(address, key);
     client.prepare(&set(0, Direction::Forward)).unwrap();
-    let step = client.step(&step(0, 50), &mut |_| Flow::Go).unwrap();
+    let step = client.step(&step(0, 50), &mut |_| RunControl::Go).unwrap();
     assert_eq!(step.trouble, None);
     assert_eq!(step.ends[1].other_sessions, 0);
     drop(client);
@@ -301,7 +301,7 @@ fn a_killed_server_is_noticed_in_mid_step() {
             if looks == 2 {
                 server.kill().unwrap();
             }
-            Flow::Go
+            RunControl::Go
         });
         server.wait().unwrap();
         let step = step.unwrap();
@@ -430,7 +430,7 @@ fn silence() {
                 link("down");
                 down = Instant::now();
             }
-            Flow::Go
+            RunControl::Go
         });
         let near = down.elapsed();
         while server.sessions() > 0 && down.elapsed() < Duration::from_secs(60) {

@@ -10,7 +10,7 @@ use linerate_core::units::{Nanos, Rate};
 
 use super::{Link, LinkError, Live};
 use crate::end::{LocalEnd, Running};
-use crate::event::Flow;
+use crate::event::RunControl;
 use crate::host::Machine;
 use crate::load::LoadError;
 use crate::load::transport::NoLines;
@@ -39,13 +39,13 @@ impl Alone {
     fn drive(
         plan: &StepPlan,
         mut running: Running,
-        watch: &mut dyn FnMut(Live) -> Flow,
+        watch: &mut dyn FnMut(Live) -> RunControl,
     ) -> (EndReadings, bool) {
         let time = plan.washout.duration() + plan.measure.duration() + OVERTIME;
         let deadline = Instant::now() + time;
         let mut stopped = false;
         while !running.done(LOOK) {
-            if watch(running.live()) == Flow::Stop && !stopped {
+            if watch(running.live()) == RunControl::Stop && !stopped {
                 stopped = true;
                 running.stop();
             }
@@ -83,13 +83,15 @@ impl Link for Alone {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Flow,
+        watch: &mut dyn FnMut(Live) -> RunControl,
     ) -> Result<Step, LinkError> {
         let still = Live {
             rate: Rate(0),
             elapsed: Nanos(0),
         };
-        let armed = self.end.arm_while(plan, &mut || watch(still) == Flow::Go);
+        let armed = self
+            .end
+            .arm_while(plan, &mut || watch(still) == RunControl::Go);
         let mut running = armed.map_err(|e| refused(&e))?;
         let began = self.now();
         running.go();
@@ -212,10 +214,10 @@ mod tests {
     }
 
     /// Stops a step once its payload flows.
-    fn stop_at_work(live: Live) -> Flow {
+    fn stop_at_work(live: Live) -> RunControl {
         match live.elapsed {
-            Nanos(0) => Flow::Go,
-            _ => Flow::Stop,
+            Nanos(0) => RunControl::Go,
+            _ => RunControl::Stop,
         }
     }
 
@@ -226,10 +228,10 @@ mod tests {
         let stopped = link.step(&step(&[3], 600_000), &mut stop_at_work).unwrap();
         assert_eq!(stopped.trouble.unwrap().what, "stopped");
         assert!(stopped.ends[0].totals[0].complete);
-        let whole = link.step(&step(&[3], 50), &mut |_| Flow::Go).unwrap();
+        let whole = link.step(&step(&[3], 50), &mut |_| RunControl::Go).unwrap();
         assert_eq!(whole.trouble, None);
         link.release(3).unwrap();
-        let gone = link.step(&step(&[3], 50), &mut |_| Flow::Go);
+        let gone = link.step(&step(&[3], 50), &mut |_| RunControl::Go);
         assert!(matches!(gone, Err(LinkError::Refused { .. })));
     }
 

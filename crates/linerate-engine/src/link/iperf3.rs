@@ -19,7 +19,7 @@ use linerate_core::units::Nanos;
 
 use super::{Link, LinkError, Live};
 use crate::end::{LocalEnd, Running};
-use crate::event::Flow;
+use crate::event::RunControl;
 use crate::host::{Machine, Toward};
 use crate::iperf3::client::{ClientError, Opened, Report, Test, Wanted, dialled, missing};
 use crate::iperf3::counted::Streams;
@@ -210,7 +210,7 @@ impl Link for Iperf3 {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Flow,
+        watch: &mut dyn FnMut(Live) -> RunControl,
     ) -> Result<Step, LinkError> {
         self.alive()?;
         let [set] = plan.sets[..] else {
@@ -277,7 +277,7 @@ struct Course<'a> {
     plan: &'a StepPlan,
     set: u32,
     began: Instant,
-    watch: &'a mut dyn FnMut(Live) -> Flow,
+    watch: &'a mut dyn FnMut(Live) -> RunControl,
     stopped: bool,
 }
 
@@ -315,7 +315,7 @@ impl Course<'_> {
 
     /// Shows what is seen; whether the user wants to stop.
     fn stops(&mut self, running: &Running) -> bool {
-        self.stopped |= (self.watch)(running.live()) == Flow::Stop;
+        self.stopped |= (self.watch)(running.live()) == RunControl::Stop;
         self.stopped
     }
 

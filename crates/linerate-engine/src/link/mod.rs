@@ -12,7 +12,7 @@ use linerate_core::plan::{SetPlan, StepPlan};
 use linerate_core::record::{Host, Set, Step};
 use linerate_core::units::{Nanos, Rate};
 
-use crate::event::Flow;
+use crate::event::RunControl;
 
 /// Why a link could not do what was asked. Texts are lowercase sentence fragments; `hint` is the
 /// command or change that helps, empty when there is none.
@@ -57,12 +57,12 @@ pub trait Link {
     /// Makes a set of connections and keeps them warm.
     fn prepare(&mut self, plan: &SetPlan) -> Result<Set, LinkError>;
     /// Runs one step and returns the readings of both ends. `watch` is called about ten times a
-    /// second; when it says [`Flow::Stop`] the step ends early and what was read is returned, with
+    /// second; when it says [`RunControl::Stop`] the step ends early and what was read is returned, with
     /// the trouble "stopped".
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Flow,
+        watch: &mut dyn FnMut(Live) -> RunControl,
     ) -> Result<Step, LinkError>;
     /// Closes a set.
     fn release(&mut self, set: u32) -> Result<(), LinkError>;

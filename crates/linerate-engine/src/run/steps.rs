@@ -10,7 +10,7 @@ use linerate_core::wire::samples::{read_of, tick};
 
 use super::Run;
 use super::budget::Budget;
-use crate::event::{Event, Flow, Level};
+use crate::event::{Event, Level, RunControl};
 use crate::link::LinkError;
 
 /// Time between two round trips under load.
@@ -230,7 +230,7 @@ impl Run<'_> {
             plan: &plan,
             words,
             left,
-        }) == Flow::Stop
+        }) == RunControl::Stop
         {
             self.stopped = true;
             return Ok(());
@@ -268,15 +268,15 @@ impl Run<'_> {
         self.link.step(plan, &mut |live| {
             let left = Nanos(left.0.saturating_sub(live.elapsed.0));
             let rate = direction.map(|_| live.rate);
-            let flow = sink.event(&Event::Progress {
+            let control = sink.event(&Event::Progress {
                 rate,
                 direction,
                 left,
             });
-            if flow == Flow::Stop {
+            if control == RunControl::Stop {
                 *stopped = true;
             }
-            flow
+            control
         })
     }
 }

@@ -9,7 +9,7 @@ use linerate_core::facts::Gap;
 use linerate_core::record::Start;
 use linerate_core::record::frame::{self, Frame, MAX_VALUES};
 
-use crate::event::{Event, Flow, Sink};
+use crate::event::{Event, RunControl, Sink};
 
 /// Characters of the time that a file's name begins with: `2026-11-21T10-31-07`.
 pub(super) const STAMP: usize = 19;
@@ -145,7 +145,7 @@ impl Recorder {
 }
 
 impl Sink for Recorder {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         match event {
             Event::Started(start) => self.begin(start),
             Event::Host(host) => self.write(&Frame::Host(host)),
@@ -161,7 +161,7 @@ impl Sink for Recorder {
             | Event::Proved { .. }
             | Event::Notice { .. } => {}
         }
-        Flow::Go
+        RunControl::Go
     }
 }
 

@@ -9,7 +9,7 @@ use linerate_core::path::Direction;
 use linerate_core::plan::{ExtraWork, Knobs, Pattern, Purpose, Receive, SetPlan, StepPlan};
 use linerate_core::record::{Step, Table};
 use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_engine::event::Flow;
+use linerate_engine::event::RunControl;
 use linerate_engine::link::sim::noise::Class;
 use linerate_engine::link::sim::{Congestion, Sim, SimPath, Span};
 use linerate_engine::link::{Link, LinkError};
@@ -52,7 +52,7 @@ fn run(path: &SimPath, sets: &[SetPlan]) -> Step {
         sim.prepare(set).expect("the set is made");
     }
     let ids: Vec<u32> = sets.iter().map(|s| s.id).collect();
-    sim.step(&plan(&ids, Nanos::from_secs(2)), &mut |_| Flow::Go)
+    sim.step(&plan(&ids, Nanos::from_secs(2)), &mut |_| RunControl::Go)
         .expect("the step runs")
 }
 

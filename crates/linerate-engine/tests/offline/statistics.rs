@@ -12,7 +12,7 @@ use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::record::Table;
 use linerate_core::stats::{Comparison, EQUAL, Interval, Range, mean_ci};
 use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_engine::event::Flow;
+use linerate_engine::event::RunControl;
 use linerate_engine::link::Link;
 use linerate_engine::link::sim::noise::{Class, Noise, Random};
 use linerate_engine::link::sim::{Sim, SimPath};
@@ -271,7 +271,9 @@ fn slice(sim: &mut Sim, set: u32, measure: u64) -> f64 {
         measure: Nanos::from_millis(measure),
         tick: Nanos::from_millis(100),
     };
-    let step = sim.step(&plan, &mut |_| Flow::Go).expect("the step runs");
+    let step = sim
+        .step(&plan, &mut |_| RunControl::Go)
+        .expect("the step runs");
     let receivers = step.ends[1].tables.iter().filter(|t| t.source == "worker");
     let moved = |t: &Table| {
         let bytes = t.column(WORKER_BYTES).expect("bytes are counted");

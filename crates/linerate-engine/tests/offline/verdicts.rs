@@ -19,7 +19,7 @@ use linerate_core::plan::{Knobs, Plan, Purpose};
 use linerate_core::record::{Record, Step};
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_core::verdict::{Answered, Certainty, Limit, Verdict, judge};
-use linerate_engine::event::{Event, Flow, Sink};
+use linerate_engine::event::{Event, RunControl, Sink};
 use linerate_engine::link::sim::noise::{Class, Random};
 use linerate_engine::link::sim::{Congestion, Cost, Sim, SimPath, Span};
 use linerate_engine::run::run;

@@ -10,7 +10,7 @@ use linerate_core::plan::Plan;
 use linerate_core::record::{End, Record};
 use linerate_core::transport;
 use linerate_engine::change::Ledger;
-use linerate_engine::event::{Event, Flow, Sink};
+use linerate_engine::event::{Event, RunControl, Sink};
 use linerate_engine::host::Live;
 use linerate_engine::link::alone::Alone;
 use linerate_engine::link::{Link, LinkError};
@@ -131,10 +131,10 @@ pub(crate) fn watched(
 pub(crate) struct Maybe<'a, S>(pub(crate) Option<&'a mut S>);
 
 impl<S: Sink> Sink for Maybe<'_, S> {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         match &mut self.0 {
             Some(sink) => sink.event(event),
-            None => Flow::Go,
+            None => RunControl::Go,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
-use linerate_engine::event::{Event, Flow, Level, Sink};
+use linerate_engine::event::{Event, Level, RunControl, Sink};
 
 use super::document::width_of;
 use super::words;
@@ -154,13 +154,13 @@ fn time_left(left: Nanos) -> String {
 }
 
 impl<W: Write> Sink for Progress<W> {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         // Nobody reads stderr: no reason to lose a measurement.
         let _ = self.tell(event);
         if self.stop.load(Ordering::Relaxed) {
-            Flow::Stop
+            RunControl::Stop
         } else {
-            Flow::Go
+            RunControl::Go
         }
     }
 }
@@ -264,8 +264,8 @@ mod tests {
         let stop = Arc::new(AtomicBool::new(false));
         let mut sink = Progress::new(io::sink(), Mode::Quiet, Arc::clone(&stop));
         let end = Event::Ended(&linerate_core::record::End::Complete);
-        assert_eq!(sink.event(&end), Flow::Go);
+        assert_eq!(sink.event(&end), RunControl::Go);
         stop.store(true, Ordering::Relaxed);
-        assert_eq!(sink.event(&end), Flow::Stop);
+        assert_eq!(sink.event(&end), RunControl::Stop);
     }
 }

@@ -15,7 +15,7 @@ use linerate_core::record::{End, Host, Record, Start, Step};
 use linerate_core::stats::Interval;
 use linerate_core::units::{Nanos, Rate};
 use linerate_core::verdict::{Limit, Verdict};
-use linerate_engine::event::{Event, Flow, Sink};
+use linerate_engine::event::{Event, RunControl, Sink};
 
 use self::line::How;
 use super::{bw, json, lat, sweep};
@@ -266,7 +266,7 @@ fn outcome(model: &TrialModel) -> Line<'_> {
 }
 
 impl<W: Write> Sink for Stream<W> {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         match event {
             Event::Started(start) => self.started(start),
             Event::Host(host) => {
@@ -310,9 +310,9 @@ impl<W: Write> Sink for Stream<W> {
             Event::Ended(end) => self.ended(end),
         }
         if self.broken.is_some() {
-            Flow::Stop
+            RunControl::Stop
         } else {
-            Flow::Go
+            RunControl::Go
         }
     }
 }

@@ -13,7 +13,7 @@ use linerate_core::path::Direction;
 use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::units::Nanos;
 use linerate_core::wire::preamble::{Hello, Kind, VERSIONS};
-use linerate_engine::event::Flow;
+use linerate_engine::event::RunControl;
 use linerate_engine::host::{Machine, Query, SocketQuery};
 use linerate_engine::link::Link;
 use linerate_engine::peer::PeerError;
@@ -102,7 +102,7 @@ pub(crate) fn run_once(address: SocketAddr, key: &Key) {
     let mut client = connect(address, key).unwrap();
     for id in 0..2 {
         client.prepare(&set(id, 2)).unwrap();
-        let step = client.step(&step(id, 50), &mut |_| Flow::Go).unwrap();
+        let step = client.step(&step(id, 50), &mut |_| RunControl::Go).unwrap();
         assert_eq!(step.trouble, None);
         assert_eq!(step.ends.len(), 2);
         client.release(id).unwrap();
@@ -118,7 +118,7 @@ pub(crate) fn measure(address: SocketAddr) {
     };
     for id in 0.. {
         client.prepare(&set(id, 2)).unwrap();
-        client.step(&step(id, 20), &mut |_| Flow::Go).unwrap();
+        client.step(&step(id, 20), &mut |_| RunControl::Go).unwrap();
         client.release(id).unwrap();
     }
 }

@@ -19,7 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use clients::{Besiegers, Door, connect, dial, iperf3, run_once};
-use linerate_engine::event::Flow;
+use linerate_engine::event::RunControl;
 use linerate_engine::link::Link;
 use linerate_engine::peer::keys::Key;
 use linerate_test::has;
@@ -315,7 +315,7 @@ fn stop() {
         if looks == 2 {
             server.end();
         }
-        Flow::Go
+        RunControl::Go
     });
     let trouble = step.unwrap().trouble.unwrap();
     assert!(trouble.what.contains("lost the far end"), "{trouble:?}");

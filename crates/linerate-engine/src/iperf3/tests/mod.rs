@@ -21,7 +21,7 @@ use linerate_core::units::{Nanos, Rate};
 
 use super::client::ClientError;
 use super::server::{Limits, Server, ServerOptions};
-use crate::event::{Event, Flow, Sink};
+use crate::event::{Event, RunControl, Sink};
 use crate::host::Live;
 use crate::link::iperf3::{Iperf3, Options};
 use crate::link::{Link as _, LinkError};
@@ -189,8 +189,8 @@ impl From<ClientError> for Failed {
 struct Deaf;
 
 impl Sink for Deaf {
-    fn event(&mut self, _: &Event<'_>) -> Flow {
-        Flow::Go
+    fn event(&mut self, _: &Event<'_>) -> RunControl {
+        RunControl::Go
     }
 }
 
@@ -516,7 +516,7 @@ fn each_step_of_a_set_is_a_test_of_its_own() {
             measure: TEST,
             tick: Nanos::from_millis(50),
         };
-        let step = link.step(&plan, &mut |_| Flow::Go).unwrap();
+        let step = link.step(&plan, &mut |_| RunControl::Go).unwrap();
         assert_eq!(step.trouble, None);
         assert!(step.ends.iter().all(|end| end.totals.len() == 1));
         assert!(step.ends[0].totals[0].received > 0);
@@ -531,7 +531,7 @@ fn each_step_of_a_set_is_a_test_of_its_own() {
         tick: TEST,
     };
     assert!(matches!(
-        link.step(&both, &mut |_| Flow::Go),
+        link.step(&both, &mut |_| RunControl::Go),
         Err(LinkError::Refused { .. })
     ));
     link.release(set.id).unwrap();
@@ -565,9 +565,9 @@ fn a_user_who_wants_to_stop_keeps_what_was_measured() {
         };
         let enough = |live: crate::link::Live| {
             if live.elapsed < TEST {
-                Flow::Go
+                RunControl::Go
             } else {
-                Flow::Stop
+                RunControl::Stop
             }
         };
         let step = link.step(&plan, &mut { enough }).unwrap();

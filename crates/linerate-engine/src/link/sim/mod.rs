@@ -21,7 +21,7 @@ use linerate_core::plan::{Pattern, SetPlan, StepPlan};
 use linerate_core::record::{ClockPair, Host, Set, Step, Trouble};
 use linerate_core::units::{Bytes, Nanos, Rate};
 
-use crate::event::Flow as Go;
+use crate::event::RunControl;
 use crate::link::{Link, LinkError, Live};
 
 use ends::totals;
@@ -255,7 +255,7 @@ impl Sim {
         plan: &StepPlan,
         active: &mut [(u32, SimSet)],
         tables: &mut [Tables; 2],
-        watch: &mut dyn FnMut(Live) -> Go,
+        watch: &mut dyn FnMut(Live) -> RunControl,
     ) -> bool {
         let parts = plan.tick.0.div_ceil(TICK_NS);
         let samples = (plan.washout.0 + plan.measure.0).div_ceil(plan.tick.0);
@@ -278,7 +278,7 @@ impl Sim {
                     rate: Rate::of(Bytes((seen - before).max(0.0) as u64), since),
                     elapsed: Nanos(at),
                 };
-                if watch(live) == Go::Stop {
+                if watch(live) == RunControl::Stop {
                     return true;
                 }
             }
@@ -387,7 +387,7 @@ impl Link for Sim {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Go,
+        watch: &mut dyn FnMut(Live) -> RunControl,
     ) -> Result<Step, LinkError> {
         let length = plan.washout.0.saturating_add(plan.measure.0);
         if plan.tick.0 == 0 || length.div_ceil(plan.tick.0) > MAX_SAMPLES {

@@ -30,7 +30,7 @@ use super::server::Limits;
 use super::{PeerError, boot_id, descriptors};
 use crate::change::{Ledger, SETTINGS_GAP};
 use crate::end::LocalEnd;
-use crate::event::Flow;
+use crate::event::RunControl;
 use crate::host::socket::of_tcp;
 use crate::host::{Machine, Toward};
 use crate::link::{Link, LinkError, Live};
@@ -391,7 +391,7 @@ impl Link for Client {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Flow,
+        watch: &mut dyn FnMut(Live) -> RunControl,
     ) -> Result<Step, LinkError> {
         step::run(self, plan, watch)
     }

@@ -11,7 +11,7 @@ use linerate_core::wire::message::{Answer, Ask};
 
 use super::{ANSWER, Client, load};
 use crate::end::Running;
-use crate::event::Flow;
+use crate::event::RunControl;
 use crate::link::{Link, LinkError, Live};
 use crate::peer::channel::ChannelError;
 
@@ -37,7 +37,7 @@ const PINGS_TIME: Duration = Duration::from_millis(20);
 pub(super) fn run(
     client: &mut Client,
     plan: &StepPlan,
-    watch: &mut dyn FnMut(Live) -> Flow,
+    watch: &mut dyn FnMut(Live) -> RunControl,
 ) -> Result<Step, LinkError> {
     let clock = clock(client)?;
     let mut running = arm(client, plan)?;
@@ -153,7 +153,7 @@ fn go(
 
 /// Who watches a step, and whether they want it to stop.
 struct Watch<'a> {
-    ask: &'a mut dyn FnMut(Live) -> Flow,
+    ask: &'a mut dyn FnMut(Live) -> RunControl,
     /// What was last seen of the near end.
     live: Live,
     stopped: bool,
@@ -163,7 +163,7 @@ impl Watch<'_> {
     /// Shows what was last seen; true when this is the first time that a stop is wanted.
     fn stops(&mut self) -> bool {
         let before = self.stopped;
-        self.stopped |= (self.ask)(self.live) == Flow::Stop;
+        self.stopped |= (self.ask)(self.live) == RunControl::Stop;
         self.stopped && !before
     }
 }

@@ -12,7 +12,7 @@ use linerate_core::wire::knock::{KNOCK_LEN, PLACE_LEN, Place};
 use linerate_core::wire::message::Secret;
 
 use super::{Harness, LONG};
-use crate::event::Flow;
+use crate::event::RunControl;
 use crate::link::Link;
 use crate::load::LoadError;
 use crate::load::transport::Datagrams;
@@ -186,7 +186,7 @@ fn a_session_of_datagrams_measures_and_serves_on() {
         measure: Nanos::from_millis(300),
         tick: Nanos::from_millis(50),
     };
-    let step = client.step(&plan, &mut |_| Flow::Go).unwrap();
+    let step = client.step(&plan, &mut |_| RunControl::Go).unwrap();
     assert_eq!(step.trouble, None);
     for end in &step.ends {
         assert_eq!(end.totals.len(), 6);

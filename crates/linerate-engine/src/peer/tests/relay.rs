@@ -8,7 +8,7 @@ use linerate_core::path::Direction;
 
 use super::sessions::{step, stream};
 use super::*;
-use crate::event::Flow;
+use crate::event::RunControl;
 use crate::link::Link;
 
 /// Time between two bytes of a trickle. At this rate, the readings of a step would take minutes.
@@ -76,9 +76,9 @@ fn readings_that_trickle_hold_nobody_who_wants_to_stop() {
         relay.trickles.store(true, Ordering::Relaxed);
         // Long after the end of the step: some of its readings have come.
         if began.elapsed() < Duration::from_secs(2) {
-            Flow::Go
+            RunControl::Go
         } else {
-            Flow::Stop
+            RunControl::Stop
         }
     });
     let step = step.unwrap();

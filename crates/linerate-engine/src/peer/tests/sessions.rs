@@ -9,7 +9,7 @@ use linerate_core::record::{EndReadings, Step};
 use linerate_core::units::{Bytes, Nanos};
 
 use super::*;
-use crate::event::Flow;
+use crate::event::RunControl;
 use crate::link::{Link, LinkError, Live};
 use crate::load::transport::transport;
 
@@ -35,8 +35,8 @@ pub(super) fn step(sets: &[u32], millis: u64) -> StepPlan {
     }
 }
 
-pub(super) fn go_on(_: Live) -> Flow {
-    Flow::Go
+pub(super) fn go_on(_: Live) -> RunControl {
+    RunControl::Go
 }
 
 fn sums(end: &EndReadings, set: u32) -> (u64, u64) {
@@ -128,7 +128,11 @@ fn an_interrupt_ends_the_step_in_order() {
         let step = client.step(&step(&[id], 60_000), &mut |live| {
             looks += 1;
             assert!(live.elapsed.0 > 0);
-            if looks < 3 { Flow::Go } else { Flow::Stop }
+            if looks < 3 {
+                RunControl::Go
+            } else {
+                RunControl::Stop
+            }
         });
         let step = step.unwrap();
         assert!(began.elapsed() < LONG, "it ran to its planned end");

@@ -57,7 +57,7 @@ fn a_seed_decides_everything() {
         let mut sim = Sim::new(path, seed);
         sim.prepare(&set(0, Direction::Forward, streams(2)))
             .expect("the set is made");
-        sim.step(&plan(&[0], Nanos::from_secs(1)), &mut |_| Flow::Go)
+        sim.step(&plan(&[0], Nanos::from_secs(1)), &mut |_| RunControl::Go)
             .expect("the step runs")
     };
     assert_eq!(steps(3), steps(3));
@@ -90,7 +90,7 @@ fn an_interruption_and_another_session_leave_their_marks() {
 fn a_step_stops_when_told_and_refuses_what_is_not_there() {
     let mut sim = Sim::new(wire(), 1);
     let long = plan(&[0], Nanos::from_secs(5));
-    let missing = sim.step(&long, &mut |_| Flow::Go);
+    let missing = sim.step(&long, &mut |_| RunControl::Go);
     assert!(matches!(missing, Err(LinkError::Refused { .. })));
     assert!(
         sim.prepare(&set(0, Direction::Forward, streams(0)))
@@ -103,7 +103,11 @@ fn a_step_stops_when_told_and_refuses_what_is_not_there() {
         .step(&long, &mut |live| {
             calls += 1;
             assert!(live.rate.0 > 0);
-            if calls == 3 { Flow::Stop } else { Flow::Go }
+            if calls == 3 {
+                RunControl::Stop
+            } else {
+                RunControl::Go
+            }
         })
         .expect("the step runs");
     assert_eq!(step.trouble.expect("it was stopped").what, "stopped");
@@ -139,7 +143,7 @@ fn a_new_connection_ramps_up_and_a_warm_one_goes_on() {
         .expect("the set is made");
     let mut ticks = || {
         let step = sim
-            .step(&plan(&[0], Nanos::from_secs(2)), &mut |_| Flow::Go)
+            .step(&plan(&[0], Nanos::from_secs(2)), &mut |_| RunControl::Go)
             .expect("the step runs");
         let table = tables(&step, 1, "worker").next().expect("a worker");
         let bytes = table.column(m::WORKER_BYTES).expect("bytes");

@@ -11,7 +11,7 @@ struct Notices {
 }
 
 impl Sink for Notices {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         match event {
             Event::StepBegan { .. } => self.begun = true,
             Event::Notice { side, gap, .. } => {
@@ -24,7 +24,7 @@ impl Sink for Notices {
             }
             _ => {}
         }
-        Flow::Go
+        RunControl::Go
     }
 }
 
@@ -79,13 +79,13 @@ struct Proofs {
 }
 
 impl Sink for Proofs {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         match event {
             Event::Trial { .. } => self.begun += 1,
             Event::Proved { limit, after } => self.proved.push((limit.cause, *after, self.begun)),
             _ => {}
         }
-        Flow::Go
+        RunControl::Go
     }
 }
 

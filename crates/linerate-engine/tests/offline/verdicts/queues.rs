@@ -56,7 +56,7 @@ impl Link for Queues {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Flow,
+        watch: &mut dyn FnMut(Live) -> RunControl,
     ) -> Result<Step, LinkError> {
         let mut step = self.sim.step(plan, watch)?;
         let into_one = plan.sets.iter().all(|set| collide(*set));

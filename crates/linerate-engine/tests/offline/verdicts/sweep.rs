@@ -138,7 +138,7 @@ impl Link for Picky {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Flow,
+        watch: &mut dyn FnMut(Live) -> RunControl,
     ) -> Result<Step, LinkError> {
         let mut step = self.sim.step(plan, watch)?;
         self.steps += 1;
@@ -195,13 +195,13 @@ struct Stops {
 }
 
 impl Sink for Stops {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         match event {
             Event::Step(_) => self.after = self.after.saturating_sub(1),
-            Event::Progress { .. } if self.after == 0 => return Flow::Stop,
+            Event::Progress { .. } if self.after == 0 => return RunControl::Stop,
             _ => {}
         }
-        Flow::Go
+        RunControl::Go
     }
 }
 
