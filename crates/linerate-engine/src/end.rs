@@ -159,7 +159,7 @@ impl LocalEnd {
     /// Prepares a set; the offer goes to the other end.
     pub fn prepare(&mut self, plan: &SetPlan) -> Result<Offer, LoadError> {
         if self.sets.contains_key(&plan.id) {
-            let what = format!("set {} is prepared already", plan.id);
+            let what = format!("set {} is already prepared", plan.id);
             return Err(LoadError::Unsupported { what });
         }
         // Before the other end knows of it: a window is scaled when its first packet comes.

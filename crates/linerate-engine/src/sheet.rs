@@ -58,7 +58,7 @@ impl Sheet {
         };
         let begun = self.columns.iter_mut().filter(|(_, v)| v.len() > rows);
         begun.for_each(|(_, values)| values.retract());
-        self.end(&format!("no longer tells {metric}"))
+        self.end(&format!("no longer reports {metric}"))
     }
 
     /// Ends the table. Returns the reason, unless it was reported before.

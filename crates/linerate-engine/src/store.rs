@@ -25,7 +25,9 @@ const EXTENSION: &str = "lnr";
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Neither `XDG_STATE_HOME` nor `HOME` is set.
-    #[error("there is no place for records: neither XDG_STATE_HOME nor HOME is an absolute path")]
+    #[error(
+        "there is no directory for records: neither XDG_STATE_HOME nor HOME is an absolute path"
+    )]
     NoPlace,
     /// Nothing was recorded yet.
     #[error("there is no record yet in {}", dir.display())]
@@ -63,7 +65,7 @@ impl StoreError {
     /// The command or change that helps; empty when there is none.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::NoPlace => "name a place: --save DIR",
+            Self::NoPlace => "name a directory: --save DIR",
             Self::NoneYet { .. } => "linerate run PEER",
             Self::NotFound { .. } => "linerate show last",
             Self::Format {

@@ -107,7 +107,7 @@ impl FromStr for Expect {
         let no_sign = |expected: &str| {
             fail(
                 split,
-                format!("`{sign}` does not compare {name}: expected {expected}"),
+                format!("`{sign}` cannot compare {name}: expected {expected}"),
             )
         };
         let bound = if name == "cause" {
@@ -118,7 +118,7 @@ impl FromStr for Expect {
                 return Err(fail(value_at, "expected the id of a cause".into()));
             }
             if cause(value).is_none() {
-                let what = format!("`{value}` is no cause; `linerate causes` lists them");
+                let what = format!("`{value}` is not a cause; `linerate causes` lists them");
                 return Err(fail(value_at, what));
             }
             Bound::Cause(value.to_owned())
@@ -318,7 +318,7 @@ impl FigureBound {
             None if self.figure.percentiles => format!("idle {id}"),
             None => id,
             Some(direction) if self.figure.percentiles => {
-                format!("{id} beside the {} load", direction.name())
+                format!("{id} during the {} load", direction.name())
             }
             Some(direction) => format!("{} {id}", direction.name()),
         }
@@ -489,9 +489,9 @@ mod tests {
             ("forward.godput>=1Gbit/s", 8, "expected goodput"),
             ("goodput>=9", 9, "no unit"),
             ("goodput>=9s", 9, "not a unit"),
-            ("goodput=9Gbit/s", 7, "does not compare"),
+            ("goodput=9Gbit/s", 7, "cannot compare"),
             ("loss<1", 5, "no unit"),
-            ("loss=1%", 4, "does not compare"),
+            ("loss=1%", 4, "cannot compare"),
             ("cause>=x", 5, "expected ="),
             ("cause=", 6, "id of a cause"),
             ("cause=recieve-window", 6, "linerate causes"),

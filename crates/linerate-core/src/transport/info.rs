@@ -83,55 +83,55 @@ impl TransportInfo {
     };
 }
 
-/// Connections of TCP.
+/// TCP connections.
 pub static TCP: TransportInfo = TransportInfo {
     name: "tcp",
     class: Transport::Tcp,
-    doc: "connections of TCP",
+    doc: "TCP connections",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
     discard: true,
     ..TransportInfo::BASE
 };
 
-/// Datagrams of UDP.
+/// UDP datagrams.
 pub static UDP: TransportInfo = TransportInfo {
     name: "udp",
     class: Transport::Udp,
-    doc: "datagrams of UDP",
+    doc: "UDP datagrams",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
     loses_messages: true,
     lossy: true,
     ..TransportInfo::BASE
 };
 
-/// A new connection of TCP for each message.
+/// A new TCP connection for each message.
 pub static CONNECT: TransportInfo = TransportInfo {
     name: "connect",
     class: Transport::Tcp,
-    doc: "a new connection of TCP for each message",
+    doc: "a new TCP connection for each message",
     patterns: &[PatternKind::RoundTrips],
     sample: "connection",
     loses_messages: true,
     ..TransportInfo::BASE
 };
 
-/// Memory that two processes of this host share.
+/// Shared memory of two processes on this host.
 pub static SHM: TransportInfo = TransportInfo {
     name: "shm",
     class: Transport::Shm,
-    doc: "memory that two processes of this host share",
+    doc: "shared memory of two processes on this machine",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
     far_end: FarEnd::Process,
     options: &[RING],
     ..TransportInfo::BASE
 };
 
-/// The memory of this host. Operations go through an array of each thread. A round trip is a load of which the next one
-/// needs the result.
+/// The memory of this host. Each thread works on an array of its own. A round trip is a load from memory whose result is
+/// the address of the next one.
 pub static MEMORY: TransportInfo = TransportInfo {
     name: "memory",
     class: Transport::Memory,
-    doc: "the memory of this host",
+    doc: "memory of this machine, without a network",
     patterns: &[PatternKind::Operations, PatternKind::RoundTrips],
     far_end: FarEnd::Absent,
     options: &[ACCESS, MEMORY_NODE],

@@ -74,7 +74,7 @@ impl fmt::Display for Setting {
 /// What operations do. The words are those of [`crate::plan::Access`].
 pub const ACCESS: OptionInfo = OptionInfo {
     key: "access",
-    help: "What operations do with memory [default: copy]",
+    help: "What each operation does with the memory [default: copy]",
     kind: Kind::Word(&["read", "write", "copy"]),
     pattern: Some(PatternKind::Operations),
 };
@@ -82,7 +82,7 @@ pub const ACCESS: OptionInfo = OptionInfo {
 /// The NUMA node whose memory is used.
 pub const MEMORY_NODE: OptionInfo = OptionInfo {
     key: "memory-node",
-    help: "NUMA node of the memory, whichever CPUs the threads are on [default: the node of each thread's CPU]",
+    help: "Use memory of this NUMA node [default: the node of each thread's CPU]",
     //= Linux include/linux/numa.h: NODES_SHIFT is 10 at most
     kind: Kind::Count {
         least: 0,
@@ -94,7 +94,7 @@ pub const MEMORY_NODE: OptionInfo = OptionInfo {
 /// Room in the memory of each stream and direction.
 pub const RING: OptionInfo = OptionInfo {
     key: "ring",
-    help: "Shared memory for each stream and direction, a power of two such as 1MiB",
+    help: "Size of the shared memory of each stream and direction, a power of two such as 1MiB",
     kind: Kind::Size {
         least: 4096,
         most: 16 << 20,

@@ -90,7 +90,7 @@ impl Journal {
     /// Says this and nothing else, and is on the disk before it returns.
     pub(super) fn write(&mut self, entry: &Entry) -> Result<(), ChangeError> {
         let mut write = || {
-            let no_line = || io::Error::other("a name cannot be written down");
+            let no_line = || io::Error::other("a name cannot be written to the journal");
             let line = entry.line().ok_or_else(no_line)?;
             self.file.set_len(0)?;
             self.file.seek(SeekFrom::Start(0))?;
@@ -139,7 +139,7 @@ fn trusted(file: &File) -> io::Result<()> {
         return Err(io::Error::other("it is not a regular file"));
     }
     if !own || meta.mode() & 0o022 != 0 {
-        let why = "others could have written it";
+        let why = "other users can write to it";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     Ok(())

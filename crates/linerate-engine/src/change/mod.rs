@@ -40,13 +40,13 @@ pub enum ChangeError {
     #[error("settings of this host may not be changed")]
     NotAllowed,
     /// Another process is at it: two would undo each other's.
-    #[error("another linerate is trying settings of this host")]
+    #[error("another linerate is changing settings of this host")]
     Busy,
     /// Somebody else sets what a trial set.
-    #[error("somebody else changes settings of this host meanwhile")]
+    #[error("another program is changing settings of this host")]
     Spoiled,
     /// Setting A and setting B would be the same.
-    #[error("{what} is so already, or nearly")]
+    #[error("{what} already has this value, or nearly")]
     Same {
         /// The setting.
         what: String,
@@ -66,7 +66,7 @@ pub enum ChangeError {
         source: io::Error,
     },
     /// What was changed could not be set back.
-    #[error("cannot set {what} back to \"{old}\": {source}")]
+    #[error("cannot restore {what} to \"{old}\": {source}")]
     NotUndone {
         /// The setting.
         what: String,
@@ -92,7 +92,7 @@ pub enum ChangeError {
         source: Damaged,
     },
     /// This host could not be identified.
-    #[error("cannot tell which boot and which network this is: {source}")]
+    #[error("cannot identify the boot and the network namespace of this host: {source}")]
     Nowhere {
         /// The system's answer.
         #[from]
@@ -112,9 +112,9 @@ impl ChangeError {
                 "sudo linerate ..."
             }
             Self::Journal { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "start linerate once as the user whose file this is"
+                "start linerate once as the owner of this file"
             }
-            Self::Damaged { .. } => "look at the settings that it names, then remove it",
+            Self::Damaged { .. } => "check the settings that it names, then remove it",
             _ => "",
         }
     }
@@ -151,8 +151,8 @@ impl Ledger {
             Ok(None) => Ok(()),
             Err(ChangeError::Busy) => {
                 (self.tell)(
-                    "note: another linerate is trying settings of this host, which may change what is \
-                     measured meanwhile",
+                    "note: another linerate is changing settings of this host, which may affect this \
+                     measurement",
                 );
                 Ok(())
             }
@@ -222,13 +222,13 @@ fn undo(host: &Host, entry: &Entry) -> io::Result<Undone> {
     if host.read(row, port)? == entry.old {
         return Ok(Undone::Back);
     }
-    Err(io::Error::other("the system did not take it"))
+    Err(io::Error::other("the kernel did not accept the value"))
 }
 
 fn foreign(entry: &Entry, now: &[u64]) -> String {
     let row = entry.setting.row();
     format!(
-        "not undone: {} is \"{}\" now, which somebody else made it; before a trial set it to \"{}\" it was \"{}\"",
+        "not undone: {} is \"{}\" now, set by another program; before an experiment set it to \"{}\" it was \"{}\"",
         entry.what(),
         row.words(now),
         row.words(&entry.new),
@@ -352,7 +352,7 @@ impl Changes {
                 self.made = Some((change, entry));
                 return Ok(());
             }
-            Ok(_) => io::Error::other("the system did not take it"),
+            Ok(_) => io::Error::other("the kernel did not accept the value"),
             Err(e) => e,
         };
         // Whatever it became was this end's doing. If this fails too, the journal knows.

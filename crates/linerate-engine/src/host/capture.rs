@@ -252,7 +252,7 @@ fn next<T: Clone>(answers: Option<&Vec<Answer<T>>>, given: &mut usize) -> io::Re
     let answers = answers.ok_or_else(|| missing(io::ErrorKind::Unsupported, "was not captured"))?;
     let answer = answers.get(*given);
     let answer =
-        answer.ok_or_else(|| missing(io::ErrorKind::UnexpectedEof, "was not captured as often"))?;
+        answer.ok_or_else(|| missing(io::ErrorKind::UnexpectedEof, "was captured fewer times"))?;
     *given += 1;
     answer.result()
 }

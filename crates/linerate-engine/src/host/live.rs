@@ -84,7 +84,7 @@ impl Live {
         if self.root.is_none() {
             return Ok(());
         }
-        let why = "a tree of files holds no replies to queries";
+        let why = "a directory tree contains no replies to kernel queries";
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
 }

@@ -167,7 +167,7 @@ impl Source for Qdisc {
             .map_err(|error| unreadable("qdisc", WHAT, &invalid(error), HINT))?;
         if all.is_empty() {
             let name = self.known.as_ref().map_or("", |known| &known.name);
-            let why = format!("the kernel names no discipline of {name}");
+            let why = format!("the kernel lists no queueing discipline of {name}");
             return Err(gap("qdisc", &why, HINT));
         }
         for qdisc in &all {

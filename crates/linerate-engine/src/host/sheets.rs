@@ -74,7 +74,7 @@ impl<K: PartialEq> Sheets<K> {
     fn tell_missing(&self, values: &[Option<u64>], gaps: &mut Vec<Gap>) {
         for (metric, _) in self.metrics.iter().zip(values).filter(|(_, v)| v.is_none()) {
             let what = format!("{}.{}", metric.source, metric.name);
-            gaps.push(gap(&what, "this kernel does not tell it", self.hint));
+            gaps.push(gap(&what, "this kernel does not report it", self.hint));
         }
     }
 

@@ -244,6 +244,6 @@ mod tests {
         let Err(LinkError::Refused { what, .. }) = link.prepare(&set(0, knobs)) else {
             panic!("so much was found")
         };
-        assert!(what.contains("may be taken"), "{what}");
+        assert!(what.contains("may be used"), "{what}");
     }
 }

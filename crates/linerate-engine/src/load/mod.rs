@@ -49,13 +49,13 @@ pub enum LoadError {
         what: String,
     },
     /// Datagrams do not get through where connections do.
-    #[error("no datagram gets through to {address} (UDP)")]
+    #[error("no UDP datagram reaches {address}")]
     NoDatagrams {
         /// Where they were sent to.
         address: SocketAddr,
     },
     /// Connections get through to the far end's port, but not to one of its own for this stream.
-    #[error("no connection gets through to {address} (TCP)")]
+    #[error("no TCP connection reaches {address}")]
     NoConnections {
         /// Where it was tried.
         address: SocketAddr,
@@ -76,15 +76,15 @@ impl LoadError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Call { source, .. } if used_up(source) => {
-                "ask for fewer --streams, or raise the hard limit of open files (`ulimit -Hn` shows it: nofile in \
+                "use fewer --streams, or raise the hard limit of open files (`ulimit -Hn` shows it: nofile in \
                  /etc/security/limits.conf, LimitNOFILE= of a service)"
             }
             Self::NoDatagrams { .. } => {
-                "let UDP through to the far host, to the ports of net.ipv4.ip_local_port_range there; \
-                 or measure with --engine tcp"
+                "allow UDP to the far host, at the ports of net.ipv4.ip_local_port_range there, or \
+                 measure with --engine tcp"
             }
             Self::NoConnections { .. } => {
-                "let TCP through to the far host, to the ports of net.ipv4.ip_local_port_range there"
+                "allow TCP to the far host, at the ports of net.ipv4.ip_local_port_range there"
             }
             Self::Change(error) => error.hint(),
             _ => "",

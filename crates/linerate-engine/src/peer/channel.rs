@@ -33,7 +33,7 @@ pub(crate) enum ChannelError {
     Io(#[from] io::Error),
     #[error("{0}")]
     Wire(#[from] WireError),
-    #[error("a frame that was not sealed with the session's key")]
+    #[error("a frame was not encrypted with the key of the session")]
     Forged,
 }
 

@@ -168,11 +168,11 @@ impl Meeting<'_> {
                 break;
             }
             if stopped || left.is_zero() {
-                return Err(self.lost(&"nobody knocked"));
+                return Err(self.lost(&"no hello arrived"));
             }
         }
         if visitor.is_none() {
-            return Err(self.lost(&"the near end spoke before it knocked"));
+            return Err(self.lost(&"the near end sent payload before its hello"));
         }
         self.found(
             socket,
@@ -214,7 +214,7 @@ impl Meeting<'_> {
     fn lost(&self, why: &impl ToString) -> LoadError {
         LoadError::Protocol {
             what: format!(
-                "the datagrams of stream {} of set {} found no way: {}",
+                "the datagrams of stream {} of set {} did not get through: {}",
                 self.stream,
                 self.set,
                 why.to_string()

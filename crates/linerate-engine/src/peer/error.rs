@@ -53,7 +53,7 @@ pub enum PeerError {
         seconds: u64,
     },
     /// Something listens there and says nothing.
-    #[error("{address} took the connection but sent no answer within {seconds} s")]
+    #[error("{address} accepted the connection but sent no answer within {seconds} s")]
     Silent {
         /// Where.
         address: SocketAddr,
@@ -79,7 +79,7 @@ pub enum PeerError {
         ours: Versions,
     },
     /// The server asks for a key, and there is none.
-    #[error("the server at {address} asks for a key")]
+    #[error("the server at {address} requires a key")]
     NeedsKey {
         /// Where.
         address: SocketAddr,
@@ -96,7 +96,7 @@ pub enum PeerError {
     },
     /// A key is stored, but the server does not prove its identity.
     #[error(
-        "the server at {address} is open, although a key is kept for {host}: it may be another server"
+        "the server at {address} is open, although a key is saved for {host}: it may be another server"
     )]
     UnexpectedlyOpen {
         /// Where.
@@ -105,7 +105,7 @@ pub enum PeerError {
         host: String,
     },
     /// The server does not prove its identity, and the user did not allow this.
-    #[error("the server at {address} is open: it asks for no key and does not prove who it is")]
+    #[error("the server at {address} is open: it requires no key and does not prove its identity")]
     NotAskedOpen {
         /// Where.
         address: SocketAddr,
@@ -113,13 +113,13 @@ pub enum PeerError {
         host: String,
     },
     /// The server does not prove that it holds the key.
-    #[error("the server at {address} does not hold the key")]
+    #[error("the server at {address} does not have the key")]
     Impostor {
         /// Where.
         address: SocketAddr,
     },
     /// The server has as many sessions as it allows.
-    #[error("the server at {address} is busy: it serves as many clients as it allows")]
+    #[error("the server at {address} is busy: it already serves its maximum number of clients")]
     Busy {
         /// Where.
         address: SocketAddr,
@@ -143,7 +143,7 @@ pub enum PeerError {
         what: String,
     },
     /// The user wanted to stop before the session was open.
-    #[error("interrupted while the far end was called")]
+    #[error("interrupted while connecting to the far end")]
     Interrupted,
     /// The server's port cannot be had.
     #[error("cannot listen on {address}: {source}")]
@@ -190,13 +190,13 @@ impl PeerError {
                 format!("run `linerate serve{}` on {}", port(*address), address.ip())
             }
             Self::TimedOut { address, .. } => format!(
-                "check that the host is up and that its firewall lets TCP port {} through",
+                "check that the host is up and that its firewall allows TCP port {}",
                 address.port()
             ),
             // As a server does with those that it does not let in.
             Self::NotLinerate { address, seems } if seems.starts_with(", it ") => format!(
-                "check the port: {} belongs to another service there, or to a server whose --allow leaves \
-                 this host out",
+                "check the port: {} belongs to another service there, or to a server whose --allow \
+                 excludes this host",
                 address.port()
             ),
             Self::Silent { address, .. } | Self::NotLinerate { address, .. } => format!(
@@ -211,7 +211,7 @@ impl PeerError {
                 pair(host, *address)
             }
             Self::UnexpectedlyOpen { host, .. } => format!(
-                "run `linerate serve` without --open there, or remove the key kept for {host}"
+                "run `linerate serve` without --open there, or remove the saved key of {host}"
             ),
             Self::NotAskedOpen { host, address } => format!(
                 "`{}` with a server that has a key, or --open to trust this one",
@@ -222,13 +222,13 @@ impl PeerError {
                 Family::V6 => "leave out -6".into(),
             },
             Self::Busy { .. } => {
-                "try again when other measurements have ended (its log says whether all places are taken, or those of this address), or raise `linerate serve --max-clients` there".into()
+                "try again when other measurements have ended (its log says whether all places, or those of this address, are taken), or raise `linerate serve --max-clients` there".into()
             }
             Self::Refused { hint, .. } => hint.clone(),
             Self::UnknownHost { .. } => "check the spelling, or type the address".into(),
             Self::Listen { source, .. } => match source.kind() {
                 io::ErrorKind::AddrInUse => {
-                    "another server has this port: end it, or choose another port".into()
+                    "another server uses this port: stop it, or choose another port".into()
                 }
                 io::ErrorKind::AddrNotAvailable => "choose an address of this host".into(),
                 io::ErrorKind::PermissionDenied => "choose a port from 1024 on".into(),

@@ -43,13 +43,13 @@ pub enum KeyError {
         got: usize,
     },
     /// The text holds something that no key has.
-    #[error("the key's group {group} holds something other than letters and digits")]
+    #[error("group {group} of the key has other characters than letters and digits")]
     Letter {
         /// Which group of eight, from 1.
         group: usize,
     },
     /// The checksum does not fit: a letter is wrong.
-    #[error("the key is mistyped: its checksum does not fit")]
+    #[error("the key is mistyped: its checksum is wrong")]
     Checksum,
     /// Others may read the file.
     #[error("{} can be read or written by others (mode {mode:03o})", path.display())]
@@ -81,7 +81,7 @@ pub enum KeyError {
     #[error("no key file can be named after host `{host}`")]
     HostName { host: String },
     /// Neither `XDG_CONFIG_HOME` nor `HOME` says where keys are kept.
-    #[error("neither XDG_CONFIG_HOME nor HOME is set, so there is no place for keys")]
+    #[error("neither XDG_CONFIG_HOME nor HOME is set, so there is no directory for keys")]
     NoHome,
     /// Standard input could not be read.
     #[error("cannot read the key: {0}")]

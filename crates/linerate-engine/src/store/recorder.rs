@@ -128,7 +128,10 @@ impl Recorder {
         let Some(open) = self.open.take() else { return };
         let synced = open.file.sync_data();
         if let Err(error) = synced.and_then(|()| File::open(&self.dir)?.sync_data()) {
-            self.give_up(&format!("the disk did not keep it: {error}"), error.kind());
+            self.give_up(
+                &format!("it could not be written to the disk: {error}"),
+                error.kind(),
+            );
         }
     }
 
@@ -168,11 +171,11 @@ impl Sink for Recorder {
 fn hint(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free some space, or name a place that has some: --save DIR"
+            "free some space, or name another directory: --save DIR"
         }
         io::ErrorKind::PermissionDenied
         | io::ErrorKind::ReadOnlyFilesystem
-        | io::ErrorKind::NotADirectory => "name a place that can be written: --save DIR",
+        | io::ErrorKind::NotADirectory => "name a writable directory: --save DIR",
         _ => "",
     }
 }

@@ -132,7 +132,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
             not_allowed,
         } = self.tally;
         self.lines.last(&format!(
-            "connections: {admitted} let in, {sent_away} sent away, {not_allowed} from networks not allowed"
+            "connections: {admitted} accepted, {sent_away} refused, {not_allowed} from networks that are not allowed"
         ));
         Ok(())
     }
@@ -187,7 +187,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
                 self.arrive(stream, from.ip().to_canonical());
             }
             Err(e) if exhausted(&e) => {
-                self.lines.say(&format!("cannot take a connection: {e}"));
+                self.lines.say(&format!("cannot accept a connection: {e}"));
                 if !self.relieve() {
                     // The listener stays readable: without a rest this would be a busy loop.
                     self.rest_until = Some(Instant::now() + REST);

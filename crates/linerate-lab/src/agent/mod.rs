@@ -208,7 +208,7 @@ impl Agent {
                 Ok(Reply::Done)
             }
             Request::Forwarded => self.plants.forwarded().map(Reply::Forwarded),
-            Request::Start(_) => Err(LabError::gone("a start went astray")),
+            Request::Start(_) => Err(LabError::gone("a request to start a program was misrouted")),
         }
     }
 

@@ -39,7 +39,7 @@ impl Group {
         let path = base.join(name);
         let step = |e: io::Error| {
             let what = format!("cannot make the control group {}", path.display());
-            LabError::step(format!("{what} (hint: it takes root)"), &e)
+            LabError::step(format!("{what} (hint: run it as root)"), &e)
         };
         match fs::create_dir(&path) {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(step(e)),

@@ -54,7 +54,7 @@ pub const CELLS: &[CellKind] = &[
     },
     CellKind {
         id: "healthy-busy",
-        words: "nothing, beside a CPU that others keep busy",
+        words: "nothing, next to a CPU that other programs keep busy",
         expected: "",
         neighbours: &["shared-core"],
         shown: false,
@@ -62,7 +62,7 @@ pub const CELLS: &[CellKind] = &[
     },
     CellKind {
         id: "healthy-jitter",
-        words: "nothing, on a path whose delay wanders",
+        words: "nothing, on a path whose delay varies",
         expected: "",
         // Buffers of the usual size hold a path with delay back, and truly.
         neighbours: &["path-rate", "send-buffer", "receive-window"],
@@ -181,7 +181,7 @@ pub const CELLS: &[CellKind] = &[
     },
     CellKind {
         id: "cpu-contention",
-        words: "a CPU that others keep busy",
+        words: "a CPU that other programs keep busy",
         expected: "cpu-contention",
         neighbours: &["sender-core", "receiver-core"],
         shown: false,

@@ -39,7 +39,7 @@ pub enum VmError {
         source: io::Error,
     },
     /// The guest ended by itself.
-    #[error("the virtual machine ended {during}; its last words:\n{console}")]
+    #[error("the virtual machine ended {during}; its last output:\n{console}")]
     Died {
         /// Its action at that time.
         during: String,
@@ -47,7 +47,7 @@ pub enum VmError {
         console: String,
     },
     /// The guest was ended because it took too long.
-    #[error("the virtual machine was ended {during}, after {} s; its last words:\n{console}", .within.as_secs())]
+    #[error("the virtual machine was ended {during}, after {} s; its last output:\n{console}", .within.as_secs())]
     Late {
         /// What it was doing.
         during: String,

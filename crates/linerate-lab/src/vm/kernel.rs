@@ -44,7 +44,10 @@ impl Kernel {
         }
         fetch(cache)?;
         Self::cached(cache).ok_or_else(|| VmError::NoKernel {
-            why: format!("the one fetched into {} does not suit", cache.display()),
+            why: format!(
+                "the one downloaded into {} is not suitable",
+                cache.display()
+            ),
         })
     }
 

@@ -104,7 +104,7 @@ impl Write for Beside {
         match self.texts.0.try_send(Next::Text(text.to_vec())) {
             Ok(()) => Ok(text.len()),
             Err(TrySendError::Full(_)) => Err(io::Error::other(format!(
-                "nobody took the last {} lines",
+                "the last {} lines were not read in time",
                 self.most
             ))),
             Err(TrySendError::Disconnected(_)) => Err(self.why()),

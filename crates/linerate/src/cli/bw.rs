@@ -44,8 +44,8 @@ impl own::Verb for Verb {
 // `linerate bw`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// The far end, where `linerate serve` runs, or ssh://HOST, where it is started; or an iperf3 server:
-    /// iperf3://HOST, iperf3://HOST:PORT. Left out with an engine that needs none, such as shm
+    /// Far machine where `linerate serve` runs, or ssh://HOST to start it there, or an iperf3 server:
+    /// iperf3://HOST[:PORT]. Engines within this machine, such as shm, take none
     target: Option<String>,
 
     #[command(flatten)]
@@ -116,20 +116,20 @@ fn what(directions: &[Direction], options: &Options) -> Result<What, Failure> {
     let info = transport::named(&engine);
     if info.is_none_or(|info| !info.lossy) {
         return refuse(
-            "the highest rate without loss is searched by datagrams: others lose nothing, and TCP finds its own",
+            "--find-rate needs datagrams: TCP adapts its rate and loses no payload",
             "--engine udp --find-rate",
         );
     }
     if directions.len() > 1 {
         return refuse(
-            "the highest rate without loss is searched one way at a time",
+            "--find-rate searches one direction at a time",
             "-d forward, then -d reverse",
         );
     }
     // It may take a few longer steps until one passes, and a server ends a session after two hours.
     if options.bw.time.is_some_and(|time| time.0 > SEARCH_MOST) {
         return refuse(
-            "the longer steps of a search last 20 min at most",
+            "the longer steps of --find-rate take at most 20 min",
             "--time 20min, then --pacing with the rate found and a longer --time",
         );
     }
@@ -152,7 +152,8 @@ fn portless(host: &str, typed: &options::Peer) -> Result<(), Failure> {
         0 => port.0,
         own => u32::from(own),
     };
-    let error = anyhow!("--port (LINERATE_PORT) is that of `linerate serve`");
+    let error =
+        anyhow!("--port (LINERATE_PORT) is the port of `linerate serve`, not of an iperf3 server");
     Err(Failure::usage(error).hint(format!("iperf3://{named}:{port}, without --port")))
 }
 
@@ -217,14 +218,14 @@ fn can(directions: &[Direction], options: &Options) -> Result<(Protocol, Directi
     let refuse = |what: &str, hint: &str| Err(Failure::usage(anyhow!("{what}")).hint(hint));
     if options.bw.find_rate.is_some() {
         return refuse(
-            "an iperf3 server is not asked for one rate after the other",
+            "--find-rate does not work with an iperf3 server",
             "with `linerate serve` there: linerate bw HOST --engine udp --find-rate",
         );
     }
     if options.bw.discard == Some(true) && directions.contains(&Direction::Forward) {
         return refuse(
-            "whether an iperf3 server drops payload unread it does not tell",
-            "-d reverse, where this end receives; or `linerate serve` there",
+            "an iperf3 server does not report whether it dropped payload unread",
+            "-d reverse, so that this end receives, or `linerate serve` there",
         );
     }
     let protocol = match resolve::engine(&options.run, Needs::Load)?.as_str() {
@@ -232,7 +233,7 @@ fn can(directions: &[Direction], options: &Options) -> Result<(Protocol, Directi
         "udp" => Protocol::Udp,
         _ => {
             return refuse(
-                "a test with an iperf3 server is by TCP or UDP",
+                "an iperf3 server supports only TCP and UDP",
                 "--engine tcp, or --engine udp",
             );
         }

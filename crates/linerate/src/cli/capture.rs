@@ -132,7 +132,7 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Captured> {
         "{} is larger than {LARGEST} bytes",
         path.display()
     );
-    parse(&text).with_context(|| format!("{} is no capture of a machine", path.display()))
+    parse(&text).with_context(|| format!("{} is not a capture of a machine", path.display()))
 }
 
 fn parse(text: &[u8]) -> anyhow::Result<Captured> {

@@ -15,7 +15,7 @@ pub(crate) fn ledger(asked: Option<bool>) -> Result<Option<Ledger>, Failure> {
     let allowed = asked == Some(true);
     let directory = state_directory(|name| std::env::var_os(name));
     let Some(ledger) = directory.as_deref().map(open) else {
-        let why = anyhow!("there is no place for a journal of changes");
+        let why = anyhow!("there is no directory for the journal of changes");
         let failure = Failure::not_measured(why).hint("set HOME or XDG_STATE_HOME");
         return if allowed { Err(failure) } else { Ok(None) };
     };

@@ -80,7 +80,7 @@ fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
     parse(&text).map_err(|e| {
         let what = format!("the configuration file {} is not valid", path.display());
         Failure::usage(anyhow::anyhow!("{}", e.trim_end()).context(what))
-            .hint("`linerate VERB --help` names every option")
+            .hint("`linerate COMMAND --help` lists every option")
     })
 }
 

@@ -31,7 +31,7 @@ const HEED: Duration = Duration::from_millis(100);
 // `linerate flows`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// Which connections: a host, HOST:PORT, :PORT, or part of the name of a process [default: all]
+    /// Show only connections of this HOST, HOST:PORT, :PORT or part of a process name [default: all]
     filter: Option<String>,
 
     #[command(flatten)]
@@ -108,13 +108,13 @@ fn wanted(text: &str, machine: &dyn Machine) -> Result<Wanted, Failure> {
     }
     if let Some(port) = text.strip_prefix(':') {
         let port = port.parse().map_err(|_| {
-            Failure::usage(anyhow::anyhow!("`{text}` is no port"))
+            Failure::usage(anyhow::anyhow!("`{text}` is not a port"))
                 .hint("a port is written like :22, up to :65535")
         })?;
         return end(Vec::new(), Some(port));
     }
     if text.trim().is_empty() {
-        let error = anyhow::anyhow!("an empty filter takes nothing");
+        let error = anyhow::anyhow!("an empty filter matches nothing");
         return Err(Failure::usage(error).hint(FILTER));
     }
     if is_running(machine, text) {

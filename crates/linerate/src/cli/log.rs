@@ -29,7 +29,9 @@ impl Writer {
         let beside = Beside::start(WAITING, move |line| {
             match missing.swap(0, Relaxed) {
                 0 => {}
-                n => write(&format!("{n} lines were left out: nobody took them")),
+                n => write(&format!(
+                    "{n} lines were left out: the output was not read in time"
+                )),
             }
             // An empty one only asks for that.
             if !line.is_empty() {

@@ -17,17 +17,17 @@ pub(crate) fn target(text: &str, options: &Peer) -> Result<Target, Failure> {
         };
         return match scheme {
             "ssh" => refuse(
-                "starts a far end for a run: it has no key to keep",
+                "starts a far end for one run: there is no key to save",
                 format!("linerate run {text}"),
             ),
             "iperf3" => refuse(
-                "is no far end of linerate's",
+                "is not a far end for this command",
                 format!(
-                    "linerate bw {text} measures throughput; for all else `linerate serve` there"
+                    "linerate bw {text} measures throughput; other commands need `linerate serve` there"
                 ),
             ),
             _ => refuse(
-                "is no far end of linerate's",
+                "is not a far end for this command",
                 format!("{rest} where `linerate serve` runs, or ssh://{rest} to start it"),
             ),
         };

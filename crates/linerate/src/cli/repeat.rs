@@ -17,7 +17,7 @@ use crate::show::repeat::{self, Run};
 /// Runs a plan `times` times; a run that was ended, or that failed, is the last one.
 pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Failure> {
     if options.run.stream_json == Some(true) {
-        let error = anyhow!("a stream of lines tells of one run");
+        let error = anyhow!("--stream-json reports only one run");
         return Err(Failure::usage(error).hint("--json prints one document of all runs"));
     }
     let of = times as usize;

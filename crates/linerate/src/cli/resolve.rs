@@ -106,13 +106,13 @@ pub(crate) fn engine(run: &Run, needs: Needs) -> Result<String, Failure> {
     }
     let what = match asked {
         Some(asked) if asked.far_end == FarEnd::Absent && asked.offered => format!(
-            "engine `{name}` has no path to be loaded and judged: it measures this host, by `linerate bw` and `linerate lat`"
+            "engine `{name}` has no path to judge: it measures this host, with `linerate bw` and `linerate lat`"
         ),
         Some(asked) if asked.has(PatternKind::RoundTrips) => {
-            format!("engine `{name}` carries no load")
+            format!("engine `{name}` cannot carry a load")
         }
-        Some(_) => format!("engine `{name}` times no round trips"),
-        None => format!("no engine is called `{name}`"),
+        Some(_) => format!("engine `{name}` cannot time round trips"),
+        None => format!("there is no engine `{name}`"),
     };
     let able = TRANSPORTS.iter().filter(|other| needs.met_by(other));
     let able: Vec<_> = able.map(|other| other.name).collect();
@@ -132,7 +132,9 @@ pub(crate) fn far_end<'a>(
             let hint = "name the host where `linerate serve` runs, or ssh://HOST to start it";
             return Err(Failure::usage(anyhow!("a far end is missing")).hint(hint));
         }
-        (FarEnd::Process, Some(_)) => "is between two processes of this host, which it starts",
+        (FarEnd::Process, Some(_)) => {
+            "measures between two processes of this host, which linerate starts"
+        }
         (FarEnd::Absent, Some(_)) => "has no far end",
     };
     Err(Failure::usage(anyhow!("engine `{engine}` {why}")).hint("leave out the far end"))
@@ -191,7 +193,7 @@ pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
         .iter()
         .filter(|info| info.offered && has(info, key));
     let able: Vec<&str> = able.map(|info| info.name).collect();
-    let error = anyhow!("--{key} is no option of engine `{name}`");
+    let error = anyhow!("--{key} is not an option of engine `{name}`");
     Err(Failure::usage(error).hint(format!("--engine {} has it", able.join(" or "))))
 }
 
@@ -330,7 +332,7 @@ mod tests {
             ("memory", "ring", "--engine shm has it"),
         ] {
             let words = fits(engine, key).unwrap_err();
-            let what = format!("--{key} is no option of engine `{engine}`");
+            let what = format!("--{key} is not an option of engine `{engine}`");
             assert!(words.contains(&what) && words.contains(others), "{words}");
         }
     }
@@ -347,10 +349,10 @@ mod tests {
         let engine = |name| engine_for(name, Needs::Both);
         assert!(engine("tcp").is_ok());
         let words = engine("null").unwrap_err().words();
-        assert!(words.contains("`null` times no round trips"), "{words}");
+        assert!(words.contains("`null` cannot time round trips"), "{words}");
         assert!(engine_for("connect", Needs::RoundTrips).is_ok());
         let words = engine("connect").unwrap_err().words();
-        assert!(words.contains("`connect` carries no load"), "{words}");
+        assert!(words.contains("`connect` cannot carry a load"), "{words}");
         let words = engine("carrier-pigeon").unwrap_err().words();
         assert!(
             words.contains("`carrier-pigeon`") && words.contains("tcp"),

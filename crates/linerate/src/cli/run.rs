@@ -22,8 +22,8 @@ impl own::Verb for Verb {
 // `linerate run`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// The far end, where `linerate serve` runs, or ssh://[USER@]HOST[:PORT][/PATH/OF/LINERATE],
-    /// where it is started for this run; left out: this machine against itself
+    /// Far machine where `linerate serve` runs, or ssh://[USER@]HOST[:PORT][/PATH/OF/LINERATE] to start
+    /// it there for this run [default: measure this machine against itself]
     peer: Option<String>,
 
     #[command(flatten)]

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[arg(value_name = "CELL")]
     cells: Vec<String>,
 
-    /// Directory of the outcomes and of every run's record; a score that is there goes on
+    /// Directory for the outcomes and the records of all runs; a score that is already there continues
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 
@@ -29,19 +29,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     runs: u64,
 
-    /// First seed; fix it before you run
+    /// First seed; choose it before the first run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
     seed: u64,
 
-    /// Congestion control of both hosts; may be repeated
+    /// Congestion control at both hosts; may be repeated
     #[arg(long, value_name = "NAME", default_values_t = ["cubic".to_owned(), "bbr".to_owned()])]
     congestion: Vec<String>,
 
-    /// Whose load the truth is measured by
+    /// Program whose load measures the effect of the planted fault
     #[arg(long, value_name = "WHO", default_value = "iperf3")]
     truth: Loader,
 
-    /// Budget of each run [default: that of the demo]
+    /// Time for each run [default: that of the demo]
     #[arg(short, long, value_name = "TIME")]
     time: Option<Budget>,
 }

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) serve: options::Serve,
 
-    /// Port for control and data
+    /// Port to listen on, for control and data
     #[arg(long, env = "LINERATE_PORT", value_name = "PORT")]
     pub(crate) port: Option<super::quantity::PortNumber>,
 
@@ -100,7 +100,7 @@ fn attached(options: &Options) -> bool {
 /// servers. It ends with that process, even if that has passed its end of stdin to others.
 fn of_parent(server: &mut ServerOptions) -> Result<(), Failure> {
     let ends = rights::end_with_parent();
-    reach::system(ends, "cannot be told of the end of the parent process")?;
+    reach::system(ends, "cannot watch for the end of the parent process")?;
     server.listen = vec![Ipv4Addr::LOCALHOST.into()];
     server.port = 0;
     server.allow = Vec::new();
@@ -125,11 +125,11 @@ fn bind(options: &Options, server: ServerOptions) -> Result<Server, Failure> {
 
 /// Gives up the rights that serving never needs, and says so if it has more than it needs.
 fn renounce(options: &Options) -> Result<(), Failure> {
-    reach::system(rights::renounce(), "cannot give up rights")?;
+    reach::system(rights::renounce(), "cannot drop privileges")?;
     let wanted = attached(options) || options.serve.allow_changes == Some(true);
     if rights::is_root() && !wanted {
         tell(
-            "this runs as root, which serves only to tell clients what root alone can read of this host\n",
+            "this server runs as root, which it uses only for readings of this host that need root\n",
         );
     }
     Ok(())
@@ -165,7 +165,7 @@ fn iperf3(options: &Options, log: &Log) -> Result<Option<iperf3::Server>, Failur
     for address in server.addresses() {
         tell(&format!("listening on {address} for iperf3 clients\n"));
     }
-    tell("iperf3 knows no key: anyone who reaches that port can load this host and its network\n");
+    tell("iperf3 has no keys: anyone who can reach that port can load this host and its network\n");
     Ok(Some(server))
 }
 
@@ -177,15 +177,15 @@ fn key(options: &Options) -> Result<(Option<Key>, String), Failure> {
         return Ok((Some(key), String::new()));
     }
     if options.serve.open == Some(true) {
-        let words = "no key: anyone who reaches this port can load this host and its network\n";
+        let words = "no key: anyone who can reach this port can load this host and its network\n";
         return Ok((None, words.to_owned()));
     }
     if options.serve.key_stdin == Some(true) {
         let key = Key::read(std::io::stdin()).map_err(reach::key_failure)?;
-        return Ok((Some(key), "the key came from stdin\n".to_owned()));
+        return Ok((Some(key), "the key was read from stdin\n".to_owned()));
     }
     if let Some(key) = Key::from_environment().map_err(reach::key_failure)? {
-        let words = format!("the key came from {}\n", keys::KEY_VARIABLE);
+        let words = format!("the key was read from {}\n", keys::KEY_VARIABLE);
         return Ok((Some(key), words));
     }
     let directory = keys::directory().map_err(reach::key_failure)?;

@@ -74,7 +74,7 @@ pub(super) fn measure(
     drop(reached);
     if let Some(problem) = recorder.as_ref().and_then(Recorder::problem) {
         tell(&format!(
-            "warning: the record is not kept: {}\n",
+            "warning: the record is not saved: {}\n",
             problem.why
         ));
         if !problem.hint.is_empty() {

@@ -103,7 +103,10 @@ impl Url {
         let text = String::from_utf8_lossy(&output.stdout);
         let name = text.lines().find_map(|line| line.strip_prefix("hostname "));
         name.map(str::to_owned).ok_or_else(|| {
-            let error = anyhow!("ssh does not tell what host `{}` is", self.destination);
+            let error = anyhow!(
+                "`ssh -G` does not show the address of host `{}`",
+                self.destination
+            );
             Failure::not_measured(error).hint(match output.status.code() {
                 Some(NO_PROGRAM) => "sudo apt-get install openssh-client",
                 _ => "",

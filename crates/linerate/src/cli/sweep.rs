@@ -72,26 +72,32 @@ fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Fai
     });
     let direction = match options.bw.direction {
         Some(LoadDirections::Both) => {
-            return refuse("a sweep loads one direction", "-d forward, then -d reverse");
+            return refuse(
+                "--sweep measures one direction",
+                "-d forward, then -d reverse",
+            );
         }
         Some(LoadDirections::Reverse) => Direction::Reverse,
         Some(LoadDirections::Forward) | None => Direction::Forward,
     };
     if options.bw.find_rate.is_some() {
         return refuse(
-            "a sweep and a search for a rate are two measurements",
+            "--sweep and --find-rate cannot be combined",
             "leave out --sweep or --find-rate",
         );
     }
     if options.bw.discard == Some(true) {
         return refuse(
-            "a sweep is of what programs can do, and they read what they receive",
+            "--sweep and --discard cannot be combined",
             "leave out --discard",
         );
     }
     let engine = resolve::engine(&options.run, Needs::Load)?;
     if !ENGINES.contains(&&*engine) {
-        return refuse("a sweep is by TCP, or of memory", "leave out --engine");
+        return refuse(
+            "--sweep works only with TCP and memory",
+            "leave out --engine",
+        );
     }
     let swept = match what {
         options::SweepFactor::Copy => Swept::Copy,
@@ -101,12 +107,15 @@ fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Fai
     let sized = load.size.or(load.write_size).or(load.read_size);
     if swept == Swept::Size && sized.is_some() {
         return refuse(
-            "a sweep of sizes takes all of them",
+            "--sweep size measures all sizes",
             "leave out --size, --write-size and --read-size",
         );
     }
     if swept == Swept::Copy && !matches!(load.copy, None | Some(HandOver::Copy)) {
-        return refuse("a sweep takes every way to copy", "leave out --copy");
+        return refuse(
+            "--sweep copy measures every value of --copy",
+            "leave out --copy",
+        );
     }
     let mut base = resolve::knobs_of(options);
     let most = load.streams.map(|streams| streams.0);
@@ -132,7 +141,7 @@ fn of_memory(swept: Swept, base: &mut Knobs, most: Option<u32>) -> Result<Vec<Kn
     };
     match swept {
         Swept::Copy => {
-            let error = anyhow!("a sweep of ways to copy is of ways into the kernel");
+            let error = anyhow!("--sweep copy needs a transport through the kernel");
             Err(Failure::usage(error).hint("--sweep size, or --sweep streams"))
         }
         Swept::Size => Ok(Swept::sizes(
@@ -156,7 +165,7 @@ fn pace(time: Nanos, settings: &[Knobs]) -> Result<Pace, Failure> {
     Pace::of(time, settings.len()).ok_or_else(|| {
         let least = Pace::least(settings.len());
         let error = anyhow!(
-            "{time} are too short for rounds of {} settings: {least} at least",
+            "{time} are too short for rounds of {} settings: at least {least} are needed",
             settings.len()
         );
         Failure::usage(error).hint(format!("--time {}", least.exact()))

@@ -24,11 +24,11 @@ const HINT: &str = "docs/cases.md has a sample with every key";
 // `linerate whatif`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// A case file, case1 to case5 for one that the program brings, or a record: `last`, its name or
-    /// the path of its file
+    /// Description of a path: a case file, one of the built-in cases case1 to case5, or a record (`last`,
+    /// the name of a saved record, or the path of a record file)
     case: String,
 
-    /// Replace one thing, such as near.port.pcie=gen3x16; may be repeated
+    /// Change one value, such as near.port.pcie=gen3x16; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
 
@@ -92,7 +92,7 @@ fn text_of(name: &str, records: &Records) -> Result<String, Failure> {
     read(name).map_err(|error| {
         let known = CASES.map(|(name, _)| name).join(", ");
         Failure::usage(error).hint(format!(
-            "the program brings {known}; `last` is the newest record"
+            "the built-in cases are {known}; `last` is the newest record"
         ))
     })
 }
@@ -284,8 +284,8 @@ mod tests {
             line.unwrap().to_owned()
         };
         assert!(line("none", "gen3x8").contains(" no ceiling -> "));
-        assert!(line("gen3x8", "none").contains(" Gb/s -> no ceiling: nothing"));
-        assert!(line("none", "none").contains("  no ceiling: nothing"));
+        assert!(line("gen3x8", "none").contains(" Gb/s -> no ceiling: no part"));
+        assert!(line("none", "none").contains("  no ceiling: no part"));
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(crate) enum Problem {
     #[error("the run in the lab left no record: {0}")]
     NoRecord(String),
     /// Its result had no goodput.
-    #[error("the load that measures the truth told no goodput")]
+    #[error("the load that measures the truth reported no goodput")]
     Untold,
     /// This program could not find itself.
     #[error("cannot find the program's own file")]

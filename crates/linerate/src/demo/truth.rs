@@ -61,10 +61,10 @@ impl Counted {
 /// Whose load the truth is measured by; the port counts what came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Loader {
-    /// linerate's
+    /// Measure with linerate
     #[value(name = "linerate")]
     Own,
-    /// iperf3's, where what is planted can slow it too
+    /// Measure with iperf3, if the planted fault can affect it
     Iperf3,
 }
 

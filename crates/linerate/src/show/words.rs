@@ -121,12 +121,9 @@ pub(crate) const fn share_lost(transport: Transport) -> &'static str {
 pub(crate) fn copied(way: Handover, share: Option<f64>) -> Option<String> {
     match share {
         _ if !way.is_told() => None,
-        None => Some("the kernel told of no send without a copy".to_owned()),
+        None => Some("the kernel reported no send without a copy".to_owned()),
         Some(share) if share < 0.001 => None,
-        Some(share) => Some(format!(
-            "the kernel copied {:.1} % all the same",
-            share * 100.0
-        )),
+        Some(share) => Some(format!("the kernel copied {:.1} % anyway", share * 100.0)),
     }
 }
 
@@ -370,10 +367,7 @@ mod tests {
         load.copied = Some(0.000_9);
         assert_eq!(became(&load), None);
         load.copied = Some(0.001);
-        assert_eq!(
-            became(&load),
-            Some("the kernel copied 0.1 % all the same".into())
-        );
+        assert_eq!(became(&load), Some("the kernel copied 0.1 % anyway".into()));
     }
 
     #[test]

@@ -248,7 +248,7 @@ fn busy() {
     assert!(error.hint().contains("--max-clients"), "{}", error.hint());
     drop(first);
     server.serves();
-    server.logged("refused, as many sessions as allowed are open");
+    server.logged("refused, the maximum number of sessions is open");
     server.stopped();
     // As a user meets it.
     let server = Served::start(&key, &["--max-clients", "1", "--open"]);
@@ -286,7 +286,7 @@ fn allow() {
     assert_eq!(other.read(&mut [0]).unwrap(), 0, "it is heard");
     server.logged("127.0.0.2: refused, its network is not allowed");
     server.stopped();
-    server.logged("1 from networks not allowed");
+    server.logged("1 from networks that are not allowed");
 
     let server = Served::start(&key, &["--allow", "127.0.0.2/32"]);
     let error = connect(server.address, &key).err().unwrap();

@@ -254,17 +254,17 @@ impl Reader<'_> {
         };
         let (unknown, lent, volumes) = (disks(""), disks("virtio"), disks("raid"));
         if !unknown.is_empty() {
-            let why = format!("nothing in sysfs tells how {unknown} is reached");
+            let why = format!("sysfs does not show how {unknown} is attached");
             self.gaps
                 .push(gap("facts.block.transport", &why, "lsblk -o NAME,TRAN"));
         }
         if !lent.is_empty() {
-            let why = format!("{lent} is virtual: only the host knows what lies behind it");
+            let why = format!("{lent} is virtual: only the host knows the disk behind it");
             self.gaps
                 .push(gap("facts.block.transport", &why, "lsblk, on the host"));
         }
         if !volumes.is_empty() {
-            let why = format!("only its RAID controller knows what lies behind {volumes}");
+            let why = format!("only its RAID controller knows the disks behind {volumes}");
             let hint = "the controller's own tool: storcli, ssacli, arcconf";
             self.gaps.push(gap("facts.block.transport", &why, hint));
         }
@@ -273,7 +273,7 @@ impl Reader<'_> {
             .iter()
             .any(|device| device.layer == Layer::Multipath)
         {
-            let why = "sysfs does not tell how the device mapper chooses among paths";
+            let why = "sysfs does not show how the device mapper selects a path";
             self.gaps
                 .push(gap("facts.block.policy", why, "sudo multipath -ll"));
         }

@@ -80,7 +80,7 @@ impl Reader<'_> {
     fn lacks_of(&mut self, cpus: &[Cpu]) {
         let is_seen = cpus.iter().any(|c| !c.siblings.is_empty());
         if !is_seen {
-            let why = format!("{CPUS} does not say which CPUs make up a core");
+            let why = format!("{CPUS} does not show which CPUs share a core");
             self.lack(gap("facts.cpu.cores", &why, SYS));
         }
         if cpus.iter().all(|c| c.clock.driver.is_empty()) {
@@ -230,7 +230,7 @@ impl Reader<'_> {
         if total.is_none() {
             self.lack(gap(
                 "facts.node.memory",
-                &format!("{path} does not tell"),
+                &format!("{path} does not contain it"),
                 SYS,
             ));
         }
@@ -256,7 +256,7 @@ impl Reader<'_> {
         let folder = format!("{NODES}/node{id}");
         let cpus = self.cpu_set_of("node.cpus", &folder, ["cpulist", "cpumap"]);
         if cpus.is_none() {
-            let why = format!("{folder} does not tell");
+            let why = format!("{folder} does not contain it");
             self.lack(gap("facts.node.cpus", &why, SYS));
         }
         cpus

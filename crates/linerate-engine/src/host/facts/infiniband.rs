@@ -18,7 +18,7 @@ pub(in crate::host) use function::SOFTWARE;
 
 const CLASS: &str = "/sys/class/infiniband";
 /// Why there is no fact of what a port could do.
-const ALLOWED: &str = "sysfs does not tell the width and speed that a port and its peer allow";
+const ALLOWED: &str = "sysfs does not show the width and speed that a port and its peer support";
 
 /// All RDMA devices. An unreadable fact has a gap: `facts.infiniband.rate`.
 pub fn infiniband(machine: &dyn Machine) -> Infiniband {

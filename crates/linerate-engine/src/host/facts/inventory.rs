@@ -65,7 +65,7 @@ fn unlisted(inventory: &Inventory) -> Option<Gap> {
         .collect();
     (!all.is_empty() && !names.is_empty()).then(|| {
         let why = format!(
-            "/sys/bus/pci lists no function that these hang on: {}",
+            "/sys/bus/pci lists no function that these are attached to: {}",
             few(&names)
         );
         gap("facts.pci.place", &why, "lspci -D")

@@ -20,7 +20,7 @@ impl Reader<'_> {
         if total.is_none() {
             self.lack(gap(
                 "facts.memory.total",
-                &format!("{PATH} does not tell"),
+                &format!("{PATH} does not contain it"),
                 "",
             ));
         }

@@ -109,7 +109,7 @@ impl Reader<'_> {
         let gone = port.went && port.is_gone();
         if gone {
             self.gaps.truncate(before);
-            let why = format!("{} went away while it was read", link.name);
+            let why = format!("{} disappeared while it was read", link.name);
             self.gaps.push(gap("facts.nic", &why, "ip link"));
         }
         (!gone).then_some(nic)
@@ -282,7 +282,7 @@ impl PortReader<'_, '_> {
 
     /// The poller and the interrupt of each queue, where the kernel reports them (6.8+).
     fn pollers(&mut self, nic: &mut Nic) {
-        const HINT: &str = "a kernel of 6.8 or later";
+        const HINT: &str = "use Linux 6.8 or later";
         let queues = self.query(Query::Queues(self.index), netdev::queues);
         let Some(queues) = self.settle("pollers", queues, HINT) else {
             return;

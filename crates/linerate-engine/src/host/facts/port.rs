@@ -14,7 +14,7 @@ use super::{Reader, SYS};
 use crate::host::sources::{no_route, route_toward};
 use crate::host::{Query, Toward, gap, port, read};
 
-pub(super) const HIDDEN: &str = "the /sys that is mounted does not show this network namespace";
+pub(super) const HIDDEN: &str = "the mounted /sys belongs to another network namespace";
 
 /// Buses of devices that a hypervisor made up, and drivers of such devices on other buses: their
 /// speed is nominal.

@@ -45,7 +45,7 @@ impl Reader<'_> {
             ..gap
         }));
         if let Some(first) = hidden.first() {
-            let why = format!("what {first} tells of the payload of its packets is for root");
+            let why = format!("only root can read the PCIe packet sizes of {first}");
             self.lack(gap("facts.route.payload", &why, "sudo linerate ..."));
         }
         all

@@ -16,7 +16,7 @@ pub(super) fn bounds(knobs: &Knobs) -> Result<(), ClientError> {
     let size = knobs.write_size.0;
     if !matches!(size, 0 | DATAGRAM_MIN..=DATAGRAM_MAX) {
         return refuse(format!(
-            "a datagram of {size} B: iperf3 has those of {DATAGRAM_MIN} B to {DATAGRAM_MAX} B"
+            "a datagram of {size} B: iperf3 supports {DATAGRAM_MIN} B to {DATAGRAM_MAX} B"
         ));
     }
     udp::lacks(knobs).or_else(refuse)

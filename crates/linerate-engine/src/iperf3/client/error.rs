@@ -14,7 +14,7 @@ use crate::load::LoadError;
 #[non_exhaustive]
 pub enum ClientError {
     /// More streams than iperf3 can have.
-    #[error("{0} streams: an iperf3 server takes {STREAMS_MAX} at most")]
+    #[error("{0} streams: an iperf3 server accepts at most {STREAMS_MAX}")]
     Streams(u32),
     /// Nothing listens there.
     #[error("no iperf3 server at {0}: connection refused")]
@@ -40,7 +40,7 @@ pub enum ClientError {
     Busy(SocketAddr),
     /// It asks who we are.
     #[error(
-        "the iperf3 server at {0} asks for a user and a password, which linerate does not give"
+        "the iperf3 server at {0} requires a user name and a password, which linerate does not support"
     )]
     Login(SocketAddr),
     /// It will not, or cannot.
@@ -70,7 +70,7 @@ pub enum ClientError {
         what: String,
     },
     /// Datagrams do not get through where a connection does.
-    #[error("no datagram gets through to {0} (UDP), although a connection does")]
+    #[error("no UDP datagram reaches {0}, although a TCP connection does")]
     NoDatagrams(SocketAddr),
     /// Datagrams cannot be what was asked for.
     #[error("{0}")]
@@ -107,22 +107,25 @@ impl ClientError {
             Self::NoServer(address) => {
                 format!("on {}: iperf3 -s, or linerate serve --iperf3", address.ip())
             }
-            Self::Busy(_) => "it runs one test at a time: try again when that has ended".to_owned(),
+            Self::Busy(_) => {
+                "it runs one test at a time: try again when the other test has ended".to_owned()
+            }
             Self::Login(_) => {
                 "start it without --rsa-private-key-path, or run `linerate serve` there \
                                and `linerate run` here"
                     .to_owned()
             }
             Self::NotIperf3 { .. } => {
-                "iperf3 listens on port 5201, iperf2 on 5001, which is another protocol".to_owned()
+                "iperf3 listens on port 5201; iperf2 listens on 5001 and has another protocol"
+                    .to_owned()
             }
             Self::NoDatagrams(address) => format!(
-                "let UDP through to port {} of {}, or leave out --engine udp",
+                "allow UDP to port {} of {} in its firewall, or leave out --engine udp",
                 address.port(),
                 address.ip()
             ),
             Self::Unreached { address, .. } => format!(
-                "check that the host is up and that its firewall lets TCP port {} through",
+                "check that the host is up and that its firewall allows TCP port {}",
                 address.port()
             ),
             Self::Lost {
@@ -130,13 +133,13 @@ impl ClientError {
                 stage: RESULTS,
                 ..
             } => format!(
-                "look whether the server still runs on {ip}, and at what it printed; if it does, large packets may vanish \
-                 on the way (linerate causes mtu-black-hole): `ping -M do -s 1472 {ip}`, or the same from there to here, \
-                 gets no answer then",
+                "check that the server still runs on {ip}, and read its output; if it runs, large \
+                 packets may be lost on the path (linerate causes mtu-black-hole): then `ping -M do \
+                 -s 1472 {ip}`, or the same in the other direction, gets no answer",
                 ip = address.ip()
             ),
             Self::Lost { address, .. } | Self::Terminated { address, .. } => format!(
-                "look whether the server still runs on {}, and at what it printed",
+                "check that the server still runs on {}, and read its output",
                 address.ip()
             ),
             Self::Refused { refusal, .. } => refused(*refusal).to_owned(),
@@ -176,11 +179,11 @@ impl ClientError {
 fn refused(refusal: Refusal) -> &'static str {
     match refusal.code {
         code if code == Refusal::BUFFER.code => {
-            "ask for smaller buffers, or raise net.core.rmem_max and wmem_max there"
+            "use smaller buffers, or raise net.core.rmem_max and wmem_max there"
         }
         code if code == Refusal::CONGESTION.code => "leave out --congestion",
-        code if code == Refusal::RATE.code => "ask for less with --pacing",
-        code if code == Refusal::LIMIT_OF_TIME.code => "ask for less with --time",
+        code if code == Refusal::RATE.code => "set a lower --pacing",
+        code if code == Refusal::LIMIT_OF_TIME.code => "set a shorter --time",
         _ => "",
     }
 }

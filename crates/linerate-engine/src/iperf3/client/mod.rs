@@ -36,7 +36,7 @@ pub fn possible(
     let sends = direction == Direction::Forward;
     if !sends && !matches!(knobs.copy, Handover::Copy | Handover::Sendfile) {
         let how = knobs.copy.name();
-        let what = format!("an iperf3 server sends by copies or by sendfile, not by {how}");
+        let what = format!("an iperf3 server can send with copies or sendfile, but not with {how}");
         return Err(ClientError::Unsupported(what));
     }
     let plan = SetPlan {

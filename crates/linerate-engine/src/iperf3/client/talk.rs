@@ -14,7 +14,7 @@ pub(super) const WORD: Duration = Duration::from_secs(10);
 pub(super) const ANSWER: Duration = Duration::from_secs(30);
 
 /// The stage after the test.
-pub(super) const RESULTS: &str = "while both told what they counted";
+pub(super) const RESULTS: &str = "while both ends reported their counts";
 
 /// The control connection to a server.
 pub(super) struct Talk<'a> {
@@ -80,7 +80,7 @@ impl Talk<'_> {
             None => ClientError::Lost {
                 address: self.server,
                 stage,
-                what: format!("it said {byte}, which means nothing"),
+                what: format!("it sent the undefined state {byte}"),
             },
         }
     }
@@ -100,7 +100,7 @@ impl Talk<'_> {
             other => ClientError::Lost {
                 address,
                 stage,
-                what: format!("it said {other:?} out of turn"),
+                what: format!("it sent {other:?} at the wrong time"),
             },
         }
     }

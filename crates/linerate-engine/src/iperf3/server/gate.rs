@@ -39,7 +39,7 @@ impl Doorman for Gate<'_, '_> {
     type Received = PartialCookie;
 
     const LATE: Refusal = "dropped, it did not send a cookie in time";
-    const CROWDED: Refusal = "dropped, too many connections that say nothing";
+    const CROWDED: Refusal = "dropped, too many silent connections";
 
     fn hear(&self, pending: &mut Stranger<PartialCookie>) -> Result<bool, Refusal> {
         let received = &mut pending.received;

@@ -197,8 +197,10 @@ impl Served<'_> {
     /// The data connections, as the client asked for them.
     fn streams(&self, terms: &Terms, seats: &Receiver<TcpStream>) -> Result<Vec<OwnedFd>, Ended> {
         let mut fds = Vec::new();
-        self.gather(terms, "its data connections did not come", || {
-            match seats.recv_timeout(SEATS) {
+        self.gather(
+            terms,
+            "its data connections did not arrive",
+            || match seats.recv_timeout(SEATS) {
                 Ok(stream) => {
                     let fd = OwnedFd::from(stream);
                     terms.mark(&fd).map_err(Ended::Refused)?;
@@ -206,9 +208,9 @@ impl Served<'_> {
                     Ok(true)
                 }
                 Err(RecvTimeoutError::Timeout) => Ok(false),
-                Err(RecvTimeoutError::Disconnected) => Err(Ended::Cut("nobody lets them in")),
-            }
-        })?;
+                Err(RecvTimeoutError::Disconnected) => Err(Ended::Cut("nothing accepts them")),
+            },
+        )?;
         Ok(fds)
     }
 
@@ -224,7 +226,7 @@ impl Served<'_> {
         let wanted = terms.streams() as usize;
         let door = Door::open(own, from, wanted, &dress);
         let mut door = door.map_err(Ended::Refused)?;
-        self.gather(terms, "its datagrams did not come", || {
+        self.gather(terms, "its datagrams did not arrive", || {
             door.look(SEATS).map_err(Ended::Refused)
         })?;
         Ok(door.lines())
@@ -269,7 +271,7 @@ impl Served<'_> {
                 None => {}
                 Some(Some(State::TestEnd)) => return Ok(()),
                 Some(Some(State::ClientTerminate)) => return Err(Ended::Left),
-                Some(_) => return Err(Ended::Cut("it said what makes no sense")),
+                Some(_) => return Err(Ended::Cut("it sent an invalid message")),
             }
             // The client sees a broken connection itself; it does not see a failed datagram stream.
             if let Some(why) = streams.failed().filter(|_| terms.is_of_datagrams()) {
@@ -280,10 +282,10 @@ impl Served<'_> {
                 (total, moved) = (now, Instant::now());
             }
             if moved.elapsed() >= limits.stall {
-                return Err(Ended::Cut("no payload was moved for too long"));
+                return Err(Ended::Cut("no payload moved for too long"));
             }
             if streams.elapsed() >= most {
-                return Err(Ended::Cut("it lasted longer than it should"));
+                return Err(Ended::Cut("it took longer than planned"));
             }
         }
     }

@@ -109,7 +109,7 @@ impl Line {
     pub(super) fn closed(&self) -> LoadError {
         LoadError::Protocol {
             what: format!(
-                "the other end closed stream {} of set {} in mid-step",
+                "the other end closed stream {} of set {} during a step",
                 self.stream, self.set
             ),
         }

@@ -266,13 +266,13 @@ impl Client {
         let hint = match (e, process) {
             // Its system keeps the connection up, or its end would have been noticed.
             (ChannelError::TimedOut, false) => {
-                "look whether `linerate serve` is stopped there, or its host"
+                "check whether `linerate serve` there, or its host, is suspended"
             }
             (ChannelError::TimedOut, true) => {
                 "the second process of linerate is stopped, or its host is overloaded: `ps -C linerate` shows its state"
             }
             (ChannelError::Closed | ChannelError::Io(_), false) => {
-                "look whether `linerate serve` still runs there, and at its log"
+                "check that `linerate serve` still runs there, and read its log"
             }
             (ChannelError::Closed | ChannelError::Io(_), true) => {
                 "the second process of linerate was ended: `dmesg` shows whether the kernel did it to get memory back"
@@ -283,7 +283,7 @@ impl Client {
     }
 
     fn out_of_turn(&mut self) -> LinkError {
-        self.lose("it broke the protocol: an answer out of turn", "")
+        self.lose("it violated the protocol: an unexpected answer", "")
     }
 
     /// Whether payload of a set only flows to this end.

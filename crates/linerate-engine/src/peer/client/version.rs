@@ -12,7 +12,7 @@ pub(super) fn understood(plan: &SetPlan, version: u16) -> Result<(), LinkError> 
     }
     Err(LinkError::Refused {
         what: format!(
-            "linerate on the far host does not know `--copy {}` yet",
+            "linerate on the far host is too old for `--copy {}`",
             plan.knobs.copy.name()
         ),
         hint: "update linerate on the far host, or leave out --copy".into(),

@@ -130,9 +130,9 @@ impl Gate<'_, '_> {
                 say(&pending, &[status::BUSY]);
                 return Err(match full {
                     Ok(Err(Full::Address)) => {
-                        "refused, its address has as many sessions as one may have"
+                        "refused, its address has its maximum number of sessions"
                     }
-                    _ => "refused, as many sessions as allowed are open",
+                    _ => "refused, the maximum number of sessions is open",
                 });
             }
         };

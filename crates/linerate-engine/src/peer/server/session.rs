@@ -71,7 +71,7 @@ impl fmt::Display for Ended {
             Self::Bye => f.write_str("the client left"),
             Self::Idle(since, time) => {
                 let time = Nanos::from(*time);
-                write!(f, "the client asked for nothing for {time} {since}")
+                write!(f, "the client sent no request for {time} {since}")
             }
             Self::Unread(time) => {
                 let time = Nanos::from(*time);
@@ -80,7 +80,7 @@ impl fmt::Display for Ended {
             Self::Expired => f.write_str("the session reached its time limit"),
             Self::Channel(ChannelError::Stopped) => f.write_str("the server was stopped"),
             Self::Channel(e) => e.fmt(f),
-            Self::Broke(what) => write!(f, "the client broke the protocol: {what}"),
+            Self::Broke(what) => write!(f, "the client violated the protocol: {what}"),
         }
     }
 }
@@ -121,14 +121,16 @@ fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
                 &format!("it has no engine `{engine}`"),
                 "update linerate on the far host",
             ),
-            "it asked for an engine that is not there",
+            "it asked for an unknown engine",
         )),
         Some(info) if info.far_end == FarEnd::Process && !process => Some((
             refused(
-                &format!("it serves other processes, and engine `{engine}` is not for those"),
+                &format!(
+                    "it serves clients of a network, and engine `{engine}` works within one host only"
+                ),
                 "leave out the far end: linerate starts it by itself",
             ),
-            "it asked for an engine that is not for strangers",
+            "it asked for an engine that works within one host only",
         )),
         // One that is not offered may run between two ends all the same: the tool is measured with it.
         Some(info) if info.far_end == FarEnd::Absent && info.offered => Some((
@@ -299,7 +301,7 @@ impl Session {
             return self.not_allowed(&what, hint);
         }
         if let Err(what) = self.membership.take(beside.and(own), &limits) {
-            let hint = "others measure there, too: try again when they have ended";
+            let hint = "others are measuring there too: try again when they have ended";
             return self.not_allowed(&what, hint.into());
         }
         match self.end.prepare(plan) {
@@ -331,7 +333,7 @@ impl Session {
     fn hint(&self, wanted: Taken) -> String {
         match self.limits.descriptors {
             Some(descriptors) if wanted.streams > self.limits.plan.streams => format!(
-                "ask for fewer --streams, or raise the far host's limit of open files, {descriptors} \
+                "use fewer --streams, or raise the far host's limit of open files, {descriptors} \
                  (LimitNOFILE= of a service, `ulimit -Hn` of a shell)"
             ),
             _ => String::new(),
@@ -356,7 +358,7 @@ impl Session {
         if let Some(change) = plan.knobs.host.filter(|change| change.side == Side::Far) {
             let (name, id) = (&self.name, change.setting.row().id);
             let value = change.value;
-            let line = format!("{name}: a trial sets {id} to {value}, and back");
+            let line = format!("{name}: an experiment sets {id} to {value} and restores it");
             self.lines.say(&line);
         }
     }
@@ -467,7 +469,7 @@ impl Session {
         }
         match (Answer::Readings { end }).encode() {
             Ok(bytes) => self.send(&bytes, self.limits.readings),
-            Err(e) => self.refuse(&format!("the far readings are too many to send: {e}")),
+            Err(e) => self.refuse(&format!("the far end has too many readings to send: {e}")),
         }
     }
 
@@ -518,5 +520,5 @@ fn decode(bytes: &[u8]) -> Result<Ask, Ended> {
 }
 
 fn out_of_turn(ask: &Ask) -> Ended {
-    Ended::Broke(format!("`{}` out of turn", ask.name()))
+    Ended::Broke(format!("unexpected `{}`", ask.name()))
 }

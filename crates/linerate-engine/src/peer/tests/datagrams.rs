@@ -115,7 +115,7 @@ fn a_near_end_that_leaves_or_speaks_too_soon_is_given_up() {
     let (mut near, waits) = far();
     near.write_all(&[1]).unwrap();
     let why = waits.join().unwrap().unwrap_err().to_string();
-    assert!(why.contains("before it knocked"), "{why}");
+    assert!(why.contains("before its hello"), "{why}");
 }
 
 #[test]

@@ -338,7 +338,7 @@ fn what_all_sessions_take_is_bounded_and_what_one_gives_back_others_may_take() {
         what.contains("6 streams at a time in all sessions from one address"),
         "{what}"
     );
-    assert!(hint.contains("others measure there"), "{hint}");
+    assert!(hint.contains("others are measuring there"), "{hint}");
     first.release(1).unwrap();
     second.prepare(&set(1, 2)).unwrap();
     drop(first);

@@ -54,11 +54,11 @@ pub(super) fn out_of_bounds(fault: &Fault) -> Option<&'static str> {
         Fault::Jitter { most, .. } => (short(most.0), "the time is outside 1 ns to 10 s"),
         Fault::Reorder { by, every, .. } => (
             short(by.0) && *every >= 2,
-            "the time is outside 1 ns to 10 s, or it is to be more than one of two packets",
+            "the time is outside 1 ns to 10 s, or more than every second packet is late",
         ),
         Fault::Loss { share, burst, .. } => (
             share.part() <= 0.5 && (1..=10_000).contains(burst),
-            "the share is above 50%, or the row outside 1 to 10000 packets",
+            "the share is above 50%, or the burst outside 1 to 10000 packets",
         ),
         Fault::Hog { threads, .. } => (
             (1..=MOST_THREADS).contains(threads),
@@ -71,7 +71,7 @@ pub(super) fn out_of_bounds(fault: &Fault) -> Option<&'static str> {
                 Rhythm::Once(_) => true,
                 Rhythm::Every(period) => period.0 > lasting.0,
             },
-            "it lasts longer than from one to the next",
+            "it lasts longer than its period",
         ),
         Fault::LinkDown { .. }
         | Fault::Application { .. }

@@ -100,17 +100,17 @@ fn blocked(record: &Record, step: &Step, result: &DirectionResult) -> Option<Gap
     };
     let other = other.map_or("PEER".to_owned(), |ip| ip.to_canonical().to_string());
     let why = format!(
-        "nothing arrived, although streams were made and small messages passed: packets of {} B may be too large for \
-         a link on the way, and nobody says so (mtu-black-hole)",
+        "nothing arrived, although connections were made and small messages passed: packets of {} B \
+         may be too large for a link on the path, which drops them without an error (mtu-black-hole)",
         found.packet.0
     );
     let hint = format!(
-        "linerate causes mtu-black-hole; on the {} host, `ping -M do -s {} {other}` gets no answer then, and `ping -M do \
-         -s 500 {other}` does",
+        "linerate causes mtu-black-hole; then on the {} host `ping -M do -s {} {other}` gets no \
+         answer, and `ping -M do -s 500 {other}` does",
         side.name(),
         found.echo.0
     );
-    let what = format!("{} what lets no payload through", result.direction.name());
+    let what = format!("{} what blocks payload", result.direction.name());
     Some(gap(what, &why, &hint))
 }
 
@@ -297,7 +297,7 @@ pub(super) fn untold(result: &DirectionResult, transport: Transport, sides: &[Si
     let told = sides.contains(&result.direction.sender()) && transport == Transport::Tcp;
     if told && (result.again.is_none() || result.rtt.is_none()) {
         let what = format!("{name} retransmits and round trips of the sender");
-        gaps.push(gap(what, "its kernel did not tell (TCP_INFO)", ""));
+        gaps.push(gap(what, "its kernel did not report them (TCP_INFO)", ""));
     }
     gaps
 }

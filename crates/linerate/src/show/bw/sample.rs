@@ -46,13 +46,13 @@ fn reported(step: &Step, set: u32, direction: Direction, rows: &[Row<'_>]) -> En
     };
     let order = told(
         "order of datagrams",
-        "a server of iperf3 does not tell which came out of order or twice",
+        "an iperf3 server does not report which datagrams arrived out of order or twice",
         "",
     );
     let datagrams = rows.iter().any(|(_, row)| row[0].0.source == "udp");
     let never = told(
         "sockets, CPUs and ports of the far end",
-        "iperf3 does not tell of them",
+        "iperf3 does not report them",
         "run `linerate serve` there, and leave out iperf3://",
     );
     let order = Some(order).filter(|_| datagrams && direction == Direction::Forward);
@@ -175,7 +175,7 @@ pub(super) fn part() -> Probe {
     record.steps[0].ends[1] = EndReadings {
         gaps: vec![Gap {
             what: "goodput".to_owned(),
-            why: "the server did not tell what arrived".to_owned(),
+            why: "the server did not report the received payload".to_owned(),
             hint: String::new(),
         }],
         ..EndReadings::default()

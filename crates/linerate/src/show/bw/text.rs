@@ -144,7 +144,7 @@ fn how(result: &DirectionResult, goodput: &Estimate, alone: bool) -> String {
         let samples = count(goodput.samples as u64, "sample");
         parts.push(match goodput.interval {
             Some(_) => format!("95 % of {samples}"),
-            None => format!("{samples}, too few or too unlike for an interval"),
+            None => format!("{samples}, too few or too different for an interval"),
         });
     }
     if result.ramp > Nanos(0) {
@@ -212,7 +212,7 @@ fn figures(doc: &mut Document, result: &DirectionResult, far_end: FarEnd) {
     if let Some(rtt) = result.rtt {
         let least = result.min_rtt.map(|least| format!(", {least} at least"));
         let text = format!(
-            "{rtt} mean{}, as the sender's kernel smooths it",
+            "{rtt} mean{}, smoothed by the sender's kernel",
             least.unwrap_or_default()
         );
         doc.entry("round trip", &[(Tone::Plain, &text)], 2);
@@ -248,8 +248,9 @@ fn busiest(doc: &mut Document, probe: &Probe) {
         1 => String::new(),
         n => format!("the busiest of {n}, "),
     };
-    let note =
-        format!("{whose}seen from this end alone and without its start, proved by no trial:");
+    let note = format!(
+        "{whose}seen from this end alone, without the start, and not proved by an experiment:"
+    );
     doc.line(&[(Tone::Dim, &note)], 0);
     flows::one(doc, judged);
 }

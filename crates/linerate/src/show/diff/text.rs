@@ -103,8 +103,8 @@ fn plans(doc: &mut Document, diff: &Diff) {
             " Round trips on the idle path are comparable."
         };
         let text = format!(
-            " what was measured under that load: rates, round trips beside it, segments \
-             retransmitted, datagrams lost, CPU time; and limits answer for the load that was asked for.{idle}"
+            " the figures under that load: rates, round trips, retransmitted segments, lost \
+             datagrams, CPU time. Limits apply to the load of each run.{idle}"
         );
         doc.line(
             &[(Tone::Warning, "Not comparable:"), (Tone::Plain, &text)],

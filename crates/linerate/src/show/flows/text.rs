@@ -156,7 +156,7 @@ fn numbers(tcp: &TcpShares, direction: Direction) -> Option<String> {
     .flatten()
     .collect();
     let rtt = tcp.rtt.map(|rtt| match tcp.min_rtt {
-        Some(least) => format!("round trip {rtt}, {least} at least"),
+        Some(least) => format!("round trip {rtt}, minimum {least}"),
         None => format!("round trip {rtt}"),
     });
     let again = tcp.retransmitted.filter(|share| *share > 0.0);

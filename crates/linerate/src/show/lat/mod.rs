@@ -265,11 +265,11 @@ fn unanswered(times: &Histogram, interval: Option<Nanos>, rate: Option<f64>) -> 
     Some(Gap {
         what: "how long some round trips took".to_owned(),
         why: format!(
-            "{due} were due and {answered} of them answered: {:.0} a second were asked for, {achieved} achieved; \
-             the others are told as long as they were late at the end, and took longer",
+            "{due} were due and {answered} of them answered: {:.0} a second were requested, \
+             {achieved} achieved; the others count with their delay at the end, and took longer",
             per_second(interval)
         ),
-        hint: "a lower --rate tells what this path does without a queue".to_owned(),
+        hint: "a lower --rate shows the path without a queue".to_owned(),
     })
 }
 
@@ -294,7 +294,7 @@ mod tests {
             "{why}"
         );
         assert!(
-            why.contains("1000000 a second were asked for, 100 a second achieved"),
+            why.contains("1000000 a second were requested, 100 a second achieved"),
             "{why}"
         );
     }

@@ -70,8 +70,8 @@ fn head(probe: &Probe) -> String {
     };
     let path = match probe.beside.as_slice() {
         [] => "idle path".to_owned(),
-        [load] => format!("beside {} load", load.direction.name()),
-        _ => "beside load both ways".to_owned(),
+        [load] => format!("during a {} load", load.direction.name()),
+        _ => "during a load in both directions".to_owned(),
     };
     let starts = words::starts_far_end(&probe.engine);
     let server = if starts {
@@ -130,7 +130,7 @@ fn with(knobs: &Knobs) -> String {
 fn mean(doc: &mut Document, probe: &Probe) {
     if let Some(nanos) = probe.mean_load() {
         let text = format!("{nanos:.2} ns");
-        let how = " a load, of all that were made in that time";
+        let how = " a load, over all loads in that time";
         doc.entry("mean", &[(Tone::Good, &text), (Tone::Plain, how)], 2);
     }
 }
@@ -144,7 +144,7 @@ fn lost(doc: &mut Document, probe: &Probe) {
         n => {
             let all = answered + n;
             let text = format!(
-                "{} ({n} of {all}) never answered; they stand in no figure below",
+                "{} ({n} of {all}) never answered, and not part of the figures below",
                 share(n, all)
             );
             (Tone::Warning, text)
@@ -181,7 +181,7 @@ fn rate(doc: &mut Document, probe: &Probe) {
     let (Some(asked), Some(achieved)) = (probe.asked(), probe.rate) else {
         return;
     };
-    let text = format!("{asked:.0} a second asked for, {achieved:.0} a second achieved");
+    let text = format!("{asked:.0} a second requested, {achieved:.0} a second achieved");
     let tone = if probe.unanswered() > 0 {
         Tone::Warning
     } else {

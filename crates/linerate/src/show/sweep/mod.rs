@@ -127,8 +127,8 @@ fn lacking(setting: &Setting, name: &str, alone: bool) -> Vec<Gap> {
         gaps.push(gap(what, "the times of all threads could not be read"));
     }
     if setting.knobs.copy.is_told() && setting.copied.is_none() {
-        let what = format!("what became of sends with {name}");
-        gaps.push(gap(what, "the kernel told of none"));
+        let what = format!("completions of sends with {name}");
+        gaps.push(gap(what, "the kernel reported none"));
     }
     gaps
 }

@@ -30,7 +30,7 @@ fn told(trial: &TrialModel, transport: Transport) -> String {
     let what = trial::kind(&trial.plan.kind).map_or("a change", |kind| kind.change);
     let slices = words::count(u64::from(trial.slices), "slice");
     let Some(effect) = trial.effect else {
-        return format!("{what}: too little was measured to tell, {slices}");
+        return format!("{what}: too few measurements for a result, {slices}");
     };
     let loss = trial.loss.map_or(String::new(), |loss| {
         format!(", {}", words::of_share(loss, transport))

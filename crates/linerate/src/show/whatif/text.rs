@@ -98,7 +98,7 @@ fn goodputs(doc: &mut Document, answer: &Answer) {
 }
 
 /// Why there is no ceiling.
-const NOT_DESCRIBED: &str = "no ceiling: nothing on the way is described that has one";
+const NOT_DESCRIBED: &str = "no ceiling: no part of the described path has one";
 
 fn unknown(doc: &mut Document, label: &str) {
     doc.entry(label, &[(Tone::Warning, NOT_DESCRIBED)], 2);
@@ -321,7 +321,7 @@ fn media(doc: &mut Document, case: &Case, answer: &Answer) {
         .collect();
     rows.sort_by(|a, b| a.0.total_cmp(&b.0));
     for (i, (_, words, tone)) in rows.iter().enumerate() {
-        let label = if i == 0 { "beside others" } else { "" };
+        let label = if i == 0 { "compared" } else { "" };
         doc.entry(label, &[(*tone, words)], 2);
     }
 }
@@ -336,7 +336,7 @@ fn published(doc: &mut Document, checks: &[FigureCheck]) {
         let (tone, claim) = if one.holds {
             (Tone::Good, one.claim.to_owned())
         } else {
-            (Tone::Warning, format!("it is not so that it {}", one.claim))
+            (Tone::Warning, format!("wrong claim: it {}", one.claim))
         };
         let body = [
             (Tone::Strong, one.figure.as_str()),
@@ -356,7 +356,7 @@ fn sweeps(doc: &mut Document, sweeps: &[SizeSeries]) {
         return;
     }
     doc.gap();
-    doc.heading("What times by size say of the hardware");
+    doc.heading("What times by size show about the hardware");
     for sweep in sweeps {
         let Some(fit) = fit(&sweep.points) else {
             let text = format!("{}: too few large messages to show a rate", sweep.what);
@@ -364,8 +364,8 @@ fn sweeps(doc: &mut Document, sweeps: &[SizeSeries]) {
             continue;
         };
         let text = format!(
-            ", {}: the median of {} spans from size to size, {} as far as that can be told; half of \
-             it at {}, floor {}",
+            ", {}: the median of {} steps between sizes, uncertain within {}; half of it at {}, \
+             floor {}",
             sweep.what,
             fit.spans,
             fine(fit.interval),

@@ -27,7 +27,7 @@ impl Reader<'_> {
         let mut used = below(&nics, index);
         if used.len() > PORTS_MAX {
             used.truncate(PORTS_MAX);
-            let why = format!("more than {PORTS_MAX} ports lie below one another");
+            let why = format!("more than {PORTS_MAX} ports are stacked on each other");
             self.gaps.push(gap("facts.route.ports", &why, "ip -d link"));
         }
         let ports = used.iter().filter_map(|index| {

@@ -88,7 +88,7 @@ pub(super) fn open(line: &Line, given_up: Asked<'_>) -> Result<Door, LoadError> 
     let from = other.ip().to_canonical();
     let door = Door { listener, from };
     door.greet(given_up).map_err(|e| match e.kind() {
-        ErrorKind::TimedOut => line.garbled(&format!("no connection came from {from}")),
+        ErrorKind::TimedOut => line.garbled(&format!("no connection arrived from {from}")),
         ErrorKind::Interrupted => line.garbled(GIVEN_UP),
         _ => line.failed("accept", e),
     })?;
@@ -148,7 +148,7 @@ fn in_time(line: &Line, until: Instant, given_up: Asked<'_>) -> Result<(), LoadE
     if given_up() {
         return Err(line.garbled(GIVEN_UP));
     }
-    let late = || line.garbled("the other end did not tell where it listens");
+    let late = || line.garbled("the other end did not report where it listens");
     (Instant::now() < until).then_some(()).ok_or_else(late)
 }
 

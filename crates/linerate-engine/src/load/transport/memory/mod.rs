@@ -227,7 +227,7 @@ fn fill(piece: &mut [u8]) {
 
 /// The kernel does not report where pages are.
 fn untold(error: &io::Error) -> Gap {
-    let why = format!("on which node its pages are cannot be told (move_pages): {error}");
+    let why = format!("the NUMA node of its pages cannot be read (move_pages): {error}");
     let mut gap = refused(MEMORY_NODE.key, &why);
     if error.kind() == io::ErrorKind::PermissionDenied {
         "a container needs CAP_SYS_NICE for that".clone_into(&mut gap.hint);
@@ -238,8 +238,7 @@ fn untold(error: &io::Error) -> Gap {
 /// Not all of the pages that were looked at are where they should be.
 fn elsewhere(wanted: u32, right: u64, all: u64) -> Option<Gap> {
     let others = all.saturating_sub(right);
-    let why =
-        format!("{others} of {all} pages that were looked at are on another node than {wanted}");
+    let why = format!("{others} of {all} pages that were checked are not on node {wanted}");
     (others > 0).then(|| refused(MEMORY_NODE.key, &why))
 }
 

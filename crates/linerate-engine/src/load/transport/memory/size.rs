@@ -43,7 +43,7 @@ pub(super) fn bounds(plan: &SetPlan) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "an array of {size}: {LEAST} to {most} are possible, since a step waits until it is filled"
+        "an array of {size}: allowed are {LEAST} to {most}, since each step waits until it is filled"
     ))
 }
 
@@ -85,7 +85,7 @@ pub(super) fn chosen(
                 format!("; --size {}MiB would fit", fits.0 >> 20)
             };
             let what = format!(
-                "{arrays} arrays of {asked} take {all}: {free} are free ({bound}), of which {most} may be taken{hint}"
+                "{arrays} arrays of {asked} take {all}: {free} are free ({bound}), of which at most {most} may be used{hint}"
             );
             Err(LoadError::Unsupported { what })
         }

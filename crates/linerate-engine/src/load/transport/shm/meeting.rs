@@ -52,11 +52,11 @@ impl<'a> Wait<'a> {
     /// Time until the next check; an error once the wait is over.
     fn left(&self) -> Result<Duration, LoadError> {
         if self.lines.given_up() {
-            return Err(garbled("the other end gave its shared memory up"));
+            return Err(garbled("the other end released its shared memory"));
         }
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(garbled("the other end did not come for its shared memory"));
+            return Err(garbled("the other end did not fetch its shared memory"));
         }
         Ok(left.min(LOOK))
     }
@@ -142,7 +142,7 @@ pub(super) fn fetch(offer: &Offer, len: usize, wait: &Wait<'_>) -> Result<Shared
     let token = token.map_err(|_| garbled("its offer of shared memory cannot be read"))?;
     let host = connect(&token, wait)?;
     if user(&host)? != geteuid() {
-        return Err(garbled("its shared memory is another user's"));
+        return Err(garbled("its shared memory belongs to another user"));
     }
     wait.readable(&host)?;
     SharedMemory::open(receive(&host)?, len).map_err(|e| failed("mapping shared memory", e))

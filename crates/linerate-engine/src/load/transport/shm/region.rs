@@ -145,7 +145,7 @@ impl Region {
             [false, false] => return Ok(()),
         };
         let what = format!(
-            "{by} closed stream {} of set {} in mid-step",
+            "{by} closed stream {} of set {} during a step",
             self.stream, self.set
         );
         Err(LoadError::Protocol { what })

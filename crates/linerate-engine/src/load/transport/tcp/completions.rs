@@ -90,8 +90,7 @@ impl Completions {
         };
         (self.refused.load(Relaxed) > 0).then(|| Gap {
             what: "set.copy".to_owned(),
-            why: "some sends were made by a copy: the kernel had no room to hold their pages"
-                .to_owned(),
+            why: "the kernel copied some sends: it had no room to pin their pages".to_owned(),
             hint: hint.to_owned(),
         })
     }

@@ -117,7 +117,7 @@ fn unread(streams: u32) -> Option<Gap> {
     let read = read_of(streams);
     (read < streams).then(|| Gap {
         what: "set.sockets".to_owned(),
-        why: format!("the connections of {read} of {streams} streams were read, and stand for all"),
+        why: format!("only {read} of {streams} connections were read; they represent all"),
         hint: String::new(),
     })
 }
@@ -205,13 +205,13 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     }
     if knobs.streams > THREADS_MAX && knobs.copy != Handover::Copy {
         return Err(format!(
-            "{} streams without a copy: {THREADS_MAX} at most, each with a thread and pages of its own",
+            "{} streams without a copy: at most {THREADS_MAX}, each with its own thread and pages",
             knobs.streams
         ));
     }
     match plan.pattern {
         Pattern::PingPong { size, .. } if !(1..=SIZE_MAX).contains(&size.0) => {
-            Err(format!("a message of {size}: 1 B to 16 MiB are possible"))
+            Err(format!("a message of {size}: allowed are 1 B to 16 MiB"))
         }
         _ => Ok(()),
     }
@@ -227,7 +227,10 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
         if let (Some(asked), Some(most)) = (asked, most)
             && asked.0 > most
         {
-            let why = format!("asked for {} bytes, the kernel clips it to {most}", asked.0);
+            let why = format!(
+                "{} bytes were requested, the kernel limits them to {most}",
+                asked.0
+            );
             gaps.push(options::buffer_gap(name, asked.0, &why));
         }
     }
@@ -240,9 +243,9 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
     let (streams, cpus) = (knobs.streams as usize, facts.cpus.len());
     if cpus > 0 && streams > cpus {
         let how = if knobs.streams > THREADS_MAX {
-            "as many threads move them, kept on none"
+            "with one thread for each CPU, and none is pinned"
         } else {
-            "their threads are kept on none"
+            "and their threads are not pinned"
         };
         gaps.push(Gap {
             what: "set.streams".to_owned(),

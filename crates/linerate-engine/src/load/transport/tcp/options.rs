@@ -67,7 +67,7 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
             hint: format!("sudo sysctl -w net.core.busy_read={BUSY_POLL_MICROS}"),
             ..refused(
                 "busy_poll",
-                &format!("SO_BUSY_POLL: {e}; the thread spins all the same"),
+                &format!("SO_BUSY_POLL: {e}; the thread polls anyway"),
             )
         });
     }
@@ -110,7 +110,9 @@ pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetE
             && got < asked.0.saturating_mul(2)
         {
             let asked = asked.0;
-            let why = format!("asked for {asked} bytes, doubled by the kernel, and got {got}");
+            let why = format!(
+                "{asked} bytes were requested, which the kernel doubles, and {got} granted"
+            );
             end.gaps.push(buffer_gap(name, asked, &why));
         }
     }
@@ -118,7 +120,8 @@ pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetE
         && let (Some(asked), Some(got)) = (knobs.mss, end.mss)
         && !(asked.saturating_sub(MSS_OPTIONS)..=asked).contains(&got)
     {
-        let why = format!("asked for {asked} bytes and got {got}: the path allows no more");
+        let why =
+            format!("{asked} bytes were requested and {got} granted: the path allows no more");
         end.gaps.push(refused("mss", &why));
     }
 }

@@ -62,11 +62,11 @@ fn refused(error: &io::Error, sends: bool) -> Gap {
              io_uring_register",
         ),
         Some(Errno::NOMEM) => (
-            "io_uring may hold no pages here".to_owned(),
+            "io_uring may not pin pages here".to_owned(),
             "ulimit -l unlimited",
         ),
         Some(Errno::INVAL | Errno::OPNOTSUPP) => (
-            "this kernel's io_uring is too old: it takes Linux 6.2".to_owned(),
+            "this kernel's io_uring is too old: it needs Linux 6.2".to_owned(),
             "",
         ),
         _ => (format!("io_uring: {error}"), ""),
@@ -74,7 +74,7 @@ fn refused(error: &io::Error, sends: bool) -> Gap {
     let what = if sends { "sent" } else { "received" };
     Gap {
         what: "set.copy".to_owned(),
-        why: format!("payload is {what} by copies: {why}"),
+        why: format!("payload is {what} with copies: {why}"),
         hint: hint.to_owned(),
     }
 }
@@ -186,7 +186,7 @@ mod tests {
             (Errno::NOSYS, "has no io_uring", "uname -r"),
             (Errno::PERM, "forbidden", "kernel.io_uring_disabled=0"),
             (Errno::ACCESS, "filter of system calls", "io_uring_setup"),
-            (Errno::NOMEM, "hold no pages", "ulimit -l unlimited"),
+            (Errno::NOMEM, "not pin pages", "ulimit -l unlimited"),
             (Errno::INVAL, "Linux 6.2", ""),
             (Errno::MFILE, "os error 24", ""),
         ] {

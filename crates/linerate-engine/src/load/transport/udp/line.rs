@@ -124,7 +124,7 @@ impl Line {
             Some(Errno::IO | Errno::INVAL) => Ok(Sent::Uncut),
             Some(Errno::MSGSIZE) => self.in_fragments(),
             Some(Errno::CONNREFUSED) if self.heeds_deaf => {
-                Err(self.garbled("nobody takes datagrams there"))
+                Err(self.garbled("nothing receives datagrams there"))
             }
             _ if self.passing(&source) => Ok(Sent::Waiting),
             _ => Err(self.failed("sendmmsg", source)),
@@ -135,7 +135,9 @@ impl Line {
     fn in_fragments(&self) -> Result<Sent, LoadError> {
         let told = datagram::drain_errors(self.fd());
         if self.counts.fragments() && told == 0 {
-            return Err(self.garbled("the kernel takes no datagrams of this size, nor fragments"));
+            return Err(
+                self.garbled("the kernel accepts no datagrams of this size, not even as fragments")
+            );
         }
         let set = datagram::set_fragments(self.fd(), true);
         set.map_err(|e| self.failed("setsockopt", e))?;

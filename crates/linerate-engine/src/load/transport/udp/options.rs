@@ -26,8 +26,8 @@ pub(crate) fn fragments(size: u16, fits: u32) -> Option<Gap> {
         ..refused(
             "fragments",
             &format!(
-                "a datagram of {size} B does not fit a packet of the route ({fits} B): it travels in \
-                 fragments, and is lost with any of them"
+                "a datagram of {size} B does not fit a packet of the route ({fits} B): it is \
+                 fragmented, and losing one fragment loses all of it"
             ),
         )
     })

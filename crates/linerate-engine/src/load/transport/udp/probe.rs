@@ -219,15 +219,15 @@ impl Probe for DatagramProbe {
         };
         if self.line.counts.uncut.load(Relaxed) {
             let why = format!(
-                "the kernel cuts no messages (UDP_SEGMENT) on the route of {of}: each datagram was \
-                 handed over on its own, {BATCH} in a burst at most, which costs more CPU time"
+                "the kernel does not segment messages (UDP_SEGMENT) on the route of {of}: each \
+                 datagram was sent by itself, at most {BATCH} in a burst, which costs more CPU time"
             );
             tell("segmentation", why);
         }
         if self.line.counts.fragments.load(Relaxed) {
             let why = format!(
-                "the path took datagrams of {of} in one packet no longer: they travel in fragments \
-                 since, and are lost with any of them"
+                "the path no longer carried datagrams of {of} in one packet: they were fragmented \
+                 since then, and losing one fragment loses all of a datagram"
             );
             tell("fragments", why);
         }

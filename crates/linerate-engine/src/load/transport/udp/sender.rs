@@ -161,7 +161,9 @@ impl Sender {
     /// Hands each datagram over on its own from here on.
     fn stop_cutting(&mut self) -> Result<(), LoadError> {
         if self.segments == 1 {
-            return Err(self.line.garbled("the kernel takes none of its datagrams"));
+            return Err(self
+                .line
+                .garbled("the kernel accepts none of its datagrams"));
         }
         let set = datagram::set_segment(self.line.fd(), 0);
         set.map_err(|e| self.line.failed("setsockopt", e))?;
