@@ -1,7 +1,9 @@
-//! Reads CBOR of the plain kind that linerate writes: definite lengths, no tags. Records and messages of peers are such.
+//! Reads the plain CBOR that linerate writes: definite lengths, no tags. Records and messages of peers have
+//! this form.
 //!
-//! Texts and byte strings are borrowed from the input. A length is refused where fewer bytes are left than its items would
-//! take, so memory grows with the bytes that are there; nesting is bounded. Writing is left to `ciborium`.
+//! Texts and byte strings are borrowed from the input. A length is refused if fewer bytes are left than its
+//! items would need, so memory grows only with the bytes that are there; nesting is bounded. The crate
+//! `ciborium` does the writing.
 //= RFC 8949, sections 3 and 4
 
 use std::fmt;
@@ -119,7 +121,7 @@ impl<'de> Reader<'de> {
     fn length(&self, claimed: u64, each: usize) -> Result<usize, Error> {
         match usize::try_from(claimed) {
             Ok(length) if length <= self.rest.len() / each => Ok(length),
-            _ => refuse("a length exceeds what is left"),
+            _ => refuse("a length exceeds the rest of the data"),
         }
     }
 

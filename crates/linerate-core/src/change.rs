@@ -262,7 +262,7 @@ impl SettingRow {
         }
     }
 
-    /// Whether the kernel could have such numbers. Its own are ints.
+    /// Whether the kernel could have these numbers. Its own are of type int.
     fn holds(&self, numbers: &[u64]) -> bool {
         let (many, most) = match self.access {
             Access::Sysctl(_, many) => (many..=many, u64::from(i32::MAX.unsigned_abs())),

@@ -120,7 +120,7 @@ pub struct Knobs {
     /// Threads poll for messages or completed operations instead of sleeping until there is one. They use a
     /// full CPU at any load.
     pub busy_poll: bool,
-    /// Operations that each stream keeps in flight; zero where its transport has no such number.
+    /// Operations that each stream keeps in flight; zero if its transport has no such number.
     #[serde(skip_serializing_if = "is_zero")]
     pub depth: u32,
     /// Options of the transport that are set.

@@ -1,9 +1,10 @@
-//! The search for the highest rate at which a path loses no more than a share: doubling until a rate loses
-//! more, halving what lies between, and a longer step at the end, which decides.
+//! The search for the highest rate at which a path loses at most a given share: it doubles the rate until too
+//! much is lost, halves the interval between, and decides with a longer step at the end.
 //!
-//! A rate fails where two steps in a row lose too much, or a longer one that its sender kept to. A sender is at its
-//! limit where it sent too little in two, and no more when it was asked for twice as much: what else a host does costs
-//! a datagram, or a moment, now and then, and a busy host costs a share of every rate.
+//! A rate fails if two steps in a row lose too much, or if one longer step does whose sender kept to the rate.
+//! A sender is at its limit if it sent too little in two steps, and sent no more when twice as much was
+//! requested: other work on a host costs a datagram or a moment now and then, and a busy host costs a share of
+//! every rate.
 //= https://www.rfc-editor.org/rfc/rfc2544#section-26.1
 
 use crate::units::Rate;

@@ -1,7 +1,7 @@
 //! A sweep: one load with each of several settings of one factor, in interleaved rounds.
 //!
-//! Owns what the settings are, their order in each round, and how a sweep spends its time. What its rounds
-//! showed is [`crate::model::sweep`].
+//! This module owns the settings, their order in each round, and how a sweep spends its time.
+//! [`crate::model::sweep`] has the results.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -113,7 +113,7 @@ const SLICE_LEAST: u64 = 400_000_000;
 /// Share of a slice that is washed out, and the bounds of that.
 const WASHOUT: u64 = 4;
 const WASHOUTS: [u64; 2] = [200_000_000, 1_000_000_000];
-/// Most rounds that count: after that, longer slices tell more.
+/// The most rounds that count: beyond that, longer slices give more information.
 const ROUNDS: u64 = 12;
 
 impl Pace {

@@ -43,7 +43,7 @@ pub enum LabError {
         /// The fault, as it is typed.
         fault: String,
     },
-    /// The lab has no such host.
+    /// The lab does not have this host.
     #[error("this lab has no {host}")]
     NoSuchHost {
         /// The host's name.

@@ -118,8 +118,8 @@ impl Lab {
         self.command(&Request::Link(host, up))
     }
 
-    /// What the process did that delays, loses and drops packets; `None` without such a fault. It
-    /// counts anew when another one is planted or removed.
+    /// The counts of the process that delays, loses and drops packets; `None` without such a fault. Counting
+    /// restarts when another fault is planted or removed.
     pub fn forwarded(&self) -> Result<Option<Forwarded>, LabError> {
         match self.ask(&Request::Forwarded)? {
             Reply::Forwarded(forwarded) => Ok(forwarded),

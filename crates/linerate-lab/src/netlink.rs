@@ -1,7 +1,7 @@
 //! Ports, addresses, routes and queues of one network namespace, by synchronous netlink.
 //!
-//! Numbers and layouts are those of linux/netlink.h, linux/rtnetlink.h, linux/if_link.h,
-//! linux/if_addr.h and linux/pkt_sched.h.
+//! Numbers and layouts are from linux/netlink.h, linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h and
+//! linux/pkt_sched.h.
 
 use std::io;
 use std::net::IpAddr;
@@ -282,7 +282,7 @@ impl Netlink {
     }
 }
 
-/// `struct ifinfomsg`: the port with this index, and which of its flags become `flags`.
+/// `struct ifinfomsg`: the index of the port, and which of its flags change to `flags`.
 fn link_head(index: u32, flags: u32, which: u32) -> Vec<u8> {
     [0, index, flags, which].map(u32::to_ne_bytes).concat()
 }

@@ -140,7 +140,7 @@ impl Deref for Array {
 
 impl DerefMut for Array {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the same, writable, and borrowed by nobody else.
+        // SAFETY: the same, writable, and nothing else borrows it.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
@@ -154,7 +154,7 @@ impl Drop for Array {
     }
 }
 
-/// The NUMA node of the CPU that the calling thread is on; `None` where the kernel does not tell.
+/// The NUMA node of the CPU that the calling thread is on; `None` if the kernel does not report it.
 pub fn node_here() -> Option<u32> {
     let mut node = 0_u32;
     // SAFETY: it writes one number, whose place is given; the CPU is not asked for.

@@ -70,9 +70,9 @@ impl Chain {
     pub fn follow(&mut self, links: usize) {
         let mut at = self.at;
         for _ in 0..links {
-            // SAFETY: every line of the array begins with the address of such a line, as `new` wrote it and nobody else
-            // writes; lines are aligned to an address, since mappings begin on a page. That the read is volatile keeps
-            // it in the program though nothing but the next one needs it.
+            // SAFETY: every line of the array begins with the address of another line, as `new` wrote it, and
+            // nothing else writes there; lines are aligned to an address, since mappings begin on a page. The
+            // read is volatile so that the compiler keeps it although only the next read needs it.
             at = unsafe { at.read_volatile() } as *const usize;
         }
         self.at = at;

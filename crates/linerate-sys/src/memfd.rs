@@ -214,12 +214,13 @@ impl<W> Words<W> {
     }
 }
 
-/// Bytes of shared memory. They can only be copied in and out, and no reference to them exists. The part cannot be cloned: to
-/// write takes its one owner, so that no thread of this process reads or writes at the same time.
+/// Bytes of shared memory. They can only be copied in and out, and no reference to them exists. The part cannot
+/// be cloned: writing needs its one owner, so that no thread of this process reads or writes at the same time.
 ///
-/// The other process may do so, by error or on purpose. Rust has no rule for that: its model knows the threads of one program.
-/// A copy that meets such a write is a plain `memcpy`, which ends with a mix of old and new bytes. That is tolerated since the
-/// bytes are never interpreted: no length, index, pointer or type is taken from them.
+/// The other process may do so, by error or on purpose. Rust has no rule for that: its model knows the threads
+/// of one program. A copy during such a write is a plain `memcpy`, which ends with a mix of old and new bytes.
+/// That is tolerated since the bytes are never interpreted: no length, index, pointer or type is taken from
+/// them.
 #[derive(Debug)]
 pub struct SharedBytes {
     mapping: Arc<Mapping>,

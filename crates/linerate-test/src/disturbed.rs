@@ -237,13 +237,12 @@ impl Processes {
         Self { others, sessions }
     }
 
-    /// Ticks that other processes used since `before`, those among them that have begun or ended
-    /// meanwhile.
+    /// Ticks that other processes used since `before`, including processes that have begun or ended since.
     ///
-    /// When a process ends, all its time passes to its parent, also what it used before the watch began.
-    /// So much is taken from the growth of the nearest ancestor that is still there. No tick is counted
-    /// twice, unless an ancestor ended before its child did: then at most what the child had used before.
-    /// A new process counts from its start, unless its session is one of ours: it may be an orphan.
+    /// When a process ends, all its time passes to its parent, including time from before the watch began. This
+    /// is subtracted from the growth of the nearest ancestor that still exists. No tick is counted twice,
+    /// unless an ancestor ended before its child did: then at most the child's earlier time is. A new process
+    /// counts from its start, unless its session is one of ours: it may be an orphan.
     fn taken_since(&self, before: &Self) -> u64 {
         let mut grown: HashMap<u32, u64> = HashMap::new();
         for (who, now) in &self.others {

@@ -242,7 +242,7 @@ impl Expect {
     fn loads(&self, figure: &Figure, asked: &[Direction]) -> Vec<Option<Direction>> {
         match self.direction {
             Some(direction) => vec![Some(direction)],
-            // Times are those of the idle path where no direction is named.
+            // Times are those of the idle path if no direction is named.
             None if figure.percentiles || asked.is_empty() => vec![None],
             None => asked.iter().copied().map(Some).collect(),
         }
@@ -310,7 +310,7 @@ impl FigureBound {
         Err(format!("{} was {found}{percentile}", name()))
     }
 
-    /// `forward goodput`, `forward near cpu`, `idle latency`, `latency beside the forward load`.
+    /// `forward goodput`, `forward near cpu`, `idle latency`, `latency during the forward load`.
     fn name(&self, of: Subject) -> String {
         let side = of.side.map_or(String::new(), |s| format!("{} ", s.name()));
         let id = format!("{side}{}", self.figure.id);

@@ -53,7 +53,7 @@ fn put(table: &mut Table, key: &str, value: impl Into<Value>) {
 }
 
 fn title(near: &str, far: &str) -> String {
-    format!("{near} to {far}, as it was measured")
+    format!("{near} to {far}, as measured")
 }
 
 /// The measured figures in words, to compare a ceiling with.

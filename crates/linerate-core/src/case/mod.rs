@@ -357,7 +357,7 @@ fn replaced(table: &mut toml::Table, set: &str) -> Result<Case, CaseError> {
     case.map_err(|e| refuse(typo::explained(e.message())))
 }
 
-/// Numbers and truth values as such, all else as text.
+/// Reads numbers and truth values as such, and everything else as text.
 fn typed(value: &str) -> toml::Value {
     use toml::Value;
     match value.parse() {

@@ -250,7 +250,7 @@ fn parts_that_do_not_go_together_are_refused() {
         assert!(why.contains(part), "{sets:?}: {why}");
     }
     let fdr = WHOLE.replace("10Gb/s", "4x FDR");
-    assert!(refused(&fdr, NONE).contains("packets of InfiniBand hold"));
+    assert!(refused(&fdr, NONE).contains("InfiniBand packets hold"));
     let fdr = fdr.replace("mtu = 1500", "mtu = 4096");
     assert!(Case::read(&fdr, NONE).is_ok());
     assert!(refused(&fdr, &["protocol=roce-v2"]).contains("InfiniBand"));

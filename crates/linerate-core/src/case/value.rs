@@ -1,4 +1,4 @@
-//! Values of a case file, each refused in words where there is no such hardware.
+//! Values of a case file. A value for which no hardware exists is refused with an explanation.
 
 use std::fmt;
 use std::str::FromStr;

@@ -43,7 +43,7 @@ impl Cause for CongestionControl {
         if model.idle.is_none() {
             return Err(NoFinding::Unknown(vec![Gap {
                 what: "idle latency".to_owned(),
-                why: "without it nobody knows whether a queue stands on the way".to_owned(),
+                why: "without it a queue on the path cannot be seen".to_owned(),
                 hint: String::new(),
             }]));
         }
@@ -114,7 +114,7 @@ impl Cause for CongestionControl {
         if clamped(model, direction).is_some() {
             return vec![
                 Advice::new(
-                    "look for what clamps the congestion window: `cwnd lock N` of a route, or parameters of the \
+                    "find what limits the congestion window: `cwnd lock N` of a route, or parameters of the \
                      congestion control itself",
                 )
                 .on(direction.sender(), "ip route show"),
@@ -136,10 +136,10 @@ const GROWS: &[&str] = &["cubic", "reno"];
 /// decide.
 fn recovers(load: &Load) -> Option<Gap> {
     Some(Gap {
-        what: "whether congestion control has a reason to hold back".to_owned(),
+        what: "whether congestion control has a reason to slow down".to_owned(),
         why: format!(
-            "{} segments of a stream were retransmitted since it began, and on so long a path one loss holds it for \
-             many seconds",
+            "{} segments of a stream were retransmitted since it began, and on such a long path one \
+             loss slows it down for many seconds",
             recovering(load)?
         ),
         hint: "--congestion bbr does not slow down for single losses: compare".to_owned(),
@@ -162,8 +162,8 @@ pub(super) fn clamped(model: &Model, direction: Direction) -> Option<String> {
     let asked = sent_again(load).is_some() || standing_queue(model, load).is_some();
     (grows && alone && !gained && !asked).then(|| {
         format!(
-            "the congestion window came to {size} and stood there, full, although nothing queued and nothing \
-             was lost"
+            "the congestion window grew to {size} and stayed there, full, although nothing queued \
+             and nothing was lost"
         )
     })
 }

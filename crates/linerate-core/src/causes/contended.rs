@@ -46,7 +46,7 @@ impl Cause for Contended {
             .then(|| "another session was measuring on a host at the same time".to_owned());
         let traffic = foreign.map(|foreign| {
             format!(
-                "beside this run's own bytes, the port of {} carried {} as many of others",
+                "the port of {} carried {} as many bytes of other programs as of this run",
                 foreign.side.name(),
                 percent(foreign.share)
             )

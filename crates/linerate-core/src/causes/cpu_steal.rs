@@ -192,9 +192,9 @@ fn advice(gain: Option<f64>) -> Advice {
     .gain(gain)
 }
 
-/// Whether the flow looks like one whose end lacks CPU time. The socket of such a sender runs empty; with a
-/// slow receiver it does not. Datagrams always count, since another check covers their loss, unless their
-/// sender keeps a pace: then it waits for that.
+/// Whether the flow looks like one whose end lacks CPU time. A sender without CPU time empties its socket; a
+/// sender with a slow receiver does not. Datagrams always count, since another check covers their loss, unless
+/// their sender keeps a pace: then it waits for the pace.
 fn paces(model: &Model, direction: Direction, side: Side) -> bool {
     let is_sender = side == direction.sender();
     model.direction(direction).is_some_and(|dir| {

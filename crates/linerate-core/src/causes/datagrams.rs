@@ -84,7 +84,7 @@ pub(crate) fn moot(
 pub(super) fn lossy(told: &Datagrams) -> Option<String> {
     (told.lost >= OVERRUN).then(|| {
         format!(
-            "{} of the datagrams that it sent were lost: what is lost comes first",
+            "{} of the datagrams that it sent were lost: the loss comes first",
             share(told.lost)
         )
     })

@@ -84,10 +84,10 @@ impl Cause for Duplex {
                 }]))
             }
             (None, Some(_)) => Err(NoFinding::Clear(
-                "no port that uses one way at a time carries this much".to_owned(),
+                "no half-duplex port carries this much".to_owned(),
             )),
             (None, None) => Err(NoFinding::Clear(
-                "no port at the ends uses one way at a time".to_owned(),
+                "no port at the ends runs at half duplex".to_owned(),
             )),
         }
     }
@@ -154,7 +154,7 @@ fn duplex_state(host: &Host, collided: Option<f64>) -> DuplexState<'_> {
             };
             match (often, collided) {
                 (Some(share), _) => DuplexState::Collides(format!(
-                    "{} of the packets that {name} sent collided: it uses one way at a time",
+                    "{} of the packets that {name} sent collided: it runs at half duplex",
                     percent(share)
                 )),
                 // What is half duplex collides under load.

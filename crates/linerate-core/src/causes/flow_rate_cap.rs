@@ -59,8 +59,8 @@ impl Cause for FlowRateCap {
         }
         if let Some((streams, gain)) = too_few(model, direction) {
             return Err(NoFinding::Clear(format!(
-                "{streams} streams carried only {gain:.2} times as much: they fill one rate that \
-                 drops what exceeds it"
+                "{streams} streams carried only {gain:.2} times as much: they share one rate, and \
+                 traffic above it is dropped"
             )));
         }
         let mut evidence = vec![held.why.clone()];
@@ -151,7 +151,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
         share: way / 2.0,
         enough: false,
         reached: false,
-        evidence: std::iter::once(datagrams::words(told, way, "lost on the way"))
+        evidence: std::iter::once(datagrams::words(told, way, "lost on the path"))
             .chain(dir.sweep.first().map(scaled))
             .collect(),
     }))

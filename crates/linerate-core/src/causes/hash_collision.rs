@@ -56,7 +56,7 @@ impl Cause for HashCollision {
             enough: !refused(model, direction),
             reached: false,
             evidence: vec![format!(
-                "CPU {} of {} took in the packets of {} streams and handled packets {} of the time, \
+                "CPU {} of {} received the packets of {} streams and processed packets {} of the time, \
                  while CPU{s} {}, which other queues of the port are served by, had next to none",
                 crowded.cpu,
                 crowded.side.name(),
@@ -174,14 +174,14 @@ fn taken_in(load: &Load, side: Side, full: &Cpu) -> Result<u32, NoFinding> {
     let Some(known) = known else {
         return Err(NoFinding::Unknown(vec![Gap {
             what: format!("the receive queue of each stream at {name}"),
-            why: "the CPU that takes in its packets was not told, or changed".to_owned(),
+            why: "the CPU that receives its packets is unknown, or changed".to_owned(),
             hint: String::new(),
         }]));
     };
     match known.iter().filter(|cpu| **cpu == full.number).count() {
         several @ 2.. => Ok(several as u32),
         few => Err(NoFinding::Clear(format!(
-            "CPU {} of {name} took in the packets of {few} of {} streams",
+            "CPU {} of {name} received the packets of {few} of {} streams",
             full.number,
             known.len()
         ))),

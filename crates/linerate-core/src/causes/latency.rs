@@ -44,7 +44,7 @@ impl Raised {
     pub(super) fn words(self) -> String {
         let Self { idle, loaded, .. } = self;
         let least = if self.at_least { "at least " } else { "" };
-        format!("a round trip took {least}{loaded} beside the load, {idle} on the idle path (p50)")
+        format!("a round trip took {least}{loaded} under load, {idle} on the idle path (p50)")
     }
 
     fn is_far(self) -> bool {
@@ -80,7 +80,7 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFi
         Some(own) => NoFinding::Clear(format!(
             "the streams' own round trip took {own}, {idle} on the idle path"
         )),
-        None => untimed(&format!("{} beside the load", direction.name()), beside),
+        None => untimed(&format!("{} under load", direction.name()), beside),
     })
 }
 
@@ -91,7 +91,7 @@ pub(super) fn idle(model: &Model, direction: Direction) -> Result<Nanos, NoFindi
     let first = model.directions.first().map(|dir| dir.direction);
     if first != Some(direction) {
         return Err(NoFinding::Clear(
-            "it is told of the other direction".to_owned(),
+            "it is reported for the other direction".to_owned(),
         ));
     }
     if let Ok(raised) = raised(model, direction) {

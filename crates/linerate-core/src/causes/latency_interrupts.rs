@@ -81,7 +81,7 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let all = Nanos::from_micros(micros(near).saturating_add(micros(far)));
     let share = all.0 as f64 / idle.0.max(1) as f64;
     let words = format!(
-        "a round trip took {idle} on the idle path (p50), and the ports are set to hold interrupts back for {all} of it"
+        "a round trip took {idle} on the idle path (p50), and the ports are set to delay interrupts for {all} of it"
     );
     // Ports that would wait for longer than the round trip took did not wait.
     if share < SUSPECT || all < NOTABLE || share >= 1.0 {
@@ -94,8 +94,8 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     };
     let told = worst.map(|held| {
         format!(
-            "{} of {} waits {} us after a packet, so that others may come; together that is {} of the \
-             round trip",
+            "{} of {} waits {} us after a packet for more packets; together that is {} of the round \
+             trip",
             held.port,
             side.name(),
             held.micros,

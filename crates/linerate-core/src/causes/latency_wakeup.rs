@@ -60,7 +60,7 @@ impl Cause for LatencyWakeup {
         let waits = waited(model, direction).ok();
         let late = waits.map(|waits| worst(&waits).0);
         let first = late.map(|side| Advice::new(format!(
-            "on {}, let the program that must answer fast run before the rest (chrt --fifo), or give it CPUs of its \
+            "on {}, let the program that must answer fast run before others (chrt --fifo), or give it CPUs of its \
              own (taskset)",
             side.name()
         )));
@@ -68,7 +68,7 @@ impl Cause for LatencyWakeup {
     }
 }
 
-/// The waits of a direction; why they are none, or what would tell.
+/// The wake-up delays of a direction; otherwise why there are none, or which reading is missing.
 fn late(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let raised = raised(model, direction)?;
     let waits = waited(model, direction)?;

@@ -206,7 +206,7 @@ fn room(local: &Local, direction: Direction) -> Option<Advice> {
                 .on(side, format!("tc -s filter show dev {port} {hook}"))
         }
         (LocalEvent::Queue, Some(kind)) => {
-            let what = format!("use fq_codel in place of {kind}, or give {kind} a longer limit");
+            let what = format!("use fq_codel instead of {kind}, or give {kind} a longer limit");
             Advice::new(what).replacing_queue(side, name, "fq_codel")
         }
         (LocalEvent::Ring, _) => ring(side, name, "rx"),
@@ -232,7 +232,7 @@ fn room(local: &Local, direction: Direction) -> Option<Advice> {
                 set("10000"),
             )
         }
-        _ => Advice::new(format!("find out what {name} drops"))
+        _ => Advice::new(format!("find out why {name} drops packets"))
             .on(side, format!("ip -s -s link show dev {port}"))
             .on(side, format!("ethtool -S {port}")),
     })

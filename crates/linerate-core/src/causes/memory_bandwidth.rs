@@ -136,7 +136,7 @@ impl Cause for MemoryBandwidth {
     }
     fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
         vec![Advice::new(
-            "fill every memory channel with modules of the highest speed that the board takes; keep buffers small \
+            "fill every memory channel with modules of the highest speed that the board supports; keep buffers small \
              enough for the cache",
         )]
     }
@@ -211,12 +211,12 @@ fn seen(
             } else {
                 "sudo linerate ..."
             };
-            unknown(side, "what its memory modules could move", hint)
+            unknown(side, "the capacity of its memory modules", hint)
         }
         (_, None) => {
             let hint =
                 "sudo mount -t resctrl resctrl /sys/fs/resctrl, on a processor that counts it";
-            unknown(side, "what its CPUs move to and from memory", hint)
+            unknown(side, "the traffic between its CPUs and memory", hint)
         }
     }
 }

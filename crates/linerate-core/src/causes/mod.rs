@@ -74,7 +74,7 @@ pub(crate) const FULL: f64 = 0.98;
 /// A thread that wants more of its CPU than this has too little slack for something else to bind.
 const BUSY: f64 = 0.9;
 
-/// Every cause: first those that only disturb a measurement, last those of latency.
+/// Every cause: the causes that only disturb a measurement come first, the causes of latency last.
 pub const CAUSES: &[&dyn Cause] = &[
     &contended::Contended,
     &interrupted::Interrupted,
@@ -328,7 +328,7 @@ fn lacks(model: &Model, what: &str, side: crate::path::Side) -> NoFinding {
     NoFinding::Unknown(vec![known.map_or_else(
         || Gap {
             what: format!("{} {what}", side.name()),
-            why: "the readings hold no such counter".to_owned(),
+            why: "the readings have no such counter".to_owned(),
             hint: String::new(),
         },
         |(_, gap)| gap.clone(),

@@ -52,13 +52,13 @@ impl Cause for MtuBlackHole {
         let datagrams = load.transport == Transport::Udp;
         if let Some(own) = datagrams.then(holds).flatten() {
             return Err(NoFinding::Clear(format!(
-                "the hosts themselves drop what does not arrive: {own}"
+                "the hosts themselves drop the missing packets: {own}"
             )));
         }
         let Some(small) = model.idle.as_ref().filter(|idle| idle.samples > 0) else {
             return Err(NoFinding::Unknown(vec![Gap {
                 what: "round trips of the idle path".to_owned(),
-                why: "without them nobody knows whether small packets pass".to_owned(),
+                why: "without them it is unknown whether small packets pass".to_owned(),
                 hint: String::new(),
             }]));
         };
@@ -139,7 +139,7 @@ fn find(model: &Model, direction: Direction) -> Advice {
     };
     let payload = full_packet(model, direction).saturating_sub(headers);
     let advice = Advice::new(
-        "find what drops large packets, and let routers and firewalls pass ICMP \"fragmentation needed\" and \
+        "find what drops large packets, and let routers and firewalls forward ICMP \"fragmentation needed\" and \
          \"packet too big\"",
     );
     let Some(peer) = peer else {

@@ -153,7 +153,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     }
     Some(match on_the_way(model, direction, (load, told)) {
         Ok(way) => {
-            let evidence = vec![datagrams::words(told, way, "lost on the way")];
+            let evidence = vec![datagrams::words(told, way, "lost on the path")];
             Ok(finding(load, direction, way, evidence))
         }
         Err(answer) => Err(answer),
@@ -215,11 +215,11 @@ fn too_few(load: &Load, share: f64) -> String {
     match sent_again(load).and(late(load)) {
         None => format!("only {again} of the bytes were retransmitted"),
         Some(Late::Reported(late)) => format!(
-            "{again} of the bytes were retransmitted, and of that {} had come, only late",
+            "{again} of the bytes were retransmitted, and {} of that had arrived, only late",
             percent(late.min(1.0))
         ),
         Some(Late::Overtook(late)) => format!(
-            "{again} of the bytes were retransmitted, and packets overtook each other {} as often",
+            "{again} of the bytes were retransmitted, and packets were reordered {} as often",
             percent(late)
         ),
     }
@@ -238,7 +238,7 @@ fn shrugged_off(model: &Model, direction: Direction, lost: f64) -> bool {
     bbr::sends(&dir.base) && lost < BBR_MINDS && !stopped && !slowed
 }
 
-/// Whether some version of BBR sends less for losing such a share.
+/// Whether some version of BBR sends less when it loses this share of packets.
 fn bbr_may_slow(load: &Load, lost: f64) -> bool {
     let payload = load.packets.map(|sizes| sizes.payload);
     let payload = payload.filter(|bytes| bytes.0 > 0);

@@ -92,7 +92,7 @@ impl Cause for PathRate {
             .map(|d| Rate(d.base.goodput.mean as u64));
         rate.map(|rate| {
             Advice::new(format!(
-                "ask who runs the network what limits it to about {rate} of payload: a shaper, a slower link or a \
+                "ask the operator of the network what limits it to about {rate} of payload: a shaper, a slower link or a \
                  contract"
             ))
         })
@@ -187,7 +187,7 @@ pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>,
 /// `network` of it.
 fn why(queued: bool, network: f64, share: f64) -> String {
     if queued && network < HELD {
-        "most of what the sender kept in flight stood in a queue on the way".to_owned()
+        "most of what the sender kept in flight waited in a queue on the path".to_owned()
     } else if network < HELD {
         "more window or buffer, where one held the sender, carried no more".to_owned()
     } else {
@@ -297,7 +297,7 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
         let gain = gain.mid;
         evidence.push(if gain > SAME {
             format!(
-                "{} streams carried {gain:.2} times as much, which is not surely more than one rate gives",
+                "{} streams carried {gain:.2} times as much, which is not clearly more than one rate",
                 more.streams
             )
         } else {
@@ -361,7 +361,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
         let sent = more.datagrams.map_or(0.0, |m| m.sent) / told.sent;
         let streams = more.streams;
         format!(
-            "{streams} streams sent {sent:.2} times as much, and {:.2} times as much came",
+            "{streams} streams sent {sent:.2} times as much, and {:.2} times as much arrived",
             gain.mid
         )
     });
@@ -370,7 +370,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
         share: way,
         enough: more.is_some() && datagrams::surely_on_the_way(told),
         reached: false,
-        evidence: std::iter::once(datagrams::words(told, way, "lost on the way"))
+        evidence: std::iter::once(datagrams::words(told, way, "lost on the path"))
             .chain(more)
             .chain(shared(&dir.base))
             .collect(),

@@ -74,7 +74,7 @@ impl Cause for PauseFrames {
         let origin = if asked {
             format!("the {} port sent them", direction.receiver().name())
         } else {
-            "they came from what is between the hosts".to_owned()
+            "the network between the hosts sent them".to_owned()
         };
         Ok(Finding {
             side: if asked {
@@ -107,13 +107,14 @@ impl Cause for PauseFrames {
         };
         let set = |to: &str| format!("sudo ethtool -A {} rx {to}", word(&nic.name));
         let find = Advice::new(
-            "find out who asks for pauses, and why it cannot keep up: the counters of the receiver and of the switch",
+            "find out which device requests pauses, and why it cannot keep up: the counters of the receiver and of the switch",
         );
         let count = format!(
             "ethtool -S {} | grep -i pause",
             word(port_of(model, receiver))
         );
-        let ignore = Advice::new("obey no pauses; packets are then lost where they were asked for");
+        let ignore =
+            Advice::new("ignore pause requests; the device that requests them then drops packets");
         vec![
             find.on(receiver, count),
             ignore.on(sender, set("off")).undo_on(sender, set("on")),

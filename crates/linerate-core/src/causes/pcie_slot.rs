@@ -74,7 +74,7 @@ fn full<'a>(
     direction: Direction,
     load: &Load,
 ) -> Result<(&'a Ceiling, Crossing<'a>), String> {
-    let none = || "no port at the ends stands in a slot that could limit it".to_owned();
+    let none = || "no port at the ends is in a slot that could limit it".to_owned();
     let dir = model.direction(direction).ok_or_else(none)?;
     let ceiling = dir.ceiling_of(Stage::Pcie).ok_or_else(none)?;
     if let Some(wire) = wire(model, direction).filter(|wire| wire.rate <= ceiling.least) {
@@ -154,7 +154,7 @@ fn origin(crossing: &Crossing<'_>) -> String {
             format!("{card} could use {own}, and its slot (port {slot}) leaves it {best} at most")
         }
         (_, Some(own), Some(_)) => format!("{card} itself can do no more than {own}"),
-        _ => format!("the link of {card} runs at {now}; its ends do not say what they could do"),
+        _ => format!("the link of {card} runs at {now}; its ends do not report what they support"),
     }
 }
 
@@ -250,7 +250,7 @@ fn usb_gap(host: &Host, load: &Load) -> Option<Gap> {
     let (name, hub, signals) = wires.iter().find_map(slow)?;
     let hub = hub.map_or_else(String::new, |hub| format!(" at the hub {hub}"));
     Some(Gap {
-        what: format!("what USB leaves the {} port {name}", host.side.name()),
+        what: format!("the USB capacity of the {} port {name}", host.side.name()),
         why: format!("it signals {signals}{hub}, of which controllers leave half or more"),
         hint: "lsusb -t; the same adapter in a faster socket".to_owned(),
     })
@@ -278,7 +278,7 @@ fn unknown_cable(host: &Host, cable: Address) -> Gap {
 fn unread_link(host: &Host) -> Gap {
     Gap {
         what: slot_of(host),
-        why: "its link was not read, or its port is not Ethernet: what it carries is not known"
+        why: "its link was not read, or its port is not Ethernet: its capacity is unknown"
             .to_owned(),
         hint: match host.side {
             Side::Near => "lspci -vv".to_owned(),

@@ -103,7 +103,7 @@ impl Cause for ReceiverApp {
             Factor::ReceiverWork => {
                 Some(around(1.0 / (1.0 + added_work(model, trial, false)?), 0.06))
             }
-            // It pauses all the same; what it saves is some of the time in between.
+            // The receiver still pauses. Discarding payload saves only some of the time between pauses.
             Factor::Discard => Some(Range {
                 high: EQUAL.high / (1.0 - wanted(&load.receivers)?),
                 ..EQUAL
@@ -150,7 +150,7 @@ fn waits(
     }
     if let Some(caught_up) = load.caught_up.filter(|share| *share >= CAUGHT_UP) {
         return Err(NoFinding::Clear(format!(
-            "the program had read all there was in {} of the looks",
+            "the program had read everything in {} of the samples",
             percent(caught_up)
         )));
     }

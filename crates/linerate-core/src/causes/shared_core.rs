@@ -118,15 +118,15 @@ impl Cause for SharedCore {
         };
         let advice = if shared.idle.is_empty() {
             Advice::new(format!(
-                "move one end to another machine, or let it use other CPUs than CPU {} where this one has some \
-                 (taskset, cpuset)",
+                "move one end to another machine, or let it use other CPUs than CPU {} if there are \
+                 others (taskset, cpuset)",
                 shared.cpu
             ))
         } else {
             cpu_share::taskset(model, shared.side, &shared.idle)
         };
-        // What two CPUs carry that never did is not known: payload that crosses from one to the other costs more
-        // than what lies in the cache of one, at times more than the second one saves.
+        // How much two CPUs carry is unknown if they never did: payload that crosses from one CPU to the other
+        // costs more than payload in the cache of one, and sometimes more than the second CPU saves.
         let parts = !shared.idle.is_empty();
         let gain = parts.then(|| cpu_share::gain(model, direction, shared.got()));
         vec![advice.gain(gain.flatten())]
@@ -152,7 +152,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, NoFindi
     }
     let Some(cpu) = cpu_share::home(thread, cpu_share::cpus(load, direction, side)) else {
         return Err(NoFinding::Clear(format!(
-            "threads of {name} are not kept on one CPU"
+            "threads of {name} are not pinned to one CPU"
         )));
     };
     let threads = (cpu.ours.unwrap_or(busy) - busy).max(0.0);

@@ -127,7 +127,7 @@ fn port(model: &Model, side: Side) -> Option<&Nic> {
     wires.first().copied().or_else(|| route.ports.first())
 }
 
-/// Those of the wanted offloads of an end's port that are off and could be on.
+/// The wanted offloads of an end's port that are off and could be turned on.
 fn lacking(model: &Model, side: Side, wanted: &[&'static str]) -> Vec<&'static str> {
     let offloads = port(model, side).and_then(|port| port.offloads.as_ref());
     let lacking = offloads.map_or(Vec::new(), Offloads::lacking);

@@ -135,7 +135,7 @@ pub(super) fn spread(model: &Model, side: Side, full: u32) -> Option<Advice> {
     (mask != 0).then(|| {
         // Somebody may have spread them before, each queue in its own way.
         Advice::new(format!(
-            "let all CPUs take the packets of {port}; more streams do the same where it has more queues (ethtool -l)"
+            "let all CPUs process the packets of {port}; more streams do the same where it has more queues (ethtool -l)"
         ))
         .keeping(
             side,

@@ -131,7 +131,7 @@ pub(crate) fn mended(model: &Model, direction: Direction) -> Option<String> {
         })
 }
 
-/// The tunnels of both ends, the sender's first: its packets are those of the load.
+/// The tunnels of both ends, the sender's first: the load's packets are the sender's.
 fn tunnels(model: &Model, direction: Direction) -> Vec<Through<'_>> {
     let mut all: Vec<Through<'_>> = model.hosts.iter().filter_map(through).collect();
     all.sort_by_key(|tunnel| tunnel.side != direction.sender());
@@ -150,8 +150,8 @@ fn through(host: &Host) -> Option<Through<'_>> {
     })
 }
 
-/// Whether the packets of a load fit below a tunnel. What leaves is judged by its size, and by the fragments that the
-/// sender made where those were counted; what arrives by the fragments that both ends counted.
+/// Whether the packets of a load fit the port below a tunnel. At the sender the packet size decides, and the
+/// fragments that it made, if they were counted; at the receiver, the fragments that both ends counted.
 fn fit(load: &Load, direction: Direction, tunnel: &Through<'_>) -> Fit {
     let ByRole {
         sender: made,
@@ -163,7 +163,8 @@ fn fit(load: &Load, direction: Direction, tunnel: &Through<'_>) -> Fit {
             let rate = received.unwrap_or_default();
             format!("{rate:.0} fragments per second were received")
         };
-        // The kernel counts those of the whole host: of this load they are surely only if its sender made as many.
+        // The kernel counts the fragments of the whole host. They certainly belong to this load only if its
+        // sender made as many.
         return match (is_cut(received), is_cut(made)) {
             (Some(true), Some(true)) => Fit::Cut(words()),
             (Some(true), _) => Fit::MayBeCut(words()),

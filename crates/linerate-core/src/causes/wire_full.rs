@@ -140,7 +140,7 @@ fn gap(host: &Host, direction: Direction, load: &Load, known: bool) -> Option<Ga
             let open = port.is_none_or(|port| port.is_ethernet) && !(known && tells_speed(host));
             open.then(|| Gap {
                 what: format!("the speed of the {} port", host.side.name()),
-                why: "without it nobody knows what the wire carries".to_owned(),
+                why: "without it the capacity of the wire is unknown".to_owned(),
                 hint: format!("ethtool {}", port_at(host)),
             })
         }

@@ -45,7 +45,7 @@ enum Alternative<'a> {
 
 static INFO: CauseInfo = CauseInfo {
     id: "wrong-route",
-    name: "the route takes the slower port",
+    name: "the route uses the slower port",
     scope: Scope::Sockets,
     stage: Stage::Port,
     explains: &["wire-full"],
@@ -66,13 +66,13 @@ impl Cause for WrongRoute {
         }
         let Some([near, far]) = routes(model) else {
             return Err(NoFinding::Unknown(vec![Gap {
-                what: "other ways between the hosts".to_owned(),
+                what: "other routes between the hosts".to_owned(),
                 why: "the routes of both hosts were not read".to_owned(),
                 hint: String::new(),
             }]));
         };
         if near.gateway.is_some() || far.gateway.is_some() {
-            let why = "the other end is behind a router: networks of one name may be two";
+            let why = "the other end is behind a router: the two networks with the same address may be different ones";
             return Err(NoFinding::Clear(why.to_owned()));
         }
         match (alternative(near, far), full) {
@@ -259,7 +259,7 @@ fn speed_unknown(detour: &Detour<'_>) -> NoFinding {
     );
     NoFinding::Unknown(vec![Gap {
         what: format!("the speed of {what}"),
-        why: "there is another way between the hosts, and it may be faster than the full one"
+        why: "there is another route between the hosts, and it may be faster than the full one"
             .to_owned(),
         hint: format!("ethtool {port}"),
     }])
@@ -293,7 +293,7 @@ fn advice(detour: &Detour<'_>) -> Advice {
     let (own, other) = detour.via;
     let (near, far) = (detour.near, detour.far);
     if near.is_some() && far.is_some() {
-        let what = format!("measure the way over {other}, and use that address if it is faster");
+        let what = format!("measure the route over {other}, and use that address if it is faster");
         return Advice::new(what).on(Side::Near, format!("linerate run {other}"));
     }
     let side = if near.is_some() {
@@ -304,7 +304,7 @@ fn advice(detour: &Detour<'_>) -> Advice {
     let name = near.or(far).map_or("", |port| &port.name);
     let bits = if other.is_ipv4() { 32 } else { 128 };
     let port = word(name);
-    Advice::new(format!("let packets to {other} take {name}"))
+    Advice::new(format!("send packets to {other} through {name}"))
         .on(
             side,
             format!("sudo ip route add {other}/{bits} dev {port} src {own}"),

@@ -15,7 +15,7 @@ const BULK: [(u64, f64); 2] = [
     (480_000_000, 13.0 * 512.0 * 8_000.0),
 ];
 
-/// Signals of the first kind of the third version. At 5 Gb/s, or at 10 Gb/s with two such lanes, carry 8 bits in 10.
+/// First-generation lanes of USB 3.x: 5 Gb/s, or 10 Gb/s with two lanes. They carry 8 bits in 10.
 //= Universal Serial Bus 3.2 Specification, section 6.3: 8b/10b for Gen 1, 128b/132b for Gen 2
 pub const GEN1: Rate = Rate(5_000_000_000);
 

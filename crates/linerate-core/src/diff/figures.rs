@@ -4,14 +4,14 @@ use super::{Judged, PlanChange};
 use crate::figure::{Entry, Figure, Subject, Summary, Value};
 use crate::stats::{EQUAL, Interval, is_equal};
 
-/// How two values of a figure compare. Intervals are those of the second value over the first.
+/// How two values of a figure compare. Intervals are for the ratio of the second value to the first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
     /// They differ: all of the interval lies outside 3 % of one.
     Differ(Interval),
     /// They are the same to within 3 %.
     Same(Interval),
-    /// The interval does not tell.
+    /// The interval does not decide.
     Unsure(Interval),
     /// There is no ratio, and why.
     Nothing(&'static str),

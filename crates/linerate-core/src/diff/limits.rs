@@ -49,7 +49,7 @@ pub struct LimitChange {
     pub why: String,
 }
 
-/// All limits of both records: those of the first, then those that only the second has.
+/// All limits of both records: first the limits of the first record, then those that only the second has.
 pub(super) fn changes(before: &Judged<'_>, after: &Judged<'_>) -> Vec<LimitChange> {
     let of_first = before
         .verdict

@@ -110,7 +110,8 @@ pub fn carriers(inventory: &Inventory) -> Vec<Carrier<'_>> {
     }
     let found = narrowest.into_iter();
     let mut found: Vec<_> = found.map(|(set, via)| (&sets[set], via)).collect();
-    // What crosses a carrier has crossed those of fewer of its ports before.
+    // Carriers with fewer ports come first: traffic reaches them before it reaches carriers that more ports
+    // share.
     found.sort_by_key(|(users, _)| users.len());
     let mut arrivals: Vec<Arrival> = chains.iter().map(|(load, _)| Arrival::of(load)).collect();
     let mut carriers = Vec::new();

@@ -133,7 +133,7 @@ pub struct Cache {
     pub size: Bytes,
     /// CPUs that share one.
     pub shared_by: usize,
-    /// Number of such caches.
+    /// Number of caches of this kind.
     pub count: usize,
 }
 
@@ -173,8 +173,8 @@ impl Processors {
         all.map(|c| c.len()).filter(|&n| n > 0)
     }
 
-    /// CPUs under each clock of a sort, the sorts in the order of their first CPU. The clocks of
-    /// now are left out: they differ all the time.
+    /// The CPUs with each kind of clock, in the order of their first CPU. Current clock rates are ignored,
+    /// since they always differ.
     pub fn clocks(&self) -> Vec<(Clock, Vec<u32>)> {
         let mut sorts: Vec<(Clock, Vec<u32>)> = Vec::new();
         for cpu in &self.cpus {

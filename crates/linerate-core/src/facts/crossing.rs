@@ -1,4 +1,4 @@
-//! The PCI Express links between a card and the processor, and which of their figures mean something.
+//! The PCI Express links between a card and the processor, and which of their figures can be trusted.
 
 use super::pci::{self, Device, Link, Payload};
 use crate::ceiling::pcie::{self, SIZES, Slot, USUAL_PAYLOADS};
@@ -61,9 +61,9 @@ pub fn slot(link: Link, payload: Option<Payload>) -> Option<Slot> {
     })
 }
 
-/// Whether a card's link figures are placeholders, as those of ports inside the processor are. No card is built whose
-/// own link, at the lowest speed there is, carries less than half of what one of its ports does. At higher speeds such
-/// cards exist: an adapter that several hosts share leaves each of them a few of its lanes.
+/// Whether a card's link figures are placeholders, as they are for ports inside the processor. No real card has
+/// a link that, at the lowest speed, carries less than half of what one of its ports does. At higher speeds
+/// such cards exist: an adapter that several hosts share gives each of them only a few lanes.
 pub fn is_made_up(crossings: &[Crossing<'_>], port: Rate) -> bool {
     let own = crossings.first().and_then(|c| c.device.max);
     own.is_some_and(|own| {
@@ -72,8 +72,9 @@ pub fn is_made_up(crossings: &[Crossing<'_>], port: Rate) -> bool {
     })
 }
 
-/// Whether a link has the figures that ports inside the processor show by default: one lane at the lowest speed. Cards
-/// with such a link exist, but not with several ports that need more than it together. A switch has a real link.
+/// Whether a link has the default figures of ports inside the processor: one lane at the lowest speed. Real
+/// cards can have this link too, but not with several ports that together need more than it carries. A switch
+/// has a real link.
 //= Linux drivers/net/ethernet/intel/i40e/i40e_main.c: "Devices on the IOSF bus do not have this information and will report
 //= PCI Gen 1 x 1 by default"; ixgbe_main.c does not check the links of X550EM either
 pub fn is_default(link: &Crossing<'_>) -> bool {
@@ -82,7 +83,8 @@ pub fn is_default(link: &Crossing<'_>) -> bool {
     link.device.buses.is_none() && is_slowest && own.width == Some(1)
 }
 
-/// Whether the link figures of a device are those of a tunnel: it is an end of one, at either side of the cable.
+/// Whether the link figures of a device belong to a tunnel: it is one end of a tunnel, at either side of the
+/// cable.
 pub fn shows_tunnel(all: &[Device], device: &Device) -> bool {
     let is_far_end =
         |device: &Device| Crossing::above(all, device).is_some_and(|link| link.is_tunnel);
@@ -110,8 +112,8 @@ fn is_controller(device: &Device) -> bool {
     device.vendor == INTEL && BRIDGES.contains(&device.device)
 }
 
-/// Whether a link is a tunnel through a Thunderbolt or USB4 cable. At the far end of a tunnel stands a
-/// switch, never a card: the links behind it are real.
+/// Whether a link is a tunnel through a Thunderbolt or USB4 cable. The far end of a tunnel is always a switch,
+/// never a card; the links behind it are real.
 ///
 /// The kernel marks removable devices, but a slot for other cards may be removable, too. [`Device::tunneled`]
 /// is set only for devices attached by Thunderbolt or USB4. Linux before 5.14 has no such mark, so only the ids

@@ -36,7 +36,7 @@ pub struct IbDevice {
     pub pci: String,
     /// NUMA node.
     pub node: Option<u32>,
-    /// GUID of the device; that of a port is another one.
+    /// GUID of the device. Each port has another GUID.
     pub node_guid: Option<Guid>,
     /// The card that this is a virtual function of; `None` for a card itself, and in a guest, which cannot see it.
     pub virtual_of: Option<VirtualOf>,
@@ -94,11 +94,11 @@ pub struct IbPort {
     pub layer: Option<Layer>,
     /// Local identifier; 0 until a subnet manager gives one.
     pub lid: Option<u64>,
-    /// That of the subnet manager; 0 for none.
+    /// LID of the subnet manager; 0 if there is none.
     pub sm_lid: Option<u64>,
     /// Addresses.
     pub gids: Vec<Gid>,
-    /// Counters of the port, then those of the device (`hw.`), since they were last cleared.
+    /// Counters since they were last cleared: first those of the port, then those of the device (prefix `hw.`).
     pub counters: Vec<Counter>,
 }
 

@@ -78,7 +78,7 @@ impl Irq {
         Some(Served { number, direction })
     }
 
-    /// The PCI addresses that it may tell: what its chip and its name end in.
+    /// The PCI addresses that the interrupt may name: the ends of its chip and of its name.
     fn addresses(&self) -> impl Iterator<Item = &str> {
         [&self.chip, &self.name].into_iter().flat_map(move |text| {
             let breaks = text.rmatch_indices(['-', ':', '@', ' ']).take(WORDS);
@@ -173,8 +173,8 @@ impl Interrupts {
     }
 }
 
-/// Those of a port's queues that no CPU of these, in ascending order, serves: `close` are the CPUs of
-/// its node. One whose CPUs are not known is not counted.
+/// The queues of a port whose interrupts go to none of the CPUs `close`, the CPUs of its node in ascending
+/// order. Queues whose CPUs are unknown are not counted.
 pub fn remote<'a>(irqs: &[&'a Irq], close: &[u32]) -> Vec<&'a Irq> {
     let queues = irqs.iter().filter(|irq| irq.queue().is_some());
     let known = queues.filter(|irq| !irq.effective.is_empty());

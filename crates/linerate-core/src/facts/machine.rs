@@ -45,7 +45,7 @@ pub struct Firmware {
     pub vendor: String,
     /// `product_name`.
     pub product: String,
-    /// `chassis_asset_tag`: some clouds tell themselves apart by it.
+    /// `chassis_asset_tag`: some clouds identify themselves by it.
     pub tag: String,
 }
 

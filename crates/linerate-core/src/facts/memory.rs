@@ -58,8 +58,8 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Those of `modules`; `None` where none is there, the speed of one is not known, or one is not as
-    /// wide as a channel: soldered LPDDR counts parts of channels.
+    /// The channels of `modules`; `None` if there are no modules, if the speed of one is unknown, or if one is
+    /// narrower than a channel: soldered LPDDR counts parts of channels.
     pub fn of(modules: &[Module]) -> Option<Self> {
         let there = || modules.iter().filter(|m| m.size.is_some());
         if there().any(|m| m.width_bits.is_some_and(|bits| bits != 64)) {

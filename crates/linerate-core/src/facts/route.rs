@@ -46,7 +46,7 @@ pub struct Route {
 pub struct Other {
     /// Interface name.
     pub name: String,
-    /// Speed; `None` where the driver does not tell one.
+    /// Speed; `None` if the driver does not report it.
     pub speed: Option<Rate>,
     /// Its addresses, each with the leading bits that its network shares; only those that are good
     /// beyond the link.

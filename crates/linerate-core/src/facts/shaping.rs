@@ -37,7 +37,7 @@ pub struct Shaping {
     pub loss_ppm: Option<u32>,
     /// Packets that it holds at most (netem); of others it was not read.
     pub limit: Option<u32>,
-    /// Bytes that it counts for each packet besides those of the frame; may be negative.
+    /// Bytes that the shaper counts for each packet in addition to the frame; may be negative.
     pub overhead: i32,
 }
 

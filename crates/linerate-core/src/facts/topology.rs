@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::bounded::{CPUS, FEW, NODES, at_most, cores};
 use super::cpu::Kind;
 
-/// What the placement of threads depends on. What is not known is empty.
+/// The facts that decide where threads are placed. Unknown facts are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Topology {
@@ -46,8 +46,8 @@ const REMOTE: u32 = 20;
 const APART: f64 = 1.5;
 
 impl Topology {
-    /// How far each CPU is from `node`, by the firmware's distances; `None` where there is no such
-    /// node, or no second one with CPUs.
+    /// The distance of each CPU from `node`, as the firmware reports it; `None` if there is no such node, or no
+    /// second node with CPUs.
     pub fn distances_from(&self, node: u32) -> Option<Vec<(u32, u32)>> {
         let home = self.nodes.iter().find(|n| n.id == node)?;
         if !self.several() {
@@ -64,8 +64,8 @@ impl Topology {
         Some(all.collect())
     }
 
-    /// CPUs nearest to `node`, ascending: its own, or those of the nearest node if it has none. `None` as in
-    /// [`Topology::distances_from`].
+    /// The CPUs nearest to `node`, ascending: its own CPUs, or the CPUs of the nearest node if it has none.
+    /// `None` as in [`Topology::distances_from`].
     pub fn near(&self, node: u32) -> Option<Vec<u32>> {
         let all = self.distances_from(node)?;
         let least = all.iter().map(|(_, distance)| *distance).min()?;
@@ -75,8 +75,8 @@ impl Topology {
         Some(near)
     }
 
-    /// CPUs that are hardly further from `node` than the nearest, ascending: those of its package,
-    /// where firmware divides it. `None` as in [`Topology::distances_from`].
+    /// The CPUs that are not much further from `node` than the nearest ones, ascending: the CPUs of its
+    /// package, if the firmware divides it. `None` as in [`Topology::distances_from`].
     pub fn close_to(&self, node: u32) -> Option<Vec<u32>> {
         let all = self.distances_from(node)?;
         let least = all.iter().map(|(_, distance)| *distance).min()?;

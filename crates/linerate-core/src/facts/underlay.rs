@@ -28,7 +28,7 @@ const TUN: &str = "tun";
 /// What carries the path at one end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Underlay<'a> {
-    /// These ports with a wire: one, or those of a bond that spreads streams.
+    /// These ports with a wire: one port, or the ports of a bond that distributes streams.
     Wires(Vec<&'a Nic>),
     /// No wire: the host, or the one below it, made up all that the path crosses.
     Nothing,

@@ -63,7 +63,7 @@ pub struct PortCount {
     pub interrupts: BTreeMap<u32, u64>,
     /// Its driver; empty where it has none.
     pub driver: String,
-    /// What the driver counts, those of all queues together.
+    /// The driver's counters, added up over all queues.
     pub counters: Vec<Counter>,
 }
 

@@ -103,7 +103,7 @@ figures! {
     MESSAGES = "messages" "messages_per_sec" "messages" PerSecond Higher Median single messages
         "Messages that the receiving program received, in a second: datagrams, or messages of a transport that counts them.";
     LATENCY = "latency" "round_trip_ns" "round trip" Nanos Lower Median percentiles round_trips
-        "Round-trip times: on the idle path, or beside the load of a direction.";
+        "Round-trip times: on the idle path, or under the load of a direction.";
     RETRANSMITS = "retransmits" "sent_again_share" "retransmitted" Share Lower Pooled single retransmits
         "Segments that the sender retransmitted, as a share of those it sent.";
     LOSS = "loss" "lost_share" "lost" Share Lower Pooled single loss

@@ -31,7 +31,7 @@ impl Entry {
 /// The figures of one measurement, whatever program made it. What was not measured is not in it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summary {
-    /// The figures: those of the idle path first, then those of each direction, in the order of [`ALL`].
+    /// The figures: first those of the idle path, then those of each direction, in the order of [`ALL`].
     pub entries: Vec<Entry>,
 }
 

@@ -1,4 +1,4 @@
-//! JSON behind its length, and fields of it: versions differ in what they tell, and in how.
+//! JSON behind its length, and its fields: versions of iperf3 report different fields in different ways.
 
 use serde_json::{Map, Value};
 

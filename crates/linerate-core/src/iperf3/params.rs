@@ -116,7 +116,7 @@ impl Params {
         })
     }
 
-    /// Writes what a client wants; what is unset is left out.
+    /// Writes the parameters of a client; unset ones are left out.
     pub fn encode(&self) -> Vec<u8> {
         let mut fields = Map::new();
         let protocol = match self.protocol {

@@ -25,7 +25,7 @@ pub struct Cpu {
     pub system: f64,
 }
 
-/// What one side counted. What it did not tell is `None`.
+/// The counts of one side. Counts that it did not report are `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
     /// CPU of its program.
@@ -43,7 +43,7 @@ pub struct StreamResult {
     pub id: u64,
     /// Payload that it sent or received, in bytes.
     pub bytes: u64,
-    /// Segments that it retransmitted; a receiver cannot tell.
+    /// Segments that it retransmitted; a receiver cannot know them.
     pub retransmits: Option<u64>,
     /// Seconds that it counted for; servers before 3.2 do not say.
     pub seconds: Option<f64>,
@@ -136,7 +136,7 @@ impl Results {
             .try_fold(0, |sum: u64, n| Some(sum.saturating_add(n?)))
     }
 
-    /// Those of them that were lost.
+    /// The datagrams that were lost.
     pub fn errors(&self) -> Option<u64> {
         let mut each = self.streams.iter().map(|stream| stream.datagrams.errors);
         each.try_fold(0, |sum: u64, n| Some(sum.saturating_add(n?)))

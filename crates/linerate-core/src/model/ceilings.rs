@@ -44,8 +44,8 @@ pub(super) fn ceilings(
     all
 }
 
-/// The least goodput that this stage allows, where it is unknown which of these ports carries the path. `None`
-/// where the inputs of a ceiling are unknown; no limit where none of the ports has such a stage.
+/// The least goodput that this stage allows if it is unknown which of these ports carries the path. `None` if
+/// inputs of a ceiling are unknown; no limit if none of the ports has this stage.
 pub(crate) fn least_of(
     host: &Host,
     ports: &[&Nic],
@@ -113,8 +113,8 @@ impl Sizes {
         })
     }
 
-    /// The parts that such packets pass, with this many VLAN tags, over this many links. Any number of streams
-    /// may share a link.
+    /// The parts that packets of this size pass, with this many VLAN tags, over this many links. Any number of
+    /// streams may share a link.
     fn describe(
         self,
         direction: Direction,

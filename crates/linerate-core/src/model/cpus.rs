@@ -103,8 +103,8 @@ fn cpu(
     let busy = 1.0 - (grown[3] + grown[4]) / all;
     let softirq = (grown[5] + grown[6]) / all;
     let steal = grown[7] / all;
-    // Two bounds from below: a kernel without IRQ time accounting counts interrupts twice, as such
-    // and as time of the thread that they interrupt; user time it never does.
+    // Two lower bounds: a kernel without IRQ time accounting counts interrupt time twice, once as interrupts
+    // and once as time of the interrupted thread, but never as user time.
     let others = own.map(|own| {
         let rest = busy - softirq - steal - own.ran;
         rest.max((grown[0] + grown[1] - own.user) / all).max(0.0)

@@ -15,8 +15,8 @@ pub struct Datagrams {
     pub per_sec: f64,
     /// Share of the sent datagrams that were not received.
     pub lost: f64,
-    /// The part of it that was dropped at the receiver's socket for want of room, at least: datagrams that the
-    /// kernel joined (UDP_GRO) are dropped as one. `None` where this was not read.
+    /// The part of the loss that was dropped at the receiver's socket because its buffer was full, as a lower
+    /// bound: coalesced datagrams (UDP_GRO) are dropped as one. `None` if this was not read.
     pub at_socket: Option<f64>,
     /// Mean number of datagrams in a message: those that the kernel joined. `None` where this was not counted,
     /// or nothing was read.
@@ -44,8 +44,7 @@ impl Datagrams {
 pub struct Counted {
     /// Those that the sender's kernel took; `None` where that was not read.
     pub sent: Option<u64>,
-    /// Those that it did not take at once, for want of room in a queue of its host (ENOBUFS): they were
-    /// sent later.
+    /// Datagrams that a full queue of the sending host refused at first (ENOBUFS); they were sent later.
     pub refused: Option<u64>,
     /// Datagrams received for the first time.
     pub came: u64,
@@ -163,7 +162,7 @@ pub(super) fn datagrams(ends: [&EndReadings; 2], set: u32, window: Window) -> Op
     })
 }
 
-/// Datagrams of a set that were sent over a window, and those of them that did not come.
+/// Datagrams of a set that were sent over a window, and the number of them that did not arrive.
 pub(super) fn lost(receiving: &EndReadings, set: u32, window: Window) -> Option<Count> {
     let missing = sum(receiving, set, m::UDP_LOST, window)?.max(0.0);
     let came = sum(receiving, set, m::UDP_DATAGRAMS, window)?;

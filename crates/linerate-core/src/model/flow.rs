@@ -1,7 +1,7 @@
-//! The model of a connection that others made: the same causes then explain it.
+//! The model of a connection of another program: the same causes then explain it.
 //!
-//! This end is `near`. Of the far one nothing is read, and no experiment is made: what only the far
-//! host could tell is a gap.
+//! This end is `near`. Nothing is read at the far end, and no experiment is made: readings of the far host are
+//! gaps.
 
 use std::net::SocketAddr;
 
@@ -177,7 +177,7 @@ fn load(
         copied: None,
         unread: socket(m::SOCKET_UNREAD).filter(|_| !sends),
         behind: behind(near, 0, window, goodput, &threads.receiver).filter(|_| !sends),
-        // A look at a transfer that runs is too short to tell.
+        // The observation of a running transfer is too short to show this.
         caught_up: None,
         receivers: threads.receiver,
         recv_memory: socket(m::SOCKET_RCVBUF)
@@ -251,7 +251,7 @@ fn placed<T: Default>(sends: bool, own: T) -> ByRole<T> {
     ByRole::from(if sends { [own, none] } else { [none, own] })
 }
 
-/// The readings as those of a step that loaded nothing.
+/// The readings in the form of a step without a load.
 fn as_step(near: &EndReadings, direction: Direction, window: Window) -> Step {
     Step {
         plan: StepPlan {
@@ -289,9 +289,9 @@ fn ticks(table: &Table, counter: m::Metric) -> Vec<Tick> {
         .collect()
 }
 
-/// What the receiving end knows about the sender's limit: whether the window that it offers is full. Its round
-/// trip is the kernel's own estimate (`tcpi_rcv_rtt`); the data in flight is what arrives within one round
-/// trip. Only the sender knows all other limits.
+/// The receiving end's view of the sender's limit: whether the window that it offers is full. Its round trip is
+/// the kernel's own estimate (`tcpi_rcv_rtt`); the data in flight is what arrives within one round trip. Only
+/// the sender knows all other limits.
 fn receiving(table: &Table, ticks: &[Tick], window: Window) -> TcpShares {
     let of = |metric| mean(gauge(table, metric, window));
     let micros = |us: f64| Nanos((us.max(0.0) * 1e3) as u64);

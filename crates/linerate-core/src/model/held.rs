@@ -1,7 +1,7 @@
-//! What held the sender back: shares of time, from the kernel's clocks and from its state.
+//! Which limit held the sender back: shares of time, from the kernel's clocks and from its state.
 //!
-//! Neither is enough alone. The clocks (`tcpi_rwnd_limited`, `tcpi_sndbuf_limited`) run only where the kernel
-//! is sure: a sender in slow start counts as limited by its congestion window when that is twice the data in
+//! Neither is enough alone. The clocks (`tcpi_rwnd_limited`, `tcpi_sndbuf_limited`) run only when the kernel is
+//! sure: a sender in slow start counts as limited by its congestion window when that is twice the data in
 //! flight, and a paced sender counts as busy between two bursts. The state at each sample is a snapshot, but it
 //! shows what the sender would need to send more.
 

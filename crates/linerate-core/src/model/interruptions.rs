@@ -91,7 +91,7 @@ pub(super) fn interruptions(
     found
 }
 
-/// How many times the first timer may streams be silent that lose such a share of what they send.
+/// How many times the first timeout a stream may be silent when it loses this share of its packets.
 fn timeouts(lost: Option<f64>, streams: u32) -> u64 {
     let lost = lost.unwrap_or(0.0).clamp(0.0, 0.5);
     let in_a_row = (SELDOM.ln() / lost.ln() / f64::from(streams.max(1))).ceil() as u32;
@@ -214,7 +214,7 @@ fn longest_pause(end: &EndReadings, washout: Nanos, least: u64) -> Option<Pause>
     // are looked at.
     let often = end.tables.iter().max_by_key(|t| t.at.len())?;
     let mut at = Cow::Borrowed(&often.at[..]);
-    // Those of a file need not be in order.
+    // In a file they may be in any order.
     if !at.is_sorted() {
         at.to_mut().sort_unstable();
     }

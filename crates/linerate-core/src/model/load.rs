@@ -223,7 +223,7 @@ fn operations(
 /// The least share of duplicate segments that a receiver reports.
 const TOLD: f64 = 0.2;
 
-/// The sender's counters of the connections of a set, completed by those of the receiver.
+/// The sender's counters of the connections of a set, completed by the receiver's counters.
 fn connections(
     record: &Record,
     set: u32,
@@ -248,7 +248,7 @@ fn connections(
 /// The threads that receive, with where the packets of their streams are taken in.
 fn receivers(end: &EndReadings, plan: &SetPlan, cpus: &[Cpu], window: Window) -> Vec<Thread> {
     let mut receivers = at_work(end, &format!("s{}/rx", plan.id), cpus, window);
-    // Of a thread that moves several streams one would not tell where the others are taken in.
+    // If a thread moves several streams, the CPU of one stream does not show where the others are received.
     if receivers.len() >= plan.knobs.streams as usize {
         for thread in &mut receivers {
             thread.takes_in = takes_in(end, plan.id, thread.stream, window);
@@ -305,7 +305,7 @@ pub(super) fn estimate(mean: f64, steady: &[f64]) -> Estimate {
     }
 }
 
-/// Fewest samples that tell anything of how a goodput scatters.
+/// Fewest samples that show how a goodput varies.
 const LOOK: usize = 4;
 
 /// Share of samples without any payload from which nothing gets through.
@@ -354,9 +354,9 @@ impl Load {
         Interval { low, mid, high }
     }
 
-    /// By what share its rate may be another: the interval of its mean; of one short look three standard
-    /// errors, as a few samples tell them; of a longer load that wanders too slowly for an interval, all
-    /// that its samples span.
+    /// By what share its rate may really differ: the interval of its mean; for one short sample, three standard
+    /// errors, as a few samples estimate them; for a longer load that varies too slowly for an interval, the
+    /// range of all its samples.
     pub(crate) fn doubt(&self) -> Option<f64> {
         let known = self.rate().interval.and_then(Interval::relative);
         known.or_else(|| {

@@ -1,4 +1,4 @@
-//! What hosts lost or held back themselves, as their own counters tell.
+//! Losses and delays that the hosts cause themselves, by their own counters.
 
 use super::ends::end;
 use super::grouped::{packet_bytes, sees_arrivals};
@@ -67,7 +67,7 @@ impl LocalEvent {
             Self::Held => "held back by the shaper of",
             Self::Backlog => "dropped by the backlog of CPU",
             Self::Arrival => "dropped on arrival by",
-            Self::Departure => "dropped on the way out by",
+            Self::Departure => "dropped while sending by",
             Self::Ring => "missed by the ring of",
             Self::Collision => "collided at",
         }
@@ -235,7 +235,7 @@ pub(super) mod tests {
 
     #[test]
     fn frames_that_a_port_drops_all_the_time_are_not_of_the_load() {
-        assert_eq!(arrivals(None, 4), Some(4.0), "nobody looked before");
+        assert_eq!(arrivals(None, 4), Some(4.0), "it was not read before");
         assert_eq!(
             (arrivals(Some(0), 3), arrivals(Some(0), 4)),
             (None, Some(1.0))

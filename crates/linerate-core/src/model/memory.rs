@@ -62,7 +62,7 @@ fn ceiling(facts: &HostFacts, access: Access, array: Bytes) -> Result<ModuleCeil
     match facts.last_cache {
         None => {
             return Err(gap(
-                "how much of an array the caches hold is not known: the kernel shows none",
+                "the part of an array that the caches hold is unknown: the kernel shows no caches",
                 "",
             ));
         }
@@ -150,7 +150,7 @@ mod tests {
         );
         let gap = of(Some(32 << 20), 1).unwrap_err();
         assert_eq!(gap.hint, "--size 128MiB");
-        assert!(of(None, 1 << 40).unwrap_err().why.contains("not known"));
+        assert!(of(None, 1 << 40).unwrap_err().why.contains("unknown"));
     }
 
     #[test]

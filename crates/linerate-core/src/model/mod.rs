@@ -298,7 +298,7 @@ pub struct Load {
     pub steady: bool,
     /// What its connections counted at the sender; nothing for other transports.
     pub tcp: TcpShares,
-    /// Sizes of the packets that it sends; `None` where they are not known, as those of other transports.
+    /// Sizes of the packets that it sends; `None` if unknown, as for other transports.
     pub packets: Option<Packets>,
     /// What became of its datagrams; `None` where they were not counted, and for other transports.
     pub datagrams: Option<Datagrams>,
@@ -306,12 +306,12 @@ pub struct Load {
     pub senders: Vec<Thread>,
     /// The receiving threads.
     pub receivers: Vec<Thread>,
-    /// Share of the sends without a copy that the kernel copied all the same; `None` where it reported none.
+    /// Share of the sends without a copy that the kernel copied anyway; `None` if it reported none.
     pub copied: Option<f64>,
     /// Payload that waits for the receiving application, mean bytes over streams and time.
     pub unread: Option<f64>,
-    /// Payload that arrived and stayed unread, throughout, over what the program read: by how much what
-    /// arrives is faster than the reader. 0 where it keeps up, or where the window is full of it.
+    /// Payload that arrived and was never read in time, over the payload that the program read: by how much the
+    /// arrivals are faster than the reader. 0 if the reader keeps up, or if unread payload fills the window.
     pub behind: Option<f64>,
     /// Share of the samples of the receive queues that held no more than one read: the program had read
     /// everything. `None` without samples.

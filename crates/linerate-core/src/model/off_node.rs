@@ -41,7 +41,7 @@ pub(crate) fn nodes(facts: &HostFacts, load: &Load, direction: Direction, side: 
         };
     }
     let Some(port) = &facts.port else {
-        return Nodes::Unknown(gap(side, "the port was not told", ""));
+        return Nodes::Unknown(gap(side, "the port is unknown", ""));
     };
     let Some(node) = port.node else {
         return if facts.has_card() {

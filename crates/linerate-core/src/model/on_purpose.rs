@@ -1,5 +1,5 @@
-//! Packets that a discipline of a host's own port loses on purpose, at any rate, as a bad line would: they are not
-//! dropped for want of room.
+//! Packets that a queueing discipline of a host's own port drops on purpose at any rate, like a bad line: its
+//! queue is not full.
 
 use super::ends::end;
 use super::readings::{Window, gauge, growth, mean};

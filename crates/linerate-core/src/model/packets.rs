@@ -50,8 +50,8 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// A full packet is as large as the path allows, or smaller where the receiver does not accept such
-    /// segments. An end with packets of 9000 bytes sends 1500 to a receiver that accepts no more, and its
+    /// A full packet is as large as the path allows, or smaller if the receiver does not accept segments of
+    /// that size. An end with packets of 9000 bytes sends 1500 to a receiver that accepts no more, and its
     /// kernel still reports 9000 for the path.
     fn of_connections(&self, window: Window) -> Option<Packets> {
         let bytes = |metric| {

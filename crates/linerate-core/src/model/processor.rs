@@ -38,8 +38,8 @@ pub struct Cpu {
     pub softirq: f64,
     /// Share of time stolen by the hypervisor.
     pub steal: f64,
-    /// Share of time that this run's threads were on it, those of both ends where they share the
-    /// machine; `None` where that was not read.
+    /// Share of time that this run's threads ran on this CPU, of both ends if they share the machine; `None` if
+    /// it was not read.
     pub ours: Option<f64>,
     /// Share of time that it ran something else than this run's threads and interrupts, at least;
     /// `None` where that was not read.

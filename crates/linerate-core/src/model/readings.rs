@@ -43,7 +43,7 @@ impl Window {
     pub(super) fn within(self, table: &Table) -> Range<usize> {
         let from = table.at.partition_point(|at| *at < self.from);
         let to = table.at.partition_point(|at| *at <= self.to);
-        // Times ascend, but those of a file need not.
+        // Times ascend, but in a file they may not.
         from.min(to)..to
     }
 

@@ -18,7 +18,7 @@ pub struct Shaping {
     pub rate: Option<Rate>,
     /// The most that each stream gets.
     pub flow_rate: Option<Rate>,
-    /// Bytes that it counts for each packet besides the packet itself.
+    /// Bytes that it counts for each packet in addition to the packet itself.
     pub frame: f64,
     /// Share of samples in which packets waited in it for its limit; `None` where they may have been there anyway.
     pub waiting: Option<f64>,
@@ -31,7 +31,7 @@ pub struct Shaping {
 const COUNTING: [&str; 3] = ["tbf", "htb", "cake"];
 
 impl Shaping {
-    /// Whether it counts how often its limit held a packet back. Without such a counter, `held` says nothing.
+    /// Whether it counts how often its limit delayed a packet. Without this counter, `held` is meaningless.
     pub fn counts_held(&self) -> bool {
         let kind = self.subject.split(' ').nth(1);
         kind.is_some_and(|kind| COUNTING.contains(&kind))

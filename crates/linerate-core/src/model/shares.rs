@@ -55,7 +55,7 @@ pub struct TcpShares {
     pub repeated_ever: Option<u64>,
     /// Times that the retransmission timers of all streams ran out; `None` before Linux 6.7.
     pub timeouts: Option<f64>,
-    /// Share of time, at least, that a stream waited for such a timer; `None` before Linux 6.7.
+    /// Minimum share of time that a stream waited for a retransmission timer; `None` before Linux 6.7.
     pub timer_limited: Option<f64>,
     /// The pace the application asked for, each stream.
     pub max_pacing: Option<Rate>,

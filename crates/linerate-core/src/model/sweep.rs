@@ -53,7 +53,7 @@ pub struct Setting {
     /// CPU time of the threads that move payload, nanoseconds for each byte: of the sender and of the
     /// receiver.
     pub cpu: ByRole<Option<Estimate>>,
-    /// Of its sends without a copy, the share that the kernel copied all the same.
+    /// Of its sends without a copy, the share that the kernel copied anyway.
     pub copied: Option<f64>,
     /// Goodput in multiples of the reference's.
     pub goodput_ratio: Option<Interval>,

@@ -36,8 +36,8 @@ pub(super) fn payload_sent(sending: &EndReadings, set: u32, window: Window) -> O
     workers.map(|t| grown(t, m::WORKER_BYTES)).sum()
 }
 
-/// Segments that a set sent over a window and those of them that it retransmitted, all streams; `None`
-/// where a counter is missing.
+/// Segments that all streams of a set sent over a window, and the number of them that were retransmitted;
+/// `None` if a counter is missing.
 pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Count> {
     let prefix = format!("s{set}/");
     let count = |table: &Table| {
@@ -57,7 +57,7 @@ pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Co
     })
 }
 
-/// Segments that a set retransmitted over a window, all streams; `None` where a sender does not tell.
+/// Segments that all streams of a set retransmitted over a window; `None` if a sender does not report them.
 pub(super) fn sent_again(sending: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let prefix = format!("s{set}/");
     let each = about_tcp(sending, &prefix).into_iter();

@@ -15,7 +15,8 @@ use crate::units::Bytes;
 /// Packets that every path takes.
 //= RFC 791, section 3.1: every internet module must be able to receive a datagram of 576 octets
 const ALWAYS: u64 = 576;
-/// Payload of a stream that may be acknowledged all the same: what small packets carry, such as the word that opens it.
+/// Payload of a stream that may be acknowledged although full packets are lost: the content of small packets,
+/// such as the mark that opens the stream.
 const FEW: f64 = 512.0;
 /// The packet of a port of which nothing was read.
 //= RFC 894: 1500 bytes
@@ -65,7 +66,7 @@ pub fn vanished(record: &Record, step: &Step, direction: Direction) -> Option<Va
     })
 }
 
-/// A sum over the streams of a set; `None` where the end does not tell of any.
+/// A sum over the streams of a set; `None` if the end reports none.
 fn total(end: &EndReadings, set: u32, of: fn(&Total) -> u64) -> Option<u64> {
     let totals = end.totals.iter().filter(|t| t.set == set);
     totals.map(of).reduce(u64::saturating_add)

@@ -25,7 +25,7 @@ pub struct Place {
     pub group: String,
 }
 
-/// Finds our cgroup of a controller from the two files; `Ok(None)` without such a cgroup.
+/// Finds our cgroup of a controller from the two files; `Ok(None)` if there is none.
 pub fn place(
     controller: &str,
     membership: &[u8],

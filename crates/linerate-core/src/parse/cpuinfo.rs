@@ -32,7 +32,7 @@ fn arm(text: &[u8]) -> Option<String> {
     ))
 }
 
-/// The model of the first CPU; `None` where the file does not tell.
+/// The model of the first CPU; `None` if the file does not contain it.
 pub fn model(text: &[u8]) -> Option<String> {
     ["model name", "Model Name", "cpu model", "cpu", "uarch"]
         .iter()

@@ -7,7 +7,7 @@
 
 /// Length of a [`Header`] on the wire, and of the shortest datagram.
 pub const HEADER_LEN: usize = 24;
-/// Longest datagram that IPv4 carries: 65535 less its header and that of UDP.
+/// Longest datagram that IPv4 carries: 65535 bytes without the IPv4 and the UDP header.
 pub const DATAGRAM_MAX: usize = 65_507;
 /// Upper bound of numbers: no sender reaches it, and no computation with them overflows.
 pub const NUMBER_MAX: u64 = 1 << 56;
@@ -19,7 +19,7 @@ pub enum Kind {
     Payload,
     /// The step has ended; the number is the count of datagrams sent in it.
     End,
-    /// The receiver has read such an end.
+    /// The receiver has read the mark of an end.
     Ended,
     /// It asks for an answer.
     Ping,

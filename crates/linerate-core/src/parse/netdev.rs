@@ -1,5 +1,5 @@
-//! Replies of the generic netlink family `netdev` (6.8+): which poller and which interrupt serve a
-//! queue. Numbers of attributes are those of linux/netdev.h.
+//! Replies of the generic netlink family `netdev` (6.8+): which poller and which interrupt serve a queue.
+//! Attribute numbers are from linux/netdev.h.
 
 use super::Malformed;
 use super::genetlink::bodies;
@@ -29,7 +29,7 @@ pub struct Napi {
     pub irq: Option<u32>,
 }
 
-/// `NETDEV_CMD_QUEUE_GET`: queues; those of a kind that is not known are passed over.
+/// `NETDEV_CMD_QUEUE_GET`: queues. Queues of an unknown kind are skipped.
 pub fn queues(reply: &[u8]) -> Result<Vec<Queue>, Malformed> {
     let mut queues = Vec::new();
     for body in bodies(reply) {

@@ -1,6 +1,5 @@
-//! What queueing disciplines and classes are set to (`TCA_OPTIONS`): the part that holds packets back.
-//! Numbers of attributes and structures are those of linux/pkt_sched.h; rates there are bytes per
-//! second.
+//! The settings of queueing disciplines and classes (`TCA_OPTIONS`) that delay packets. Attribute numbers and
+//! structures are from linux/pkt_sched.h; rates there are bytes per second.
 
 use super::Malformed;
 use super::netem::netem;

@@ -70,7 +70,7 @@ pub fn list(text: &[u8]) -> Result<Vec<u32>, Malformed> {
     Ok(all)
 }
 
-/// A size such as `1280K`, as sysfs writes those of caches, in bytes.
+/// A size such as `1280K` in bytes, in the format of cache sizes in sysfs.
 pub fn size(text: &[u8]) -> Result<u64, Malformed> {
     const WHAT: &str = "size";
     let line = text::first_line(text, WHAT)?.trim_ascii();

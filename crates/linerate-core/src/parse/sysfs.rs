@@ -1,4 +1,4 @@
-//! Shapes of text that sysfs has besides those of sysctls: masks, choices, numbers with a sign.
+//! Text formats of sysfs other than those of sysctls: masks, choices, numbers with a sign.
 
 use super::{Malformed, text};
 

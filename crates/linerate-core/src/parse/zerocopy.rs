@@ -20,7 +20,7 @@ const CODE_COPIED: u8 = 1;
 pub struct Completion {
     /// How many.
     pub sends: u64,
-    /// Whether it copied them all the same.
+    /// Whether it copied them anyway.
     pub copied: bool,
 }
 

@@ -48,7 +48,7 @@ pub enum FrameError {
     #[error("the start of the record cannot be read: {0}")]
     NoStart(Cut),
     /// A table that must not be written: it would not be read again.
-    #[error("column `{column}` of table `{table}` is not as long as its times")]
+    #[error("column `{column}` of table `{table}` has another length than its times")]
     Ragged {
         /// Source and subject of the table.
         table: String,

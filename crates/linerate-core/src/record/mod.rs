@@ -265,7 +265,7 @@ pub struct Histogram {
     pub unread: Vec<(u64, u64)>,
 }
 
-/// Records without such round trips are those of before there was a number of them.
+/// Records without these round trips are older than the field that counts them.
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"

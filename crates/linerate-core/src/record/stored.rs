@@ -111,7 +111,7 @@ impl Budget {
         self.0 = self
             .0
             .checked_sub(values as u64)
-            .ok_or("it holds more readings than a record may")?;
+            .ok_or("it has more readings than a record may have")?;
         Ok(())
     }
 }
@@ -200,7 +200,8 @@ impl StoredColumn<'_> {
             name: self.name,
             unit: self.unit,
             kind: self.kind,
-            values: unpack(&self.values.0, rows).ok_or("a column is not as long as its times")?,
+            values: unpack(&self.values.0, rows)
+                .ok_or("a column has another length than its times")?,
         })
     }
 }

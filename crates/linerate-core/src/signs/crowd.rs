@@ -33,10 +33,11 @@ const MOST: u32 = 64;
 /// not the limit.
 const UNHELD: f64 = 3.0;
 
-/// A few streams and many, where they tell one rate from loss at any rate: each halves its window when it loses, so
-/// that those of one rate lose the oftener the smaller their windows are, and those that lose at random do not. Where a
-/// few carry far more than the load did, the rate of all is not what held that; and what is lost at half the pace, or
-/// all the time, is lost at any.
+/// A comparison of a few streams and many, where it distinguishes one limited rate from loss at any rate. A
+/// stream halves its window at each loss. So streams that share one rate lose more often the smaller their
+/// windows are, and streams with random loss do not. If a few streams carry far more than the load did, a total
+/// rate did not limit the load; and packets that are lost at half the pace, or all the time, are lost at any
+/// rate.
 pub(crate) fn crowds(model: &Model, direction: Direction) -> Option<[u32; 2]> {
     let dir = model.direction(direction)?;
     let load = &dir.base;

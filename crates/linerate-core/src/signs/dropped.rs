@@ -28,7 +28,7 @@ pub(crate) struct Dropped<'a> {
     pub(crate) counters: Vec<&'a Local>,
     /// Packets in a second; each holds one segment or a group of them.
     pub(crate) per_sec: f64,
-    /// Those of the sending host.
+    /// The drops of the sending host.
     pub(crate) by_sender: f64,
     /// Segments (datagrams) in a second that they held, estimated: one each where this is unknown.
     pub(crate) segments: f64,
@@ -57,8 +57,8 @@ impl<'a> Dropped<'a> {
     }
 }
 
-/// The drops on the way of the payload: at the sender where it leaves, at the receiver where it comes
-/// in. Disciplines of one port that hang together count each other's drops, and a CPU's backlog those of its ports.
+/// The drops along the payload's path: at the sender while sending, at the receiver while receiving. Connected
+/// queueing disciplines of one port count each other's drops, and a CPU's backlog counts those of its ports.
 pub(crate) fn dropped<'a>(model: &Model, load: &'a Load, direction: Direction) -> Dropped<'a> {
     let (sender, receiver) = (direction.sender(), direction.receiver());
     let mut queues: BTreeMap<(bool, bool, &str), &Local> = BTreeMap::new();
@@ -142,8 +142,8 @@ pub(crate) fn most_of(load: &Load) -> f64 {
     (GROUP / load.packets.map_or(1.0, |sizes| sizes.payload.0 as f64)).max(1.0)
 }
 
-/// Segments sent in a second, and those of them that were retransmitted; datagrams sent, and lost. `None` where
-/// the sender's were not counted.
+/// Segments sent per second, and the retransmitted ones; or datagrams sent, and the lost ones. `None` if the
+/// sender did not count them.
 pub(crate) fn sent(load: &Load) -> Option<(f64, f64)> {
     let datagrams = load.datagrams.as_ref();
     let datagrams = datagrams.map(|told| (told.sent, told.sent * told.lost));

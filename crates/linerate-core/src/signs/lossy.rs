@@ -23,8 +23,8 @@ pub(crate) const STAYS: Range = Range {
     high: f64::MAX,
 };
 
-/// How much better another congestion control may fill such a rate: one loss-based stream fills at least
-/// a quarter of it.
+/// How much more another congestion control may carry at such a rate: one loss-based stream uses at least a
+/// quarter of it.
 const FILLED_BY_OTHER: f64 = 4.0;
 
 /// The change in goodput with more streams on a path that drops packets above its rate. Each stream halves its
@@ -97,9 +97,9 @@ pub(crate) fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
 /// How many times the shortest wait for a timer those that ran out took on average, at most: each in a row doubles.
 const BACKED_OFF: f64 = 4.0;
 
-/// The least goodput that this loss allows if retransmission timers run out as well. It is unknown how many
-/// losses do that: nearly all, where only a few segments are in flight. It equals [`loss_leaves`] where no
-/// timer ran out, and is never below the goodput of the time without such waits.
+/// The least goodput that this loss allows if retransmission timers expire as well. It is unknown how many
+/// losses cause that: nearly all, if only a few segments are in flight. It equals [`loss_leaves`] if no timer
+/// expired, and is never below the goodput of the time without such waits.
 pub(crate) fn loss_leaves_at_least(load: &Load, lost: f64) -> Option<f64> {
     let most = loss_leaves(load, lost)?;
     if load.tcp.timeouts == Some(0.0) {

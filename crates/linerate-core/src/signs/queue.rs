@@ -8,7 +8,8 @@ use crate::units::{Bytes, Nanos};
 /// Longer than the idle round trip by this much at least: scheduling alone takes some.
 pub(crate) const NOTABLE: Nanos = Nanos(200_000);
 
-/// What a sender sends in one go at most: what its pace carries in this time, in one group of segments.
+/// The most that a sender sends in one burst: the amount that its pace carries in this time, in one group of
+/// segments.
 //= Linux, tcp_tso_autosize(): sk_pacing_shift is 10
 const BURST: Nanos = Nanos(1_000_000);
 const GROUP: Bytes = Bytes(64 << 10);

@@ -18,8 +18,8 @@ pub(crate) fn relayed(model: &Model, load: &Load) -> Option<String> {
         && answer.0 > acknowledged.0.saturating_add(LONGER.0);
     sooner.then(|| {
         format!(
-            "something on the way acknowledges for the far end, after {acknowledged}, where an answer of the \
-             far end takes {answer}: the window is that of a proxy, a tunnel or the like"
+            "something on the path acknowledges for the far end: after {acknowledged}, but an answer \
+             of the far end takes {answer}. The window belongs to a proxy, a tunnel or the like"
         )
     })
 }

@@ -8,7 +8,7 @@ use crate::path::{Direction, Stage};
 use crate::record::Host;
 use crate::units::Rate;
 
-/// Share of such a port's least rate below which the port is not the limit. Outer headers take up to a tenth of
+/// Below this share of such a port's lowest rate, the port is not the limit. Outer headers use up to a tenth of
 /// packets of the usual sizes.
 //= RFC 7348, section 5: 50 bytes of VXLAN, 70 over IPv6; RFC 4303: about as many of ESP
 const FAR_BELOW: f64 = 0.8;
@@ -41,11 +41,11 @@ pub(crate) fn untold(host: &Host, what: &str, ports: &[&Nic]) -> Gap {
     let port = host.facts.port.as_ref();
     let name = port.map_or("PORT", |port| &port.name);
     let why = if ports.is_empty() {
-        format!("what {name} stands on was not told: a tunnel has a route of its own")
+        format!("the port below {name} is unknown: a tunnel has its own route")
     } else {
         let names: Vec<&str> = ports.iter().map(|nic| nic.name.as_str()).collect();
         format!(
-            "nobody knows whether, and in which packets, the path crosses {}",
+            "it is unknown whether, and in which packets, the path crosses {}",
             names.join(" or ")
         )
     };

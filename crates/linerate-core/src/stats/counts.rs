@@ -18,7 +18,7 @@ pub struct Count {
     pub of: f64,
 }
 
-/// More events of a setting than this tell no more of its share.
+/// After this many events of a setting, more events do not improve the estimate of its share.
 const ENOUGH: f64 = 1e4;
 
 /// Quantile of the normal distribution that bounds 95 %.

@@ -39,12 +39,12 @@ pub fn percentile(histogram: &Histogram, q: f64) -> Option<u64> {
 /// Quantile of the normal distribution that bounds 95 %.
 const NORMAL: f64 = 1.96;
 
-/// A percentile with its 95 % interval, where the samples support it as for [`percentile`]: between the
-/// samples that it may lie at, as the number of samples below it is binomial (Conover, Practical
-/// Nonparametric Statistics, 1999, section 3.2).
+/// A percentile with its 95 % interval, if the samples support it as for [`percentile`]. The interval lies
+/// between the samples whose ranks follow from the binomial number of samples below the percentile (Conover,
+/// Practical Nonparametric Statistics, 1999, section 3.2).
 ///
-/// That holds for round trips that are independent of each other. Those of one queue resemble their
-/// neighbours: the interval is the least that can be meant.
+/// That is exact for independent round trips. Round trips in one queue resemble their neighbours, so the true
+/// interval is at least this wide.
 pub fn percentile_ci(histogram: &Histogram, q: f64) -> Option<Interval> {
     let mid = percentile(histogram, q)?;
     let all = samples(histogram) as f64;
@@ -62,7 +62,7 @@ pub fn percentile_ci(histogram: &Histogram, q: f64) -> Option<Interval> {
 fn at_rank(histogram: &Histogram, rank: f64) -> Option<u64> {
     let rank = (rank.max(1.0) as u64).min(samples(histogram));
     let mut counts = Cow::Borrowed(&histogram.counts[..]);
-    // Those of a file need not be in order.
+    // In a file they may be in any order.
     if !counts.is_sorted() {
         counts.to_mut().sort_unstable();
     }

@@ -31,14 +31,13 @@ pub fn without_swing(values: &[f64]) -> Cow<'_, [f64]> {
 
 /// Mean of a correlated series with its 95 % interval.
 ///
-/// A swing from each value to the next is taken out first ([`without_swing`]).
-/// Each value counts for less the more it resembles its neighbour: the series is worth
-/// n(1-r)/(1+r) independent values, with r the first autocorrelation, corrected for its bias in
-/// short series (Marriott and Pope, Biometrika 41, 1954). `None` for fewer than 10 values, values
-/// that are not finite, and series worth fewer than 2 independent values: such a mean holds for
-/// that time alone. In simulations the interval covers the truth in 93 to 97 % as long as the
-/// series is some 20 times its correlation time; a wander slower than that looks like a level, and
-/// cannot be seen from within.
+/// A swing from each value to the next is removed first ([`without_swing`]). Each value counts for less the
+/// more it resembles its neighbour: the series is worth n(1-r)/(1+r) independent values, with r the first
+/// autocorrelation, corrected for its bias in short series (Marriott and Pope, Biometrika 41, 1954). `None` for
+/// fewer than 10 values, values that are not finite, and series worth fewer than 2 independent values: their
+/// mean is valid for that time only. In simulations the interval covers the truth in 93 to 97 % as long as the
+/// series is some 20 times its correlation time. A slower variation looks like a constant level, and cannot be
+/// detected within the series.
 pub fn mean_ci(values: &[f64]) -> Option<Interval> {
     if values.len() < SHORTEST || !values.iter().all(|v| v.is_finite()) {
         return None;

@@ -71,7 +71,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// What operations do. The words are those of [`crate::plan::Access`].
+/// What operations do, in the words of [`crate::plan::Access`].
 pub const ACCESS: OptionInfo = OptionInfo {
     key: "access",
     help: "What each operation does with the memory [default: copy]",

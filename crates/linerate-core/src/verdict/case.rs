@@ -110,7 +110,7 @@ fn are_apart(one: &Party, other: &Party, direction: Direction) -> bool {
 }
 
 impl<'a> Case<'a> {
-    /// Evaluates those of `causes` that make a path slow in that way, and applies every trial of `direction`.
+    /// Evaluates the `causes` that make a path slow in this respect, and applies every trial of `direction`.
     pub(super) fn of(
         model: &'a Model,
         direction: Direction,

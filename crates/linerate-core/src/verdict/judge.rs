@@ -71,8 +71,8 @@ fn of_direction(model: &Model, causes: &[&'static dyn Cause], dir: &DirectionMod
     verdict
 }
 
-/// Puts limits of the rate before those of latency, then those of the much slower direction, then proved ones,
-/// then those with the largest gain. The sort is stable: among equals, forward stays first.
+/// Puts limits of the rate before limits of latency, then limits of the much slower direction, then proved
+/// limits, then limits with the largest gain. The sort is stable: among equals, forward stays first.
 fn sort(limits: &mut [Limit], slow: Option<Direction>) {
     let rank = |limit: &Limit| {
         (
@@ -268,7 +268,7 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
             .unwrap_or_else(|| "no cause that linerate knows fits what was measured".to_owned()),
         [one] => format!("it may be {one}, and no trial proved it"),
         several => format!(
-            "it may be {}, and no trial told them apart",
+            "it may be {}, and no experiment distinguished them",
             several.join(" or ")
         ),
     };

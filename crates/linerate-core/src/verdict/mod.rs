@@ -77,7 +77,7 @@ pub struct Limit {
     pub advice: Vec<Advice>,
 }
 
-/// What disturbed a measurement: it took something of it, and was not found to be what limits the path.
+/// A disturbance of a measurement: it took a part of it, and is not the limit of the path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Disturbance {
     /// Id of the cause.
@@ -121,7 +121,7 @@ pub struct Decided {
     pub loss: Option<Interval>,
     /// What moved the load.
     pub transport: Transport,
-    /// Round trips beside the load after the change over those before, where that is what decided.
+    /// The ratio of the loaded round trips after and before the change, if it decided.
     pub latency: Option<Interval>,
     /// Slices measured.
     pub slices: u32,

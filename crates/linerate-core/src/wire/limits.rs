@@ -30,8 +30,8 @@ const OPERATIONS_MAX: Bytes = Bytes(1 << 30);
 /// Buffers of all sets of a session together: what as many streams as there may be take where the plan leaves
 /// their operations open.
 const ROOM_MAX: Bytes = Bytes(4 << 30);
-/// How many times what one session may take all of them may take together, and how much of that those of one
-/// address may: whatever one address takes, half of a session is left to others.
+/// How many times the amount of one session all sessions together may use, and how much of that the sessions of
+/// one address may use: whatever one address uses, half the amount of a session is left to others.
 const ALL_SESSIONS: u64 = 2;
 const ONE_ADDRESS: f64 = 0.75;
 /// What an operation may grow to where the plan leaves its size open.
@@ -221,7 +221,7 @@ impl PlanLimits {
             .map_err(|what| format!("more than {what} in all sessions from one address"))
     }
 
-    /// Whether that share of what all sessions may take suffices; the error is what does not.
+    /// Whether the remaining share of all sessions suffices; the error names the resource that does not.
     fn share(&self, share: f64, taken: Taken) -> Result<(), String> {
         let part = |all: u64| (all as f64 * share) as u64;
         let streams = ALL_SESSIONS * u64::from(self.streams);

@@ -1,13 +1,12 @@
-//! What two peers say to each other, and how it stands on the wire.
+//! The messages of two peers, and their encoding.
 //!
-//! A connection opens with the [`preamble`], readable by every version. A control connection goes
-//! on with a Noise handshake and then carries [`message`]s: CBOR ([`codec`]), cut into the
-//! [`chunk`]s of Noise transport frames. A data connection goes on with the [`proof`] that it
-//! belongs to a session, and then carries payload, or the [`knock`] of datagrams. [`limits`] bound what a plan may ask of a
-//! server.
+//! A connection opens with the [`preamble`], readable by every version. A control connection goes on with a
+//! Noise handshake and then carries [`message`]s: CBOR ([`codec`]), cut into the [`chunk`]s of Noise transport
+//! frames. A data connection goes on with the [`proof`] that it belongs to a session, and then carries payload,
+//! or the [`knock`] of datagrams. [`limits`] bound what a plan may ask of a server.
 //!
-//! All of it is hostile until decoded: sizes, depths and counts are bounded before anything is
-//! allocated, and no decoder here can panic. This module does no cryptography and no I/O.
+//! All of it is hostile until decoded: sizes, depths and counts are bounded before anything is allocated, and
+//! no decoder here can panic. This module does no cryptography and no I/O.
 
 pub mod chunk;
 pub mod codec;

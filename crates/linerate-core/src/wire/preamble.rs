@@ -1,5 +1,5 @@
-//! The first bytes of every connection, in both directions: fixed in size and layout for good, so
-//! that any version can tell any other what it speaks.
+//! The first bytes of every connection, in both directions. Their size and layout never change, so that any
+//! version can tell any other which versions it speaks.
 
 use super::WireError;
 use crate::plan::{Handover, SetPlan};
@@ -33,7 +33,8 @@ impl Versions {
     }
 }
 
-/// The first version in which a far end understands such a plan: of an older one it would be a broken message.
+/// The first version in which a far end understands this plan. To an older version the message would be
+/// malformed.
 pub fn since(plan: &SetPlan) -> u16 {
     match plan.knobs.copy {
         Handover::IoUring => 2,
@@ -132,7 +133,7 @@ impl Reply {
         let words: &[u8] = match self.access {
             Access::Key => {
                 bytes[12] = 1;
-                b"a linerate server; it asks for a key\n"
+                b"a linerate server; it requires a key\n"
             }
             Access::Open => {
                 bytes[12] = 2;

@@ -1,4 +1,4 @@
-//! Reading and writing the settings of this host, and telling this host from others.
+//! Reading and writing the settings of this host, and distinguishing this host from others.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};

@@ -195,7 +195,7 @@ impl Ledger {
 enum Undone {
     /// It is as it was.
     Back,
-    /// It was so before, or there is no such port any more.
+    /// It already had that value, or the port no longer exists.
     Already,
     /// Somebody else has set it to this.
     Foreign(Vec<u64>),

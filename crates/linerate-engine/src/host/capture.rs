@@ -1,4 +1,4 @@
-//! Recording of what a machine answered, and a machine made of such a recording.
+//! Records the answers of a machine, and replays them as a machine.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -203,7 +203,7 @@ impl<M: Machine> Machine for Capture<M> {
     }
 }
 
-/// Adds an answer to those of the same question.
+/// Adds an answer to the answers to the same question.
 fn add<Q: PartialEq, T>(all: &mut Vec<(Q, Vec<Answer<T>>)>, query: Q, answer: Answer<T>) {
     match all.iter_mut().find(|(q, _)| *q == query) {
         Some((_, answers)) => answers.push(answer),

@@ -1,4 +1,4 @@
-//! Source `driver`: those counters of a port's driver that tell of drops, of pauses and of allowances of a cloud.
+//! Source `driver`: the counters of a port's driver about drops, pauses and cloud allowances.
 
 use std::io;
 
@@ -56,9 +56,9 @@ impl Counters {
         }
     }
 
-    /// The counters that mean something to a run, those of all queues together: the driver's own, and where there are no
-    /// pauses among them those that the kernel has a common name for. A driver without counters is no gap of a run, but
-    /// of whoever needs them.
+    /// The counters that matter to a run, added up over all queues: the driver's own and, if it has no pause
+    /// counters, the kernel's common ones. A driver without counters is not a gap of a run, but of the cause
+    /// that needs them.
     fn read(&mut self, machine: &dyn Machine) -> Vec<Counter> {
         let own = || -> io::Result<Vec<Counter>> {
             let reply = machine.query(&Query::DriverCounters(self.port))?;

@@ -177,7 +177,7 @@ impl Source for Qdisc {
             }
         }
         if !self.crowded && all.iter().any(|q| shaping::has_classes(&q.kind)) {
-            // What the disciplines tell stands without it.
+            // The readings of the disciplines are valid without it.
             if let Err(gap) = self.classes(machine, index, at, gaps) {
                 gaps.push(gap);
             }
@@ -195,9 +195,8 @@ impl Source for Qdisc {
     }
 }
 
-/// True for a queue of `mq`, whose own statistics are the sum over its queues: a port with 64 of
-/// them would fill the record with 64 tables that say nothing more. Those with a limit of their own are
-/// watched all the same.
+/// True for a queue of `mq`, whose own statistics are the sum over its queues: a port with 64 of them would
+/// fill the record with 64 tables without more information. Queues with their own limit are watched anyway.
 fn summed_up(qdisc: &qdisc::Qdisc<'_>, all: &[qdisc::Qdisc<'_>]) -> bool {
     let major = |id: u32| id >> 16;
     let hangs_on =

@@ -12,7 +12,7 @@ use crate::sheet::Sheet;
 #[derive(Debug)]
 pub(super) struct Sheets<K> {
     metrics: &'static [Metric],
-    /// What helps where a kernel does not tell one of them.
+    /// The hint for a metric that a kernel does not report.
     hint: &'static str,
     all: Vec<Keyed<K>>,
     /// Where the next row is expected: rows come in the same order each time.
@@ -27,8 +27,8 @@ struct Keyed<K> {
 }
 
 impl<K: PartialEq> Sheets<K> {
-    /// No tables yet; all `metrics` belong to one source, and `hint` helps where a kernel does not
-    /// tell one of them.
+    /// No tables yet; all `metrics` belong to one source, and `hint` is for metrics that a kernel does not
+    /// report.
     pub(super) fn new(metrics: &'static [Metric], hint: &'static str) -> Self {
         Self {
             metrics,

@@ -20,7 +20,7 @@ const WANTED: u8 = 1 << (2 - 1) | 1 << (4 - 1) | 1 << (7 - 1);
 //= include/net/tcp_states.h
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
-/// One connection, such that no later one with the same ends is taken for it.
+/// Identifies one connection, and is never equal for a later one with the same ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ConnectionId {
     /// This end.

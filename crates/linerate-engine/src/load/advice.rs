@@ -10,9 +10,9 @@ const OP_MIN: u32 = 16 * 1024;
 const OP_FIRST: u32 = 64 * 1024;
 /// Payload of an operation, in time at the rate seen: long enough that calls cost little.
 const OP_NANOS: u64 = 2_500_000;
-/// An operation is this large all the same: Linux (seen on 6.18) holds the send buffer's bound only
-/// from the second packet of a write on, so that writes of one packet (64 KiB) overrun it many
-/// times, by bursts, and goodput depends on the size of the write.
+/// An operation has this size even if the buffer is smaller: Linux (seen on 6.18) applies the send buffer's
+/// bound only from the second packet of a write on. Writes of one packet (64 KiB) exceed it many times, in
+/// bursts, and goodput then depends on the size of the write.
 const OP_WHOLE: u32 = 128 * 1024;
 /// But no larger than this time's worth of payload, so that stops are heeded on slow paths.
 const OP_NANOS_MAX: u64 = 100_000_000;

@@ -1,5 +1,5 @@
-//! What the application does with its payload: extra work that a trial asks for, and work or
-//! pauses that the lab plants.
+//! The work that the application does with its payload: extra work requested by a trial, and work or pauses
+//! planted by the lab.
 //!
 //! `LINERATE_LAB_APPLICATION` makes this program a costly or slow application, so that the lab can check that
 //! such an application is found. The record does not show that it was planted.

@@ -92,7 +92,7 @@ impl LoadError {
     }
 }
 
-/// Whether a call failed for want of descriptors.
+/// Whether a call failed because no descriptors are left.
 fn used_up(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
 }

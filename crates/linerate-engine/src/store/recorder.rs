@@ -57,7 +57,7 @@ impl Recorder {
         self.path.as_deref()
     }
 
-    /// Why the record is not written, or not whole; the first such thing is kept.
+    /// Why the record is not written completely; only the first reason is kept.
     pub fn problem(&self) -> Option<&Gap> {
         self.problem.as_ref()
     }

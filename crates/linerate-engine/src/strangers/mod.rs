@@ -37,7 +37,7 @@ pub(crate) struct Bounds<'a> {
     pub(crate) allow: &'a [IpNet],
     /// Places for all of them.
     pub(crate) all: usize,
-    /// Places for those of one address (IPv6: one /64).
+    /// Places for the strangers of one address (IPv6: one /64).
     pub(crate) each_address: usize,
     /// Time for all that one has to say.
     pub(crate) time: Duration,

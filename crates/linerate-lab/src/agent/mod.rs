@@ -44,7 +44,7 @@ pub(crate) fn outer(channel: &Channel, spec: &Spec) -> u8 {
     match ended {
         Ok(status) => status,
         Err(error) => {
-            // If the owner is gone too, there is nobody to report to.
+            // If the owner is gone too, there is no one to report to.
             let _ = channel.send(&Reply::Failed(error), &[]);
             FAILED
         }
@@ -90,7 +90,7 @@ fn agent(channel: &Channel, spec: &Spec, lab: u32) -> u8 {
             {
                 Ok(()) => CLOSED,
                 Err(error) => {
-                    // Between requests there is nobody else to tell.
+                    // Between requests there is no one else to report to.
                     eprintln!("lab: {error}");
                     FAILED
                 }

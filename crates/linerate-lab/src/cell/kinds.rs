@@ -169,7 +169,7 @@ pub const CELLS: &[CellKind] = &[
         id: "shared-core",
         words: "both ends on one CPU",
         expected: "shared-core",
-        // Where payload takes as long from one CPU to another as a second one saves, it is full all the same.
+        // If moving payload from one CPU to another takes as long as a second CPU saves, the CPU stays full.
         neighbours: &[
             "shared-core",
             "sender-core",

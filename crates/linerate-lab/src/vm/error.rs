@@ -24,7 +24,7 @@ pub enum VmError {
         /// What was tried.
         why: String,
     },
-    /// No such machine can be made.
+    /// This kind of machine cannot be made.
     #[error("cannot make this virtual machine: {why}")]
     Impossible {
         /// What is wrong with its specification.

@@ -1,13 +1,12 @@
-//! Virtual machines with the distribution's stock kernel and this machine's own files, for what
-//! namespaces do not have: NUMA nodes, PCIe slots, kernel modules, a clock of one's own.
+//! Virtual machines with the distribution's stock kernel and this machine's own files, for features that
+//! namespaces lack: NUMA nodes, PCIe slots, kernel modules, a clock of their own.
 //!
-//! The guest's root is this machine's, with a layer above it that takes what is written and is
-//! thrown away; `/tmp` and `/run` are its own, and `/out` is a folder that both have
-//! ([`Vm::shared`]). Processors are emulated in software (QEMU's TCG), which works everywhere: facts
-//! and counts are real, speeds are not.
+//! The guest's root file system is this machine's, with a layer on top that takes all writes and is discarded.
+//! `/tmp` and `/run` are its own, and `/out` is a folder that both share ([`Vm::shared`]). Processors are
+//! emulated in software (QEMU's TCG), which works everywhere: facts and counts are real, speeds are not.
 //!
-//! No right is needed, and nothing is left behind: QEMU ends with the handle, and with the thread
-//! that made it.
+//! No privilege is needed, and nothing is left behind: QEMU ends with the handle, and with the thread that made
+//! it.
 
 mod error;
 mod folder;

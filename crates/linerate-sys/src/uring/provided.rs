@@ -50,7 +50,7 @@ impl Provided {
         Ok(made)
     }
 
-    /// Gives a buffer to the kernel. Nobody borrows it, since a borrow of a buffer borrows this value.
+    /// Gives a buffer to the kernel. No borrow of it exists, since a borrow of a buffer borrows this value.
     pub(super) fn give(&mut self, buffer: u16) {
         assert!(buffer < self.count, "there is such a buffer");
         let first: *mut BufRingEntry = self.queue.start().as_ptr().cast();
@@ -70,7 +70,7 @@ impl Provided {
         tail.store(self.tail, Release);
     }
 
-    /// Whether the kernel may have filled this many bytes of such a buffer.
+    /// Whether the kernel may have filled this many bytes of the buffer.
     pub(super) fn has(&self, buffer: u16, bytes: usize) -> bool {
         buffer < self.count && bytes <= self.size
     }

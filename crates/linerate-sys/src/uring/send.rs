@@ -34,7 +34,7 @@ const AT_ONCE: Duration = Duration::from_millis(100);
 pub struct SendCompletions {
     /// Completed sends: the kernel no longer uses their pages.
     pub through: u64,
-    /// Those of them that the kernel copied all the same.
+    /// The number of them that the kernel copied anyway.
     pub copied: u64,
 }
 

@@ -98,7 +98,7 @@ impl Beside {
     }
 }
 
-/// A write takes the whole text or nothing, and waits for nobody; a flush waits for all that was written.
+/// A write accepts the whole text or nothing, and never waits; a flush waits for everything that was written.
 impl Write for Beside {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         match self.texts.0.try_send(Next::Text(text.to_vec())) {

@@ -33,7 +33,7 @@ const SEARCH_MOST: Nanos = Nanos::from_secs(1200);
 /// Time where no layer of options states one.
 const TIME: Nanos = Nanos::from_secs(10);
 
-/// Its options of transports are those of transports that it can use.
+/// It takes the options of the transports that it can use.
 #[derive(Debug, Clone)]
 pub(crate) struct Verb;
 

@@ -22,7 +22,7 @@ pub(crate) fn ledger(asked: Option<bool>) -> Result<Option<Ledger>, Failure> {
     match ledger.undo_left() {
         Ok(()) => Ok(allowed.then_some(ledger)),
         Err(error) if allowed => Err(failure(error)),
-        // What is measured is as good as ever; the user must know all the same.
+        // The measurement is not affected, but the user must know.
         Err(error) => {
             tell(&failure(error).words().replacen("error: ", "warning: ", 1));
             Ok(None)

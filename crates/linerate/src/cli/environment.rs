@@ -9,7 +9,7 @@ use linerate_engine::peer::keys;
 
 /// What all of them begin with.
 const PREFIX: &str = "LINERATE_";
-/// Those of the project's tests.
+/// Variables of the project's tests.
 const OF_TESTS: &str = "LINERATE_TEST_";
 
 /// Those that are set.

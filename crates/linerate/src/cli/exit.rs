@@ -89,7 +89,7 @@ impl Failure {
     }
 }
 
-/// Writes to stderr; when that fails there is nobody left to tell.
+/// Writes to stderr; if that fails, the message is lost.
 pub(crate) fn tell(text: &str) {
     // In a test the text belongs to the captured output, which is shown on failure.
     if cfg!(test) {

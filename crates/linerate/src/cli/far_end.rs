@@ -31,7 +31,7 @@ const OF_SERVERS: [&str; 8] = [
     "LINERATE_SERVE_ALLOW_CHANGES",
 ];
 
-/// How long the far end has to end in order, once nobody needs it; then its process is ended.
+/// Time for the far end to end by itself once it is no longer needed; then its process is killed.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How often it is looked for whether it has.

@@ -131,7 +131,7 @@ fn wanted(text: &str, machine: &dyn Machine) -> Result<Wanted, Failure> {
     end(found.map(|a| a.ip().to_canonical()).collect(), port)
 }
 
-/// The kernel does not tell its connections.
+/// The kernel does not list its connections.
 fn untold(error: &io::Error) -> Failure {
     let hint = match error.kind() {
         io::ErrorKind::PermissionDenied => "sudo linerate flows",

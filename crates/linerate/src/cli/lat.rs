@@ -19,7 +19,7 @@ use crate::show::lat::{self, Probe};
 const TIME: Nanos = Nanos::from_secs(10);
 const SIZE: Bytes = Bytes(64);
 
-/// Its options of transports are those of transports that it can use.
+/// It takes the options of the transports that it can use.
 #[derive(Debug, Clone)]
 pub(crate) struct Verb;
 

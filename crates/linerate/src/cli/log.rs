@@ -54,7 +54,7 @@ impl Writer {
 
     /// Waits for the lines that were said, for a moment.
     pub(super) fn finish(self) {
-        // Where even this finds no room, nobody reads.
+        // If even this has no room, the lines are not read.
         self.beside.giver().give(Vec::new());
         let _ = self.beside.finish(LAST);
     }

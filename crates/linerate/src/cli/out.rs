@@ -46,7 +46,7 @@ pub(crate) fn rendered(document: &Document, options: &Options) -> String {
 pub(crate) struct OutputError(#[source] io::Error);
 
 impl OutputError {
-    /// Whether nobody reads it any more.
+    /// Whether the reader has closed the pipe.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.0.kind() == io::ErrorKind::BrokenPipe
     }

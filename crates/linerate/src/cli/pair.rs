@@ -52,7 +52,7 @@ fn refused(error: PairError, origin: Origin) -> Failure {
 /// The key from the environment, a line that is typed, or the whole of what is piped in.
 fn read(host: &str) -> Result<(Key, Origin), Failure> {
     if let Some(key) = Key::from_environment().map_err(reach::key_failure)? {
-        // Nobody is asked for one.
+        // A key from the environment is used without asking.
         tell(&format!("the key was read from {}\n", keys::KEY_VARIABLE));
         return Ok((key, Origin::Environment));
     }

@@ -25,7 +25,7 @@ pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Fa
     let mut exit = Exit::Done;
     let mut kept: Vec<Outcome> = Vec::new();
     for number in 1..=of {
-        // Between two runs nobody else looks.
+        // Between two runs no other code checks for a stop.
         if stop.load(Ordering::Relaxed) {
             exit = exit.or(Exit::NotMeasured);
             break;
@@ -33,7 +33,7 @@ pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Fa
         if options.global.quiet != Some(true) {
             tell(&format!("run {number} of {of}\n"));
         }
-        // There is something to tell from the second on.
+        // From the second run on there is a comparison to print.
         let first = if kept.is_empty() {
             FirstEnds::Program
         } else {

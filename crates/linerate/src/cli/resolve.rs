@@ -180,7 +180,7 @@ pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Fai
 }
 
 /// Refuses an option on the command line that has no meaning for the chosen transport. In the environment and
-/// the configuration file such options are for other transports, and are ignored.
+/// the configuration file such options are meant for other transports, and are ignored.
 pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
     let name = run.engine.as_deref().unwrap_or(TCP.name);
     let Some(chosen) = transport::named(name) else {

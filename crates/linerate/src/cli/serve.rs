@@ -29,8 +29,8 @@ pub(crate) struct Args {
     #[arg(long, env = "LINERATE_PORT", value_name = "PORT")]
     pub(crate) port: Option<super::quantity::PortNumber>,
 
-    // How this program starts itself for a transport between two processes of one host: it serves nobody but the process
-    // that started it.
+    // How this program starts itself for a transport between two processes of one host: it serves only the
+    // process that started it.
     #[arg(long, hide = true, requires = "attached")]
     pub(crate) process: bool,
 }

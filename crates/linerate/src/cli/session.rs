@@ -27,7 +27,7 @@ use super::{changes, out, reach, ssh};
 use crate::show::progress::{Mode, Progress};
 use crate::show::stream::Stream;
 
-/// Lines of progress or of a stream that may wait for whoever reads them: those of ten minutes.
+/// Lines of progress or of a stream that may wait for their reader: ten minutes of lines.
 const WAITING: usize = 16_384;
 
 /// Time for the last of the progress.

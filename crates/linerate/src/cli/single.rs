@@ -73,7 +73,7 @@ pub(crate) struct Measured {
     pub(crate) stream: Option<Stream<Beside>>,
 }
 
-/// What stands for a far end that nobody named.
+/// The name of the far end if the user gave none.
 pub(crate) const THIS_HOST: &str = "this host";
 
 /// What is measured.

@@ -19,7 +19,7 @@ const ENDS: &str = "ConnectTimeout=15";
 
 /// What ssh ends with when it could not connect.
 const SSH_FAILED: i32 = 255;
-/// What a shell ends with when there is no such program.
+/// The exit code of a shell if the program does not exist.
 const NO_PROGRAM: i32 = 127;
 
 /// A far end as it was typed: `ssh://[user@]host[:port][/path/of/linerate]`.

@@ -155,10 +155,9 @@ mod tests {
     /// All cases, one after the other.
     fn document() -> String {
         let mut text = String::from(
-            "# Cases\n\nReal systems with published measurements, as linerate describes and explains \
-             them. Generated\nfrom the program by its tests; `linerate whatif NAME` prints one of \
-             them. Their files are in\n`crates/linerate/cases`; a sample with every key of such a \
-             file stands at the end.\n",
+            "# Cases\n\nReal systems with published measurements, and the ceilings that linerate computes for \
+             them.\n`linerate whatif NAME` prints one of them. Their files are in `crates/linerate/cases`. A \
+             sample\nfile with every key is at the end. The tests of linerate generate this page.\n",
         );
         for (name, source) in CASES {
             let mut solved = Solved::of(source, &[]).unwrap();
@@ -290,11 +289,11 @@ mod tests {
 
     #[test]
     fn a_case_tells_its_story_and_a_change_does_not() {
-        let told = "the cards sat in slow slots";
+        let explained = "the cards were in slow slots";
         let alone = page("case5", &[]).replace('\n', " ");
-        assert!(alone.contains(told), "{alone}");
+        assert!(alone.contains(explained), "{alone}");
         let changed = page("case5", &["streams=2"]).replace('\n', " ");
-        assert!(!changed.contains(told), "{changed}");
+        assert!(!changed.contains(explained), "{changed}");
     }
 
     #[test]
@@ -351,7 +350,7 @@ mod tests {
             let slots = [&solved.before.0, &solved.after.as_ref().unwrap().0];
             let slots = slots.map(|case| case.near.port.pcie.unwrap().to_string());
             assert_eq!(slots, ["gen3x4", "gen3x16"], "{name}");
-            assert_eq!(solved.before.0.title, "ripple to brook, as it was measured");
+            assert_eq!(solved.before.0.title, "ripple to brook, as measured");
         }
         std::fs::write(path, &encode_all(&record).unwrap()[..9]).unwrap();
         let cut = super::text_of("last", &records).unwrap_err();

@@ -168,7 +168,7 @@ impl Stage {
         Ok([client].into_iter().chain(server).collect())
     }
 
-    /// Starts a run whose record nobody needs, with a server of its own.
+    /// Starts a run with its own server; its record is not kept.
     pub(crate) fn load(&self, args: &[String]) -> Result<(Running, Running), Problem> {
         let server = self.serve(&[])?;
         let run = self.client(args).arg("--no-save").arg("--quiet");
@@ -277,7 +277,7 @@ impl Stage {
         let (tell, told) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(errors).lines().map_while(Result::ok) {
-                // Nobody listens after the first line; the pipe is still to be emptied.
+                // Only the first line is used; the pipe must still be emptied.
                 let _ = tell.send(line);
             }
         });

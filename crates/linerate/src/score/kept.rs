@@ -72,7 +72,7 @@ pub(crate) struct Outcomes {
 }
 
 impl Outcomes {
-    /// Opens those of `dir`, which is made where it is not there.
+    /// Opens the outcomes in `dir`, which is created if it is missing.
     pub(crate) fn open(dir: &Path) -> Result<Self, ScoreError> {
         let path = dir.join("outcomes.jsonl");
         let failed = |error| ScoreError::File {

@@ -180,7 +180,7 @@ pub(super) struct LatencyOut {
     samples: u64,
 }
 
-/// What limits the path, and what is not known.
+/// The limits of the path, and the unknown facts.
 #[derive(Serialize, JsonSchema)]
 struct VerdictOut<'a> {
     /// The answer to read first, as in text. Null if no direction was measured.

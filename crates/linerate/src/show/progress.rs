@@ -34,7 +34,7 @@ pub struct Progress<W> {
 }
 
 impl<W: Write> Progress<W> {
-    /// Progress on `out`, which is flushed by nobody; `stop` is set by Ctrl-C.
+    /// Progress on `out`, which is never flushed; `stop` is set by Ctrl-C.
     pub fn new(out: W, mode: Mode, stop: Arc<AtomicBool>) -> Self {
         Self {
             out,
@@ -155,7 +155,7 @@ fn time_left(left: Nanos) -> String {
 
 impl<W: Write> Sink for Progress<W> {
     fn event(&mut self, event: &Event<'_>) -> RunControl {
-        // Nobody reads stderr: no reason to lose a measurement.
+        // A closed stderr is no reason to lose a measurement.
         let _ = self.tell(event);
         if self.stop.load(Ordering::Relaxed) {
             RunControl::Stop

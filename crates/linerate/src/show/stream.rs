@@ -28,7 +28,7 @@ pub const FORMAT: u32 = 1;
 /// The published schema of a line.
 pub const SCHEMA: &str = include_str!("../../schema/stream.schema.json");
 
-/// A sink that writes a line for each event, and that stops the run once nobody reads them.
+/// A sink that writes a line for each event, and stops the run when the reader closes the pipe.
 pub struct Stream<W> {
     out: W,
     /// What was read until now.

@@ -335,7 +335,7 @@ fn what_cannot_be_asked_of_a_far_end_is_refused_in_words() {
     assert!(of(&["--discard", "--sweep=size"]).contains("--discard"));
     assert!(of(&["--find-rate"]).contains("--engine udp"));
     let both = of(&["--engine", "udp", "--find-rate", "-d", "both"]);
-    assert!(both.contains("one way at a time"), "{both}");
+    assert!(both.contains("one direction at a time"), "{both}");
     assert!(of(&["--find-rate=51%"]).contains("50%"));
     let long = of(&["--engine", "udp", "--find-rate", "-t", "1201s"]);
     assert!(long.contains("--time 20min"), "{long}");

@@ -48,7 +48,7 @@ pub struct Fit {
     /// Bits per second that one byte more costs among large messages: the median of the spans
     /// between neighbouring sizes.
     pub rate: f64,
-    /// Where the median of such spans lies in 95 of 100 sweeps, in bits per second.
+    /// The interval that contains the median of these slopes in 95 of 100 sweeps, in bits per second.
     pub interval: Bounds,
     /// Spans that gave it.
     pub spans: usize,

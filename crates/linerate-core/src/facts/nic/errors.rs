@@ -37,8 +37,7 @@ pub struct Counter {
 
 impl PortErrors {
     /// Errors and drops by place, without zeros and unknown counters. Not all of them are losses. The kernel
-    /// also counts received packets of protocols that nobody uses as dropped, and packets that collided are
-    /// sent again.
+    /// also counts received packets of unused protocols as dropped, and packets that collided are sent again.
     //= Linux, Documentation/networking/statistics.rst: rx_dropped, collisions
     pub fn counted(&self) -> Vec<(&'static str, u64)> {
         let all = [

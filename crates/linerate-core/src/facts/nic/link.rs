@@ -9,7 +9,7 @@ use crate::units::Rate;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LinkModes {
-    /// Speed; `None` where the driver does not tell one.
+    /// Speed; `None` if the driver does not report it.
     pub speed: Option<Rate>,
     /// Duplex.
     pub duplex: Option<Duplex>,
@@ -68,8 +68,7 @@ pub struct Pause {
 }
 
 impl LinkModes {
-    /// Whether only one end may talk at a time. Above 1 Gb/s there is no such thing, whatever a driver
-    /// says.
+    /// Whether only one end may send at a time. Above 1 Gb/s there is no half duplex, whatever a driver says.
     //= IEEE 802.3-2022, section 44.1: operation above 1 Gb/s is full duplex only
     pub fn is_half(&self) -> bool {
         const FASTEST: Rate = Rate(1_000_000_000);

@@ -126,7 +126,7 @@ pub struct Nic {
     pub shapers: Vec<Shaper>,
     /// Errors and drops since boot.
     pub errors: PortErrors,
-    /// What the driver itself counts and [`counted::is_kept`] keeps, those of all queues together.
+    /// The driver's own counters that [`counted::is_kept`] keeps, added up over all queues.
     pub counters: Vec<Counter>,
 }
 

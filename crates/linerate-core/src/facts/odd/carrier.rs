@@ -117,7 +117,7 @@ fn by_link(carrier: &Carrier<'_>, link: &Crossing<'_>, excess: &Excess<'_>) -> O
                 "count on {}, or share the load with a card on another link: {now} is the best that both ends can do",
                 at_most(carrier)
             )),
-            None => Advice::new("see what both ends could do")
+            None => Advice::new("see what both ends support")
                 .on(None, format!("sudo lspci -vv -s {}", device.address)),
         },
     }
@@ -138,7 +138,7 @@ fn by_usb(
     } else {
         "use a socket, a cable and hubs that signal more, if the adapter can"
     };
-    let seen = Step::on(None, "lsusb -t").about("what each of them signals");
+    let seen = Step::on(None, "lsusb -t").about("the signalling rate of each");
     Oddity {
         id: "port-carrier",
         subject: excess.names().join(" "),

@@ -21,7 +21,7 @@ fn picks_clock(clock: &Clock) -> bool {
     ["intel_pstate", "amd-pstate-epp"].contains(&clock.driver.as_str())
 }
 
-/// A setting of clocks: what it should be, and what it is, as options of `cpupower frequency-set`.
+/// A clock setting, as options of `cpupower frequency-set`: its recommended and its present value.
 struct Set {
     what: &'static str,
     better: String,
@@ -32,7 +32,7 @@ impl Set {
     /// The governor that holds the highest clock.
     fn governor(clock: &Clock) -> Self {
         Self {
-            what: "hold the highest clock",
+            what: "keep the highest clock",
             better: "-g performance".to_owned(),
             now: format!("-g {}", word(&clock.governor)),
         }
@@ -72,15 +72,15 @@ fn clocks(
     found.into_iter().map(oddity).collect()
 }
 
-/// A governor that holds the lowest clock.
+/// A governor that keeps the lowest clock.
 pub(super) fn lowest_clock(inventory: &Inventory) -> Vec<Oddity> {
     clocks(
         inventory,
         "clock-lowest",
-        "per-packet work takes as much longer as the clock is lower",
+        "the lower the clock, the longer the work for each packet",
         |clock| {
             let what = format!(
-                "governor powersave ({}) holds the lowest clock",
+                "governor powersave ({}) keeps the lowest clock",
                 clock.driver
             );
             let holds = clock.governor == "powersave" && !picks_clock(clock);
@@ -123,7 +123,7 @@ pub(super) fn capped_clock(inventory: &Inventory) -> Vec<Oddity> {
     clocks(
         inventory,
         "clock-capped",
-        "per-packet work takes as much longer as the clock is lower",
+        "the lower the clock, the longer the work for each packet",
         |clock| {
             let (limit, max) = clock.limit.zip(clock.max)?;
             let set = |to: Hertz| format!("-u {}kHz", to.0 / 1000);
@@ -177,7 +177,7 @@ pub(super) fn clock_source(inventory: &Inventory) -> Vec<Oddity> {
         id: "clock-source",
         subject: "kernel".to_owned(),
         what: format!("the kernel takes the time from {source}"),
-        why: "packets, timers and every measurement ask for the time; this source is slow or coarse",
+        why: "packets, timers and every measurement read the time; this source is slow or coarse",
         fix: Advice::new(
             "see why in the kernel's log; boot with tsc=reliable only if the hardware is known to be sound",
         )
@@ -253,10 +253,7 @@ pub(super) fn stolen(inventory: &Inventory) -> Vec<Oddity> {
     vec![Oddity {
         id: "cpu-stolen",
         subject: "CPUs".to_owned(),
-        what: format!(
-            "the hypervisor takes {:.0} % of a CPU's time away",
-            most * 100.0
-        ),
+        what: format!("the hypervisor takes {:.0} % of a CPU's time", most * 100.0),
         why: "other guests share this hardware; what is measured varies with them",
         fix: Advice::new(
             "measure again at another time, or on a machine of a type with CPUs of its own",

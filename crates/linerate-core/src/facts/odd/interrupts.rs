@@ -48,8 +48,8 @@ fn queues<'a>(nic: &Nic, irqs: &[&'a Irq]) -> Vec<&'a Irq> {
     irqs.iter().copied().filter(receives).collect()
 }
 
-/// The CPUs that serve these interrupts; `None` where those of one are unknown. Where the effective affinity is unknown,
-/// the CPU that served most of them counts.
+/// The CPUs that serve these interrupts; `None` if the CPUs of one interrupt are unknown. If the effective
+/// affinity is unknown, the CPU that served most interrupts counts.
 fn served_by(irqs: &[&Irq]) -> Option<BTreeSet<u32>> {
     let mut all = BTreeSet::new();
     for irq in irqs {

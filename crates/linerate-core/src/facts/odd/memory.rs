@@ -58,13 +58,13 @@ pub(super) fn channels(inventory: &Inventory) -> Vec<Oddity> {
         id: "memory-channels",
         subject: "memory".to_owned(),
         what: format!(
-            "{} of {} channels hold a module; {} hold none",
+            "{} of {} channels have a module; {} have none",
             used.len(),
             all.len(),
             free.join(", ")
         ),
-        brief: format!("{} of {} channels hold a module", used.len(), all.len()),
-        why: "each channel adds its own bandwidth; bytes cross memory several times on their way",
+        brief: format!("{} of {} channels have a module", used.len(), all.len()),
+        why: "each channel adds its own bandwidth; bytes cross memory several times on the path",
         fix: Advice::new("spread the modules over all channels, or add some"),
         ..Oddity::default()
     }]
@@ -82,7 +82,7 @@ pub(super) fn speed(inventory: &Inventory) -> Vec<Oddity> {
         id: "memory-speed",
         subject: "memory".to_owned(),
         what: format!(
-            "{} of {} modules run below what they are made for: {} at {}, rated {}",
+            "{} of {} modules run below their rated speed: {} at {}, rated {}",
             slow.len(),
             filled.len(),
             slow[0].locator,

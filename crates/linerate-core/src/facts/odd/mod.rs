@@ -1,6 +1,6 @@
-//! What is odd about a machine: what makes a path across it slower than its parts could.
+//! Oddities of a machine: facts that make a path across it slower than its parts allow.
 //!
-//! A rule speaks only of what was read. What is unknown is a gap, and no oddity.
+//! A rule uses only facts that were read. An unknown fact is a gap, and no oddity.
 
 use schemars::JsonSchema;
 use serde::Serialize;

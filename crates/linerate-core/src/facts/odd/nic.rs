@@ -74,11 +74,11 @@ pub(super) fn below_common(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
-/// Switches negotiation on; off again with the speed and duplex of now, where they are known.
+/// Turns negotiation on; the undo turns it off again with the present speed and duplex, if they are known.
 fn negotiate(nic: &Nic, what: &str) -> Advice {
     let name = word(&nic.name);
     let advice = Advice::new(what).on(None, format!("sudo ethtool -s {name} autoneg on"));
-    // Where nobody knows whether it negotiates, the old state is unknown.
+    // If it is unknown whether it negotiates, the old state is unknown.
     let fixed = nic.link.speed.filter(|_| nic.link.autoneg == Some(false));
     let (Some(speed), Some(duplex)) = (fixed, nic.link.duplex) else {
         return advice;
@@ -173,8 +173,8 @@ pub(super) fn refused(inventory: &Inventory) -> Vec<Oddity> {
             subject: nic.name.clone(),
             what: format!("over the allowance since boot: {}", refused.join(", ")),
             brief: "traffic exceeded the allowance of the cloud since boot".to_owned(),
-            why: "the cloud queues or drops what is over the allowance of this type of machine",
-            fix: Advice::new("take a larger type of machine, or send fewer bursts"),
+            why: "the cloud queues or drops traffic above the allowance of this type of machine",
+            fix: Advice::new("use a larger type of machine, or send fewer bursts"),
             ..Oddity::default()
         })
     };
@@ -215,7 +215,7 @@ pub(super) fn set_mtu(nic: &Nic, own: u32, fits: u32) -> Advice {
         .undo_on(None, set(own))
 }
 
-/// Queues whose interrupts go to CPUs of other nodes than that of the card.
+/// Queues whose interrupts go to CPUs of other NUMA nodes than the card's.
 pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
     let nodes = &inventory.processors.nodes;
     let topology = inventory.processors.topology();

@@ -24,7 +24,7 @@ pub(super) fn mtu(inventory: &Inventory) -> Vec<Oddity> {
     up.filter_map(|nic| too_large(&ports, nic)).collect()
 }
 
-/// The ports of a host, with what stands on what: there may be thousands.
+/// The ports of a host, and which port is on top of which: there may be thousands.
 struct Ports<'a> {
     network: &'a Network,
     by_index: BTreeMap<u32, &'a Nic>,
@@ -65,8 +65,8 @@ impl<'a> Ports<'a> {
         seen
     }
 
-    /// The ports that may carry a tunnel: those with a device, or made of such; on a host without any, all that are no
-    /// tunnels.
+    /// The ports that may carry a tunnel: ports with a device, or made of such ports; on a host without any,
+    /// all ports that are not tunnels.
     fn carriers(&self) -> &[&'a Nic] {
         self.carriers.get_or_init(|| {
             let nics = self.network.nics.iter();
@@ -156,7 +156,7 @@ fn fix(nic: &Nic, over: &Overflow<'_>, own: u32) -> Advice {
     }
     let excess = over.outer.saturating_sub(over.room);
     Advice::new(format!(
-        "give it an MTU of {} or less: the options of its headers take some bytes more",
+        "give it an MTU of {} or less: the options of its headers need some bytes more",
         own.saturating_sub(excess)
     ))
 }

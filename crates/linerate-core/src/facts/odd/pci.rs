@@ -194,7 +194,7 @@ pub(super) fn payload(inventory: &Inventory) -> Vec<Oddity> {
             id: "pcie-payload",
             subject: subject(device),
             what: format!(
-                "a packet carries {} bytes, and all on the way to it could take {possible}",
+                "a packet carries {} bytes, and all devices on the path to it support {possible}",
                 own.now
             ),
             why: "each packet of writes costs 24 bytes more than it carries",
@@ -208,7 +208,7 @@ pub(super) fn payload(inventory: &Inventory) -> Vec<Oddity> {
     all.iter().filter(carries).filter_map(odd).collect()
 }
 
-/// Nobody says to which node devices belong, on a machine where that matters.
+/// The firmware does not report the NUMA nodes of devices, on a machine with several nodes.
 pub(super) fn unknown_node(inventory: &Inventory) -> Vec<Oddity> {
     let with_cpus = inventory
         .processors
@@ -229,7 +229,7 @@ pub(super) fn unknown_node(inventory: &Inventory) -> Vec<Oddity> {
         id: "node-unknown",
         subject: few(&lost),
         what: "the firmware does not say which NUMA node this belongs to".to_owned(),
-        why: "work that runs on another node than its card pays for each byte on the way",
+        why: "work that runs on another node than its card pays for each byte that crosses between the nodes",
         fix: Advice::new(
             "update the firmware; until then run the program on each node in turn with numactl, and compare",
         ),

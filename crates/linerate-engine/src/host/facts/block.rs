@@ -280,7 +280,7 @@ impl Reader<'_> {
     }
 }
 
-/// Those of the mounts that bytes are read from or written to elsewhere than in memory.
+/// The mounts whose bytes are not in memory.
 fn filesystems(mounts: Vec<Mount>, devices: &[BlockDevice]) -> Vec<FileSystem> {
     let numbers: BTreeMap<&str, &str> = devices
         .iter()

@@ -203,7 +203,7 @@ impl Reader<'_> {
         set.unwrap_or_default()
     }
 
-    /// Kernels that support such CPUs and have none configured print `(null)`.
+    /// Kernels that support these CPUs but have none configured print `(null)`.
     fn tickless(&mut self) -> Vec<u32> {
         let path = format!("{CPUS}/nohz_full");
         let set = self.look("cpu.nohz_full", &path, |text| match text.trim_ascii() {

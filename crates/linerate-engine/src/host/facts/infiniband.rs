@@ -45,7 +45,7 @@ pub fn infiniband(machine: &dyn Machine) -> Infiniband {
 }
 
 impl Reader<'_> {
-    /// A /sys without the class has no such devices.
+    /// A /sys without this class has no such devices.
     fn ib_names(&mut self) -> Vec<String> {
         let names = self.machine.list(CLASS);
         names.unwrap_or_else(|error| {
@@ -344,7 +344,7 @@ mod tests {
                 "1: DOWN",
                 "5: LinkUp",
                 "InfiniBand",
-                Some("holds the link down"),
+                Some("disabled the link"),
             ),
             (
                 "1: DOWN",

@@ -12,9 +12,9 @@ use super::nic::network;
 use super::{PROC, Reader, few};
 use crate::host::{Machine, gap};
 
-/// Reads all that can be known. What cannot be read is empty and has a gap.
+/// Reads all facts that can be read. A fact that cannot be read is empty and has a gap.
 ///
-/// What the machine is doing shows in two readings; `pause` lasts from the first to the second.
+/// The machine's activity needs two readings; `pause` is the time between them.
 pub fn inventory(machine: &dyn Machine, pause: &dyn Fn()) -> Inventory {
     let mut reader = Reader {
         machine,

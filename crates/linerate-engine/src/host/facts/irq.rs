@@ -26,8 +26,8 @@ pub fn interrupts(machine: &dyn Machine) -> Interrupts {
 }
 
 impl Reader<'_> {
-    /// The interrupts of one port, without counts. Those of a PCI function have a folder of their own:
-    /// of a host with thousands the others need not be read.
+    /// The interrupts of one port, without counts. The interrupts of a PCI function have their own folder, so
+    /// the other interrupts of the host, perhaps thousands, are not read.
     pub(super) fn interrupts_of(&mut self, nic: &Nic) -> Vec<Irq> {
         let folder = format!("/sys/bus/pci/devices/{}/msi_irqs", nic.pci);
         let listed = self

@@ -134,7 +134,7 @@ impl Reader<'_> {
         all.min()
     }
 
-    /// Where our own cgroup is seen; `None` where there is no such controller.
+    /// Our own cgroup in the mounted hierarchy; `None` if there is no such controller.
     pub(super) fn place(&mut self, controller: &str, fact: &str) -> Option<Place> {
         let membership = self.get(fact, MEMBERSHIP, PROC, |text| Ok(text.to_vec()))?;
         let mounts = self.get(fact, MOUNTS, PROC, |text| Ok(text.to_vec()))?;

@@ -104,7 +104,7 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
     facts
 }
 
-/// Whether there is no such file at all.
+/// Whether the file does not exist at all.
 fn is_absent(error: &io::Error) -> bool {
     matches!(
         error.kind(),

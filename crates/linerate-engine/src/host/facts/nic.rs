@@ -129,7 +129,7 @@ struct PortReader<'a, 'b> {
     reader: &'a mut Reader<'b>,
     name: String,
     index: u32,
-    /// A source reported that there is no such port.
+    /// A source reported that the port does not exist.
     went: bool,
 }
 
@@ -349,7 +349,7 @@ impl PortReader<'_, '_> {
         None
     }
 
-    /// Some drivers say "no such device" of a port that sleeps: the list of ports decides.
+    /// Some drivers answer "no such device" for a sleeping port: the list of ports decides.
     fn is_gone(&self) -> bool {
         let asked = self.reader.machine.query(&Query::Link(self.index));
         asked.is_err_and(|error| Errno::from_io_error(&error) == Some(Errno::NODEV))

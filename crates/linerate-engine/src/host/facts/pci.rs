@@ -45,7 +45,7 @@ impl Reader<'_> {
     }
 
     /// Gaps for the part of configuration spaces that only root can read. Kernels that show links in separate
-    /// files show those of all devices that have one.
+    /// files show them for all devices with a link.
     fn lacks_of_links(&mut self, all: &[Device], hidden: &[Address]) {
         let files = all.iter().any(|d| d.max.is_some());
         let has_link = |a: &&Address| pci::at(all, **a).is_some_and(|d| d.now.is_some());

@@ -16,8 +16,7 @@ use crate::host::{Query, Toward, gap, port, read};
 
 pub(super) const HIDDEN: &str = "the mounted /sys belongs to another network namespace";
 
-/// Buses of devices that a hypervisor made up, and drivers of such devices on other buses: their
-/// speed is nominal.
+/// Buses of emulated devices, and drivers of emulated devices on other buses: their speed is nominal.
 pub(super) const VIRTUAL_BUSES: [&str; 4] = ["virtio", "vmbus", "xen", "vio"];
 pub(super) const VIRTUAL_DRIVERS: [&str; 8] = [
     "virtio_net",

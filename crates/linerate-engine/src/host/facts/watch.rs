@@ -1,5 +1,5 @@
-//! What changes while one watches. The readings are those of the inventory, and so is what is made
-//! of them: only counters are read again and again.
+//! Changes during `host --watch`. The readings are the same as those of the inventory, but only counters are
+//! read repeatedly.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ struct Moment {
 }
 
 impl Watch {
-    /// Finds out which interrupts are those of ports.
+    /// Finds the interrupts that belong to ports.
     pub fn new(machine: &dyn Machine) -> Self {
         let (network, interrupts) = (network(machine), all_interrupts(machine));
         let mut served = BTreeMap::new();

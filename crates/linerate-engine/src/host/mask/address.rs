@@ -58,8 +58,8 @@ impl Addresses {
         *text = format!("{}\n", bytes.join(":")).into_bytes();
     }
 
-    /// A GUID, or a GID, whose lower half is one: groups of four digits. The upper half of a GID names a subnet, all
-    /// but the one that is everybody's. Says whether it is such a text.
+    /// Whether the text is a GUID, or a GID, whose lower half is a GUID: groups of four digits. The upper half
+    /// of a GID names a subnet, except for the default one.
     pub(super) fn in_groups(&mut self, text: &mut Vec<u8>) -> bool {
         const LINK_LOCAL: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
         let line = String::from_utf8_lossy(text);

@@ -6,8 +6,8 @@ use linerate_core::plan::Knobs;
 use super::ClientError;
 use crate::load::transport::udp;
 
-/// Seconds of a test from which on numbers have 64 bits: those of 32, which every server and whatever else
-/// speaks this protocol knows, end after ten minutes of seven million in a second.
+/// Tests longer than this many seconds number their datagrams with 64 bits. Numbers of 32 bits, which every
+/// server knows, run out after ten minutes at seven million a second.
 const NARROW_SECONDS: u64 = 600;
 
 /// Refuses what datagrams cannot do.

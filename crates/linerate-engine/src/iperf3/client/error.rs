@@ -91,7 +91,7 @@ pub enum ClientError {
     },
 }
 
-/// `: No such file or directory`, where the server sent its system's error.
+/// `: No such file or directory`, if the server sent its system's error.
 fn errno(refusal: Refusal) -> String {
     if refusal.errno <= 0 {
         return String::new();

@@ -133,7 +133,7 @@ impl Lines for Dialler<'_> {
             self.failed = Some(error);
             LoadError::Protocol { what }
         })?;
-        // iperf3 has no marks that would tell its datagrams from others.
+        // iperf3 has no marks that distinguish its datagrams from others.
         Ok(Datagrams {
             fd,
             own: 0,

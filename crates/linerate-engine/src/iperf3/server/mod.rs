@@ -99,8 +99,8 @@ impl Server {
         strangers::addresses(&self.listeners)
     }
 
-    /// Serves until the stop is requested and the test, if there is one, has ended. Sleeps without
-    /// wake-ups while nobody is connected.
+    /// Serves until the stop is requested and the test, if there is one, has ended. Sleeps without wake-ups
+    /// while no client is connected.
     pub fn run(&self, stop: &Stop) -> Result<(), PeerError> {
         let limits = &self.options.limits;
         let bounds = Bounds {

@@ -52,7 +52,7 @@ pub(super) struct Moving {
     _end: LocalEnd,
 }
 
-/// Those of one direction.
+/// The streams of one direction.
 struct Part {
     running: Running,
     streams: Streams,
@@ -213,7 +213,7 @@ impl Moving {
         self.parts.iter().find_map(|part| part.running.failed())
     }
 
-    /// Ends them, once what is still on its way has come; what they counted.
+    /// Ends them, once everything in flight has arrived; returns their counts.
     pub(super) fn finish(mut self, terms: &Terms, cpu: Option<Cpu>) -> Results {
         let heard = Instant::now();
         self.bare.say_end();

@@ -309,7 +309,7 @@ impl Served<'_> {
         };
     }
 
-    /// Waits, while streams are still moving, for a client that was told to leave. A sending client reads the
+    /// Waits, while streams are still moving, for a client that was asked to stop. A sending client reads the
     /// message only between two writes; if a write failed first, its user would see only that error.
     fn linger(self, ended: &Ended) {
         if !matches!(ended, Ended::Left | Ended::Broken(Broken::Closed)) {

@@ -67,7 +67,7 @@ struct Schedule {
     asked: Box<[Asked; LATE]>,
     /// When the message under way was sent.
     since: u64,
-    /// Such messages that were sent, and those of the time that counts without an answer.
+    /// The number of such messages that were sent, and of those in the measured time that have no answer.
     sent: u64,
     lost: u64,
     /// When the step ended.

@@ -43,7 +43,7 @@ pub fn is_alone(name: &str) -> bool {
     transport(name).is_some_and(|t| t.info().far_end == FarEnd::Absent)
 }
 
-/// Something to tell the user before a run.
+/// A note for the user before a run.
 #[derive(Debug, Clone)]
 pub struct Notice {
     /// How grave.

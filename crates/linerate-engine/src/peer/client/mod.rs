@@ -44,7 +44,7 @@ use version::understood;
 
 /// Time for a request that needs no waiting on the far end; its host may be loaded.
 const ANSWER: Duration = Duration::from_secs(15);
-/// Time for the far end to tell that all its data connections have arrived, or not.
+/// Time for the far end to report whether all its data connections have arrived.
 const CONNECT: Duration = Duration::from_secs(30);
 /// Time for the session's last word.
 const BYE: Duration = Duration::from_millis(500);

@@ -113,7 +113,7 @@ pub struct Server {
     listeners: Vec<TcpListener>,
     options: ServerOptions,
     sessions: Arc<Sessions>,
-    // Apart from those of strangers: a flood of them must not keep back what sessions do.
+    // Separate from the log of strangers: a flood of strangers must not suppress the lines of sessions.
     lines: Lines,
 }
 

@@ -132,7 +132,8 @@ fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
             ),
             "it asked for an engine that works within one host only",
         )),
-        // One that is not offered may run between two ends all the same: the tool is measured with it.
+        // An engine that is not offered to users may still run between two ends: the tool itself is measured
+        // with it.
         Some(info) if info.far_end == FarEnd::Absent && info.offered => Some((
             refused(
                 &format!("engine `{engine}` has no far end: it measures the host that it runs on"),
@@ -185,7 +186,7 @@ struct Session {
     limits: Limits,
     stop: Stop,
     epoch: Instant,
-    // Whether the session is over for want of time, or only idle.
+    // Whether the session ended because its time limit was reached, or because it was idle.
     until: Instant,
 }
 

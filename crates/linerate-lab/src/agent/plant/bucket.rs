@@ -71,7 +71,7 @@ pub(super) fn limit_rate(
         let netlink = &mut network.place(*spot).netlink;
         let added = netlink.add_token_bucket(port, bucket.rate, bucket.burst, bucket.limit);
         if let Err(e) = added {
-            // The first error is the one to tell.
+            // The first error is the one to report.
             let _ = remove_queues(network, &ports[..done]);
             let what = format!("cannot put a token bucket (tbf) in front of port {port}");
             return Err(LabError::step(what, &e));

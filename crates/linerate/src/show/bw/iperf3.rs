@@ -36,7 +36,7 @@ impl Probe {
         };
         for result in &mut probe.results {
             if result.direction == Direction::Reverse {
-                // How a server hands payload to its kernel it does not tell.
+                // A server does not report how it passes payload to its kernel.
                 result.handed = None;
             }
         }

@@ -150,7 +150,7 @@ struct DirectionResultOut<'a> {
     ramp_ns: u64,
     /// Whether the rate was steady after the ramp. Null if samples are not reported.
     steady: Option<bool>,
-    /// What interrupted the measurement, in words. It is part of what was measured.
+    /// The interruptions of the measurement, in words. They are part of the measured time.
     interruptions: &'a [String],
     /// Payload that the goodput is computed from. Null if unknown.
     received_bytes: Option<u64>,

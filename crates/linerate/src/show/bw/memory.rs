@@ -12,7 +12,7 @@ use super::super::words::{self, count};
 use super::super::{Document, Tone};
 use super::Probe;
 
-/// What is said of a load of memory beside its rate.
+/// The figures of a load on memory, in addition to its rate.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct MemoryOut<'a> {
     /// What operations did. A copy reads and writes each byte, and counts it once.

@@ -90,8 +90,8 @@ pub(super) struct DirectionResult {
     steady: Option<bool>,
     /// What interrupted it, in words.
     interruptions: Vec<String>,
-    /// How the sender handed payload to its kernel, and the share of sends without a copy that it copied
-    /// all the same; `None` where that is not known.
+    /// How the sender passed payload to its kernel, and the share of sends without a copy that the kernel
+    /// copied anyway; `None` if unknown.
     handed: Option<(Handover, Option<f64>)>,
     /// Whether the receiver's kernel dropped payload instead of copying it to the program.
     discarded: bool,
@@ -120,8 +120,8 @@ pub(super) struct Datagrams {
     asked: Option<Rate>,
     /// The rate of each stream.
     each: Option<Rate>,
-    /// Datagrams that the sender handed over at once to keep it, and the times from one such burst to the
-    /// next; `None` where no rate was asked for, or its times are not known.
+    /// Datagrams that the sender sent in one burst to keep the rate, and the times from one burst to the next;
+    /// `None` if no rate was requested, or its times are unknown.
     bursts: Option<(u64, Histogram)>,
     /// Datagrams received for the first time, in a second.
     per_sec: f64,

@@ -159,7 +159,7 @@ fn how(result: &DirectionResult, goodput: &Estimate, alone: bool) -> String {
     format!(" ({})", parts.join("; "))
 }
 
-/// `zerocopy, the kernel copied 100.0 % all the same`; nothing where payload was copied as usual.
+/// `zerocopy, the kernel copied 100.0 % anyway`; nothing if payload was copied as usual.
 fn handed(result: &DirectionResult) -> Option<String> {
     let (how, share) = result.handed.filter(|(how, _)| *how != Handover::Copy)?;
     let became = words::copied(how, share).map_or_else(String::new, |words| format!(", {words}"));

@@ -78,8 +78,9 @@ fn runs(chars: &[Char]) -> Vec<(String, bool)> {
     runs
 }
 
-/// Whether GitHub would turn a word into a link, a mention, the number of an issue, an emoji or a formula. Not all of
-/// these can be escaped, but code has none of them. Addresses of hosts and devices are among such words.
+/// Whether GitHub would turn a word into a link, a mention, the number of an issue, an emoji or a formula. Not
+/// all of these can be escaped, but in code none of them applies. Addresses of hosts and devices are among
+/// these words.
 //= https://github.github.com/gfm/#autolinks-extension-
 fn needs_code(word: &str) -> bool {
     let after = |mark: char, is: fn(char) -> bool| {

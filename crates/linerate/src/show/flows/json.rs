@@ -88,7 +88,7 @@ pub(crate) struct FlowOut<'a> {
     disturbances: Vec<DisturbanceOut<'a>>,
     /// What may limit it, if `limits` is empty; causes with evidence first.
     suspects: Vec<SuspectOut<'a>>,
-    /// What is not known, and what would make it known.
+    /// The unknown facts, and the reading that would make each known.
     unknown: Vec<Gap>,
     /// Notes in words, such as a tunnel whose MTU path MTU discovery corrected.
     notes: Vec<String>,

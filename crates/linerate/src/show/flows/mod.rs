@@ -113,8 +113,8 @@ impl Judged {
         notes(&self.model)
     }
 
-    /// The command that would prove the limit: an experiment that loads the path between two hosts. `None`
-    /// where the limit is the program itself, which no such experiment shows.
+    /// The command that would prove the limit: an experiment that loads the path between two hosts. `None` if
+    /// the limit is the program itself: such an experiment does not run it.
     fn proof(&self) -> Option<String> {
         let direction = self.main()?.direction.name();
         let far = self.flow.remote.ip().to_canonical();
@@ -125,7 +125,7 @@ impl Judged {
             .then(|| format!("linerate run {far} --direction {direction}"))
     }
 
-    /// What only another reading would tell, each once.
+    /// Facts that only another reading would show, each once.
     fn unknown(&self) -> Vec<Gap> {
         let mut gaps: Vec<Gap> = Vec::new();
         // The first one asks for the limit, which the suspected causes answer already.

@@ -1,4 +1,4 @@
-//! What is odd about a machine: how much of it, each in a line, then what to do about what costs most.
+//! The oddities of a machine: how many, one line for each, then the remedies of those that cost most.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,7 @@ struct Line<'a> {
     all: Vec<&'a Oddity>,
     /// What they have in common.
     what: &'a str,
-    /// Whether no more is said of them than that there are such.
+    /// Whether only their number is shown.
     is_rest: bool,
 }
 
@@ -137,7 +137,7 @@ fn list(doc: &mut Document, lines: &[Line<'_>], most: usize) {
     }
 }
 
-/// The details that a screen has room for below the list, and those of the first in any case.
+/// The details that fit on the screen below the list; the details of the first oddity in any case.
 fn first_screen(doc: &mut Document, lines: &[Line<'_>], name: &str) {
     /// An empty line, and what stands below the details.
     const END: usize = 3;

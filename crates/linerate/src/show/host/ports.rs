@@ -84,7 +84,7 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
         // What a hypervisor says is nominal.
         _ if nic.is_virtual => Some("virtual".to_owned()),
         Some(speed) => Some(speed.to_string()),
-        // The port of the device below tells it.
+        // The port of the device below shows it.
         None if nic.kind == IPOIB => None,
         None if nic.up => Some("speed unknown".to_owned()),
         None => None,
@@ -116,8 +116,8 @@ fn served(nic: &Nic, irqs: &[&Irq]) -> Vec<String> {
     parts.into_iter().flatten().collect()
 }
 
-/// What an administrator may want to change, and what is in use on the link. Rings and channels
-/// that could be raised matter where the port is fast.
+/// Settings that an administrator may want to change, and the settings in use on the link. Rings and channels
+/// below their maximum matter on a fast port.
 fn settings(nic: &Nic) -> Vec<String> {
     let mut parts = Vec::new();
     let mut lacking = nic.offloads.as_ref().map_or(Vec::new(), Offloads::lacking);
@@ -149,7 +149,7 @@ fn settings(nic: &Nic) -> Vec<String> {
     parts
 }
 
-/// Errors and drops since boot, by where: what the kernel counts, then what the driver counts besides.
+/// Errors and drops since boot, by place: first the kernel's counters, then additional ones of the driver.
 fn since_boot(nic: &Nic) -> Option<String> {
     let kernel = nic.errors.counted();
     let mut all: Vec<String> = kernel
@@ -174,7 +174,7 @@ fn own_words(nic: &Nic, counter: &Counter) -> Option<String> {
     Some(format!("{} {} ({words})", counter.value, counter.name))
 }
 
-/// `queues 8 rx 8 tx`; kernels of old list those of one direction only.
+/// `queues 8 rx 8 tx`; old kernels list one direction only.
 fn queues(nic: &Nic) -> Option<String> {
     let ways = [(Direction::Rx, "rx"), (Direction::Tx, "tx")];
     let ways = ways.map(|(way, name)| (nic.queues_of(way), name));
@@ -276,7 +276,7 @@ fn ib_port(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
     });
     parts.extend(rate(device, port));
     parts.extend(guids(device, port));
-    // Ethernet has no such numbers.
+    // Ethernet has no LIDs.
     if port.layer != Some(Layer::Ethernet) {
         parts.extend(port.lid.map(|lid| format!("lid {lid}")));
         parts.extend(port.sm_lid.map(|lid| format!("sm lid {lid}")));

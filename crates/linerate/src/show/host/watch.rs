@@ -7,7 +7,7 @@ use super::super::{Document, Tone};
 use super::ports::few;
 use super::{foot, more, put, text};
 
-/// Most counters of a driver that are told of a port.
+/// Most driver counters that are shown for a port.
 const SHOWN: usize = 8;
 
 /// One look: who was busy, then ports that did something.

@@ -54,7 +54,8 @@ pub(in crate::show) struct Output<'a> {
     time_ns: u64,
     /// Time that was measured. It is shorter than the time asked for if the measurement ended early.
     measured_ns: u64,
-    /// False if it ended early, if due round trips were not answered, or if round trips or a load beside them are unknown.
+    /// False if it ended early, if due round trips were not answered, or if round trips or a load at the same
+    /// time are unknown.
     complete: bool,
     /// Why it ended early. Null if it did not.
     ended_early: Option<&'a str>,

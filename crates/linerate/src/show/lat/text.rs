@@ -126,7 +126,7 @@ fn with(knobs: &Knobs) -> String {
     parts.join(", ")
 }
 
-/// What a load took: the mean of all is exact, where those of batches are whole nanoseconds.
+/// The time of a load from memory: the mean of all is exact, while batch times are whole nanoseconds.
 fn mean(doc: &mut Document, probe: &Probe) {
     if let Some(nanos) = probe.mean_load() {
         let text = format!("{nanos:.2} ns");

@@ -44,7 +44,7 @@ pub(in crate::show) struct Repeated<'a> {
     limits: Vec<LimitOut>,
     /// Directions in which runs found no limit of goodput.
     unknown: Vec<UnknownOut>,
-    /// What disturbed any run and was not found to limit it, those of most runs first.
+    /// The disturbances of any run that are not its limit; those of most runs first.
     disturbances: Vec<DisturbanceOut>,
 }
 

@@ -79,7 +79,7 @@ fn directions(runs: &[Run<'_>]) -> Vec<Direction> {
 }
 
 /// The answers of all runs, in the order of one run's answers: the rate before latency, a much slower direction
-/// before the other one. Then come answers of more runs before those of fewer, then those with more proofs.
+/// before the other one. Answers of more runs are before those of fewer, then those with more proofs.
 fn answers<'a>(runs: &'a [Run<'_>]) -> Vec<Answer<'a>> {
     let mut all: Vec<Answer<'a>> = Vec::new();
     let each = runs.iter();

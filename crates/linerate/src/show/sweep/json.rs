@@ -93,7 +93,8 @@ struct SettingOut {
     goodput_bps: Option<u64>,
     /// 95 % interval of the goodput. Null for fewer than 4 rounds.
     goodput_ci_bps: Option<[u64; 2]>,
-    /// Goodput over that of the reference, round by round. Null for the reference, and if fewer than 4 rounds have both.
+    /// Ratio of the goodput to that of the reference, round by round. Null for the reference, and if fewer than
+    /// 4 rounds have both.
     #[schemars(range(min = 0))]
     goodput_ratio: Option<f64>,
     /// 95 % interval of `goodput_ratio`.
@@ -101,7 +102,8 @@ struct SettingOut {
     goodput_ratio_ci: Option<[f64; 2]>,
     near: EndOut,
     far: EndOut,
-    /// The sender's CPU time for each byte over that of the reference, round by round. Null as for `goodput_ratio`.
+    /// Ratio of the sender's CPU time per byte to that of the reference, round by round. Null as for
+    /// `goodput_ratio`.
     #[schemars(range(min = 0))]
     cpu_ratio: Option<f64>,
     /// 95 % interval of `cpu_ratio`.

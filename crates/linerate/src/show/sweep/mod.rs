@@ -20,7 +20,7 @@ pub(crate) use text::page;
 
 use super::bw::own::{broken, refused};
 
-/// Share of sends that the kernel copied all the same, from which it is reported.
+/// If the kernel copied at least this share of the sends anyway, that is reported.
 const COPIED: f64 = 0.001;
 
 /// What was measured.
@@ -99,7 +99,7 @@ fn cpu(setting: &Setting, direction: Direction, side: Side) -> Option<&Estimate>
     setting.cpu.at(direction, side).as_ref()
 }
 
-/// The share of sends that the kernel copied all the same, where there were some.
+/// The share of sends that the kernel copied anyway, if there were any.
 fn copied(setting: &Setting) -> Option<f64> {
     setting.copied.filter(|share| *share >= COPIED)
 }

@@ -25,7 +25,7 @@ pub(super) fn tried(doc: &mut Document, model: &Model) {
     }
 }
 
-/// What was changed, and its effects: on goodput, on what was retransmitted or was lost, and on round trips.
+/// The change of the trial, and its effects on goodput, on retransmissions or loss, and on round trips.
 fn told(trial: &TrialModel, transport: Transport) -> String {
     let what = trial::kind(&trial.plan.kind).map_or("a change", |kind| kind.change);
     let slices = words::count(u64::from(trial.slices), "slice");

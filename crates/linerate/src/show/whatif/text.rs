@@ -330,7 +330,7 @@ fn published(doc: &mut Document, checks: &[FigureCheck]) {
     if checks.is_empty() {
         return;
     }
-    doc.heading("Published, and what is computed for it");
+    doc.heading("Published and computed figures");
     for one in checks {
         let words = format!(", {}; computed {}: ", one.what, one.computed);
         let (tone, claim) = if one.holds {

@@ -24,7 +24,7 @@ pub enum Meaning {
     NoMemory,
     /// Packets that the wire damaged.
     Damaged,
-    /// Packets that were longer or shorter than the port takes.
+    /// Packets that were longer or shorter than the port accepts.
     WrongSize,
     /// Packets with a wrong IP, TCP or UDP checksum.
     BadChecksum,
@@ -60,7 +60,7 @@ const MEANINGS: [(Meaning, &str, &str, &str); 19] = [
         Meaning::RingFull,
         "ring-full",
         "the receive ring was full",
-        "ethtool -g PORT; sudo ethtool -G PORT rx N; more queues or CPUs that take packets in",
+        "ethtool -g PORT; sudo ethtool -G PORT rx N; more queues, or more CPUs that receive packets",
     ),
     (
         Meaning::BufferFull,
@@ -89,14 +89,14 @@ const MEANINGS: [(Meaning, &str, &str, &str); 19] = [
     (
         Meaning::WrongSize,
         "wrong-size",
-        "longer or shorter than the port takes",
+        "longer or shorter than the port accepts",
         "the same MTU at both ends of the wire: ip link show PORT",
     ),
     (
         Meaning::BadChecksum,
         "bad-checksum",
         "wrong checksum of IP, TCP or UDP",
-        "find the sender, and what changes packets on the way",
+        "find the sender, and what changes packets on the path",
     ),
     (
         Meaning::Failed,
@@ -149,7 +149,7 @@ const MEANINGS: [(Meaning, &str, &str, &str); 19] = [
     (
         Meaning::Filtered,
         "filtered",
-        "discarded by a filter, as it should be",
+        "discarded by a filter, as intended",
         "",
     ),
     (

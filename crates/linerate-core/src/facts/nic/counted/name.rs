@@ -1,4 +1,4 @@
-//! Names of counters: those of queues are summed, and words that sound like trouble are known.
+//! Names of counters: counters of queues are added up, and words that suggest trouble are known.
 
 use std::collections::BTreeMap;
 
@@ -66,8 +66,8 @@ pub fn sounds_bad(name: &str) -> bool {
     BAD.iter().any(|word| name.contains(word))
 }
 
-/// The counters of a port, with those of its queues summed under one name: `rx_queue_*_drops`. A sum stands
-/// where its first counter did.
+/// The counters of a port. Counters of its queues are added up under one name: `rx_queue_*_drops`. The sum is
+/// at the place of the first of them.
 pub fn grouped(counters: Vec<Counter>) -> Vec<Counter> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut all: Vec<Counter> = Vec::new();

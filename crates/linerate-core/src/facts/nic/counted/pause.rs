@@ -1,6 +1,6 @@
-//! Names of pauses, which are alike enough across most drivers to be known by their words: `rx_pause`,
-//! `rx_flow_control_xoff`, `port.link_xoff_rx`. Names without such a word (`rx_pfc_ena_frames_pri3`) have rows in the
-//! table.
+//! Names of pause counters. Most drivers use names that are similar enough to be recognized by their words:
+//! `rx_pause`, `rx_flow_control_xoff`, `port.link_xoff_rx`. Names without these words
+//! (`rx_pfc_ena_frames_pri3`) have rows in the table.
 
 use super::Meaning;
 

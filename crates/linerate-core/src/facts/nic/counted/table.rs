@@ -19,7 +19,7 @@ macro_rules! counters {
     };
 }
 
-/// What a counter of a driver means, by the rows of that driver, then by those of all drivers.
+/// The meaning of a driver's counter: by the rows of that driver first, then by the rows of all drivers.
 pub(super) fn of_driver(driver: &str, name: &str) -> Option<Meaning> {
     let name = starred(name);
     let is_it = |row: &&Row| row.1.iter().any(|pattern| fits(pattern, &name));

@@ -124,7 +124,7 @@ pub(super) fn give_guid(inventory: &Inventory, device: &IbDevice, port: &IbPort)
         Function::Virtual(_) | Function::Lent => by_host(inventory, device),
         Function::Card => {
             let query = format!("sudo mstflint -d {} query", word(&device.pci));
-            Advice::new("see which GUIDs its firmware holds").on(None, query)
+            Advice::new("see which GUIDs its firmware has").on(None, query)
         }
     }
 }
@@ -155,10 +155,10 @@ fn by_manager(inventory: &Inventory, own: &VirtualOf, port: &IbPort) -> Advice {
     )
 }
 
-/// Of mlx5: the host gives it a GUID that nobody else has, and attaches it again.
+/// For mlx5: the host gives the function a unique GUID, and attaches it again.
 fn by_host(inventory: &Inventory, device: &IbDevice) -> Advice {
     const WHAT: &str =
-        "give it a GUID that nobody else on the network has, on the host that owns it";
+        "give it a GUID that no other port on the network has, on the host that owns it";
     // The first byte marks a GUID that is administered locally.
     const RANDOM: &str = "guid=02:00$(od -An -N6 -tx1 /dev/urandom | tr ' ' :)";
     let give = Owner::of(inventory, device).step(|function| {

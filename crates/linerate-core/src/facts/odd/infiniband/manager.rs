@@ -15,7 +15,7 @@ use crate::shell::word;
 /// A port with its device.
 type DevicePort<'a> = (&'a IbDevice, &'a IbPort);
 
-/// A working wire that nobody has set up. RoCE and iWARP have no subnet manager.
+/// A working wire that no subnet manager has set up. RoCE and iWARP have no subnet manager.
 pub(in crate::facts::odd) fn not_set_up(inventory: &Inventory) -> Vec<Oddity> {
     limiting(ports(inventory, "ib-not-set-up", |device, port| {
         if !is_wired(port) {
@@ -43,7 +43,7 @@ fn is_served(port: &IbPort) -> bool {
     is_wired(port) && (port.is_active() || port.manager().is_some())
 }
 
-/// Whether two ports share one wire: those of a card and of its virtual functions.
+/// Whether two ports share one wire: the ports of a card and of its virtual functions do.
 fn share_a_wire(a: DevicePort<'_>, b: DevicePort<'_>) -> bool {
     wire(a).is_some_and(|own| wire(b) == Some(own))
 }
@@ -148,7 +148,7 @@ fn ask(inventory: &Inventory, device: &IbDevice, asked: Option<DevicePort<'_>>) 
     Advice::new(what).step(step)
 }
 
-/// The port that a manager of this network binds to: for a virtual function that of its card.
+/// The port that a manager of this network binds to. For a virtual function this is the port of its card.
 fn bound_to<'a>(inventory: &'a Inventory, own: DevicePort<'a>) -> DevicePort<'a> {
     let (device, port) = own;
     let card = all(inventory)
@@ -191,14 +191,14 @@ fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
         let guid = own.1.guid().filter(|guid| *guid != Guid::NONE);
         let guid = guid.map_or_else(|| "the GUID of this port".to_owned(), |g| g.to_string());
         return Advice::new(format!(
-            "if no manager serves what the cable leads to, add an instance with PortGUID {guid} to /etc/opa-fm/opafm.xml"
+            "if no manager serves the network on its cable, add an instance with PortGUID {guid} to /etc/opa-fm/opafm.xml"
         ))
         .step(Step::on(None, "sudo systemctl restart opafm").about("then"));
     }
     let seen = Step::on(None, format!("sudo ibnetdiscover {}", at(device, port)));
     let advice =
-        Advice::new("start a manager for this port, if none serves what its cable leads to")
-            .step(seen.about("what the cable leads to"));
+        Advice::new("start a manager for this port, if none serves the network on its cable")
+            .step(seen.about("the network on the cable"));
     manage(advice, own, "if no manager is there")
 }
 

@@ -47,7 +47,7 @@ impl Room {
             } if suffices(frames) => match (all_known, rate.0) {
                 (false, 0) => Self::Enough(
                     "no port behind it reports a speed, so its effect is unknown",
-                    "what its ports need is not known".to_owned(),
+                    "the needs of its ports are unknown".to_owned(),
                 ),
                 (true, _) => Self::Enough(FAST_ENOUGH, format!("enough for its ports ({rate})")),
                 (false, _) => Self::Enough(

@@ -8,8 +8,8 @@ use super::CLASS;
 use crate::host::read;
 
 const NVME: &str = "/sys/class/nvme";
-/// Drivers of SCSI hosts (`proc_name`) that tell how their disks are reached. SRP has no such name:
-/// only its hosts have `local_ib_device`.
+/// Drivers of SCSI hosts (`proc_name`) that show how their disks are attached. SRP has no name there: only its
+/// hosts have `local_ib_device`.
 const HOSTS: [(&str, &str); 6] = [
     ("iscsi_iser", "iser"),
     ("iscsi_tcp", "iscsi"),

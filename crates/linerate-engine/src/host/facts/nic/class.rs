@@ -67,8 +67,8 @@ impl Reader<'_> {
     }
 
     /// Whether the port is up and has a carrier. Ports whose drivers report no `operstate` (loopback, tunnels)
-    /// show `unknown`, and are up all the same. Only a port that is switched on has the file `carrier`, and
-    /// some trees lack it.
+    /// show `unknown` although they are up. Only a port that is switched on has the file `carrier`, and some
+    /// trees lack it.
     fn listed_up(&self, folder: &str) -> bool {
         self.whole(&format!("{folder}/carrier")).map_or_else(
             || self.optional_line(&format!("{folder}/operstate")) == "up",

@@ -16,7 +16,7 @@ use crate::load::LoadError;
 use crate::load::transport::at_port;
 use crate::load::transport::line::{BLOCK, Line, is_pause};
 
-/// Time for the other end to tell its port, and again for the first connection.
+/// Time for the other end to report its port, and again for the first connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The error for a set that was given up.
 const GIVEN_UP: &str = "it was given up before the first connection was made";

@@ -47,7 +47,7 @@ pub(super) fn bounds(plan: &SetPlan) -> Result<(), String> {
     ))
 }
 
-/// What is free for arrays, on `node` where one was asked for; and what bounds that.
+/// The free memory for arrays, on `node` if one is given; and the limit that bounds it.
 fn free(room: &Room, node: Option<u32>) -> Option<(Bytes, String)> {
     let of_node = room.nodes.iter().find(|(id, _)| Some(*id) == node);
     let of_node = of_node.and_then(|(id, free)| Some(((*free)?, format!("node {id}"))));

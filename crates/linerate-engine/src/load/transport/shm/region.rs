@@ -189,7 +189,8 @@ impl Region {
         }
     }
 
-    /// Sleeps on what this end waits for, unless it was woken already. However it ends, what there is then counts.
+    /// Sleeps until this end's event occurs, unless it was woken already. The caller checks the state again,
+    /// however the sleep ends.
     fn sleep(&self, wanted: u32, most: Duration) {
         let time = Timespec {
             tv_sec: most.as_secs() as i64,

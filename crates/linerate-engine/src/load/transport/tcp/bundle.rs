@@ -24,8 +24,8 @@ const AT_ONCE: usize = 64;
 /// Largest operation in bytes where the plan leaves its size open: what a stream moves before the others have
 /// their turn.
 pub(super) const OP_MOST: u32 = 256 * 1024;
-/// Such a write is no larger than half a second of its stream's payload, or than this while that is not known:
-/// where a step ends every stream has the rest of a run to send, all over one path.
+/// A write is no larger than half a second of its stream's payload, or than this while the rate is unknown: at
+/// the end of a step each stream must send the rest of its write, and all streams share one path.
 const OP_LEAST: u32 = 4 * 1024;
 const OPS_PER_SEC: u64 = 2;
 

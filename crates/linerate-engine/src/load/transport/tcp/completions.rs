@@ -41,12 +41,12 @@ impl Completions {
         self.sends.fetch_add(1, Relaxed);
     }
 
-    /// Counts a send that was made by a copy for want of room.
+    /// Counts a send that was copied because there was no room to pin pages.
     pub(super) fn refused(&self) {
         self.refused.fetch_add(1, Relaxed);
     }
 
-    /// Counts sends that the kernel is through with, and those of them that it copied all the same.
+    /// Counts completed sends, and the number of them that the kernel copied anyway.
     pub(super) fn add(&self, through: u64, copied: u64) {
         self.done.fetch_add(through, Relaxed);
         self.copied.fetch_add(copied, Relaxed);

@@ -52,8 +52,8 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     }
     if let Some(rate) = knobs.pacing.filter(|_| sends) {
         note("pacing", socket::set_pacing(fd, rate.0 / 8));
-        // What lies in the buffer leaves at that pace, too, long after the time is up. A kernel that refuses keeps to
-        // the pace all the same.
+        // Data in the buffer is sent at that pace too, long after the time is up. If the kernel refuses, the
+        // old pace simply stays.
         let unsent = (rate.0 / 8 / UNSENT_PER_SEC).max(UNSENT_LEAST);
         let _ = socket::set_unsent_most(fd, unsent);
     }

@@ -17,7 +17,8 @@ use crate::load::pattern::Wait;
 use crate::load::transport::Datagrams;
 use crate::load::transport::icmp::is_of_the_path;
 
-/// Rest of a sender whose host's queue is full, or whom the path refuses: less than such a queue holds.
+/// Pause of a sender whose host's queue is full, or whom the path refuses: shorter than it takes to empty such
+/// a queue.
 const REST: Duration = Duration::from_micros(50);
 /// Looks at an empty socket before a busy worker looks up from it.
 const SPINS: u32 = 1024;

@@ -126,7 +126,7 @@ impl Counts {
     }
 }
 
-/// What a worker that sends a stream can tell.
+/// The readings of a worker that sends a stream.
 pub(super) const SENDS: &[Metric] = &[UDP_DATAGRAMS, UDP_REFUSED, UDP_ERRORS];
 /// What one that receives can.
 pub(super) const RECEIVES: &[Metric] = &[

@@ -17,7 +17,7 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
 /// Bytes that are handed to the kernel in one call, at most: they stay in the cache of their core.
 const CALL_BYTES: usize = 128 * 1024;
-/// Bytes that a sender makes: those of a call, and the times between bursts.
+/// Bytes that a sender allocates: the datagrams of one call, and the times between bursts.
 pub(super) const ROOM: usize = CALL_BYTES + times::ROOM;
 /// Calls with one datagram each, after a call that took only some of its datagrams. The kernel returns its
 /// error only from a call that takes none (sendmmsg(2)), and a sender that must end when the other port is

@@ -99,9 +99,9 @@ pub(super) struct PortOut<'a> {
     /// NUMA node. Null if unknown or meaningless.
     node: Option<u32>,
     live_errors: ErrorsOut,
-    /// Counters of the driver; those of all queues are one counter with `*` for the number of the queue. Listed are
-    /// counters of what is known to be lost, held back or discarded and are not zero, allowances of a cloud and levels,
-    /// and counters that are not zero and whose names suggest trouble.
+    /// Counters of the driver. Counters of queues are added up under one name with `*` for the number of the
+    /// queue. Listed are nonzero counters of losses, delays and discards, cloud allowances and levels, and
+    /// nonzero counters whose names suggest trouble.
     live_counters: BTreeMap<&'a str, u64>,
     /// What each of `live_counters` counts. Null if unknown.
     counter_meanings: BTreeMap<&'a str, Option<MeaningOut>>,

@@ -63,7 +63,7 @@ struct RdmaPortOut<'a> {
     sm_lid: Option<u64>,
     /// Addresses in use.
     gids: Vec<GidOut<'a>>,
-    /// Counters of the port; those of the device begin with `hw.`.
+    /// Counters of the port and, with the prefix `hw.`, of the device.
     live_counters: BTreeMap<&'a str, u64>,
 }
 
