@@ -13,9 +13,9 @@ use crate::shell::word;
 pub struct Advice {
     /// What to do: an imperative sentence without a command and without a full stop.
     pub what: String,
-    /// The steps, in order. Empty where the sentence says all.
+    /// The steps, in order. Empty if the sentence says all.
     pub steps: Vec<Step>,
-    /// The steps that restore the old state, in order. Empty where nothing is changed.
+    /// The steps that restore the old state, in order. Empty if nothing is changed.
     pub undo: Vec<Step>,
     /// Expected goodput over present goodput. `None` if unknown.
     pub gain: Option<f64>,
@@ -27,11 +27,11 @@ pub struct Advice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "AdviceStep")]
 pub struct Step {
-    /// The host on which it is done. Null where that does not matter.
+    /// The host on which it is done. Null if that does not matter.
     pub host: Option<Side>,
-    /// What it does, without a full stop. Empty where the advice says it.
+    /// What it does, without a full stop. Empty if the advice says it.
     pub about: String,
-    /// One line for a shell. Empty where a person does it.
+    /// One line for a shell. Empty if a person does it.
     pub command: String,
 }
 
@@ -86,7 +86,7 @@ impl Advice {
         self
     }
 
-    /// The gain to be expected, where it is known.
+    /// The gain to be expected, if it is known.
     #[must_use]
     pub fn gain(mut self, gain: Option<f64>) -> Self {
         self.gain = gain;
@@ -250,7 +250,7 @@ impl Advice {
             .undo(Step::on(host, kept.restore).about("in the same directory"))
     }
 
-    /// Replaces the queue of a port. What it was set to is not known in full.
+    /// Replaces the queue of a port. What it was set to is unknown in full.
     #[must_use]
     pub(crate) fn replacing_queue(self, side: Side, port: &str, kind: &str) -> Self {
         let port = word(port);

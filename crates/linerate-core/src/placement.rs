@@ -10,7 +10,7 @@ use crate::facts::HostFacts;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seat {
     /// How much farther from the port's node it is than the nearest CPU of the host, by the firmware's
-    /// distances; 0 where the distances of all CPUs are the same.
+    /// distances; 0 if the distances of all CPUs are the same.
     pub away: u32,
     /// A better CPU of the same core comes before it.
     pub sibling: bool,

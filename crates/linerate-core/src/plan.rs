@@ -245,7 +245,7 @@ impl Access {
 }
 
 impl Pattern {
-    /// The way that payload flows; `None` where it flows both ways. Operations are counted forward: the near end asks
+    /// The way that payload flows; `None` if it flows both ways. Operations are counted forward: the near end asks
     /// for them.
     pub const fn direction(self) -> Option<Direction> {
         match self {

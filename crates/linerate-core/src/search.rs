@@ -33,7 +33,7 @@ pub struct Look {
     pub received: f64,
     /// The share of what was sent that was not received.
     pub lost: f64,
-    /// Datagrams lost at the receiver's socket; `None` where that was not read.
+    /// Datagrams lost at the receiver's socket; `None` if it was not read.
     pub at_socket: Option<u64>,
     /// Whether it was one of the longer steps.
     pub long: bool,

@@ -117,7 +117,7 @@ const WASHOUTS: [u64; 2] = [200_000_000, 1_000_000_000];
 const ROUNDS: u64 = 12;
 
 impl Pace {
-    /// In `time`, for this many settings; `None` where that is less than [`Pace::least`].
+    /// In `time`, for this many settings; `None` if that is less than [`Pace::least`].
     pub fn of(time: Nanos, settings: usize) -> Option<Self> {
         let settings = settings.max(1) as u64;
         let wanted = (time.0 / (with_rest(SLICE) * settings)).saturating_sub(1);

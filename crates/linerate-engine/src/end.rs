@@ -39,7 +39,7 @@ pub struct LocalEnd {
     side: Side,
     engine: String,
     machine: Arc<dyn Machine>,
-    /// The other end; `None` where there is none.
+    /// The other end; `None` if there is none.
     toward: Option<Toward>,
     shared: bool,
     watches_host: bool,
@@ -47,7 +47,7 @@ pub struct LocalEnd {
     batch: usize,
     facts: Option<HostFacts>,
     sets: BTreeMap<u32, EndSet>,
-    /// The host's settings; `None` where they are to stay as they are.
+    /// The host's settings; `None` if they are to stay as they are.
     changes: Option<Changes>,
 }
 

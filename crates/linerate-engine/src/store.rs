@@ -103,7 +103,7 @@ impl Loaded {
 }
 
 /// The user's folder of linerate's state: `$XDG_STATE_HOME/linerate`, else `~/.local/state/linerate`; `None`
-/// where neither is an absolute path. `env` looks up an environment variable.
+/// if neither is an absolute path. `env` looks up an environment variable.
 pub fn state_directory(env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
     // The XDG rules: what is not an absolute path counts as not set.
     let absolute = |name| env(name).map(PathBuf::from).filter(|p| p.is_absolute());

@@ -106,7 +106,7 @@ impl Netlink {
         ))
     }
 
-    /// The same once; `None` if something changed meanwhile.
+    /// The same once; `None` if something changed in the meantime.
     fn attempt(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Option<Vec<u8>>> {
         self.sequence += 1;
         let request = message(kind, REQUEST | flags, self.sequence, body);

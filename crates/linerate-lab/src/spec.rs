@@ -84,13 +84,13 @@ impl Default for Spec {
 pub struct Addresses {
     /// Its IPv4 address.
     pub v4: Ipv4Addr,
-    /// Its IPv6 address; `None` where the kernel has no IPv6.
+    /// Its IPv6 address; `None` if the kernel has no IPv6.
     pub v6: Option<Ipv6Addr>,
 }
 
 /// What one port of a host counted since it was made.
 ///
-/// Planting or removing a delay makes the router's port `near` anew.
+/// Planting or removing a delay makes the router's port `near` again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortStatus {
     /// The port's name in its host.
@@ -139,7 +139,8 @@ pub struct Forwarded {
     pub bytes: [u64; 2],
     /// Frames passed on; one for a group that was segmented late.
     pub frames: [u64; 2],
-    /// Frames that it lost by itself. They are an unplanned fault, so a measurement made meanwhile is invalid.
+    /// Frames that it lost by itself. They are an unplanned fault, so a measurement made in the meantime is
+    /// invalid.
     pub lost: [u64; 2],
     /// The longest delay of a frame beyond its due time, in nanoseconds.
     pub latest_ns: [u64; 2],

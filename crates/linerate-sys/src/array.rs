@@ -55,7 +55,7 @@ impl Array {
         Ok(Self { start, len })
     }
 
-    /// Asks for the pages of a NUMA node, for pages that are not allocated yet. Where that node has no room,
+    /// Asks for the pages of a NUMA node, for pages that are not allocated yet. If that node has no room,
     /// the kernel takes others; [`Array::nodes`] shows them.
     //= https://man7.org/linux/man-pages/man2/mbind.2.html, MPOL_PREFERRED
     pub fn prefer(&mut self, node: u32) -> io::Result<()> {

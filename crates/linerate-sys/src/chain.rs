@@ -24,7 +24,7 @@ pub struct Chain {
 unsafe impl Send for Chain {}
 
 impl Chain {
-    /// Makes a chain through a whole array; `None` where it has no room for a link, or when `goes_on` returns
+    /// Makes a chain through a whole array; `None` if it has no room for a link, or when `goes_on` returns
     /// false. Other seeds give other chains.
     pub fn new(mut links: Array, seed: u64, goes_on: &dyn Fn() -> bool) -> Option<Self> {
         let count = links.len() / LINE;

@@ -102,7 +102,7 @@ pub fn drain_errors(fd: BorrowedFd<'_>) -> usize {
         .count()
 }
 
-/// Whether datagrams may be sent in fragments. Where not, one that fits the path no longer is refused.
+/// Whether datagrams may be sent in fragments. If not, one that fits the path no longer is refused.
 pub fn set_fragments(fd: BorrowedFd<'_>, may: bool) -> io::Result<()> {
     if v6(fd)? {
         let how = if may {

@@ -101,7 +101,7 @@ impl SharedMemory {
 
     fn map(fd: OwnedFd, len: usize) -> io::Result<Self> {
         use std::os::fd::AsRawFd;
-        // SAFETY: asks for a new mapping at an address that the kernel chooses, where nothing is yet.
+        // SAFETY: asks for a new mapping at an address that the kernel chooses, if nothing is yet.
         let memory = unsafe {
             libc::mmap(
                 ptr::null_mut(),

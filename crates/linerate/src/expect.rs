@@ -183,7 +183,7 @@ fn named(name: &str) -> Option<(&'static Figure, Option<Side>, Option<f64>)> {
         None => (None, id),
     };
     let figure = figure(id)?;
-    // Both ends are meant where none is named.
+    // Both ends are meant if none is named.
     let fits = figure.percentiles == percentile.is_some() && (figure.ends || side.is_none());
     fits.then_some((figure, side, percentile))
 }
@@ -211,7 +211,7 @@ impl<'de> Deserialize<'de> for Expect {
 pub struct Found<'a> {
     /// The figures that were measured.
     pub summary: Summary,
-    /// The causes; `None` where none were looked for.
+    /// The causes; `None` if none were looked for.
     pub verdict: Option<&'a Verdict>,
 }
 

@@ -179,8 +179,8 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
 }
 
 /// Whether a trial can prove it. Half of a window slightly larger than a full path needs halves the goodput as
-/// well, so this proves nothing there. More streams prove nothing where a queue stands: they hold more of it,
-/// and take it from others.
+/// well, so this proves nothing there. More streams prove nothing if a queue stands: they hold more of it, and
+/// take it from others.
 pub(super) fn proves(model: &Model, trial: &TrialPlan) -> bool {
     let Some(load) = model.direction(trial.direction).map(|d| &d.base) else {
         return true;
@@ -225,7 +225,7 @@ pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
     let (times, gain) = tried(model, direction, buffer).unzip();
     // Twice what is in use where nothing larger could be tried.
     let memory = (buffer.memory(load)?.0 as f64 * times.unwrap_or(2.0)) as u64;
-    // Where autotuning may go so far already, something else keeps it from doing so.
+    // If autotuning may go so far already, something else keeps it from doing so.
     let set = |most: u64| format!("sudo sysctl -w {sysctl}=\"{min} {default} {most}\"");
     let what = format!("allow {} buffers of {}", buffer.way(), Bytes(memory));
     (memory > max).then(|| {

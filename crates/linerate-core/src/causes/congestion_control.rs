@@ -150,7 +150,7 @@ fn recovers(load: &Load) -> Option<Gap> {
 /// congestion window does not grow while something else limits the sender.
 const HELD: f64 = 0.1;
 
-/// Describes a congestion window that stood still without need. `None` where it grew, had no need to grow, or
+/// Describes a congestion window that stood still without need. `None` if it grew, had no need to grow, or
 /// where another congestion control brought a gain.
 pub(super) fn clamped(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;

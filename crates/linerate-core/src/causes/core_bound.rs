@@ -296,8 +296,7 @@ fn slowed(added: f64) -> Range {
 
 /// A receiving thread without slack gains the time of the copy, up to the next limit. Only the least gain is
 /// known beforehand: a copy costs at least [`COPY_LEAST_PS`], and the sender may have less time left than that.
-/// `None` where the gain could be too small to differ from no change: then a trial without a gain proves
-/// nothing.
+/// `None` if the gain could be too small to differ from no change: then a trial without a gain proves nothing.
 fn uncopied(load: &Load) -> Option<Range> {
     let copy =
         COPY_LEAST_PS / ps_per_byte(load.goodput.mean, at_work(&load.receivers, load.streams))?;
@@ -310,7 +309,7 @@ fn uncopied(load: &Load) -> Option<Range> {
 }
 
 /// A sending thread without slack gains the CPU time that it saves on each byte, up to the next limit. The
-/// trial itself measures this saving; before that, a copy is assumed to have its usual cost. `None` where the
+/// trial itself measures this saving; before that, a copy is assumed to have its usual cost. `None` if the
 /// saving, or the receiver's spare time, is so small that the gain could look like no change: holding pages has
 /// a cost as well.
 fn handed_over(model: &Model, load: &Load, trial: &TrialPlan) -> Option<Range> {

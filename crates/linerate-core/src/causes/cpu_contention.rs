@@ -28,12 +28,12 @@ const MET: f64 = 0.5;
 /// A thread that waits while others run.
 struct Crowded {
     side: Side,
-    /// The CPU that it is kept on; `None` where it moved between several.
+    /// The CPU that it is kept on; `None` if it moved between several.
     cpu: Option<u32>,
     busy: f64,
     waiting: f64,
     need: f64,
-    /// What others ran there at least; `None` where that was not read.
+    /// What others ran there at least; `None` if it was not read.
     others: Option<f64>,
 }
 

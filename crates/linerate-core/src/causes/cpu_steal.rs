@@ -44,7 +44,7 @@ struct Robbed {
 }
 
 impl Robbed {
-    /// A thread that stays on one CPU; `None` where it moved or was not read.
+    /// A thread that stays on one CPU; `None` if it moved or was not read.
     ///
     /// A kernel with steal-time accounting does not count stolen time as the thread's; it is part of the time
     /// in which the thread neither ran nor slept. A kernel without it counts stolen time as time that the
@@ -80,7 +80,7 @@ impl Robbed {
         }
     }
 
-    /// A thread that moved between CPUs. How much of what was stolen it waited for is not known: all of it, at most.
+    /// A thread that moved between CPUs. How much of what was stolen it waited for is unknown: all of it, at most.
     fn of_moved(side: Side, thread: &Thread, (steal, busy): (f64, f64)) -> Option<Self> {
         let (ran, need) = (thread.busy?, need(thread)?);
         Some(Self {
@@ -214,7 +214,7 @@ pub(super) fn most(model: &Model, load: &Load, direction: Direction, side: Side)
 }
 
 /// Of the CPUs that work for the load at an end, the one that was stolen most: its name, the share that was
-/// stolen, and the share that it was not idle. Where a thread moves, the means of all that it may run on.
+/// stolen, and the share that it was not idle. If a thread moves, the means of all that it may run on.
 fn most_stolen(
     model: &Model,
     load: &Load,

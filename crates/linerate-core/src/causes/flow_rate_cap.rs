@@ -22,7 +22,7 @@ pub(super) struct FlowRateCap;
 /// Relative distance from a multiple of one rate within which streams count as carrying that rate each.
 const WITHIN: f64 = 0.12;
 
-/// How many times as many streams prove a rate for each stream, where no other cause is left.
+/// How many times as many streams prove a rate for each stream, if no other cause is left.
 const MANY: f64 = 4.0;
 
 /// Relative difference of a stream's goodput up to which one rate limits it; a queue or a stolen CPU causes
@@ -158,7 +158,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
 }
 
 /// Streams, four or more times as many, that carried well less than that multiple. One stream may fill so
-/// little of a rate that drops excess packets that two carry twice as much. Where this many got a full rate
+/// little of a rate that drops excess packets that two carry twice as much. If this many got a full rate
 /// each, a limit that even more of them share is another one.
 fn too_few(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     let dir = model.direction(direction)?;

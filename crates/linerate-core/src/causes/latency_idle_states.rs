@@ -124,7 +124,7 @@ fn undo(model: &Model, side: Side) -> String {
     format!("sudo cpupower idle-set -E{}", off.concat())
 }
 
-/// The state of a host's CPUs with the longest wake-up time, among the enabled ones; `None` where nothing puts
+/// The state of a host's CPUs with the longest wake-up time, among the enabled ones; `None` if nothing puts
 /// CPUs to sleep, as in most virtual machines.
 fn deepest(model: &Model, side: Side) -> Result<Option<&IdleState>, NoFinding> {
     let states = model.host(side).and_then(|h| h.facts.idle_states.as_ref());

@@ -111,7 +111,7 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     })
 }
 
-/// The card on the path to the other end with the longest interrupt delay; `None` where none has one, or its
+/// The card on the path to the other end with the longest interrupt delay; `None` if none has one, or its
 /// driver adapts it to the load.
 fn held(model: &Model, side: Side) -> Result<Option<Held<'_>>, NoFinding> {
     let facts = model.host(side).map(|host| &host.facts);
@@ -137,7 +137,7 @@ const THROTTLE: [&str; 9] = [
     "e1000", "e1000e", "igb", "igbvf", "ixgbe", "ixgbevf", "i40e", "iavf", "ice",
 ];
 
-/// What one card is set to; `None` where that was not read.
+/// What one card is set to; `None` if it was not read.
 fn fixed(card: &Nic) -> Option<Held<'_>> {
     let set = card.coalesce?;
     let at_once = set.adaptive_rx == Some(true)

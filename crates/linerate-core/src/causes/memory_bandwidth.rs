@@ -206,7 +206,7 @@ fn seen(
         }
         (None, _) => {
             let hint = if shared {
-                // The list of modules is not read where there is no card.
+                // The list of modules is not read if there is no card.
                 "--ring SIZE and fewer streams: rings that fit into the last cache need no memory"
             } else {
                 "sudo linerate ..."
@@ -221,8 +221,8 @@ fn seen(
     }
 }
 
-/// Why payload through shared memory needs no channel: all that the streams write and read again and again fits into the last
-/// cache. `None` where it does not, or where the cache is not known.
+/// Why payload through shared memory needs no channel: all that the streams write and read again and again fits into
+/// the last cache. `None` if it does not, or where the cache is unknown.
 fn cached(load: &Load, facts: &HostFacts, name: &str) -> Option<String> {
     let cache = facts.last_cache?;
     let knobs = &load.knobs;

@@ -138,7 +138,7 @@ pub struct CauseInfo {
     pub slows: Slowness,
     /// The factors whose trials can prove it: those that touch what it is about. Other trials can only exclude it.
     pub decided_by: &'static [Factor],
-    /// The causes that this one is a reason for, at the same place: it is no rival of theirs. Where one of them is
+    /// The causes that this one is a reason for, at the same place: it is no rival of theirs. If one of them is
     /// proved, both are named; and whether it could be read does not matter to that proof.
     pub explains: &'static [&'static str],
     /// Its page for people: what it means, how it differs from similar causes, how to confirm it by hand, how to mend it.
@@ -335,8 +335,8 @@ fn lacks(model: &Model, what: &str, side: crate::path::Side) -> NoFinding {
     )])
 }
 
-/// The port of an end for a command: its wire where there is one, else the one that its route leaves by. `PORT`
-/// where none is known.
+/// The port of an end for a command: its wire if there is one, else the one that its route leaves by. `PORT` if
+/// none is known.
 fn port_of(model: &Model, side: crate::path::Side) -> &str {
     model.host(side).map_or("PORT", port_at)
 }

@@ -266,7 +266,7 @@ fn evidence(model: &Model, direction: Direction, load: &Load, lost: f64) -> Vec<
     [Some(again), law, scaled].into_iter().flatten().collect()
 }
 
-/// Where it is lost is not known.
+/// Where it is lost is unknown.
 fn search(model: &Model) -> Advice {
     let count = |side: Side| {
         let port = word(port_of(model, side));

@@ -178,7 +178,7 @@ fn bonded(model: &Model) -> bool {
     routes.filter_map(Route::wires).any(|wires| wires.len() > 1)
 }
 
-/// Where no slot is known to be full, an unread one may be; `None` where none can be.
+/// If no slot is known to be full, an unread one may be; `None` if none can be.
 fn open(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     let of = |host| match usb_gap(host, load) {
         None if load.goodput.mean >= ANY => gap(host, direction, load),
@@ -190,7 +190,7 @@ fn open(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     Some(scaled.map_or_else(|| NoFinding::Unknown(vec![gap]), NoFinding::Clear))
 }
 
-/// What is not known of the slots of an end.
+/// What is unknown of the slots of an end.
 fn gap(host: &Host, direction: Direction, load: &Load) -> Option<Gap> {
     let port = host.facts.port.as_ref();
     match host.facts.underlay() {
@@ -203,7 +203,7 @@ fn gap(host: &Host, direction: Direction, load: &Load) -> Option<Gap> {
         Underlay::Hidden if port.is_some_and(|port| port.is_virtual) => {
             Some(untold(host, "slot", &[]))
         }
-        // How large the packets of others are on a slot is not known.
+        // How large the packets of others are on a slot is unknown.
         Underlay::Wires(wires)
             if are_read(host, &wires) && port.is_some_and(|port| port.is_ethernet) =>
         {

@@ -56,7 +56,7 @@ pub(super) fn around(ratio: f64, by: f64) -> Range {
 }
 
 /// The prediction of a cause that a trial's factor does not touch: no change, unless the change would create a
-/// new limit. `None` where this is unknown.
+/// new limit. `None` if this is unknown.
 pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let factor = trial.factor()?;

@@ -222,7 +222,7 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    /// The finding. Where a hypervisor or other programs took the rest of the CPU, the program may have waited
+    /// The finding. If a hypervisor or other programs took the rest of the CPU, the program may have waited
     /// for that.
     pub(super) fn finding(self, model: &Model, load: &Load, direction: Direction) -> Finding {
         let idle = format!(

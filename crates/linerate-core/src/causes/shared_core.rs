@@ -105,7 +105,7 @@ impl Cause for SharedCore {
         cpu_share::predict(model, trial, shared.at(trial), shared.got())
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        // Where threads can go elsewhere, that they do is the trial; where they cannot, more work is.
+        // If threads can go elsewhere, that they do is the trial; where they cannot, more work is.
         worst(model, trial.direction).is_ok_and(|shared| {
             let moves = trial.factor() == Some(Factor::OtherCpu);
             moves != shared.idle.is_empty()
@@ -221,7 +221,7 @@ fn of_the_other_end(
     there.filter_map(|t| t.busy).sum()
 }
 
-/// Whether interrupts of the port are sent to a CPU. Where none is known to be, as behind a virtual
+/// Whether interrupts of the port are sent to a CPU. If none is known to be, as behind a virtual
 /// port, softirq follows the thread that sends, and cannot be parted from it.
 pub(super) fn serves(model: &Model, side: Side, cpu: &Cpu) -> bool {
     let host = model.hosts.iter().find(|h| h.side == side);

@@ -31,7 +31,7 @@ enum Handled {
     Single(Side, Vec<&'static str>),
     /// One by one after its card cut or joined them: frames could be larger.
     Frames(String),
-    /// It is not known of the port of this side.
+    /// It is unknown of the port of this side.
     Unread(Side),
 }
 
@@ -120,7 +120,7 @@ fn host(model: &Model, side: Side) -> Option<&Host> {
     model.hosts.iter().find(|h| h.side == side)
 }
 
-/// The port that stands for an end: the wire where there is one, else the one that its route leaves by.
+/// The port that stands for an end: the wire if there is one, else the one that its route leaves by.
 fn port(model: &Model, side: Side) -> Option<&Nic> {
     let route = host(model, side)?.facts.route.as_ref()?;
     let wires = route.wires().unwrap_or_default();

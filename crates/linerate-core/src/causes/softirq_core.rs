@@ -215,7 +215,7 @@ fn apart<'a>(
         .filter(apart)
 }
 
-/// The CPU that handles most packets apart from the load's threads, where they are known to be the load's.
+/// The CPU that handles most packets apart from the load's threads, if they are known to be the load's.
 pub(super) fn of_the_load<'a>(
     model: &Model,
     load: &'a Load,
@@ -229,7 +229,7 @@ pub(super) fn of_the_load<'a>(
     busy.max_by(|a, b| a.softirq.total_cmp(&b.softirq))
 }
 
-/// Whether a CPU takes in packets of a stream. `None` where the CPU of a stream is unknown or changed, and at
+/// Whether a CPU receives packets of a stream. `None` if the CPU of a stream is unknown or changed, and at
 /// the sender, whose sockets take in no payload.
 fn takes_in(load: &Load, direction: Direction, side: Side, cpu: &Cpu) -> Option<bool> {
     let receivers = (side == direction.receiver()).then_some(&load.receivers)?;

@@ -34,7 +34,7 @@ enum Fit {
     Fits,
     /// They do not.
     Cut(String),
-    /// Something is cut up here, and what the tunnel adds is not known.
+    /// Something is cut up here, and what the tunnel adds is unknown.
     MayBeCut(String),
     /// Packets as large as the port takes would not: path MTU discovery has made them smaller.
     Mended(String),

@@ -123,7 +123,7 @@ pub(super) fn unread(model: &Model, direction: Direction, load: &Load) -> Option
     (!gaps.is_empty()).then_some(NoFinding::Unknown(gaps))
 }
 
-/// What is not known of the wire of an end; `known`: the ceiling of the wire at an end is.
+/// What is unknown of the wire of an end; `known`: the ceiling of the wire at an end is.
 fn gap(host: &Host, direction: Direction, load: &Load, known: bool) -> Option<Gap> {
     let port = host.facts.port.as_ref();
     match host.facts.underlay() {

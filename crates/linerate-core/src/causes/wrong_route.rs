@@ -24,10 +24,10 @@ const FASTER: f64 = 1.1;
 
 /// Another route between the two hosts.
 struct Detour<'a> {
-    /// The ports that it would use in place of those in use; one of them may stay.
+    /// The ports that it would use instead of those in use; one of them may stay.
     near: Option<&'a Other>,
     far: Option<&'a Other>,
-    /// The speeds of its two ports, where they are known.
+    /// The speeds of its two ports, if they are known.
     speeds: [Option<Rate>; 2],
     /// Own and other address of the end that has to change its route.
     via: (IpAddr, IpAddr),
@@ -112,7 +112,7 @@ impl Cause for WrongRoute {
     }
 }
 
-/// The wire that is full; else the answer: another port would not help, or it is not known whether a
+/// The wire that is full; else the answer: another port would not help, or it is unknown whether a
 /// wire is full.
 fn full_wire<'a>(
     model: &'a Model,
@@ -142,7 +142,7 @@ fn routes(model: &Model) -> Option<[&Route; 2]> {
     Some([of(Side::Near)?, of(Side::Far)?])
 }
 
-/// What the slower of the two ports in use carries; nothing where that is not known.
+/// What the slower of the two ports in use carries; nothing if it is unknown.
 fn used(near: &Route, far: &Route) -> Rate {
     let of = |route: &Route| Some(route.speed()?.0);
     Rate(of(near).into_iter().chain(of(far)).min().unwrap_or(0))

@@ -126,14 +126,14 @@ pub const fn wire(mtu: u32, vlans: u32) -> u32 {
     mtu.saturating_add(FRAME + VLAN * vlans)
 }
 
-/// Payload bytes of a full packet; zero where the MTU holds no payload.
+/// Payload bytes of a full packet; zero if the MTU holds no payload.
 pub fn payload(mtu: u32, ip: Ip, transport: Transport, tunnel: Option<Tunnel>) -> u32 {
     let around = tunnel.map_or(0, Tunnel::header);
     mtu.saturating_sub(around + ip.header() + transport.header())
 }
 
-/// Full packets of every possible kind: each MTU with each version of IP and each transport. `None` where one
-/// of them holds no payload.
+/// Full packets of every possible kind: each MTU with each version of IP and each transport. `None` if one of
+/// them holds no payload.
 pub fn packet(
     mtus: &[u32],
     ips: &[Ip],

@@ -3,7 +3,7 @@
 //! One kind of hardware is one file here: it turns that into a capacity and into what a payload byte, a
 //! packet or an operation costs of it. A case file and a run describe their paths by the same
 //! [parts](part); [`part::Description::path`] makes a [`Path`] of them, and [`Path::solve`] shares that
-//! among the groups. Nothing here is measured, and nothing is guessed: an input that is not known makes
+//! among the groups. Nothing here is measured, and nothing is guessed: an input that is unknown makes
 //! an interval of all that it could be.
 
 mod bounds;

@@ -56,7 +56,7 @@ pub enum Kind {
 pub struct Links {
     /// Each link.
     pub links: Vec<Link>,
-    /// What begins the formula where there are several: `2 x `.
+    /// What begins the formula if there are several: `2 x `.
     pub times: String,
 }
 
@@ -65,10 +65,10 @@ pub struct Links {
 pub struct Slots {
     /// For each link the number of the slot that it goes through, and the slot. Links with the same number share it.
     pub of_links: Vec<(usize, pcie::Slot)>,
-    /// What begins the formula where there are several: `2 slots of `.
+    /// What begins the formula if there are several: `2 slots of `.
     pub times: String,
     /// Bytes that cross it for each payload byte at the most, because of the headers of packets; a card that cuts and
-    /// joins packets needs fewer. `None` where headers are not counted.
+    /// joins packets needs fewer. `None` if headers are not counted.
     pub frame_per_byte: Option<f64>,
     /// What else is known of the direction to memory.
     pub request_inputs: Vec<Input>,

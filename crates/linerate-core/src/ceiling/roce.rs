@@ -33,7 +33,7 @@ pub const fn overhead(version: Version, vlans: u32) -> u32 {
     ethernet::wire(TRANSPORT + network, vlans)
 }
 
-/// The payload of a packet where Ethernet's MTU is `mtu`; `None` where not even the smallest fits.
+/// The payload of a packet where Ethernet's MTU is `mtu`; `None` if not even the smallest fits.
 pub fn payload(mtu: u32) -> Option<u32> {
     let room = mtu.checked_sub(RESERVED)?;
     MTUS.into_iter().rev().find(|size| *size <= room)

@@ -49,7 +49,7 @@ impl Entry {
         self.setting.row().what(&self.port)
     }
 
-    /// Its line in a journal; `None` where a name cannot be written to the journal.
+    /// Its line in a journal; `None` if a name cannot be written to the journal.
     pub fn line(&self) -> Option<String> {
         let Self {
             boot,

@@ -26,7 +26,7 @@ pub struct FigureChange {
     pub figure: &'static Figure,
     /// Of what.
     pub of: Subject,
-    /// In the first record; `None` where it was not measured.
+    /// In the first record; `None` if it was not measured.
     pub before: Option<Value>,
     /// In the second.
     pub after: Option<Value>,

@@ -41,7 +41,7 @@ pub struct LimitChange {
     pub fate: Fate,
     /// The limit: of the second record where it is upheld there.
     pub limit: Limit,
-    /// How surely it was known in the first record; `None` where it was not upheld.
+    /// How surely it was known in the first record; `None` if it was not upheld.
     pub before: Option<Certainty>,
     /// The same of the second.
     pub after: Option<Certainty>,

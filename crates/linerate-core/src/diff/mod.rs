@@ -67,7 +67,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// A change; `None` where both values are the same.
+    /// A change; `None` if both values are the same.
     fn of(what: impl Into<String>, before: String, after: String) -> Option<Self> {
         (before != after).then(|| Self {
             what: what.into(),

@@ -20,7 +20,7 @@ pub struct Storage {
     pub gaps: Vec<Gap>,
 }
 
-/// A block device. Text that is not known is empty.
+/// A block device. Text that is unknown is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BlockDevice {

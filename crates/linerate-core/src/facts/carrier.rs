@@ -91,8 +91,8 @@ fn exceeds(rate: f64, leaves: f64) -> bool {
     rate > leaves * (1.0 + SAME)
 }
 
-/// The carriers of a machine's ports. Where several carry the traffic of the same ports, the one that leaves them
-/// least; of links that are alike the nearest, of hubs the farthest.
+/// The carriers of a machine's ports. If several carry the traffic of the same ports, the one that leaves them least;
+/// of links that are alike the nearest, of hubs the farthest.
 ///
 /// Unknown and left out: tunnels, links that were not read or are placeholders, ports without a speed or with several
 /// PCI functions.
@@ -273,8 +273,8 @@ fn infiniband_load(name: String, port: &IbPort) -> Option<PortLoad> {
     })
 }
 
-/// Whether a port is a standby member of a bond that sends by one member, or may be one of a team, whose runner is unknown.
-/// Where the active member of a bond is unknown, it is taken to be the first.
+/// Whether a port is a standby member of a bond that sends by one member, or may be one of a team, whose runner is
+/// unknown. If the active member of a bond is unknown, it is taken to be the first.
 fn stands_by(inventory: &Inventory, nic: &Nic) -> bool {
     let above = nic
         .stack
@@ -334,7 +334,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// Of the devices behind the link whose end towards memory is at `slot`; `None` where there are none.
+    /// Of the devices behind the link whose end towards memory is at `slot`; `None` if there are none.
     pub fn behind(inventory: &Inventory, slot: Address) -> Option<Self> {
         let devices = behind(&inventory.pci, slot);
         if devices.is_empty() {

@@ -11,14 +11,14 @@ pub struct Crossing<'a> {
     pub device: &'a Device,
     /// The end towards memory: the slot's side.
     pub slot: &'a Device,
-    /// The link as it runs; empty where it is a tunnel.
+    /// The link as it runs; empty if it is a tunnel.
     pub now: Link,
     /// Whether it runs through a cable that tunnels PCI Express: its figures are placeholders.
     pub is_tunnel: bool,
 }
 
 impl<'a> Crossing<'a> {
-    /// The link above a device; `None` where none is known.
+    /// The link above a device; `None` if none is known.
     pub fn above(all: &'a [Device], device: &'a Device) -> Option<Self> {
         let slot = pci::other_end(all, device)?;
         let is_tunnel = is_tunnel(all, device, slot);
@@ -30,7 +30,7 @@ impl<'a> Crossing<'a> {
         })
     }
 
-    /// The best that both ends could do together; `None` where one of them does not say.
+    /// The best that both ends could do together; `None` if one of them does not say.
     pub fn best(&self) -> Option<Link> {
         let both = self.device.max?.common(self.slot.max?);
         (!self.is_tunnel).then_some(both)
@@ -49,8 +49,8 @@ pub fn crossings<'a>(all: &'a [Device], card: &'a Device) -> Vec<Crossing<'a>> {
         .collect()
 }
 
-/// A link as the formulas of PCI Express take it, with packets as large as the card behind it makes them; `None` where its
-/// speed or its width is not known.
+/// A link as the formulas of PCI Express take it, with packets as large as the card behind it makes them; `None` if
+/// its speed or its width is unknown.
 pub fn slot(link: Link, payload: Option<Payload>) -> Option<Slot> {
     let one_or = |known: Option<u32>, all: &[u32]| known.map_or(all.to_vec(), |k| vec![k]);
     Some(Slot {

@@ -20,7 +20,7 @@ pub struct Infiniband {
     pub gaps: Vec<Gap>,
 }
 
-/// An RDMA device. Text that is not known is empty.
+/// An RDMA device. Text that is unknown is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IbDevice {
@@ -239,7 +239,7 @@ impl LinkState {
         }
     }
 
-    /// The state with this number; `None` for one that is not known.
+    /// The state with this number; `None` for one that is unknown.
     pub fn of(number: u32) -> Option<Self> {
         let states = [
             Self::Down,
@@ -266,7 +266,7 @@ impl PhysicalState {
         }
     }
 
-    /// The state with this number; `None` for one that is not known.
+    /// The state with this number; `None` for one that is unknown.
     pub fn of(number: u32) -> Option<Self> {
         let states = [
             Self::Sleep,

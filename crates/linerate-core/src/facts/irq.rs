@@ -17,7 +17,7 @@ pub struct Interrupts {
     pub gaps: Vec<Gap>,
 }
 
-/// A numbered interrupt. Text that is not known is empty.
+/// A numbered interrupt. Text that is unknown is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Irq {
@@ -56,7 +56,7 @@ impl Served {
 }
 
 impl Irq {
-    /// The queue that it serves, by its name; `None` where the name does not say.
+    /// The queue that it serves, by its name; `None` if the name does not say.
     pub fn queue(&self) -> Option<Served> {
         let name = self.name.split('@').next()?.to_ascii_lowercase();
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -38,7 +38,7 @@ pub struct Platform {
     pub cloud: &'static str,
 }
 
-/// What the firmware says of the machine; empty where it says nothing.
+/// What the firmware says of the machine; empty if it says nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Firmware {
     /// `sys_vendor`.

@@ -18,7 +18,7 @@ pub struct Memory {
     pub huge_page: Option<Bytes>,
     /// Huge pages set aside.
     pub huge_pages: Option<u64>,
-    /// Slots and their modules, as the firmware lists them; `None` where this cannot be read.
+    /// Slots and their modules, as the firmware lists them; `None` if this cannot be read.
     pub modules: Option<Vec<Module>>,
 }
 

@@ -50,7 +50,7 @@ pub struct Inventory {
     pub storage: block::Storage,
     /// Settings that matter to a path.
     pub tunables: Vec<Tunable>,
-    /// What it is doing; `None` where two readings of it cannot be had.
+    /// What it is doing; `None` if two readings of it cannot be had.
     pub busy: Option<cpu::Busy>,
     /// What could not be read, of all of them.
     pub gaps: Vec<Gap>,
@@ -132,7 +132,7 @@ pub struct HostFacts {
     /// CPUs that this process may run on.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
-    /// NUMA nodes; 1 where there is no sysfs to say otherwise.
+    /// NUMA nodes; 1 if there is no sysfs to say otherwise.
     pub nodes: u32,
     /// Where its CPUs stand.
     pub topology: topology::Topology,
@@ -144,11 +144,11 @@ pub struct HostFacts {
     /// unknown.
     #[serde(deserialize_with = "some_at_most::<_, _, FEW>")]
     pub idle_states: Option<Vec<cpu::IdleState>>,
-    /// Its memory channels; `None` where the firmware's list was not read, as behind a virtual port.
+    /// Its memory channels; `None` if the firmware's list was not read, as behind a virtual port.
     pub channels: Option<memory::Channels>,
     /// Size of the second-level cache of one core.
     pub l2_cache: Option<Bytes>,
-    /// Size of the last cache before memory; `None` where it was not read, as where a card moves payload to memory.
+    /// Size of the last cache before memory; `None` if it was not read, as where a card moves payload to memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_cache: Option<Bytes>,
     /// The port that the route to the other end leaves by.

@@ -298,8 +298,8 @@ pub fn bridges_above<'a>(all: &'a [Device], device: &Device) -> Vec<&'a Device> 
     found
 }
 
-/// The port at the other end of the link of `device`; `None` where a bus inside a switch, and no
-/// link, lies between the two.
+/// The port at the other end of the link of `device`; `None` if a bus inside a switch, and no link,
+/// lies between the two.
 pub fn other_end<'a>(all: &'a [Device], device: &Device) -> Option<&'a Device> {
     let above = bridges_above(all, device);
     let parent = *above.first()?;

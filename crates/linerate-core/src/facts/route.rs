@@ -27,7 +27,7 @@ pub struct Route {
     pub own: Option<IpAddr>,
     /// Address of the other end.
     pub peer: Option<IpAddr>,
-    /// The neighbour that packets are handed to; `None` where the other end is one itself.
+    /// The neighbour that packets are handed to; `None` if the other end is one itself.
     pub gateway: Option<IpAddr>,
     /// The port that the route leaves by, then those below it, each with its stack, its wire and its errors.
     #[serde(deserialize_with = "at_most::<_, _, PORTS_MAX>")]
@@ -60,7 +60,7 @@ impl Route {
         self.ports.iter().find(|nic| nic.index == index)
     }
 
-    /// The sum of its wires' rates; `None` where one of them is unknown.
+    /// The sum of its wires' rates; `None` if one of them is unknown.
     pub fn speed(&self) -> Option<Rate> {
         let wires = self.wires()?;
         let speeds: Option<Vec<u64>> = wires.iter().map(|w| Some(w.link.speed?.0)).collect();

@@ -17,7 +17,7 @@ pub struct Topology {
     /// CPUs of each core that has more than one of them.
     #[serde(deserialize_with = "cores")]
     pub cores: Vec<Vec<u32>>,
-    /// CPUs grouped by computing power, the strongest first; empty where all are alike.
+    /// CPUs grouped by computing power, the strongest first; empty if all are alike.
     #[serde(deserialize_with = "at_most::<_, _, FEW>")]
     pub kinds: Vec<Kind>,
 }

@@ -49,7 +49,7 @@ impl Route {
         })
     }
 
-    /// The ports with a wire that carry the path; `None` where there is none, or if unknown.
+    /// The ports with a wire that carry the path; `None` if there is none, or if unknown.
     pub fn wires(&self) -> Option<Vec<&Nic>> {
         match self.underlay() {
             Underlay::Wires(wires) => Some(wires),
@@ -78,7 +78,7 @@ impl Route {
         all
     }
 
-    /// The one port below that carries the packets of another; `None` where there is none, or several.
+    /// The one port below that carries the packets of another; `None` if there is none, or several.
     fn only_below(&self, nic: &Nic) -> Option<&Nic> {
         let below = nic.stack.below.iter().take(PORTS_MAX);
         let mut below: Vec<&Nic> = below.map(|index| self.nic(*index)).collect::<Option<_>>()?;

@@ -61,7 +61,7 @@ pub struct PortCount {
     pub stats: LinkStats,
     /// Interrupts of its device by the CPU that served them.
     pub interrupts: BTreeMap<u32, u64>,
-    /// Its driver; empty where it has none.
+    /// Its driver; empty if it has none.
     pub driver: String,
     /// The driver's counters, added up over all queues.
     pub counters: Vec<Counter>,
@@ -74,7 +74,7 @@ pub struct Grown {
     pub name: String,
     /// By how much.
     pub by: u64,
-    /// What it counts; `None` where that is not known.
+    /// What it counts; `None` if it is unknown.
     pub meaning: Option<Meaning>,
 }
 
@@ -114,7 +114,7 @@ impl PortChange {
     }
 }
 
-/// The activity of a port in `time`. `None` where no time passed, or where a counter fell: it was cleared, or
+/// The activity of a port in `time`. `None` if no time passed, or where a counter fell: it was cleared, or
 /// another port now has the name.
 pub fn port_change(before: &PortCount, after: &PortCount, time: Nanos) -> Option<PortChange> {
     let seconds = (time.0 > 0).then_some(time.0 as f64 / 1e9)?;

@@ -110,7 +110,7 @@ pub(super) fn loss(source: &Source<'_>) -> Vec<Entry> {
     })
 }
 
-/// The share of events over all parts; `None` where a part did not count them.
+/// The share of events over all parts; `None` if a part did not count them.
 fn counted(parts: &[Part], count: impl Fn(&Part) -> Option<Count>) -> Option<Value> {
     Value::share(parts.iter().map(count).collect::<Option<_>>()?)
 }
@@ -137,7 +137,7 @@ pub(super) fn cpu(source: &Source<'_>) -> Vec<Entry> {
         .collect()
 }
 
-/// CPU time in nanoseconds for each byte of one end; `None` where the time or the bytes are not known.
+/// CPU time in nanoseconds for each byte of one end; `None` if the time or the bytes are unknown.
 fn cost(parts: &[Part], end: usize) -> Option<Value> {
     let nanos: Option<Vec<f64>> = parts.iter().map(|p| Some(p.cpu[end]? * 1e9)).collect();
     let nanos = nanos.filter(|all| !all.is_empty())?;

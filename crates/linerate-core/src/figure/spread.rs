@@ -19,7 +19,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// `None` where no run has the figure.
+    /// `None` if no run has the figure.
     pub fn of(figure: &Figure, values: &[&Value]) -> Option<Self> {
         let mut ascending: Vec<f64> = values.iter().map(|value| value.mid).collect();
         ascending.sort_by(f64::total_cmp);
@@ -38,7 +38,7 @@ impl Spread {
     }
 }
 
-/// The events of all runs over all that could have been one; `None` where a value has no counts.
+/// The events of all runs over all that could have been one; `None` if a value has no counts.
 fn pooled(values: &[&Value]) -> Option<f64> {
     let chances = |value: &&Value| match &value.evidence {
         Evidence::Counts(counts) => Some(counts.iter().map(|count| count.of).sum()),

@@ -57,7 +57,7 @@ impl Summary {
         self.entries.iter().filter(move |e| e.figure == figure)
     }
 
-    /// A value; `None` where it was not measured.
+    /// A value; `None` if it was not measured.
     pub fn value(&self, figure: &'static Figure, of: Subject) -> Option<&Value> {
         self.all(figure)
             .find(|entry| entry.of == of)

@@ -64,7 +64,7 @@ impl Value {
         }
     }
 
-    /// The share of events in all that could have been one; `None` where nothing could.
+    /// The share of events in all that could have been one; `None` if nothing could.
     pub fn share(counts: Vec<Count>) -> Option<Self> {
         let of: f64 = counts.iter().map(|count| count.of).sum();
         let events: f64 = counts.iter().map(|count| count.events).sum();
@@ -74,7 +74,7 @@ impl Value {
         })
     }
 
-    /// Its 95 % interval, where there is one.
+    /// Its 95 % interval, if there is one.
     pub fn interval(&self) -> Option<Interval> {
         match self.evidence {
             Evidence::Interval(interval) => Some(interval),
@@ -83,7 +83,7 @@ impl Value {
         }
     }
 
-    /// The ratio to `before`, with its 95 % interval; `None` where the evidence of both does not allow one.
+    /// The ratio to `before`, with its 95 % interval; `None` if the evidence of both does not allow one.
     pub fn over(&self, before: &Self) -> Option<Interval> {
         match (&before.evidence, &self.evidence) {
             (Evidence::Relative(a, _), Evidence::Relative(b, _)) => {

@@ -98,7 +98,7 @@ impl Header {
         }
     }
 
-    /// Reads it; `None` where the datagram ends before.
+    /// Reads it; `None` if the datagram ends before.
     #[inline]
     pub fn read(datagram: &[u8], width: Width) -> Option<Self> {
         let (seconds, rest) = datagram.split_first_chunk()?;

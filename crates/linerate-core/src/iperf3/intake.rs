@@ -56,7 +56,7 @@ impl Intake {
         datagram.len() as u64
     }
 
-    /// The full number of a datagram; `None` where no sender can have reached it.
+    /// The full number of a datagram; `None` if no sender can have reached it.
     fn number(&self, told: u64, now: u64) -> Option<u64> {
         let number = match self.width {
             Width::Wide => told,

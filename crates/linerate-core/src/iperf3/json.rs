@@ -39,7 +39,7 @@ pub(super) fn object(bytes: &[u8]) -> Result<Map<String, Value>, Malformed> {
     }
 }
 
-/// A whole number that is not negative; zero where there is none.
+/// A whole number that is not negative; zero if there is none.
 pub(super) fn count(fields: &Map<String, Value>, name: &'static str) -> Result<u64, Malformed> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(0),
@@ -63,7 +63,7 @@ pub(super) fn switch(fields: &Map<String, Value>, name: &'static str) -> Result<
     }
 }
 
-/// A short text of printing characters; `None` where there is none.
+/// A short text of printing characters; `None` if there is none.
 pub(super) fn word(
     fields: &Map<String, Value>,
     name: &'static str,
@@ -81,7 +81,7 @@ pub(super) fn word(
     }
 }
 
-/// A finite number; `None` where there is none.
+/// A finite number; `None` if there is none.
 pub(super) fn number(fields: &Map<String, Value>, name: &str) -> Option<f64> {
     fields.get(name)?.as_f64().filter(|n| n.is_finite())
 }

@@ -29,7 +29,7 @@ pub use refusal::{REFUSAL_LEN, Refusal};
 pub use results::{Cpu, Datagrams, Results, StreamResult, stream_id};
 pub use state::State;
 
-/// Port of an iperf3 server, where none is named.
+/// Port of an iperf3 server, if none is named.
 pub const PORT: u16 = 5201;
 
 /// Most data connections of a test.

@@ -128,8 +128,8 @@ impl Results {
         each.fold(0, u64::saturating_add)
     }
 
-    /// Datagrams that were sent up to the last one that it sent or read, of all streams; `None` where one
-    /// of them does not say.
+    /// Datagrams that were sent up to the last one that it sent or read, of all streams; `None` if one of
+    /// them does not say.
     pub fn packets(&self) -> Option<u64> {
         let each = self.streams.iter().map(|stream| stream.datagrams);
         each.map(|told| Some(told.packets?.saturating_sub(told.omitted)))
@@ -150,7 +150,7 @@ impl Results {
         Some(all.iter().sum::<f64>() / all.len() as f64)
     }
 
-    /// The longest time that a stream counted for; `None` where one of them does not say.
+    /// The longest time that a stream counted for; `None` if one of them does not say.
     pub fn seconds(&self) -> Option<f64> {
         let mut longest = None;
         for stream in &self.streams {
@@ -160,7 +160,7 @@ impl Results {
         longest
     }
 
-    /// Segments that were retransmitted; `None` where a stream does not report it.
+    /// Segments that were retransmitted; `None` if a stream does not report it.
     pub fn retransmits(&self) -> Option<u64> {
         let each = self.streams.iter().map(|stream| stream.retransmits);
         let all: Option<Vec<u64>> = each.collect();
@@ -184,7 +184,7 @@ fn stream(value: &Value) -> Result<StreamResult, Malformed> {
     })
 }
 
-/// What makes no sense is not known: some versions write a minus as a number beyond all bounds.
+/// What makes no sense is unknown: some versions write a minus as a number beyond all bounds.
 fn datagrams(fields: &Map<String, Value>) -> Datagrams {
     let told = |name| fields.get(name).and_then(whole);
     let most = seconds(fields).unwrap_or(JITTER_MOST);
@@ -196,7 +196,7 @@ fn datagrams(fields: &Map<String, Value>) -> Datagrams {
     }
 }
 
-/// From start to end; `None` where that is no time.
+/// From start to end; `None` if that is no time.
 fn seconds(fields: &Map<String, Value>) -> Option<f64> {
     let passed = number(fields, "end_time")? - number(fields, "start_time")?;
     (passed > 0.0 && passed.is_finite()).then_some(passed)

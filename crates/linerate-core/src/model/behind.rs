@@ -9,11 +9,11 @@ use crate::record::EndReadings;
 /// read later, does not show a reader that is slower than the arrivals.
 const PARTS: usize = 4;
 
-/// Payload that arrived and stayed unread, over the payload that the program read meanwhile, all streams: by
-/// how much the arrivals are faster than the reader.
+/// Payload that arrived and stayed unread, over the payload that the program read in the meantime, all
+/// streams: by how much the arrivals are faster than the reader.
 ///
 /// Uses the least growth between quarters of the time, less the size of one read, since a reader may let that
-/// much pile up. `None` where the receive queues were not read, or too seldom.
+/// much pile up. `None` if the receive queues were not read, or too seldom.
 pub(super) fn behind(
     receiving: &EndReadings,
     set: u32,

@@ -150,7 +150,7 @@ struct Ports<'a> {
 
 struct Wire<'a> {
     speed: Rate,
-    /// From the card to the processor; empty where that is not known, or where there is no slot.
+    /// From the card to the processor; empty if it is unknown, or if there is no slot.
     crossings: Vec<Crossing<'a>>,
     /// The slowest USB wire above it, with the name of its hub, if it is one of a hub.
     usb: Option<(Option<&'a str>, Rate)>,
@@ -163,7 +163,7 @@ impl<'a> Wire<'a> {
 }
 
 impl<'a> Ports<'a> {
-    /// `None` where an end has no wire of Ethernet, or one without a known speed.
+    /// `None` if an end has no wire of Ethernet, or one without a known speed.
     fn of(host: &'a Host) -> Option<Self> {
         let port = host.facts.port.as_ref().filter(|port| port.is_ethernet)?;
         let nominal = port.speed_mbps.and_then(|m| m.checked_mul(1_000_000));

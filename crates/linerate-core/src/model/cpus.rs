@@ -20,7 +20,7 @@ struct Own {
     user: f64,
 }
 
-/// CPUs of one host. Where both ends share the machine, the threads of both are this run's.
+/// CPUs of one host. If both ends share the machine, the threads of both are this run's.
 pub(super) fn cpus(step: &Step, side: Side, shared: bool, window: Window) -> Vec<Cpu> {
     let sides = [Side::Near, Side::Far].into_iter();
     let ends = sides.filter(|s| shared || *s == side);
@@ -33,7 +33,7 @@ pub(super) fn cpus(step: &Step, side: Side, shared: bool, window: Window) -> Vec
         .collect()
 }
 
-/// The time of each CPU that this run's threads used; `None` where an end has no thread readings.
+/// The time of each CPU that this run's threads used; `None` if an end has no thread readings.
 fn own<'a>(
     ends: impl Iterator<Item = Option<&'a EndReadings>>,
     window: Window,
@@ -50,7 +50,7 @@ fn own<'a>(
 }
 
 /// Adds the time that one thread used of each CPU. Growth between two rows counts for the CPU at the second
-/// one. `None` where this was not read.
+/// one. `None` if it was not read.
 fn add_used(all: &mut BTreeMap<u32, Own>, table: &Table, window: Window) -> Option<()> {
     let column = |metric| table.column(metric);
     let (run, user) = (column(m::THREAD_RUN)?, column(m::THREAD_USER)?);

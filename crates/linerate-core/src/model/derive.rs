@@ -84,7 +84,7 @@ impl Deriver {
         }
     }
 
-    /// Derives one direction; `None` where no base load was measured.
+    /// Derives one direction; `None` if no base load was measured.
     pub fn direction(&mut self, record: &Record, direction: Direction) -> Option<DirectionModel> {
         self.follow(record);
         let steps = || record.steps.iter().enumerate();
@@ -231,7 +231,7 @@ pub fn same_machine(record: &Record) -> bool {
         [near, far, ..] => {
             !near.facts.boot_id.is_empty() && near.facts.boot_id == far.facts.boot_id
         }
-        // Of a far end that is there and was not read it is not known.
+        // Of a far end that is there and was not read it is unknown.
         _ => is_alone(record),
     }
 }
@@ -252,7 +252,7 @@ pub fn round_trips(record: &Record, step: &Step) -> Option<Histogram> {
     merge(all)
 }
 
-/// Round trips a second that were answered while a step counted; `None` where that was not read.
+/// Round trips a second that were answered while a step counted; `None` if it was not read.
 pub fn round_trip_rate(record: &Record, step: &Step) -> Option<f64> {
     let timed = round_trips(record, step)?.set;
     let set = record.sets.iter().find(|set| set.plan.id == timed)?;
@@ -295,7 +295,7 @@ pub fn undisturbed(step: &Step) -> bool {
     (step.trouble.is_none() || stalled(step)) && !contended(step) && Away::of(step).is_empty()
 }
 
-/// Whether another session loaded a host meanwhile.
+/// Whether another session loaded a host in the meantime.
 pub(super) fn contended(step: &Step) -> bool {
     step.ends.iter().any(|e| e.other_sessions > 0)
 }

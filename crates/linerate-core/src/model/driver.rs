@@ -27,7 +27,7 @@ pub struct Allowance {
     pub counter: String,
     /// Packets in a second.
     pub per_sec: f64,
-    /// Packets that the port moved in a second, that way; `None` where that was not counted.
+    /// Packets that the port moved in a second, that way; `None` if it was not counted.
     pub of: Option<f64>,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Counted<'a> {
     pub(super) meaning: Meaning,
 }
 
-/// The driver of a port; empty where it was not read.
+/// The driver of a port; empty if it was not read.
 fn driver<'a>(hosts: &'a [Host], side: Side, port: &str) -> &'a str {
     let host = hosts.iter().find(|host| host.side == side);
     let ports = host.and_then(|host| host.facts.route.as_ref());
@@ -87,7 +87,7 @@ fn driver<'a>(hosts: &'a [Host], side: Side, port: &str) -> &'a str {
     nic.map_or("", |nic| nic.driver.as_str())
 }
 
-/// Pauses at the port of the sender and of the receiver; `None` where nothing counts them. One pause
+/// Pauses at the port of the sender and of the receiver; `None` if nothing counts them. One pause
 /// may be counted under several names.
 pub(super) fn paused(
     hosts: &[Host],

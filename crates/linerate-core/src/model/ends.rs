@@ -28,12 +28,12 @@ pub(super) const fn index(side: Side) -> usize {
     }
 }
 
-/// The readings of one side; `None` where it was lost.
+/// The readings of one side; `None` if it was lost.
 pub(super) fn end(step: &Step, side: Side) -> Option<&EndReadings> {
     step.ends.get(index(side))
 }
 
-/// The readings of the end that sends; the only one where there is no far end.
+/// The readings of the end that sends; the only one if there is no far end.
 pub(super) fn sending<'a>(
     record: &Record,
     step: &'a Step,
@@ -42,7 +42,7 @@ pub(super) fn sending<'a>(
     of(record, step, direction.sender())
 }
 
-/// The readings of the end that receives; the only one where there is no far end.
+/// The readings of the end that receives; the only one if there is no far end.
 pub(super) fn receiving<'a>(
     record: &Record,
     step: &'a Step,

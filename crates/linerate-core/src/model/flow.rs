@@ -71,8 +71,8 @@ impl Flow {
     pub const SUBJECT: &'static str = "s0/0";
 }
 
-/// The model of a connection, in the direction that carried more; `None` where it was not read twice,
-/// or by a kernel that does not count its bytes.
+/// The model of a connection, in the direction that carried more; `None` if it was not read twice, or
+/// by a kernel that does not count its bytes.
 pub fn flow(flow: &Flow) -> Option<Model> {
     let table = flow.readings.about("tcp", |_| true).next()?;
     let (first, last) = (*table.at.first()?, *table.at.last()?);
@@ -340,8 +340,8 @@ fn threads(near: &EndReadings, window: Window) -> Vec<Thread> {
     Vec::new()
 }
 
-/// The rate of a connection over the whole measurement, in bits per second: sent, then received. `None` where
-/// it was not counted.
+/// The rate of a connection over the whole measurement, in bits per second: sent, then received. `None` if it
+/// was not counted.
 pub fn carried(flow: &Flow) -> Option<[Rate; 2]> {
     let table = flow.readings.about("tcp", |_| true).next()?;
     let whole = Window {

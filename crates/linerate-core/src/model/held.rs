@@ -21,7 +21,7 @@ const FULL_WINDOW: f64 = 0.9;
 const LATE: f64 = 2.0;
 const LATE_BY: Nanos = Nanos::from_millis(10);
 
-/// Shares of time; `None` where a counter is missing.
+/// Shares of time; `None` if a counter is missing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Held {
     pub(super) rwnd_limited: Option<f64>,
@@ -47,7 +47,7 @@ enum State {
     Nagle,
     /// Data wait for congestion control.
     Network,
-    /// All that was written is sent; whether there is room for more is not known.
+    /// All that was written is sent; whether there is room for more is unknown.
     Untold,
 }
 
@@ -94,7 +94,7 @@ impl Held {
     }
 }
 
-/// The state at each row of the window; nothing where a column is missing.
+/// The state at each row of the window; nothing if a column is missing.
 fn states(tcp: &Table, socket: Option<&Table>, window: Window, writer: Writer) -> Vec<State> {
     let sender = Sender::of(tcp);
     let mut room = socket.map(|socket| Room::of(socket, tcp, window, writer));
@@ -183,7 +183,7 @@ impl<'a> Sender<'a> {
     /// The state at a row of a program that may wait although there is room.
     fn state(&self, row: usize, full: Option<bool>) -> Option<State> {
         let full_window = self.fills_window(row, self.small_flight(row)?);
-        // Where the memory in use was not read, only the kernel's clock shows time without room.
+        // If the memory in use was not read, only the kernel's clock shows time without room.
         let full = full.or(self.clock.map(|_| false));
         let small = self.is_small(row);
         Some(match (full_window, self.nothing_waits(row)?, full) {

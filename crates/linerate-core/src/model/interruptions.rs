@@ -252,7 +252,7 @@ fn meets(at: &[u64], window: Window) -> bool {
     ends.is_some_and(|(first, last)| *first <= window.to && *last >= window.from)
 }
 
-/// Whether payload moved in a pause about as it did otherwise; `None` where that was not read.
+/// Whether payload moved in a pause about as it did otherwise; `None` if it was not read.
 fn went_on(end: &EndReadings, pause: &Pause) -> Option<bool> {
     let (mut inside, mut all) = ((0.0, 0.0_f64), (0.0, 0.0_f64));
     for table in end.about(m::WORKER_BYTES.source, |_| true) {

@@ -52,7 +52,7 @@ fn beside(record: &Record, step: &Step) -> Vec<u32> {
 /// Over which part of a step its figures are.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Over {
-    /// What a verdict is about: the steady part; all that counts where none is found.
+    /// What a verdict is about: the steady part; all that counts if none is found.
     Steady,
     /// What a single probe is asked for: all that counts but a ramp at its start.
     AllButRamp,
@@ -62,7 +62,7 @@ pub(super) enum Over {
 pub(super) struct Part {
     /// When each tick of all the time that counts began, and its rate.
     ticks: Vec<(u64, f64)>,
-    /// The tick with which the part begins; `None` where the series is not steady from any on: it is all then.
+    /// The tick with which the part begins; `None` if the series is not steady from any on: it is all then.
     begin: Option<usize>,
     /// The part.
     pub(super) window: Window,
@@ -105,7 +105,7 @@ impl Over {
         slice_goodput(receiving, set, self.of(receiving, window))
     }
 
-    /// The tick with which it begins; `None` where the series is not steady from any on.
+    /// The tick with which it begins; `None` if the series is not steady from any on.
     fn begin(
         self,
         receiving: &EndReadings,
@@ -245,7 +245,7 @@ fn connections(
     shares
 }
 
-/// The threads that receive, with where the packets of their streams are taken in.
+/// The threads that receive, with where the packets of their streams are received.
 fn receivers(end: &EndReadings, plan: &SetPlan, cpus: &[Cpu], window: Window) -> Vec<Thread> {
     let mut receivers = at_work(end, &format!("s{}/rx", plan.id), cpus, window);
     // If a thread moves several streams, the CPU of one stream does not show where the others are received.

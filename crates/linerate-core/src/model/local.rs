@@ -22,7 +22,7 @@ pub struct Local {
     pub count: f64,
     /// How often in a second.
     pub per_sec: f64,
-    /// Mean bytes of a packet that it counts, where that is known: a group of segments may be one.
+    /// Mean bytes of a packet that it counts, if it is known: a group of segments may be one.
     pub bytes: Option<f64>,
     /// Share of the packets that a discipline is set to lose, where that is what it counts.
     pub meant: Option<f64>,

@@ -20,9 +20,9 @@ pub struct MemoryLoad {
     pub access: Access,
     /// Size of each array; each thread has one, or two for copies.
     pub array: Bytes,
-    /// Size of the last cache; `None` where that is not known.
+    /// Size of the last cache; `None` if it is unknown.
     pub last_cache: Option<Bytes>,
-    /// The most that the memory modules can give it; why that is not known.
+    /// The most that the memory modules can give it; why that is unknown.
     pub ceiling: Result<ModuleCeiling, Gap>,
 }
 
@@ -35,7 +35,7 @@ pub struct ModuleCeiling {
     pub words: String,
 }
 
-/// The load of memory of a step; `None` where it is another load.
+/// The load of memory of a step; `None` if it is another load.
 pub fn memory_load(record: &Record, step: &Step) -> Option<MemoryLoad> {
     let is_memory = Transport::of(&record.start.plan.engine) == Transport::Memory;
     let set = stream_set(record, step, Direction::Forward).filter(|_| is_memory)?;

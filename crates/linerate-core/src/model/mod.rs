@@ -126,7 +126,7 @@ impl Model {
         self.hosts.iter().find(|host| host.side == side)
     }
 
-    /// The ends that a load has, the one that sends in front; the near one alone where there is no far end.
+    /// The ends that a load has, the one that sends in front; the near one alone if there is no far end.
     pub fn ends(&self, direction: Direction) -> impl Iterator<Item = Side> + use<> {
         let alone = self.alone;
         let both = [direction.sender(), direction.receiver()].into_iter();
@@ -300,7 +300,7 @@ pub struct Load {
     pub tcp: TcpShares,
     /// Sizes of the packets that it sends; `None` if unknown, as for other transports.
     pub packets: Option<Packets>,
-    /// What became of its datagrams; `None` where they were not counted, and for other transports.
+    /// What became of its datagrams; `None` if they were not counted, and for other transports.
     pub datagrams: Option<Datagrams>,
     /// The sending threads.
     pub senders: Vec<Thread>,
@@ -320,7 +320,7 @@ pub struct Load {
     pub recv_memory: Option<Bytes>,
     /// CPUs of the sender's and of the receiver's host.
     pub cpus: ByRole<Vec<Cpu>>,
-    /// How the CPU quota of the sender and of the receiver stopped them; `None` where nothing was
+    /// How the CPU quota of the sender and of the receiver stopped them; `None` if nothing was
     /// counted.
     pub throttled: ByRole<Option<Throttled>>,
     /// Bytes per second that CPUs of the sender's and of the receiver's host moved to and from memory.
@@ -328,7 +328,7 @@ pub struct Load {
     /// Round trips under load.
     pub latency: Option<Latency>,
     /// Share of the time of these round trips that their threads waited for a CPU, on the sender's and the
-    /// receiver's host. `None` where nothing was timed, or this was not read.
+    /// receiver's host. `None` if nothing was timed, or this was not read.
     pub probe_waited: ByRole<Option<f64>>,
     /// Other sessions loaded a host at the same time.
     pub contended: bool,
@@ -336,24 +336,24 @@ pub struct Load {
     pub foreign: Option<Foreign>,
     /// Packets that a host lost or delayed itself: drops and shaping at its own port.
     pub local: Vec<Local>,
-    /// Shapers of the sender's own ports that its packets passed; `None` where no queueing discipline
+    /// Shapers of the sender's own ports that its packets passed; `None` if no queueing discipline
     /// was read.
     pub shapers: Option<Vec<Shaping>>,
-    /// Queues of the sender's own ports that its packets passed; `None` where no queueing discipline was
+    /// Queues of the sender's own ports that its packets passed; `None` if no queueing discipline was
     /// read.
     pub queues: Option<Vec<Queue>>,
     /// Mean bytes of a packet, as the sender's port sent it and as the receiver's port received it.
     pub packet_bytes: ByRole<Option<f64>>,
-    /// Pauses at the port of the sender and of the receiver; `None` where nothing counts them.
+    /// Pauses at the port of the sender and of the receiver; `None` if nothing counts them.
     pub paused: ByRole<Option<Paused>>,
     /// Allowances of a cloud that were counted, exceeded or not.
     pub allowances: Vec<Allowance>,
     /// Fragments in a second: those that the sender's host made, and those that the receiver's host received;
-    /// `None` where they were not counted.
+    /// `None` if they were not counted.
     pub fragments: ByRole<Option<f64>>,
-    /// Bytes of the largest packets that were sent last; `None` where the sender was not read.
+    /// Bytes of the largest packets that were sent last; `None` if the sender was not read.
     pub in_use: Option<Bytes>,
-    /// Collisions for each packet that the port of the sender and of the receiver sent; `None` where
+    /// Collisions for each packet that the port of the sender and of the receiver sent; `None` if
     /// they were not counted.
     pub collided: ByRole<Option<f64>>,
     /// Whether segments were retransmitted throughout, or in several episodes: not because streams had overrun a queue
@@ -395,14 +395,14 @@ pub struct TrialModel {
     pub slices: u32,
     /// Mean goodput of each setting, bits per second.
     pub goodput: [f64; 2],
-    /// CPU time of the sending threads for each byte that arrived, in seconds, of each setting; `None` where
-    /// it was not read.
+    /// CPU time of the sending threads for each byte that arrived, in seconds, of each setting; `None` if it
+    /// was not read.
     pub cost: [Option<f64>; 2],
-    /// Share of the segments that were retransmitted, of each setting; `None` where none were counted.
+    /// Share of the segments that were retransmitted, of each setting; `None` if none were counted.
     pub lost: [Option<f64>; 2],
     /// The load of its last slice with the change; `None` before there is one.
     pub changed: Option<Load>,
-    /// Share of segments retransmitted after over before; `None` while too little was measured, and where
+    /// Share of segments retransmitted after over before; `None` while too little was measured, and if
     /// nothing was retransmitted in either setting.
     pub loss: Option<Interval>,
     /// Round trips under load, after over before. `None` while too few slices were measured, and where no round

@@ -18,7 +18,7 @@ pub struct Queue {
 /// Share of our bytes that a discipline must have sent for all of them to pass it.
 const PASSED: f64 = 0.9;
 
-/// The queues that the streams of `set` passed; `None` where none was read, as for a port without queues.
+/// The queues that the streams of `set` passed; `None` if none was read, as for a port without queues.
 /// `idle` holds the readings of the idle path, if there are any.
 pub(super) fn queues(
     sending: &EndReadings,

@@ -84,7 +84,7 @@ impl<'a> Room<'a> {
     }
 
     /// Whether the send buffer has no room for the program at the row nearest to `at`, which ascends from call to
-    /// call; `None` where it was not read.
+    /// call; `None` if it was not read.
     pub(super) fn is_full(&mut self, at: u64) -> Option<bool> {
         let before = |row: &usize| self.at.get(*row).is_some_and(|time| *time < at);
         while before(&self.next) {

@@ -20,7 +20,7 @@ pub struct Shaping {
     pub flow_rate: Option<Rate>,
     /// Bytes that it counts for each packet in addition to the packet itself.
     pub frame: f64,
-    /// Share of samples in which packets waited in it for its limit; `None` where they may have been there anyway.
+    /// Share of samples in which packets waited in it for its limit; `None` if they may have been there anyway.
     pub waiting: Option<f64>,
     /// Packets that a limit held back, each second.
     pub held: Option<f64>,
@@ -114,7 +114,7 @@ pub(super) fn shapers(sending: &EndReadings, set: u32, window: Window) -> Option
     Some(passed.map(|(shaper, _)| shaper.clone()).collect())
 }
 
-/// The configuration of a shaper with the counters of its discipline; `None` where it sets no rate.
+/// The configuration of a shaper with the counters of its discipline; `None` if it sets no rate.
 fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
     let value = |metric| mean(gauge(set, metric, window));
     let rate = |metric| value(metric).filter(|v| *v > 0.0).map(|v| Rate(v as u64));
@@ -138,7 +138,7 @@ fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
 }
 
 /// Share of the samples in which a discipline held more packets than it delays on purpose, plus the one being
-/// sent; `None` where that was not read.
+/// sent; `None` if it was not read.
 fn waiting_for_it(set: &Table, queue: &Table, window: Window) -> Option<f64> {
     let delay = mean(gauge(set, m::SHAPER_DELAY, window))? / 1e9;
     let delayed = per_second(queue, m::QDISC_BYTES, window)? * delay * DELAYED;

@@ -47,7 +47,7 @@ pub struct TcpShares {
     /// How often in a second the sender saw packets reordered on the path.
     pub reordered: Option<f64>,
     /// Segments in a second that were retransmitted needlessly: the receiver reports them as duplicates
-    /// (DSACK), or received more than the lost ones. `None` where it may not report this.
+    /// (DSACK), or received more than the lost ones. `None` if it may not report this.
     pub needless: Option<f64>,
     /// Segments retransmitted in a second, all streams.
     pub repeated: Option<f64>,

@@ -78,8 +78,8 @@ impl Silence {
         grown.map(|(times, _)| times).sum()
     }
 
-    /// Whether all threads of an end that move payload of `set` waited for their CPUs meanwhile: it was their host
-    /// that kept them from going on, and no path.
+    /// Whether all threads of an end that move payload of `set` waited for their CPUs in the meantime: it was
+    /// their host that kept them from going on, and no path.
     pub(super) fn is_of_a_cpu(self, step: &Step, set: u32) -> bool {
         let window = Window {
             from: self.from,

@@ -25,9 +25,9 @@ pub struct Sweep {
     /// Its settings, in their order, measured or not.
     pub settings: Vec<Setting>,
     /// The one that the others are compared with: copies as usual, else the one with most goodput. `None`
-    /// where nothing was measured.
+    /// if nothing was measured.
     pub reference: Option<usize>,
-    /// Where larger settings gain nothing; `None` where that is not asked or not known.
+    /// Where larger settings gain nothing; `None` if that is not asked or not known.
     pub knee: Option<Knee>,
     /// Where the rate falls as arrays of memory grow, in order: a cache is full there. Empty of other sweeps.
     pub falls: Vec<Fall>,
@@ -48,7 +48,7 @@ pub struct Fall {
 pub struct Setting {
     /// What its connections are made with.
     pub knobs: Knobs,
-    /// Goodput over its rounds; `None` where none was measured.
+    /// Goodput over its rounds; `None` if none was measured.
     pub goodput: Option<Estimate>,
     /// CPU time of the threads that move payload, nanoseconds for each byte: of the sender and of the
     /// receiver.
@@ -102,7 +102,7 @@ impl Cost {
 }
 
 impl Setting {
-    /// The CPU cost of its sender relative to the reference. `None` where CPU time is unknown, and for the
+    /// The CPU cost of its sender relative to the reference. `None` if CPU time is unknown, and for the
     /// reference.
     pub fn cost(&self) -> Option<Cost> {
         self.cpu_ratio.map(Cost::of)
@@ -171,7 +171,7 @@ fn slices(record: &Record, knobs: &Knobs, direction: Direction) -> Vec<Option<Sl
         if warm.contains(&id) {
             rounds.push(slice(record, step, id, direction).filter(|_| undisturbed(step)));
         } else {
-            // Connections that were lost and made anew in the middle miss that round.
+            // Connections that were lost and made again in the middle miss that round.
             rounds.extend((!warm.is_empty()).then_some(None));
             warm.push(id);
         }
@@ -251,7 +251,7 @@ fn pairs(
     both.filter_map(pair).collect()
 }
 
-/// The knee of settings with these goodputs in multiples of the best one's; `None` where nothing was compared
+/// The knee of settings with these goodputs in multiples of the best one's; `None` if nothing was compared
 /// with it.
 fn knee_of(ratios: &[Option<Interval>], best: usize) -> Option<Knee> {
     let itself = Interval {

@@ -20,7 +20,7 @@ const FULL_CWND: f64 = 0.9;
 /// Share of the samples in which it must have stood: it starts small.
 const MOSTLY: f64 = 0.8;
 
-/// Bytes of payload that a set sent over a window, what it retransmitted included; `None` where a counter is
+/// Bytes of payload that a set sent over a window, what it retransmitted included; `None` if a counter is
 /// missing.
 pub(super) fn payload_sent(sending: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let grown = |t: &Table, metric| growth(t, metric, window).map(|(grown, _)| grown);
@@ -76,7 +76,7 @@ const FEW: f64 = 0.1;
 /// The share of a set's retransmissions in a step that were needless: all but the segments that the receiver
 /// did not get. The receiver's segment count includes duplicates. Its reports (DSACK) show fewer, since an
 /// acknowledgement names one range only, and one acknowledgement covers several segments that arrive out of
-/// order. Nothing is in flight when a step begins; a few missing segments at its end may be. `None` where there
+/// order. Nothing is in flight when a step begins; a few missing segments at its end may be. `None` if there
 /// are too few retransmissions, where not all connections were read at both ends, or where the number is
 /// impossible.
 //= RFC 2883, section 4; Linux, __tcp_ack_snd_check(): SACK compression
@@ -215,7 +215,7 @@ fn timers(ran_out: Option<f64>, secs: f64, streams: f64) -> Option<f64> {
 }
 
 /// The mean congestion window, where the window of every stream settled at one value, was full, and no longer
-/// changed. `None` where one did not, or where there are too few samples.
+/// changed. `None` if one did not, or if there are too few samples.
 fn stood(tables: &[&Table], window: Window, mss: Option<Bytes>) -> Option<Bytes> {
     let stood = |table: &&Table| {
         let cwnd: Vec<f64> = gauge(table, m::TCP_CWND, window).collect();

@@ -35,7 +35,7 @@ pub struct Vanished {
     pub echo: Bytes,
 }
 
-/// The vanished bytes of a step's load. `None` where something arrived, nothing was sent, or the counters are
+/// The vanished bytes of a step's load. `None` if something arrived, nothing was sent, or the counters are
 /// unknown. Small messages do pass: the streams were connected, and both ends agreed on the step.
 pub fn vanished(record: &Record, step: &Step, direction: Direction) -> Option<Vanished> {
     let set = stream_set(record, step, direction)?;
@@ -102,7 +102,7 @@ const WHOLE: Window = Window {
     to: u64::MAX,
 };
 
-/// Payload that the other end has acknowledged; `None` where the kernel does not report it.
+/// Payload that the other end has acknowledged; `None` if the kernel does not report it.
 fn acked(sending: &EndReadings, set: u32) -> Option<f64> {
     let prefix = format!("s{set}/");
     let sockets = sending.about("tcp", |s| s.starts_with(&prefix));

@@ -52,7 +52,7 @@ pub fn place(
     Err(Malformed::Missing("a mount that shows our own cgroup"))
 }
 
-/// The hierarchy that holds the controller, with our path in it. Where v1 has the controller, v2
+/// The hierarchy that holds the controller, with our path in it. If v1 has the controller, v2
 /// cannot have it.
 fn membership_of(controller: &[u8], text: &[u8]) -> Result<Option<(Version, String)>, Malformed> {
     let mut found = None;

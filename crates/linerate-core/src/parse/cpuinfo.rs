@@ -41,7 +41,7 @@ pub fn model(text: &[u8]) -> Option<String> {
         .or_else(|| arm(text))
 }
 
-/// Whether the CPUs run under a hypervisor; `None` where the architecture does not show it.
+/// Whether the CPUs run under a hypervisor; `None` if the architecture does not show it.
 pub fn is_guest(text: &[u8]) -> Option<bool> {
     let flags = sysctl::value(text, "flags")?;
     Some(text::fields(flags).any(|flag| flag == b"hypervisor"))

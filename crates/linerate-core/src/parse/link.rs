@@ -21,7 +21,7 @@ pub const INFINIBAND: u16 = 32;
 //= include/uapi/linux/if_arp.h
 pub const ETHERNET: u16 = 1;
 
-/// A network port. Text that is not known is empty.
+/// A network port. Text that is unknown is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link<'a> {
     /// Index in its network namespace.
@@ -38,7 +38,7 @@ pub struct Link<'a> {
     pub address: &'a [u8],
     /// Maximum transmission unit in bytes.
     pub mtu: Option<u32>,
-    /// The largest that the driver takes; `None` where it names no bound.
+    /// The largest that the driver takes; `None` if it names no bound.
     pub mtu_max: Option<u32>,
     /// Index of the port that it sits on; of the other half of a pair (`veth`).
     pub lower: Option<u32>,

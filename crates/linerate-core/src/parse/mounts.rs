@@ -7,7 +7,7 @@ const WHAT: &str = "mountinfo";
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Number of the device: `254:0`; major 0 where there is no single one.
+    /// Number of the device: `254:0`; major 0 if there is no single one.
     pub number: String,
     /// What part of the file system is mounted: `/` is all of it.
     pub root: String,
@@ -29,7 +29,7 @@ pub fn parse(text: &[u8]) -> Result<Vec<Mount>, Malformed> {
 }
 
 impl Mount {
-    /// `36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue`; `None` where a field is missing.
+    /// `36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue`; `None` if a field is missing.
     pub fn of(line: &[u8]) -> Option<Self> {
         // What is mounted may be empty.
         let mut fields = line.split(|&b| b == b' ');

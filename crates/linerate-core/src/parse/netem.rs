@@ -44,7 +44,7 @@ fn share(of: u32) -> f64 {
 }
 
 /// The mean share that a model of loss in bursts loses: `NETEM_LOSS_GI` (1) or `NETEM_LOSS_GE` (2). `None` of a model
-/// that is not known, or that may end in a state that it never leaves.
+/// that is unknown, or that may end in a state that it never leaves.
 fn modelled(nested: &[u8]) -> Result<Option<f64>, Malformed> {
     let mut mean = None;
     for attribute in attributes(nested) {

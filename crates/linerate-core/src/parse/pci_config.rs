@@ -97,7 +97,7 @@ fn express(space: &[u8], header: &[u8]) -> Express {
     Express::Absent
 }
 
-/// The registers of the capability at `at`; `None` where the space ends before they do.
+/// The registers of the capability at `at`; `None` if the space ends before they do.
 fn capability(space: &[u8], at: usize) -> Option<Capability> {
     let word = |offset: usize| {
         let raw = space.get(at + offset..at + offset + 2)?;

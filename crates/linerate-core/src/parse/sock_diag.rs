@@ -25,7 +25,7 @@ pub struct Connection<'a> {
     pub local: SocketAddr,
     /// The other end.
     pub remote: SocketAddr,
-    /// Index of the port that the socket is bound to; 0 where it is bound to none.
+    /// Index of the port that the socket is bound to; 0 if it is bound to none.
     pub bound: u32,
     /// Number of the socket, which no other one has until the next boot.
     pub cookie: u64,
@@ -37,11 +37,11 @@ pub struct Connection<'a> {
     pub user: u32,
     /// The socket's inode, by which processes hold it; 0 once none does.
     pub inode: u32,
-    /// `TCP_INFO`; empty where the kernel gave none.
+    /// `TCP_INFO`; empty if the kernel gave none.
     pub tcp_info: &'a [u8],
-    /// `SO_MEMINFO`; empty where the kernel gave none.
+    /// `SO_MEMINFO`; empty if the kernel gave none.
     pub mem_info: &'a [u8],
-    /// Congestion control; empty where the kernel gave none.
+    /// Congestion control; empty if the kernel gave none.
     pub congestion: Cow<'a, str>,
 }
 

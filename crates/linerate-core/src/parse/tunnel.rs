@@ -15,15 +15,15 @@ const WHAT: &str = "tunnel";
 pub struct Ends {
     /// What it adds to packets.
     pub tunnel: Tunnel,
-    /// The outer address of its other end, where there is one.
+    /// The outer address of its other end, if there is one.
     pub remote: Option<IpAddr>,
     /// Its own outer address, where it is set.
     pub local: Option<IpAddr>,
-    /// Index of the port that it is bound to; `None` where the route decides.
+    /// Index of the port that it is bound to; `None` if the route decides.
     pub link: Option<u32>,
 }
 
-/// Numbers of the attributes of a kind that are read; 0 where it has none.
+/// Numbers of the attributes of a kind that are read; 0 if it has none.
 struct Numbers {
     link: u16,
     /// Addresses: of the other end by IPv4 and IPv6, and its own.
@@ -247,7 +247,7 @@ fn attributes_of(kind: &str, details: &[u8]) -> Result<Attributes, Malformed> {
     Ok(read)
 }
 
-/// Bytes that options add to the headers of a kind; `None` where they have no bound that is known.
+/// Bytes that options add to the headers of a kind; `None` if they have no bound that is known.
 fn besides(kind: &str, read: &Attributes) -> Option<u32> {
     let gre = GRE_FLAGS.iter().filter(|flag| read.gre & **flag != 0);
     let gre = gre.count() as u32 * 4;

@@ -89,7 +89,7 @@ pub struct SetEnd {
     pub write_size: u64,
     /// Operation size chosen where the plan left it open.
     pub read_size: u64,
-    /// Datagrams that a sender which keeps a rate hands over at once; zero where it keeps none.
+    /// Datagrams that a sender which keeps a rate hands over at once; zero if it keeps none.
     pub burst: u64,
     /// What was asked for and refused.
     pub gaps: Vec<Gap>,
@@ -168,7 +168,7 @@ pub struct EndReadings {
     pub totals: Vec<Total>,
     /// Other sessions that loaded this host during the step.
     pub other_sessions: u32,
-    /// Congestion control, of an end that reports it with its readings only; `None` where the set says it.
+    /// Congestion control, of an end that reports it with its readings only; `None` if the set says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
     /// What could not be read.
@@ -260,7 +260,7 @@ pub struct Histogram {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
     /// How long answers waited in the kernel of the asking end before its program read them, as counts. Empty
-    /// where the kernel did not stamp arrivals.
+    /// if the kernel did not stamp arrivals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<(u64, u64)>,
 }

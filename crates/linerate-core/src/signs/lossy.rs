@@ -265,7 +265,7 @@ pub(crate) fn of_other_congestion(model: &Model, load: &Load) -> Range {
     }
 }
 
-/// The share retransmitted that a rate predicts which drops what exceeds it. Where a queue stands,
+/// The share retransmitted that a rate predicts which drops what exceeds it. If a queue stands,
 /// packets may be lost at random too: nothing is predicted.
 pub(crate) fn of_a_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;

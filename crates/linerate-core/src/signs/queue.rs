@@ -14,8 +14,8 @@ pub(crate) const NOTABLE: Nanos = Nanos(200_000);
 const BURST: Nanos = Nanos(1_000_000);
 const GROUP: Bytes = Bytes(64 << 10);
 
-/// Describes a round trip under load that is well above the one of an empty path. Where packets are lost, a
-/// wait behind the sender's own burst is no queue: a rate that drops excess packets slows the sender down, and
+/// Describes a round trip under load that is well above the one of an empty path. If packets are lost, a wait
+/// behind the sender's own burst is no queue: a rate that drops excess packets slows the sender down, and
 /// makes its bursts long.
 pub(crate) fn standing_queue(model: &Model, load: &Load) -> Option<String> {
     let (empty, loaded) = longer(model, load, 1.5)?;

@@ -44,7 +44,7 @@ pub fn share_ratio(slices: &[(bool, Count)], max_blocks: usize) -> Option<Interv
 }
 
 /// The share of events after over that before, each counted in parts of one stretch of time, with its
-/// 95 % interval; `None` where nothing happened at all, and for fewer than two parts of either.
+/// 95 % interval; `None` if nothing happened at all, and for fewer than two parts of either.
 pub fn share_change(before: &[Count], after: &[Count]) -> Option<Interval> {
     if before.len() < 2 || after.len() < 2 {
         return None;

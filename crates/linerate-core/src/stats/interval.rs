@@ -14,7 +14,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Half the width as a share of the estimate: 0.004 is written as +-0.4 %. `None` where the
+    /// Half the width as a share of the estimate: 0.004 is written as +-0.4 %. `None` if the
     /// estimate is zero.
     pub fn relative(self) -> Option<f64> {
         (self.mid != 0.0).then(|| (self.high - self.low) / 2.0 / self.mid.abs())

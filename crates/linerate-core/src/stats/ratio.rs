@@ -3,7 +3,7 @@
 use super::{Interval, mean_ci};
 
 /// The mean of `over` over the mean of `under`, two series read at the same times, with its 95 %
-/// interval; `None` where [`mean_ci`] has none, where they differ in length or where nothing is below.
+/// interval; `None` if [`mean_ci`] has none, where they differ in length or if nothing is below.
 ///
 /// What a value of `over` exceeds its share of `under` by is a series around zero, whose mean is as
 /// uncertain as the ratio (Cochran, Sampling Techniques, 1977, section 6.4).
@@ -21,7 +21,7 @@ pub fn ratio_ci(over: &[f64], under: &[f64]) -> Option<Interval> {
 }
 
 /// How many times `before` is `after`, two positive means that are known independently of each other.
-/// `None` where an interval reaches zero: the ratio could be anything then.
+/// `None` if an interval reaches zero: the ratio could be anything then.
 ///
 /// The distances of both estimates from their ends add as errors do, in the logarithm and each on its
 /// own side (MOVER: Zou and Donner, Statistics in Medicine 27, 2008).

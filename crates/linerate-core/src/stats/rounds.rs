@@ -29,7 +29,7 @@ pub fn rounds_ci(values: &[f64]) -> Option<Interval> {
 }
 
 /// The ratio of `under` to `over`, round by round, with the 95 % interval: the mean of the logarithms of the
-/// rounds. `None` where [`rounds_ci`] has none, and where a round has nothing to compare.
+/// rounds. `None` if [`rounds_ci`] has none, and where a round has nothing to compare.
 pub fn rounds_ratio(pairs: &[(f64, f64)]) -> Option<Interval> {
     let logs: Vec<f64> = pairs
         .iter()

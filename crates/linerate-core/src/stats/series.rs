@@ -72,7 +72,7 @@ fn inflation(values: &[f64], mean: f64) -> f64 {
     (1.0 + r) / (1.0 - r)
 }
 
-/// How much each value resembles the next, from -1 to 1; `None` where all are the same.
+/// How much each value resembles the next, from -1 to 1; `None` if all are the same.
 fn autocorrelation(values: &[f64], mean: f64) -> Option<f64> {
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
     let neighbours = values.windows(2);

@@ -21,7 +21,7 @@ pub struct OptionInfo {
     pub help: &'static str,
     /// Which values it takes.
     pub kind: Kind,
-    /// The one pattern that has it; `None` where all have.
+    /// The one pattern that has it; `None` if all have.
     pub pattern: Option<PatternKind>,
 }
 

@@ -125,7 +125,7 @@ fn fits_one_stream(model: &Model, dir: &DirectionModel, many: &Load) -> bool {
     fits(most(sender, true)) && fits(most(receiver, false))
 }
 
-/// The limit of the load that went beyond. `None` where it is the one already found: the same limit binds
+/// The limit of the load that went beyond. `None` if it is the one already found: the same limit binds
 /// again, at a higher rate.
 fn behind(
     model: &Model,

@@ -88,7 +88,7 @@ pub struct Disturbance {
     pub side: Place,
     /// Direction whose measurement it disturbed.
     pub direction: Direction,
-    /// The share of the time, or of what a port carried, that it took; `None` where that is not known.
+    /// The share of the time, or of what a port carried, that it took; `None` if it is unknown.
     pub share: Option<f64>,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
@@ -97,8 +97,8 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// About how many times the goodput there would be without it, as if the rest of the time had carried it all; `None`
-    /// where that is not known. After an outage a sender starts again from little: that costs more.
+    /// About how many times the goodput there would be without it, as if the rest of the time had carried it all;
+    /// `None` if it is unknown. After an outage a sender starts again from little: that costs more.
     pub fn gain(&self) -> Option<f64> {
         let left = 1.0 - self.share?;
         (left > 0.0).then(|| 1.0 / left)
@@ -132,7 +132,7 @@ pub struct Decided {
 /// What prevents an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unknown {
-    /// What is not known.
+    /// What is unknown.
     pub what: String,
     /// Why.
     pub why: String,

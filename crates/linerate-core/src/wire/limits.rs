@@ -58,7 +58,7 @@ pub struct Taken {
 
 impl Taken {
     /// The demand of one set at this end. `each` is the buffer memory that its engine needs for each thread;
-    /// `None` where this follows from the sizes of operations.
+    /// `None` if this follows from the sizes of operations.
     pub fn of(plan: &SetPlan, each: Option<Bytes>) -> Self {
         let each = each.unwrap_or_else(|| buffers(plan));
         Self {

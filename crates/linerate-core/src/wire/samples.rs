@@ -30,7 +30,7 @@ pub fn tick(length: Nanos, streams: u64) -> Nanos {
     let decades = (0..).map_while(|k| TICK.0.checked_mul(10_u64.checked_pow(k)?));
     let mut ticks = decades.flat_map(|decade| [decade, 2 * decade, 5 * decade]);
     let few = |tick: u64| length.0 / tick <= TICKS && fits(length.0, tick, streams);
-    // Where not even two rows fit, the answer is the server's to refuse.
+    // If not even two rows fit, the answer is the server's to refuse.
     let tick = ticks.find(|tick| few(*tick) || *tick >= length.0);
     tick.map_or(length, Nanos)
 }

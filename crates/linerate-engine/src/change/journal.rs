@@ -22,7 +22,7 @@ pub(super) struct Journal {
     path: PathBuf,
 }
 
-/// Whether a journal is made where there is none.
+/// Whether a journal is made if there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Make {
     /// With its directory.
@@ -32,7 +32,7 @@ pub(super) enum Make {
 }
 
 impl Journal {
-    /// The journal of `network` in `dir`; `None` where there is none and `make` does not ask for one.
+    /// The journal of `network` in `dir`; `None` if there is none and `make` does not ask for one.
     pub(super) fn open(dir: &Path, network: &str, make: Make) -> Result<Option<Self>, ChangeError> {
         let path = dir.join(format!("changes-{network}"));
         let failed = |source| ChangeError::Journal {
@@ -105,7 +105,7 @@ impl Journal {
         self.file.set_len(0).map_err(|e| self.failed(e))
     }
 
-    /// Removes it. Whoever opened it meanwhile sees that, and makes another.
+    /// Removes it. Whoever opened it in the meantime sees that, and makes another.
     pub(super) fn remove(self) -> Result<(), ChangeError> {
         std::fs::remove_file(&self.path).map_err(|e| self.failed(e))
     }

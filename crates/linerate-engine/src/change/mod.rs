@@ -1,7 +1,7 @@
 //! Changes of this host's settings for a trial: written down first, undone when the trial, the session
 //! or the process ends, and after a kill by the next process that starts.
 //!
-//! A value that somebody else has set meanwhile is never overwritten.
+//! A value that somebody else has set in the meantime is never overwritten.
 
 mod host;
 mod journal;

@@ -26,7 +26,7 @@ const METRICS: &[Metric] = &[
 
 /// Reads `cpu.stat` of our own cgroup and of those above it.
 pub(super) struct Cgroup {
-    /// Groups to read, ours first; found anew after each take.
+    /// Groups to read, ours first; found again after each take.
     groups: Option<Vec<Group>>,
     sheets: Sheets<usize>,
 }
@@ -72,7 +72,7 @@ impl Source for Cgroup {
     }
 }
 
-/// The groups whose quota can stop us. Empty where the kernel shows that none can.
+/// The groups whose quota can stop us. Empty if the kernel shows that none can.
 fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
     let place = place(machine)?;
     let mut found = Vec::new();
@@ -144,7 +144,7 @@ pub(super) fn place_of(
 }
 
 /// Where a process above our own sees our cgroup of a controller, if it looks at the same hierarchy: `ip netns exec`
-/// mounts /sys anew for us, without control groups below it. To look through another's eyes takes root's rights.
+/// mounts /sys again for us, without control groups below it. To look through another's eyes takes root's rights.
 fn by_ancestor(machine: &dyn Machine, controller: &str, membership: &[u8]) -> Option<Place> {
     let space = |who: &str| machine.target(&format!("/proc/{who}/ns/cgroup")).ok();
     let own = space("self")?;

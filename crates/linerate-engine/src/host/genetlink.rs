@@ -50,7 +50,7 @@ impl Ethtool {
         }
     }
 
-    /// `ETHTOOL_FLAG_STATS` where there are counters.
+    /// `ETHTOOL_FLAG_STATS` if there are counters.
     fn flags(self) -> u32 {
         match self {
             Self::Pause | Self::Fec => 4,

@@ -13,7 +13,7 @@ use super::genetlink::Generic;
 use super::netlink::Socket;
 use super::{Kept, LIMIT, Machine, Query, SocketQuery, driver, sock_diag, socket};
 
-/// Room for a small file that is kept open; a longer one is opened anew each time.
+/// Room for a small file that is kept open; a longer one is opened again each time.
 const KEPT_ROOM: usize = 1024;
 
 /// Files under a root; with the root `/`, queries too.

@@ -42,7 +42,7 @@ impl Source for Memory {
         let names = machine.list(FOLDER).unwrap_or_default();
         for name in names.iter().filter(|name| name.starts_with(CACHE)) {
             let path = format!("{FOLDER}/{name}/mbm_total_bytes");
-            // Some processors count occupancy only. `Unavailable` stands where there is no value.
+            // Some processors count occupancy only. `Unavailable` stands if there is no value.
             let Some(bytes) = number(machine, "memory", &path)? else {
                 continue;
             };

@@ -56,8 +56,8 @@ impl Socket {
         Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     }
 
-    /// Sends the request for a dump and hands over each part of the reply. What changes meanwhile may
-    /// be missing, or there twice.
+    /// Sends the request for a dump and hands over each part of the reply. What changes in the
+    /// meantime may be missing, or there twice.
     pub(super) fn stream(
         &mut self,
         request: &Request,
@@ -78,7 +78,7 @@ impl Socket {
             .send(&message(*kind, *flags, self.sequence, body))
     }
 
-    /// The reply to the last request; `None` where a dump changed while it was read.
+    /// The reply to the last request; `None` if a dump changed while it was read.
     fn reply(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut reply = Vec::new();
         let whole = self.each_part(|part| {

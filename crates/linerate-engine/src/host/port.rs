@@ -36,7 +36,7 @@ pub(super) struct PortCounters {
 }
 
 impl PortCounters {
-    /// The port with this index, or why it is not known.
+    /// The port with this index, or why it is unknown.
     pub(super) fn new(port: Result<u32, Gap>) -> Self {
         Self {
             port,

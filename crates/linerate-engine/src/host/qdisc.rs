@@ -59,7 +59,7 @@ struct Known {
 }
 
 impl Qdisc {
-    /// The port with this index, or why it is not known.
+    /// The port with this index, or why it is unknown.
     pub(super) fn new(port: Result<u32, Gap>) -> Self {
         Self {
             port,

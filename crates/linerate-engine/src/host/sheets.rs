@@ -38,7 +38,7 @@ impl<K: PartialEq> Sheets<K> {
         }
     }
 
-    /// Appends a row about `key`: a value for each metric, `None` where it could not be read.
+    /// Appends a row about `key`: a value for each metric, `None` if it could not be read.
     pub(super) fn push(
         &mut self,
         key: K,

@@ -179,7 +179,7 @@ impl Sources {
         }
     }
 
-    /// The tables and gaps since the last call. What could not be read is tried anew after it.
+    /// The tables and gaps since the last call. What could not be read is tried again after it.
     pub fn take(&mut self) -> (Vec<Table>, Vec<Gap>) {
         let mut tables = std::mem::take(&mut self.kept);
         for slot in self.threads.iter_mut().chain(&mut self.host) {

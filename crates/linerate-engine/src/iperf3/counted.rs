@@ -123,7 +123,7 @@ impl Streams {
         tables.find(|t| t.source == source && t.subject == subject)
     }
 
-    /// What a counter had grown to when the omitted part ended; `None` where it did not.
+    /// What a counter had grown to when the omitted part ended; `None` if it did not.
     fn omitted(&self, table: &Table, metric: Metric) -> Option<u64> {
         let row = table.at.iter().position(|at| *at >= self.omit.0)?;
         since_first(table.column(metric)?, row)

@@ -353,8 +353,8 @@ impl Course<'_> {
         }
     }
 
-    /// Says that the test ends, and waits until the server asks for results. Receivers go on meanwhile, or the server
-    /// could be stuck in its sends.
+    /// Says that the test ends, and waits until the server asks for results. Receivers go on in the meantime, or the
+    /// server could be stuck in its sends.
     fn end(&mut self, running: &Running) -> Result<(), ClientError> {
         self.test.end()?;
         let (said, mut quiet) = (Instant::now(), Instant::now());

@@ -26,7 +26,7 @@ pub struct Advice {
     gather: u32,
     op: AtomicU32,
     rate: AtomicU64,
-    /// What a sender keeps to, in bytes per second; zero where it keeps to nothing.
+    /// What a sender keeps to, in bytes per second; zero if it keeps to nothing.
     pace: u64,
     counting: AtomicBool,
     /// When it began to count, and when it ended, on this host's clock; zero before.

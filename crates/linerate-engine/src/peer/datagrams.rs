@@ -259,7 +259,7 @@ impl Meeting<'_> {
     }
 }
 
-/// The result of a call; `None` where nothing is available yet, or where it reports an error of an earlier
+/// The result of a call; `None` if nothing is available yet, or where it reports an error of an earlier
 /// datagram.
 fn harmless<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {

@@ -38,7 +38,7 @@ impl Lines {
         }
     }
 
-    /// Logs `line`, or counts it where there were too many in this second.
+    /// Logs `line`, or counts it if there were too many in this second.
     pub(crate) fn say(&self, line: &str) {
         self.say_at(line, Instant::now());
     }

@@ -153,8 +153,8 @@ impl Agent {
         }
     }
 
-    /// Waits for a request, and meanwhile collects ended programs and does what is due.
-    /// True when a request, or the end of the channel, is there.
+    /// Waits for a request, and in the meantime collects ended programs and does what is due. True
+    /// when a request, or the end of the channel, is there.
     fn wait(&mut self, channel: &Channel) -> Result<bool, LabError> {
         self.programs.collect()?;
         for act in self.plants.due() {

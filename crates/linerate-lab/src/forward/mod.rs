@@ -207,7 +207,7 @@ impl Forwarder<'_> {
     }
 }
 
-/// How long ago a frame arrived; nothing if the clock was set meanwhile.
+/// How long ago a frame arrived; nothing if the clock was set in the meantime.
 fn age(frame: &Frame<'_>, real: u64) -> u64 {
     let arrived = u64::try_from(frame.arrived.as_nanos()).unwrap_or(real);
     let age = real.saturating_sub(arrived);

@@ -215,7 +215,7 @@ impl Passage {
     }
 }
 
-/// A flow that is forgotten begins anew.
+/// A flow that is forgotten begins again.
 fn forget_all_when_full<T>(flows: &mut HashMap<u64, T>) {
     if flows.len() >= MOST_FLOWS {
         flows.clear();

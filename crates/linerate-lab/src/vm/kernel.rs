@@ -154,7 +154,7 @@ fn fetch(cache: &Path) -> Result<(), VmError> {
             [Path::new("-b"), base, Path::new(version)],
             &partial,
         )?;
-        // One that another process has put there meanwhile is as good.
+        // One that another process has put there in the meantime is as good.
         let _ = fs::remove_file(&archive);
         let _ = fs::rename(&partial, cache.join(&package));
         Ok(())

@@ -50,7 +50,7 @@ impl Vm {
     /// Boots a machine, and waits until it takes programs.
     ///
     /// Emulated processors now and then wait for each other for ever before the kernel says a word
-    /// (seen once in forty boots), so a machine that does not come up in its time is booted anew.
+    /// (seen once in forty boots), so a machine that does not come up in its time is booted again.
     pub fn boot(spec: &Spec, kernel: &Kernel) -> Result<Self, VmError> {
         for _ in 1..STARTS {
             match Self::boot_once(spec, kernel) {

@@ -60,7 +60,7 @@ impl Receiver {
         })
     }
 
-    /// The next bytes of the stream, at most `most` of them; none where the other end has closed, `None` where
+    /// The next bytes of the stream, at most `most` of them; none where the other end has closed, `None` if
     /// nothing arrived. It asks the kernel only where it may `wait` and nothing is available. All calls must
     /// use the same socket.
     pub fn take(
@@ -163,7 +163,7 @@ impl Receiver {
         }
     }
 
-    /// Ends the receive that is in flight; returns whether it delivered bytes meanwhile.
+    /// Ends the receive that is in flight; returns whether it delivered bytes in the meantime.
     fn disarm(&mut self) -> io::Result<bool> {
         let mut brought = false;
         if !self.ending && !self.ring.submission().is_empty() {

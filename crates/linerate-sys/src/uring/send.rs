@@ -49,7 +49,7 @@ pub struct Sender {
 impl Sender {
     /// Registers `memory` with the kernel, which holds its pages from now on. Fails with `ENOMEM` where it may
     /// not hold this many (`RLIMIT_MEMLOCK`), with `EINVAL` where it does not report on sends (before 6.2), and
-    /// with `ENOSYS` or `EPERM` where there is no io_uring, or not for this process.
+    /// with `ENOSYS` or `EPERM` if there is no io_uring, or not for this process.
     pub fn new(memory: Memory) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_coop_taskrun()
@@ -114,7 +114,7 @@ impl Sender {
         }
     }
 
-    /// The same bytes by a copy, where no send is under way.
+    /// The same bytes by a copy, if no send is under way.
     pub fn send_copied(&self, fd: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
         if self.under_way.is_some() {
             return Err(io::ErrorKind::WouldBlock.into());

@@ -16,7 +16,7 @@ use super::exit::{Failure, tell};
 /// What `serve` says of each address that it listens on.
 pub(crate) const LISTENING: &str = "listening on ";
 
-/// This program, even where its file was replaced meanwhile.
+/// This program, even where its file was replaced in the meantime.
 const OWN: &str = "/proc/self/exe";
 
 /// Variables of `linerate serve` that a process of one's own does not read.

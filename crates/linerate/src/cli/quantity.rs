@@ -121,7 +121,7 @@ macro_rules! quantity {
 }
 
 quantity! {
-    /// Share of datagrams that may be lost. Where half of them are, nothing is found.
+    /// Share of datagrams that may be lost. If half of them are, nothing is found.
     LossShare(Percent) Percent(0.0), Percent(50.0);
     /// Budget of a run. Below five seconds not even one direction can be measured.
     Budget(Nanos) Nanos::from_secs(5), Nanos::from_secs(3600);

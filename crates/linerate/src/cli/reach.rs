@@ -82,7 +82,7 @@ pub(crate) fn peer_failure(error: PeerError) -> Failure {
 }
 
 /// The hint where a far end rejects the key of the environment, which takes precedence over the key stored by
-/// pairing. `None` where the key is not the reason.
+/// pairing. `None` if the key is not the reason.
 pub(crate) fn hint_of_key(error: &PeerError, origin: Origin) -> Option<String> {
     let name = keys::KEY_VARIABLE;
     match (origin, error) {

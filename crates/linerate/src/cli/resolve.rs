@@ -119,8 +119,8 @@ pub(crate) fn engine(run: &Run, needs: Needs) -> Result<String, Failure> {
     Err(Failure::usage(anyhow!(what)).hint(format!("--engine takes {}", able.join(" or "))))
 }
 
-/// The far end that a command needs, where the user names it. `None` where this program starts it, or where
-/// there is none.
+/// The far end that a command needs, where the user names it. `None` if this program starts it, or if there
+/// is none.
 pub(crate) fn far_end<'a>(
     engine: &str,
     typed: Option<&'a str>,

@@ -153,7 +153,7 @@ pub(crate) fn stream(options: &Options) -> Result<Option<Stream<Beside>>, Failur
 /// A session with the far end of a plan.
 pub(crate) struct Reached {
     pub(crate) link: Box<dyn Link>,
-    /// Address and port of the far end; empty where there is none.
+    /// Address and port of the far end; empty if there is none.
     pub(crate) address: String,
     /// The far end, where it was started for this session: it ends after it.
     _far: Option<FarEnd>,
@@ -180,7 +180,8 @@ impl Reached {
     }
 }
 
-/// Opens a session with the far end of a plan, if there is one, unless `stopped` says so meanwhile.
+/// Opens a session with the far end of a plan, if there is one, unless `stopped` says so in the
+/// meantime.
 pub(crate) fn connect(
     plan: &Plan,
     options: &Options,

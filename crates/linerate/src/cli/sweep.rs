@@ -19,7 +19,7 @@ use super::{out, resolve};
 use crate::expect::Found;
 use crate::show::sweep::{self as show, Probe};
 
-/// Time of all rounds where none is asked for.
+/// Time of all rounds if none is asked for.
 const TIME: Nanos = Nanos::from_secs(60);
 
 /// The engines that have what is swept: one of a path, and the memory of this host.
@@ -65,7 +65,7 @@ pub(crate) fn run(
     Ok(measured.exit(probe.complete(), &found, options))
 }
 
-/// What is to be measured, where nothing that was asked for contradicts it.
+/// What is to be measured, if nothing that was asked for contradicts it.
 fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Failure> {
     let (load, refuse) = (&options.load, |what: &str, hint: &str| {
         Err(Failure::usage(anyhow!("{what}")).hint(hint))

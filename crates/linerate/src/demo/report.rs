@@ -167,7 +167,7 @@ fn disturbance(disturbance: &Disturbance) -> DisturbanceReport {
     }
 }
 
-/// Time to the end of the trial that proved the named cause; `None` where none did.
+/// Time to the end of the trial that proved the named cause; `None` if none did.
 fn proved_after(record: &Record, named: &Named) -> Option<f64> {
     let trial = named.trial.as_ref()?.id;
     let its = |s: &&Step| matches!(s.plan.purpose, Purpose::Slice { trial: id, .. } if id == trial);

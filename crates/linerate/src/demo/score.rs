@@ -74,7 +74,7 @@ pub(crate) struct Scored {
     pub(crate) proved: bool,
     /// What was expected: cause ids.
     pub(crate) expected: Vec<&'static str>,
-    /// What was named first; `None` where that is unknown.
+    /// What was named first; `None` if that is unknown.
     pub(crate) named: Option<Named>,
 }
 

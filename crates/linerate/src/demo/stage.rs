@@ -95,8 +95,8 @@ impl Stage {
         }))
     }
 
-    /// Runs the program from near to far and returns what it recorded. Another client may
-    /// measure meanwhile.
+    /// Runs the program from near to far and returns what it recorded. Another client may measure
+    /// in the meantime.
     pub(crate) fn run(
         &self,
         args: &[String],

@@ -200,12 +200,12 @@ struct VerdictOut<'a> {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct HeadlineOut {
     metric: Measure,
-    /// Cause of the first limit. Null if the limit of the direction is not known.
+    /// Cause of the first limit. Null if the limit of the direction is unknown.
     #[schemars(with = "Option<CauseId>")]
     cause: Option<&'static str>,
-    /// Where it acts. Null if the limit is not known.
+    /// Where it acts. Null if the limit is unknown.
     side: Option<Place>,
-    /// A direction that carries less than half of the other one comes first, also if its limit is not known.
+    /// A direction that carries less than half of the other one comes first, also if its limit is unknown.
     direction: Direction,
     certainty: HeadlineCertainty,
 }

@@ -46,7 +46,7 @@ pub(crate) fn share(part: u64, whole: u64) -> String {
     format!("{percent:.digits$} %")
 }
 
-/// `4.71 Gb/s ±0.4 %`; without the interval where there is none.
+/// `4.71 Gb/s ±0.4 %`; without the interval if there is none.
 pub(crate) fn goodput(estimate: &Estimate) -> String {
     let rate = Rate(estimate.mean.max(0.0) as u64);
     match estimate.interval {
@@ -136,7 +136,7 @@ pub(crate) fn latency(latency: &Latency) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join(", "))
 }
 
-/// What more streams give; `None` where none were tried.
+/// What more streams give; `None` if none were tried.
 pub(crate) fn more_streams(direction: &DirectionModel) -> Option<String> {
     let most = direction.sweep.iter().map(|l| l.streams).max()?;
     let knee = direction.knee();
@@ -167,7 +167,7 @@ pub(crate) fn port(port: &Port) -> String {
     }
 }
 
-/// `8 CPUs, 2 nodes`; empty where nothing is known.
+/// `8 CPUs, 2 nodes`; empty if nothing is known.
 pub(crate) fn processors(facts: &HostFacts) -> String {
     let mut parts = Vec::new();
     if !facts.cpus.is_empty() {

@@ -23,7 +23,7 @@ pub(in crate::case) fn express(host: &Host) -> Option<pcie::Slot> {
     })
 }
 
-/// The channels of a host's memory, where they are known.
+/// The channels of a host's memory, if they are known.
 pub(in crate::case) fn channels(host: &Host) -> Option<Channels> {
     let (count, speed) = (host.memory.channels?, host.memory.speed?);
     Some(Channels { count, speed })

@@ -66,7 +66,7 @@ struct Span {
     rate: f64,
 }
 
-/// Fits a sweep; `None` where too few of its sizes are large enough to show a rate.
+/// Fits a sweep; `None` if too few of its sizes are large enough to show a rate.
 pub fn fit(points: &[Point]) -> Option<Fit> {
     let points = ordered(points);
     let spans = spans(&points);

@@ -75,7 +75,7 @@ impl LinkModes {
         self.duplex == Some(Duplex::Half) && self.speed.is_none_or(|speed| speed <= FASTEST)
     }
 
-    /// The fastest mode that both ends offer; `None` where the other end's are unknown.
+    /// The fastest mode that both ends offer; `None` if the other end's are unknown.
     pub fn fastest_common(&self) -> Option<Rate> {
         let common = self.advertised.iter().filter(|m| self.peer.contains(m));
         common.filter_map(|mode| mode_speed(mode)).max()

@@ -38,7 +38,7 @@ pub const SHAPERS_MAX: usize = 64;
 pub struct Network {
     /// The ports, in the kernel's order.
     pub nics: Vec<Nic>,
-    /// Packets that this network namespace cut up since boot; `None` where that was not read, or where there is no tunnel.
+    /// Packets that this network namespace cut up since boot; `None` if it was not read, or if there is no tunnel.
     pub fragments: Option<Fragments>,
     /// What could not be read.
     pub gaps: Vec<Gap>,
@@ -59,8 +59,8 @@ pub struct Fragments {
     pub refused: u64,
 }
 
-/// A network port. Text that is not known is empty; `None` is unknown or not supported, and where
-/// it should have been known there is a gap.
+/// A network port. Text that is unknown is empty; `None` is unknown or not supported, and where it
+/// should have been known there is a gap.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Nic {
@@ -79,8 +79,8 @@ pub struct Nic {
     /// Address on the PCI bus of that device or of the one that it sits on; empty for what hangs on
     /// USB, which has no slot.
     pub pci: String,
-    /// The signalling rate of the USB link that it is attached to, headers and waits included; `None` where it
-    /// is not on USB.
+    /// The signalling rate of the USB link that it is attached to, headers and waits included; `None` if it is
+    /// not on USB.
     pub usb: Option<Rate>,
     /// The hubs above it on USB, the nearest first.
     #[serde(deserialize_with = "super::bounded::at_most::<_, _, HUBS_MAX>")]
@@ -156,7 +156,7 @@ pub struct Bond {
     pub mode: String,
     /// What its hash looks at: `layer2`, `layer3+4` ...
     pub hash: String,
-    /// Index of the one member in use, where there is one.
+    /// Index of the one member in use, if there is one.
     pub active: Option<u32>,
 }
 
@@ -207,7 +207,7 @@ impl Network {
     }
 
     /// The ports at the bottom of the one with this index, through bonds, bridges, VLANs and
-    /// tunnels; the port itself where nothing is below. A loop, which no kernel makes, ends.
+    /// tunnels; the port itself if nothing is below. A loop, which no kernel makes, ends.
     pub fn leaves(&self, index: u32) -> Vec<u32> {
         let (mut seen, mut leaves) = (BTreeSet::new(), Vec::new());
         let mut open = vec![index];

@@ -9,11 +9,11 @@ use crate::ceiling::ethernet::{ETHERNET, GENEVE, GRE, IPIP, Ip, UDP, VLAN, VXLAN
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tunnel {
-    /// Bytes that it adds to a packet of IP at least; `None` where that is not known.
+    /// Bytes that it adds to a packet of IP at least; `None` if it is unknown.
     pub least: Option<u32>,
-    /// Bytes that it adds at the most; `None` where there is no bound that is known.
+    /// Bytes that it adds at the most; `None` if there is no bound that is known.
     pub most: Option<u32>,
-    /// Version of the outer IP, where there is one and it is known.
+    /// Version of the outer IP, if there is one and it is known.
     pub version: Option<u8>,
     /// It carries Ethernet frames, which may have tags of VLANs.
     pub frames: bool,
@@ -39,7 +39,7 @@ pub struct TunnelKind {
     /// Name of the kind.
     pub name: &'static str,
     outer: Outer,
-    /// Bytes between the outer IP header and the packet or frame inside; `None` where a program or a policy decides.
+    /// Bytes between the outer IP header and the packet or frame inside; `None` if a program or a policy decides.
     headers: Option<u32>,
     /// Whether it carries Ethernet frames.
     pub frames: bool,
@@ -157,7 +157,7 @@ pub struct Overflow<'a> {
     pub outer: u32,
     /// Bytes that the port below, or the route from there, carries.
     pub room: u32,
-    /// The largest packet that surely fits at the top; `None` where headers have no known bound.
+    /// The largest packet that surely fits at the top; `None` if headers have no known bound.
     pub fits: Option<u32>,
 }
 

@@ -86,7 +86,7 @@ fn switch(device: &IbDevice, port: &IbPort, to: &str) -> Step {
     )
 }
 
-/// A command for the network port of an RDMA port. Where that is not known, each port of the card may be it.
+/// A command for the network port of an RDMA port. If that is unknown, each port of the card may be it.
 fn of_netdev(
     inventory: &Inventory,
     device: &IbDevice,

@@ -90,7 +90,7 @@ struct Document {
     r#do: String,
     /// What to do about it, as a sentence without commands.
     advice: String,
-    /// The steps, in order. Empty where the sentence says all.
+    /// The steps, in order. Empty if the sentence says all.
     steps: Vec<Step>,
     /// The steps that restore the old state, in order.
     undo_steps: Vec<Step>,

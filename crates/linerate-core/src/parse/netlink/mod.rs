@@ -17,7 +17,7 @@ const ERROR: u16 = 2;
 const DONE: u16 = 3;
 /// Message flag: more messages of this reply follow.
 const MULTI: u16 = 2;
-/// Message flag: what was dumped changed meanwhile, so that parts may be missing.
+/// Message flag: what was dumped changed in the meantime, so that parts may be missing.
 const DUMP_INTERRUPTED: u16 = 0x10;
 
 /// Attribute types carry two flags in their top bits.
@@ -41,7 +41,7 @@ pub struct Message<'a> {
 pub struct Part {
     /// The reply ends with this part.
     pub last: bool,
-    /// What was dumped changed meanwhile, so that parts may be missing.
+    /// What was dumped changed in the meantime, so that parts may be missing.
     pub interrupted: bool,
 }
 

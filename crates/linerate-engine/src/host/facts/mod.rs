@@ -89,7 +89,7 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
     };
     facts.clocks = reader.clocks(&facts);
     facts.idle_states = reader.idle_states(&facts);
-    // Where no card moves payload to memory, it may stay in the caches.
+    // If no card moves payload to memory, it may stay in the caches.
     if !facts.has_card() {
         // The folder of the second-level cache is the same: it has its gap already.
         let gaps = reader.gaps.len();
@@ -162,7 +162,7 @@ impl Reader<'_> {
         }
     }
 
-    /// As [`Reader::look`], for the names in a directory; empty where there is no directory.
+    /// As [`Reader::look`], for the names in a directory; empty if there is no directory.
     fn look_in(&mut self, fact: &str, path: &str) -> Vec<String> {
         match self.machine.list(path) {
             Ok(names) => names,

@@ -146,7 +146,7 @@ fn sockets(machine: &dyn Machine, pid: u32, looked: &mut usize) -> io::Result<BT
         if *looked > MOST {
             break;
         }
-        // One that was closed meanwhile leads nowhere.
+        // One that was closed in the meantime leads nowhere.
         let target = machine.target(&format!("{folder}/{descriptor}"));
         inodes.extend(target.ok().as_deref().and_then(inode));
     }

@@ -134,7 +134,7 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(stale)
 }
 
-/// The files with the CPU time of the threads of `owners`, with their tables; none where there are too many
+/// The files with the CPU time of the threads of `owners`, with their tables; none if there are too many
 /// threads.
 fn threads(machine: &dyn Machine, owners: &[Owner]) -> Vec<(String, Sheet)> {
     let mut all = Vec::new();

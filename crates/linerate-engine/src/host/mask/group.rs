@@ -104,7 +104,7 @@ impl Groups {
         *text = lines.lines().filter_map(line).collect::<String>().into();
     }
 
-    /// A line of a table of mounts; `None` where it mounts something else than groups.
+    /// A line of a table of mounts; `None` if it mounts something else than groups.
     pub(super) fn in_mount(&mut self, line: &str) -> Option<String> {
         let mut mount = of_groups(line)?;
         let [root, point] = [&mount.root, &mount.point].map(|path| self.path(path));

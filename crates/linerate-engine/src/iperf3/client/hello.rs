@@ -64,7 +64,7 @@ pub(super) fn say(
     }
 }
 
-/// Says hello, and waits for the answer; false where none comes.
+/// Says hello, and waits for the answer; false if none comes.
 fn answered(control: &Control<'_>, socket: &UdpSocket) -> io::Result<bool> {
     let began = Instant::now();
     let (mut until, mut said, mut looked) = (began + PATIENCE, 0, 0);

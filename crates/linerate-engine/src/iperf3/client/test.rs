@@ -158,7 +158,7 @@ impl Test {
         }
     }
 
-    /// Why the test cannot go on; `None` where no message arrived, and no stream has `failed`.
+    /// Why the test cannot go on; `None` if no message arrived, and no stream has `failed`.
     pub(crate) fn broken(&self, failed: Option<String>) -> Option<ClientError> {
         const STAGE: &str = "in the middle of the test";
         // The server's own reason is better than the error of a connection.

@@ -63,7 +63,7 @@ pub struct ServerOptions {
     pub listen: Vec<IpAddr>,
     /// Port; 0 lets the system choose, then for one address only.
     pub port: u16,
-    /// Networks that clients may come from; all where none is named.
+    /// Networks that clients may come from; all if none is named.
     pub allow: Vec<IpNet>,
     /// What is allowed.
     pub limits: Limits,

@@ -208,7 +208,7 @@ impl Moving {
         }
     }
 
-    /// Why one of them moves no more; `None` where all do.
+    /// Why one of them moves no more; `None` if all do.
     pub(super) fn failed(&self) -> Option<String> {
         self.parts.iter().find_map(|part| part.running.failed())
     }
@@ -249,7 +249,7 @@ impl Moving {
     }
 
     /// Waits for payload that may still be in flight: of a given number of bytes over connections, and of
-    /// datagrams in any case. Returns when the last payload arrived. Where it does not wait, it returns
+    /// datagrams in any case. Returns when the last payload arrived. If it does not wait, it returns
     /// `heard`, when the client ended the test.
     fn settle(&self, terms: &Terms, heard: Instant) -> Instant {
         let (began, mut until) = (Instant::now(), heard);

@@ -132,7 +132,7 @@ struct Served<'a> {
 }
 
 impl Served<'_> {
-    /// Runs the test and receives the client's counts. Returns the results to send. Where the test ends early,
+    /// Runs the test and receives the client's counts. Returns the results to send. If the test ends early,
     /// its streams are left in `moving`.
     fn hold(
         &self,

@@ -278,7 +278,7 @@ impl SimStream {
         self.tcp.retrans += (in_flight / self.mss * lost).max(1.0);
     }
 
-    /// The connection stands still: the window starts anew after a timeout.
+    /// The connection stands still: the window starts again after a timeout.
     pub(super) fn stall(&mut self) {
         self.ssthresh = (self.cwnd / 2.0).max(10.0 * self.mss);
         self.cwnd = 10.0 * self.mss;
@@ -337,7 +337,8 @@ impl SimStream {
     /// The sender's three clocks; the two limits are never more than busy.
     fn clocks(&mut self, dt: f64) {
         let busy = match self.bound {
-            // A sender that sleeps between operations leaves nothing unacknowledged meanwhile.
+            // A sender that sleeps between operations leaves nothing unacknowledged in the
+            // meantime.
             Bound::Sender if self.tx.pause > 0.0 => {
                 let cycle = self.tx.op / self.rate.max(1.0);
                 ((self.rtt + cycle - self.tx.pause) / cycle).clamp(0.0, 1.0)

@@ -21,7 +21,7 @@ impl Tables {
         self.next = 0;
     }
 
-    /// One row of the next table, made where there is none yet.
+    /// One row of the next table, made if there is none yet.
     fn row(&mut self, at: u64, subject: impl FnOnce() -> String, values: &[(Metric, f64)]) {
         if self.next == self.list.len() {
             let columns = values.iter().map(|(metric, _)| Column {

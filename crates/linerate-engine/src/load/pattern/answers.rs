@@ -68,8 +68,8 @@ impl Answers {
         &mut self.bytes.bytes_mut()[from..]
     }
 
-    /// Takes bytes that were received, and hands over the answers that they complete. False where one answers a message that
-    /// was not sent.
+    /// Takes bytes that were received, and hands over the answers that they complete. False if one answers a message
+    /// that was not sent.
     #[inline]
     pub(in crate::load) fn add(
         &mut self,

@@ -1,7 +1,7 @@
-//! Round trips in closed loop: a message is sent when the one before it is answered, or at fixed times as far as answers
-//! allow.
+//! Round trips in closed loop: a message is sent when the one before it is answered, or at fixed times as far as
+//! answers allow.
 //!
-//! Where messages may be lost, the next one is sent after a while without an answer. An answer that comes later still
+//! If messages may be lost, the next one is sent after a while without an answer. An answer that comes later still
 //! counts, with the time that it took.
 
 use std::sync::Arc;
@@ -124,7 +124,7 @@ impl Schedule {
         self.sent += 1;
     }
 
-    /// A message that may be lost; `None` where no answer to it is waited for any longer.
+    /// A message that may be lost; `None` if no answer to it is waited for any longer.
     fn awaited(&mut self, number: u64) -> Option<Asked> {
         let age = self.sent.wrapping_sub(number);
         if age == 0 || age > LATE as u64 {
@@ -134,7 +134,7 @@ impl Schedule {
         Some(asked).filter(|asked| asked.intended > 0)
     }
 
-    /// Takes the answer to the message under way, where none is lost.
+    /// Takes the answer to the message under way, if none is lost.
     #[inline]
     fn take(&mut self, answer: Answer) -> bool {
         let time = answer.at.saturating_sub(self.intended);

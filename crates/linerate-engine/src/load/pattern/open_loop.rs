@@ -7,8 +7,8 @@
 //!
 //! Messages due in the measured time are still sent for a moment after it. One that is not sent even then, as
 //! where the rate is too high, is timed as if it were answered at the very end, and such messages are counted.
-//! On a transport without loss the same holds for messages that were sent and not answered. Where messages may
-//! be lost, such a message counts as lost and has no time: its round trip is unknown.
+//! On a transport without loss the same holds for messages that were sent and not answered. If messages may be
+//! lost, such a message counts as lost and has no time: its round trip is unknown.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -114,8 +114,8 @@ impl Schedule {
         true
     }
 
-    /// Times messages of the time that counts that took at least as long as until now: those that were not sent, and where
-    /// none is lost those that were not answered. How many these are, and how many were lost.
+    /// Times messages of the time that counts that took at least as long as until now: those that were not sent, and
+    /// if none is lost those that were not answered. How many these are, and how many were lost.
     fn missed(&mut self, now: u64, lossy: bool) -> (u64, u64) {
         let ([Some(from), until], true) = (self.advice.counted(), self.base > 0) else {
             return (0, 0);

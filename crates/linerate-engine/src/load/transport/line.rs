@@ -96,7 +96,7 @@ impl Line {
         }
     }
 
-    /// What a call moved; zero where it was only a pause.
+    /// What a call moved; zero if it was only a pause.
     #[inline]
     pub(super) fn moved(
         &self,
@@ -132,7 +132,7 @@ impl Line {
     }
 }
 
-/// What a call moved; zero where it was only a pause.
+/// What a call moved; zero if it was only a pause.
 pub(super) fn unless_paused(result: io::Result<usize>) -> io::Result<usize> {
     match result {
         Err(e) if is_pause(&e) => Ok(0),

@@ -46,7 +46,7 @@ const LATE_ROUNDS: u32 = 3;
 /// Dials the data connections of a session.
 pub(in crate::peer) struct Dialler {
     pub(in crate::peer) address: SocketAddr,
-    /// Round trip of the control connection; `None` where the kernel does not report it.
+    /// Round trip of the control connection; `None` if the kernel does not report it.
     pub(in crate::peer) round_trip: Option<Duration>,
     pub(in crate::peer) session: [u8; 16],
     pub(in crate::peer) secret: Secret,

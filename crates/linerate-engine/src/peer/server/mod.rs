@@ -94,7 +94,7 @@ pub struct ServerOptions {
     pub port: u16,
     /// The key that sessions need; `None` lets anyone measure.
     pub key: Option<Key>,
-    /// Networks that clients may come from; all where none is named.
+    /// Networks that clients may come from; all if none is named.
     pub allow: Vec<IpNet>,
     /// What is allowed.
     pub limits: Limits,

@@ -108,7 +108,7 @@ pub(super) fn serve(guest: Guest) {
     lines.say(&format!("{name} ended after {time}, {done}: {ended}"));
 }
 
-/// The answer to a client that asks for an engine it may not use, and the log line; `None` where it may. Shared
+/// The answer to a client that asks for an engine it may not use, and the log line; `None` if it may. Shared
 /// memory is only for the process that started this one.
 fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
     let refused = |what: &str, hint: &str| Answer::Refused {

@@ -182,7 +182,7 @@ impl Plants {
         }
     }
 
-    /// Starts the process on the wire anew, with what all faults ask, or takes the wire out.
+    /// Starts the process on the wire again, with what all faults ask, or takes the wire out.
     fn rewire(&mut self, network: &mut Network) -> Result<(), LabError> {
         let treatments = treatments(self.planted.iter().map(|planted| &planted.fault));
         let was_there = self.wire.is_some();
@@ -233,7 +233,7 @@ impl Plants {
         all
     }
 
-    /// Puts the queues back in front of the router's port `near`, which was made anew.
+    /// Puts the queues back in front of the router's port `near`, which was made again.
     fn queue_again(&self, network: &mut Network) -> Result<(), LabError> {
         for planted in &self.planted {
             if let Fault::PathRate {

@@ -39,7 +39,7 @@ pub(super) fn out(load: &MemoryLoad) -> MemoryOut<'_> {
     }
 }
 
-/// Why the ceiling is not known.
+/// Why the ceiling is unknown.
 pub(super) fn lacking(load: &MemoryLoad) -> Option<Gap> {
     load.ceiling.clone().err()
 }

@@ -63,15 +63,15 @@ pub struct Probe {
     lasted: Nanos,
     /// Time before it that does not count.
     washout: Nanos,
-    /// Whether both ends share one machine; `None` where that is not known.
+    /// Whether both ends share one machine; `None` if it is unknown.
     same_machine: Option<bool>,
-    /// Why it ended early; empty where it did not.
+    /// Why it ended early; empty if it did not.
     broken: String,
-    /// The search for a rate, with the directions of its longer step; `None` where none was asked for.
+    /// The search for a rate, with the directions of its longer step; `None` if none was asked for.
     search: Option<Search>,
     /// The directions that were asked for, with what is known of each.
     results: Vec<DirectionResult>,
-    /// This end's connections, judged from here only; `None` where that was not done.
+    /// This end's connections, judged from here only; `None` if that was not done.
     look: Option<Look>,
     gaps: Vec<Gap>,
 }
@@ -80,13 +80,13 @@ pub struct Probe {
 #[derive(Debug)]
 pub(super) struct DirectionResult {
     direction: Direction,
-    /// Payload that the receiver counted, over its own clock; `None` where it is not known.
+    /// Payload that the receiver counted, over its own clock; `None` if it is unknown.
     goodput: Option<Estimate>,
     /// Payload and time that goodput is of.
     received: Option<(Bytes, Nanos)>,
     /// The ramp at the start that is left out of that.
     ramp: Nanos,
-    /// Whether it was steady from there on; `None` where samples of the receiver are not known.
+    /// Whether it was steady from there on; `None` if samples of the receiver are unknown.
     steady: Option<bool>,
     /// What interrupted it, in words.
     interruptions: Vec<String>,
@@ -95,16 +95,16 @@ pub(super) struct DirectionResult {
     handed: Option<(Handover, Option<f64>)>,
     /// Whether the receiver's kernel dropped payload instead of copying it to the program.
     discarded: bool,
-    /// The receiver's parts of that, a second or so each, which add up to it; empty where they are not known.
+    /// The receiver's parts of that, a second or so each, which add up to it; empty if they are unknown.
     intervals: Vec<(Bytes, Nanos)>,
     /// Segments that the sender retransmitted; `None` if unknown.
     again: Option<u64>,
-    /// The same as a share of the segments that were sent; `None` where iperf3 is the far end.
+    /// The same as a share of the segments that were sent; `None` if iperf3 is the far end.
     again_share: Option<f64>,
     /// The sender's smoothed round trip, mean, and the smallest one.
     rtt: Option<Nanos>,
     min_rtt: Option<Nanos>,
-    /// What became of its datagrams; `None` where it sends none.
+    /// What became of its datagrams; `None` if it sends none.
     datagrams: Option<Datagrams>,
     near: Option<End>,
     far: Option<End>,
@@ -115,7 +115,7 @@ pub(super) struct DirectionResult {
 pub(super) struct Datagrams {
     /// Payload of each.
     size: Bytes,
-    /// The rate that all streams together were asked for; `None` where they are sent as fast as the program
+    /// The rate that all streams together were asked for; `None` if they are sent as fast as the program
     /// can.
     asked: Option<Rate>,
     /// The rate of each stream.
@@ -138,8 +138,8 @@ impl Datagrams {
         Some(Nanos((bits as f64 * 1e9 / rate.0.max(1) as f64) as u64))
     }
 
-    /// Those that were sent after the last that the receiver counted, as lost or not; `None` where that is
-    /// not known.
+    /// Those that were sent after the last that the receiver counted, as lost or not; `None` if it is
+    /// unknown.
     fn after(&self) -> Option<u64> {
         let Counted {
             sent, came, lost, ..
@@ -157,7 +157,7 @@ impl Datagrams {
 #[derive(Debug)]
 pub(super) struct End {
     bytes: Bytes,
-    /// How long it counted; `None` where it does not say.
+    /// How long it counted; `None` if it does not say.
     time: Option<Nanos>,
     /// CPU time of the whole program, in percent of one CPU.
     cpu_percent: Option<f64>,

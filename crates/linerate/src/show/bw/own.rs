@@ -114,7 +114,7 @@ fn blocked(record: &Record, step: &Step, result: &DirectionResult) -> Option<Gap
     Some(gap(what, &why, &hint))
 }
 
-/// Why a record of one step is not complete; empty where it is.
+/// Why a record of one step is not complete; empty if it is.
 pub(in crate::show) fn broken(record: &Record) -> String {
     let trouble = record.steps.iter().find_map(|step| step.trouble.as_ref());
     match (&record.end, trouble) {
@@ -211,7 +211,7 @@ fn result_of(record: &Record, step: Option<&Step>, direction: Direction) -> Dire
     }
 }
 
-/// What became of its datagrams; `None` where it sends none.
+/// What became of its datagrams; `None` if it sends none.
 fn datagrams(once: &Once) -> Option<Datagrams> {
     let (load, counted) = (&once.load, once.datagrams?);
     let secs = once.moved.receiver?.1.secs();

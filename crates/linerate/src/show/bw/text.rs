@@ -70,7 +70,7 @@ fn head(probe: &Probe) -> String {
     )
 }
 
-/// Why less was measured than was asked for, and how much less; nothing where all was.
+/// Why less was measured than was asked for, and how much less; nothing if all was.
 pub(in crate::show) fn ended_early(doc: &mut Document, why: &str, lasted: Nanos, asked: Nanos) {
     if why.is_empty() {
         return;

@@ -143,7 +143,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Joins runs. Where the rules of Markdown would not take the stars as emphasis, it is left out: the text matters more.
+/// Joins runs. If the rules of Markdown would not take the stars as emphasis, it is left out: the text matters more.
 fn emphasized(runs: &[(String, bool)]) -> String {
     let mut out = String::new();
     for (i, (run, is_strong)) in runs.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! Documents as Markdown in GitHub's flavour: headings, lists, tables and fenced commands. It has no colour, is
 //! not wrapped, and is readable as plain text.
 //!
-//! A label is an item of a list. Its value follows on the same line, or in items below it where there are
-//! several; details of a value are items below the value.
+//! A label is an item of a list. Its value follows on the same line, or in items below it if there are several;
+//! details of a value are items below the value.
 
 use super::inline::{block, clean, inline};
 use super::table::Row;

@@ -86,7 +86,7 @@ impl Judged {
         }
     }
 
-    /// The causes in play, where none could be supported.
+    /// The causes in play, if none could be supported.
     fn suspects(&self) -> Vec<&Answered> {
         if self.verdict.limits.is_empty() {
             suspects(&self.verdict)

@@ -127,7 +127,7 @@ pub(in crate::show) enum HeadlineCertainty {
     Proved,
     /// There is evidence, and no trial decided.
     Supported,
-    /// What limits the direction is not known.
+    /// What limits the direction is unknown.
     Unknown,
 }
 

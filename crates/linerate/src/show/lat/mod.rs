@@ -49,13 +49,13 @@ pub struct Probe {
     lasted: Nanos,
     washout: Nanos,
     same_machine: bool,
-    /// Why it ended early; empty where it did not.
+    /// Why it ended early; empty if it did not.
     broken: String,
     /// Answered round trips a second; `None` if unknown.
     rate: Option<f64>,
     times: Option<Histogram>,
     latency: Option<Latency>,
-    /// The loads that ran meanwhile.
+    /// The loads that ran in the meantime.
     beside: Vec<Beside>,
     /// Their settings.
     knobs: Knobs,
@@ -67,9 +67,9 @@ pub struct Probe {
 pub struct Beside {
     /// Which.
     pub direction: Direction,
-    /// Goodput in bits per second; `None` where that is not known.
+    /// Goodput in bits per second; `None` if it is unknown.
     pub goodput: Option<f64>,
-    /// Share of its datagrams that was lost; `None` where it sends none.
+    /// Share of its datagrams that was lost; `None` if it sends none.
     pub lost: Option<f64>,
 }
 
@@ -189,7 +189,7 @@ impl Probe {
         })
     }
 
-    /// What a load took, mean of all in nanoseconds; `None` where a far end answered.
+    /// What a load took, mean of all in nanoseconds; `None` if a far end answered.
     fn mean_load(&self) -> Option<f64> {
         let rate = self.rate.filter(|rate| *rate > 0.0)?;
         self.array.map(|_| 1e9 / rate)
@@ -219,7 +219,7 @@ impl Probe {
     }
 
     /// Share of the messages that were sent which were never answered, of an engine that may lose them; `None` of
-    /// others, and where none was sent.
+    /// others, and if none was sent.
     fn share_lost(&self) -> Option<f64> {
         let lost = self.lost()?;
         let all = self.latency.as_ref().map_or(0, |latency| latency.samples) + lost;
@@ -243,7 +243,7 @@ fn unit(engine: &str) -> &'static str {
     transport::named(engine).map_or("round trip", |info| info.sample)
 }
 
-/// The array that dependent loads went through; `None` where a far end answered.
+/// The array that dependent loads went through; `None` if a far end answered.
 fn array(record: &Record) -> Option<Bytes> {
     let end = record.sets.first()?.ends.first()?;
     is_alone(record).then_some(Bytes(end.write_size))

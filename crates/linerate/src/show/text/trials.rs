@@ -8,7 +8,7 @@ use linerate_core::units::Rate;
 use super::super::document::Item;
 use super::super::{Document, Tone, words};
 
-/// A line for each trial, under the number by which causes name it; nothing where none was made.
+/// A line for each trial, under the number by which causes name it; nothing if none was made.
 pub(super) fn tried(doc: &mut Document, model: &Model) {
     if model.trials.is_empty() {
         return;

@@ -63,7 +63,7 @@ struct Line {
     what: String,
     state: &'static str,
     tone: Tone,
-    /// What the first advice promises; empty where that is unknown.
+    /// What the first advice promises; empty if that is unknown.
     gain: String,
 }
 
@@ -119,7 +119,7 @@ fn figure(model: &Model, direction: Direction, metric: Measure) -> String {
     }
 }
 
-/// `about 9.38 Gb/s (x1.99)`, of the rate that is judged; empty where the gain is unknown.
+/// `about 9.38 Gb/s (x1.99)`, of the rate that is judged; empty if the gain is unknown.
 fn gain(model: &Model, limit: &Limit, advice: &Advice) -> String {
     let Some(gain) = advice.gain else {
         return String::new();
@@ -350,7 +350,7 @@ pub(super) fn is_open(model: &Model, verdict: &Verdict) -> bool {
     all.any(|entry| matches!(entry, Entry::Unknown(_)))
 }
 
-/// Unknown facts. Where the verdict does not depend on them, several are only counted.
+/// Unknown facts. If the verdict does not depend on them, several are only counted.
 pub(super) fn unknown(doc: &mut Document, verdict: &Verdict, shows_all: bool) {
     let n = verdict.unknown.len();
     if !shows_all && n > 1 {

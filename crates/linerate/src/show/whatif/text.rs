@@ -42,7 +42,7 @@ pub(crate) fn page(change: &Change<'_>) -> Document {
     doc
 }
 
-/// Its paragraphs, wrapped anew.
+/// Its paragraphs, wrapped again.
 fn story(doc: &mut Document, story: &str) {
     for paragraph in story.split("\n\n").filter(|p| !p.trim().is_empty()) {
         let words: Vec<&str> = paragraph.split_whitespace().collect();

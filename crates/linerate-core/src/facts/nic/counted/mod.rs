@@ -183,7 +183,7 @@ impl Meaning {
         self.row().1
     }
 
-    /// What to do about it at a port; empty where nothing is to be done.
+    /// What to do about it at a port; empty if nothing is to be done.
     pub fn fix(self, port: &str) -> String {
         self.row().2.replace("PORT", port)
     }
@@ -194,7 +194,7 @@ impl Meaning {
     }
 }
 
-/// What a counter of a driver means; `None` where it is not known.
+/// What a counter of a driver means; `None` if it is unknown.
 pub fn meaning(driver: &str, name: &str) -> Option<Meaning> {
     let own = own_meaning(driver, name);
     own.or_else(|| table::of_kernel(name))

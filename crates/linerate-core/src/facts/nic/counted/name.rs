@@ -85,7 +85,7 @@ pub fn grouped(counters: Vec<Counter>) -> Vec<Counter> {
     all
 }
 
-/// A name with `*` in place of the numbers of queues.
+/// A name with `*` instead of the numbers of queues.
 pub(super) fn starred(name: &str) -> String {
     let name = name.trim();
     let mut made = String::with_capacity(name.len());

@@ -1,7 +1,7 @@
 //! The table of counters: driver, name, meaning.
 //!
 //! Drivers are named as `ethtool -i` names them, counters as `ethtool -S` does, without spaces at their ends
-//! and with `*` for the number of a queue, a lane or a priority. Where a counter is a sum and its parts are
+//! and with `*` for the number of a queue, a lane or a priority. If a counter is a sum and its parts are
 //! counters too, the parts are benign, so that no drop is reported twice.
 
 use super::Meaning;

@@ -68,7 +68,7 @@ pub(super) fn set(inventory: &Inventory, device: &IbDevice, setting: &str, old: 
 enum Owner<'a> {
     /// Its port and its number: `ib0 vf 3`.
     Port(&'a str, u32),
-    /// Its card, whose port is not known, and its number.
+    /// Its card, whose port is unknown, and its number.
     Card(&'a str, u32),
     /// How to find out.
     Unknown(Step),

@@ -29,7 +29,7 @@ const FAST_ENOUGH: &str =
     "the link is fast enough for these ports; a faster port behind it might need more";
 
 impl Room {
-    /// `None` where nothing is behind the link.
+    /// `None` if nothing is behind the link.
     pub(super) fn of(
         inventory: &Inventory,
         carriers: &[Carrier<'_>],

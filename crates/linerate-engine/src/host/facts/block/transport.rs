@@ -55,7 +55,7 @@ impl Reader<'_> {
         device.node = self.node_of(&device.pci);
     }
 
-    /// The transport of a disk by its PCI function, where nothing closer to the disk shows it: in trees without
+    /// The transport of a disk by its PCI function, if nothing closer to the disk shows it: in trees without
     /// the classes, and for disks behind RAID controllers.
     fn by_function(&self, device: &BlockDevice) -> &'static str {
         /// Class of RAID controllers.
@@ -181,7 +181,7 @@ impl Reader<'_> {
         }
     }
 
-    /// How a SCSI disk is reached; `None` for other disks and hosts that are not known.
+    /// How a SCSI disk is reached; `None` for other disks and hosts that are unknown.
     fn scsi(&self, above: &str) -> Option<&'static str> {
         let names = self.machine.list(&format!("{above}/scsi_device")).ok()?;
         // host:channel:target:unit.

@@ -16,7 +16,7 @@ const LEAST: Bytes = Bytes(64);
 /// are enough, 500 ns for each.
 const PREPARED: Bytes = Bytes(32 << 30);
 const CHAIN_PREPARED: Bytes = Bytes(4 << 30);
-/// Where the last cache is not known.
+/// Where the last cache is unknown.
 const UNKNOWN: Bytes = Bytes(256 << 20);
 /// Smallest array of a sweep: a page.
 const SWEEP_LEAST: u64 = 4096;

@@ -67,7 +67,7 @@ pub(super) struct Bundle<F: BundledStream> {
     members: Vec<F>,
     shared: F::Shared,
     advice: Arc<Advice>,
-    /// All streams whose end mark has not passed in this step; made anew for each.
+    /// All streams whose end mark has not passed in this step; made again for each.
     waiting: Option<OwnedFd>,
     left: usize,
     /// One of this many streams is read.

@@ -32,7 +32,7 @@ struct Clamp {
 }
 
 impl Clamp {
-    /// Bounds the window anew: the kernel lifts the clamp whenever it enlarges the buffer
+    /// Bounds the window again: the kernel lifts the clamp whenever it enlarges the buffer
     /// (tcp_rcvbuf_grow), so that is ended too once the buffer is large enough for the clamp to be
     /// what bounds the window.
     fn hold(&mut self, line: &Line) -> Result<(), LoadError> {
@@ -75,7 +75,7 @@ impl Inflow {
             line,
             framing,
             intake: Intake::of(knobs.receive),
-            // Where the window is bounded on purpose, waiting would change what is measured.
+            // If the window is bounded on purpose, waiting would change what is measured.
             patient: knobs.recv_buffer.is_none() && knobs.window_clamp.is_none(),
             clamp: knobs.window_clamp.map(|b| Clamp {
                 bytes: b.0,

@@ -112,7 +112,7 @@ fn is_bundled(plan: &SetPlan) -> bool {
     matches!(plan.pattern, Pattern::Stream { .. }) && plan.knobs.streams > THREADS_MAX
 }
 
-/// The gap that not all connections are read, where there are too many.
+/// The gap that not all connections are read, if there are too many.
 fn unread(streams: u32) -> Option<Gap> {
     let read = read_of(streams);
     (read < streams).then(|| Gap {

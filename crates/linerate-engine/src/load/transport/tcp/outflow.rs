@@ -69,7 +69,7 @@ impl Outflow {
         Ok(moved as u32)
     }
 
-    /// Begins a run; false where it could not yet, or no more may be sent.
+    /// Begins a run; false if it could not yet, or no more may be sent.
     fn next_run(&mut self, rate: u64, most: u32, wait: bool) -> Result<bool, LoadError> {
         if let Framing::Bare(bare) = &self.framing {
             self.left = next_operation(bare, most, wait);

@@ -19,7 +19,7 @@ pub(crate) fn size(asked: u64, fits: u32, least: u64) -> u16 {
     (if asked == 0 { most } else { asked }) as u16
 }
 
-/// That datagrams travel in pieces; `None` where they fit a packet.
+/// That datagrams travel in pieces; `None` if they fit a packet.
 pub(crate) fn fragments(size: u16, fits: u32) -> Option<Gap> {
     (u32::from(size) > fits).then(|| Gap {
         hint: format!("--write-size {fits}B"),
