@@ -147,7 +147,7 @@ impl<'de> Reader<'de> {
         self.bytes(value)
     }
 
-    /// The items of a list or a map. All `length` of them must be taken.
+    /// The items of a list or a map. All `length` of them must be read.
     fn items<T>(
         &mut self,
         length: usize,

@@ -1,7 +1,7 @@
-//! The table of metrics: what a reading is called, its unit, and how it may be combined.
+//! The table of metrics: the name of a reading, its unit, and how it may be combined.
 //!
-//! Samplers write columns under these names and the model reads them: a metric is a row here, not
-//! a field of a struct. Names are stable: they stand in records and in JSON.
+//! Samplers write columns under these names and the model reads them: a metric is a row here, not a field of a
+//! struct. Names are stable: they are used in records and in JSON.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -50,7 +50,7 @@ pub struct Metric {
     pub unit: Unit,
     /// Counter or gauge.
     pub kind: Kind,
-    /// What it is, and where it is read.
+    /// The definition of the metric, and its source.
     pub doc: &'static str,
 }
 

@@ -201,7 +201,7 @@ impl Measure {
         }
     }
 
-    /// In which way a path is slow where this is bad.
+    /// In which respect a path is slow if this is bad.
     pub const fn slowness(self) -> Slowness {
         match self {
             Self::Goodput | Self::Operations => Slowness::Rate,

@@ -52,9 +52,9 @@ pub fn seats(facts: &HostFacts, allowed: &[u32]) -> Vec<Seat> {
 
 /// What CPUs owe to others of their core.
 struct Cores {
-    /// The one of its core that is taken first.
+    /// The preferred CPU of its core.
     best: BTreeMap<u32, u32>,
-    /// Those that share a core with one that serves interrupts.
+    /// CPUs that share a core with a CPU that serves interrupts.
     beside: BTreeSet<u32>,
 }
 

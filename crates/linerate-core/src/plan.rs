@@ -187,7 +187,7 @@ impl Knobs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "pattern")]
 pub enum Pattern {
-    /// Payload one way, as fast as it goes.
+    /// Payload in one direction, as fast as possible.
     Stream {
         /// The way it flows.
         direction: Direction,
@@ -245,8 +245,8 @@ impl Access {
 }
 
 impl Pattern {
-    /// The way that payload flows; `None` if it flows both ways. Operations are counted forward: the near end asks
-    /// for them.
+    /// The direction of payload; `None` if it flows in both. Operations count as forward, since the near end
+    /// requests them.
     pub const fn direction(self) -> Option<Direction> {
         match self {
             Self::Stream { direction } => Some(direction),

@@ -130,7 +130,7 @@ impl Search {
     fn long(&mut self, look: Look, passes: bool) {
         self.long += 1;
         let last = self.long == LONG_MOST;
-        // A sender that stood still sends what it is behind with faster than it was asked to.
+        // A sender that was delayed catches up at a higher rate than requested.
         if !passes && look.short_of() && !self.again && !last {
             self.again = true;
             return;

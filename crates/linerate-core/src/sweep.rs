@@ -121,7 +121,7 @@ impl Pace {
     pub fn of(time: Nanos, settings: usize) -> Option<Self> {
         let settings = settings.max(1) as u64;
         let wanted = (time.0 / (with_rest(SLICE) * settings)).saturating_sub(1);
-        // As many rounds one way as the other.
+        // The same number of rounds in each order.
         let rounds = wanted.clamp(FEWEST as u64, ROUNDS) / 2 * 2;
         let slice = without_rest(time.0 / (settings * (rounds + 1)));
         if slice < SLICE_LEAST {

@@ -162,7 +162,8 @@ impl LocalEnd {
             let what = format!("set {} is already prepared", plan.id);
             return Err(LoadError::Unsupported { what });
         }
-        // Before the other end knows of it: a window is scaled when its first packet comes.
+        // This is set before the other end learns of the socket: the window scale is fixed when its first
+        // packet arrives.
         self.change(plan.knobs.host)?;
         let prepared = self.within_bounds(plan);
         if prepared.is_err() {

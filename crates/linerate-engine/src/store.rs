@@ -1,9 +1,9 @@
-//! Record files: written while a run goes on, found and read again afterwards.
+//! Record files: written during a run, found and read again afterwards.
 //!
 //! The guarantee: each frame is given to the kernel in one write when its event arrives. A crash or a kill of
-//! linerate loses no written frame, and at most the one being written. The disk is asked to keep the file
-//! (`fdatasync`) only at the end of the run, because a disk at work would disturb the measurement: a power
-//! failure during a run may cost the record. A file is never overwritten, and only its owner may read it.
+//! linerate loses no written frame, and at most the one being written. The file is flushed to disk
+//! (`fdatasync`) only at the end of the run, because disk writes would disturb the measurement: a power failure
+//! during a run may lose the record. A file is never overwritten, and only its owner may read it.
 //!
 //! A record that cannot be written never ends a run: see [`Recorder::problem`].
 

@@ -15,7 +15,7 @@ use rustix::process::Signal;
 
 use crate::error::LabError;
 
-/// Where what a program writes goes.
+/// Destinations of a program's output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Output {
     /// To whoever holds the [`Running`].
@@ -75,14 +75,14 @@ impl Program {
         self
     }
 
-    /// Where its standard output goes.
+    /// Destination of its standard output.
     #[must_use]
     pub fn stdout(mut self, output: Output) -> Self {
         self.stdout = output;
         self
     }
 
-    /// Where its standard error goes.
+    /// Destination of its standard error.
     #[must_use]
     pub fn stderr(mut self, output: Output) -> Self {
         self.stderr = output;

@@ -169,7 +169,7 @@ pub fn node_here() -> Option<u32> {
     (done == 0).then_some(node)
 }
 
-/// Reads every byte, as wide as the processor can; what comes of it depends on all of them.
+/// Reads every byte, with the widest loads of the processor; the result depends on all bytes.
 pub fn read(bytes: &[u8]) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {

@@ -84,8 +84,8 @@ pub fn receive_told(
     head.msg_control = control.as_mut_ptr().cast();
     head.msg_controllen = control.len() as _;
     let flags = if wait { 0 } else { libc::MSG_DONTWAIT };
-    // SAFETY: the descriptor is open for as long as it is borrowed; the head points to one slice and to
-    // control data, both as long as they say and borrowed mutably; the kernel writes no more than that,
+    // SAFETY: the descriptor is open for as long as it is borrowed. The header points to one slice and to
+    // control data, both with the stated lengths and borrowed mutably. The kernel writes no more than that,
     // sets the length of control data to what it wrote, and keeps no reference (recvmsg(2)).
     let got = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut head, flags) };
     let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
@@ -174,7 +174,7 @@ impl Inbox {
         messages.clamp(1, BATCH) * STRIDE
     }
 
-    /// Room for `messages`, at most [`BATCH`]. Memory is taken as it is used.
+    /// Room for `messages`, at most [`BATCH`]. Memory is allocated when it is first used.
     pub fn new(messages: usize) -> Self {
         Self {
             rooms: vec![0; Self::room(messages)],

@@ -206,10 +206,10 @@ impl<W> Words<W> {
     #[inline]
     pub fn all(&self) -> &[W] {
         let at = self.mapping.at(self.start).cast::<W>();
-        // SAFETY: `SharedMemory::atomics` made sure that so many aligned words lie within the mapping, which lives as long as
-        // `self`, and that no part of bytes overlaps them. `W` is an atomic, since only those have a constructor: any bytes
-        // are a valid one. The other process is expected to access them atomically. If it does not, the value is arbitrary,
-        // as is any value of a process that is not trusted.
+        // SAFETY: `SharedMemory::atomics` made sure that this many aligned words are within the mapping, which
+        // lives as long as `self`, and that no part of the bytes overlaps them. `W` is an atomic, since only
+        // atomics have a constructor: any bytes are valid. The other process is expected to access them
+        // atomically. If it does not, the value is arbitrary, as is any value of an untrusted process.
         unsafe { slice::from_raw_parts(at.as_ptr(), self.count) }
     }
 }

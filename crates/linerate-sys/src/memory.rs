@@ -13,7 +13,7 @@ use std::ops::Range;
 //= https://man7.org/linux/man-pages/man3/mallopt.3.html, M_ARENA_MAX
 pub fn share() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it takes no memory of ours, and locks what it changes.
+    // SAFETY: the call uses no memory of ours, and locks the data that it changes.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
     }

@@ -127,9 +127,9 @@ impl PacketPort {
                 self.next.set(Some(next));
                 return;
             }
-            // SAFETY: the status says that the slot is this process's until it is given back
-            // below, which no other call does as long as `next` is taken; the load above orders
-            // the kernel's writes before these reads.
+            // SAFETY: the status says that the slot belongs to this process until it is given back below. No
+            // other call gives it back while `next` is borrowed. The load above orders the kernel's writes
+            // before these reads.
             take(unsafe { frame(slot) });
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
             self.next.set(Some((next + 1) % SLOTS));

@@ -1,9 +1,9 @@
 //! Questions that a disturbed machine cannot answer.
 //!
-//! A test that measures with real sockets gets a wrong figure from a machine whose CPUs were taken
-//! away in the meantime. It then asks again, with fresh load. Each attempt without an answer is
-//! counted and printed by name; `test.sh` fails in CI if there are more than a few. A wrong answer
-//! that no disturbance can explain is for the test itself to assert: a panic is never forgiven.
+//! A test with real sockets measures a wrong figure on a machine whose CPUs were busy with other work. It then
+//! measures again, with fresh load. Each attempt without an answer is counted and printed by name; `test.sh`
+//! fails in CI if there are more than a few. The test itself must assert a wrong answer that no disturbance can
+//! explain: a panic is never forgiven.
 
 use std::any::type_name;
 use std::env;

@@ -14,9 +14,9 @@ const SMALL: f64 = 64.0;
 pub struct Answer {
     /// The path with its resources.
     pub path: Path,
-    /// Near to far, while nothing goes the other way.
+    /// Near to far, without traffic in the other direction.
     pub forward: Option<Solution>,
-    /// Far to near, while nothing goes the other way.
+    /// Far to near, without traffic in the other direction.
     pub reverse: Option<Solution>,
     /// Both at once.
     pub both: Option<Solution>,

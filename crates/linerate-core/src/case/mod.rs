@@ -243,7 +243,7 @@ pub struct Medium {
     pub rate: Rate,
 }
 
-/// A published figure, and how it stands to what is computed. One of the figures is given.
+/// A published figure, and how it compares with the computed one. Exactly one of the figures is given.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Published {
@@ -267,7 +267,7 @@ pub struct Published {
     /// Time there and back.
     #[serde(default, deserialize_with = "value::text")]
     pub round_trip: Option<Nanos>,
-    /// How it stands to what is computed.
+    /// How the published figure compares with the computed one.
     pub holds: Holds,
 }
 

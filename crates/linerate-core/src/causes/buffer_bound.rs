@@ -66,7 +66,7 @@ impl Buffer {
         }
     }
 
-    /// What it is for.
+    /// Its name in commands.
     fn way(self) -> &'static str {
         match self {
             Self::Receive => "receive",
@@ -178,9 +178,9 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
     }
 }
 
-/// Whether a trial can prove it. Half of a window slightly larger than a full path needs halves the goodput as
-/// well, so this proves nothing there. More streams prove nothing if a queue stands: they hold more of it, and
-/// take it from others.
+/// Whether a trial can prove it. If a window is slightly larger than a full path needs, half of it halves the
+/// goodput as well, so this proves nothing there. If there is a queue, more streams prove nothing: they keep
+/// more packets in it, and take its space from others.
 pub(super) fn proves(model: &Model, trial: &TrialPlan) -> bool {
     let Some(load) = model.direction(trial.direction).map(|d| &d.base) else {
         return true;

@@ -33,9 +33,8 @@ const MOVED: Range = Range {
     high: 1.15,
 };
 
-/// Least time that copying a received byte takes, in picoseconds: 40 GB/s. What was received last was
-/// written by another core or by a port, so it comes from a shared cache at best, and no core reads
-/// one that fast.
+/// Least time to copy a received byte, in picoseconds: 40 GB/s. The newest received bytes were written by
+/// another core or by a port, so they come from a shared cache at best, and no core reads one that fast.
 const COPY_LEAST_PS: f64 = 25.0;
 
 /// Time that copying a byte usually takes, in picoseconds: 10 GB/s. Whether a trial is worth its time

@@ -25,7 +25,7 @@ pub(crate) struct Crowded {
     side: Side,
     cpu: u32,
     softirq: f64,
-    /// How many streams it takes in.
+    /// The number of streams whose packets it receives.
     streams: u32,
     /// CPUs of queues that have next to nothing to do.
     idle: Vec<u32>,
@@ -167,7 +167,7 @@ fn check(model: &Model, direction: Direction) -> Result<Crowded, NoFinding> {
     })
 }
 
-/// How many streams the full CPU takes in, where they are several.
+/// The number of streams whose packets the full CPU receives, if there are several.
 fn taken_in(load: &Load, side: Side, full: &Cpu) -> Result<u32, NoFinding> {
     let name = side.name();
     let known: Option<Vec<u32>> = load.receivers.iter().map(|t| t.takes_in).collect();

@@ -1,4 +1,4 @@
-//! A queue stands on the way while the path is loaded, and all that passes waits in it.
+//! There is a queue on the path while it is loaded, and all packets wait in it.
 
 use super::congestion_control::use_bbr;
 use super::latency::{Raised, raised};

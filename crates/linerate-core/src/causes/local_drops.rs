@@ -73,7 +73,7 @@ impl Cause for LocalDrops {
         }
     }
     fn predict_loss(&self, _: &Model, trial: &TrialPlan) -> Option<Range> {
-        // At half the pace there is room for what comes.
+        // At half the pace the queue has room for all packets.
         (trial.factor()? == Factor::Paced).then_some(Range {
             low: 0.0,
             high: 0.3,

@@ -134,7 +134,7 @@ pub struct CauseInfo {
     pub scope: Scope,
     /// The stage that binds when this cause holds.
     pub stage: Stage,
-    /// In which way it makes a path slow.
+    /// How the cause makes a path slow: in rate or in latency.
     pub slows: Slowness,
     /// The factors whose trials can prove it: those that touch what it is about. Other trials can only exclude it.
     pub decided_by: &'static [Factor],
@@ -149,13 +149,13 @@ pub struct CauseInfo {
     /// Whether it only disturbs a measurement. It is then never the limit of the path, and has neither rivals
     /// nor trials.
     pub only_disturbs: bool,
-    /// Whether proofs of other causes stand where it could not be read. A kernel counts stolen time only where its
-    /// hypervisor reports it, so other proofs must not depend on it.
+    /// Whether proofs of other causes remain valid if this cause could not be read. A kernel counts stolen time
+    /// only if its hypervisor reports it, so other proofs must not depend on it.
     pub may_be_unread: bool,
     /// Whether a finding of it proves itself without a trial: it is a ceiling that was reached, every input of which was
     /// read.
     pub proves_itself: bool,
-    /// Whether it is full speed: nothing is to be mended where it holds.
+    /// Whether the cause means full speed: then there is nothing to fix.
     pub full_speed: bool,
     /// The stage whose ceiling is reached where it holds.
     pub ceiling: Option<Stage>,
@@ -206,8 +206,8 @@ pub trait Cause: Sync {
         let _ = (model, direction);
         Vec::new()
     }
-    /// Whether what it found, too little to name it by itself, is enough where no other cause is left: it shows
-    /// where all goodput must pass, and that little or nothing is to spare there.
+    /// Whether weak evidence of this cause is enough if no other cause is left: it shows a place that all
+    /// goodput must pass, with little or no capacity to spare.
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
         let _ = (model, direction);
         false

@@ -185,7 +185,7 @@ fn open(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
         usb => usb,
     };
     let gap = model.hosts.iter().find_map(of)?;
-    // More streams of a bond may have taken more slots.
+    // More streams over a bond may have used more slots.
     let scaled = scaled(model, direction, "slots").filter(|_| !bonded(model));
     Some(scaled.map_or_else(|| NoFinding::Unknown(vec![gap]), NoFinding::Clear))
 }

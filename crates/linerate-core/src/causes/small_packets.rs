@@ -120,7 +120,7 @@ fn host(model: &Model, side: Side) -> Option<&Host> {
     model.hosts.iter().find(|h| h.side == side)
 }
 
-/// The port that stands for an end: the wire if there is one, else the one that its route leaves by.
+/// The port that represents an end: its wire if it has one, else the port that its route uses.
 fn port(model: &Model, side: Side) -> Option<&Nic> {
     let route = host(model, side)?.facts.route.as_ref()?;
     let wires = route.wires().unwrap_or_default();

@@ -22,8 +22,8 @@ pub(super) struct SocketDrops;
 /// buffer.
 const IDLE: f64 = 0.5;
 
-/// Receive buffer to ask for, which holds some milliseconds of any rate that one thread can read. A few times a small one
-/// is no more room where one group of joined datagrams fills that.
+/// The receive buffer to request: it holds some milliseconds of any rate that one thread can read. A small
+/// buffer a few times larger is no improvement if one group of coalesced datagrams fills it.
 pub(crate) const ROOM: u64 = 8 << 20;
 
 static INFO: CauseInfo = CauseInfo {

@@ -186,9 +186,9 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Full<'_>, NoFin
     }
 }
 
-/// CPUs of an end that handle packets apart from the load's own threads, be they of this path or not. Where
-/// the ends share a machine both see all CPUs: the one whose port sends interrupts there, or the one that
-/// receives, has it.
+/// CPUs of an end that process packets separately from the load's own threads, for this path or others. If the
+/// ends share a machine, both see all CPUs: a CPU belongs to the end whose port sends interrupts to it, or else
+/// to the receiving end.
 fn apart<'a>(
     model: &Model,
     load: &'a Load,

@@ -30,13 +30,13 @@ struct Through<'a> {
 
 /// Whether the packets of a load fit into the port below a tunnel.
 enum Fit {
-    /// As far as it is known.
+    /// The packets fit, as far as is known.
     Fits,
-    /// They do not.
+    /// They do not fit; the evidence.
     Cut(String),
     /// Something is cut up here, and what the tunnel adds is unknown.
     MayBeCut(String),
-    /// Packets as large as the port takes would not: path MTU discovery has made them smaller.
+    /// Packets of the port's size would not fit, but path MTU discovery has made them smaller.
     Mended(String),
 }
 

@@ -24,7 +24,7 @@ const FASTER: f64 = 1.1;
 
 /// Another route between the two hosts.
 struct Detour<'a> {
-    /// The ports that it would use instead of those in use; one of them may stay.
+    /// The ports of this route, one at each end; `None` for a port that is already in use.
     near: Option<&'a Other>,
     far: Option<&'a Other>,
     /// The speeds of its two ports, if they are known.
@@ -148,10 +148,10 @@ fn used(near: &Route, far: &Route) -> Rate {
     Rate(of(near).into_iter().chain(of(far)).min().unwrap_or(0))
 }
 
-/// The fastest other way, if it is faster than the one in use; else one that may be.
+/// The fastest other route, if it is faster than the one in use; else one that may be.
 ///
-/// The two hosts are neighbours by the ports in use, so that an address of one in a network of the
-/// other is most likely a neighbour there too. Who answers there was not asked: that is why this is
+/// The two hosts are neighbours through the ports in use, so an address of one in a network of the other is
+/// most likely a neighbour there too. Whether the same host answers there was not tested: that is why this is
 /// never more than supported.
 fn alternative<'a>(near: &'a Route, far: &'a Route) -> Alternative<'a> {
     let now = used(near, far).0 as f64;

@@ -3,7 +3,7 @@
 /// Larger than any rate, price or size that is counted here, and far from what overflows.
 const LARGEST: f64 = 1e18;
 
-/// Which end of every interval is taken: the one that leaves the least goodput, or the most.
+/// Which end of every interval is used: the one with the least goodput, or the one with the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// Least goodput.

@@ -30,7 +30,7 @@ pub struct Part {
     pub side: Place,
     /// The directions that use it.
     pub ways: Vec<Direction>,
-    /// What is known of it, for those who ask where the ceiling comes from.
+    /// The inputs of the ceiling, to show where it comes from.
     pub inputs: Vec<Input>,
     /// What it is.
     pub kind: Kind,

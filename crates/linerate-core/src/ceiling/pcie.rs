@@ -1,8 +1,8 @@
-//! PCI Express: what a slot leaves of its lanes.
+//! PCI Express: the payload capacity of a slot's lanes.
 //!
-//! A card that receives from the network writes memory; one that sends reads it, and its requests
-//! go the other way. Both ends of an interval follow pcie-bench: at the upper one only packets of
-//! data are on the link, at the lower one acknowledgements and credits as often as recommended.
+//! A card that receives from the network writes memory. A card that sends reads memory, and its requests travel
+//! in the other direction. Both ends of an interval follow pcie-bench: at the upper end the link carries only
+//! data packets, at the lower end also acknowledgements and credits as often as recommended.
 
 use super::{Bounds, Cost};
 use crate::units::Transfers;

@@ -33,7 +33,7 @@ pub struct Input {
     pub key: String,
     /// Its value in words: `128 B`, `128 to 512 B`.
     pub value: String,
-    /// Where it comes from.
+    /// Where the value comes from.
     pub source: Source,
 }
 

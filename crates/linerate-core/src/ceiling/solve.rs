@@ -39,7 +39,7 @@ pub struct Ceiling<'a> {
     pub resource: &'a Resource,
     /// Bits per second.
     pub goodput: Bounds,
-    /// How it comes about, with the numbers in.
+    /// The formula of the value, with its numbers.
     pub formula: &'a str,
 }
 

@@ -102,7 +102,7 @@ pub fn carriers(inventory: &Inventory) -> Vec<Carrier<'_>> {
     let mut narrowest: BTreeMap<usize, (Via<'_>, Bounds)> = BTreeMap::new();
     for (key, via, leaves) in chains.iter().flat_map(|(_, chain)| chain) {
         let least = narrowest.entry(of_key[key]).or_insert((*via, *leaves));
-        // A slow hub slows down what hangs on it; a link is mended in the slot of its card.
+        // A slow hub slows down everything attached to it; a slow link must be fixed in the slot of its card.
         let is_hub = matches!(via, Via::Usb(Some(_), _)) && leaves.high() <= least.1.high();
         if is_hub || leaves.high() < least.1.high() {
             *least = (*via, *leaves);
@@ -273,8 +273,8 @@ fn infiniband_load(name: String, port: &IbPort) -> Option<PortLoad> {
     })
 }
 
-/// Whether a port is a standby member of a bond that sends by one member, or may be one of a team, whose runner is
-/// unknown. If the active member of a bond is unknown, it is taken to be the first.
+/// Whether a port is a standby member of a bond that sends through one member, or may be one of a team, whose
+/// mode is unknown. If the active member of a bond is unknown, the first one counts as active.
 fn stands_by(inventory: &Inventory, nic: &Nic) -> bool {
     let above = nic
         .stack

@@ -71,7 +71,7 @@ pub struct Clock {
 }
 
 impl Processors {
-    /// Where its nodes stand to each other.
+    /// The distances between its NUMA nodes.
     pub fn topology(&self) -> Topology {
         let node = |node: &Node| topology::Node {
             id: node.id,
@@ -273,8 +273,8 @@ pub fn elapsed(before: &[CpuTimes], after: &[CpuTimes]) -> Option<f64> {
     (mean > 0.0).then_some(mean)
 }
 
-/// How each CPU spent the time between two readings. One that shows no time is left out: it went
-/// offline or its counters stand.
+/// How each CPU spent the time between two readings. A CPU without any elapsed time is left out: it went
+/// offline, or its counters do not change.
 pub fn loads(before: &[CpuTimes], after: &[CpuTimes]) -> Vec<CpuLoad> {
     let load = |(cpu, ticks): (u32, [u64; 8])| {
         let all: u64 = ticks.iter().sum();
@@ -295,7 +295,7 @@ fn deltas<'a>(
     before: &'a [CpuTimes],
     after: &'a [CpuTimes],
 ) -> impl Iterator<Item = (u32, [u64; 8])> + 'a {
-    // Both are in the order of the file; a CPU may have come or gone.
+    // Both are in the order of the file; CPUs may have appeared or disappeared.
     let mut old = before.iter().peekable();
     after.iter().filter_map(move |new| {
         while old.next_if(|o| o.cpu < new.cpu).is_some() {}

@@ -61,9 +61,9 @@ pub fn slot(link: Link, payload: Option<Payload>) -> Option<Slot> {
     })
 }
 
-/// Whether a card's link figures are placeholders, as they are for ports inside the processor. No real card has
-/// a link that, at the lowest speed, carries less than half of what one of its ports does. At higher speeds
-/// such cards exist: an adapter that several hosts share gives each of them only a few lanes.
+/// Whether a card's link figures are placeholders, as they are for ports inside the processor. At the lowest
+/// speed, a real card's link carries at least half of what one of its ports does. At higher speeds cards with
+/// slower links exist: an adapter that several hosts share gives each of them only a few lanes.
 pub fn is_made_up(crossings: &[Crossing<'_>], port: Rate) -> bool {
     let own = crossings.first().and_then(|c| c.device.max);
     own.is_some_and(|own| {

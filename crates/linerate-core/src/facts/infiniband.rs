@@ -72,7 +72,7 @@ impl Guid {
 }
 
 impl fmt::Display for Guid {
-    /// As ibstat prints it and `opensm -g` takes it.
+    /// In the format that ibstat prints and `opensm -g` accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{:016x}", self.0)
     }

@@ -13,7 +13,7 @@ pub struct Machine {
     pub vendor: String,
     /// Its type, by its firmware: `PowerEdge R910`, `m5.large`.
     pub product: String,
-    /// What it stands on.
+    /// The kind of machine below it: hypervisor or hardware.
     pub platform: Platform,
     /// What kind of container this process is in, if there are signs of one.
     pub container: Option<String>,

@@ -50,7 +50,7 @@ pub struct Inventory {
     pub storage: block::Storage,
     /// Settings that matter to a path.
     pub tunables: Vec<Tunable>,
-    /// What it is doing; `None` if two readings of it cannot be had.
+    /// The activity of the machine; `None` if two readings of it are not possible.
     pub busy: Option<cpu::Busy>,
     /// What could not be read, of all of them.
     pub gaps: Vec<Gap>,
@@ -134,7 +134,7 @@ pub struct HostFacts {
     pub cpus: Vec<u32>,
     /// NUMA nodes; 1 if there is no sysfs to say otherwise.
     pub nodes: u32,
-    /// Where its CPUs stand.
+    /// The topology of its CPUs.
     pub topology: topology::Topology,
     /// Clock settings of the CPUs that threads take first. Empty where nothing sets clocks, as in most virtual
     /// machines; `None` if unknown.

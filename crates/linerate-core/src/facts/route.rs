@@ -1,4 +1,4 @@
-//! The route of a host to the other end, and what lies below it down to the slots of its cards.
+//! The route of a host to the other end, and the devices below it, down to the slots of its cards.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ pub const NETWORKS_MAX: usize = 8;
 /// Most PCI devices that are kept: cards, and what is above them.
 const DEVICES_MAX: usize = 128;
 
-/// The way that the connections of a path leave a host by, as it was when the session began.
+/// The route of the path's connections out of a host, at the beginning of the session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Route {

@@ -1,4 +1,4 @@
-//! Where the CPUs of a host stand to each other and to its memory.
+//! The distances between the CPUs of a host, and to its memory.
 
 use std::collections::BTreeMap;
 

@@ -18,8 +18,8 @@ const SPREADING: [&str; 5] = [
 /// Kinds that hand their packets to the one port below as they are, but for a tag.
 const THROUGH: [&str; 5] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"];
 
-/// Kinds with nothing below whose packets stay in the machine: what stands at their other end is
-/// another namespace or a guest. Devices that a hypervisor made up have no kind.
+/// Kinds of ports without a port below whose packets stay in the machine: the other end is another namespace or
+/// a guest. Emulated devices have no kind.
 const LOCAL: [&str; 6] = ["", "veth", "netkit", "vxcan", "dummy", "ifb"];
 
 /// Kind of a port whose packets a program reads: a guest's port where it is part of a bridge, else a tunnel's.
@@ -67,7 +67,7 @@ impl Route {
             .filter(|_| several)
     }
 
-    /// The ports that all packets surely go through, from the one that the route leaves by downwards.
+    /// The ports that all packets certainly pass, from the port of the route downwards.
     pub fn carriers(&self) -> Vec<&Nic> {
         let mut all: Vec<&Nic> = Vec::new();
         let mut next = self.ports.first();
@@ -95,8 +95,8 @@ impl Route {
         }
     }
 
-    /// `known` holds the ports found so far, so that each port is visited once. A port that stands on itself,
-    /// which no kernel makes, has an unknown underlay.
+    /// `known` holds the ports found so far, so that each port is visited once. A port on top of itself, which
+    /// no kernel makes, has an unknown underlay.
     fn below<'a>(&'a self, nic: &'a Nic, known: &mut BTreeMap<u32, Underlay<'a>>) -> Underlay<'a> {
         if let Some(underlay) = known.get(&nic.index) {
             return underlay.clone();

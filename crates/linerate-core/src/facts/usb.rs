@@ -18,8 +18,8 @@ pub struct Hub {
     pub speed: Option<Rate>,
 }
 
-/// The slowest of the wires that an adapter and the hubs above it hang on, by the name of the hub, if it is one of
-/// theirs, and what it signals. Of wires that are alike the farthest: others share it.
+/// The slowest wire between an adapter and its host: the name of the hub, if the wire is a hub's, and its
+/// signalling rate. Among equally slow wires the farthest counts, since others share it.
 pub fn slowest(adapter: Rate, hubs: &[Hub]) -> (Option<&str>, Rate) {
     let hubs = hubs
         .iter()

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Malformed;
 
-/// Most bytes of JSON: 128 streams take a third of it.
+/// Maximum size of JSON in bytes: 128 streams use a third of it.
 pub const JSON_MAX: usize = 64 * 1024;
 
 /// Largest whole number up to which a double is exact. iperf3 reads numbers as doubles.

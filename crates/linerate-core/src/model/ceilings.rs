@@ -44,8 +44,8 @@ pub(super) fn ceilings(
     all
 }
 
-/// The least goodput that this stage allows if it is unknown which of these ports carries the path. `None` if
-/// inputs of a ceiling are unknown; no limit if none of the ports has this stage.
+/// The least goodput that this stage allows if the port that carries the path is unknown. `None` if inputs of a
+/// ceiling are unknown; no limit if none of the ports has this stage.
 pub(crate) fn least_of(
     host: &Host,
     ports: &[&Nic],

@@ -9,7 +9,7 @@ use crate::metric::SOCKET_CPU;
 use crate::path::Direction;
 use crate::record::{EndReadings, Record, Step};
 
-/// Streams whose packets one CPU takes in, where they arrive.
+/// Streams whose packets are received by one CPU, at the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crowd {
     /// The CPU.

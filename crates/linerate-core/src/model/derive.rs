@@ -23,7 +23,7 @@ pub fn derive(record: &Record) -> Model {
     Deriver::default().derive(record)
 }
 
-/// A trial as far as it went; `None` for one that is not in the record.
+/// A trial as far as it was measured; `None` if the record has no such trial.
 pub fn trial(record: &Record, id: u32) -> Option<TrialModel> {
     Deriver::default().trial(record, id)
 }
@@ -140,7 +140,7 @@ impl Deriver {
             .collect()
     }
 
-    /// A trial as far as it went; `None` for one that is not in the record.
+    /// A trial as far as it was measured; `None` if the record has no such trial.
     pub fn trial(&mut self, record: &Record, id: u32) -> Option<TrialModel> {
         self.follow(record);
         let plan = record.trials.iter().find(|t| t.id == id)?;

@@ -33,7 +33,7 @@ pub(super) fn sees_arrivals(subject: &str) -> bool {
     matches!(subject.split(' ').nth(1), Some("ingress" | "clsact"))
 }
 
-/// The port that a counter belongs to; of a CPU the one that the path comes in by.
+/// The port that a counter belongs to; for a CPU's counter, the port through which the path arrives.
 fn port_of<'a>(end: &'a EndReadings, table: &Table) -> Option<&'a Table> {
     let name = table.subject.split(' ').next();
     let mut ports = end.tables.iter().filter(|t| t.source == "port");

@@ -127,8 +127,8 @@ impl Away {
     }
 }
 
-/// In how many steps, and in one of how many, an end must have stood still to be reported for a load that was
-/// measured in another step. Any busy machine stands still once, and a slice in which it did is repeated.
+/// An end that stopped for a moment in other steps is reported only if it did so in this many steps, and in at
+/// least one of this many. Any busy machine stops once, and a slice in which it did is repeated.
 const STOOD_STILL: usize = 2;
 const ONE_IN: usize = 10;
 

@@ -339,8 +339,8 @@ impl Load {
         judged.unwrap_or(&self.goodput)
     }
 
-    /// How many times as much as `base` it carried. What is known of each widens the interval, as independent
-    /// errors do; it is open both ways where nothing is.
+    /// The ratio of its goodput to that of `base`. The uncertainties of both widen the interval like
+    /// independent errors; if nothing is known of one, the interval is open at both ends.
     pub fn over(&self, base: &Self) -> Interval {
         let ratio = self.rate().mean / base.rate().mean;
         let mid = if ratio.is_finite() { ratio } else { 0.0 };

@@ -171,7 +171,7 @@ pub struct Ceiling {
     pub least: Rate,
     /// The stage that gives it.
     pub stage: crate::path::Stage,
-    /// Where it stands.
+    /// Where the resource is.
     pub side: crate::path::Place,
     /// Name of the resource: `far port eth0`.
     pub name: String,

@@ -88,9 +88,9 @@ fn ran_on(load: &Load, direction: Direction, side: Side) -> impl Iterator<Item =
     threads.iter().filter_map(|thread| thread.cpu)
 }
 
-/// The end whose threads could follow the port's interrupts to another node, and that node: all its
-/// interrupts are sent there, the threads were kept elsewhere, and as many of its CPUs are free of
-/// interrupts. The receiving end comes first: its work begins in interrupts.
+/// The end whose threads could move to the NUMA node of the port's interrupts, and that node: all interrupts
+/// are sent there, the threads ran elsewhere, and enough CPUs of the node are free of interrupts. The receiving
+/// end comes first: its work begins in interrupts.
 pub(crate) fn follows(model: &Model, direction: Direction) -> Option<(Side, u32)> {
     let load = &model.direction(direction)?.base;
     let ends = [

@@ -64,7 +64,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     let receiving = receiving(record, step, direction)?;
     let part = Over::AllButRamp.part(step, receiving, set);
     let window = part.window;
-    // Its samples are all alike: what stands still for a while is one of them, and part of the mean for all its time.
+    // All samples have equal weight: a pause is a sample too, and counts in the mean for its whole time.
     let mean = load.goodput.mean;
     let holds = |interval: &Interval| (interval.low..=interval.high).contains(&mean);
     load.goodput.interval = load.goodput.interval.filter(tells).filter(holds);

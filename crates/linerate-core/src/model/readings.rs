@@ -66,8 +66,8 @@ impl Window {
     }
 }
 
-/// Index of the time nearest to `to` in an ascending list, the first of several. A long record is asked this so
-/// often that it must not be gone through each time.
+/// Index of the time nearest to `to` in an ascending list, the first of several. A long record calls this so
+/// often that it must not scan the whole list.
 fn nearest(at: &[u64], to: u64) -> Option<usize> {
     let after = at.partition_point(|t| *t < to);
     let before = after.checked_sub(1);

@@ -64,8 +64,9 @@ pub struct TcpShares {
 }
 
 impl TcpShares {
-    /// Memory that the send buffer takes: its size, or what is in flight from one that is smaller than a group of
-    /// segments (64 KiB). The kernel asks whether there is room before it takes a group, not whether for all of it.
+    /// Memory that the send buffer uses: its size, or the data in flight if the buffer is smaller than a group
+    /// of segments (64 KiB). The kernel only checks whether there is some room before it accepts a group, not
+    /// whether there is room for all of it.
     //= Linux, tcp_sendmsg_locked(): sk_stream_memory_free() before the group is allocated
     pub fn send_room(&self) -> Option<Bytes> {
         let in_flight = self.in_flight.unwrap_or_default();

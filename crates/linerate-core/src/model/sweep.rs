@@ -68,7 +68,7 @@ pub struct Knee {
     pub at: usize,
     /// The smallest that it may be, by the intervals.
     pub from: usize,
-    /// The smallest that surely comes so near.
+    /// The smallest setting that is certainly that close.
     pub to: usize,
 }
 
@@ -274,9 +274,10 @@ fn knee_of(ratios: &[Option<Interval>], best: usize) -> Option<Knee> {
 /// A rate has fallen below this share of what it was.
 const FALLEN: f64 = 0.85;
 
-/// Where rates fall: by more than noise and by more than a seventh, both of the best and of the last that was about as good. A
-/// fall begins at the last setting that was that much faster, and goes on while each setting is slower than the one before.
-/// `ratio` is the rate of a setting over the rate of another; only settings that are `known` are asked for.
+/// Where rates fall: by more than noise and by more than a seventh, compared with the best setting and with the
+/// last one that was about as good. A fall begins at the last setting that was that much faster, and goes on
+/// while each setting is slower than the one before. `ratio` is the rate of a setting over the rate of another;
+/// it is called only for settings that are `known`.
 fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -> Vec<Fall> {
     let mut falls: Vec<Fall> = Vec::new();
     let Some((&first, rest)) = known.split_first() else {

@@ -68,8 +68,8 @@ pub(super) fn sent_again(sending: &EndReadings, set: u32, window: Window) -> Opt
     Some(all.iter().sum::<f64>() * stands_for(sending, set))
 }
 
-/// By how much two ends may read apart at least, whatever their clocks say, and how small a share of what was retransmitted the segments of this time must be, and
-/// those that may be in flight.
+/// The least time by which the readings of two ends may differ, whatever their clocks say; and how small a
+/// share of the retransmitted segments the segments of this time, and those in flight, must be.
 const APART: Nanos = Nanos::from_millis(20);
 const FEW: f64 = 0.1;
 

@@ -186,7 +186,7 @@ fn made_as_planned(record: &Record, id: u32) -> bool {
         .all(|set| set.ends.iter().all(|e| e.gaps.is_empty()) && placed(set))
 }
 
-/// Whether threads are kept where the plan says: an older far end does not know that part of it.
+/// Whether threads are pinned where the plan says: an older far end does not know that part of it.
 fn placed(set: &Set) -> bool {
     let Pattern::Stream { direction } = set.plan.pattern else {
         return true;

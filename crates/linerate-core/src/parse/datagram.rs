@@ -34,11 +34,11 @@ pub struct Header {
     pub tag: u64,
     /// Size of the whole datagram: payload of UDP, this header included.
     pub size: u16,
-    /// What it is for.
+    /// The purpose of the datagram.
     pub kind: Kind,
-    /// Steps that the connection was used in before.
+    /// Number of earlier steps of this connection.
     pub step: u32,
-    /// Datagrams of this step that were sent before it.
+    /// Number of earlier datagrams of this step.
     pub number: u64,
 }
 

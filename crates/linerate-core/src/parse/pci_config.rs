@@ -1,6 +1,6 @@
-//! A PCI device's `config`, the space that the specification lays out, and the text of its link.
+//! A PCI device's `config`, the configuration space of the specification, and the text of its link.
 //!
-//! The first 64 bytes are for everyone; what lies behind them is for root.
+//! Everyone can read the first 64 bytes; only root can read the rest.
 
 use super::{Malformed, text};
 use crate::facts::pci::{Buses, Link, Payload, PortKind};

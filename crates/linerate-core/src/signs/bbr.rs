@@ -59,7 +59,7 @@ pub(crate) fn has_room(model: &Model, trial: &TrialPlan) -> bool {
     by_it && !empties && !slowed
 }
 
-/// How many times as much it carried, where it was tried.
+/// The ratio of BBR's goodput to that of the old congestion control, if this trial was made.
 pub(crate) fn gained(model: &Model, direction: Direction) -> Option<f64> {
     let trial = model.tried(direction, Factor::OtherCongestion)?;
     let by_it = trial.plan.after.congestion.as_deref() == Some(NAME);

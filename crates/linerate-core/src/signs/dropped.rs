@@ -37,7 +37,7 @@ pub(crate) struct Dropped<'a> {
 /// How much drops explain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weight {
-    /// Most of what was lost, as far as it is known how many segments each held.
+    /// Most of the losses, as far as the number of segments in each dropped packet is known.
     Most,
     /// Too little to matter, at the most that they can be.
     Little,
@@ -155,7 +155,7 @@ fn is_rare(load: &Load) -> bool {
     load.transport == Transport::Tcp && sent_again(load).is_some_and(|share| share <= LOSSY)
 }
 
-/// Whether the hosts dropped a packet in a second, or any where so few matter.
+/// Whether the hosts dropped a packet per second, or any packet in a load that loses few.
 pub(crate) fn is_notable(load: &Load, dropped: &Dropped<'_>) -> bool {
     dropped.per_sec >= 1.0 || (is_rare(load) && dropped.per_sec > 0.0)
 }

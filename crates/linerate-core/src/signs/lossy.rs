@@ -15,9 +15,8 @@ const VANISHES: Range = Range {
     high: 0.3,
 };
 
-/// The same where packets are lost at any rate: about as many as before. The interval is wide where losses are
-/// few or come in bursts. It has no upper end, since no cause that must be kept apart predicts more loss at
-/// half the pace.
+/// The same if packets are lost at any rate: about as many as before. The interval is wide if losses are few or
+/// come in bursts. It has no upper end, since no competing cause predicts more loss at half the pace.
 pub(crate) const STAYS: Range = Range {
     low: 0.31,
     high: f64::MAX,
@@ -227,8 +226,8 @@ pub(crate) fn only_dropped(model: &Model, load: &Load) -> bool {
     lost && standing_queue(model, load).is_none()
 }
 
-/// Segments that a stream had retransmitted since it began, on a path so long that it may recover from that for longer
-/// than a load lasts: at 1 Gb/s and 1 ms cubic takes four seconds to come back to where it was.
+/// Segments that a stream had retransmitted since it began, on a path so long that the stream may take longer
+/// than a load to recover: at 1 Gb/s and 1 ms cubic needs four seconds to return to its old rate.
 //= RFC 9438, section 4.2: K = cubic_root(W_max x (1 - 0.7) / 0.4)
 pub(crate) fn recovering(load: &Load) -> Option<u64> {
     let slow = is_far(load) && !bbr::sends(load) && load.transport == Transport::Tcp;

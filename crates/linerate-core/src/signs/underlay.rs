@@ -36,7 +36,7 @@ pub(crate) fn goes_elsewhere(host: &Host, ports: &[&Nic], load: &Load) -> bool {
     bridged && speeds.is_some_and(|all| goodput(load) > sum(all))
 }
 
-/// The gap for a port whose path is carried by one of `ports`, or by unknown ones; `what` of them is missing.
+/// The gap for a port whose traffic uses one of `ports`, or unknown ports; `what` of them is missing.
 pub(crate) fn untold(host: &Host, what: &str, ports: &[&Nic]) -> Gap {
     let port = host.facts.port.as_ref();
     let name = port.map_or("PORT", |port| &port.name);

@@ -158,7 +158,7 @@ impl Arrivals {
         self.taken
     }
 
-    /// Numbers up to the highest known that have not come: lost, or on their way.
+    /// Numbers up to the highest received one that have not arrived: lost, or still in flight.
     pub fn missing(&self) -> u64 {
         self.next - self.taken
     }

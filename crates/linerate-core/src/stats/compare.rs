@@ -93,7 +93,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// Slices taken so far.
+    /// Number of slices so far.
     pub fn slices(&self) -> usize {
         self.values.len()
     }

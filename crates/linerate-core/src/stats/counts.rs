@@ -69,7 +69,7 @@ fn ratio(a: &Setting, b: &Setting, critical: impl Fn(f64) -> f64) -> Option<Inte
         mid,
         high: mid * ratio.inverse_cdf(0.975).max(1.0),
     };
-    // The spread is itself an estimate, and looks are taken on the way.
+    // The spread is an estimate, and the comparison is checked repeatedly before it ends.
     let interval = interval.widened(critical(freedom) / NORMAL);
     let finite = interval.low.is_finite() && interval.high.is_finite();
     (finite && interval.low <= mid && mid <= interval.high).then_some(interval)
@@ -100,8 +100,8 @@ impl Setting {
     }
 }
 
-/// How many events come together, at least one (Pearson's chi-squared over its degrees of freedom),
-/// and those degrees. A setting without events says nothing of it.
+/// The mean number of events that occur together, at least one (Pearson's chi-squared over its degrees of
+/// freedom), and the degrees of freedom. A setting without events contributes nothing.
 fn overdispersion(settings: &[&Setting]) -> (f64, f64) {
     let (mut squares, mut freedom) = (0.0, 0.0);
     for setting in settings.iter().filter(|s| s.events > 0.0) {

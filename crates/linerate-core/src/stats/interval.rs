@@ -59,7 +59,7 @@ impl Range {
         }
     }
 
-    /// All of `interval` lies in this range: the effect is as predicted.
+    /// The whole `interval` is in this range: the effect is as predicted.
     pub fn contains(self, interval: Interval) -> bool {
         self.low <= interval.low && interval.high <= self.high
     }

@@ -7,9 +7,9 @@ use crate::record::Histogram;
 
 /// Samples that must lie beyond a percentile on its thinner side.
 ///
-/// The number beyond the true percentile is then Poisson with a mean of 10 or more: in 95 % of
-/// cases the share that really lies beyond the value given is within a factor of two of the share
-/// asked for. With fewer it could be any.
+/// The number beyond the true percentile is then Poisson with a mean of 10 or more: in 95 % of cases the share
+/// that really lies beyond the reported value is within a factor of two of the requested share. With fewer
+/// samples the share could be anything.
 pub const BEYOND: f64 = 10.0;
 
 /// The median of values in ascending order: of an even number, the mean of the two in the middle. `None` of none.

@@ -6,7 +6,7 @@ use super::options::{ACCESS, MEMORY_NODE, OptionInfo, RING};
 /// When bytes are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternKind {
-    /// Payload one way, as fast as it goes.
+    /// Payload in one direction, as fast as possible.
     Stream,
     /// Messages and their answers, one at a time or when they are due.
     RoundTrips,

@@ -199,7 +199,7 @@ fn evidence(beyond: &Beyond<'_>, finding: &Finding) -> Vec<String> {
     )]
 }
 
-/// The lowest ceiling that was not reached: no mending of what is below goes beyond it.
+/// The lowest ceiling that was not reached: fixing causes below it cannot exceed it.
 fn ceiling(causes: &[&'static dyn Cause], dir: &DirectionModel, found: &[Limit]) -> Option<Limit> {
     // A slot may be named inside of its interval, a shaper just below its ceiling.
     let named = |cause: &dyn Cause| found.iter().any(|l| l.cause == cause.id());

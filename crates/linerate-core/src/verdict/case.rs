@@ -15,7 +15,7 @@ pub(super) struct Party {
     pub(super) cause: &'static dyn Cause,
     /// What it says of the base load.
     pub(super) answer: Answer,
-    /// Trials (by number) whose effect lies outside what it predicted.
+    /// Trials (by number) whose effect is outside its prediction.
     pub(super) excluded_by: Vec<u32>,
 }
 
@@ -56,11 +56,11 @@ pub(super) struct Case<'a> {
     /// The whole model.
     pub(super) model: &'a Model,
     direction: Direction,
-    /// In which way it is slow.
+    /// In which respect the path is slow.
     slowness: Slowness,
     /// What moved the load.
     pub(super) transport: Transport,
-    /// The causes of that which apply.
+    /// The causes that apply to it.
     pub(super) parties: Vec<Party>,
     /// Trials of this direction that have an effect.
     pub(super) trials: Vec<(&'a TrialModel, Interval)>,
@@ -79,7 +79,7 @@ fn transport(model: &Model, direction: Direction) -> Option<Transport> {
     model.direction(direction).map(|d| d.base.transport)
 }
 
-/// What is judged of the load of a direction that is slow in this way.
+/// The verdict on the load of a direction that is slow in this respect.
 fn measure(model: &Model, direction: Direction, slowness: Slowness) -> Measure {
     match slowness {
         Slowness::Latency => Measure::Latency,

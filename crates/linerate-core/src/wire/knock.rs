@@ -16,7 +16,7 @@ pub const MAC_LEN: usize = 32;
 
 const MAGIC: &[u8; 8] = b"LRknock\0";
 
-/// Where the far end takes the datagrams of one stream.
+/// The address at which the far end receives the datagrams of one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// UDP port, at the address to which the data connection was made.
@@ -26,7 +26,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// As it stands on the data connection.
+    /// The encoding on the data connection.
     pub fn encode(&self) -> [u8; PLACE_LEN] {
         let mut bytes = [0; PLACE_LEN];
         bytes[..2].copy_from_slice(&self.port.to_be_bytes());

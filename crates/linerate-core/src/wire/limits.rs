@@ -69,7 +69,7 @@ impl Taken {
         }
     }
 
-    /// The same where the engine holds so many descriptors for each stream.
+    /// The same for an engine that holds this many descriptors for each stream.
     #[must_use]
     pub fn holding(self, descriptors: u32) -> Self {
         Self {

@@ -34,7 +34,7 @@ pub enum Prover {
 }
 
 impl Claim {
-    /// As it stands on the wire.
+    /// The encoding on the wire.
     pub fn encode(&self) -> [u8; CLAIM_LEN] {
         let mut bytes = [0; CLAIM_LEN];
         bytes[..16].copy_from_slice(&self.session);

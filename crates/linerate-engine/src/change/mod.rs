@@ -29,8 +29,8 @@ pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 /// What the gap of a host is about whose settings cannot be changed although its user allowed it.
 pub const SETTINGS_GAP: &str = "host settings";
 
-/// How long a process that was killed may take to end: its threads leave the kernel, its memory is freed. This
-/// is a number of looks and the time between them, so that a machine that stood still gets as many looks.
+/// How long a killed process may take to end: its threads leave the kernel, its memory is freed. The limit is a
+/// number of checks with a pause between them, so that a machine that was suspended gets as many checks.
 const DYING: (u32, Duration) = (50, Duration::from_millis(10));
 
 /// Why a setting was not changed, or not set back.

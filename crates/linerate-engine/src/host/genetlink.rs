@@ -111,7 +111,7 @@ impl Generic {
         };
         let reply = socket.exchange(request);
         if reply.is_err() {
-            // What is left of a reply that went wrong must not be taken for the next one.
+            // The rest of a failed reply must not be mistaken for the next reply.
             self.socket = None;
         }
         reply

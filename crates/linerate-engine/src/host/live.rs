@@ -102,7 +102,7 @@ fn answer<T>(
     };
     let reply = ask(socket);
     if reply.is_err() {
-        // What is left of a reply that went wrong must not be taken for the next one.
+        // The rest of a failed reply must not be mistaken for the next reply.
         *slot = None;
     }
     reply

@@ -152,7 +152,7 @@ impl Sources {
         self.host.push(Slot::new(Fragments::new()));
     }
 
-    /// Watches no thread from now on; what was read of them stays to be taken.
+    /// Stops watching threads; the readings so far remain available.
     pub fn forget_threads(&mut self) {
         for mut slot in self.threads.drain(..) {
             self.kept.append(&mut slot.source.take());

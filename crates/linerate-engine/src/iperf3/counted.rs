@@ -100,7 +100,7 @@ impl Streams {
         Datagrams {
             packets: Some(last(UDP_DATAGRAMS) + last(UDP_LOST)),
             omitted: omitted(UDP_DATAGRAMS) + omitted(UDP_LOST),
-            // One that was missing then may have come since.
+            // A datagram that was missing then may have arrived since.
             errors: Some(last(UDP_LOST).saturating_sub(omitted(UDP_LOST))),
             jitter: Some(last(UDP_JITTER) as f64 / 1e9),
         }

@@ -192,7 +192,7 @@ impl Link for Iperf3 {
     fn prepare(&mut self, plan: &SetPlan) -> Result<Set, LinkError> {
         self.alive()?;
         let (test, near) = self.agree(plan).map_err(|e| self.fails(&e))?;
-        // What a server sends is of the size that it was asked for.
+        // A server sends operations of the requested size.
         let size = test
             .datagram
             .filter(|_| test.direction == Direction::Reverse);

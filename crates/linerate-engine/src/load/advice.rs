@@ -64,8 +64,8 @@ impl Advice {
         }
     }
 
-    /// The same for a sender each of whose streams keeps to a pace, in bytes per second: it is taken to be no faster
-    /// at the start, and where nothing moved for a while.
+    /// The same for a sender whose streams each keep a pace, in bytes per second: it is assumed to be no faster
+    /// at the start, and after a pause.
     #[must_use]
     pub fn paced(self, pace: Option<u64>) -> Self {
         let pace = pace.map_or(0, |pace| pace.max(1));

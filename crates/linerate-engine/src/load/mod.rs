@@ -107,7 +107,7 @@ pub enum Op {
     Send(u32),
     /// Receive at most this many bytes of payload.
     Receive(u32),
-    /// Access what the worker is made for, as much of it as it takes at a time.
+    /// Access the worker's memory, as much of it as the worker handles in one call.
     Access(Access),
 }
 
@@ -142,16 +142,16 @@ pub trait Worker: Send {
     /// Called on the worker's own thread before the first operation of a step: buffers are made
     /// here, where they are used. `advice` is kept up to date by the sampler while the step runs.
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError>;
-    /// Takes operations, at most [`BATCH`] of a kind; returns how many were taken (0: full, reap first). A
-    /// worker that makes a call for each takes the first only: the rest is offered again. May block, but for at
-    /// most 100 ms at a time, so that a stop is noticed.
+    /// Accepts operations, at most [`BATCH`] of a kind; returns how many were accepted (0: full, reap first). A
+    /// worker that makes a call for each accepts only the first: the rest is offered again. May block, but for
+    /// at most 100 ms at a time, so that a stop is noticed.
     fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError>;
     /// Appends operations that have ended to `done`, waiting up to `wait` for at least `min`. One
     /// that could move nothing in time ends with zero bytes.
     fn reap(&mut self, min: usize, wait: Duration, done: &mut Vec<Done>) -> Result<(), LoadError>;
-    /// Sender: works towards the in-band end mark behind the payload of this step, true once it is
-    /// sent; payload moved on the way is reaped as ever. Receiver: true once the other end's mark
-    /// was read. Blocks no longer than `submit`.
+    /// Sender: continues towards the in-band end mark behind the payload of this step; true once it is sent.
+    /// Payload that moves until then is reaped as usual. Receiver: true once the other end's mark was read.
+    /// Blocks no longer than `submit`.
     fn finish(&mut self) -> Result<bool, LoadError>;
     /// Takes the gaps out of the worker: resources that it did not get when the step began, and does without.
     fn lacks(&mut self) -> Vec<Gap> {

@@ -181,8 +181,8 @@ impl Meeting<'_> {
         )
     }
 
-    /// Answers those who knock with the right proof from the host that the line comes from; the first of
-    /// them is the one that the socket is connected to.
+    /// Answers hellos with a valid proof from the host of the control connection. The socket is connected to
+    /// the first sender.
     fn answer(
         &self,
         socket: &UdpSocket,

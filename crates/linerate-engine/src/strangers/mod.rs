@@ -1,8 +1,8 @@
-//! Strangers: connections that have not proved anything yet, of both servers, in one poll loop without threads.
+//! Strangers: connections that are not authenticated yet, of both servers, in one poll loop without threads.
 //!
 //! Each has a small budget of time; each address, and all together, have a number of places. A stranger that
-//! finds no place takes the place of another one, but never of one whose address holds fewer: a crowd from one
-//! address displaces itself only.
+//! finds no free place displaces another one, but never one whose address has fewer places: many connections
+//! from one address displace only each other.
 //!
 //! A [`Doorman`] handles their messages; nothing here knows a protocol.
 
@@ -47,7 +47,7 @@ pub(crate) struct Bounds<'a> {
 pub(crate) struct Stranger<S> {
     /// The connection, which does not block.
     pub(crate) stream: TcpStream,
-    /// Where it comes from.
+    /// The address that it comes from.
     pub(crate) from: IpAddr,
     /// The bytes received so far.
     pub(crate) received: S,
@@ -235,7 +235,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
             *crowds.entry(group(stranger.from)).or_insert(0) += 1;
         }
         let all = self.inside.iter().enumerate().rev();
-        // Of equals the last one is taken: the oldest.
+        // Among equals the last one is chosen: the oldest.
         let most = all.max_by_key(|(_, stranger)| crowds[&group(stranger.from)]);
         let at = most.map(|(at, _)| at);
         if let Some(at) = at {

@@ -119,8 +119,8 @@ fn base() -> Option<PathBuf> {
     BASES.iter().map(Path::new).find(limits).map(Path::to_owned)
 }
 
-/// Removes the groups of this lab, and of labs whose outer process is gone. For the outer process,
-/// whose /proc shows all of them.
+/// Removes the groups of this lab, and of labs whose outer process has ended. Runs in the outer process, whose
+/// /proc shows all of them.
 pub(super) fn clean(lab: u32) {
     for base in BASES {
         let Ok(entries) = fs::read_dir(base) else {

@@ -23,7 +23,7 @@ struct Program {
     host: Host,
     pid: Pid,
     pidfd: OwnedFd,
-    /// Where its exit status goes.
+    /// Pipe that receives its exit status.
     exit: File,
 }
 

@@ -232,7 +232,7 @@ pub enum Fault {
     Traffic {
         /// Payload.
         rate: Rate,
-        /// Which way it goes.
+        /// The direction of the traffic.
         direction: Direction,
         /// Where its other end is.
         origin: Origin,

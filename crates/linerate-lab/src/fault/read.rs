@@ -186,7 +186,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The value is taken as it stands, commas and all.
+    /// The value is used literally, with its commas.
     fn environment(&self, rest: &str) -> Result<Fault, FaultError> {
         let example = "environment:near,LINERATE_PACING=500Mb/s";
         let parts = rest

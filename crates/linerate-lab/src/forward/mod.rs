@@ -23,8 +23,8 @@ use queue::DelayQueue;
 
 /// Bytes that may wait in each direction: 100 ms at 5 Gb/s.
 const QUEUE: usize = 64 << 20;
-/// How long frames may lie in a port's ring before they are looked at. The ring holds more than
-/// comes in that time, and each frame bears the time of its arrival.
+/// How long frames may wait in a port's ring before they are read. The ring holds more than arrives in that
+/// time, and each frame has the time of its arrival.
 const LOOK: u64 = 500_000;
 /// With delays from here on, in both directions, waking for each arrival is a waste: the clock alone is waited for.
 const LONG: u64 = 2 * LOOK;

@@ -57,7 +57,7 @@ impl Kernel {
         Self::newest(folders.filter(whole))
     }
 
-    /// The newest that lies below one of these folders as packages lay it out.
+    /// The newest kernel below one of these folders, in the layout of packages.
     fn newest(roots: impl IntoIterator<Item = PathBuf>) -> Option<Self> {
         let found = roots.into_iter().flat_map(|root| Self::below(&root));
         found.max_by(|a, b| by_version(&a.version, &b.version))

@@ -32,7 +32,7 @@ use folder::Folder;
 use job::Stream;
 
 const PID1: &str = include_str!("guest/pid1");
-/// How often a machine that hangs while it comes up is started.
+/// How often a machine that hangs during boot is started again.
 const STARTS: u32 = 3;
 /// How often what the guest has written is looked at.
 const LOOK: Duration = Duration::from_millis(20);
@@ -47,10 +47,10 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Boots a machine, and waits until it takes programs.
+    /// Boots a machine, and waits until it accepts programs.
     ///
-    /// Emulated processors now and then wait for each other for ever before the kernel says a word
-    /// (seen once in forty boots), so a machine that does not come up in its time is booted again.
+    /// Emulated processors sometimes wait for each other forever before the kernel prints anything (seen once
+    /// in forty boots), so a machine that does not boot in time is started again.
     pub fn boot(spec: &Spec, kernel: &Kernel) -> Result<Self, VmError> {
         for _ in 1..STARTS {
             match Self::boot_once(spec, kernel) {
@@ -262,7 +262,7 @@ fn command(
             .arg("-virtfs")
             .arg(joined("local,path=", path, &rest));
     }
-    // Last: what names no bus, as those above, would else be put on one of these.
+    // These come last: QEMU would otherwise put devices without a named bus, like those above, on one of these.
     command.args(spec.qemu()?);
     Ok(command)
 }

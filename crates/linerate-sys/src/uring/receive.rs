@@ -90,7 +90,7 @@ impl Receiver {
         }))
     }
 
-    /// Receives no more. Fails where bytes have come that were not taken: they are lost.
+    /// Stops receiving. Fails if bytes have arrived that were not read: they are lost.
     pub fn end(mut self) -> io::Result<()> {
         if self.has_part() || self.disarm()? {
             let what = "bytes came that nobody took";

@@ -146,7 +146,7 @@ impl Sender {
             .build()
             .user_data(of);
         // SAFETY: `len` bytes from `start` are within the buffer that was registered as the first one. The
-        // kernel only reads them, and holds their pages until the send is complete. It takes a reference to the
+        // kernel only reads them, and pins their pages until the send is complete. It takes a reference to the
         // socket when `enter` submits this, in a call that borrows a descriptor of this number.
         unsafe { self.ring.submission().push(&entry) }.map_err(full)
     }

@@ -69,7 +69,7 @@ fn part(
     }
 }
 
-/// Where an input stands, its value, and whether it was given.
+/// The key of an input, its value, and whether it was given.
 fn input<T: ToString>(key: &str, given: Option<T>, assumed: &str) -> Input {
     let source = if given.is_some() {
         Source::Given

@@ -76,8 +76,7 @@ pub struct Nic {
     pub firmware: String,
     /// Device that it belongs to, by the name on its bus: `0000:03:00.0`, `virtio2`.
     pub device: String,
-    /// Address on the PCI bus of that device or of the one that it sits on; empty for what hangs on
-    /// USB, which has no slot.
+    /// PCI address of the device, or of its parent; empty for USB devices, which have no slot.
     pub pci: String,
     /// The signalling rate of the USB link that it is attached to, headers and waits included; `None` if it is
     /// not on USB.

@@ -1,4 +1,4 @@
-//! PCI devices: what each is, where it hangs, and the links between.
+//! PCI devices: their kind, their parents, and the links between them.
 
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@ use super::super::Toward;
 /// Digits of an address in a name: of an Ethernet port, or of a GUID.
 const DIGITS: [usize; 2] = [12, 16];
 
-/// The addresses met so far, in the order of the numbers that stand for them.
+/// The addresses seen so far, in the order of the numbers that replace them.
 #[derive(Default)]
 pub(super) struct Addresses(Vec<Vec<u8>>);
 

@@ -73,7 +73,8 @@ const KINDS: [&str; 18] = [
 /// Suffixes of units of systemd.
 const UNITS: [&str; 6] = [".slice", ".scope", ".service", ".mount", ".socket", ".swap"];
 
-/// The names met so far, in the order of the numbers that stand for them, and where groups are mounted.
+/// The names seen so far, in the order of the numbers that replace them, and the places where cgroups are
+/// mounted.
 #[derive(Default)]
 pub(super) struct Groups {
     names: Vec<String>,

@@ -92,7 +92,7 @@ fn answered(control: &Control<'_>, socket: &UdpSocket) -> io::Result<bool> {
                 Err(e) => return Err(e),
             }
         }
-        // It gives up, or went on without this stream: why, it will say.
+        // The server stopped the test, or continued without this stream: its message says why.
         if control.is_spoken() {
             until = until.min(Instant::now() + LAST);
         }

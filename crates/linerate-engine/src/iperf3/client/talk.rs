@@ -25,7 +25,7 @@ pub(super) struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// The same, whatever the user asks for: a test that runs ends in order.
+    /// The same, even if the user stops: a running test ends in order.
     pub(super) fn heedless(self) -> Talk<'static> {
         Talk {
             control: self.control.heedless(),

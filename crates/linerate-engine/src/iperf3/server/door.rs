@@ -1,11 +1,11 @@
-//! The door for datagrams: the server's port, where the streams of the running test send their hellos.
+//! The port of the server for datagrams, where the streams of the running test send their hellos.
 //!
-//! UDP has no connections: anyone may send to the port, from any address. Only the host of this test's control
-//! connection is heard, and no other host is sent a single byte. A stream's socket is connected to the port
-//! that sent the hello, so that the kernel drops datagrams from any other. A new socket then becomes the door,
-//! and it is closed once all streams are there.
+//! UDP has no connections: anyone may send to the port, from any address. Only datagrams from the host of this
+//! test's control connection are read, and nothing is sent to any other host. A stream's socket is connected to
+//! the port that sent the hello, so that the kernel drops datagrams from any other. A new socket then listens
+//! for the next stream, and is closed once all streams are there.
 //!
-//! iperf3 proves nothing about senders within that host. An attacker who can forge its address may take a
+//! iperf3 does not authenticate senders within that host. An attacker who can forge its address may take a
 //! stream's place, but the data sent in the stream still goes to that host.
 
 use std::io::{self, ErrorKind};

@@ -1,9 +1,9 @@
 //! A server for iperf3 clients: one port, one test at a time.
 //!
-//! One thread accepts connections, and sorts them by their cookies. The first of a test is its control
-//! connection; the others carry its payload, unless that is sent in datagrams. A test has a thread of its own,
-//! and one for each stream. All requests of a client are bounded, and so is the time that it can take. Clients
-//! are not authenticated, because iperf3 has no way of it that others could not eavesdrop on.
+//! One thread accepts connections, and sorts them by their cookies. The first connection of a test is its
+//! control connection; the others carry its payload, unless it is sent in datagrams. A test has its own thread,
+//! and one for each stream. All requests of a client are bounded, and so is the time that it can use. Clients
+//! are not authenticated, because iperf3 has no authentication that is safe from eavesdropping.
 
 mod door;
 mod facts;

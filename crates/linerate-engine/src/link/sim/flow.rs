@@ -87,7 +87,7 @@ pub(super) struct TcpCounts {
     pub rwnd_limited: f64,
     pub sndbuf_limited: f64,
     pub acked: f64,
-    /// Payload put on the wire, what was retransmitted apart.
+    /// Payload that was sent, without retransmissions.
     pub sent: f64,
     pub retrans: f64,
     pub timeouts: f64,

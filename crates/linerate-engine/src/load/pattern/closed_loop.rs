@@ -1,8 +1,8 @@
-//! Round trips in closed loop: a message is sent when the one before it is answered, or at fixed times as far as
-//! answers allow.
+//! Round trips in closed loop: a message is sent when the one before it is answered, or at fixed times if the
+//! answers arrive in time.
 //!
-//! If messages may be lost, the next one is sent after a while without an answer. An answer that comes later still
-//! counts, with the time that it took.
+//! If messages may be lost, the next one is sent after a while without an answer. An answer that arrives later
+//! still counts, with the time that it took.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{ANNOUNCED_NANOS, Answer, Asker, Wait};
 use crate::load::times::Times;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
-/// The wait for an answer that may be lost, in round trips as they were so far.
+/// How long to wait for an answer that may be lost, in multiples of the round trips so far.
 const TRIPS: u64 = 8;
 /// The longest wait for it once the step is over, in nanoseconds. A later answer is ignored.
 pub(in crate::load) const ENDING: u64 = 2_000_000_000;

@@ -85,7 +85,7 @@ pub trait Lines: Send {
         stream: u32,
         configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
     ) -> Result<Datagrams, LoadError>;
-    /// Whether the set was given up. A transport that waits for the other end by itself asks this.
+    /// Whether the set was cancelled. A transport that waits for the other end by itself checks this.
     fn given_up(&self) -> bool {
         false
     }

@@ -36,9 +36,10 @@ const HELLO: Hello = Hello {
     kind: Kind::Data,
 };
 
-/// A connection whose first packet or its answer was lost is dialled again after this time, if the path has no
-/// longer round trips, and then after twice as long each time; the kernel waits for a second. Datagrams pass
-/// a path that loses a third of all packets, and so must what they are measured with.
+/// A connection whose first packet or its answer was lost is dialled again after this time, unless the round
+/// trip of the path is longer, and then after twice as long each time; the kernel would wait for a second.
+/// Datagrams can be measured on a path that loses a third of all packets, so their control connections must
+/// work there too.
 const LATE: Duration = Duration::from_millis(200);
 /// The least number of round trips.
 const LATE_ROUNDS: u32 = 3;

@@ -5,7 +5,7 @@ use linerate_core::wire::preamble::since;
 
 use crate::link::LinkError;
 
-/// Whether a far end that speaks `version` understands a plan; one that does not would take it for a broken message.
+/// Whether a far end that speaks `version` understands a plan; an older one would reject it as malformed.
 pub(super) fn understood(plan: &SetPlan, version: u16) -> Result<(), LinkError> {
     if version >= since(plan) {
         return Ok(());

@@ -228,8 +228,8 @@ fn greet(pending: &mut Pending, access: Access) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Sends a few bytes. The send buffer of a young connection takes them at once; a connection where
-/// it does not is not worth waiting for.
+/// Sends a few bytes. The send buffer of a new connection has room for them; a connection without that room is
+/// dropped.
 fn say(pending: &Pending, bytes: &[u8]) -> bool {
     matches!((&pending.stream).write(bytes), Ok(n) if n == bytes.len())
 }

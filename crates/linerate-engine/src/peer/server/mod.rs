@@ -145,7 +145,7 @@ impl Server {
 
     /// Serves until the stop is requested and all sessions have ended, which takes no longer than the drain of
     /// a step. Sleeps without wake-ups while no client is connected. Dropping the server closes the port and
-    /// the connections that wait in the kernel's queue for it.
+    /// the connections that still wait in its kernel queue.
     pub fn run(&self, stop: &Stop) -> Result<(), PeerError> {
         let lines = Lines::new(&self.options.log, "");
         let limits = &self.options.limits;

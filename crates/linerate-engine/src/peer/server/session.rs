@@ -32,7 +32,7 @@ use crate::strangers::Lines as LogLines;
 const LOOK: Duration = Duration::from_millis(100);
 /// Time that a step may take beyond its plan.
 const OVERTIME: Duration = Duration::from_secs(20);
-/// Time that the near end may still be busy once a step may take no longer, at either end.
+/// How long the near end may still be busy after the maximum time of a step.
 const LAG: Duration = Duration::from_secs(30);
 
 /// Someone who proved to hold the key.
@@ -348,7 +348,7 @@ impl Session {
         self.answer(&Answer::Refused { what, hint })
     }
 
-    /// Lets other sessions have what a set took that is gone.
+    /// Releases the resources of a finished set for other sessions.
     fn give_back(&self) {
         // Less than what was taken is not too much.
         let _ = self.membership.take(self.taken(), &self.limits.plan);

@@ -1,8 +1,8 @@
-//! InfiniBand ports with a working wire that have no address: whether a subnet manager serves their
-//! network, and why it has not set them up.
+//! InfiniBand ports with a working wire but no address: whether a subnet manager serves their network, and why
+//! it has not set them up.
 //!
-//! A second manager on a network that has one can take it over, so starting one is advised only where nothing
-//! shows that there is one.
+//! A second manager on a network can take it over from the first, so starting one is advised only if there is
+//! no sign of another.
 
 use super::super::Oddity;
 use super::function::{Function, driver, give_guid, is_omni_path};

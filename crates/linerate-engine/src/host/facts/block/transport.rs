@@ -82,8 +82,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A namespace hangs on its controller or, where there may be several, on their subsystem. Each way to it then
-    /// is a hidden device, which hangs on the way's controller.
+    /// A namespace belongs to its controller or, if there may be several paths, to their subsystem. Then each
+    /// path is a hidden device, which belongs to the controller of the path.
     fn nvme(&mut self, device: &mut BlockDevice, above: &str, hidden: &[&String]) {
         let names = self.machine.list(above).unwrap_or_default();
         let several = names.iter().any(|name| name == "iopolicy");

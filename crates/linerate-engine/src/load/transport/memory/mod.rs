@@ -1,9 +1,9 @@
 //! The memory of this host: the rate at which a thread can read, write or copy, and the latency of dependent
 //! loads.
 //!
-//! Each thread has arrays of its own. It touches them first, so that their pages are on the node of its CPU or
-//! on the one that was asked for. Copies use `memcpy` and writes `memset`, as programs do, in pieces of the
-//! size that is faster on this processor. A copy has two arrays, and each byte counts once.
+//! Each thread has its own arrays. It touches them first, so that their pages are on the node of its CPU or on
+//! the requested node. Copies use `memcpy` and writes `memset`, as programs do, in pieces of the size that is
+//! faster on this processor. A copy has two arrays, and each byte counts once.
 
 mod arrays;
 mod chase;

@@ -184,7 +184,7 @@ impl Region {
     fn wake(&self, end: usize) {
         let word = self.asleep(end);
         if word.swap(0, SeqCst) != 0 {
-            // Where this fails it wakes by itself soon.
+            // If this fails, the other end wakes soon anyway.
             let _ = futex::wake(word, futex::Flags::empty(), 1);
         }
     }

@@ -17,8 +17,8 @@ use crate::load::{Advice, LoadError};
 
 /// Below this a wake-up is not worth saving.
 const LOW_WATER_MIN: u64 = 64 * 1024;
-/// The receiver is kept waiting for no longer than 1/5000 s of payload: well below a tick, and
-/// below what a window holds on a path that is fast enough for this to matter.
+/// The receiver is delayed by at most 1/5000 s of payload: well below a tick, and below the window of a path
+/// that is fast enough for this to matter.
 const LOW_WATERS_PER_SEC: u64 = 5000;
 /// Waiting data may take this part of the receive buffer, so that the window stays open.
 const LOW_WATER_SHARE: u64 = 8;

@@ -43,7 +43,7 @@ impl Intake {
         }
     }
 
-    /// Takes what there is of a mark; `None` until all of it is there.
+    /// Reads the available part of a mark; `None` until the mark is complete.
     pub(super) fn mark(
         &mut self,
         line: &Line,

@@ -135,9 +135,8 @@ impl Outward {
         Ok(())
     }
 
-    /// Sends at most `most` bytes, or continues the previous send; zero while that has not ended. A send is
-    /// whole where it takes no longer than a call may block at `rate` bytes per second, so that it completes in
-    /// time.
+    /// Sends at most `most` bytes, or continues the previous send; zero while it has not ended. A send is done
+    /// in one piece if, at `rate` bytes per second, it takes no longer than a call may block.
     pub(super) fn send(
         &mut self,
         line: &Line,

@@ -19,9 +19,9 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 const CALL_BYTES: usize = 128 * 1024;
 /// Bytes that a sender allocates: the datagrams of one call, and the times between bursts.
 pub(super) const ROOM: usize = CALL_BYTES + times::ROOM;
-/// Calls with one datagram each, after a call that took only some of its datagrams. The kernel returns its
-/// error only from a call that takes none (sendmmsg(2)), and a sender that must end when the other port is
-/// closed has to see it.
+/// The number of calls with one datagram each after a call that sent only some of its datagrams. The kernel
+/// returns an error only from a call that sends none (sendmmsg(2)), and a sender that must stop when the other
+/// port is closed needs that error.
 const SINGLY: u32 = 4;
 /// Longest wait for the time of a burst.
 const WAIT: Duration = Duration::from_millis(100);
