@@ -39,7 +39,7 @@ pub struct Step {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Joined {
-    /// Either of them is enough.
+    /// Each of these advices alone is enough.
     #[default]
     Or,
     /// Both are needed.
@@ -113,8 +113,8 @@ impl Advice {
         text(&self.undo)
     }
 
-    /// Whether it changes settings of a host, which the undo restores. All of them are of the running system: they are lost at
-    /// the next boot.
+    /// Whether it changes settings of a host, which the undo restores. All are settings of the running system:
+    /// they are lost at the next boot.
     pub fn is_lost_at_boot(&self) -> bool {
         !self.undo.is_empty()
     }

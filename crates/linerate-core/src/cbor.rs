@@ -170,7 +170,7 @@ impl<'de> Reader<'de> {
         Ok(taken)
     }
 
-    /// Passes over the next item. Each item takes a byte at least, so this ends.
+    /// Skips the next item. Each item uses at least one byte, so this ends.
     fn skip(&mut self) -> Result<(), Error> {
         let mut left = 1_usize;
         while left > 0 {

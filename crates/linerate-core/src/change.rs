@@ -26,13 +26,13 @@ pub enum Setting {
     SendOffloads,
     /// Packets put together on arrival: GRO.
     ReceiveOffloads,
-    /// Packets that wait for a CPU to take them in.
+    /// Packets that wait until a CPU processes them.
     Backlog,
     /// What waits in the queue of a token bucket at the root of the port.
     QueueBytes,
     /// Packets that wait in a plain queue at the root of the port.
     QueuePackets,
-    /// CPUs that packets of the port are handed to once they were taken in (`rps_cpus`).
+    /// CPUs that process packets of the port after they were received (`rps_cpus`).
     PacketCpus,
 }
 
@@ -99,7 +99,7 @@ pub struct SettingRow {
     pub setting: Setting,
     /// Stable id, as it stands in facts and journals.
     pub id: &'static str,
-    /// Where it is.
+    /// The place of the setting.
     pub access: Access,
     /// The least and the most that a trial may set.
     pub bounds: (u64, u64),

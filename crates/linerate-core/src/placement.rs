@@ -1,5 +1,5 @@
-//! In which order threads take the CPUs of a host: near the port, a core each, away from the CPUs
-//! that the port's interrupts are sent to.
+//! The order in which threads use the CPUs of a host: near the port, one core each, not on the CPUs that
+//! receive the port's interrupts.
 
 use std::collections::{BTreeMap, BTreeSet};
 

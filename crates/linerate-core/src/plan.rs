@@ -160,7 +160,7 @@ impl Default for Knobs {
     }
 }
 
-/// Left out where it is zero, so that records and messages without a depth stay as they were.
+/// Omitted if zero, so that records and messages without a depth do not change.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_zero(depth: &u32) -> bool {
     *depth == 0
@@ -200,7 +200,7 @@ pub enum Pattern {
         /// the next when the answer is in.
         interval: Nanos,
     },
-    /// Operations, as fast as they go, of which no program at the other end takes note. Their size is
+    /// Operations, as fast as possible, that involve no program at the other end. Their size is
     /// [`Knobs::write_size`], and [`Knobs::depth`] of them are in flight.
     Operations {
         /// What each does.
@@ -222,7 +222,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Copy];
 
     /// The word used in text and JSON.

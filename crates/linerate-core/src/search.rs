@@ -15,7 +15,7 @@ const FIRST: Rate = Rate(10_000_000);
 const LEAST: Rate = Rate(100_000);
 /// The search is over where the rates that pass and fail are as close as this share of the higher one.
 const CLOSE: f64 = 0.01;
-/// A sender that sends less than this share of what it was asked for may be at its own limit.
+/// A sender that sends less than this share of the requested rate may be at its own limit.
 const ACHIEVED: f64 = 0.95;
 /// The next rate after one that was too high, as a share of the rate that arrived: the path carries that much.
 const BELOW: f64 = 0.995;
@@ -57,7 +57,7 @@ pub enum Ask {
     Over,
 }
 
-/// A search, as far as it has come.
+/// The state of a search.
 #[derive(Debug, Clone)]
 pub struct Search {
     allowed: f64,
@@ -91,7 +91,7 @@ impl Search {
         }
     }
 
-    /// The same search again, from what its steps showed.
+    /// The same state of the search, rebuilt from the results of its steps.
     pub fn replay(allowed: f64, most: Option<Rate>, looks: impl IntoIterator<Item = Look>) -> Self {
         let mut search = Self::new(allowed, most);
         for look in looks {
@@ -105,7 +105,7 @@ impl Search {
         self.next
     }
 
-    /// Takes what the step showed that was asked for.
+    /// Processes the result of the step that was requested.
     pub fn told(&mut self, look: Look) {
         self.looks.push(look);
         // Without any arrival there is no loss to judge.
@@ -174,8 +174,8 @@ impl Search {
         }
     }
 
-    /// Whether the sender could send no more than in this step: it sent too little, no more when it was asked
-    /// for more, and as little when it was asked for twice or half as much.
+    /// Whether the sender could send no more than in this step: it sent too little, no more when more was
+    /// requested, and just as little when twice or half as much was requested.
     fn at_limit(&self, look: &Look) -> bool {
         let apart =
             |l: &Look| l.asked.min(look.asked).0.saturating_mul(2) <= l.asked.max(look.asked).0;
@@ -217,7 +217,7 @@ impl Search {
         self.failed.as_ref()
     }
 
-    /// The most that the sender could send, in bits per second, where it was asked for more.
+    /// The highest rate that the sender reached when more was requested, in bits per second.
     pub fn sender_limit(&self) -> Option<f64> {
         // One rate may have been disturbed: it counts where another one says so.
         let mut told = [self.confirmed, self.passed].into_iter().flatten();

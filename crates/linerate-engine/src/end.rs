@@ -266,7 +266,8 @@ impl LocalEnd {
         self.arm_while(plan, &mut || true)
     }
 
-    /// The same. While threads prepare, `goes_on` is asked ten times a second: when it says no, the step is aborted.
+    /// The same. While threads prepare, `goes_on` is called ten times a second: if it returns false, the step
+    /// is aborted.
     pub fn arm_while(
         &mut self,
         plan: &StepPlan,

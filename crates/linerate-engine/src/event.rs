@@ -1,4 +1,4 @@
-//! Events of a run, and the sinks that take them.
+//! Events of a run, and the sinks that receive them.
 
 use linerate_core::facts::Gap;
 use linerate_core::path::{Direction, Side};

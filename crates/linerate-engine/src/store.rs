@@ -80,9 +80,9 @@ impl StoreError {
 /// A record that was read from a file.
 #[derive(Debug)]
 pub struct Loaded {
-    /// Where it was.
+    /// Its place.
     pub path: PathBuf,
-    /// What it says.
+    /// The content of the message.
     pub record: Record,
     /// The part of the file that could not be used, to be shown to the user.
     pub damage: Option<Damage>,

@@ -21,7 +21,7 @@ pub enum Output {
     /// To whoever holds the [`Running`].
     #[default]
     Pipe,
-    /// Where the caller's goes.
+    /// The same destination as the caller's.
     Inherit,
     /// Nowhere.
     Null,
@@ -179,9 +179,9 @@ pub struct Finished {
 /// A program that runs in a host. Dropping it lets the program run until the lab ends.
 #[derive(Debug)]
 pub struct Running {
-    /// Its standard output, if that is piped and not taken.
+    /// Its standard output, if it is piped and not taken yet.
     pub stdout: Option<File>,
-    /// What it writes to its standard error, if that is piped and not taken.
+    /// Its standard error, if it is piped and not taken yet.
     pub stderr: Option<File>,
     exit: File,
     pidfd: OwnedFd,

@@ -1,4 +1,4 @@
-//! Arrays of memory whose NUMA node can be chosen and read back, and the ways to go through them.
+//! Arrays of memory whose NUMA node can be chosen and read back, and ways to access them.
 #![expect(
     unsafe_code,
     reason = "mappings, their NUMA policy, and wide loads have no safe binding"

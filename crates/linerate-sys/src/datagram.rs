@@ -102,7 +102,7 @@ pub fn drain_errors(fd: BorrowedFd<'_>) -> usize {
         .count()
 }
 
-/// Whether datagrams may be sent in fragments. If not, one that fits the path no longer is refused.
+/// Whether datagrams may be sent in fragments. If not, a datagram that is too large for the path is refused.
 pub fn set_fragments(fd: BorrowedFd<'_>, may: bool) -> io::Result<()> {
     if v6(fd)? {
         let how = if may {
@@ -203,10 +203,10 @@ impl Inbox {
             header.msg_hdr.msg_iovlen = 1;
             rooms += 1;
         }
-        // SAFETY: the descriptor is open for as long as it is borrowed. Each of the first `rooms`
-        // headers points to one slice, which outlives the call, and that to ROOM bytes of a room of
-        // its own that is borrowed mutably; names and control data are null. The kernel writes there
-        // and into the headers, and keeps no reference (recvmmsg(2)).
+        // SAFETY: the descriptor is open for as long as it is borrowed. Each of the first `rooms` headers
+        // points to one slice that outlives the call, and the slice to ROOM bytes of its own room, which is
+        // borrowed mutably; names and control data are null. The kernel writes there and into the headers, and
+        // keeps no reference (recvmmsg(2)).
         let got = unsafe {
             libc::recvmmsg(
                 fd.as_raw_fd(),

@@ -21,8 +21,8 @@ const DRIVER_STATS: usize = 180;
 const NAME_BYTES: usize = 32;
 /// More counters than any driver has; a number above it is not believed.
 const MOST: usize = 1 << 14;
-/// The kernel writes as many counters as the driver has *now*, whatever was asked for: there is
-/// room for that many more than it had a moment ago.
+/// The kernel writes as many counters as the driver has *now*, whatever number was requested: there is room for
+/// that many more than it had a moment ago.
 const SPARE: usize = MOST;
 
 /// Work on groups of segments that a port does, or the kernel for it.

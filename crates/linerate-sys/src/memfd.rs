@@ -38,7 +38,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Where an offset lies.
+    /// The position of an offset.
     #[inline]
     fn at(&self, offset: usize) -> NonNull<u8> {
         assert!(offset <= self.len);
@@ -66,7 +66,7 @@ impl Drop for Mapping {
 pub struct SharedMemory {
     mapping: Arc<Mapping>,
     fd: OwnedFd,
-    /// Bytes that parts have taken.
+    /// Bytes already assigned to parts.
     taken: usize,
 }
 
@@ -202,7 +202,7 @@ impl<W> Clone for Words<W> {
 }
 
 impl<W> Words<W> {
-    /// All of them.
+    /// All bytes.
     #[inline]
     pub fn all(&self) -> &[W] {
         let at = self.mapping.at(self.start).cast::<W>();

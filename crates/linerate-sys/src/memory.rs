@@ -39,7 +39,7 @@ pub fn give_back() {
         }
     }
     #[cfg(target_env = "gnu")]
-    // SAFETY: it takes no memory of ours, touches only free memory, and locks the heaps that it walks.
+    // SAFETY: the call uses no memory of ours, touches only free memory, and locks the heaps that it walks.
     unsafe {
         libc::malloc_trim(0);
     }

@@ -136,8 +136,8 @@ impl PacketPort {
         }
     }
 
-    /// Sends an offload header and frame, without waiting. `EAGAIN` while too much of what was
-    /// sent before is still on its way.
+    /// Sends an offload header and a frame, without waiting. Returns `EAGAIN` while too many earlier frames are
+    /// unsent.
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
         rustix::net::send(&self.socket, bytes, SendFlags::DONTWAIT)?;
         Ok(())

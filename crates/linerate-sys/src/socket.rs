@@ -48,8 +48,8 @@ fn sending(more: bool) -> SendFlags {
     flags
 }
 
-/// Receives at most as many bytes as fit; zero when the other end has closed. Without `wait` it takes available
-/// bytes only.
+/// Receives at most as many bytes as fit; zero if the other end has closed. Without `wait` it receives only
+/// available bytes.
 pub fn receive(fd: BorrowedFd<'_>, into: &mut [u8], wait: bool) -> io::Result<usize> {
     Ok(recv(fd, into, waiting(wait))?.1)
 }

@@ -110,8 +110,8 @@ pub fn notice(fd: BorrowedFd<'_>, control: &mut [u8]) -> io::Result<usize> {
     head.msg_control = control.as_mut_ptr().cast();
     head.msg_controllen = control.len() as _;
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-    // SAFETY: the descriptor is open for as long as it is borrowed; the kernel writes at most
-    // `msg_controllen` bytes into a slice that is that long, and sets it to how many (recvmsg(2)).
+    // SAFETY: the descriptor is open for as long as it is borrowed; the kernel writes at most `msg_controllen`
+    // bytes into a slice of that length, and stores the number of bytes there (recvmsg(2)).
     let rc = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut head, flags) };
     if rc < 0 {
         return Err(io::Error::last_os_error());

@@ -12,7 +12,7 @@ use std::thread;
 use crate::disturbed::Disturbance;
 use crate::{Turn, Watch, say};
 
-/// How often a question is asked.
+/// How often a measurement is repeated.
 const ATTEMPTS: usize = 3;
 /// How many attempts may fail while the machine was quiet: chance has a part in what a load does,
 /// but not twice.

@@ -228,7 +228,7 @@ impl Processes {
             if line.contains(&own) {
                 sessions.insert(stat.session);
             } else if !line.contains(&KERNEL) {
-                // An ancestor takes in the orphans of this process: when they end, their time is its own.
+                // An ancestor adopts the orphans of this process: when they end, their time counts as its own.
                 let adopts = ancestors.contains(&stat.process.id);
                 let children = if adopts { 0 } else { stat.children };
                 others.insert(stat.process, Stat { children, ..*stat });

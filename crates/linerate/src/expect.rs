@@ -226,7 +226,7 @@ impl Found<'_> {
 }
 
 impl Expect {
-    /// Checks the result against the bound; `asked` holds the directions of the plan. The error says which
+    /// Checks the result against the condition; `asked` has the directions of the plan. The error says which
     /// value was found instead.
     pub fn check(&self, asked: &[Direction], found: &Found<'_>) -> Result<(), String> {
         match &self.bound {

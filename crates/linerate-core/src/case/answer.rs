@@ -26,7 +26,7 @@ pub struct Answer {
     pub packets: Option<Bounds>,
     /// Cycles that one core of the receiving host has for each of them.
     pub cycles: Option<Bounds>,
-    /// Parts of the time that a small message takes at least, one way.
+    /// The parts of the minimum one-way time of a small message.
     pub floor: Vec<Part>,
     /// What the forward goodput costs.
     pub price: Option<Price>,
@@ -68,7 +68,7 @@ impl Answer {
         self.path.ceilings(way)
     }
 
-    /// Seconds that a small message takes at least, one way.
+    /// The minimum one-way time of a small message, in seconds.
     pub fn floor_seconds(&self) -> f64 {
         self.floor.iter().map(|part| part.seconds).sum()
     }

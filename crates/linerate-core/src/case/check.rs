@@ -4,7 +4,7 @@ use super::{Case, CaseError, Protocol, Storage};
 use crate::ceiling::Link;
 use crate::ceiling::infiniband::MTUS;
 
-/// Smallest MTU of Ethernet that is taken: every host must accept packets of this size.
+/// Smallest Ethernet MTU that is accepted: every host must accept packets of this size.
 //= RFC 791, section 3.1
 const SMALLEST: u32 = 576;
 

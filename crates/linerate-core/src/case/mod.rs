@@ -121,7 +121,7 @@ pub struct Memory {
     /// Millions of transfers per second: 1600 for DDR3-1600.
     #[serde(deserialize_with = "value::count::<_, 100_000>")]
     pub speed: Option<u32>,
-    /// Whether cards can write into the cache; only where they cannot is memory a ceiling.
+    /// Whether cards can write into the cache; memory is a ceiling only if they cannot.
     pub direct_cache: Option<bool>,
 }
 
@@ -207,7 +207,7 @@ pub struct Storage {
     /// Operations under way at once.
     #[serde(deserialize_with = "value::count::<_, 1_000_000>")]
     pub depth: Option<u32>,
-    /// Time that one of them takes.
+    /// Latency of each switch.
     #[serde(deserialize_with = "value::text")]
     pub latency: Option<Nanos>,
     /// Most operations per second of the device.

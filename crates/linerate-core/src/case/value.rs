@@ -44,7 +44,7 @@ pub enum Slot {
     NoSlot,
     /// A bus that is shared.
     Bus(Bus),
-    /// PCI Express, as far as it is known.
+    /// The known properties of a PCI Express slot.
     Express {
         /// Generation.
         generation: Option<u32>,
@@ -180,7 +180,7 @@ where
     String::deserialize(d)?.parse().map_err(Error::custom)
 }
 
-/// The same where it may be left out.
+/// The same for an optional value.
 pub(super) fn text<'de, D, T>(d: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -225,7 +225,7 @@ pub(super) fn amount<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
     }
 }
 
-/// The same where it may be left out.
+/// The same for an optional value.
 pub(super) fn positive<'de, D: Deserializer<'de>>(d: D) -> Result<Option<f64>, D::Error> {
     amount(d).map(Some)
 }

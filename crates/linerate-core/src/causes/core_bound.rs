@@ -132,8 +132,8 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     })
 }
 
-/// Whether a thread needs so much of its CPU that this clears the network, and gets most of it. Then it is the
-/// only cause left.
+/// Whether a thread needs so much of its CPU that the network cannot be the limit, and gets most of it. Then it
+/// is the only cause left.
 pub(super) fn is_last(model: &Model, direction: Direction, role: Role) -> bool {
     let side = role.side(direction);
     let dir = model.direction(direction);
@@ -325,7 +325,7 @@ fn handed_over(model: &Model, load: &Load, trial: &TrialPlan) -> Option<Range> {
     (gain.min(left) >= SAVES).then_some(Range { low: GAIN, high })
 }
 
-/// More streams, where they were seen to gain.
+/// Advice to use more streams, if they carried more.
 pub(super) fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     let Some(dir) = model.direction(direction) else {
         return Vec::new();

@@ -128,7 +128,7 @@ impl Cause for CpuContention {
     }
 }
 
-/// To leave the CPU to the others, or them another one.
+/// Advice to leave the CPU to the other programs, or to move them to another one.
 fn advice(model: &Model, direction: Direction, crowded: &Crowded, gain: Option<f64>) -> Advice {
     let free = idle(model, direction, crowded.side);
     let advice = if free.is_empty() {

@@ -40,8 +40,8 @@ const GROUPS: f64 = (4 * (64 << 10)) as f64;
 /// Seconds of what arrives that fill a receive buffer, until which a reader is woken surely.
 const WOKEN: f64 = 0.001;
 
-/// Whether a trial's larger receive buffer has enough room that a reader which is only late at times loses
-/// nothing. The kernel doubles the size that is asked for, and uses about half of it for itself.
+/// Whether a trial's larger receive buffer is so large that a reader which is only sometimes late loses
+/// nothing. The kernel doubles the requested size, and uses about half of it for itself.
 pub(super) fn has_room(load: &Load, trial: &TrialPlan) -> bool {
     let arrives = load
         .datagrams

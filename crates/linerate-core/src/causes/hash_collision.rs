@@ -103,7 +103,7 @@ fn refused(model: &Model, direction: Direction) -> bool {
     tried.is_some_and(|trial| trial.slices == 0)
 }
 
-/// Whether the streams of a trial's changed setting kept apart for as long as it ran, or have not run.
+/// Whether the streams of a trial's changed setting used separate queues all the time, or were not measured.
 fn spread_out(model: &Model, trial: &TrialPlan) -> bool {
     let base = model.direction(trial.direction).map(|d| &d.base);
     let before = base.and_then(Load::crowd);

@@ -26,8 +26,8 @@ const FOLLOWS: Range = Range {
     high: 0.75,
 };
 
-/// Share of the rate that a shaper in front of a path leaves it, for the queue to stand where it can be
-/// kept short.
+/// Share of the path's rate at which a shaper is set in front of it, so that the queue forms at the shaper,
+/// where it can be kept short.
 const BELOW: f64 = 0.95;
 
 static INFO: CauseInfo = CauseInfo {

@@ -81,7 +81,7 @@ impl Cause for MemoryBandwidth {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let work = |on_sender| {
             let added = added_work(model, trial, on_sender)?;
-            // From all of it, where one thread waits, to none, where many do.
+            // From all of it, if one thread waits, to none, if many threads do.
             Some(Range {
                 low: 0.8 / (1.0 + added),
                 high: EQUAL.high,
@@ -94,7 +94,7 @@ impl Cause for MemoryBandwidth {
                 low: GAIN,
                 high: 3.0,
             }),
-            // The same at the sending end, where that is the full one.
+            // The same at the sending end, if that one is full.
             (_, Factor::ZeroCopy) => match self.check(model, trial.direction) {
                 Ok(found) if found.side == trial.direction.sender().into() => Some(Range {
                     low: GAIN,

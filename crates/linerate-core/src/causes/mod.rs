@@ -141,7 +141,8 @@ pub struct CauseInfo {
     /// The causes that this one is a reason for, at the same place: it is no rival of theirs. If one of them is
     /// proved, both are named; and whether it could be read does not matter to that proof.
     pub explains: &'static [&'static str],
-    /// Its page for people: what it means, how it differs from similar causes, how to confirm it by hand, how to mend it.
+    /// Its page for people: its meaning, the differences to similar causes, how to confirm it by hand, and how
+    /// to fix it.
     pub page: &'static str,
     /// Whether it is about the idle path, which both directions share: it is named for the first one that was measured,
     /// and cleared for the other.
@@ -157,7 +158,7 @@ pub struct CauseInfo {
     pub proves_itself: bool,
     /// Whether the cause means full speed: then there is nothing to fix.
     pub full_speed: bool,
-    /// The stage whose ceiling is reached where it holds.
+    /// The stage whose ceiling is reached if the cause holds.
     pub ceiling: Option<Stage>,
     /// Whether it acts on the share that is delivered, not on the rate that is sent. What a sender's own port drops was
     /// sent.
@@ -190,13 +191,13 @@ impl CauseInfo {
 
 /// A reason for slowness that can be tested.
 pub trait Cause: Sync {
-    /// What is known of it before any load is.
+    /// The facts about the cause that are known before any load.
     fn info(&self) -> &'static CauseInfo;
     /// Its id.
     fn id(&self) -> &'static str {
         self.info().id
     }
-    /// The stage that binds where it was found at `place`, for a cause that may stand at several.
+    /// The limiting stage if the cause was found at `place`, for a cause that may be at several places.
     fn stage_at(&self, place: Place) -> Stage {
         let _ = place;
         self.info().stage

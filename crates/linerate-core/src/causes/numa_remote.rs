@@ -211,7 +211,7 @@ fn interrupts_back(model: &Model, side: Side, off: &OffNode) -> Advice {
         .iter()
         .map(|p| format!("/sys/class/net/{}/device/msi_irqs/*", word(p)));
     let folders = folders.collect::<Vec<_>>().join(" ");
-    // Each interrupt has a list of its own.
+    // Each interrupt has its own list of CPUs.
     let kept = Kept::files("/proc/irq/*/smp_affinity_list", "affinity-before.txt");
     let cpus = ranges(&off.near);
     Advice::new(format!(

@@ -1,4 +1,4 @@
-//! Packets are lost on the way whatever the rate, and congestion control takes that for a full path.
+//! Packets are lost on the path at any rate, and congestion control mistakes the loss for a full path.
 
 use super::congestion_control::use_bbr;
 use super::datagrams::{self, on_the_way};
@@ -41,8 +41,8 @@ const NEARLY: f64 = 0.8;
 /// to nothing arrives.
 const IN_ROWS: f64 = 0.2;
 
-/// Segments lost in each round trip from which the first version sends less as well: while it recovers it sends for a
-/// round trip no more than what arrives, and where each brings a loss it never comes out of that.
+/// With this many lost segments in each round trip, the first version of BBR sends less too: during recovery it
+/// sends no more than what arrives for one round trip, and if each round trip has a loss, recovery never ends.
 //= Linux, net/ipv4/tcp_bbr.c: bbr_set_cwnd_to_recover_or_restore, "packet conservation" in the first round of recovery
 const EACH_ROUND: f64 = 1.0;
 
@@ -225,8 +225,8 @@ fn too_few(load: &Load, share: f64) -> String {
     }
 }
 
-/// Whether BBR carries about what it would without the loss: it never waited for a timeout, or carried
-/// steadily; and where it may slow down nevertheless, more streams gained nothing.
+/// Whether BBR carries about as much as without the loss: it never waited for a timeout, or its rate was
+/// steady; and if it may slow down nevertheless, more streams gained nothing.
 fn shrugged_off(model: &Model, direction: Direction, lost: f64) -> bool {
     let Some(dir) = model.direction(direction) else {
         return false;
@@ -266,7 +266,7 @@ fn evidence(model: &Model, direction: Direction, load: &Load, lost: f64) -> Vec<
     [Some(again), law, scaled].into_iter().flatten().collect()
 }
 
-/// Where it is lost is unknown.
+/// The place of the loss is unknown.
 fn search(model: &Model) -> Advice {
     let count = |side: Side| {
         let port = word(port_of(model, side));

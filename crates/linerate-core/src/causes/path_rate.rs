@@ -228,7 +228,7 @@ fn lifted(model: &Model, direction: Direction) -> f64 {
 /// The trials of a larger receive window.
 pub(super) const LARGER_WINDOW: [Factor; 2] = [Factor::LargerWindow, Factor::HostWindow];
 
-/// The first trial of these that surely gained nothing.
+/// The first of these trials that certainly gained nothing.
 pub(super) fn without_gain<'a>(
     model: &'a Model,
     direction: Direction,
@@ -380,7 +380,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
 /// Other traffic on a port, as a share of ours, from which the path's rate is reported as more than ours.
 const OTHERS: f64 = 0.05;
 
-/// Says that other traffic takes a part of the rate, where it is too small to invalidate the measurement.
+/// A remark that other traffic uses a part of the rate, if that is too little to invalidate the measurement.
 fn shared(load: &Load) -> Option<String> {
     let few = OTHERS..contended::FOREIGN;
     let foreign = load.foreign.filter(|f| few.contains(&f.share))?;
@@ -411,7 +411,7 @@ pub(super) fn of_each_stream(model: &Model, direction: Direction) -> f64 {
     }
 }
 
-/// Whether more streams carried more, as far as it was measured.
+/// Whether more streams carried more, as far as this was measured.
 pub(super) fn scales(direction: &DirectionModel) -> Option<(u32, f64)> {
     direction
         .sweep

@@ -83,15 +83,15 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
         (Class::Packets, _) => may_lose(0.3),
         // Smaller segments cost more. They gain only where larger ones vanish.
         (Class::Segment, _) => may_lose(0.0),
-        // To hold pages may cost more than to copy them.
+        // Pinning pages may cost more than copying them.
         (Class::Copy, _) => Some(UNCOPIED),
         // Threads gain if they have waited for another node.
         (Class::Placement, _) => may_lose(0.5),
     }
 }
 
-/// More streams that carried more through what all of them share, in words: it did not hold the base
-/// load.
+/// If more streams carried more through a shared resource, the resource did not limit the base load; a sentence
+/// that says so.
 pub(super) fn scaled(model: &Model, direction: Direction, shared: &str) -> Option<String> {
     let model = model.direction(direction)?;
     let base = &model.base;

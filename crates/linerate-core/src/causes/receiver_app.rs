@@ -215,7 +215,7 @@ pub(super) struct Idle {
     pub(super) side: Side,
     /// Share of its CPU that its thread needed.
     pub(super) busy: f64,
-    /// Share of time, or of what there was to do, in which it did not come.
+    /// Share of the time, or of the work, in which the program did not read.
     pub(super) share: f64,
     /// That in words.
     pub(super) seen: String,

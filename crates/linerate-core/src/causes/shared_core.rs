@@ -42,9 +42,9 @@ impl Shared {
         self.busy / (self.busy + self.threads + self.interrupts)
     }
 
-    /// Whether the contended resource is used up: the thread's time or, where both ends may use no other, the
-    /// CPU's. On one CPU each end gets the time that the other leaves; it waits for it asleep as well as in the
-    /// run queue.
+    /// Whether the contended resource is used up: the thread's time or, if both ends can use no other CPU, the
+    /// time of the CPU. On one CPU each end gets the time that the other leaves; it waits for that asleep as
+    /// well as in the run queue.
     fn is_used_up(&self) -> bool {
         let by_both = self.busy + self.threads;
         self.need >= ENOUGH || (self.idle.is_empty() && by_both >= ENOUGH)

@@ -78,12 +78,12 @@ impl Cause for SocketDrops {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
         match trial.factor()? {
-            // What was lost comes, or some of it.
+            // All or some of the lost datagrams arrive.
             Factor::LargerWindow => Some(Range {
                 low: 0.97,
                 high: 1.1 / (1.0 - load.datagrams?.lost).max(0.01),
             }),
-            // Each has a socket of its own.
+            // Each stream has its own socket.
             Factor::MoreStreams => Some(Range {
                 low: 0.6,
                 high: trial.stream_ratio() * 1.1 / (1.0 - load.datagrams?.lost).max(0.01),
@@ -103,7 +103,7 @@ impl Cause for SocketDrops {
     }
 }
 
-/// More room: the program asks for it as long as the host allows more, else the host is to allow it.
+/// A larger buffer: the program can request it up to the host's limit; beyond that the limit must be raised.
 fn room(model: &Model, load: &Load, side: Side) -> Advice {
     let most = model
         .host(side)

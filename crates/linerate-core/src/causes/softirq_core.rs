@@ -21,7 +21,7 @@ pub(super) struct SoftirqCore;
 /// Share of a CPU's time in softirq from which it has no time left (METHOD section 2).
 pub(super) const FULL: f64 = 0.9;
 
-/// Share of time from which a thread of ours on that CPU is what the packets come from.
+/// Share of time from which a thread of ours on that CPU counts as the source of the packets.
 const THREAD: f64 = 0.05;
 
 /// A CPU that is full of packets.
@@ -229,8 +229,8 @@ pub(super) fn of_the_load<'a>(
     busy.max_by(|a, b| a.softirq.total_cmp(&b.softirq))
 }
 
-/// Whether a CPU receives packets of a stream. `None` if the CPU of a stream is unknown or changed, and at
-/// the sender, whose sockets take in no payload.
+/// Whether a CPU receives packets of a stream. `None` if the CPU of a stream is unknown or changed, and at the
+/// sender, whose sockets receive no payload.
 fn takes_in(load: &Load, direction: Direction, side: Side, cpu: &Cpu) -> Option<bool> {
     let receivers = (side == direction.receiver()).then_some(&load.receivers)?;
     let known: Option<Vec<u32>> = receivers.iter().map(|thread| thread.takes_in).collect();

@@ -212,8 +212,8 @@ impl Detour<'_> {
     }
 }
 
-/// Whether a network contains an address and says where the address is. Link-local networks and the network of
-/// all addresses do not: every host is in them.
+/// Whether a network contains an address and identifies where the host is. Link-local networks and the network
+/// of all addresses do not: every host is in them.
 //= RFC 3927, section 2.1; RFC 4291, section 2.5.6
 fn meets(network: (IpAddr, u8), address: IpAddr) -> bool {
     let of_link = match address {

@@ -16,7 +16,7 @@ impl End {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Low, Self::High];
 
-    /// The end that a cost has to take so that the goodput comes out at this one.
+    /// The end of its interval that a cost must have for this end of the goodput.
     pub(super) const fn of_cost(self) -> Self {
         match self {
             Self::Low => Self::High,

@@ -63,8 +63,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Each slot has a direction to the card and one to memory. A card that sends reads memory and asks for it; one that
-    /// receives writes.
+    /// Each slot has a direction to the card and one to memory. A card that sends reads memory and sends
+    /// requests for it; a card that receives writes memory.
     fn slots(&mut self, part: &Part, slots: &Slots) {
         let (most, headers) = headers(slots.frame_per_byte);
         let with_headers = |cost: Cost| {

@@ -133,7 +133,7 @@ pub fn payload(mtu: u32, ip: Ip, transport: Transport, tunnel: Option<Tunnel>) -
 }
 
 /// Full packets of every possible kind: each MTU with each version of IP and each transport. `None` if one of
-/// them holds no payload.
+/// them has no payload.
 pub fn packet(
     mtus: &[u32],
     ips: &[Ip],

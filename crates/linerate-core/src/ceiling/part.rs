@@ -4,7 +4,7 @@ use super::{Bounds, Cost, Input, Link, Packet, pcie};
 use crate::path::{Direction, Place, Stage};
 use crate::units::Rate;
 
-/// A path, or one end of it, as it is described.
+/// The description of a path, or of one end of it.
 #[derive(Debug, Clone)]
 pub struct Description {
     /// The directions in which payload flows.
@@ -26,7 +26,7 @@ pub struct Part {
     pub name: String,
     /// Its stage.
     pub stage: Stage,
-    /// Where it is.
+    /// The place of the part.
     pub side: Place,
     /// The directions that use it.
     pub ways: Vec<Direction>,
@@ -77,8 +77,8 @@ pub struct Slots {
 /// The wires of USB that adapters are on.
 #[derive(Debug, Clone)]
 pub struct Usb {
-    /// For each link the number of the wire that it goes through, and what that signals. Links with the same number
-    /// share it.
+    /// For each link the number of its wire, and the wire's signalling rate. Links with the same number share a
+    /// wire.
     pub of_links: Vec<(usize, Rate)>,
     /// Bytes that cross it for each payload byte, because of the headers of packets.
     pub frame_per_byte: f64,

@@ -39,7 +39,7 @@ pub const SIZES: [u32; 6] = [128, 256, 512, 1024, 2048, 4096];
 /// Generations that there are.
 pub const GENERATIONS: [u32; 7] = [1, 2, 3, 4, 5, 6, 7];
 
-/// A slot, as far as it is known: all that each of its properties may be.
+/// A slot with all possible values of each unknown property.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
     /// Generations, from [`GENERATIONS`].

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::Bounds;
 use crate::path::{Direction, Place, Stage};
 
-/// Where an input of a ceiling comes from.
+/// The source of an input of a ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {

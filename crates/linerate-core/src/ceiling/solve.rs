@@ -52,8 +52,8 @@ struct Shared {
 }
 
 impl Path {
-    /// What the groups of `ways` get while the others rest. `None` when no resource limits them:
-    /// then nothing is known, which is not the same as much.
+    /// The rates of the groups in the directions `ways` while the others are idle. `None` if no resource limits
+    /// them: then the rate is unknown, which does not mean that it is high.
     pub fn solve(&self, ways: &[Direction]) -> Option<Solution> {
         let (goodput, each, binding) = self.both_ends(ways, |_| true)?;
         let others = |r: &Resource| !binding.contains(&r.name);

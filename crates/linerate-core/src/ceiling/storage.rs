@@ -5,7 +5,7 @@ use super::Bounds;
 /// What a multipath layer does with several paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// One path carries everything, the others wait for it to fail.
+    /// One path carries everything; the others are used only when it fails.
     Failover,
     /// Every path carries its share.
     RoundRobin,

@@ -32,7 +32,7 @@ pub fn leaves(signalled: Rate) -> Bounds {
     Bounds::new(most.min(bits * LEAST), most)
 }
 
-/// How what it leaves at the most comes about.
+/// The formula of the highest rate that it allows.
 pub fn words(signalled: Rate) -> String {
     match signalled.0 {
         12_000_000 => "19 packets of 64 B in 1 ms".to_owned(),

@@ -41,7 +41,7 @@ pub struct BlockDevice {
     /// How a disk is reached: `pcie`, `rdma`, `tcp`, `srp`, `iser`, `iscsi`, `fc`, `sas`, `usb`,
     /// `ata`, `virtio`; `raid` for what a RAID controller shows: a disk, or a volume of several.
     pub transport: String,
-    /// Address on the PCI bus of what it hangs on.
+    /// PCI address of its parent device.
     pub pci: String,
     /// NUMA node of that.
     pub node: Option<u32>,
@@ -178,7 +178,7 @@ impl Namespace {
         })
     }
 
-    /// Whether this is one of the ways to the disk of that name.
+    /// Whether this is one of the paths to the disk of that name.
     pub fn is_way_to(self, disk: &str) -> bool {
         let head = Self {
             controller: None,
@@ -223,7 +223,7 @@ pub struct Path {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileSystem {
-    /// Where it is mounted.
+    /// Mount point.
     pub point: String,
     /// Kind: `ext4`, `nfs4`.
     pub kind: String,
@@ -244,7 +244,8 @@ impl Storage {
         self.devices.iter().filter(|d| d.layer == Layer::Disk)
     }
 
-    /// The file system that holds a path: the one mounted last at the longest part of it.
+    /// The file system of a path: the one with the longest matching mount point, and among those the one that
+    /// was mounted last.
     pub fn filesystem(&self, path: &str) -> Option<&FileSystem> {
         let holds = |point: &str| {
             let rest = path.strip_prefix(point.trim_end_matches('/'));

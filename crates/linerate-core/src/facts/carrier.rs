@@ -172,7 +172,7 @@ enum Key<'a> {
 
 type Chain<'a> = Vec<(Key<'a>, Via<'a>, Bounds)>;
 
-/// Each port with what carries it, the nearest first.
+/// Each port with its carriers, the nearest first.
 fn chains(inventory: &Inventory) -> Vec<(PortLoad, Chain<'_>)> {
     let loads = loads(inventory).into_iter().map(|(load, card)| {
         let links = links(&inventory.pci, card, load.rate);
@@ -235,7 +235,7 @@ fn has_several_functions(inventory: &Inventory, nic: &Nic) -> bool {
     inventory.pci.iter().filter(is_alike).any(is_free)
 }
 
-/// A port of Ethernet with a wire of its own. One that is down may come up at the fastest mode that it supports.
+/// An Ethernet port with its own wire. A port that is down may come up with the fastest mode that it supports.
 fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<PortLoad> {
     let is_whole = nic.kind.is_empty() && nic.stack.below.is_empty() && !nic.is_virtual;
     let is_own = nic.device.is_empty() || nic.device == nic.pci || nic.usb.is_some();

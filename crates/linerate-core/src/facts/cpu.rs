@@ -66,7 +66,7 @@ pub struct Clock {
     pub driver: String,
     /// By which rule: `performance`, `powersave`.
     pub governor: String,
-    /// What the hardware is asked to prefer, where it decides.
+    /// The preference given to the hardware, if the hardware decides.
     pub preference: String,
 }
 
@@ -86,7 +86,7 @@ impl Processors {
 }
 
 impl Node {
-    /// Its CPUs, as far as they are known.
+    /// Its known CPUs.
     pub fn known_cpus(&self) -> &[u32] {
         self.cpus.as_deref().unwrap_or_default()
     }

@@ -30,7 +30,7 @@ impl<'a> Crossing<'a> {
         })
     }
 
-    /// The best that both ends could do together; `None` if one of them does not say.
+    /// The best values that both ends support; `None` if one of them does not report its own.
     pub fn best(&self) -> Option<Link> {
         let both = self.device.max?.common(self.slot.max?);
         (!self.is_tunnel).then_some(both)
@@ -49,8 +49,8 @@ pub fn crossings<'a>(all: &'a [Device], card: &'a Device) -> Vec<Crossing<'a>> {
         .collect()
 }
 
-/// A link as the formulas of PCI Express take it, with packets as large as the card behind it makes them; `None` if
-/// its speed or its width is unknown.
+/// A link in the form that the formulas of PCI Express need, with the packet sizes of the card behind it;
+/// `None` if its speed or its width is unknown.
 pub fn slot(link: Link, payload: Option<Payload>) -> Option<Slot> {
     let one_or = |known: Option<u32>, all: &[u32]| known.map_or(all.to_vec(), |k| vec![k]);
     Some(Slot {

@@ -1,4 +1,4 @@
-//! Interrupts: what each is for, and which CPUs serve it.
+//! Interrupts: their purpose, and the CPUs that serve them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -25,7 +25,7 @@ pub struct Memory {
 /// A slot for a memory module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Module {
-    /// Where it is: `DIMM_A1`.
+    /// Its location: `DIMM_A1`.
     pub locator: String,
     /// Which bank, in the firmware's words: `P0 CHANNEL A`.
     pub bank: String,

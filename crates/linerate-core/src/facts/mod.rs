@@ -46,7 +46,7 @@ pub struct Inventory {
     pub interrupts: irq::Interrupts,
     /// Its RDMA devices.
     pub infiniband: infiniband::Infiniband,
-    /// Its disks and what lies on them.
+    /// Its disks and their file systems.
     pub storage: block::Storage,
     /// Settings that matter to a path.
     pub tunables: Vec<Tunable>,
@@ -153,7 +153,7 @@ pub struct HostFacts {
     pub last_cache: Option<Bytes>,
     /// The port that the route to the other end leaves by.
     pub port: Option<Port>,
-    /// That route, with what lies below the port; `None` in records from before it was read.
+    /// That route, with the devices below the port; `None` in records from before it was read.
     pub route: Option<route::Route>,
     /// Congestion controls this process may choose.
     #[serde(deserialize_with = "at_most::<_, _, FEW>")]

@@ -98,7 +98,7 @@ pub enum PortKind {
 }
 
 impl PortKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 5] = [
         Self::Endpoint,
         Self::Root,
@@ -152,7 +152,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Bits that it carries each second and way, without the line code; packets take more from it.
+    /// Bits that it carries per second in each direction, without the line code; packet headers reduce that
+    /// further.
     pub fn rate(self) -> Option<Rate> {
         let (speed, width) = (self.speed?, u64::from(self.width?));
         let (data, coded) = line_code(speed);
@@ -185,7 +186,7 @@ impl fmt::Display for Link {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Device {
-    /// Where it is.
+    /// Its PCI address.
     pub address: Address,
     /// The bridge above it; `None` on a root bus.
     pub parent: Option<Address>,
@@ -258,10 +259,10 @@ pub fn at(all: &[Device], address: Address) -> Option<&Device> {
     found.ok().map(|i| &all[i])
 }
 
-/// Finds the bridge above each device, by the buses that lie behind bridges. Of bridges whose buses
-/// lie in each other the innermost is the parent.
+/// Finds the bridge above each device, by the bus numbers behind each bridge. Among nested bridges the
+/// innermost is the parent.
 ///
-/// A bridge counts only for buses above its own, so that no set of numbers makes a circle.
+/// A bridge counts only for buses above its own, so that no set of numbers makes a loop.
 pub fn find_parents(all: &mut [Device]) {
     let mut above: BTreeMap<(u32, u8), (u8, Address)> = BTreeMap::new();
     for bridge in all.iter() {

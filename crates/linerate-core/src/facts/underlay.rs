@@ -15,7 +15,7 @@ const SPREADING: [&str; 5] = [
     "balance-alb",
 ];
 
-/// Kinds that hand their packets to the one port below as they are, but for a tag.
+/// Kinds that pass their packets unchanged, except for a tag, to the one port below.
 const THROUGH: [&str; 5] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"];
 
 /// Kinds of ports without a port below whose packets stay in the machine: the other end is another namespace or

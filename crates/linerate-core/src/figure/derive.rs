@@ -101,7 +101,7 @@ pub(super) fn loss(source: &Source<'_>) -> Vec<Entry> {
     source.each(&LOSS, |load, parts| {
         let lost = load.datagrams.as_ref()?.lost;
         let counts = counted(parts, |part| part.lost);
-        // The parts leave out what was lost after the last datagram that the receiver took.
+        // The parts do not include losses after the last datagram that the receiver read.
         let evidence = counts.map_or(Evidence::None, |value| value.evidence);
         Some(Value {
             mid: lost,

@@ -82,7 +82,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Writes it where a datagram begins; one that is too short stays as it is.
+    /// Writes the header at the start of a datagram; a datagram that is too short stays unchanged.
     #[inline]
     pub fn write(self, width: Width, datagram: &mut [u8]) {
         let Some(room) = datagram.get_mut(..width.header_len()) else {

@@ -109,7 +109,7 @@ impl Refusal {
     pub const DATAGRAM_SIZE: Self = Self::new(20);
     /// An option is not implemented.
     pub const UNSUPPORTED: Self = Self::new(13);
-    /// More bandwidth is asked for than the server's limit.
+    /// The requested bandwidth exceeds the server's limit.
     pub const RATE: Self = Self::new(27);
     /// The test would last longer than the server's own limit.
     pub const LIMIT_OF_TIME: Self = Self::new(37);
@@ -166,7 +166,7 @@ impl Refusal {
         }
     }
 
-    /// What it says, in words.
+    /// Its text for users.
     pub fn words(self) -> String {
         let mut all = WORDS.iter();
         match all.find(|(known, _)| *known == self.code) {

@@ -8,7 +8,8 @@ use super::{Malformed, STREAMS_MAX};
 /// No program uses more than all CPUs, in percent of one: a kernel for x86 takes 8192 at most.
 //= arch/x86/Kconfig, NR_CPUS_RANGE_END: 8192
 const CPU_MOST: f64 = 100.0 * 8192.0;
-/// Nor do datagrams come more unevenly than over the whole time, or than this, in seconds, where that is unknown.
+/// Datagrams also do not arrive more unevenly than over the whole time, or, if that is unknown, than this in
+/// seconds.
 const JITTER_MOST: f64 = 3600.0;
 
 /// Most streams of a test: as many each way, where both send at once.
@@ -128,8 +129,8 @@ impl Results {
         each.fold(0, u64::saturating_add)
     }
 
-    /// Datagrams that were sent up to the last one that it sent or read, of all streams; `None` if one of
-    /// them does not say.
+    /// Datagrams of all streams up to the last one that the side sent or read; `None` if a stream does not
+    /// report it.
     pub fn packets(&self) -> Option<u64> {
         let each = self.streams.iter().map(|stream| stream.datagrams);
         each.map(|told| Some(told.packets?.saturating_sub(told.omitted)))
@@ -150,7 +151,7 @@ impl Results {
         Some(all.iter().sum::<f64>() / all.len() as f64)
     }
 
-    /// The longest time that a stream counted for; `None` if one of them does not say.
+    /// The longest measuring time of a stream; `None` if a stream does not report it.
     pub fn seconds(&self) -> Option<f64> {
         let mut longest = None;
         for stream in &self.streams {

@@ -14,11 +14,10 @@ use crate::units::{Bytes, Rate};
 /// No link can carry more than this many times its ceiling, whatever the error of a measurement.
 const BEYOND: f64 = 1.02;
 
-/// The most goodput that each wire and slot, and each shaper of the sender's own ports, allows, the
-/// lowest first. Empty where nothing with a capacity of its own is known, or no size of packets: no ceiling is better
-/// than a false one.
+/// The most goodput that each wire and slot, and each shaper of the sender's own ports, allows, the lowest
+/// first. Empty if no capacity or no packet size is known: no ceiling is better than a false one.
 ///
-/// A link or a wire that carried more than it could is not what it says: a hypervisor emulates it.
+/// If a link or a wire carried more than its nominal rate, that rate is wrong: a hypervisor emulates it.
 pub(super) fn ceilings(
     hosts: &[Host],
     direction: Direction,

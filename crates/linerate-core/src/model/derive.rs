@@ -48,7 +48,7 @@ struct Basis {
     idle: Option<usize>,
 }
 
-/// What one step says. Each part is derived when it is first asked for.
+/// The derived parts of one step. Each part is derived when it is first needed.
 #[derive(Debug, Default)]
 struct StepModel {
     /// Its load in each direction.

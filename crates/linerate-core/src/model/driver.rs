@@ -10,7 +10,7 @@ use crate::record::{Host, Step, Table};
 /// Pauses on the link of a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Paused {
-    /// Pause frames received in a second: the other end of the wire asked it to stop.
+    /// Pause frames received per second: requests of the other end of the wire to stop sending.
     pub received: f64,
     /// Pause frames sent in a second.
     pub sent: f64,

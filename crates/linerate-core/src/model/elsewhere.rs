@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Cpu, Load, Model};
 use crate::path::{Direction, Side};
 
-/// A CPU that is used less than this is idle enough to take a thread.
+/// A CPU with less use than this is idle enough for another thread.
 const IDLE: f64 = 0.2;
 
 /// Share of time that a thread must lose on its CPU before another one is worth a try.

@@ -12,7 +12,7 @@ pub fn is_alone(record: &Record) -> bool {
     record.hosts.len() == 1 && record.start.plan.peer.is_none()
 }
 
-/// The far end and the transport of a plan, as `linerate run` takes them.
+/// The far end and the transport of a plan, as arguments of `linerate run`.
 pub(super) fn asked(plan: &Plan) -> String {
     let peer = plan.peer.iter().map(|peer| format!(" {}", word(peer)));
     let engine = Some(&plan.engine).filter(|engine| *engine != TCP.name);

@@ -133,7 +133,7 @@ fn far_gap(what: &str, flow: &Flow) -> Gap {
     }
 }
 
-/// An end as it is typed: an address of IPv4 that is mapped into IPv6 is one of IPv4.
+/// The address of an end in the form that users type: an IPv4 address mapped into IPv6 becomes an IPv4 address.
 pub fn name_of(end: SocketAddr) -> String {
     SocketAddr::new(end.ip().to_canonical(), end.port()).to_string()
 }

@@ -101,7 +101,7 @@ fn timeouts(lost: Option<f64>, streams: u32) -> u64 {
 /// Links and ends that were away during a step, whatever its payload says.
 #[derive(Debug)]
 pub(super) struct Away {
-    /// Ports whose link went up or down, each with its side, and how often.
+    /// Ports whose link went up or down, each with its side and the number of times.
     links: Vec<((&'static str, String), f64)>,
     /// Ends that stood still, in words.
     ends: Vec<String>,
@@ -205,9 +205,8 @@ struct Pause {
     beyond: u64,
 }
 
-/// The longest time between two readings of one end, whatever they are of (with many streams one row
-/// of all takes long, and is no pause), beyond the wash-out, in which none is planned. Only of times longer
-/// than `least` it is known.
+/// The longest time between two readings of one end, after the wash-out. Whatever is read counts: with many
+/// streams one row of all takes long, and is not a pause. Only times longer than `least` are known.
 fn longest_pause(end: &EndReadings, washout: Nanos, least: u64) -> Option<Pause> {
     let planned = |from: u64| if from < washout.0 { washout.0 } else { 0 };
     // Nothing was read in a pause, and so nothing of the table that has most rows: only where that has a gap the others

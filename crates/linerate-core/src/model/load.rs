@@ -296,7 +296,7 @@ fn start_of(ticks: &[(u64, f64)], ramp_end: Option<usize>) -> u64 {
     first.map_or(0, |(from, _)| *from)
 }
 
-/// A mean, with what its steady samples say of it.
+/// A mean, with the interval that its steady samples give.
 pub(super) fn estimate(mean: f64, steady: &[f64]) -> Estimate {
     Estimate {
         mean,
@@ -324,7 +324,7 @@ impl Load {
         self.ticks.iter().any(|rate| *rate > 0.0)
     }
 
-    /// What is judged of it, besides its round trips.
+    /// The judged properties of a load other than its round trips.
     pub fn measure(&self) -> Measure {
         match self.operations {
             Some(_) => self.knobs.measure(),
@@ -475,7 +475,8 @@ fn table_ticks(table: &Table, metric: m::Metric, window: Window) -> Vec<(u64, f6
         .collect()
 }
 
-/// Memory of the receive buffers of a set, mean; of datagrams, whose buffers stay as they were made, from the set.
+/// Mean memory of the receive buffers of a set; for datagrams, whose buffers keep their size, from the set
+/// itself.
 fn recv_memory(
     receiving: &EndReadings,
     set: &Set,

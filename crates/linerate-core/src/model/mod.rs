@@ -275,7 +275,7 @@ impl Latency {
     }
 }
 
-/// One step under load, one direction of it.
+/// One direction of one step under load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
     /// What moved its bytes.

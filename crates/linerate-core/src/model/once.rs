@@ -23,7 +23,7 @@ fn tells(interval: &Interval) -> bool {
     interval.relative().is_some_and(|half| half <= WIDEST) || interval.high <= 0.0
 }
 
-/// One direction of a step, with what one load is asked for that a verdict is not.
+/// One direction of a step, with figures that only a single measurement reports.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Once {
     /// Which direction.
@@ -153,8 +153,8 @@ fn moved(end: &EndReadings, prefix: &str, window: Window) -> Option<(Bytes, Nano
     Some((Bytes(bytes as u64), Nanos((seconds * 1e9) as u64)))
 }
 
-/// What the workers of the receiving end took, from one row to another a second later, a row of all of them
-/// at a time. `None` if they do not have the same rows.
+/// The payload that the workers of the receiving end read, from one row to another a second later, with one row
+/// of all workers at a time. `None` if they do not have the same rows.
 fn intervals(receiving: &EndReadings, prefix: &str, window: Window) -> Option<Vec<(Bytes, Nanos)>> {
     let workers: Vec<&Table> = receiving
         .about("worker", |s| s.starts_with(prefix))

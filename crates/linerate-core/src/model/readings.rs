@@ -47,9 +47,9 @@ impl Window {
         from.min(to)..to
     }
 
-    /// Indices of the rows nearest to both ends; `None` when they are not two rows. If the last row before the end is
-    /// older than that row is than the one before it, an end stood still there, which belongs to the window: then it
-    /// is the next row.
+    /// Indices of the rows nearest to both ends; `None` if these are fewer than two rows. If the last row is
+    /// further from the end of the window than from the row before it, the end had stopped for a moment, which
+    /// belongs to the window: then the next row is used.
     pub(super) fn rows(self, table: &Table) -> Option<(usize, usize)> {
         let (a, b) = (nearest(&table.at, self.from)?, nearest(&table.at, self.to)?);
         let spacing = b.checked_sub(1);

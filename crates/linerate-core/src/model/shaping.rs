@@ -78,7 +78,8 @@ impl Load {
     }
 }
 
-/// How many times as much as passes in its delay stands in a discipline for its rate: traffic is not even.
+/// A queue longer than this many times its delay at the traffic's rate is due to the shaper's rate: traffic is
+/// not even.
 const DELAYED: f64 = 1.2;
 
 /// Packets from which some wait in a discipline that keeps the one that it is sending.

@@ -23,7 +23,7 @@ pub struct PathStage {
     pub ceilings: [Option<Ceiling>; 2],
 }
 
-/// Where the host, or the one below it, made the port up.
+/// Whether the port is emulated by this host or by the hypervisor.
 const NO_SLOT: &str = "none: the port is virtual";
 
 /// The stages of one host, from the program to the wire.
@@ -187,7 +187,7 @@ fn link(crossing: &Crossing<'_>) -> String {
     )
 }
 
-/// The port that the route leaves by, then what lies below it.
+/// The port of the route, then the ports below it.
 fn ports(facts: &HostFacts) -> Vec<String> {
     match &facts.route {
         Some(route) if !route.ports.is_empty() => route.ports.iter().map(nic).collect(),

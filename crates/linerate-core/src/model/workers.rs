@@ -6,7 +6,7 @@ use super::{Cpu, Thread};
 use crate::metric as m;
 use crate::record::EndReadings;
 
-/// The worker threads whose subject begins with `prefix`, and what interrupts on their CPUs took.
+/// The worker threads whose subject begins with `prefix`, and the time that interrupts took on their CPUs.
 pub(super) fn at_work(
     end: &EndReadings,
     prefix: &str,

@@ -115,7 +115,7 @@ pub fn count(text: &[u8], key: &str) -> Option<u64> {
     })
 }
 
-/// `group` relative to `root`, if it lies in it and never climbs out of it.
+/// `group` relative to `root`, if it is below `root` and its path never goes up out of it.
 fn below<'a>(group: &'a str, root: &str) -> Option<&'a str> {
     let rest = group.strip_prefix(root.trim_end_matches('/'))?;
     let inside = rest.is_empty() || rest.starts_with('/');

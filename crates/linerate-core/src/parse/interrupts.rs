@@ -1,4 +1,4 @@
-//! `/proc/interrupts`: what each interrupt is for, and who serves it.
+//! `/proc/interrupts`: the purpose of each interrupt, and the CPUs that serve it.
 
 use std::collections::BTreeMap;
 

@@ -59,8 +59,8 @@ struct Bucket {
 }
 
 /// The size of a bucket. The kernel reports it as the time that the bucket takes to fill, in ticks, and expects
-/// bytes. This picks the largest size that gives as many ticks: a smaller one might no longer let the largest
-/// packets pass.
+/// bytes. This returns the largest size with the same number of ticks: a smaller bucket might no longer let the
+/// largest packets pass.
 fn bucket(options: &[u8]) -> Result<Bucket, Malformed> {
     let (mut parms, mut wide) = (None, None);
     for attribute in attributes(options) {

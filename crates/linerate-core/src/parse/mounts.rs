@@ -11,7 +11,7 @@ pub struct Mount {
     pub number: String,
     /// What part of the file system is mounted: `/` is all of it.
     pub root: String,
-    /// Where it is mounted.
+    /// Mount point.
     pub point: String,
     /// Kind: `ext4`, `nfs4`.
     pub kind: String,

@@ -27,7 +27,7 @@ pub struct Config {
     pub class: u32,
     /// Buses behind the device, if it is a bridge that leads to any.
     pub buses: Option<Buses>,
-    /// What it says of PCI Express.
+    /// Its PCI Express capability.
     pub express: Express,
 }
 
@@ -55,7 +55,7 @@ pub struct Capability {
     pub max: Option<Link>,
 }
 
-/// Reads the space, or as much of it as the reply holds.
+/// Reads the configuration space, or the part of it that the reply contains.
 pub fn parse(space: &[u8]) -> Result<Config, Malformed> {
     let header = space.get(..HEADER).ok_or(Malformed::Short(WHAT))?;
     let vendor = u16::from_le_bytes([header[0], header[1]]);

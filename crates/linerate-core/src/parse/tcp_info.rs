@@ -1,6 +1,6 @@
-//! `TCP_INFO`: what the kernel counts about one connection.
+//! `TCP_INFO`: the kernel's counters of one connection.
 //!
-//! The struct grows with the kernel, so each field is taken only where the reply is long enough.
+//! The struct grows with the kernel, so each field is read only if the reply is long enough.
 
 use crate::metric::{self, Metric};
 
@@ -56,7 +56,7 @@ impl Store {
     }
 }
 
-/// Where each metric stands.
+/// The offset of each metric.
 //= include/uapi/linux/tcp.h, struct tcp_info (6.18)
 const FIELDS: &[(Metric, usize, Store)] = &[
     (metric::TCP_STATE, 0, Store::U8),

@@ -26,7 +26,7 @@ impl Growing {
 
     /// Appends a value.
     pub fn push(&mut self, value: i64) {
-        // A full block is packed no sooner, so that its last value can be taken back.
+        // A full block is packed only when the next value arrives, so that its last value can still be removed.
         if self.last.len() == BLOCK {
             self.packed.push(pack(&self.last).into_boxed_slice());
             self.last.clear();

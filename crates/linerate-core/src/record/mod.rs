@@ -58,7 +58,7 @@ pub struct Start {
 pub struct Host {
     /// Which end.
     pub side: Side,
-    /// What is known of it.
+    /// The known readings of it.
     pub facts: HostFacts,
 }
 
@@ -121,7 +121,7 @@ pub struct Step {
     pub began: Nanos,
     /// Readings of each end, near first.
     pub ends: Vec<EndReadings>,
-    /// Far clock minus near clock at the start of the step, with its bound; `None` when not taken.
+    /// Far clock minus near clock at the start of the step, with its bound; `None` if it was not measured.
     pub clock: Option<ClockPair>,
     /// How the step ended, when not as planned.
     pub trouble: Option<Trouble>,
@@ -253,7 +253,7 @@ pub struct Histogram {
     pub set: u32,
     /// Values in nanoseconds (three significant digits), ascending, with how often each was seen.
     pub counts: Vec<(u64, u64)>,
-    /// How many of them were due and not answered: they took at least the recorded time.
+    /// How many of them were due and not answered: these took at least the recorded time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unanswered: u64,
     /// How many more were sent and never answered, where a path may lose them. They are in no other count.

@@ -8,7 +8,7 @@
 /// Most values that one byte of a packed column can stand for: bounds what a hostile one expands to.
 const VALUES_PER_BYTE: usize = 128;
 
-/// Packs `values` with the order of differences that takes the least room.
+/// Packs `values` with the order of differences that needs the least space.
 pub(super) fn pack(values: &[i64]) -> Vec<u8> {
     let mut best = pack_order::<0>(values);
     for other in [pack_order::<1>(values), pack_order::<2>(values)] {

@@ -233,7 +233,7 @@ impl StoredEnd<'_> {
 }
 
 impl StoredStep<'_> {
-    /// The step as it was read; says in words what does not fit.
+    /// The step that was read; an error describes anything that is inconsistent.
     pub(super) fn open(self, budget: &mut Budget) -> Result<Step, &'static str> {
         let ends = self.ends.into_iter().map(|e| e.open(budget));
         Ok(Step {

@@ -155,7 +155,7 @@ fn is_rare(load: &Load) -> bool {
     load.transport == Transport::Tcp && sent_again(load).is_some_and(|share| share <= LOSSY)
 }
 
-/// Whether the hosts dropped a packet per second, or any packet in a load that loses few.
+/// Whether the hosts dropped at least one packet per second, or any packet if little was retransmitted.
 pub(crate) fn is_notable(load: &Load, dropped: &Dropped<'_>) -> bool {
     dropped.per_sec >= 1.0 || (is_rare(load) && dropped.per_sec > 0.0)
 }

@@ -133,7 +133,7 @@ const LONG: Nanos = Nanos(5_000_000);
 /// How many times as much as its loss would leave to it a load carries that overruns a queue by itself.
 const BEYOND: f64 = 3.0;
 
-/// The queue whose overflow is all that is lost: had loss held the sender, no queue would stand.
+/// The queue whose overflow explains all losses: if the loss had limited the sender, there would be no queue.
 pub(crate) fn overrun(model: &Model, load: &Load, lost: f64) -> Option<String> {
     let beyond = load.goodput.mean >= loss_leaves(load, lost)? * BEYOND;
     beyond.then(|| long_queue(model, load))?

@@ -28,7 +28,7 @@ pub(crate) fn standing_queue(model: &Model, load: &Load) -> Option<String> {
     ))
 }
 
-/// Whether most of what is in flight stands in a queue: fewer bytes in flight would carry as much.
+/// Whether most of the data in flight is in a queue: fewer bytes in flight would carry as much.
 pub(crate) fn mostly_queued(model: &Model, load: &Load) -> bool {
     longer(model, load, 2.0).is_some()
 }

@@ -80,13 +80,12 @@ fn autocorrelation(values: &[f64], mean: f64) -> Option<f64> {
     (squares > 0.0).then(|| lagged / squares)
 }
 
-/// The first index from which the series is steady; `None` when it never is.
+/// The first index from which the series is steady; `None` if it never is.
 ///
-/// The ramp is cut where the standard error of the rest is least (MSER: White, Simulation 69,
-/// 1997), in the first half of the series. The rest counts as steady unless its halves, or its
-/// last quarter and what is before, differ by more than 2 % and by more than three standard errors:
-/// a ramp that goes on, or a shift of level, makes the answer `None`. So do fewer than 10 values,
-/// and values that are not finite.
+/// The ramp is cut where the standard error of the rest is least (MSER: White, Simulation 69, 1997), in the
+/// first half of the series. The rest counts as steady unless its halves, or its last quarter and the part
+/// before, differ by more than 2 % and by more than three standard errors: a ramp that continues, or a shift of
+/// level, gives `None`. So do fewer than 10 values, and values that are not finite.
 pub fn steady_state(values: &[f64]) -> Option<usize> {
     if values.len() < SHORTEST || !values.iter().all(|v| v.is_finite()) {
         return None;
@@ -114,7 +113,7 @@ pub fn ramp_end(values: &[f64], before: f64) -> Option<usize> {
     is_level(values).then_some(0)
 }
 
-/// How far a ramp may fall on its way to a level, as a part of it.
+/// How far a ramp may decrease on its way to a level, as a part of it.
 const RAMP_FALLS: f64 = 0.25;
 
 /// Number of empty values in a row that end a ramp once data arrived. A ramp that grows by round trips may have

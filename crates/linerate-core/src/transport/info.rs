@@ -25,7 +25,7 @@ pub enum FarEnd {
     Absent,
 }
 
-/// A transport, as far as it is known without a machine.
+/// A transport, with the facts that do not depend on a machine.
 #[derive(Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -46,7 +46,7 @@ pub struct TransportInfo {
     pub sample: &'static str,
     /// Whether a message may be sent and never answered.
     pub loses_messages: bool,
-    /// Whether payload may be lost on the way: what one end sent and the other received may differ.
+    /// Whether payload may be lost on the path: the sent and the received payload may differ.
     pub lossy: bool,
     /// Whether it can receive without copying to the user ([`crate::plan::Receive::Discard`]).
     pub discard: bool,
@@ -149,7 +149,7 @@ pub static NULL: TransportInfo = TransportInfo {
     ..TransportInfo::BASE
 };
 
-/// All of them, in the order in which they are listed.
+/// All transports, in display order.
 pub static TRANSPORTS: &[&TransportInfo] = &[&TCP, &UDP, &CONNECT, &SHM, &MEMORY, &NULL];
 
 /// The transport with this name.

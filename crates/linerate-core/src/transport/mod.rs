@@ -27,7 +27,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// All of them.
+    /// All classes.
     pub const ALL: [Self; 5] = [Self::Tcp, Self::Udp, Self::Shm, Self::Memory, Self::Other];
 
     /// The transport of an engine, by its name in records. The simulated path moves bytes as TCP does.

@@ -160,7 +160,8 @@ impl Options {
         Self(own.map(|(key, set)| (key.clone(), set.clone())).collect())
     }
 
-    /// Whether a `pattern` of a transport with these `rows` takes them; why not, as a lowercase fragment.
+    /// Whether a `pattern` of a transport with these `rows` accepts the options; if not, the reason as a
+    /// lowercase fragment.
     pub fn check(&self, rows: &[OptionInfo], pattern: PatternKind) -> Result<(), String> {
         if self.0.len() > OPTIONS_MAX {
             return Err(format!("more than {OPTIONS_MAX} options"));

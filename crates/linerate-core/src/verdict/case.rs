@@ -13,7 +13,7 @@ use crate::transport::Transport;
 pub(super) struct Party {
     /// The cause.
     pub(super) cause: &'static dyn Cause,
-    /// What it says of the base load.
+    /// Its answer for the base load.
     pub(super) answer: Answer,
     /// Trials (by number) whose effect is outside its prediction.
     pub(super) excluded_by: Vec<u32>,
@@ -147,9 +147,9 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The proof of `party`: a ceiling that was reached, or a trial. A trial proves a cause if it changed what
-    /// the cause is about, if its effects lie inside the cause's prediction, and if no rival is left. It must
-    /// also have been able to refute: it excluded another cause, or the resource that the cause is about was
+    /// The proof of `party`: a ceiling that was reached, or a trial. A trial proves a cause if it changed the
+    /// factor of the cause, if its effects are inside the cause's prediction, and if no rival is left. It must
+    /// also have been able to refute the cause: it excluded another cause, or the resource of the cause was
     /// used up.
     pub(super) fn proof(&self, party: &Party) -> Option<Proof<'a>> {
         let Ok(finding) = &party.answer else {

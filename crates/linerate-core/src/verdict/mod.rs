@@ -26,7 +26,7 @@ pub struct Verdict {
     pub limits: Vec<Limit>,
     /// What disturbed the measurement and is none of the limits.
     pub disturbances: Vec<Disturbance>,
-    /// What would bind next, once the limits are lifted, as far as it is known.
+    /// The expected next limit once the present limits are removed, as far as it is known.
     pub next: Vec<Limit>,
     /// What prevents an answer, or part of one.
     pub unknown: Vec<Unknown>,
@@ -88,7 +88,7 @@ pub struct Disturbance {
     pub side: Place,
     /// Direction whose measurement it disturbed.
     pub direction: Direction,
-    /// The share of the time, or of what a port carried, that it took; `None` if it is unknown.
+    /// The share of the time, or of the port's traffic, that it used; `None` if unknown.
     pub share: Option<f64>,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,

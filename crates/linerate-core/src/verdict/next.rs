@@ -48,7 +48,7 @@ pub(super) fn most_telling(
     let mut best: Option<(f64, TrialPlan)> = None;
     for plan in untried(case.model, direction, id) {
         let score = expected(case, &suspects, &plan);
-        // Of equals the earlier row stands.
+        // Among equals the earlier row wins.
         if score > best.as_ref().map_or(0.0, |(s, _)| *s) {
             best = Some((score, plan));
         }

@@ -62,7 +62,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8], bounds: Bounds) -> Result<T, Wi
     }
 }
 
-/// Where texts with control characters stand.
+/// The place of the first text with control characters.
 type Texts = Vec<std::ops::Range<usize>>;
 
 /// Walks over one CBOR item; returns the texts that hold control characters.

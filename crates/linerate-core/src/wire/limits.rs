@@ -48,7 +48,7 @@ const EXTRA_WORK_MAX_PS: u64 = 1_000_000;
 pub struct Taken {
     /// Sets.
     pub sets: usize,
-    /// Streams of all of them; one that takes more descriptors than one counts for as many.
+    /// Streams of all sessions together; a stream that needs several descriptors counts as several.
     pub streams: u32,
     /// Threads of all of them.
     pub threads: u32,
@@ -141,7 +141,7 @@ impl Default for PlanLimits {
             streams: 40_000,
             room_for_streams: u32::MAX,
             threads: 4096,
-            // An hour, and what comes before the part that counts.
+            // An hour, and the time before the measured part.
             step: Nanos::from_secs(3660),
             samples: 20_000,
         }
@@ -149,7 +149,7 @@ impl Default for PlanLimits {
 }
 
 impl PlanLimits {
-    /// The same on a host that has room for so many streams of all sessions.
+    /// The same on a host with room for this many streams of all sessions.
     #[must_use]
     pub fn within(self, room_for_streams: u32) -> Self {
         let one_address = (f64::from(room_for_streams) * ONE_ADDRESS) as u32;

@@ -55,7 +55,7 @@ pub enum WireError {
         /// What the decoder met.
         why: String,
     },
-    /// Impossible readings: a column that is not as long as the time axis, or a time axis that goes back.
+    /// Impossible readings: a column with another length than the time axis, or a time axis that goes back.
     #[error("malformed readings of {table}")]
     Readings {
         /// Source and subject.

@@ -1,6 +1,6 @@
-//! How a data connection says which session it belongs to, and proves it.
+//! How a data connection names its session, and proves that it belongs to it.
 //!
-//! The keyed hash is made elsewhere; here stand the layout and the exact bytes that it covers.
+//! The keyed hash is computed elsewhere; this module has the layout and the exact bytes that the hash covers.
 
 use super::preamble::{HELLO_LEN, REPLY_LEN};
 

@@ -42,7 +42,7 @@ const STATUS: [&[u8]; 3] = [b"PPid:", b"CapEff:", b"Cpus_allowed_list:"];
 /// How links begin that lead to no file.
 const NO_FILES: [&str; 2] = ["socket:[", "cgroup:["];
 
-/// The numbers that stand for what is masked.
+/// The numbers that replace the masked values.
 #[derive(Default)]
 struct Known {
     addresses: Addresses,
@@ -50,11 +50,11 @@ struct Known {
 }
 
 impl Captured {
-    /// Overwrites the host's name, names and memory addresses of processes, what is mounted,
-    /// addresses of ports and other hosts, keys and serial numbers.
+    /// Overwrites the host's name, names and memory addresses of processes, mounts, addresses of ports and
+    /// other hosts, keys and serial numbers.
     ///
-    /// Hardware addresses, GUIDs and the names of control groups become numbers, the same wherever they stand: a
-    /// port is known by its address, a group by those above it.
+    /// Hardware addresses, GUIDs and the names of control groups become numbers, which are the same everywhere:
+    /// a port is identified by its address, a group by the groups above it.
     pub fn mask(&mut self) {
         let mut known = Known::default();
         for (path, answers) in &mut self.files {

@@ -40,7 +40,7 @@ const QUIET_AT_MOST: Duration = Duration::from_secs(14);
 
 /// What a link is made with.
 pub struct Options {
-    /// Addresses of the server; the first that takes a connection is used.
+    /// Addresses of the server; the first one that accepts a connection is used.
     pub servers: Vec<SocketAddr>,
     /// What carries the payload: TCP or UDP.
     pub protocol: Protocol,
@@ -127,7 +127,7 @@ impl Iperf3 {
             Some(opened) => opened,
             None => dialled(&[self.server], &|| self.stop.load(Ordering::Relaxed))?,
         };
-        // Reading this host takes its time, and the server waits only so long.
+        // Reading this host takes time, and the server waits only for a while.
         self.end.facts();
         let wanted = Wanted {
             protocol: self.options.protocol,

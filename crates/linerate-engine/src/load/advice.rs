@@ -34,8 +34,7 @@ pub struct Advice {
 }
 
 impl Advice {
-    /// Operations of `asked` bytes; where that is zero, of a size that follows the rate up to
-    /// `cap`.
+    /// Operations of `asked` bytes; if that is zero, of a size that follows the rate up to `cap`.
     pub fn new(asked: u64, cap: u32) -> Self {
         let fixed = asked != 0;
         let most = if fixed {

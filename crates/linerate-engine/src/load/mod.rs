@@ -51,13 +51,13 @@ pub enum LoadError {
     /// Datagrams do not get through where connections do.
     #[error("no UDP datagram reaches {address}")]
     NoDatagrams {
-        /// Where they were sent to.
+        /// The address that they were sent to.
         address: SocketAddr,
     },
     /// Connections get through to the far end's port, but not to one of its own for this stream.
     #[error("no TCP connection reaches {address}")]
     NoConnections {
-        /// Where it was tried.
+        /// The address that was tried.
         address: SocketAddr,
     },
     /// The host cannot be made as the plan asks.
@@ -125,7 +125,7 @@ pub struct Done {
 pub struct Timed {
     /// Round trips.
     pub trips: Vec<(u64, u64)>,
-    /// How many of these are of messages that were due and were not answered.
+    /// How many of these belong to messages that were due and were not answered.
     pub unanswered: u64,
     /// Further messages that were sent and never answered.
     pub lost: u64,
@@ -161,8 +161,8 @@ pub trait Worker: Send {
     fn timed(&mut self) -> Timed {
         Timed::default()
     }
-    /// Payload of this step by stream, where one thread moves several; empty where what it moved is of one.
-    /// Called once the step is over.
+    /// Payload of this step by stream, if one thread moves several; empty if it moves a single one. Called when
+    /// the step is over.
     fn moved(&self) -> Vec<(u32, u64)> {
         Vec::new()
     }

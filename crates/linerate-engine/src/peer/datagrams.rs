@@ -1,8 +1,9 @@
-//! How the ends of a stream of datagrams find each other, over a data connection that proved itself.
+//! How the ends of a stream of datagrams find each other, over an authenticated data connection.
 //!
 //! The far end first sends only one short answer. It sends more once the near end has proved, by a keyed hash
-//! of a challenge made for this stream, that it receives at the address that its knock came from. That address
-//! must be the one of the data connection: a knock that is overheard and replayed from elsewhere is worthless.
+//! of a challenge made for this stream, that it receives at the address from which it sent its hello. That
+//! address must be the one of the data connection: a hello that is overheard and replayed from elsewhere is
+//! worthless.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream, UdpSocket};

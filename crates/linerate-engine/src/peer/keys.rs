@@ -163,7 +163,7 @@ impl Key {
         text.parse()
     }
 
-    /// Reads a key from one line of `input`, and leaves what comes after it.
+    /// Reads a key from one line of `input`, and leaves the rest unread.
     pub fn read_line(input: impl BufRead) -> Result<Self, KeyError> {
         let mut line = String::new();
         let read = input.take(FILE_MAX).read_line(&mut line);

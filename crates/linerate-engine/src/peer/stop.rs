@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Asks a server, and all its sessions, to end. Clones share one request; it cannot be taken back.
+/// Asks a server, and all its sessions, to end. Clones share one request; it cannot be withdrawn.
 #[derive(Debug, Clone)]
 pub struct Stop(Arc<Inner>);
 

@@ -86,7 +86,7 @@ impl Recorder {
         }
     }
 
-    /// A file without a start holds nothing, and would be taken for the last record.
+    /// A file without a start frame is empty, and would be mistaken for the last record.
     fn remove_unless_begun(&mut self) {
         if self.open.is_none()
             && let Some(path) = self.path.take()

@@ -25,7 +25,7 @@ pub(crate) fn listen(named: &[IpAddr], port: u16) -> Result<Vec<TcpListener>, Pe
     named.iter().map(|ip| at(*ip)).collect()
 }
 
-/// Where they listen.
+/// The addresses that they listen on.
 pub(crate) fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
     let each = listeners.iter();
     each.filter_map(|l| l.local_addr().ok()).collect()

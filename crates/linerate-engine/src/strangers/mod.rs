@@ -181,7 +181,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
     }
 
     fn accept(&mut self, listener: usize) {
-        // One at a time: the loop comes back for more, after it has looked at the others.
+        // One at a time: the loop returns for more after it has checked the others.
         match self.listeners[listener].accept() {
             Ok((stream, from)) => {
                 self.arrive(stream, from.ip().to_canonical());
@@ -193,7 +193,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
                     self.rest_until = Some(Instant::now() + REST);
                 }
             }
-            // The other side gave up in the meantime.
+            // The other side closed the connection in the meantime.
             Err(_) => {}
         }
     }

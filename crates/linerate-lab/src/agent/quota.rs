@@ -51,7 +51,7 @@ impl Group {
         Ok(group)
     }
 
-    /// Sets the limit, or takes it away.
+    /// Sets the limit, or removes it.
     fn limit(&self, quota: Option<u64>) -> io::Result<()> {
         let second = self.0.join("cpu.max");
         if second.exists() {

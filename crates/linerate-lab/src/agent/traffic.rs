@@ -71,7 +71,7 @@ fn child(stream: TcpStream, body: impl FnOnce(TcpStream) -> io::Result<()>) -> i
     Ok(Child(pid))
 }
 
-/// Sends so much in each step, until the path is gone.
+/// Sends a fixed amount in each step, until the path is gone.
 fn send(mut stream: TcpStream, rate: Rate) -> io::Result<()> {
     let bytes_in = |time: Duration| (rate.0 as f64 / 8.0 * time.as_secs_f64()) as usize;
     let zeros = vec![0; 1 << 20];

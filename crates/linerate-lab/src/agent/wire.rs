@@ -31,7 +31,7 @@ impl Wire {
         let counters = SharedCounters::new().map_err(failed)?;
         let ports = network.open_wire()?;
         let keep = ports.each_ref().map(PacketPort::socket);
-        // The child takes a copy of the ports along; the sockets stay open in it.
+        // The child gets a copy of the ports; the sockets stay open in it.
         let pid = process::fork(&keep, || {
             let failed = forward::run(&ports, treatments, &counters[..]);
             eprintln!("lab: {failed}");

@@ -102,8 +102,8 @@ pub struct Company {
 pub const HEALTHY: &[&str] = &["sender-core", "receiver-core", "congestion-control"];
 
 impl Cell {
-    /// Whether something is planted that is true without being measured: it surely happens, and
-    /// what it does to goodput is not the point.
+    /// Whether a planted event is true without a measurement: it certainly happens, and its effect on goodput
+    /// does not matter.
     pub const fn is_event(&self) -> bool {
         self.direction.is_none() && !self.expected.is_empty()
     }

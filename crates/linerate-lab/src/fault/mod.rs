@@ -77,7 +77,7 @@ pub enum Manner {
 pub enum Origin {
     /// At a host behind the router: one end's port carries it.
     Elsewhere,
-    /// At the other end: both ends' ports carry it.
+    /// At the other end: the ports of both ends carry it.
     Ends,
 }
 

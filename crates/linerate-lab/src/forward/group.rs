@@ -233,7 +233,7 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// The parts of a group hold all of it, in order, each with sums and lengths of its own.
+        /// The parts of a group contain all of it, in order, each with its own checksums and lengths.
         #[test]
         fn parts_make_up_the_whole(
             payload in 1_usize..20_000, size in 1_u16..3_000, at in any::<prop::sample::Index>(),

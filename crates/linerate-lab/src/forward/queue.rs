@@ -24,7 +24,7 @@ impl DelayQueue {
     /// A queue of at most this many bytes.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
-            // Zeroed memory takes no room before it is written.
+            // Zeroed memory uses no pages before it is written.
             memory: vec![0; bytes],
             waiting: VecDeque::with_capacity(4096),
             first: 0,

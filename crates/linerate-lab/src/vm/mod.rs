@@ -40,7 +40,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A virtual machine that runs. Dropping it ends it.
 #[derive(Debug)]
 pub struct Vm {
-    /// Its standard input is the guest's second serial line: on it stands what is to be run.
+    /// Its standard input is the guest's second serial line, which carries the command to run.
     qemu: Child,
     folder: Folder,
     jobs: u32,

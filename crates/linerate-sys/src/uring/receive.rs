@@ -1,4 +1,4 @@
-//! A receive that goes on by itself, into buffers that were handed to the kernel before.
+//! A receive that continues by itself, into buffers that were given to the kernel before.
 
 #![expect(unsafe_code, reason = "memory that the kernel writes later")]
 
@@ -60,9 +60,9 @@ impl Receiver {
         })
     }
 
-    /// The next bytes of the stream, at most `most` of them; none where the other end has closed, `None` if
-    /// nothing arrived. It asks the kernel only where it may `wait` and nothing is available. All calls must
-    /// use the same socket.
+    /// The next bytes of the stream, at most `most`; empty if the other end has closed, `None` if nothing
+    /// arrived. It asks the kernel only if it may `wait` and nothing is available. All calls must use the same
+    /// socket.
     pub fn take(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -120,7 +120,7 @@ impl Receiver {
             None => {}
         }
         let entry = opcode::RecvMulti::new(types::Fd(fd), GROUP).build();
-        // SAFETY: it writes to buffers of the group only, which stay mapped until it has ended (`drop`). The
+        // SAFETY: it writes only to buffers of the group, which stay mapped until it has ended (`drop`). The
         // kernel takes a reference to the socket when `enter` submits this, in a call that borrows a descriptor
         // of this number.
         unsafe { self.ring.submission().push(&entry.user_data(RECEIVE)) }.map_err(full)?;

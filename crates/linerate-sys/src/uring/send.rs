@@ -114,7 +114,7 @@ impl Sender {
         }
     }
 
-    /// The same bytes by a copy, if no send is under way.
+    /// The same bytes with a copy, if no send is in progress.
     pub fn send_copied(&self, fd: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
         if self.under_way.is_some() {
             return Err(io::ErrorKind::WouldBlock.into());

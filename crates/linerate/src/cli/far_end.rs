@@ -67,7 +67,7 @@ impl FarEnd {
             target: Target { host, port: 0 },
             key: Key::generate(),
         };
-        // One that has ended already says why on its stderr.
+        // A process that has already ended printed the reason to its stderr.
         let hold = far.hold.as_mut();
         let _ = hold.map(|hold| writeln!(hold, "{}", far.key.text()));
         match words.and_then(listening) {

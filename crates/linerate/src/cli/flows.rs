@@ -96,7 +96,8 @@ fn look(mut flows: Flows, time: Duration, stop: &AtomicBool) -> io::Result<Look>
 /// What a filter may be.
 const FILTER: &str = "a filter is a host, HOST:PORT, :PORT, or part of the name of a process";
 
-/// The connections that `text` means. A process comes first: a host is asked for over the network.
+/// The connections that match `text`. Process names are tried first, since a host name needs a query over the
+/// network.
 fn wanted(text: &str, machine: &dyn Machine) -> Result<Wanted, Failure> {
     let end = |addresses, port| Ok(Wanted::End { addresses, port });
     let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));

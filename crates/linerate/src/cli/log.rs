@@ -42,7 +42,7 @@ impl Writer {
         Ok(Self { beside, left_out })
     }
 
-    /// Where a server says its lines.
+    /// Where a server writes its log lines.
     pub(super) fn log(&self) -> Log {
         let (lines, left_out) = (self.beside.giver(), Arc::clone(&self.left_out));
         Arc::new(move |line| {

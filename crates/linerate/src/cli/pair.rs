@@ -1,4 +1,4 @@
-//! `linerate pair`: takes the key that a far end shows, and keeps it.
+//! `linerate pair`: reads the key that a far end shows, and saves it.
 
 use std::io::{self, IsTerminal};
 

@@ -109,8 +109,8 @@ fn of_parent(server: &mut ServerOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Binds the port. If it is taken, an end started by another program uses any port, and that program reads
-/// which.
+/// Binds the port. If it is in use, an end that another program started uses any free port, and that program
+/// reads its number.
 fn bind(options: &Options, server: ServerOptions) -> Result<Server, Failure> {
     let bound = match Server::bind(server.clone()) {
         Err(PeerError::Listen { source, .. })
@@ -208,7 +208,7 @@ fn key_words(key: &Key, new: bool, show: bool, file: &Path) -> String {
     format!("{what}\nto use it: linerate pair THIS-HOST    (on the machine that measures, once)\n")
 }
 
-/// Stops when whoever started this program has gone, or has no more need of it.
+/// Stops when the program that started this one has ended, or no longer needs it.
 fn stop_on_end(stop: &Stop) -> Result<(), Failure> {
     let stop = stop.clone();
     let watch = move || {

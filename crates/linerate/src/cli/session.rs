@@ -139,7 +139,7 @@ impl<S: Sink> Sink for Maybe<'_, S> {
     }
 }
 
-/// The lines of `--stream-json`, where they were asked for.
+/// The lines of `--stream-json`, if requested.
 pub(crate) fn stream(options: &Options) -> Result<Option<Stream<Beside>>, Failure> {
     let wanted = options.run.stream_json == Some(true);
     if wanted && options.report.json == Some(true) {
@@ -239,7 +239,7 @@ fn far_end(plan: &Plan, options: &Options, changes: bool) -> Result<Option<FarEn
     }
 }
 
-/// Where the record goes; `None` with `--no-save`.
+/// The directory of the record; `None` with `--no-save`.
 fn store(records: &Records) -> Result<Option<Store>, Failure> {
     if records.no_save == Some(true) {
         return Ok(None);

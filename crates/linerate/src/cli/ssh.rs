@@ -84,8 +84,8 @@ impl FromStr for Url {
 impl Url {
     /// `ssh` in a mode of its own, without a terminal, with what says where to.
     fn ssh(&self, mode: &str) -> Command {
-        // Ctrl-C is for this program: it ends the run in order, over a connection that ssh holds. An
-        // ignored signal stays ignored in what a shell becomes.
+        // Ctrl-C is for this program: it ends the run in order, over a connection that ssh holds. A shell
+        // passes an ignored signal on to the program that replaces it.
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' INT; exec ssh \"$@\"", "ssh"]);
         command.args([mode, "-T", "-o", ENDS, "-o", "NumberOfPasswordPrompts=1"]);

@@ -176,8 +176,8 @@ fn of_goodput<'a>(told: &[Entry<'a>], direction: Option<Direction>) -> Vec<Entry
     told.iter().filter(is_of).copied().collect()
 }
 
-/// Whether a limit is named where what was planted is; on a healthy path, at the end that its
-/// cause is about.
+/// Whether a limit is named at the place of the planted fault; on a healthy path, at the end that its cause is
+/// about.
 fn right_place(cell: &Cell, binds: bool, limit: &Limit) -> bool {
     if binds {
         return cell.place.is_none_or(|place| place == limit.side);

@@ -89,7 +89,7 @@ impl Loader {
     }
 }
 
-/// Measures with the cell's faults, takes them out (its scenery stays), and measures again.
+/// Measures with the cell's faults, removes them (its scenery stays), and measures again.
 pub(super) fn measure(
     stage: &Stage,
     cell: &Cell,

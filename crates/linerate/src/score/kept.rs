@@ -105,7 +105,7 @@ impl Outcomes {
         self.keys.contains(key)
     }
 
-    /// All of them.
+    /// All outcomes.
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }

@@ -46,7 +46,7 @@ impl<'a> Tally<'a> {
         self.reports.iter().filter(|t| bites(t)).count()
     }
 
-    /// Seconds to each proof of what was planted that a trial gave, in order.
+    /// Seconds to each proof of a planted fault by a trial, in order.
     fn seconds(&self) -> Vec<f64> {
         let proved = self.reports.iter().filter(|t| is_proved(t));
         let mut all: Vec<f64> = proved.filter_map(|t| t.proved_after).collect();

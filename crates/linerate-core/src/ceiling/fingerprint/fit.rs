@@ -133,8 +133,8 @@ fn sorted(spans: &[Span]) -> Vec<f64> {
     rates
 }
 
-/// Order statistics around the median that hold it in 95 of 100 draws, by the binomial
-/// distribution; all of them where that many would be needed.
+/// The order statistics around the median that contain it in 95 of 100 draws, by the binomial distribution; all
+/// values if there are too few.
 //= Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2
 fn interval(spans: &[Span]) -> Bounds {
     let rates = sorted(spans);

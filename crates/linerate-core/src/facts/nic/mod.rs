@@ -171,7 +171,7 @@ impl Bond {
 }
 
 impl Nic {
-    /// How many queues of one way are known.
+    /// The number of known queues of one direction.
     pub fn queues_of(&self, way: Direction) -> usize {
         self.queues.iter().filter(|q| q.direction == way).count()
     }

@@ -16,7 +16,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Both, where it could be raised.
+    /// Both values, if the present one could be raised.
     pub fn below_most(self) -> Option<(u32, u32)> {
         let (now, most) = (self.now?, self.most?);
         (now < most).then_some((now, most))

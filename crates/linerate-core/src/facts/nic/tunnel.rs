@@ -54,7 +54,7 @@ const fn kind(name: &'static str, outer: Outer, headers: Option<u32>, frames: bo
     }
 }
 
-/// All of them; the header of UDP is included.
+/// All of them; the UDP header is included.
 //= RFC 4213 (sit); RFC 2473 (ip6tnl); Linux Documentation/networking/bareudp.rst; drivers/net/macsec.c, macsec_extra_len
 const KINDS: [TunnelKind; 18] = [
     kind("vxlan", Outer::Either, Some(VXLAN), true),
@@ -161,8 +161,8 @@ pub struct Overflow<'a> {
     pub fits: Option<u32>,
 }
 
-/// The first tunnel of a chain of ports, each standing on the next, below which a packet of this size no longer fits.
-/// Tags of VLANs above a tunnel of frames are inside of it.
+/// The first tunnel in a stack of ports below which a packet of this size no longer fits. VLAN tags above a
+/// tunnel of frames are inside the tunnel.
 pub fn overflow<'a>(chain: &[&'a Nic], size: u32) -> Option<Overflow<'a>> {
     let (mut least, mut most, mut tags) = (0u32, Some(0u32), 0u32);
     for (at, nic) in chain.iter().enumerate() {

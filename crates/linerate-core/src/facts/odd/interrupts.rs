@@ -61,7 +61,8 @@ fn served_by(irqs: &[&Irq]) -> Option<BTreeSet<u32>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Whether the work of these CPUs goes on elsewhere: RPS hands packets to others, threads that poll run anywhere.
+/// Whether the work of these CPUs continues on others: RPS passes packets to other CPUs, threads that poll run
+/// anywhere.
 fn is_spread_later(nic: &Nic, by: &BTreeSet<u32>) -> bool {
     nic.threaded == Some(true) || nic.rps_cpus().union(by).count() > CROWDED
 }

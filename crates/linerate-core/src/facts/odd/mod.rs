@@ -119,7 +119,7 @@ impl From<Oddity> for Document {
 /// Looks for one sort of oddity.
 type Rule = fn(&Inventory) -> Vec<Oddity>;
 
-/// In the order in which they are shown: what costs most comes first.
+/// In display order: the most costly comes first.
 const FIRST: &[Rule] = &[
     nic::half_duplex,
     nic::below_common,

@@ -8,7 +8,7 @@ use super::{Inventory, Oddity};
 use crate::advice::Advice;
 use crate::facts::nic::{Network, Nic, Overflow, overflow};
 
-/// Kinds that hand packets to the one port below as they are, but for a tag.
+/// Kinds that pass packets unchanged, except for a tag, to the one port below.
 const THROUGH: [&str; 5] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"];
 
 /// Most ports that are followed downwards.

@@ -65,8 +65,8 @@ fn rate(link: Link) -> String {
         .map_or_else(|| link.to_string(), |rate| rate.to_string())
 }
 
-/// Cards that could do more than their slots let them. A link runs at what both ends can do: the lanes of a slot that is
-/// faster than the card do not stand in for those that it lacks.
+/// Cards that are faster than their slots. A link runs at the best that both ends support: a slot with faster
+/// lanes than the card's does not make up for missing lanes.
 pub(super) fn slots(inventory: &Inventory, carriers: &[Carrier<'_>]) -> Links {
     let all = &inventory.pci;
     let mut found = Links::default();

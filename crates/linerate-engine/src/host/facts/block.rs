@@ -72,8 +72,8 @@ pub fn storage(machine: &dyn Machine) -> Storage {
 }
 
 impl Reader<'_> {
-    /// All devices that hold something, and that programs can open. Those without their files, because they went
-    /// away or because a tree of files lacks them, share a gap.
+    /// All devices with a capacity that programs can open. Devices without files, because they disappeared or
+    /// because a tree of files lacks them, share a gap.
     fn block_devices(&mut self, names: &[String]) -> Vec<BlockDevice> {
         let (hidden, names): (Vec<&String>, Vec<&String>) =
             names.iter().partition(|name| self.is_hidden(name));
@@ -204,7 +204,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a loop device lies on: the device of the file system that holds its file.
+    /// The device below a loop device: the device of the file system that contains its file.
     fn files_below(&self, storage: &mut Storage) {
         let below: Vec<(usize, String)> = storage
             .devices

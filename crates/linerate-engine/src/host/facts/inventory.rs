@@ -47,7 +47,7 @@ pub fn inventory(machine: &dyn Machine, pause: &dyn Fn()) -> Inventory {
     inventory
 }
 
-/// Files that contradict each other: what hangs on a function that the bus does not list.
+/// Files that contradict each other: devices of a PCI function that the bus does not list.
 fn unlisted(inventory: &Inventory) -> Option<Gap> {
     let ports = inventory.network.nics.iter().map(|n| (&n.name, &n.pci));
     let rdma = inventory.infiniband.devices.iter();

@@ -146,7 +146,7 @@ impl Reader<'_> {
     }
 }
 
-/// Folders of our group and of those above it: the least that one of them allows is what counts.
+/// The folders of our cgroup and of its parents: the lowest limit among them applies.
 pub(super) fn folders(place: &Place) -> Vec<String> {
     let mut all = Vec::new();
     let mut group = place.group.as_str();

@@ -96,7 +96,7 @@ impl Reader<'_> {
         links
     }
 
-    /// The port; `None` and one gap where it goes away while it is read.
+    /// The port; `None` and one gap if it disappears while it is read.
     fn nic(&mut self, link: &Link<'_>) -> Option<Nic> {
         let before = self.gaps.len();
         let mut port = PortReader {

@@ -20,7 +20,7 @@ pub(super) struct Found {
     hidden: Gap,
 }
 
-/// Those that hold one of them.
+/// The processes that hold one of them.
 #[derive(Clone, Copy)]
 pub(super) struct Holders<'a> {
     pub(super) owners: &'a [Owner],

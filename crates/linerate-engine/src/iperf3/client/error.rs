@@ -32,7 +32,7 @@ pub enum ClientError {
     NotIperf3 {
         /// Where.
         address: SocketAddr,
-        /// What it said.
+        /// The server's message.
         what: String,
     },
     /// It runs another test.

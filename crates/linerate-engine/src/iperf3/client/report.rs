@@ -36,7 +36,7 @@ pub(crate) struct Report<'a> {
 type Span = [u64; 2];
 
 impl Report<'_> {
-    /// As readings, with a gap for all that it does not say.
+    /// As readings, with a gap for each value that it does not report.
     pub(crate) fn readings(&self) -> EndReadings {
         let mut end = EndReadings {
             congestion: self.results.congestion.clone(),

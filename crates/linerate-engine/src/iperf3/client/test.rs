@@ -26,7 +26,7 @@ pub(super) const DIAL: Duration = Duration::from_secs(5);
 /// Time for a last word of a server that has closed its data connections.
 const LAST_WORD: Duration = Duration::from_millis(500);
 
-/// What is asked for.
+/// The requested test.
 pub(crate) struct Wanted<'a> {
     pub(crate) protocol: Protocol,
     pub(crate) direction: Direction,
@@ -194,7 +194,7 @@ impl Test {
         }
     }
 
-    /// The server did not ask for so long.
+    /// The server did not request anything for too long.
     pub(crate) fn silent(&self, time: Duration) -> ClientError {
         ClientError::broken(self.talk.server, RESULTS, Broken::Silent(time))
     }

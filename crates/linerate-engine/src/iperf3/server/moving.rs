@@ -24,7 +24,7 @@ use crate::load::transport::{ConfigureEach, Datagrams, Lines, tcp, udp};
 const SETTLED: Duration = Duration::from_secs(1);
 /// The longest wait in all.
 const SETTLED_AT_MOST: Duration = Duration::from_secs(5);
-/// The same for datagrams: what is lost never comes, and those that do are close behind each other.
+/// The same for datagrams: lost ones never arrive, and the others arrive close together.
 const QUIET: Duration = Duration::from_millis(100);
 const QUIET_AT_MOST: Duration = Duration::from_secs(1);
 

@@ -75,7 +75,7 @@ impl Drop for Seat<'_> {
 }
 
 impl Test<'_> {
-    /// Serves it, and says how it went.
+    /// Serves the test, and logs how it ended.
     pub(super) fn serve(self) {
         let _present = Present::enter();
         let (from, server, stop) = (self.from, self.server, self.stop);

@@ -261,7 +261,7 @@ impl Terms {
             sets,
             washout,
             measure,
-            // Only what it counted in all is of interest.
+            // Only its totals matter.
             tick: measure,
         }
     }

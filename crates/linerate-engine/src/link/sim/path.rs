@@ -109,7 +109,7 @@ pub struct Cost {
 /// Congestion control of the simulation, both in the coarse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Congestion {
-    /// Fills the buffer, gives way at loss.
+    /// Fills the buffer, slows down at loss.
     Cubic,
     /// Keeps a short queue, does not mind random loss.
     Bbr,

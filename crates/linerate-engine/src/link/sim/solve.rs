@@ -1,4 +1,4 @@
-//! One tick of the path: what each flow gets, and the queue that stands in front of the rate.
+//! One tick of the path: the rate of each flow, and the queue in front of the limit.
 
 use linerate_core::path::Direction;
 

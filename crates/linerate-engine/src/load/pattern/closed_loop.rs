@@ -21,7 +21,7 @@ pub(in crate::load) const ENDING: u64 = 2_000_000_000;
 /// Messages whose late answers still count, where answers may be lost. A power of two.
 const LATE: usize = 256;
 
-/// Where a round trip stands.
+/// The state of a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// None is under way.
@@ -264,7 +264,7 @@ impl<A: Asker> ClosedLoop<A> {
         Ok(self.schedule.answered - before)
     }
 
-    /// Sends the message under way; true once all of it is sent.
+    /// Sends the current message; true once all of it is sent.
     #[inline]
     fn send(&mut self) -> Result<bool, LoadError> {
         let sent = self.asker.send(true)?;

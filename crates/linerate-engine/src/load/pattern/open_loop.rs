@@ -114,8 +114,9 @@ impl Schedule {
         true
     }
 
-    /// Times messages of the time that counts that took at least as long as until now: those that were not sent, and
-    /// if none is lost those that were not answered. How many these are, and how many were lost.
+    /// Records messages of the measured time that took at least as long as until now: those that were not sent
+    /// and, if none can be lost, those that were not answered. Returns their number, and the number of lost
+    /// ones.
     fn missed(&mut self, now: u64, lossy: bool) -> (u64, u64) {
         let ([Some(from), until], true) = (self.advice.counted(), self.base > 0) else {
             return (0, 0);
@@ -168,7 +169,7 @@ impl<A: Asker> OpenLoop<A> {
         }
     }
 
-    /// Sends the message that is due, and takes the answers that are there; how many these are.
+    /// Sends the message that is due, and reads the available answers; returns their number.
     fn go_on(&mut self, wait: Duration) -> Result<u64, LoadError> {
         let now = clock::now();
         let schedule = &mut self.schedule;

@@ -1,4 +1,4 @@
-//! One connection, with what its worker needs to use it.
+//! One connection, with everything that its worker needs to use it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -65,8 +65,8 @@ impl Line {
         }
     }
 
-    /// Waits, no longer than `most`, until there is something to receive, or room to send where that is
-    /// `wanted`; whether each is so.
+    /// Waits, at most for `most`, until there is something to receive or, if `wanted`, room to send; returns
+    /// both states.
     pub(super) fn ready(&self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError> {
         let mut events = PollFlags::IN;
         events.set(PollFlags::OUT, wanted);
@@ -148,7 +148,7 @@ pub(super) fn is_pause(e: &io::Error) -> bool {
     )
 }
 
-/// A mark on its way in or out: calls may move a part of it.
+/// A mark that is being sent or received: a call may move only a part of it.
 #[derive(Debug, Default)]
 pub(super) struct MarkPart {
     raw: [u8; MARK_BYTES],
@@ -163,7 +163,7 @@ impl MarkPart {
         Ok(self.all())
     }
 
-    /// Like `put`, of what the kernel takes at once.
+    /// Like `put`, as much as the kernel accepts at once.
     pub(super) fn offer(&mut self, line: &Line, mark: Mark, more: bool) -> Result<bool, LoadError> {
         let raw = mark.encode();
         self.at += line.offer(&raw[self.at..], more)?;

@@ -77,8 +77,8 @@ pub trait Lines: Send {
         streams: u32,
         configure: ConfigureEach<'_>,
     ) -> Result<Vec<OwnedFd>, LoadError>;
-    /// A socket for datagrams of `stream` of `set`, connected to the other end's, which has proved
-    /// itself and is reached by them. `configure` is applied to the socket before anything comes to it.
+    /// A socket for datagrams of `stream` of `set`, connected to the other end's socket, which has proved
+    /// itself and can be reached. `configure` is applied to the socket before anything arrives at it.
     fn datagrams(
         &mut self,
         set: u32,

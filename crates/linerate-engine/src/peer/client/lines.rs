@@ -24,10 +24,10 @@ use crate::peer::channel::{hasten, timespec};
 use crate::peer::datagrams::{Configure, Meeting};
 use crate::peer::handshake::{Preamble, random};
 
-/// Connections on their way at a time: a quarter of those without a proof that a server lets one address have.
+/// Connections being opened at a time: a quarter of the unauthenticated ones that a server allows one address.
 const WAVE: u32 = 8;
 
-/// How often a connection is dialled again that the server closed before it proved itself: a crowd of strangers
+/// How often a connection is dialled again that the server closed before it was authenticated: other strangers
 /// may have taken its place.
 const TRIES: u32 = 5;
 
@@ -135,8 +135,8 @@ impl Dialler {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The connections of some streams, which have proved themselves and do not block. Each goes on as its
-    /// server answers: one whose packets were lost keeps no other from its proof.
+    /// The connections of some streams, which are authenticated and do not block. Each continues when its
+    /// server answers: a connection whose packets were lost does not delay the others.
     fn wave(
         &self,
         set: u32,

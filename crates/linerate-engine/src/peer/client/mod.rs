@@ -248,8 +248,8 @@ impl Client {
         }
     }
 
-    /// Notes that the far end is gone. The connection is of no use after that, even when the far end alone is
-    /// at fault: its later answers could belong to any request.
+    /// Notes that the far end is gone. The connection is not used after that, even if only the far end is at
+    /// fault: its later answers could belong to any request.
     fn lose(&mut self, why: &str, hint: &str) -> LinkError {
         let what = format!("lost the far end {}: {why}", self.address);
         let hint = hint.to_owned();

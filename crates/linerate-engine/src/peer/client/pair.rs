@@ -9,8 +9,8 @@ use super::super::address::{Family, Target};
 use super::super::keys::{Key, KeyError, client_file};
 use super::{BYE, dial};
 
-/// Checks a key against the server it is for: a session is opened with it and closed again. The
-/// server proves in turn that it holds the key.
+/// Checks a key against its server: a session is opened with it and closed again. The server proves in turn
+/// that it has the key.
 pub fn verify(target: &Target, family: Option<Family>, key: &Key) -> Result<(), PeerError> {
     let (mut channel, ..) = dial::control(target, family, Some(key), false, &|| false)?;
     if let Ok(bye) = Ask::Bye.encode() {

@@ -35,7 +35,7 @@ struct Open {
 pub(super) enum Full {
     /// There are as many as there may be.
     All,
-    /// One group of addresses has as many as it may.
+    /// One group of addresses has its maximum number.
     Address,
 }
 
@@ -109,7 +109,7 @@ impl Membership {
     }
 
     /// Replaces this session's demand by `taken`, unless all sessions together, or those from its address,
-    /// would take too much. Then nothing is changed, and the error says which limit is exceeded.
+    /// would use too much. Then nothing is changed, and the error says which limit is exceeded.
     pub(super) fn take(&self, taken: Taken, limits: &PlanLimits) -> Result<(), String> {
         let mut table = lock(&self.sessions.table);
         let others = table.iter().filter(|(id, _)| **id != self.id);
@@ -171,7 +171,7 @@ impl Drop for RunningStep {
 /// Where the data connections of one session wait to be fetched.
 pub(super) struct Room {
     secret: Secret,
-    // Seats that are expected and still empty, or taken by a connection that waits.
+    // Seats that are expected and still empty, or occupied by a connection that waits.
     seats: Mutex<HashMap<(u32, u32), Option<TcpStream>>>,
     arrival: OwnedFd,
 }

@@ -350,7 +350,7 @@ impl Session {
 
     /// Releases the resources of a finished set for other sessions.
     fn give_back(&self) {
-        // Less than what was taken is not too much.
+        // Less than before is never too much.
         let _ = self.membership.take(self.taken(), &self.limits.plan);
     }
 

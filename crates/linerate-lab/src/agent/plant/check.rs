@@ -8,7 +8,7 @@ use crate::spec::Topology;
 
 /// The longest time that anything lasts, in nanoseconds.
 const LONGEST: u64 = 10_000_000_000;
-/// More spinning threads are of no use.
+/// More spinning threads have no further effect.
 const MOST_THREADS: u32 = 64;
 
 /// Why this lab has no place for the fault.

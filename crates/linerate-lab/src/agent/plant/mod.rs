@@ -182,7 +182,8 @@ impl Plants {
         }
     }
 
-    /// Starts the process on the wire again, with what all faults ask, or takes the wire out.
+    /// Starts the process on the wire again with the settings of all faults, or removes the wire if there are
+    /// none.
     fn rewire(&mut self, network: &mut Network) -> Result<(), LabError> {
         let treatments = treatments(self.planted.iter().map(|planted| &planted.fault));
         let was_there = self.wire.is_some();

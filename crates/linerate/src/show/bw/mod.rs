@@ -59,7 +59,7 @@ pub struct Probe {
     streams: u32,
     /// Time that counts, as it was asked for.
     time: Nanos,
-    /// As long as it lasted: shorter where it ended early.
+    /// How long it really took: less than planned if it ended early.
     lasted: Nanos,
     /// Time before it that does not count.
     washout: Nanos,

@@ -20,8 +20,8 @@ use crate::load::transport::line::{BLOCK, Line, is_pause};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The error for a set that was given up.
 const GIVEN_UP: &str = "it was given up before the first connection was made";
-/// Silence after which the data connection is asked whether it is there: shorter than the memory of firewalls
-/// and translators of addresses on the way.
+/// Silence after which the data connection is probed: shorter than the timeouts of firewalls and address
+/// translators on the path.
 const KEPT_ALIVE: Duration = Duration::from_secs(30);
 /// What the first connection is answered with.
 const HERE: [u8; 1] = [1];

@@ -136,7 +136,7 @@ fn arrays_of(pattern: Pattern) -> u64 {
     }
 }
 
-/// The node that was asked for, where it has memory.
+/// The requested node, if it has memory.
 fn node_of(plan: &SetPlan, room: &Room) -> Result<Option<u32>, LoadError> {
     let Some(asked) = plan.knobs.options.number(MEMORY_NODE.key) else {
         return Ok(None);

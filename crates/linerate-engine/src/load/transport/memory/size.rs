@@ -55,7 +55,7 @@ fn free(room: &Room, node: Option<u32>) -> Option<(Bytes, String)> {
     all.min_by_key(|(bytes, _)| *bytes)
 }
 
-/// What may be taken: tables of pages, and all else that runs, need some too.
+/// The amount that may be used: page tables and all other programs need some memory too.
 const fn takable(free: Bytes) -> u64 {
     free.0 - free.0 / 16
 }

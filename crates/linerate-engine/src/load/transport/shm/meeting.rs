@@ -1,9 +1,10 @@
-//! How the two processes get the same memory: the far end makes it, and passes its descriptor to the near one over a socket.
+//! How the two processes get the same memory: the far end makes it, and passes its descriptor to the near one
+//! over a socket.
 //!
-//! The far end says the name of the socket over the session. The name is random, so that two sets do not meet, but it is no
-//! secret: every local user can read it in /proc/net/unix, and connect. What protects the memory is that both ends ask the
-//! kernel for the user of the other one (SO_PEERCRED), and pass or accept it only if that is their own. Neither end opens
-//! anything else that the other one names.
+//! The far end sends the name of the socket over the session. The name is random, so that two sets do not
+//! collide, but it is not secret: every local user can read it in /proc/net/unix, and connect. The memory is
+//! protected because both ends ask the kernel for the user of the other one (SO_PEERCRED), and pass or accept
+//! it only if that is their own. Neither end opens anything else that the other one names.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

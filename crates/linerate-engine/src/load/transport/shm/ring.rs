@@ -13,8 +13,8 @@ pub(super) const fn held(head: u64, tail: u64, size: u64) -> Option<u64> {
     if bytes <= size { Some(bytes) } else { None }
 }
 
-/// Where `len` bytes from a position on lie in a ring: up to its end, and the rest from its start. Of more bytes than the
-/// ring has, as many as it has.
+/// The place of `len` bytes from a position on in a ring: up to its end, and the rest from its start. At most
+/// as many bytes as the ring has.
 fn pieces(position: u64, len: usize, size: u64) -> [Range<usize>; 2] {
     let size_of = size as usize;
     let len = len.min(size_of);

@@ -30,7 +30,7 @@ pub(super) struct ShmAsker {
 }
 
 impl ShmAsker {
-    /// Messages of `size` bytes; `several` of them may be under way at a time.
+    /// Messages of `size` bytes; `several` of them may be in flight at a time.
     pub(super) fn new(
         region: &Region,
         [out, back]: [SharedBytes; 2],

@@ -35,7 +35,7 @@ pub(super) struct TcpAsker {
 }
 
 impl TcpAsker {
-    /// Messages of `size` bytes; `several` of them may be under way at a time.
+    /// Messages of `size` bytes; `several` of them may be in flight at a time.
     pub(super) fn new(line: Line, size: u32, several: bool) -> Self {
         Self {
             line,

@@ -149,7 +149,7 @@ impl<F: BundledStream> Bundle<F> {
     }
 }
 
-/// What is ready, waited for no longer than the block time.
+/// The sockets that are ready, after waiting at most for the block time.
 fn wait<'a>(
     waiting: &OwnedFd,
     room: &'a mut [MaybeUninit<epoll::Event>],
@@ -212,7 +212,7 @@ impl<F: BundledStream> Worker for Bundle<F> {
         if self.members.iter().all(BundledStream::ends_unmarked) {
             return Ok(true);
         }
-        // A receiver goes on by being asked to receive.
+        // A receiver continues when it is asked to receive.
         if self.left > 0 && F::WANTED.contains(epoll::EventFlags::OUT) {
             self.turn(Op::Send(self.advice.op()), true)?;
         }

@@ -96,7 +96,7 @@ pub(crate) fn framed(
         all.push(Line::new(fd, plan.id, stream)?);
     }
     if is_bundled(plan) {
-        // What the plan asks for stands there already.
+        // The sizes of the plan are already set.
         let open = |asked: u64| if asked == 0 { OP_MOST.into() } else { asked };
         end.write_size = open(plan.knobs.write_size.0);
         end.read_size = open(plan.knobs.read_size.0);
@@ -192,8 +192,8 @@ fn worker(side: Side, plan: &SetPlan, mode: TransferMode<'_>, line: Line) -> Box
     }
 }
 
-/// Refuses what would cost this end more memory or time than a measurement needs: plans come from
-/// the other end.
+/// Refuses plans that would cost this end more memory or time than a measurement needs: plans come from the
+/// other end.
 fn bounds(plan: &SetPlan) -> Result<(), String> {
     let knobs = &plan.knobs;
     let is_stream = plan.pattern.kind() == PatternKind::Stream;

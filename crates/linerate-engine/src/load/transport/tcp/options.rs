@@ -19,7 +19,8 @@ const BUSY_POLL_MICROS: u32 = 50;
 const UNSENT_PER_SEC: u64 = 10;
 const UNSENT_LEAST: u64 = 512;
 
-/// Segments of this many bytes less than asked for are as asked: options take room in them.
+/// Segments that are shorter than requested by up to this many bytes are as requested: options use the
+/// difference.
 const MSS_OPTIONS: u32 = 40;
 
 /// Sets the options of `plan` that a socket may have before it is connected; what is refused is returned.
@@ -71,7 +72,7 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
             )
         });
     }
-    // What it asks for while connecting (ECN of dctcp); whether it may be had, `set_connected` says.
+    // The setting for the connection attempt (ECN of dctcp); `set_connected` reports whether it is available.
     if let Some(name) = &knobs.congestion {
         let _ = socket::set_congestion(fd, name);
     }

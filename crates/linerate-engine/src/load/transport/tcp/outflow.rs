@@ -49,9 +49,8 @@ impl Outflow {
         }
     }
 
-    /// Sends at most `most` bytes of `payload`, behind the mark of its run where one begins. Sends as much as
-    /// the kernel takes at once or, with `wait`, within the block time. `rate` is the stream's rate in bytes
-    /// per second.
+    /// Sends at most `most` bytes of `payload`, after the mark if a new run begins. Sends as much as the kernel
+    /// accepts at once or, with `wait`, within the block time. `rate` is the stream's rate in bytes per second.
     pub(super) fn push(
         &mut self,
         payload: &mut Outlet,

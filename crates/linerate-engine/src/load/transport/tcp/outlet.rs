@@ -15,7 +15,7 @@ use crate::load::LoadError;
 use crate::load::pages::{Pages, randomize};
 use crate::load::transport::line::Line;
 
-/// Payload, and the way that it takes.
+/// Payload, and how it is passed to the kernel.
 pub(super) enum Outlet {
     /// Each send copies it.
     Copy(Pages),

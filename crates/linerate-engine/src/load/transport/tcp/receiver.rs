@@ -20,7 +20,7 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 pub(super) struct Receiver {
     flow: Inflow,
     buffer: Pages,
-    /// The size of reads that the plan asks for, where they are made by io_uring.
+    /// The requested size of reads, if they are made by io_uring.
     ring: Option<u64>,
     advice: Arc<Advice>,
     done: Option<Done>,

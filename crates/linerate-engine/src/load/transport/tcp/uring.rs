@@ -16,7 +16,7 @@ use crate::load::LoadError;
 use crate::load::pages::{Pages, randomize};
 use crate::load::transport::line::{BLOCK, Line};
 
-/// Block times in a second: a send that takes longer than one of them may end with a part.
+/// Block times per second: a send that takes longer than one of them may end with a part.
 const BLOCKS_PER_SEC: u64 = 10;
 /// Buffers of a receiver where the plan leaves their size open: small enough that several fit into the memory of one
 /// operation, which follows the cache.

@@ -1,4 +1,4 @@
-//! One socket of a stream, with what its worker needs to use it.
+//! One socket of a stream, with everything that its worker needs to use it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -132,7 +132,7 @@ impl Line {
         }
     }
 
-    /// The path takes datagrams of this size no longer: they are sent in fragments from here on.
+    /// The path no longer carries datagrams of this size: from here on they are sent in fragments.
     fn in_fragments(&self) -> Result<Sent, LoadError> {
         let told = datagram::drain_errors(self.fd());
         if self.counts.fragments() && told == 0 {
@@ -156,7 +156,7 @@ impl Line {
         passing
     }
 
-    /// Sends a datagram without payload, if the kernel takes it.
+    /// Sends a datagram without payload, if the kernel accepts it.
     pub(super) fn tell(&self, kind: Kind, step: u32, number: u64) -> Result<(), LoadError> {
         let raw = self.header(kind, HEADER_LEN as u16, step, number).encode();
         self.send([&raw[..]].into_iter()).map(|_| ())
@@ -185,7 +185,7 @@ impl Line {
         Ok(None)
     }
 
-    /// The same of what is there, or comes within the block time if it may `wait`.
+    /// The same for the available data, or data that arrives within the block time if it may `wait`.
     fn look(&self, into: &mut [u8], wait: bool) -> Result<Option<Got>, LoadError> {
         let mut control = [0; STAMP_ROOM];
         match datagram::receive_told(self.fd(), into, &mut control, wait) {
