@@ -19,7 +19,7 @@ pub struct Advice {
     pub undo: Vec<Step>,
     /// Expected goodput over present goodput. `None` if unknown.
     pub gain: Option<f64>,
-    /// How it belongs to the advice above it.
+    /// How this advice relates to the one above it.
     pub joined: Joined,
 }
 
@@ -93,7 +93,7 @@ impl Advice {
         self
     }
 
-    /// How it belongs to the advice above it.
+    /// How this advice relates to the one above it.
     #[must_use]
     pub fn joined(mut self, joined: Joined) -> Self {
         self.joined = joined;
@@ -183,7 +183,7 @@ struct Document {
     undo_steps: Vec<Step>,
     /// Whether the settings that it changes are lost at the next boot of their host.
     lost_at_boot: bool,
-    /// How it belongs to the advice above it: `or`, `and`, `until`.
+    /// How this advice relates to the one above it: `or`, `and`, `until`.
     joined: Joined,
 }
 
@@ -202,8 +202,8 @@ impl From<Advice> for Document {
     }
 }
 
-/// A setting whose old value only a file can keep: the command that writes the file, and the one that reads it back. Both run
-/// in the same directory.
+/// A setting whose old value must be saved in a file: the command that writes the file, and the command that
+/// restores from it. Both run in the same directory.
 pub(crate) struct Kept {
     pub(crate) save: String,
     pub(crate) restore: String,

@@ -295,7 +295,7 @@ struct Items<'a, 'de> {
 }
 
 impl Items<'_, '_> {
-    /// Whether there is one more, which is then taken.
+    /// Whether there is another item; if so, it is consumed.
     fn advance(&mut self) -> bool {
         let more = self.left > 0;
         self.left -= usize::from(more);

@@ -36,7 +36,7 @@ pub enum Setting {
     PacketCpus,
 }
 
-/// A queueing discipline at the root of a port whose limit can be changed and nothing else of it.
+/// A queueing discipline at the root of a port of which only the limit can be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queue {
     /// A token bucket; its limit is in bytes.
@@ -97,7 +97,7 @@ pub enum Access {
 pub struct SettingRow {
     /// The setting.
     pub setting: Setting,
-    /// Stable id, as it stands in facts and journals.
+    /// Stable id, used in facts and journals.
     pub id: &'static str,
     /// The place of the setting.
     pub access: Access,
@@ -184,7 +184,7 @@ pub const SETTINGS: &[SettingRow] = &[
 /// CPUs of a mask: those below 32.
 const MASK: u64 = u32::MAX as u64;
 
-/// More receive queues no port has whose packets are spread.
+/// No port whose packets are spread has more receive queues.
 const QUEUES_MAX: usize = 64;
 
 impl Setting {
@@ -230,7 +230,7 @@ impl SettingRow {
         new
     }
 
-    /// What it is called on a host whose path leaves by `port`.
+    /// Its name on a host whose path uses `port`.
     pub fn what(&self, port: &str) -> String {
         match self.access {
             Access::Sysctl(name, _) => name.to_owned(),

@@ -30,7 +30,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both, in the order in which they are measured and listed.
+    /// Both directions, in the order in which they are measured and listed.
     pub const ALL: [Self; 2] = [Self::Forward, Self::Reverse];
 
     /// The side that sends.
@@ -71,9 +71,9 @@ impl Side {
 /// A value of each end of a load, by its role.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ByRole<T> {
-    /// Of the end that sends.
+    /// The value of the sender.
     pub sender: T,
-    /// Of the end that receives.
+    /// The value of the receiver.
     pub receiver: T,
 }
 
@@ -165,7 +165,7 @@ impl Place {
     }
 }
 
-/// In which way a path is slow. Causes of one are no rivals of causes of the other.
+/// The respect in which a path is slow. Causes of one kind are no rivals of causes of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slowness {
     /// Too little is carried.
@@ -175,7 +175,7 @@ pub enum Slowness {
 }
 
 impl Slowness {
-    /// Both, in the order in which they are judged.
+    /// Both kinds, in the order in which they are judged.
     pub const ALL: [Self; 2] = [Self::Rate, Self::Latency];
 }
 
@@ -201,7 +201,7 @@ impl Measure {
         }
     }
 
-    /// In which respect a path is slow if this is bad.
+    /// The kind of slowness that this figure measures.
     pub const fn slowness(self) -> Slowness {
         match self {
             Self::Goodput | Self::Operations => Slowness::Rate,

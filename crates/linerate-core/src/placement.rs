@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::HostFacts;
 
-/// A CPU with its disadvantages. The smaller of two is taken first: the fields are in the order of their
-/// weight.
+/// A CPU with its disadvantages. The CPU that compares smaller is used first: the fields are in the order of
+/// their weight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seat {
     /// How much farther from the port's node it is than the nearest CPU of the host, by the firmware's
     /// distances; 0 if the distances of all CPUs are the same.
     pub away: u32,
-    /// A better CPU of the same core comes before it.
+    /// A better CPU of the same core is used before it.
     pub sibling: bool,
     /// How many stronger kinds of CPUs the host has.
     pub kind: usize,

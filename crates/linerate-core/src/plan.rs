@@ -18,7 +18,7 @@ pub enum Handover {
     /// Each send copies the payload into the kernel, as applications do.
     #[default]
     Copy,
-    /// The kernel sends the pages of the program (`MSG_ZEROCOPY`), and reports when it no longer needs them.
+    /// The kernel sends from the program's memory (`MSG_ZEROCOPY`), and reports when it no longer needs it.
     Zerocopy,
     /// The kernel sends pages of a file in memory (`sendfile`).
     Sendfile,
@@ -80,7 +80,7 @@ pub struct Knobs {
     /// Payload handed to the kernel in one send; zero lets each end choose by the rate it sees. Of
     /// datagrams their size; zero is what fits one packet of the route. Of memory the array of each thread.
     pub write_size: Bytes,
-    /// Largest payload taken from the kernel in one receive; zero lets each end choose.
+    /// Largest payload that one receive reads from the kernel; zero lets each end choose.
     pub read_size: Bytes,
     /// `TCP_NODELAY`.
     pub nodelay: bool,
@@ -189,7 +189,7 @@ impl Knobs {
 pub enum Pattern {
     /// Payload in one direction, as fast as possible.
     Stream {
-        /// The way it flows.
+        /// The direction of the payload.
         direction: Direction,
     },
     /// The near end sends `size` bytes, the far end answers with as many; round trips are timed.
@@ -313,7 +313,7 @@ pub enum Purpose {
     Slice {
         /// Number of the trial in this run, from 0.
         trial: u32,
-        /// Which of the trial's two settings: false is A (as it was), true is B (changed).
+        /// Which of the trial's two settings: false is A (unchanged), true is B (changed).
         changed: bool,
     },
 }
@@ -340,7 +340,7 @@ pub struct StepPlan {
 pub struct Plan {
     /// The transport's name, as in [`crate::transport::TRANSPORTS`]; `sim` for the simulated path.
     pub engine: String,
-    /// The far end as it was typed; `None` when this machine is measured against itself.
+    /// The far end in the form that the user typed; `None` if this machine is measured against itself.
     pub peer: Option<String>,
     /// Knobs of the base steps.
     pub knobs: Knobs,

@@ -25,7 +25,7 @@ const LONG_MOST: u32 = 5;
 /// What a step at a rate showed, of all streams.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// The rate that was asked for.
+    /// The requested rate.
     pub asked: Rate,
     /// The sent rate, in bits per second.
     pub sent: f64,
@@ -63,12 +63,12 @@ pub struct Search {
     allowed: f64,
     most: Rate,
     looks: Vec<Look>,
-    /// The rate that is asked for next.
+    /// The rate to request next.
     next: Ask,
     /// The highest rate that passed, and the lowest that failed.
     passed: Option<Look>,
     failed: Option<Look>,
-    /// Whether the last step failed or its sender did, and it is asked for once more.
+    /// Whether the last step, or its sender, failed, and the rate is requested once more.
     again: bool,
     long: u32,
     confirmed: Option<Look>,
@@ -207,7 +207,7 @@ impl Search {
         self.confirmed.as_ref()
     }
 
-    /// The highest rate that passed so far, in a short step.
+    /// The highest rate so far that passed a short step.
     pub fn passed(&self) -> Option<&Look> {
         self.passed.as_ref()
     }

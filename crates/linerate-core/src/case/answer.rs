@@ -48,7 +48,7 @@ pub struct Estimate {
 pub struct Price {
     /// Amount for each Gb/s of goodput.
     pub per_gigabit: Bounds,
-    /// Of what.
+    /// The currency.
     pub currency: String,
     /// `hour`, or nothing.
     pub per: String,

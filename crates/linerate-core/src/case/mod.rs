@@ -34,7 +34,7 @@ pub struct CaseError(String);
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Case {
-    /// What it is, in a line.
+    /// A title in one line.
     pub title: String,
     /// What happened, for people.
     #[serde(default)]
@@ -57,10 +57,10 @@ pub struct Case {
     /// What lies between.
     #[serde(default)]
     pub net: Net,
-    /// What the bytes come from, if it is storage on the far host.
+    /// The storage on the far host, if the bytes come from there.
     #[serde(default)]
     pub storage: Storage,
-    /// What it costs.
+    /// The price of the hardware.
     pub price: Option<PriceTag>,
     /// Rates of other things, to compare the path with.
     #[serde(default)]
@@ -100,7 +100,7 @@ impl Protocol {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Host {
-    /// What it is called.
+    /// The name of the medium.
     pub name: String,
     /// Clock of one core: `3.3GHz`.
     #[serde(deserialize_with = "value::text")]
@@ -198,7 +198,7 @@ pub struct Net {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Storage {
-    /// What is done with several paths to it.
+    /// How several paths to the storage are used.
     #[serde(deserialize_with = "value::policy")]
     pub policy: Option<Policy>,
     /// Payload of an operation.
@@ -225,7 +225,7 @@ pub struct PriceTag {
     /// How much, for all of it.
     #[serde(deserialize_with = "value::amount")]
     pub amount: f64,
-    /// Of what.
+    /// The currency.
     pub currency: String,
     /// `hour`, where it is rented.
     #[serde(default)]
@@ -236,7 +236,7 @@ pub struct PriceTag {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Medium {
-    /// What it is.
+    /// The name of the medium.
     pub name: String,
     /// How fast it is.
     #[serde(deserialize_with = "value::word")]

@@ -1,4 +1,4 @@
-//! The packets that a case sends, as far as it says.
+//! The packets that a case sends, as far as it specifies them.
 
 use super::{Case, CaseError, Protocol};
 use crate::ceiling::ethernet::{self, Ip, Transport};

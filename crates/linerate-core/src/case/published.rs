@@ -24,7 +24,7 @@ pub struct FigureCheck {
     pub figure: String,
     /// What was computed, in words.
     pub computed: String,
-    /// How they stand to each other, as the file claims.
+    /// The relation between the two figures that the file claims.
     pub claim: &'static str,
     /// Whether they do.
     pub holds: bool,
@@ -50,7 +50,7 @@ fn one(text: &str, published: &Published) -> Result<FigureCheck, CaseError> {
     })
 }
 
-/// The figure as a number, and in words: as it was published, and in bits if that was not in bits.
+/// The figure as a number, and in words: as published, and also in bits if it was published in bytes.
 fn figure(p: &Published) -> (f64, String) {
     if let Some(Figure { rate, text }) = &p.goodput {
         let words = if text.ends_with("B/s") {

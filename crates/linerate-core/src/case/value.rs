@@ -132,7 +132,7 @@ fn named<T: Copy>(text: &str, names: &[(&str, T)], what: &str) -> Result<T, Stri
 pub struct Figure {
     /// The rate.
     pub rate: Rate,
-    /// As it is written.
+    /// The value as text.
     pub text: String,
 }
 

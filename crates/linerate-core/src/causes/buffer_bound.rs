@@ -82,7 +82,7 @@ impl Buffer {
         }
     }
 
-    /// What was asked for; the kernel doubles it.
+    /// The requested size; the kernel doubles it.
     fn asked(self, knobs: &Knobs) -> Option<Bytes> {
         match self {
             Self::Receive => knobs.recv_buffer,
@@ -148,7 +148,7 @@ pub(super) fn finding(
     }
 }
 
-/// What it expects of a trial.
+/// The expected effect of a trial.
 pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let factor = trial.factor()?;
@@ -225,7 +225,7 @@ pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
     let (times, gain) = tried(model, direction, buffer).unzip();
     // Twice what is in use where nothing larger could be tried.
     let memory = (buffer.memory(load)?.0 as f64 * times.unwrap_or(2.0)) as u64;
-    // If autotuning may go so far already, something else keeps it from doing so.
+    // If autotuning may already go that far, something else keeps it from doing so.
     let set = |most: u64| format!("sudo sysctl -w {sysctl}=\"{min} {default} {most}\"");
     let what = format!("allow {} buffers of {}", buffer.way(), Bytes(memory));
     (memory > max).then(|| {

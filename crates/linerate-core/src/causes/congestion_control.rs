@@ -78,8 +78,8 @@ impl Cause for CongestionControl {
         Ok(Finding {
             side: Place::from(direction.sender()),
             share: held.share * of_each_stream(model, direction),
-            // A cap for each flow that queues nothing looks the same, unless the window shows that nothing is
-            // asked of the path.
+            // A rate cap for each flow that queues nothing looks the same, unless the window shows that the
+            // path is not fully used.
             enough: clamped.is_some() && scaled.is_some_and(|(_, gain)| gain > GAIN),
             reached: false,
             evidence,
@@ -182,7 +182,7 @@ fn hardly_lost(load: &Load) -> String {
     }
 }
 
-/// The sender's congestion control, as it was read.
+/// The sender's congestion control.
 fn name(model: &Model, direction: Direction) -> &str {
     model
         .direction(direction)

@@ -57,7 +57,7 @@ impl Cause for Contended {
         }
         vec![Cost {
             side: Place::Path,
-            // Of all that the port carried. The CPU time that another session took is unknown.
+            // The share of all traffic of the port. The CPU time that another session used is unknown.
             share: foreign
                 .filter(|_| !load.contended)
                 .map(|foreign| foreign.share / (1.0 + foreign.share)),

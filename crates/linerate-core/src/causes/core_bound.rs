@@ -158,7 +158,7 @@ fn of_datagrams(
     Some(dropped.map(|dropped| datagrams::words(told, dropped, "dropped at its socket")))
 }
 
-/// The cause that keeps threads of an end from a CPU that they could have, if one stands.
+/// The cause that keeps an end's threads from a CPU that they could have, if there is one.
 pub(super) fn kept_from_its_cpu(
     model: &Model,
     direction: Direction,
@@ -222,7 +222,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
         // Buffers move the work of a full CPU between caches. The effect is unknown.
         _ if factor.class() == Class::LargerBuffer => Some(MOVED),
         // The gain is unknown. It depends on the cost of each packet (offloads), on how far the CPU is behind
-        // (backlog), and on the time that packets took of this CPU (packets on other CPUs).
+        // (backlog), and on the CPU time that packets used (packets on other CPUs).
         _ if factor.class() == Class::Packets => None,
         Factor::Discard => match role {
             Role::Receiver => uncopied(load),
@@ -281,9 +281,9 @@ pub(super) fn made_cheaper(model: &Model, trial: &TrialModel) -> Option<[f64; 2]
     (full && without / with > slowed(added).high).then_some([without, with])
 }
 
-/// A thread without slack loses the added share of its time, `1/(1+w)`, or less: a thread that comes later
-/// finds more work at once, and larger batches cost less for each byte. At least half of the loss must be seen.
-/// It may lose somewhat more, since the added work takes cache and turns from the rest: a quarter more work was
+/// A thread without slack loses the added share of its time, `1/(1+w)`, or less: a thread that starts later
+/// finds more work at once, and larger batches cost less per byte. At least half of the loss must be seen. It
+/// may lose somewhat more, since the added work competes for cache and CPU turns: a quarter more work was
 /// measured to leave 0.74 to 0.84.
 fn slowed(added: f64) -> Range {
     let proportional = 1.0 / (1.0 + added);

@@ -190,7 +190,7 @@ fn clock_of<'a>(
     })
 }
 
-/// What is known of who set it.
+/// The known facts about who set the clock limit.
 fn setting(clock: &Clock) -> String {
     let governor = (!clock.governor.is_empty())
         .then(|| format!("; governor {} ({})", clock.governor, clock.driver));
@@ -198,7 +198,7 @@ fn setting(clock: &Clock) -> String {
     [governor, limit].into_iter().flatten().collect()
 }
 
-/// The limit that settings put below the nominal clock, and that clock.
+/// The limit that settings put below the nominal clock, and the nominal clock.
 fn capped(clock: &Clock) -> Option<(Hertz, Hertz)> {
     let both = clock.limit.zip(clock.nominal);
     both.filter(|(limit, nominal)| (limit.0 as f64) < nominal.0 as f64 * LOW)

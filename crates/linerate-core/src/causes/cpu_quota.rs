@@ -152,7 +152,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, No
             percent(by.time)
         )));
     }
-    // Kernels from 6.18 on no longer count it as time that the thread waited.
+    // Since 6.18 kernels no longer count it as time that the thread waited.
     let lost = waiting.max(by.time.min(1.0 - busy));
     let stopped = Stopped {
         side,

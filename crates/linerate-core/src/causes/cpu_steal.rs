@@ -80,7 +80,8 @@ impl Robbed {
         }
     }
 
-    /// A thread that moved between CPUs. How much of what was stolen it waited for is unknown: all of it, at most.
+    /// A thread that moved between CPUs. How much of the stolen time it waited for is unknown: at most all of
+    /// it.
     fn of_moved(side: Side, thread: &Thread, (steal, busy): (f64, f64)) -> Option<Self> {
         let (ran, need) = (thread.busy?, need(thread)?);
         Some(Self {
@@ -213,8 +214,8 @@ pub(super) fn most(model: &Model, load: &Load, direction: Direction, side: Side)
     stolen.map(|(_, steal, _)| steal).fold(0.0, f64::max)
 }
 
-/// Of the CPUs that work for the load at an end, the one that was stolen most: its name, the share that was
-/// stolen, and the share that it was not idle. If a thread moves, the means of all that it may run on.
+/// The CPU at an end, among those that work for the load, with the most stolen time: its name, the stolen
+/// share, and the share that it was not idle. If a thread moves, the means of all CPUs that it may run on.
 fn most_stolen(
     model: &Model,
     load: &Load,

@@ -1,5 +1,5 @@
-//! What causes share that concern loads by datagrams. Datagrams are neither held back nor retransmitted, so
-//! those that exceed a limit are lost. The place where they are lost shows which limit it is.
+//! Shared code of the causes for loads with datagrams. Datagrams are neither delayed nor retransmitted, so
+//! those that exceed a limit are lost. The place of the loss shows which limit it is.
 
 use super::shared_core::SharedCore;
 use super::{Answer, Cause, Finding, NoFinding, host_shaping, lacks, local_drops};
@@ -37,7 +37,8 @@ pub(super) const AS_MANY: Range = Range {
 /// Memory for some groups of joined datagrams of 64 KiB each.
 const GROUPS: f64 = (4 * (64 << 10)) as f64;
 
-/// Seconds of what arrives that fill a receive buffer, until which a reader is woken surely.
+/// A receive buffer holds this many seconds of arriving data before it is full, and a reader is certainly woken
+/// in that time.
 const WOKEN: f64 = 0.001;
 
 /// Whether a trial's larger receive buffer is so large that a reader which is only sometimes late loses
@@ -80,7 +81,7 @@ pub(crate) fn moot(
     Some(Err(NoFinding::Clear(lossy(&told).unwrap_or_else(few))))
 }
 
-/// Says that so many datagrams are lost that a slow sender cannot be the limit.
+/// Reports that so many datagrams are lost that a slow sender cannot be the limit.
 pub(super) fn lossy(told: &Datagrams) -> Option<String> {
     (told.lost >= OVERRUN).then(|| {
         format!(

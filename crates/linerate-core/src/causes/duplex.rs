@@ -19,8 +19,8 @@ use crate::transport::Scope;
 /// Cause `duplex`.
 pub(super) struct Duplex;
 
-/// Collisions for each packet sent from which they cost: two ends that both send all the time meet
-/// far more often, and a port that uses both ways never does.
+/// Collisions per sent packet from which they matter: two ends that both send all the time collide far more
+/// often, and a full-duplex port never does.
 const COLLIDED: f64 = 0.01;
 
 /// Ports that are faster know no half duplex.

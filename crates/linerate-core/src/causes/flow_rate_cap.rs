@@ -114,8 +114,8 @@ impl Cause for FlowRateCap {
     }
 }
 
-/// The most streams, where they are many times as many and got a whole rate each, and how many times as much they
-/// carried.
+/// The trial with the most streams, if these are many times as many and each got its full rate, and the ratio
+/// of the goodputs.
 fn many(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     let dir = model.direction(direction)?;
     let most = dir.sweep.iter().max_by_key(|more| more.streams)?;
@@ -157,9 +157,9 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     }))
 }
 
-/// Streams, four or more times as many, that carried well less than that multiple. One stream may fill so
-/// little of a rate that drops excess packets that two carry twice as much. If this many got a full rate
-/// each, a limit that even more of them share is another one.
+/// Streams, four or more times as many, that carried well less than that multiple. One stream may use so little
+/// of a rate that drops excess packets that two streams carry twice as much. If this many streams got their
+/// full rate each, a limit shared by even more streams is a different one.
 fn too_few(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     let dir = model.direction(direction)?;
     let many = |more: &&Load| times(dir, more) >= MANY;
@@ -172,7 +172,7 @@ fn too_few(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     only_dropped(model, &dir.base).then(|| (more.streams, more.over(&dir.base).mid))
 }
 
-/// How many times as many streams.
+/// The ratio of the numbers of streams.
 fn times(dir: &DirectionModel, more: &Load) -> f64 {
     f64::from(more.streams) / f64::from(dir.base.streams.max(1))
 }

@@ -1,4 +1,4 @@
-//! A shaper on the sender's own port: the host holds its packets back by itself.
+//! A shaper on the sender's own port: the host itself delays its packets.
 
 use super::predict::{around, bystander, one_rate};
 use super::{Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, lacks};
@@ -21,10 +21,10 @@ pub(super) struct HostShaping;
 /// that are too small for a timer, and recovery from what was lost, take some.
 const NEAR: f64 = 0.9;
 
-/// From these values a shaper may bind where packets always wait in it: share of its ceiling, and times in a
-/// second that it is out of tokens. Buckets that are far too small for a timer cost up to half of the rate. A
-/// shaper that is not full is hardly ever out of tokens; a full one is for each packet, or for each wake of its
-/// timer.
+/// A shaper may be the limit from these values if packets always wait in it: share of its ceiling, and times
+/// per second that it is out of tokens. Buckets that are far too small for a timer cost up to half of the rate.
+/// A shaper that is not full is hardly ever out of tokens; a full one is so for each packet, or for each
+/// wake-up of its timer.
 const SHORT: f64 = 0.5;
 const OFTEN: f64 = 100.0;
 

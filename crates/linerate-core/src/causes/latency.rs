@@ -1,4 +1,4 @@
-//! Whether the load makes round trips so long that it is worth a cause.
+//! Whether the load lengthens round trips enough to look for a cause.
 
 use super::{NoFinding, base};
 use crate::facts::Gap;

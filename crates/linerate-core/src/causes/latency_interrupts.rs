@@ -130,8 +130,8 @@ fn held(model: &Model, side: Side) -> Result<Option<Held<'_>>, NoFinding> {
     Ok(told.into_iter().max_by_key(|held| held.micros))
 }
 
-/// Drivers of cards for which `rx-usecs` is the least time from one interrupt to the next: a packet that comes
-/// alone interrupts at once.
+/// Drivers of cards for which `rx-usecs` is the least time between two interrupts: a single packet interrupts
+/// at once.
 //= Intel 82599 and X710 datasheets, "interrupt throttling" (ITR)
 const THROTTLE: [&str; 9] = [
     "e1000", "e1000e", "igb", "igbvf", "ixgbe", "ixgbevf", "i40e", "iavf", "ice",

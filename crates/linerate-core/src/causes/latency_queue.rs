@@ -155,7 +155,7 @@ fn longest(load: &Load) -> Option<&Queue> {
     load.queues.iter().flatten().max_by_key(|queue| queue.wait)
 }
 
-/// That queue, where it explains most of what the load added.
+/// That queue, if it explains most of the increase under load.
 fn own_queue(load: &Load, raised: Raised) -> Option<&Queue> {
     longest(load).filter(|queue| queue.wait.0 as f64 >= raised.added() * MOST)
 }
@@ -174,7 +174,7 @@ fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
         return None;
     }
     let rate = rates.first();
-    // What limits the rate now would be gone with its queue.
+    // The present limit of the rate would disappear with its queue.
     let kind = rate.map_or("fq_codel".to_owned(), |rate| {
         format!("cake bandwidth {}bit", rate.0)
     });
@@ -182,7 +182,7 @@ fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
     Some(Advice::new(what).replacing_queue(side, port, &kind))
 }
 
-/// A shaper of our own port just below the rate of the path, so that the queue stands here.
+/// A shaper of our own port just below the rate of the path, so that the queue forms here.
 fn shaped(model: &Model, load: &Load, side: Side) -> Option<Advice> {
     let port = &model.host(side)?.facts.port.as_ref()?.name;
     let sizes = load.packets?;

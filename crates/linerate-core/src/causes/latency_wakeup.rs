@@ -14,8 +14,8 @@ use crate::transport::Scope;
 /// Cause `latency-wakeup`.
 pub(super) struct LatencyWakeup;
 
-/// Share of the round trip below which waiting for a CPU does not explain what the load added: at least
-/// half of it was added.
+/// Share of the round trip below which waiting for a CPU does not explain the increase under load, which is at
+/// least half of the round trip.
 const LITTLE: f64 = 0.1;
 
 /// Share from which it explains most of it, whatever else there is.

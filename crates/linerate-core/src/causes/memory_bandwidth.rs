@@ -190,7 +190,7 @@ fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
     seen(side, load, facts.channels, nodes, traffic)
 }
 
-/// What is seen of channels that may be full.
+/// The findings about channels that may be full.
 fn seen(
     side: Side,
     load: &Load,

@@ -136,16 +136,16 @@ pub struct CauseInfo {
     pub stage: Stage,
     /// How the cause makes a path slow: in rate or in latency.
     pub slows: Slowness,
-    /// The factors whose trials can prove it: those that touch what it is about. Other trials can only exclude it.
+    /// The factors whose trials can prove it: those that affect its resource. Other trials can only exclude it.
     pub decided_by: &'static [Factor],
-    /// The causes that this one is a reason for, at the same place: it is no rival of theirs. If one of them is
-    /// proved, both are named; and whether it could be read does not matter to that proof.
+    /// The causes that this cause explains, at the same place: it is no rival of theirs. If one of them is
+    /// proved, both are named, and the proof does not depend on readings of this cause.
     pub explains: &'static [&'static str],
     /// Its page for people: its meaning, the differences to similar causes, how to confirm it by hand, and how
     /// to fix it.
     pub page: &'static str,
-    /// Whether it is about the idle path, which both directions share: it is named for the first one that was measured,
-    /// and cleared for the other.
+    /// Whether it is about the idle path, which both directions share: it is named for the first measured
+    /// direction, and cleared for the other.
     pub is_once: bool,
     /// Whether it only disturbs a measurement. It is then never the limit of the path, and has neither rivals
     /// nor trials.
@@ -163,7 +163,7 @@ pub struct CauseInfo {
     /// Whether it acts on the share that is delivered, not on the rate that is sent. What a sender's own port drops was
     /// sent.
     pub of_delivery: bool,
-    /// Whether a queue on the way is a reason for it.
+    /// Whether a queue on the path explains it.
     pub slowed_by_queue: bool,
 }
 
@@ -213,7 +213,7 @@ pub trait Cause: Sync {
         let _ = (model, direction);
         false
     }
-    /// What the counters say of it, for one direction.
+    /// The result of its counters, for one direction.
     fn check(&self, model: &Model, direction: Direction) -> Answer;
     /// The predicted ratio of the goodput, after over before the trial's change, if this cause holds; `None`
     /// when it is unknown.

@@ -21,7 +21,7 @@ use crate::transport::Scope;
 /// Cause `numa-remote`.
 pub(super) struct NumaRemote;
 
-/// Share of its CPU that an end must want before the way to memory can matter: with time to spare it
+/// Share of its CPU that an end must need before the distance to memory can matter: an end with time to spare
 /// waits for something else.
 const SUSPECT: f64 = 0.8;
 

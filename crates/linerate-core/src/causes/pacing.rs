@@ -1,4 +1,4 @@
-//! The program asked the kernel to pace its streams.
+//! The program set a pace for its streams in the kernel.
 
 use super::predict::bystander;
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
@@ -14,7 +14,7 @@ use crate::transport::{Scope, Transport};
 /// Cause `pacing`.
 pub(super) struct Pacing;
 
-/// Share of the pace that a stream must reach for the pace to be what holds it.
+/// Share of the pace that a stream must reach for the pace to be its limit.
 const REACHED: f64 = 0.85;
 
 /// Share of the pace from which a trial decides. On a busy CPU or in a virtual machine, late timers are not

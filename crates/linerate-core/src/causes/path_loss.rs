@@ -37,8 +37,8 @@ const BBR3_MINDS: f64 = 0.02;
 /// What timers may take of a goodput that is still about the same.
 const NEARLY: f64 = 0.8;
 
-/// Share of bytes lost from which timers run out one after the other, each twice as long as the one before, so that next
-/// to nothing arrives.
+/// Share of lost bytes from which retransmission timers expire one after the other, each twice as long as the
+/// one before, so that almost nothing arrives.
 const IN_ROWS: f64 = 0.2;
 
 /// With this many lost segments in each round trip, the first version of BBR sends less too: during recovery it
@@ -177,7 +177,7 @@ fn finding(load: &Load, direction: Direction, share: f64, evidence: Vec<String>)
 }
 
 /// The answer for connections of which almost nothing arrives; `None` for others. With so much loss that timers
-/// run out in a row, most samples are silent. If nothing arrives at all, it is no random loss.
+/// expire in a row, most samples are silent. If nothing arrives at all, it is no random loss.
 fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
     let load = &model.direction(direction)?.base;
     let silent = load.silent()?;

@@ -32,7 +32,7 @@ pub(super) struct PathRate;
 /// suspected.
 const HELD: f64 = 0.5;
 
-/// More streams that gain less than this carry the same.
+/// If more streams gain less than this, they carry the same.
 const SAME: f64 = 1.05;
 
 static INFO: CauseInfo = CauseInfo {
@@ -391,8 +391,8 @@ fn shared(load: &Load) -> Option<String> {
     ))
 }
 
-/// How many times as much more streams carried: by the trial of as many, which takes turns with the load,
-/// else by one short look at them.
+/// The ratio of goodput with more streams: from the trial with as many, which alternates with the load, else
+/// from one short measurement.
 fn gain(model: &Model, direction: Direction, load: &Load, more: &Load) -> Interval {
     let tried = model.tried(direction, Factor::MoreStreams);
     let tried = tried.filter(|t| t.plan.after.streams == more.streams);

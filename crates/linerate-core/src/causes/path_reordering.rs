@@ -1,4 +1,4 @@
-//! Packets are reordered on the path, and the sender takes the late ones for lost.
+//! Packets are reordered on the path, and the sender mistakes the late ones for lost.
 
 use super::congestion_control::use_bbr;
 use super::cpu_share::is_excluded;
@@ -126,7 +126,7 @@ pub(super) fn alone(model: &Model, direction: Direction) -> Option<String> {
     let drops = lost(load).is_some_and(|lost| !bbr::sends(load) && explains(load, lost));
     let found = PathReordering.check(model, direction).is_ok();
     let stands = found && !is_excluded(&PathReordering, model, direction);
-    // What holds each stream gives more to more of them.
+    // A limit on each stream gives more to more streams.
     let each = of_each_stream(model, direction) >= 1.0;
     (stands && each && !queues && !drops).then(|| {
         format!(

@@ -18,7 +18,7 @@ use crate::units::Rate;
 /// Cause `pause-frames`.
 pub(super) struct PauseFrames;
 
-/// Share of time that a port stands still from which it matters.
+/// Share of time that a port is paused from which it matters.
 const STOPPED: f64 = 0.05;
 
 /// The largest share of time that pauses may stop a port for, from which they are named where their duration is
@@ -69,7 +69,7 @@ impl Cause for PauseFrames {
                 percent(share)
             )));
         }
-        // What the other end sends the receiver's port asked for, unless a switch did.
+        // The receiver's port requested the pauses that the other end sends, unless a switch did.
         let asked = there.is_some_and(|there| there.sent * 2.0 >= paused.received);
         let origin = if asked {
             format!("the {} port sent them", direction.receiver().name())
@@ -128,7 +128,7 @@ fn wire(model: &Model, side: Side) -> Option<&Nic> {
     wires.first().copied()
 }
 
-/// Share of time that a port stood still, and how that is known.
+/// Share of time that a port was paused, and how that is known.
 fn stopped(paused: &Paused, speed: Option<Rate>) -> Option<(f64, &'static str)> {
     if let Some(share) = paused.stopped {
         return Some((share, "of the time"));

@@ -24,7 +24,7 @@ use crate::units::Rate;
 /// Cause `pcie-slot`.
 pub(super) struct PcieSlot;
 
-/// Goodput that any link allows: the slowest moves 2 Gb/s, and headers take less than half of it.
+/// Goodput that any link allows: the slowest moves 2 Gb/s, and headers use less than half of it.
 //= PCI Express Base Specification 1.0: one lane of 2.5 GT/s with 8b/10b
 const ANY: f64 = 1e9;
 
@@ -68,7 +68,7 @@ impl Cause for PcieSlot {
     }
 }
 
-/// The slot that goodput comes up to, and its narrowest link; else why there is none.
+/// The slot whose ceiling goodput nearly reaches, and its narrowest link; else why there is none.
 fn full<'a>(
     model: &'a Model,
     direction: Direction,

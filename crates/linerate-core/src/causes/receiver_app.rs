@@ -1,4 +1,4 @@
-//! The receiving program does not come to read, though data wait and it has CPU time.
+//! The receiving program does not read, though data wait and it has CPU time.
 
 use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
@@ -195,7 +195,7 @@ fn of_datagrams(
         seen: words(told, dropped, "dropped at its socket"),
     };
     let found = idle.finding(model, load, direction);
-    // Too little room for what comes at once looks the same.
+    // A buffer that is too small for a burst looks the same.
     Ok(Finding {
         enough: found.enough && room_did_not_help(model, load, direction),
         ..found

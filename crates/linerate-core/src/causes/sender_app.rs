@@ -1,4 +1,4 @@
-//! The sending program does not come to write, though there is room and it has CPU time.
+//! The sending program does not write, though there is room and it has CPU time.
 
 use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
@@ -150,7 +150,7 @@ impl Cause for SenderApp {
     }
 }
 
-/// Describes what the program left undone. Bytes may wait unsent where they are too few for a segment.
+/// Describes the idle time of the program. Bytes may wait unsent if they are too few for a segment.
 fn left(load: &Load, only: &str, starved: f64) -> String {
     let what = if load.tcp.not_sent.unwrap_or_default() == Bytes(0) {
         "left the connection without data"

@@ -50,7 +50,7 @@ impl Shared {
         self.need >= ENOUGH || (self.idle.is_empty() && by_both >= ENOUGH)
     }
 
-    /// The end at which a trial meets it: where both share the CPU, the one that has more work.
+    /// The end whose trial is used: if both share the CPU, the one that has more work.
     fn at(&self, trial: &TrialPlan) -> Side {
         match trial.factor() {
             Some(Factor::SenderWork) if self.idle.is_empty() => trial.direction.sender(),

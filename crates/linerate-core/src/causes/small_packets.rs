@@ -20,7 +20,7 @@ pub(super) struct SmallPackets;
 /// A packet of this many times the MTU is a group of segments that is handled at once.
 const GROUPED: f64 = 2.0;
 
-/// From this MTU on a port is one for jumbo frames.
+/// From this MTU on, a port is configured for jumbo frames.
 const JUMBO: u32 = 9000;
 
 /// How the CPUs of an end handle packets.
@@ -79,7 +79,7 @@ impl Cause for SmallPackets {
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        // As the full core that it explains.
+        // The same as for the full core that it explains.
         let receiver = Place::from(trial.direction.receiver());
         let id = match self.check(model, trial.direction) {
             Ok(found) if found.side == receiver => "receiver-core",

@@ -133,7 +133,7 @@ pub(super) fn spread(model: &Model, side: Side, full: u32) -> Option<Advice> {
     let mask = others.fold(0_u32, |mask, cpu| mask | 1 << cpu);
     let queues = format!("/sys/class/net/{port}/queues/rx-*");
     (mask != 0).then(|| {
-        // Somebody may have spread them before, each queue in its own way.
+        // Each queue may have been set in its own way before.
         Advice::new(format!(
             "let all CPUs process the packets of {port}; more streams do the same where it has more queues (ethtool -l)"
         ))
@@ -215,7 +215,7 @@ fn apart<'a>(
         .filter(apart)
 }
 
-/// The CPU that handles most packets apart from the load's threads, if they are known to be the load's.
+/// The CPU that processes most packets in addition to the load's threads, if these packets belong to the load.
 pub(super) fn of_the_load<'a>(
     model: &Model,
     load: &'a Load,

@@ -1,4 +1,4 @@
-//! The route goes through a tunnel: headers for each packet, and a CPU that makes them.
+//! The route goes through a tunnel: each packet gets headers, which cost bytes and CPU time.
 
 use super::predict::one_rate;
 use super::{Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base};
@@ -24,7 +24,7 @@ const CUT: f64 = 1.0;
 struct Through<'a> {
     side: Side,
     nic: &'a Nic,
-    /// The ports that all packets go through, from the one that the route leaves by downwards.
+    /// The ports that all packets pass, from the port of the route downwards.
     chain: Vec<&'a Nic>,
 }
 
@@ -119,8 +119,8 @@ impl Cause for Tunnel {
     }
 }
 
-/// That path MTU discovery has corrected the size of packets for a tunnel whose own MTU does not fit into the port below,
-/// and what to set so that it need not: reported with any verdict.
+/// A remark that path MTU discovery has corrected the packet size for a tunnel whose own MTU does not fit into
+/// the port below, and the setting that avoids this: reported with any verdict.
 pub(crate) fn mended(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
     tunnels(model, direction)
@@ -138,7 +138,7 @@ fn tunnels(model: &Model, direction: Direction) -> Vec<Through<'_>> {
     all
 }
 
-/// The tunnel that the route of a host goes through, if it does.
+/// The tunnel on the route of a host, if there is one.
 fn through(host: &Host) -> Option<Through<'_>> {
     let route: &Route = host.facts.route.as_ref()?;
     let chain = route.carriers();

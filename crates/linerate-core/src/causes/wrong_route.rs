@@ -1,4 +1,4 @@
-//! Traffic leaves by a slower port than one that reaches the other end too.
+//! The traffic uses a slower port, although a faster one reaches the other end too.
 
 use crate::advice::Advice;
 use crate::shell::word;
@@ -98,7 +98,7 @@ impl Cause for WrongRoute {
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        // As the full wire that it explains.
+        // The same as for the full wire that it explains.
         super::cause("wire-full")?.predict(model, trial)
     }
     fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
@@ -182,7 +182,7 @@ fn alternative<'a>(near: &'a Route, far: &'a Route) -> Alternative<'a> {
     }
 }
 
-/// Every other way, whatever it carries.
+/// Every other route, whatever its speed.
 fn detours<'a>(near: &'a Route, far: &'a Route) -> Vec<Detour<'a>> {
     let mut found: Vec<Detour<'a>> = Vec::new();
     for a in &near.others {
@@ -247,7 +247,7 @@ fn one_sided(port: &Other, own: &Route) -> Option<(IpAddr, IpAddr)> {
     Some((found.0, peer))
 }
 
-/// The gap of a way that may be faster.
+/// The gap of a route that may be faster.
 fn speed_unknown(detour: &Detour<'_>) -> NoFinding {
     let ends = [("near", detour.near), ("far", detour.far)];
     let mut unread = ends

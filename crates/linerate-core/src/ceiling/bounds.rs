@@ -25,8 +25,8 @@ impl End {
     }
 }
 
-/// What lies between `low` and `high`, both included, in the unit of its place.
-/// `0 <= low <= high`, both finite, whatever it was made of.
+/// The range from `low` to `high`, both included, in the unit of its context. `0 <= low <= high`, and both are
+/// finite, whatever the input was.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Bounds {
     low: f64,
@@ -34,7 +34,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// From one end to the other, in either order.
+    /// The range between two values, given in either order.
     pub fn new(a: f64, b: f64) -> Self {
         let (a, b) = (sane(a), sane(b));
         Self {

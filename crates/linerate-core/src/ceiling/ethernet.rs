@@ -14,7 +14,7 @@ pub(crate) const VLAN: u32 = 4;
 /// Bytes of a TCP header without options.
 //= RFC 9293, section 3.1
 const TCP: u32 = 20;
-/// Bytes that timestamps take in each segment, padding included.
+/// Bytes that timestamps use in each segment, padding included.
 //= RFC 7323, appendix A
 const TIMESTAMPS: u32 = 12;
 /// Bytes of a UDP header.
@@ -99,7 +99,7 @@ pub enum Tunnel {
 }
 
 impl Tunnel {
-    /// Names, as they are typed.
+    /// Names as users type them.
     pub const NAMES: [(&'static str, Self); 5] = [
         ("vxlan", Self::Vxlan),
         ("geneve", Self::Geneve),

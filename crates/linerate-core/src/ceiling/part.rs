@@ -1,4 +1,4 @@
-//! The parts that a path is made of, as they are described: by a case file, or by what was read of the hosts of a run.
+//! The described parts of a path: from a case file, or from the readings of the hosts of a run.
 
 use super::{Bounds, Cost, Input, Link, Packet, pcie};
 use crate::path::{Direction, Place, Stage};
@@ -32,7 +32,7 @@ pub struct Part {
     pub ways: Vec<Direction>,
     /// The inputs of the ceiling, to show where it comes from.
     pub inputs: Vec<Input>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
 }
 
@@ -63,7 +63,7 @@ pub struct Links {
 /// The slots of cards.
 #[derive(Debug, Clone)]
 pub struct Slots {
-    /// For each link the number of the slot that it goes through, and the slot. Links with the same number share it.
+    /// For each link the number of its slot, and the slot. Links with the same number share a slot.
     pub of_links: Vec<(usize, pcie::Slot)>,
     /// What begins the formula if there are several: `2 slots of `.
     pub times: String,
@@ -91,7 +91,7 @@ pub struct Shared {
     pub capacity: Bounds,
     /// How much each group uses of it.
     pub cost: Cost,
-    /// How the goodput that it leaves comes about.
+    /// The formula of the goodput that it allows.
     pub formula: String,
 }
 
@@ -102,6 +102,6 @@ pub struct EachStream {
     pub rate: Rate,
     /// What counts towards it.
     pub cost: Cost,
-    /// How the goodput that it leaves comes about.
+    /// The formula of the goodput that it allows.
     pub formula: String,
 }

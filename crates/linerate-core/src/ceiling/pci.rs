@@ -5,11 +5,11 @@ use super::Bounds;
 /// A bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bus {
-    /// Its name, as it is typed: `pci-32/33`.
+    /// Its name as users type it: `pci-32/33`.
     pub name: &'static str,
     /// Bits that move in one clock.
     pub bits: u32,
-    /// Clock in units of 100/3 MHz: the nominal 33 MHz are one of them.
+    /// Clock in units of 100/3 MHz: the nominal 33 MHz are one unit.
     thirds: u32,
 }
 

@@ -52,7 +52,7 @@ pub struct Slot {
     pub requests: Vec<u32>,
 }
 
-/// How many bits of data stand in how many that are transferred, at this speed of a lane.
+/// The number of data bits, and the number of transferred bits that carry them, at this speed of a lane.
 //= PCI Express Base Specification 6.0, section 4.2: 8b/10b, 128b/130b from 8 GT/s on, flits from 64 on
 pub fn line_code(speed: Transfers) -> (u64, u64) {
     match speed.0 {
@@ -86,8 +86,8 @@ pub fn generation(speed: Transfers) -> Option<u32> {
     })
 }
 
-/// Symbols after which an acknowledgement is due. From the fourth generation on the third's are
-/// taken, as pcie-bench does.
+/// Symbols after which an acknowledgement is due. From the fourth generation on, the values of the third are
+/// used, as pcie-bench does.
 //= PCI Express Base Specification 3.0, section 3.5.3.1, tables 3-7 to 3-9
 fn acknowledge_after(generation: u32, lanes: u32, payload: u32) -> f64 {
     let internal = match generation {
@@ -113,8 +113,8 @@ fn kept(generation: u32, lanes: u32, payload: u32) -> f64 {
 }
 
 impl Slot {
-    /// Bits per second of frames that a card can move each way, from the least when it writes to the most when
-    /// it reads.
+    /// Bits per second of frames that a card can move in each direction, from the minimum when it writes to the
+    /// maximum when it reads.
     pub fn leaves(&self) -> Bounds {
         let (capacity, write, read) = (self.capacity(), self.write(), self.read());
         Bounds::new(

@@ -47,7 +47,7 @@ pub struct Resource {
     pub stage: Stage,
     /// Where.
     pub side: Place,
-    /// Units per second: bytes, unless what is demanded of it are packets or operations.
+    /// Units per second: bytes, unless packets or operations are limited.
     pub capacity: Bounds,
     /// What the capacity and the demands were computed from.
     pub inputs: Vec<Input>,
@@ -86,7 +86,7 @@ pub struct Demand {
     pub formula: String,
 }
 
-/// Streams that go the same way and are treated alike.
+/// Streams of one direction that are treated alike.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamGroup {
     /// Direction.
@@ -97,7 +97,7 @@ pub struct StreamGroup {
     pub packet: Bounds,
     /// Payload bytes of an operation.
     pub operation: Bounds,
-    /// What it asks of the resources.
+    /// Its demands on the resources.
     pub demands: Vec<Demand>,
 }
 
@@ -106,7 +106,7 @@ pub struct StreamGroup {
 pub struct Path {
     /// What it is made of, in the order of the forward direction.
     pub resources: Vec<Resource>,
-    /// What goes over it, in both directions.
+    /// The groups of streams that use it, in both directions.
     pub groups: Vec<StreamGroup>,
 }
 

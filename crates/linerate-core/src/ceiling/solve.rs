@@ -1,7 +1,7 @@
 //! Shares the resources of a path among its groups, max-min fair.
 //!
-//! All streams rise together until a resource is used up; the streams that need it stay where they
-//! are and the others rise on. With one group and nothing shared that is the minimum over the stages.
+//! The rates of all streams rise together until a resource is used up; the streams that need it keep their rate
+//! and the others rise further. With one group and nothing shared this is the minimum over the stages.
 
 use super::{Bounds, Demand, End, Path, Resource, StreamGroup};
 use crate::path::Direction;

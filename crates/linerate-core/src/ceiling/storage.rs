@@ -12,7 +12,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Names, as they are typed.
+    /// Names as users type them.
     pub const NAMES: [(&'static str, Self); 2] = [
         ("failover", Self::Failover),
         ("round-robin", Self::RoundRobin),

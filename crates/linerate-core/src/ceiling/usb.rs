@@ -19,8 +19,8 @@ const BULK: [(u64, f64); 2] = [
 //= Universal Serial Bus 3.2 Specification, section 6.3: 8b/10b for Gen 1, 128b/132b for Gen 2
 pub const GEN1: Rate = Rate(5_000_000_000);
 
-/// Bits per second of payload that a USB link carries each way: from the rate that every controller reaches, to
-/// the rate that the line code allows.
+/// Bits per second of payload that a USB link carries in each direction: from the rate that every controller
+/// reaches, to the rate that the line code allows.
 pub fn leaves(signalled: Rate) -> Bounds {
     let bits = signalled.0 as f64;
     let bulk = BULK.iter().find(|(speed, _)| *speed == signalled.0);

@@ -24,7 +24,7 @@ pub enum Outcome {
 pub struct FigureChange {
     /// Which figure.
     pub figure: &'static Figure,
-    /// Of what.
+    /// Its subject: the idle path, or a direction.
     pub of: Subject,
     /// In the first record; `None` if it was not measured.
     pub before: Option<Value>,

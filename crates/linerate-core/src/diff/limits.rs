@@ -41,7 +41,7 @@ pub struct LimitChange {
     pub fate: Fate,
     /// The limit: of the second record where it is upheld there.
     pub limit: Limit,
-    /// How surely it was known in the first record; `None` if it was not upheld.
+    /// How certain it was in the first record; `None` if it was not a limit there.
     pub before: Option<Certainty>,
     /// The same of the second.
     pub after: Option<Certainty>,
@@ -80,7 +80,7 @@ fn upheld<'a>(judged: &'a Judged<'_>, limit: &Limit) -> Option<&'a Limit> {
 }
 
 /// Whether an answer for a cause and a direction belongs to this limit. A cause that is reported for one
-/// direction only may stand at the other one if the records measured different directions.
+/// direction only may be reported for the other one if the records measured different directions.
 fn of(limit: &Limit, cause: &str, direction: Direction) -> bool {
     let told_once = causes::cause(limit.cause).is_some_and(|cause| cause.info().is_once);
     limit.cause == cause && (limit.direction == direction || told_once)

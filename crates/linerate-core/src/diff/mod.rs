@@ -23,7 +23,7 @@ pub use figures::{FigureChange, Outcome};
 pub use limits::{Fate, LimitChange};
 pub use plan::PlanChange;
 
-/// A record with what it says today.
+/// A record with its present verdict.
 #[derive(Debug)]
 pub struct Judged<'a> {
     /// What was read.

@@ -1,4 +1,4 @@
-//! Block devices and file systems: what lies under a path, down to the disks.
+//! Block devices and file systems: the devices below a path, down to the disks.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ pub struct BlockDevice {
     pub queue: QueueLimits,
     /// Ways to it, of a device that has several (NVMe, multipath); one for other NVMe disks.
     pub paths: Vec<Path>,
-    /// How it chooses among them: `numa`, `round-robin`, `queue-depth`.
+    /// The policy that selects a path: `numa`, `round-robin`, `queue-depth`.
     pub policy: String,
 }
 
@@ -107,8 +107,8 @@ impl Path {
 }
 
 impl BlockDevice {
-    /// Number of ways that carry requests under a policy that uses them all. While there are optimized
-    /// ways, no policy uses the others.
+    /// Number of paths that carry requests under a policy that uses them all. While there are optimized paths,
+    /// no policy uses the others.
     //= torvalds/linux, drivers/nvme/host/multipath.c: __nvme_find_path and nvme_round_robin_path
     pub fn usable_ways(&self) -> usize {
         let of = |ana: &[&str]| {
@@ -227,7 +227,7 @@ pub struct FileSystem {
     pub point: String,
     /// Kind: `ext4`, `nfs4`.
     pub kind: String,
-    /// Name of the block device that it lies on; empty for one on another host.
+    /// Name of its block device; empty for one on another host.
     pub device: String,
     /// Options that speed depends on, of one on another host: `proto=rdma`, `nconnect=4`.
     pub options: Vec<String>,

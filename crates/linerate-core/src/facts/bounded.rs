@@ -27,7 +27,7 @@ where
     Ok(all)
 }
 
-/// As [`at_most`], of a list that may be missing.
+/// Like [`at_most`], for a list that may be missing.
 pub(super) fn some_at_most<'de, D, T, const MOST: usize>(
     from: D,
 ) -> Result<Option<Vec<T>>, D::Error>

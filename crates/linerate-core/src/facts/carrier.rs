@@ -15,7 +15,7 @@ use crate::units::Rate;
 const USUAL_MTU: u32 = 1500;
 /// Bytes that a packet of InfiniBand carries on most fabrics.
 const USUAL_PAYLOAD: u32 = 2048;
-/// Rates closer than this are the same: they come out of divisions.
+/// Rates that differ by less than this are equal: they result from divisions.
 const SAME: f64 = 1e-6;
 
 /// A port and the rate that its wire runs at, or could run at where it is down.
@@ -38,16 +38,16 @@ pub struct PortLoad {
 pub enum Via<'a> {
     /// A PCI Express link.
     Link(Crossing<'a>),
-    /// USB: the hub whose wire it is, if it is not the adapter's own, and its signalling rate.
+    /// USB: the hub that owns the limiting wire, if it is not the adapter's own, and its signalling rate.
     Usb(Option<&'a str>, Rate),
 }
 
 /// A carrier with all ports whose traffic crosses it.
 #[derive(Debug, Clone)]
 pub struct Carrier<'a> {
-    /// What it is.
+    /// The carrier's kind.
     pub via: Via<'a>,
-    /// Bits per second of frames that it leaves them each way.
+    /// Bits per second of frames that it allows in each direction.
     pub leaves: Bounds,
     /// The ports, with what narrower carriers let through before this one.
     pub ports: Vec<Arrival>,
@@ -78,7 +78,7 @@ impl Carrier<'_> {
         ports.map(|port| &port.load).collect()
     }
 
-    /// The ports that are in use, where they are faster than this together and none is by itself.
+    /// The ports in use, if together they are faster than this and no single one is.
     pub fn exceeded_by_all(&self) -> Option<Vec<&PortLoad>> {
         let used = self.ports.iter().filter(|port| port.load.is_used());
         let total = used.clone().map(|port| port.shared).sum();
@@ -319,8 +319,8 @@ fn usb_chain(nic: &Nic) -> Chain<'_> {
 /// What the devices behind a PCI Express link need of it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Need {
-    /// All of them are networks: bits per second of frames of the ports whose rate is known, and whether it
-    /// is known of all.
+    /// All are network ports: bits per second of frames of the ports with a known rate, and whether all rates
+    /// are known.
     Ports {
         /// The rates of the wires together.
         rate: Rate,
@@ -329,7 +329,7 @@ pub enum Need {
         /// Whether each function has a port whose rate is known.
         all_known: bool,
     },
-    /// Disks or accelerators are among them, which take what they get.
+    /// Disks or accelerators are among them, whose demand is unknown.
     Open,
 }
 

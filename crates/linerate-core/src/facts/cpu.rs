@@ -54,7 +54,7 @@ pub struct Cpu {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Clock {
-    /// As it was read.
+    /// The text that was read.
     pub now: Option<Hertz>,
     /// What is promised at full load.
     pub nominal: Option<Hertz>,

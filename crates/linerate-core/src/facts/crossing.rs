@@ -7,7 +7,7 @@ use crate::units::{Rate, Transfers};
 /// A PCI Express link that the bytes cross.
 #[derive(Debug, Clone, Copy)]
 pub struct Crossing<'a> {
-    /// The end away from memory: the card, or a switch on the way to it.
+    /// The end further from memory: the card, or a switch on the path to it.
     pub device: &'a Device,
     /// The end towards memory: the slot's side.
     pub slot: &'a Device,
@@ -36,7 +36,7 @@ impl<'a> Crossing<'a> {
         (!self.is_tunnel).then_some(both)
     }
 
-    /// Bits that it carries each second and way before packets take theirs.
+    /// Bits that it carries per second in each direction, including packet headers.
     pub fn rate(&self) -> Option<Rate> {
         self.now.rate()
     }

@@ -39,7 +39,7 @@ pub struct Irq {
     pub node: Option<u32>,
 }
 
-/// The queue that an interrupt is for.
+/// The queue that an interrupt serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
     /// Number of the queue.
@@ -49,7 +49,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// Whether packets come in by it.
+    /// Whether it serves received packets.
     pub fn receives(self) -> bool {
         self.direction != Some(Direction::Tx)
     }

@@ -23,7 +23,7 @@ pub struct Machine {
     pub cpus_allowed: Vec<u32>,
     /// Memory that our cgroup allows; `None` when there is no limit.
     pub memory_limit: Option<Bytes>,
-    /// What the kernel takes the time from.
+    /// The clock source of the kernel.
     pub clock_source: String,
 }
 

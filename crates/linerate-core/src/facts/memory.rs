@@ -33,9 +33,9 @@ pub struct Module {
     pub size: Option<Bytes>,
     /// `DDR4`; empty when unknown.
     pub kind: &'static str,
-    /// What it is made for.
+    /// Its rated speed.
     pub rated: Option<Transfers>,
-    /// What it is set to.
+    /// Its configured speed.
     pub now: Option<Transfers>,
     /// Bits of data in each transfer.
     pub width_bits: Option<u16>,

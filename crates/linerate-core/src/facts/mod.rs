@@ -1,4 +1,4 @@
-//! Facts of a host: what does not change during a run, as far as it could be read.
+//! Facts of a host that do not change during a run, as far as they could be read.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -100,8 +100,8 @@ pub struct Port {
     pub served_by: Vec<u32>,
 }
 
-/// Limits of socket buffers, in bytes: minimum, default, maximum of autotuning, and what
-/// `SO_SNDBUF`/`SO_RCVBUF` may ask for.
+/// Limits of socket buffers, in bytes: minimum, default, maximum of autotuning, and the most that
+/// `SO_SNDBUF`/`SO_RCVBUF` may request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BufferLimits {
@@ -109,9 +109,9 @@ pub struct BufferLimits {
     pub tcp_rmem: Option<[u64; 3]>,
     /// `net.ipv4.tcp_wmem`.
     pub tcp_wmem: Option<[u64; 3]>,
-    /// `net.core.rmem_max`; the kernel doubles what is asked for.
+    /// `net.core.rmem_max`; the kernel doubles the requested size.
     pub rmem_max: Option<u64>,
-    /// `net.core.wmem_max`; the kernel doubles what is asked for.
+    /// `net.core.wmem_max`; the kernel doubles the requested size.
     pub wmem_max: Option<u64>,
 }
 

@@ -72,7 +72,7 @@ impl FromStr for Address {
     }
 }
 
-/// Buses that lie behind a bridge, first and last.
+/// First and last bus number behind a bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buses {
     /// The bus right behind it.
@@ -107,7 +107,7 @@ impl PortKind {
         Self::Other,
     ];
 
-    /// By its number in the capability.
+    /// By its code in the capability.
     pub fn of(code: u8) -> Self {
         match code {
             0 | 1 => Self::Endpoint,
@@ -137,7 +137,7 @@ pub struct Payload {
     pub now: u32,
     /// Most that the device could.
     pub max: u32,
-    /// Most that one read may ask for.
+    /// The largest read request.
     pub read_request: u32,
 }
 
@@ -202,7 +202,7 @@ pub struct Device {
     pub driver: String,
     /// Names that users know it by: `eth0`, `mlx5_0`, `nvme0`.
     pub names: Vec<String>,
-    /// What it is to the tree; `None` when unknown.
+    /// Its role in the tree; `None` if unknown.
     pub kind: Option<PortKind>,
     /// Its link as it runs.
     pub now: Option<Link>,

@@ -14,7 +14,7 @@ use crate::units::Rate;
 pub const PORTS_MAX: usize = 32;
 /// Most other ports that are kept.
 pub const OTHERS_MAX: usize = 16;
-/// Most addresses of one of them that are kept.
+/// The most addresses that are kept for one of them.
 pub const NETWORKS_MAX: usize = 8;
 /// Most PCI devices that are kept: cards, and what is above them.
 const DEVICES_MAX: usize = 128;
@@ -83,7 +83,7 @@ impl Route {
         crossing::crossings(&self.pci, card)
     }
 
-    /// The wire that is used one way at a time, if one is.
+    /// The half-duplex wire, if there is one.
     pub fn half_duplex(&self) -> Option<&Nic> {
         let mut wires = self.wires()?.into_iter();
         wires.find(|nic| nic.link.is_half())

@@ -14,7 +14,7 @@ pub struct Shaper {
     pub kind: String,
     /// Handle or class as `tc` writes it: `1:`, `1:10`.
     pub id: String,
-    /// What it is set to.
+    /// Its settings.
     pub set: Shaping,
 }
 

@@ -14,7 +14,7 @@ pub struct Topology {
     /// NUMA nodes, in ascending order; none where the kernel was built without them.
     #[serde(deserialize_with = "at_most::<_, _, NODES>")]
     pub nodes: Vec<Node>,
-    /// CPUs of each core that has more than one of them.
+    /// CPUs of each core with more than one CPU.
     #[serde(deserialize_with = "cores")]
     pub cores: Vec<Vec<u32>>,
     /// CPUs grouped by computing power, the strongest first; empty if all are alike.

@@ -22,7 +22,7 @@ const THROUGH: [&str; 5] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"];
 /// a guest. Emulated devices have no kind.
 const LOCAL: [&str; 6] = ["", "veth", "netkit", "vxcan", "dummy", "ifb"];
 
-/// Kind of a port whose packets a program reads: a guest's port where it is part of a bridge, else a tunnel's.
+/// Kind of a port whose packets a program reads: a guest's port if it is part of a bridge, else a tunnel's.
 const TUN: &str = "tun";
 
 /// What carries the path at one end.
@@ -35,8 +35,7 @@ pub enum Underlay<'a> {
     /// One or more of these ports with a wire. It is unknown which, or in which packets: a bridge may lead
     /// anywhere, a tunnel adds headers.
     OneOf(Vec<&'a Nic>),
-    /// The port below is unknown: a tunnel looks up its own route, or a port stands on one of another
-    /// namespace.
+    /// The port below is unknown: a tunnel looks up its own route, or the port below is in another namespace.
     Hidden,
 }
 
@@ -57,7 +56,8 @@ impl Route {
         }
     }
 
-    /// The bond that sends all packets to one host by one of its several members, if the route goes through one.
+    /// The bond that sends all packets to one host through one of its members, if the route goes through a bond
+    /// with several.
     pub fn bond_by_host(&self) -> Option<&Nic> {
         let by_host = |nic: &&Nic| nic.stack.bond.as_ref().is_some_and(Bond::sends_by_one);
         let several = self.wires()?.len() > 1;
@@ -110,7 +110,7 @@ impl Route {
         underlay
     }
 
-    /// What carries a port that stands on these.
+    /// The underlay of a port on top of these.
     fn over<'a>(
         &'a self,
         nic: &'a Nic,

@@ -8,7 +8,7 @@ use crate::units::Rate;
 //= Universal Serial Bus Specification 2.0, section 4.1.1: seven tiers, the controller and the device among them
 pub const HUBS_MAX: usize = 5;
 
-/// A hub. All that hangs on it shares its wire towards the controller.
+/// A hub. All devices on it share its wire to the controller.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hub {

@@ -119,7 +119,7 @@ pub(super) fn cpu(source: &Source<'_>) -> Vec<Entry> {
     let alone = source.model.alone;
     let of_end = |(direction, parts): (Direction, &[Part]), end: usize| {
         let sides = [direction.sender(), direction.receiver()];
-        // Without a far end the only one starts all operations, whichever way they go.
+        // Without a far end, the only end starts all operations, in either direction.
         let side = if alone { Side::Near } else { sides[end] };
         Some(Entry {
             figure: &CPU,
@@ -159,8 +159,8 @@ pub(super) fn round_trips(source: &Source<'_>) -> Vec<Entry> {
     idle.into_iter().chain(loaded).flatten().collect()
 }
 
-/// Each percentile of round trips, with its interval where all of them are known; without a value where the samples do
-/// not support it.
+/// Each percentile of round trips, with its interval if all of them are known; without a value if there are too
+/// few samples.
 pub fn percentiles(
     direction: Option<Direction>,
     latency: &Latency,

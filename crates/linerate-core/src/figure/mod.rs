@@ -37,7 +37,7 @@ pub enum Better {
 /// How the values of several runs become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
-    /// The median of the runs: one run that went wrong does not move it.
+    /// The median of the runs: one failed run does not move it.
     Median,
     /// The events of all runs over all that could have been one: a rare event needs every count there is.
     Pooled,

@@ -3,7 +3,7 @@
 use crate::path::{Direction, Side};
 use crate::stats::{Count, Interval, change, share_change};
 
-/// The part of a measurement that a value is of.
+/// The part of a measurement that a value describes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Subject {
     /// Direction of the load; `None` for the idle path.
@@ -32,7 +32,7 @@ pub enum Evidence {
     None,
     /// Its 95 % interval.
     Interval(Interval),
-    /// It may be off by this share of itself, either way, at 95 %; the interval where its samples give one.
+    /// Its relative error in either direction, at 95 %; the interval if its samples give one.
     Relative(f64, Option<Interval>),
     /// Events in equal parts of the time, of those that could have been one.
     Counts(Vec<Count>),

@@ -27,7 +27,7 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Of a stream that begins `now`.
+    /// For a stream that begins `now`.
     pub fn new(width: Width, now: u64) -> Self {
         Self {
             width,
@@ -91,7 +91,7 @@ impl Intake {
 //= https://www.rfc-editor.org/rfc/rfc3550#section-6.4.1
 #[derive(Debug, Default)]
 struct Jitter {
-    /// Time on the way of the one before, by two clocks.
+    /// Transit time of the previous datagram, by two clocks.
     last: Option<i64>,
     micros: f64,
 }

@@ -12,7 +12,7 @@ const CPU_MOST: f64 = 100.0 * 8192.0;
 /// seconds.
 const JITTER_MOST: f64 = 3600.0;
 
-/// Most streams of a test: as many each way, where both send at once.
+/// The most streams of a test: as many in each direction if both send at the same time.
 const RESULTS_MAX: usize = 2 * STREAMS_MAX as usize;
 
 /// Share of one CPU that a side's program used, in percent.
@@ -22,7 +22,7 @@ pub struct Cpu {
     pub total: f64,
     /// In the program.
     pub user: f64,
-    /// In the kernel on its behalf.
+    /// CPU time in the kernel for it.
     pub system: f64,
 }
 

@@ -233,8 +233,8 @@ impl<'a> Ports<'a> {
         (Stage::Net, self.called("port"), Kind::Links(links))
     }
 
-    /// The links of PCI Express that are as far from the cards as each other, where all of them are known. Cards behind
-    /// one link share it.
+    /// The PCI Express links at equal distance from the cards, if all of them are known. Cards behind one link
+    /// share it.
     fn slots(&self, frame_per_byte: f64) -> impl Iterator<Item = (Stage, String, Kind)> {
         let deepest = self.wires.iter().map(|w| w.crossings.len()).min();
         (0..deepest.unwrap_or(0)).filter_map(move |depth| {
@@ -258,7 +258,7 @@ impl<'a> Ports<'a> {
         })
     }
 
-    /// The USB that all of the wires hang on, if they do. Adapters on one hub share its wire.
+    /// The USB wire that all the adapters share, if there is one. Adapters on one hub share its wire.
     fn usb(&self, frame_per_byte: f64) -> Option<(Stage, String, Kind)> {
         let of_links: Option<Vec<_>> = self
             .wires

@@ -131,8 +131,8 @@ fn clock(end: &EndReadings, cpu: &str, window: Window) -> Option<Hertz> {
     Some(Hertz((mean(kilohertz)?.max(0.0) * 1e3) as u64))
 }
 
-/// The share of a thread's CPU that interrupts and the hypervisor took. A CPU is never busier than it was, so
-/// time counted twice is left out.
+/// The share of a thread's CPU that interrupts and the hypervisor used. It is never more than the CPU's busy
+/// time, so time counted twice is left out.
 pub(super) fn taken(thread: &Thread, cpus: &[Cpu]) -> Option<f64> {
     let home = thread.home?;
     let cpu = cpus.iter().find(|cpu| cpu.number == home)?;

@@ -42,7 +42,7 @@ impl Datagrams {
 /// The same in numbers, with what the sender counted, each end over its own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counted {
-    /// Those that the sender's kernel took; `None` if it was not read.
+    /// Datagrams that the sender's kernel accepted; `None` if it was not read.
     pub sent: Option<u64>,
     /// Datagrams that a full queue of the sending host refused at first (ENOBUFS); they were sent later.
     pub refused: Option<u64>,
@@ -179,7 +179,7 @@ pub(super) fn came(receiving: &EndReadings, set: u32) -> Option<bool> {
     (!all.is_empty()).then(|| all.iter().any(|datagrams| *datagrams > 0))
 }
 
-/// The last jitter that the streams of a set had, mean; `None` if one of them does not report it.
+/// The last jitter of the streams of a set, mean; `None` if one of them does not report it.
 pub(super) fn jitter(end: &EndReadings, set: u32) -> Option<Nanos> {
     let last = |table: &Table| table.column(m::UDP_JITTER)?.last().copied();
     let all: Vec<i64> = tables(end, set).map(last).collect::<Option<_>>()?;
@@ -187,7 +187,7 @@ pub(super) fn jitter(end: &EndReadings, set: u32) -> Option<Nanos> {
     Some(Nanos(mean.max(0.0) as u64))
 }
 
-/// What the streams of a set counted over a window; `None` if one of them did not.
+/// The counts of the streams of a set over a window; `None` if one of them did not count.
 pub(super) fn sum(end: &EndReadings, set: u32, metric: m::Metric, window: Window) -> Option<f64> {
     let each: Option<Vec<f64>> = tables(end, set).map(|t| grown(t, metric, window)).collect();
     each.filter(|all| !all.is_empty())

@@ -1,4 +1,4 @@
-//! From a record to its model.
+//! Derives the model of a record.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -192,7 +192,7 @@ impl Deriver {
         cell.get_or_init(|| Away::of(&record.steps[at]))
     }
 
-    /// Makes room for the steps that are new, and forgets all where the record is not the one that was known.
+    /// Makes room for new steps, and forgets everything if the record is a different one.
     fn follow(&mut self, record: &Record) {
         let basis = Basis {
             hosts: record.hosts.len(),
@@ -231,7 +231,7 @@ pub fn same_machine(record: &Record) -> bool {
         [near, far, ..] => {
             !near.facts.boot_id.is_empty() && near.facts.boot_id == far.facts.boot_id
         }
-        // Of a far end that is there and was not read it is unknown.
+        // It is unknown for a far end that exists and was not read.
         _ => is_alone(record),
     }
 }
@@ -279,8 +279,8 @@ pub fn latency_of(record: &Record, step: &Step) -> Option<Latency> {
     })
 }
 
-/// Round trips after which streams have begun: they double what is in flight with each, from ten segments on, so that
-/// 12 of them make more than 50 MB of it.
+/// Round trips after which streams have started: they double the data in flight with each, from ten segments
+/// on, so that after 12 of them it is more than 50 MB.
 //= RFC 6928, section 2; RFC 5681, section 3.1
 const BEGIN: u64 = 12;
 

@@ -14,7 +14,7 @@ pub struct Paused {
     pub received: f64,
     /// Pause frames sent in a second.
     pub sent: f64,
-    /// Share of time that it stood still, where the driver counts that.
+    /// Share of time that it was paused, if the driver counts that.
     pub stopped: Option<f64>,
 }
 
@@ -27,7 +27,7 @@ pub struct Allowance {
     pub counter: String,
     /// Packets in a second.
     pub per_sec: f64,
-    /// Packets that the port moved in a second, that way; `None` if it was not counted.
+    /// Packets per second that the port moved in that direction; `None` if they were not counted.
     pub of: Option<f64>,
 }
 

@@ -122,7 +122,7 @@ pub fn flow(flow: &Flow) -> Option<Model> {
     })
 }
 
-/// Sources of the far end that causes ask for.
+/// Sources of the far end that causes need.
 const FAR: [&str; 3] = ["tcp", "socket", "thread"];
 
 fn far_gap(what: &str, flow: &Flow) -> Gap {
@@ -222,7 +222,7 @@ fn counted(
     }
 }
 
-/// This end as the one that sends.
+/// This end in the role of the sender.
 fn sender(flow: &Flow) -> Sender<'_> {
     Sender {
         transport: Transport::Tcp,
@@ -245,7 +245,7 @@ fn own_end(flow: &Flow) -> SetEnd {
     }
 }
 
-/// What is known of this end, by its role.
+/// The known facts of this end, by its role.
 fn placed<T: Default>(sends: bool, own: T) -> ByRole<T> {
     let none = T::default();
     ByRole::from(if sends { [own, none] } else { [none, own] })

@@ -1,4 +1,4 @@
-//! What interrupted a step: link changes, silence in mid-flow, ends that stood still.
+//! Interruptions of a step: link changes, silence in the middle of a flow, ends that stopped for a moment.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -67,8 +67,9 @@ pub(super) fn interruptions(
     let timer = TIMEOUT.0.saturating_add(tcp.rtt.unwrap_or_default().0);
     let throughout =
         loses_throughout(step).then(|| timeouts(tcp.retransmitted, streams).saturating_mul(timer));
-    // A path that is long compared with a sample is silent between two windows, one that drops packets all the time
-    // while its sender waits for a timeout, or for several, and one that has dropped all of a window for one of them.
+    // These paths are silent for a while without an interruption: a path that is long compared with a sample,
+    // between two windows; a path that drops packets all the time, while its sender waits for one or several
+    // timeouts; and a path that has dropped a whole window, for one timeout.
     let natural = |silence: &Silence| {
         let once = || Some(timer).filter(|_| silence.timeouts(step, set) > 0.0);
         let windows = tcp.rtt.unwrap_or_default().0.saturating_mul(2);
@@ -103,7 +104,7 @@ fn timeouts(lost: Option<f64>, streams: u32) -> u64 {
 pub(super) struct Away {
     /// Ports whose link went up or down, each with its side and the number of times.
     links: Vec<((&'static str, String), f64)>,
-    /// Ends that stood still, in words.
+    /// Ends that stopped for a moment, in words.
     ends: Vec<String>,
 }
 
@@ -132,8 +133,8 @@ impl Away {
 const STOOD_STILL: usize = 2;
 const ONE_IN: usize = 10;
 
-/// Interruptions seen in other steps of the same direction: a link that changed, and ends that stood still
-/// repeatedly. Intermittent interruptions seldom fall into the two seconds that are judged.
+/// Interruptions in other steps of the same direction: a link that changed, and ends that stopped repeatedly.
+/// Intermittent interruptions seldom fall into the two seconds that are judged.
 pub(super) fn outages_beside<'a>(steps: impl Iterator<Item = &'a Away>) -> Vec<String> {
     let (mut links, mut still, mut all) = (BTreeMap::new(), Vec::new(), 0);
     for away in steps {
@@ -182,7 +183,7 @@ fn changes(step: &Step) -> impl Iterator<Item = ((&'static str, String), f64)> {
 fn standstills(step: &Step) -> impl Iterator<Item = String> {
     let missed = step.plan.tick.0.saturating_mul(MISSED);
     let ends = [Side::Near, Side::Far].into_iter().zip(&step.ends);
-    // An end that reports sums only took no samples that could be missing.
+    // An end that reports only sums has no samples that could be missing.
     let sampled = ends.filter(|(_, end)| end.is_sampled());
     sampled.filter_map(move |(side, end)| {
         let pause = longest_pause(end, step.plan.washout, missed)?;
@@ -209,8 +210,8 @@ struct Pause {
 /// streams one row of all takes long, and is not a pause. Only times longer than `least` are known.
 fn longest_pause(end: &EndReadings, washout: Nanos, least: u64) -> Option<Pause> {
     let planned = |from: u64| if from < washout.0 { washout.0 } else { 0 };
-    // Nothing was read in a pause, and so nothing of the table that has most rows: only where that has a gap the others
-    // are looked at.
+    // During a pause nothing was read, including the table with the most rows: the others are checked only if
+    // that table has a gap.
     let often = end.tables.iter().max_by_key(|t| t.at.len())?;
     let mut at = Cow::Borrowed(&often.at[..]);
     // In a file they may be in any order.

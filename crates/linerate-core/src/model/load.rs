@@ -54,7 +54,7 @@ fn beside(record: &Record, step: &Step) -> Vec<u32> {
 pub(super) enum Over {
     /// What a verdict is about: the steady part; all that counts if none is found.
     Steady,
-    /// What a single probe is asked for: all that counts but a ramp at its start.
+    /// The measured part of a single measurement: all of it except a ramp at its start.
     AllButRamp,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// What is left out at the start of the time that counts.
+    /// The ramp that is left out at the start of the measured time.
     pub(super) fn ramp(&self) -> Nanos {
         // The first row is read when that begins, or a little later.
         let from = self.ticks.first().map_or(0, |(from, _)| *from);
@@ -312,7 +312,7 @@ const LOOK: usize = 4;
 const SILENT: f64 = 0.9;
 
 impl Load {
-    /// The share of samples in which nothing arrived, where that is nearly all of them.
+    /// The share of silent samples, if nearly all samples are silent.
     pub fn silent(&self) -> Option<f64> {
         let silent = self.ticks.iter().filter(|rate| **rate <= 0.0).count();
         let share = silent as f64 / self.ticks.len().max(1) as f64;
@@ -435,7 +435,7 @@ fn goodput_ticks(receiving: &EndReadings, set: u32, window: Window) -> Vec<(u64,
     ticks
 }
 
-/// Start time of each tick at the receiver, and what was counted in a second of it, all streams.
+/// Start time of each tick at the receiver, and the bytes counted in a second of it, over all streams.
 fn ticks(receiving: &EndReadings, set: u32, metric: m::Metric, window: Window) -> Vec<(u64, f64)> {
     let mut sum: Vec<(u64, f64)> = Vec::new();
     for table in receivers_of(receiving, set) {

@@ -14,17 +14,17 @@ use crate::record::{Host, Step, Table};
 pub struct Local {
     /// Whose counter.
     pub side: Side,
-    /// What it counts.
+    /// The kind of event.
     pub what: LocalEvent,
     /// What it belongs to: a port, `PORT COUNTER` of its driver, `PORT KIND HANDLE` of a queueing discipline, a CPU.
     pub subject: String,
-    /// How often it happened.
+    /// The number of times.
     pub count: f64,
     /// How often in a second.
     pub per_sec: f64,
     /// Mean bytes of a packet that it counts, if it is known: a group of segments may be one.
     pub bytes: Option<f64>,
-    /// Share of the packets that a discipline is set to lose, where that is what it counts.
+    /// Share of the packets that a discipline is configured to lose, if it counts those.
     pub meant: Option<f64>,
 }
 
@@ -41,7 +41,7 @@ pub enum LocalEvent {
     Backlog,
     /// Packets that a port dropped on arrival.
     Arrival,
-    /// Packets that a port dropped on the way out.
+    /// Packets that a port dropped while sending.
     Departure,
     /// Packets for which the receive ring of a port had no room.
     Ring,
@@ -86,12 +86,12 @@ impl Local {
         )
     }
 
-    /// Name of the port that it is of; of a CPU its number.
+    /// Name of its port; for a CPU its number.
     pub(crate) fn port(&self) -> &str {
         self.subject.split(' ').next().unwrap_or_default()
     }
 
-    /// Kind of the discipline that it is of.
+    /// Kind of its discipline.
     pub(crate) fn kind(&self) -> Option<&str> {
         self.subject.split(' ').nth(1)
     }

@@ -8,7 +8,8 @@ use crate::units::Nanos;
 /// Parts of a step in each of which packets must be retransmitted for loss to be what the path does.
 const PARTS: u64 = 4;
 
-/// Episodes of loss from which it comes again and again: a queue that streams overrun while they start is one.
+/// From this number of loss episodes on, loss is recurrent: a queue that streams overflow while they start is a
+/// single episode.
 const EPISODES: usize = 3;
 
 /// Round trips in which a sender gets over what was lost at once, and samples in which it shows.

@@ -98,7 +98,7 @@ use crate::units::{Bytes, Nanos, Rate};
 pub struct Model {
     /// The hosts, near first.
     pub hosts: Vec<Host>,
-    /// Both ends share one machine (same boot id), hence its CPUs.
+    /// Both ends share one machine (same boot id), and so its CPUs.
     pub same_machine: bool,
     /// Round trips on the idle path.
     pub idle: Option<Latency>,
@@ -116,7 +116,7 @@ pub struct Model {
     pub watched: bool,
     /// Whether there is no far end: this host alone moved the bytes, to a disk or within its memory.
     pub alone: bool,
-    /// The far end and the transport, as `linerate run` takes them. Begins with a space, or is empty.
+    /// The far end and the transport, as arguments of `linerate run`. Begins with a space, or is empty.
     pub asked: String,
 }
 
@@ -166,8 +166,8 @@ pub fn far_slower(rate: impl Fn(Direction) -> Option<f64>) -> Option<Direction> 
 pub struct Ceiling {
     /// The goodput.
     pub rate: Rate,
-    /// What it may be instead, because an input was not read or is only known to lie between bounds;
-    /// the same where all is known.
+    /// The possible capacities, because an input was not read or is only known to be in a range; the same value
+    /// twice if everything is known.
     pub least: Rate,
     /// The stage that gives it.
     pub stage: crate::path::Stage,
@@ -238,8 +238,8 @@ pub struct Estimate {
     pub samples: usize,
 }
 
-/// How far above its mean the upper end of an interval is still taken as reached. A wider interval means that
-/// the goodput varies, and a full resource gives a steady one.
+/// How far above its mean the upper end of an interval still counts as reached. A wider interval means that the
+/// goodput varies, and a full resource gives a steady one.
 const BEYOND_MEAN: f64 = 1.01;
 
 impl Estimate {
@@ -363,8 +363,7 @@ pub struct Load {
     pub interruptions: Vec<String>,
 }
 
-/// What a CPU quota did to an end: of the groups that the program runs in, the one that stopped it
-/// longest.
+/// The effect of a CPU quota on an end: among the program's control groups, the one that was stopped longest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Throttled {
     /// Path of the control group.
@@ -378,7 +377,7 @@ pub struct Throttled {
 /// Other traffic in the direction of the load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Foreign {
-    /// The end whose port carried the most of it.
+    /// The end whose port carried most of it.
     pub side: Side,
     /// Its bytes over ours.
     pub share: f64,

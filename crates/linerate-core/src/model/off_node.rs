@@ -6,7 +6,7 @@ use super::{Load, Model};
 use crate::facts::{Gap, HostFacts};
 use crate::path::{Direction, Side};
 
-/// How an end's threads and interrupts stand to the node of its port.
+/// The NUMA nodes of an end's threads and interrupts, compared with that of its port.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Nodes {
     /// There is no other node to be on, for this reason.

@@ -30,8 +30,8 @@ pub struct Once {
     pub direction: Direction,
     /// The load.
     pub load: Load,
-    /// Payload that the sender handed to its kernel and that the receiver took from its own, each over its
-    /// own clock, in the time that goodput is over; `None` if it was not counted.
+    /// Payload that the sender passed to its kernel and that the receiver read from its own, each over its own
+    /// clock, in the time of the goodput; `None` if it was not counted.
     pub moved: ByRole<Option<(Bytes, Nanos)>>,
     /// The ramp at the start of the time that counts, which is left out of that.
     pub ramp: Nanos,

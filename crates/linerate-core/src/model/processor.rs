@@ -44,7 +44,7 @@ pub struct Cpu {
     /// Share of time that it ran something else than this run's threads and interrupts, at least;
     /// `None` if it was not read.
     pub others: Option<f64>,
-    /// Packets per second that the network stack took in on it.
+    /// Packets per second that the network stack received on it.
     pub packets: Option<f64>,
     /// Its clock under the load; `None` if it was not read.
     pub clock: Option<Hertz>,

@@ -55,7 +55,7 @@ fn wait(table: &Table, window: Window) -> Option<f64> {
     Some(backlog / rate * 1e9)
 }
 
-/// Nanoseconds by which it delays everything on purpose, where it says so.
+/// Nanoseconds of intentional delay for all packets, if it reports them.
 fn delay(end: &EndReadings, queue: &Table, window: Window) -> Option<f64> {
     let set = end.of("shaper", &queue.subject)?;
     mean(gauge(set, m::SHAPER_DELAY, window))

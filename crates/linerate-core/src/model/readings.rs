@@ -31,7 +31,7 @@ impl Window {
         }
     }
 
-    /// From a moment within the step to its end.
+    /// The window from a moment within the step to its end.
     pub(super) fn starting(self, from: u64) -> Self {
         Self {
             from: from.max(self.from),
@@ -39,7 +39,7 @@ impl Window {
         }
     }
 
-    /// Indices of the rows that lie within.
+    /// Indices of the rows in the window.
     pub(super) fn within(self, table: &Table) -> Range<usize> {
         let from = table.at.partition_point(|at| *at < self.from);
         let to = table.at.partition_point(|at| *at <= self.to);

@@ -1,5 +1,5 @@
-//! Packets that cards and their drivers dropped, as far as the kernel does not count them itself: `rx_no_dma_resources`
-//! of ixgbe and `pkts rx OOB` of vmxnet3 stand in no statistics of the port.
+//! Packets that cards and their drivers dropped, and that the kernel does not count itself:
+//! `rx_no_dma_resources` of ixgbe and `pkts rx OOB` of vmxnet3 are in no statistics of the port.
 
 use super::driver::{Counted, counters};
 use super::readings::{Window, per_second};

@@ -50,7 +50,7 @@ pub(super) struct Room<'a> {
     writer: Writer,
     /// Whether the program filled the room.
     reached: bool,
-    /// The first row that is not before the time asked for last.
+    /// The first row that is not before the last requested time.
     next: usize,
 }
 
@@ -118,8 +118,8 @@ fn may_grow(size: u64, mss: u64, tcp_wmem: Option<[u64; 3]>) -> bool {
     !most && (initial || is_autotuned(size, mss))
 }
 
-/// Memory of a segment for the kernel's own description of it, aligned. Payload and headers come on top,
-/// rounded up to a power of two.
+/// Memory that the kernel needs to describe a segment, aligned. Payload and headers are added, rounded up to a
+/// power of two.
 const DESCRIPTION: u64 = 256;
 
 /// Payload and headers of the largest segment, on loopback, rounded up.
@@ -132,7 +132,7 @@ const LEAST_SEGMENTS: u64 = 10;
 /// processes cannot be read, but a fixed size would be such a multiple only by chance.
 //= Linux, net/ipv4/tcp_input.c, tcp_sndbuf_expand(): sndmem * nr_segs * per_mss; net/ipv4/tcp_bbr.c, bbr_sndbuf_expand(): 3
 fn is_autotuned(size: u64, mss: u64) -> bool {
-    // The segment size that counts is what the far end announced: it may be larger than the one in use.
+    // The segment size announced by the far end counts: it may be larger than the one in use.
     let least = mss.clamp(1, LARGEST).next_power_of_two();
     let payloads = std::iter::successors(Some(least), |payload| Some(payload * 2));
     let mut segments = payloads

@@ -82,7 +82,7 @@ impl Load {
 /// not even.
 const DELAYED: f64 = 1.2;
 
-/// Packets from which some wait in a discipline that keeps the one that it is sending.
+/// From this number of packets on, some wait in a discipline that keeps the packet being sent.
 const SEVERAL: f64 = 2.0;
 
 /// Share of our bytes that a discipline must have sent for all of them to pass it.
@@ -138,8 +138,8 @@ fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
     Some(Shaping { waiting, ..shaping })
 }
 
-/// Share of the samples in which a discipline held more packets than it delays on purpose, plus the one being
-/// sent; `None` if it was not read.
+/// Share of the samples in which a discipline held more packets than its intentional delay explains, plus the
+/// one being sent; `None` if it was not read.
 fn waiting_for_it(set: &Table, queue: &Table, window: Window) -> Option<f64> {
     let delay = mean(gauge(set, m::SHAPER_DELAY, window))? / 1e9;
     let delayed = per_second(queue, m::QDISC_BYTES, window)? * delay * DELAYED;

@@ -92,8 +92,8 @@ fn split(window: Window, tick: u64) -> impl Iterator<Item = Window> {
     })
 }
 
-/// CPU time in seconds, where all of it was read, and payload in bytes of the threads whose names begin
-/// with `prefix`; `None` if payload was not read.
+/// CPU time in seconds, if all of it was read, and payload in bytes, of the threads whose names begin with
+/// `prefix`; `None` if payload was not read.
 fn moved(end: &EndReadings, prefix: &str, window: Window) -> Option<(Option<f64>, f64)> {
     let (mut cpu, mut bytes) = (Some(0.0), None);
     for worker in end.about("worker", |s| s.starts_with(prefix)) {

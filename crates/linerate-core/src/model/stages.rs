@@ -68,7 +68,7 @@ pub fn stages(model: &Model) -> Vec<PathStage> {
     out.chain(ports.then_some(net)).chain(into).collect()
 }
 
-/// The lowest ceiling of each direction at a place. A wire's ceiling is the one of its port.
+/// The lowest ceiling of each direction at a place. A wire belongs to its port.
 fn ceilings(model: &Model, stage: Stage, side: Place) -> [Option<Ceiling>; 2] {
     let given = if stage == Stage::Port {
         Stage::Net

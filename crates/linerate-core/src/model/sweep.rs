@@ -27,7 +27,7 @@ pub struct Sweep {
     /// The one that the others are compared with: copies as usual, else the one with most goodput. `None`
     /// if nothing was measured.
     pub reference: Option<usize>,
-    /// Where larger settings gain nothing; `None` if that is not asked or not known.
+    /// The setting from which larger ones gain nothing; `None` if it is not requested or unknown.
     pub knee: Option<Knee>,
     /// Where the rate falls as arrays of memory grow, in order: a cache is full there. Empty of other sweeps.
     pub falls: Vec<Fall>,
@@ -61,7 +61,7 @@ pub struct Setting {
     pub cpu_ratio: Option<Interval>,
 }
 
-/// The smallest setting that comes within 5 % of the best, by number.
+/// The number of the smallest setting within 5 % of the best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Knee {
     /// By the estimates.
@@ -87,7 +87,7 @@ pub enum Cost {
 }
 
 impl Cost {
-    /// By the interval of the ratio of what both cost.
+    /// By the interval of the ratio of their CPU costs.
     pub fn of(ratio: Interval) -> Self {
         if ratio.high < EQUAL.low {
             Self::Less
@@ -307,7 +307,7 @@ fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -
             }
             _ => {}
         }
-        // While it falls each setting is held against the one before it.
+        // While it falls, each setting is compared with the one before it.
         if fallen || to_best.mid > 1.0 {
             best = at;
         }

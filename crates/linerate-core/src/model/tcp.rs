@@ -17,7 +17,7 @@ const SACK: u8 = 2;
 
 /// Mean share of a congestion window that is in flight where this window limits the sender.
 const FULL_CWND: f64 = 0.9;
-/// Share of the samples in which it must have stood: it starts small.
+/// Share of the samples in which the window must have been constant: it starts small.
 const MOSTLY: f64 = 0.8;
 
 /// Bytes of payload that a set sent over a window, what it retransmitted included; `None` if a counter is
@@ -116,7 +116,7 @@ fn about_tcp<'a>(end: &'a EndReadings, prefix: &'a str) -> Vec<&'a Table> {
     end.about("tcp", move |s| s.starts_with(prefix)).collect()
 }
 
-/// Streams of a set for each one whose connection was read: of very many, some stand for all.
+/// Number of streams per connection that was read: of very many streams, some represent all.
 fn stands_for(end: &EndReadings, set: u32) -> f64 {
     let prefix = format!("s{set}/");
     let read = end.about("tcp", |s| s.starts_with(&prefix)).count();

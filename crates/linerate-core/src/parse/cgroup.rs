@@ -1,5 +1,4 @@
-//! `/proc/self/cgroup` and `/proc/self/mountinfo`: where our own controllers are, and the limits
-//! that stand there.
+//! `/proc/self/cgroup` and `/proc/self/mountinfo`: the paths of our own controllers, and their limits.
 
 use super::mounts::Mount;
 use super::{Malformed, text};

@@ -56,11 +56,11 @@ pub enum Stray {
     Malformed,
 }
 
-/// Where the number of a header stands: the only field that changes from one datagram to the next.
+/// The offset of the number in a header: the only field that changes from one datagram to the next.
 pub const NUMBER_AT: usize = 16;
 
 impl Header {
-    /// As it is sent, in network order.
+    /// In network byte order.
     pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut raw = [0; HEADER_LEN];
         raw[..8].copy_from_slice(&self.tag.to_be_bytes());

@@ -1,4 +1,4 @@
-//! `/proc/self/mountinfo`: which file system lies where, and on what.
+//! `/proc/self/mountinfo`: the mounted file systems, their mount points and devices.
 
 use super::{Malformed, text};
 

@@ -38,7 +38,7 @@ pub enum Express {
     Hidden,
     /// Conventional PCI, or inside the chip set.
     Absent,
-    /// As the device reports it.
+    /// The values that the device reports.
     Here(Capability),
 }
 

@@ -97,8 +97,8 @@ fn fq(options: &[u8]) -> Result<Shaping, Malformed> {
     })
 }
 
-/// `TCA_CAKE_BASE_RATE64` (2), which is 0 for none, `TCA_CAKE_OVERHEAD` (6) and `TCA_CAKE_RAW` (12),
-/// which is there where frames count as they are.
+/// `TCA_CAKE_BASE_RATE64` (2), which is 0 for no limit, `TCA_CAKE_OVERHEAD` (6) and `TCA_CAKE_RAW` (12), which
+/// is present if frames are counted without overhead.
 fn cake(options: &[u8]) -> Result<Shaping, Malformed> {
     let (mut bytes, mut overhead, mut raw) = (0, 0, false);
     for attribute in attributes(options) {
@@ -140,7 +140,7 @@ fn htb(options: &[u8]) -> Result<Shaping, Malformed> {
     })
 }
 
-/// `TCA_HFSC_USC` (3): the curve that a class never exceeds; its second slope is the one that lasts.
+/// `TCA_HFSC_USC` (3): the curve that a class never exceeds; its second slope is the permanent one.
 fn hfsc(options: &[u8]) -> Result<Shaping, Malformed> {
     let mut upper = 0;
     for attribute in attributes(options) {

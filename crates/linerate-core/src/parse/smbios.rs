@@ -59,7 +59,7 @@ pub fn mask(table: &mut [u8]) {
     }
 }
 
-/// The first structure of `bytes`. A second zero byte stands behind its strings.
+/// The first structure of `bytes`. A second zero byte ends its strings.
 fn structure(bytes: &[u8]) -> Result<Structure<'_>, Malformed> {
     let length = usize::from(*bytes.get(1).ok_or(Malformed::Short(WHAT))?);
     if length < HEAD {
@@ -149,7 +149,7 @@ fn kind(code: u8) -> &'static str {
     }
 }
 
-/// The string whose number stands at `at`; 0 means none.
+/// The string whose number is at `at`; 0 means none.
 fn string(structure: &Structure<'_>, at: usize) -> String {
     let number = usize::from(structure.formatted[at]);
     let mut strings = structure.strings.split(|&b| b == 0);

@@ -100,7 +100,7 @@ fn connection(body: &[u8]) -> Result<Connection<'_>, Malformed> {
     Ok(connection)
 }
 
-/// The end whose port stands at `port` and whose address at `at`.
+/// The end with its port at `port` and its address at `at`.
 fn end(body: &[u8], family: u8, port: usize, at: usize) -> Result<SocketAddr, Malformed> {
     let length = match family {
         INET => 4,

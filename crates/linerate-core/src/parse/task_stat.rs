@@ -32,7 +32,7 @@ pub fn parse(text: &[u8]) -> Result<TaskStat, Malformed> {
     let line = text.strip_suffix(b"\n").ok_or(Malformed::Short(WHAT))?;
     let bracket = line.iter().rposition(|&b| b == b')');
     let after = &line[bracket.ok_or(Malformed::Missing(WHAT))? + 1..];
-    // `nth` counts from the last field taken: state is field 3.
+    // `nth` counts from the last field that was read: state is field 3.
     let mut fields = text::fields(after);
     let state = fields.next().ok_or(Malformed::Short(WHAT))?;
     let &[state] = state else {

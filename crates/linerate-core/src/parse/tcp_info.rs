@@ -99,7 +99,7 @@ const FIELDS: &[(Metric, usize, Store)] = &[
     (metric::TCP_TOTAL_RTO, 240, Store::U16),
 ];
 
-/// Every metric of the table, with its value where the kernel gave one.
+/// Every metric of the table, with its value if the kernel reported one.
 pub fn values(raw: &[u8]) -> impl Iterator<Item = (Metric, Option<i64>)> + '_ {
     FIELDS.iter().map(|(metric, at, store)| {
         let field = raw.get(*at..at + store.width());

@@ -13,7 +13,7 @@ const WHAT: &str = "tunnel";
 /// A tunnel with its ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// What it adds to packets.
+    /// Bytes that it adds to packets.
     pub tunnel: Tunnel,
     /// The outer address of its other end, if there is one.
     pub remote: Option<IpAddr>,
@@ -146,7 +146,7 @@ fn present(all: &[u16]) -> Vec<u16> {
     all.iter().copied().filter(|number| *number > 0).collect()
 }
 
-/// Attributes of a kind that [`Link::tunnel`] reads, apart from addresses; a mask leaves them.
+/// The attributes of a kind that [`Link::tunnel`] reads, except addresses; a mask keeps them.
 pub(super) fn read(kind: &str) -> Vec<u16> {
     let numbers = numbers(kind);
     present(&[
@@ -274,7 +274,7 @@ fn secured(tunnel: &mut Tunnel, read: &Attributes) {
     let icv = u32::from(read.icv.unwrap_or(16));
     let named = if read.sci == Some(0) { 0 } else { NAME };
     tunnel.least = Some(TAG + named + icv);
-    // One with several senders names them in any case.
+    // A tunnel with several senders always has their names.
     tunnel.most = Some(TAG + NAME + icv);
 }
 

@@ -21,8 +21,8 @@ use super::stored::{Budget, StoredStep};
 use super::{End, FORMAT, Host, Record, Set, Start, Step, TrialPlan};
 use crate::cbor;
 
-/// What a record begins with. The first byte is no text and the line ends are of both kinds, so
-/// that a transfer that rewrites text is noticed.
+/// The first bytes of a record. The first byte is not text and both kinds of line ends occur, so that a
+/// transfer that rewrites text is noticed.
 pub const MAGIC: [u8; 8] = *b"\x89LNR\r\n\x1a\n";
 
 /// Most values, times included, that the tables of one record may hold: 2 GiB once unpacked, or
@@ -68,7 +68,7 @@ pub enum FrameError {
 pub struct Damage {
     /// Frames of kinds that this version does not know; the rest was read.
     pub skipped: u32,
-    /// Where reading stopped, when it stopped early.
+    /// The byte at which reading stopped early, if it did.
     pub cut: Option<Cut>,
 }
 
@@ -116,9 +116,9 @@ pub enum Frame<'a> {
     Start(&'a Start),
     /// Facts of a host.
     Host(&'a Host),
-    /// A set of connections as it was made.
+    /// A set of connections, with the settings that it got.
     Set(&'a Set),
-    /// A trial as it was planned.
+    /// A planned trial.
     Trial(&'a TrialPlan),
     /// A step with its readings.
     Step(&'a Step),
@@ -218,7 +218,7 @@ fn checksum(length: u32, rest: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The record in `bytes`, and what could not be used of it.
+/// The record in `bytes`, and the parts that could not be used.
 pub fn decode(bytes: &[u8]) -> Result<(Record, Option<Damage>), FrameError> {
     if bytes.len() < FILE_HEADER || bytes[..MAGIC.len()] != MAGIC {
         return Err(FrameError::NotARecord);

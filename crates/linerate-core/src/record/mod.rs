@@ -30,9 +30,9 @@ pub struct Record {
     pub start: Start,
     /// Facts of the hosts, near first; one or more.
     pub hosts: Vec<Host>,
-    /// Sets of connections as they were made.
+    /// Sets of connections, with the settings that they got.
     pub sets: Vec<Set>,
-    /// Trials as they were planned; their slices are steps.
+    /// Planned trials; their slices are steps.
     pub trials: Vec<TrialPlan>,
     /// Steps in the order in which they were run.
     pub steps: Vec<Step>,
@@ -62,7 +62,7 @@ pub struct Host {
     pub facts: HostFacts,
 }
 
-/// A set of connections as it was made.
+/// A set of connections, with the settings that it got.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Set {
     /// What was asked for.
@@ -95,7 +95,7 @@ pub struct SetEnd {
     pub gaps: Vec<Gap>,
 }
 
-/// A trial as it was planned.
+/// A planned trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialPlan {
     /// Number of the trial in this run.
@@ -104,7 +104,7 @@ pub struct TrialPlan {
     pub kind: String,
     /// The direction that is loaded.
     pub direction: Direction,
-    /// Setting A: as it was.
+    /// Setting A: unchanged.
     pub before: Knobs,
     /// Setting B: one factor changed.
     pub after: Knobs,
@@ -207,7 +207,7 @@ pub struct Table {
     pub subject: String,
     /// Time of each row, nanoseconds since this end's start of the step.
     pub at: Vec<u64>,
-    /// One column for each metric; all as long as `at`.
+    /// One column for each metric; all are as long as `at`.
     pub columns: Vec<Column>,
 }
 
@@ -280,7 +280,7 @@ fn is_zero(n: &u64) -> bool {
 pub enum End {
     /// All that was planned was measured.
     Complete,
-    /// Stopped by the user; what was measured stands.
+    /// Stopped by the user; the measurements until then are valid.
     Interrupted,
     /// Could not go on.
     Failed {

@@ -5,7 +5,7 @@
 //! first. A zero is followed by one byte with the number of further zeros: most counters are constant or grow
 //! evenly. The number of values is stored elsewhere.
 
-/// Most values that one byte of a packed column can stand for: bounds what a hostile one expands to.
+/// Most values that one byte of a packed column can represent: this bounds the size of a hostile one.
 const VALUES_PER_BYTE: usize = 128;
 
 /// Packs `values` with the order of differences that needs the least space.

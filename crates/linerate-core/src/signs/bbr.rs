@@ -46,8 +46,9 @@ fn is_longer(load: &Load, trip: Nanos) -> bool {
     shortest.is_some_and(|shortest| trip.0 > lasts(shortest).saturating_add(NOTABLE.0))
 }
 
-/// Whether a trial puts it in the place of another one where its window is not too small. By its own round trips it was,
-/// once they were measured, unless it carried more: then they were its own queue.
+/// Whether a trial may use BBR instead of another congestion control because its window is large enough. If its
+/// own round trips were measured, they show that the window was too small, unless it carried more: then they
+/// contain its own queue.
 pub(crate) fn has_room(model: &Model, trial: &TrialPlan) -> bool {
     let by_it = trial.after.congestion.as_deref() == Some(NAME);
     let base = model.direction(trial.direction).map(|dir| &dir.base);

@@ -26,11 +26,11 @@ const POLICED: f64 = 10.0;
 /// What the hosts dropped of the payload of one direction.
 pub(crate) struct Dropped<'a> {
     pub(crate) counters: Vec<&'a Local>,
-    /// Packets in a second; each holds one segment or a group of them.
+    /// Packets per second; each holds one segment or a group of them.
     pub(crate) per_sec: f64,
     /// The drops of the sending host.
     pub(crate) by_sender: f64,
-    /// Segments (datagrams) in a second that they held, estimated: one each where this is unknown.
+    /// Estimated segments (datagrams) per second in them: one each if unknown.
     pub(crate) segments: f64,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Weight {
     Most,
     /// Too little to matter, at the most that they can be.
     Little,
-    /// That depends on how many segments each of them held.
+    /// That depends on the number of segments in each of them.
     Open,
 }
 
@@ -119,9 +119,9 @@ fn drops_what_leaves(model: &Model, load: &Load, direction: Direction, local: &L
     !as_many || !(lossy() || standing_queue(model, load).is_some())
 }
 
-/// Estimate of the load's segments in a second that the packets of a counter held. A filter drops the packets
-/// that exceed its rate, the largest first, so the size of those that pass says nothing about them. A few drops
-/// have another reason, and count as one segment each.
+/// Estimate of the load's segments per second in the packets of a counter. A filter drops the packets that
+/// exceed its rate, the largest first, so the size of the passed ones says nothing about them. A few drops have
+/// another reason, and count as one segment each.
 pub(crate) fn segments(load: &Load, local: &Local) -> f64 {
     if local.sees_arrivals() {
         let exceeds = local.per_sec >= POLICED;

@@ -130,7 +130,7 @@ fn segment_time(rtt: f64, lost: f64) -> f64 {
 /// What a queue adds to a round trip that hosts on busy CPUs do not.
 const LONG: Nanos = Nanos(5_000_000);
 
-/// How many times as much as its loss would leave to it a load carries that overruns a queue by itself.
+/// A load that overflows a queue by itself carries this many times the goodput that its loss would allow.
 const BEYOND: f64 = 3.0;
 
 /// The queue whose overflow explains all losses: if the loss had limited the sender, there would be no queue.
@@ -153,7 +153,7 @@ const OVERTAKEN: f64 = 0.2;
 /// Duplicates received for each segment retransmitted, from which the network copied some.
 const COPIED: f64 = 1.5;
 
-/// How it is known that retransmitted segments were only late.
+/// The evidence that retransmitted segments were only late.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Late {
     /// The receiver reports this many duplicates for each retransmission.
@@ -264,7 +264,7 @@ pub(crate) fn of_other_congestion(model: &Model, load: &Load) -> Range {
     }
 }
 
-/// The share retransmitted that a rate predicts which drops what exceeds it. If a queue stands,
+/// The share of retransmissions that is expected for a rate that drops excess traffic. If there is a queue,
 /// packets may be lost at random too: nothing is predicted.
 pub(crate) fn of_a_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;

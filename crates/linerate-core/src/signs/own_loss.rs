@@ -18,7 +18,7 @@ pub(crate) fn own_loss(load: &Load, direction: Direction) -> Option<&Local> {
     (may_be_all && (meant || segments(load, most) >= lost * MOST)).then_some(most)
 }
 
-/// What it did and is set to, in words.
+/// Its effect and its settings, in words.
 pub(crate) fn words(own: &Local) -> String {
     let meant = own.meant.map(percent).unwrap_or_default();
     format!(

@@ -1,5 +1,5 @@
-//! Whether a port may be the limit although it is unknown if the path crosses it: one of several ports below a
-//! bridge, or the one below a tunnel.
+//! Whether a port may be the limit although it is unknown whether the path crosses it: one of several ports
+//! below a bridge, or the port below a tunnel.
 
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
@@ -13,7 +13,7 @@ use crate::units::Rate;
 //= RFC 7348, section 5: 50 bytes of VXLAN, 70 over IPv6; RFC 4303: about as many of ESP
 const FAR_BELOW: f64 = 0.8;
 
-/// Whether goodput is not far below what each of these ports leaves at a stage, as far as is known.
+/// Whether goodput is near the capacity of each of these ports at a stage, as far as is known.
 pub(crate) fn may_bind(
     host: &Host,
     ports: &[&Nic],
@@ -26,7 +26,7 @@ pub(crate) fn may_bind(
     !far_below && !goes_elsewhere(host, ports, load)
 }
 
-/// Whether a bridge led the path past these ports, to a guest say: together they do not carry as
+/// Whether the path left these ports through a bridge, for example to a guest: together they do not carry as
 /// much.
 pub(crate) fn goes_elsewhere(host: &Host, ports: &[&Nic], load: &Load) -> bool {
     let route = host.facts.route.as_ref();

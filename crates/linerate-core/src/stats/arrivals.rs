@@ -1,16 +1,16 @@
 //! The fate of numbered datagrams: lost, duplicated, reordered.
 
-/// Numbers below the highest one that are remembered, unless more are asked for. A datagram that is later than
-/// this cannot be distinguished from a duplicate.
+/// How many numbers below the highest one are remembered by default. A datagram that is later than this cannot
+/// be distinguished from a duplicate.
 pub const WINDOW: u64 = 1 << 17;
-/// Most numbers that may be asked for: 128 KiB of bits.
+/// The most numbers that may be remembered: 128 KiB of bits.
 pub const WINDOW_MAX: u64 = 1 << 20;
 const WORD: u64 = u64::BITS as u64;
 
 /// How a datagram arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// In order; numbers that it skips are lost or still in flight.
+    /// In order; skipped numbers are lost or still in flight.
     Fresh,
     /// For the first time, after one that was sent later.
     Reordered,

@@ -1,4 +1,4 @@
-//! Shares of rare events compared between two settings: segments retransmitted, of those sent.
+//! Shares of rare events compared between two settings: retransmitted segments among the sent ones.
 //!
 //! Events come in bursts (a queue that overflows loses many packets at once), so their number varies more than
 //! for independent events. The slices themselves show how much more, and this many events count as one

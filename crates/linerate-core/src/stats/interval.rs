@@ -20,8 +20,8 @@ impl Interval {
         (self.mid != 0.0).then(|| (self.high - self.low) / 2.0 / self.mid.abs())
     }
 
-    /// The interval of a ratio, made `factor` times as wide in its logarithm: for decisions that
-    /// should be surer than 95 %. An interval that reaches zero stays as it is.
+    /// The interval of a ratio, `factor` times as wide in its logarithm: for decisions that need more than 95 %
+    /// confidence. An interval that reaches zero stays unchanged.
     #[must_use]
     pub fn widened(self, factor: f64) -> Self {
         if self.low <= 0.0 {
@@ -51,7 +51,7 @@ pub const EQUAL: Range = Range {
 };
 
 impl Range {
-    /// From one end to the other, in either order.
+    /// The range between two values, given in either order.
     pub fn new(a: f64, b: f64) -> Self {
         Self {
             low: a.min(b),
@@ -64,7 +64,7 @@ impl Range {
         self.low <= interval.low && interval.high <= self.high
     }
 
-    /// None of `interval` lies in this range: the prediction failed.
+    /// The whole `interval` is outside this range: the prediction failed.
     pub fn excludes(self, interval: Interval) -> bool {
         interval.high < self.low || self.high < interval.low
     }

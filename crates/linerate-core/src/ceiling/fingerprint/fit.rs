@@ -1,4 +1,4 @@
-//! Time as a function of size: a floor, and a rate that large messages come up to.
+//! Time as a function of size: a floor, and the rate that large messages approach.
 
 use crate::ceiling::Bounds;
 use crate::stats::median;
@@ -25,16 +25,16 @@ const KNEE: f64 = 0.03;
 pub struct Point {
     /// Size.
     pub size: Bytes,
-    /// Time, one way or there and back as long as all points are the same: only the floor differs.
+    /// Times in one direction or of round trips, as long as all points are the same: only the floor differs.
     pub time: Nanos,
 }
 
 /// Where the rate changes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {
-    /// From this size.
+    /// The smaller size.
     pub from: Bytes,
-    /// To this one.
+    /// The larger size.
     pub to: Bytes,
     /// The rate between them, in bits per second.
     pub rate: f64,
@@ -50,7 +50,7 @@ pub struct Fit {
     pub rate: f64,
     /// The interval that contains the median of these slopes in 95 of 100 sweeps, in bits per second.
     pub interval: Bounds,
-    /// Spans that gave it.
+    /// The number of spans used.
     pub spans: usize,
     /// Size at which half of that rate is reached, floor included.
     pub half: Bytes,
@@ -142,7 +142,7 @@ fn interval(spans: &[Span]) -> Bounds {
     let mut below = 0.0;
     let mut ways = 0.5f64.powi(n as i32);
     let mut cut = 0;
-    // Twice the chance that at most `cut` of n lie below the median.
+    // Twice the probability that at most `cut` of n values are below the median.
     for k in 0..n / 2 {
         below += ways;
         if 2.0 * below > 0.05 {
@@ -155,7 +155,7 @@ fn interval(spans: &[Span]) -> Bounds {
     Bounds::new(rates[low], rates[n - 1 - low])
 }
 
-/// The size at which size over time comes to half of `rate`, on the line between its neighbours.
+/// The size at which size over time reaches half of `rate`, on the line between its neighbours.
 fn half(points: &[Point], rate: f64) -> Option<Bytes> {
     let of = |p: &Point| p.size.0 as f64 * 8.0 / p.time.secs() / rate;
     let above = points.iter().position(|p| of(p) >= 0.5)?;

@@ -1,4 +1,4 @@
-//! What a port counted that went wrong.
+//! Errors and drops that a port counted.
 
 use serde::{Deserialize, Serialize};
 

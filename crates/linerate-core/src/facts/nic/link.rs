@@ -41,7 +41,7 @@ pub enum Duplex {
 pub struct Fec {
     /// What is in use: `RS`, `BASER`, `LLRS`, `None`; empty when unknown.
     pub active: String,
-    /// What it is set to.
+    /// Its settings.
     pub configured: Vec<String>,
     /// Whether the driver chooses.
     pub auto: Option<bool>,

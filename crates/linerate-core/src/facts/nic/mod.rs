@@ -116,7 +116,7 @@ pub struct Nic {
     pub threaded: Option<bool>,
     /// Queues with what serves them, receive queues first.
     pub queues: Vec<Queue>,
-    /// What it is made of.
+    /// Its lower ports.
     pub stack: Stack,
     /// Queueing discipline at its root: `mq`, `fq_codel`, `noqueue`; empty when unknown.
     pub qdisc: String,
@@ -137,7 +137,7 @@ pub struct Stack {
     pub above: Option<u32>,
     /// Indices of the ports that it is made of.
     pub below: Vec<u32>,
-    /// True if what is below lies in another network namespace.
+    /// True if the lower port is in another network namespace.
     pub below_hidden: bool,
     /// Tag of a VLAN.
     pub vlan: Option<u16>,
@@ -229,7 +229,7 @@ impl Network {
 pub(super) mod tests {
     use super::*;
 
-    /// A port and the ports that it stands on.
+    /// A port and the ports below it.
     pub(in crate::facts) fn nic(index: u32, below: &[u32]) -> Nic {
         let stack = Stack {
             below: below.to_vec(),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Nic;
 use crate::ceiling::ethernet::{ETHERNET, GENEVE, GRE, IPIP, Ip, UDP, VLAN, VXLAN, WIREGUARD};
 
-/// A tunnel as it is set up.
+/// The configuration of a tunnel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tunnel {

@@ -35,7 +35,7 @@ pub(super) fn excess(all: &[Carrier<'_>], slot: Address) -> Option<(String, Vec<
     Some((excess.words(), excess.names()))
 }
 
-/// Whether a link runs below what an end of it could do.
+/// Whether a link runs below the capability of one of its ends.
 pub(super) fn is_short(link: &Crossing<'_>) -> bool {
     let below = |now: Link, best: Link| now.rate() < best.rate();
     link.best().is_some_and(|best| {

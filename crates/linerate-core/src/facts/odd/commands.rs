@@ -1,4 +1,4 @@
-//! The commands of all oddities: each is whole, and can be typed as it stands.
+//! The commands of all oddities: each is complete, and can be typed unchanged.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -307,7 +307,7 @@ fn documented() -> BTreeSet<&'static str> {
     ids.filter_map(|row| Some(row.split_once('`')?.0)).collect()
 }
 
-/// Whether a word stands for a name or number that the reader is to fill in.
+/// Whether a word is a placeholder for a name or number that the reader must fill in.
 fn is_placeholder(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase())
 }

@@ -47,7 +47,7 @@ impl Set {
     }
 }
 
-/// One oddity for all CPUs of whose clocks `odd` says the same, and that are set alike.
+/// One oddity for all CPUs with the same result of `odd` and the same settings.
 fn clocks(
     inventory: &Inventory,
     id: &'static str,
@@ -145,7 +145,7 @@ pub(super) fn turbo_off(inventory: &Inventory) -> Vec<Oddity> {
     if inventory.processors.turbo != Some(false) {
         return Vec::new();
     }
-    // The switch of intel_pstate is the other way round.
+    // The switch of intel_pstate has the opposite meaning.
     let clocks = inventory.processors.cpus.iter().map(|cpu| &cpu.clock);
     let is_intel = |clock: &Clock| clock.driver.starts_with("intel_");
     let (file, on, off) = if clocks.clone().any(is_intel) {

@@ -12,7 +12,7 @@ mod manager;
 
 pub(super) use manager::not_set_up;
 
-/// Counters of a port that should stand still.
+/// Counters of a port that should not grow.
 const FAULTS: [&str; 5] = [
     "symbol_error",
     "link_error_recovery",

@@ -36,7 +36,7 @@ fn filled(inventory: &Inventory) -> Vec<&Module> {
     modules.filter(|m| m.size.is_some()).collect()
 }
 
-/// Channels that no module stands in.
+/// Channels without a module.
 pub(super) fn channels(inventory: &Inventory) -> Vec<Oddity> {
     let all: Option<BTreeSet<&str>> = inventory
         .memory

@@ -27,7 +27,7 @@ mod pci;
 pub struct Oddity {
     /// Stable id: `pcie-slot`, `clock-lowest`.
     pub id: &'static str,
-    /// What it is about: a device, a node, CPUs.
+    /// Its subject: a device, a node, CPUs.
     pub subject: String,
     /// What is odd, with numbers.
     pub what: String,
@@ -76,7 +76,7 @@ impl Oddity {
 struct Document {
     /// Stable id: `pcie-slot`, `clock-lowest`.
     id: &'static str,
-    /// What it is about: a device, a node, CPUs.
+    /// Its subject: a device, a node, CPUs.
     subject: String,
     /// What is odd, with numbers.
     what: String,
@@ -129,7 +129,7 @@ const FIRST: &[Rule] = &[
     infiniband::below_its_like,
 ];
 
-/// What comes after slots, links and carriers that may bind.
+/// Rank of oddities after slots, links and carriers that may be the limit.
 const MIDDLE: &[Rule] = &[
     nic::mtu_above,
     overlay::mtu,
@@ -157,7 +157,7 @@ const MIDDLE: &[Rule] = &[
     pci::unknown_node,
 ];
 
-/// What comes after slots and links that suffice.
+/// Rank of oddities after slots and links that suffice.
 const LAST: &[Rule] = &[infiniband::no_link, nic::no_link];
 
 /// All that is odd, the worst first.

@@ -181,7 +181,8 @@ pub(super) fn refused(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
-/// A port that sends larger packets than one that it is made of. Tunnels whose headers are known have a rule of their own.
+/// A port that sends larger packets than one of its lower ports. Tunnels whose headers are known have their own
+/// rule.
 pub(super) fn mtu_above(inventory: &Inventory) -> Vec<Oddity> {
     let network = &inventory.network;
     let odd = |nic: &Nic| {

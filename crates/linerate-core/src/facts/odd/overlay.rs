@@ -28,7 +28,7 @@ pub(super) fn mtu(inventory: &Inventory) -> Vec<Oddity> {
 struct Ports<'a> {
     network: &'a Network,
     by_index: BTreeMap<u32, &'a Nic>,
-    /// The ports that stand right on a port, by its index.
+    /// The ports directly on top of a port, by its index.
     above: BTreeMap<u32, Vec<u32>>,
     /// Ports that may carry a tunnel, the smallest MTU first.
     carriers: OnceCell<Vec<&'a Nic>>,
@@ -54,7 +54,7 @@ impl<'a> Ports<'a> {
         self.by_index.get(&index).copied()
     }
 
-    /// These ports and all that stand on them.
+    /// These ports and all ports on top of them.
     fn up_from(&self, mut open: Vec<u32>) -> BTreeSet<u32> {
         let mut seen = BTreeSet::new();
         while let Some(index) = open.pop() {
@@ -149,7 +149,7 @@ fn oddity(network: &Network, nic: &Nic, over: &Overflow<'_>) -> Oddity {
     }
 }
 
-/// The largest MTU that surely fits.
+/// The largest MTU that certainly fits.
 fn fix(nic: &Nic, over: &Overflow<'_>, own: u32) -> Advice {
     if let Some(fits) = over.fits {
         return set_mtu(nic, own, fits);
@@ -175,7 +175,7 @@ fn nowhere(ports: &Ports<'_>, nic: &Nic) -> Option<Oddity> {
     let hidden = !nic.stack.below.is_empty() || nic.stack.below_hidden;
     let tunnel = nic.tunnel().filter(|t| !hidden && !t.external)?;
     let (own, least) = (nic.mtu?, tunnel.least?);
-    // What stands on the tunnel does not carry it.
+    // Ports on top of the tunnel do not carry it.
     let upon = ports.up_from(vec![nic.index]);
     let mut carriers = ports.carriers().iter().rev();
     let carrier = carriers.find(|carrier| !upon.contains(&carrier.index))?;

@@ -17,8 +17,8 @@ pub(super) use self::room::Links;
 /// Base class of graphics cards.
 const DISPLAY: u32 = 0x03;
 
-/// The links of devices whose traffic matters: cards, and switches that cards stand behind. The functions of
-/// a card share its link: the first stands for all. Tunnels have no figures, and where a link runs faster than its
+/// The links of devices with relevant traffic: cards, and switches with cards behind them. The functions of a
+/// card share its link: the first represents all. Tunnels have no figures, and if a link runs faster than its
 /// slot could, a hypervisor emulates the slot.
 fn links(all: &[Device]) -> impl Iterator<Item = Crossing<'_>> {
     let mut known = BTreeSet::new();
@@ -82,7 +82,7 @@ pub(super) fn slots(inventory: &Inventory, carriers: &[Carrier<'_>]) -> Links {
     found
 }
 
-/// The best link of the card, the best that the slot leaves of it, and what is odd about that.
+/// The best link of the card, the best that the slot allows, and the oddity of the difference.
 fn narrow_slot(all: &[Device], link: &Crossing<'_>) -> Option<(Link, Link, Oddity)> {
     let (own, both) = (link.device.max?, link.best()?);
     if both.rate()? >= own.rate()? {

@@ -69,8 +69,8 @@ impl From<Refusal> for std::io::Error {
     }
 }
 
-/// Reads the framing of what one `recv` gave, of the reply to the request with this number.
-/// Messages of other replies are passed over.
+/// Splits the result of one `recv` into messages, for the reply to the request with this number. Messages of
+/// other replies are skipped.
 pub fn part(bytes: &[u8], sequence: u32) -> Result<Part, Refusal> {
     let mut part = Part::default();
     for message in messages(bytes) {

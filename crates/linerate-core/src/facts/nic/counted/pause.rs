@@ -48,7 +48,7 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
     }
 }
 
-/// The priority that a counter is of.
+/// The priority of a counter.
 fn priority(name: &str) -> Option<u32> {
     OF_PRIORITY.iter().find_map(|word| {
         let (_, after) = name.split_once(word)?;

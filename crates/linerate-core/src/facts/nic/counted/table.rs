@@ -12,7 +12,7 @@ type Row = (Meaning, &'static [&'static str]);
 
 macro_rules! counters {
     ($([$($driver:literal)*] { $($meaning:ident: $($name:literal)+;)* })*) => {
-        /// Drivers (none: all of them) with what their counters mean.
+        /// Drivers (none: all drivers) with the meanings of their counters.
         const TABLE: &[(&[&str], &[Row])] = &[
             $((&[$($driver),*], &[$((Meaning::$meaning, &[$($name),+])),*])),*
         ];

@@ -15,11 +15,11 @@ const MELLANOX: u16 = 0x15b3;
 
 /// What an RDMA device is a part of.
 pub(super) enum Function<'a> {
-    /// Of nothing: it is a card, or one of the card's own functions.
+    /// Not a virtual function: it is a card, or one of the card's own functions.
     Card,
-    /// Of a card of this host.
+    /// A virtual function of a card of this host.
     Virtual(&'a VirtualOf),
-    /// Of a card that only the host of this guest sees.
+    /// A virtual function of a card that only the host of this guest sees.
     Lent,
 }
 

@@ -11,9 +11,9 @@ use crate::facts::pci::Link;
 /// Oddities of links, by whether the ports behind may need more.
 #[derive(Default)]
 pub(in crate::facts::odd) struct Links {
-    /// Of links that may bind.
+    /// For links that may be the limit.
     pub may_bind: Vec<Oddity>,
-    /// Of links that the ports behind do not fill, as far as is known.
+    /// For links that the ports behind them do not fill, as far as is known.
     pub suffice: Vec<Oddity>,
 }
 
