@@ -147,8 +147,7 @@ impl Pace {
     }
 }
 
-/// A slice with what lies between it and the next (arming both ends, clock pairs, readings): about a fifth
-/// more.
+/// A slice with the time to the next one (arming both ends, clock pairs, readings): about a fifth more.
 fn with_rest(slice: u64) -> u64 {
     slice * 6 / 5
 }

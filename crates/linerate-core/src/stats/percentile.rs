@@ -25,8 +25,8 @@ pub fn samples(histogram: &Histogram) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
-/// The value that the share `q` (0 to 1) of all samples does not exceed. `None` when fewer than
-/// [`BEYOND`] samples lie on either side of it: 1,000 samples support p99, and 10,000 p99.9.
+/// The value that the share `q` (0 to 1) of all samples does not exceed. `None` if there are fewer than
+/// [`BEYOND`] samples on either side of it: 1,000 samples support p99, and 10,000 p99.9.
 pub fn percentile(histogram: &Histogram, q: f64) -> Option<u64> {
     let all = samples(histogram) as f64;
     // A share such as 0.99 is not exact in binary: a millionth of a sample of grace.

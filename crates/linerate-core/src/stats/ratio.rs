@@ -1,4 +1,4 @@
-//! Ratios: of two series that were read together, and of two means that are known apart.
+//! Ratios: of two series that were read together, and of two independent means.
 
 use super::{Interval, mean_ci};
 

@@ -1,8 +1,8 @@
 //! Settings that are measured in rounds: A B C, then C B A, and so on.
 //!
-//! A round holds one value of each setting, and a value is one sample, however many readings it is made of. Two
-//! settings of a round are close in time, so a drift over the whole sweep hardly affects their ratio. Rounds
-//! alternate their order, so a steady drift cancels between two of them.
+//! A round has one value of each setting, and a value is one sample, whatever number of readings it is made of.
+//! Two settings of a round are close in time, so a drift over the whole sweep hardly affects their ratio.
+//! Rounds alternate their order, so a steady drift cancels between two of them.
 
 use super::Interval;
 use super::compare::{MIN_BLOCKS, critical};

@@ -140,9 +140,9 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Where in the first half to cut a series so that the standard error of the mean of the rest is least, were
-/// its values independent; the first of several places. From the back each value is added to what was summed
-/// behind it, so that a long series is gone through once (Welford, Technometrics 4, 1962).
+/// The place in the first half where a series must be cut so that the standard error of the mean of the rest is
+/// least, assuming independent values; the first of several. The values are added up from the end, so that a
+/// long series is read only once (Welford, Technometrics 4, 1962).
 fn least_error(values: &[f64]) -> usize {
     let (mut mean, mut squares) = (0.0, 0.0);
     let (mut least, mut cut) = (f64::INFINITY, 0);

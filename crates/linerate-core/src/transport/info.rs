@@ -14,7 +14,7 @@ pub enum PatternKind {
     Operations,
 }
 
-/// What is at the other end.
+/// The kind of far end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FarEnd {
     /// A peer, which may be on this host.
@@ -36,11 +36,11 @@ pub struct TransportInfo {
     pub name: &'static str,
     /// Which causes and factors apply to it.
     pub class: Transport,
-    /// What it is, in a few words for the help.
+    /// Its description in a few words, for the help.
     pub doc: &'static str,
     /// The patterns that it has.
     pub patterns: &'static [PatternKind],
-    /// What is at the other end.
+    /// The kind of far end.
     pub far_end: FarEnd,
     /// What one sample of its round trips is.
     pub sample: &'static str,

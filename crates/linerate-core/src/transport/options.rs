@@ -1,5 +1,5 @@
-//! Options of transports, each declared once as a row: the row is the flag, its help, its key in files and records, and the
-//! check of what a peer asks for.
+//! Options of transports. Each is declared once as a row: the row is the flag, its help, its key in files and
+//! records, and the check of a peer's request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -184,7 +184,7 @@ impl OptionInfo {
         self.pattern.is_none_or(|own| own == pattern)
     }
 
-    /// Whether it takes a value; why not, as a lowercase fragment.
+    /// Whether it accepts a value; if not, the reason as a lowercase fragment.
     pub fn check(&self, setting: &Setting) -> Result<(), String> {
         let key = self.key;
         match (self.kind, setting) {

@@ -36,7 +36,7 @@ pub(super) fn next(
     behind(model, causes, dir, found).or_else(|| ceiling(causes, dir, found))
 }
 
-/// A load that went beyond the limits that were found, and how much.
+/// A load that exceeded the limits that were found, and by how much.
 struct Beyond<'a> {
     load: &'a Load,
     change: String,
@@ -46,7 +46,7 @@ struct Beyond<'a> {
     crowded: bool,
 }
 
-/// The load in which a trial lifted what was found, or the one with the streams that carried most.
+/// The load of a trial that removed the limit, or the one whose number of streams carried most.
 fn beyond<'a>(model: &'a Model, dir: &'a DirectionModel, found: &[Limit]) -> Option<Beyond<'a>> {
     let trials = found.iter().filter_map(|limit| limit.trial.as_ref());
     let lifted = trials.filter_map(|decided| {
@@ -95,7 +95,7 @@ fn relieved(load: &Load) -> Load {
     load
 }
 
-/// Whether one rate is for all of a load or for each of its streams was seen: more streams carried about
+/// Whether it was measured that a rate limits the whole load or each of its streams: more streams carried about
 /// as much, or more.
 fn is_parted(sweep: &[Load], load: &Load) -> bool {
     let most = sweep.iter().map(|l| l.goodput.mean).fold(0.0, f64::max);
@@ -125,8 +125,8 @@ fn fits_one_stream(model: &Model, dir: &DirectionModel, many: &Load) -> bool {
     fits(most(sender, true)) && fits(most(receiver, false))
 }
 
-/// The limit of the load that went beyond. `None` if it is the one already found: the same limit binds
-/// again, at a higher rate.
+/// The limit of the load that exceeded the limits. `None` if it is the one already found: the same limit
+/// applies again, at a higher rate.
 fn behind(
     model: &Model,
     causes: &[&'static dyn Cause],
@@ -234,7 +234,7 @@ fn limit_of(ceiling: &Ceiling, cause: &dyn Cause, dir: &DirectionModel) -> Limit
     }
 }
 
-/// The cause that applies where a ceiling is reached: the one of its stage, else the one of the wire.
+/// The cause of a reached ceiling: the one of its stage, else the one of the wire.
 fn cause_of(causes: &[&'static dyn Cause], ceiling: &Ceiling) -> Option<&'static dyn Cause> {
     let of = |stage| {
         let mut causes = causes.iter().copied();

@@ -4,7 +4,7 @@ use super::{Limit, Verdict};
 use crate::model::Model;
 use crate::path::{Direction, Slowness};
 
-/// One answer to what limits the path.
+/// One answer to the question what limits the path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Entry<'a> {
     /// A limit that was upheld.

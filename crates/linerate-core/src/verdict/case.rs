@@ -20,7 +20,8 @@ pub(super) struct Party {
 }
 
 impl Party {
-    /// In play: neither clear nor excluded, not one that only disturbs, and read where the others depend on it.
+    /// Still possible: neither clear nor excluded, more than a disturbance, and read if other causes depend on
+    /// it.
     pub(super) fn stands(&self) -> bool {
         let in_play = match self.answer {
             Ok(_) => !self.cause.info().only_disturbs,

@@ -27,7 +27,7 @@ pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
     let of = |dir| (dir, of_direction(model, causes, dir));
     let mut parts: Vec<(&DirectionModel, Verdict)> = model.directions.iter().map(of).collect();
     let mut verdict = Verdict::default();
-    // Answers keep the order of the directions; all else begins with the one that is far slower.
+    // Answers keep the order of the directions; everything else begins with the much slower direction.
     for (_, part) in &mut parts {
         verdict.answers.append(&mut part.answers);
     }

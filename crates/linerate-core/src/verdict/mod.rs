@@ -116,8 +116,8 @@ pub struct Decided {
     pub words: &'static str,
     /// Goodput after the change over goodput before, with its 95 % interval.
     pub effect: Interval,
-    /// Share of bytes that were retransmitted, or of datagrams that were lost, after the change over that before, where
-    /// that is what decided.
+    /// Ratio of the share of retransmitted bytes, or of lost datagrams, after the change to that before, if it
+    /// decided.
     pub loss: Option<Interval>,
     /// What moved the load.
     pub transport: Transport,

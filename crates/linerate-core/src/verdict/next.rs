@@ -9,8 +9,8 @@ use crate::stats::Interval;
 use crate::trial::TRIALS;
 
 /// The most informative trial for each of `directions`, numbered `id`, the best first: the others may not be
-/// made if time is short. Leaves out a direction with a proved cause, and one where no trial could separate the
-/// causes that are left.
+/// made if time is short. Leaves out a direction with a proved cause, and one for which no trial could separate
+/// the remaining causes.
 pub fn next_trials(
     model: &Model,
     directions: &[Direction],

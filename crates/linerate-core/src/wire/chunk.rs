@@ -4,7 +4,7 @@
 
 use super::WireError;
 
-/// Largest Noise message, which is also what its length prefix of two bytes can say.
+/// Largest Noise message, which is also the maximum of its two-byte length prefix.
 pub const FRAME_MAX: usize = 65_535;
 /// What encryption adds to a frame.
 pub const FRAME_TAG: usize = 16;

@@ -25,12 +25,12 @@ pub struct Bounds {
 pub const DEPTH_MAX: usize = 16;
 
 impl Bounds {
-    /// Of what a server reads: plans and offers.
+    /// For messages that a server reads: plans and offers.
     pub const ASK: Self = Self {
         bytes: 64 * 1024,
         items: 16 * 1024,
     };
-    /// Of what a client reads: the readings of a step.
+    /// For messages that a client reads: the readings of a step.
     pub const ANSWER: Self = Self {
         bytes: 32 * 1024 * 1024,
         items: 16 * 1024 * 1024,
@@ -97,7 +97,7 @@ fn check(bytes: &[u8], bounds: Bounds) -> Result<Texts, WireError> {
             4 | 5 => {
                 let per_entry = u64::from(header.major) - 3;
                 let count = header.value.saturating_mul(per_entry);
-                // Every item takes a byte at least.
+                // Every item uses at least one byte.
                 let count = within(count, bytes.len() - at, header.start)?;
                 if depth == DEPTH_MAX {
                     return Err(WireError::TooComplex {
@@ -105,7 +105,7 @@ fn check(bytes: &[u8], bounds: Bounds) -> Result<Texts, WireError> {
                         limit: DEPTH_MAX,
                     });
                 }
-                // One more than there are, because the list itself is taken off below.
+                // One more than there are, because the list itself is subtracted below.
                 open[depth] = count + 1;
                 depth += 1;
             }

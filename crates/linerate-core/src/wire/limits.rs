@@ -21,14 +21,14 @@ pub struct PlanLimits {
     pub samples: u64,
 }
 
-/// Most streams of a load that have a thread each, with buffers of its own; more share as many threads at most.
+/// Most streams of a load with their own threads and buffers; more streams share this many threads.
 pub const THREADS_MAX: u32 = 64;
 /// Largest operation or message: buffers of this size are made, one or two for each thread.
 const OPERATION_MAX: Bytes = Bytes(16 * 1024 * 1024);
 /// Buffers of all streams of a set together.
 const OPERATIONS_MAX: Bytes = Bytes(1 << 30);
-/// Buffers of all sets of a session together: what as many streams as there may be take where the plan leaves
-/// their operations open.
+/// Buffers of all sets of a session together: as many as the maximum number of streams need if the plan does
+/// not fix their operations.
 const ROOM_MAX: Bytes = Bytes(4 << 30);
 /// How many times the amount of one session all sessions together may use, and how much of that the sessions of
 /// one address may use: whatever one address uses, half the amount of a session is left to others.
@@ -38,7 +38,7 @@ const ONE_ADDRESS: f64 = 0.75;
 const OPERATION_OPEN: Bytes = Bytes(1 << 20);
 /// Buffers that a ring has at least, together.
 const RING_ROOM: Bytes = Bytes(512 * 1024);
-/// Largest socket buffer asked for; the kernel has its own bound below.
+/// Largest socket buffer that may be requested; the kernel has its own bound below that.
 const BUFFER_MAX: Bytes = Bytes(1 << 30);
 /// A thread that burns time must still look up in time to see a stop.
 const EXTRA_WORK_MAX_PS: u64 = 1_000_000;

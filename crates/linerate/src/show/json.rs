@@ -205,7 +205,7 @@ pub(super) struct HeadlineOut {
     cause: Option<&'static str>,
     /// Where it acts. Null if the limit is unknown.
     side: Option<Place>,
-    /// A direction that carries less than half of the other one comes first, also if its limit is unknown.
+    /// A direction that carries less than half of the other one comes first, even if its limit is unknown.
     direction: Direction,
     certainty: HeadlineCertainty,
 }

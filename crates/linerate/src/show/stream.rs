@@ -1,7 +1,7 @@
-//! A run as it goes, for programs: a JSON object on each line.
+//! A run while it happens, for programs: a JSON object on each line.
 //!
-//! The schema of a line is made from `Line`. Keys hold the units, unknown values are `null`. A line about a
-//! step or trial uses the readings up to then. The result on the last line uses all readings, and may differ. A
+//! The schema of a line is made from `Line`. Keys contain the units, unknown values are `null`. A line about a
+//! step or trial uses the readings until then. The result on the last line uses all readings, and may differ. A
 //! run that measured nothing ends without a result.
 
 mod line;
@@ -35,7 +35,7 @@ pub struct Stream<W> {
     record: Option<Record>,
     /// The trial whose slices are being measured.
     trial: Option<u32>,
-    /// Whether it is of a single probe, whose figures are over all of its time.
+    /// Whether it is for a single measurement, whose figures are over all of its time.
     single: bool,
     broken: Option<io::Error>,
 }

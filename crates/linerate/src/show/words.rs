@@ -78,8 +78,8 @@ pub(crate) fn plus_minus(percent: f64) -> String {
     }
 }
 
-/// `4.71 Gb/s ±0.4 %, 4 streams, zerocopy`: with how payload was handed over where not by copies, and with
-/// `UDP` where it went in datagrams.
+/// `4.71 Gb/s ±0.4 %, 4 streams, zerocopy`: with the handover of payload unless it was copied, and with `UDP`
+/// for datagrams.
 pub(crate) fn base(load: &Load) -> String {
     let streams = count(u64::from(load.streams), "stream");
     let mut words = format!("{}, {streams}", goodput(&load.goodput));

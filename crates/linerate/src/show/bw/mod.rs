@@ -147,7 +147,7 @@ impl Datagrams {
         Some(sent?.saturating_sub(came + lost))
     }
 
-    /// The share of those that were sent which did not come.
+    /// The share of the sent datagrams that did not arrive.
     fn lost(&self) -> f64 {
         self.counted.share_lost().unwrap_or(0.0)
     }

@@ -51,7 +51,7 @@ impl Probe {
         };
         let most = plan.knobs.rate();
         let search = searched.map(|allowed| Search::replay(allowed, most, looks(record)));
-        // A search that did not come to its longer step has measured no goodput, nor was any asked for.
+        // A search that did not reach its longer step has measured no goodput, and no goodput was requested.
         let asked = if search.is_some() && step.is_none() {
             &[]
         } else {

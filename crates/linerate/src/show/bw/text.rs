@@ -187,7 +187,7 @@ fn together(part: &[(Bytes, Nanos)]) -> (Bytes, Nanos) {
     (Bytes(sum.0), Nanos(sum.1))
 }
 
-/// A rate, with its time where that is longer than usual: an end stood still in it.
+/// A rate, with its time if it is longer than usual because an end stopped for a moment.
 fn rate((bytes, time): (Bytes, Nanos), usual: u64) -> String {
     let rate = Rate((bytes.0 as f64 * 8e9 / time.0.max(1) as f64) as u64);
     if time.0 > usual.saturating_add(usual / 2) {

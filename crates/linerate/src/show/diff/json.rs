@@ -28,7 +28,7 @@ pub(in crate::show) struct Output<'a> {
     format: Format<FORMAT>,
     before: RecordOut<'a>,
     after: RecordOut<'a>,
-    /// False if the plans ask for different loads: what was measured under them cannot be compared.
+    /// False if the plans request different loads: figures under different loads cannot be compared.
     same_load: bool,
     /// What to know before reading the rest, in words: other hosts, interrupted runs.
     notes: &'a [String],

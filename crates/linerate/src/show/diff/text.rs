@@ -294,7 +294,7 @@ fn facts(doc: &mut Document, diff: &Diff, names: &Names) {
     }
 }
 
-/// What the words of the table mean, as far as they stand there.
+/// The meanings of the words that the table uses.
 fn legend(doc: &mut Document, diff: &Diff) {
     let shown = || diff.figures.iter().filter(|f| is_shown(f));
     let any = |is: fn(&Outcome) -> bool| shown().any(|f| is(&f.outcome));

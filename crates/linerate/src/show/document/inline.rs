@@ -95,7 +95,8 @@ fn needs_code(word: &str) -> bool {
         || word.matches(':').count() > 1
 }
 
-/// A word as code, without the punctuation around it. What ends code, or a cell, stands between pieces of it.
+/// A word as code, without the punctuation around it. Characters that end code, or a cell, are placed between
+/// pieces of it.
 fn code(word: &str) -> String {
     let inner = word.trim_start_matches(['(', '\'', '"']);
     let (before, inner) = word.split_at(word.len() - inner.len());
@@ -143,7 +144,8 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Joins runs. If the rules of Markdown would not take the stars as emphasis, it is left out: the text matters more.
+/// Joins runs. If the rules of Markdown would not recognize the stars as emphasis, emphasis is left out: the
+/// text matters more.
 fn emphasized(runs: &[(String, bool)]) -> String {
     let mut out = String::new();
     for (i, (run, is_strong)) in runs.iter().enumerate() {

@@ -98,7 +98,7 @@ impl Page {
         }
     }
 
-    /// A label by itself: its values stand below it.
+    /// A label alone: its values are below it.
     fn label(&mut self, label: &str) {
         self.list(0, &beside(Tone::Strong, label, &Vec::new()));
         self.value = 1;
@@ -111,7 +111,7 @@ impl Page {
         }
     }
 
-    /// A command, and those that follow it at once, each on a line. Returns what stands behind them.
+    /// A command, and the commands directly after it, each on a line. Returns the rest.
     fn commands<'a>(&mut self, first: &Entry, mut behind: &'a [Block]) -> &'a [Block] {
         if !first.label.is_empty() {
             self.label(&first.label);

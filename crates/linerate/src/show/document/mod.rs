@@ -36,7 +36,7 @@ fn kept(spans: &[Span<'_>]) -> Spans {
 
 /// Width of the column of labels.
 pub(crate) const LABEL: usize = 16;
-/// Pages of text narrower than this put labels on lines of their own.
+/// Text pages narrower than this put labels on their own lines.
 pub(crate) const NARROW: usize = 48;
 
 /// A number of columns of text, on most pages and on narrow ones.
@@ -90,7 +90,7 @@ enum Heading {
     Part,
 }
 
-/// How an entry belongs to what stands above it.
+/// How an entry relates to the one above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rank {
     /// The label's text; without a label, one more value of the label above.

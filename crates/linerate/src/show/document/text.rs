@@ -180,10 +180,10 @@ impl Page {
             })
     }
 
-    /// Words of `body`; `column` are taken on this line, later lines begin at `indent`.
+    /// Words of `body`; `column` characters of this line are used, later lines begin at `indent`.
     fn wrap(&mut self, body: &[(Tone, String)], column: usize, indent: usize) {
         let (mut at, mut space) = (column, false);
-        // What stands on the line so far, runs of one tone together.
+        // The current line so far, with runs of one tone joined.
         let mut line: Spans = Vec::new();
         for (tone, text) in body {
             let mut words = words(text).into_iter().peekable();

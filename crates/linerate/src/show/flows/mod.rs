@@ -41,7 +41,7 @@ pub struct Look {
 pub struct Judged {
     /// What was read.
     pub flow: Flow,
-    /// What it says.
+    /// Its text.
     pub model: Model,
     /// What holds it.
     pub verdict: Verdict,

@@ -172,7 +172,7 @@ fn lasting<'a>(doc: &mut Document, mut shown: impl Iterator<Item = &'a Oddity>) 
     }
 }
 
-/// How many of these oddities have no details.
+/// The number of these oddities without details.
 fn left(doc: &mut Document, line: &Line<'_>) {
     let shown = if line.is_rest { 0 } else { ALIKE };
     let more = line.all.len().saturating_sub(shown);

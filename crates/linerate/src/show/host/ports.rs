@@ -156,7 +156,7 @@ fn since_boot(nic: &Nic) -> Option<String> {
         .iter()
         .map(|(name, n)| format!("{n} {name}"))
         .collect();
-    // A counter that stands as high as one of the kernel's is that one, by another name.
+    // A counter with the same value as one of the kernel's is the same counter under another name.
     let besides =
         |c: &&Counter| !counted::is_of_kernel(&c.name) && kernel.iter().all(|(_, n)| *n != c.value);
     let own = nic.counters.iter().filter(|c| c.value > 0).filter(besides);
@@ -299,7 +299,7 @@ fn rate(device: &IbDevice, port: &IbPort) -> Option<String> {
     })
 }
 
-/// The GUIDs of a port and its device, as tools take them.
+/// The GUIDs of a port and its device, in the format of tools.
 fn guids(device: &IbDevice, port: &IbPort) -> Vec<String> {
     let words = |what: &str, guid: Guid| match guid {
         Guid::NONE => format!("no {what}"),

@@ -45,7 +45,7 @@ pub struct Probe {
     busy_poll: bool,
     /// Time that counts, as it was asked for.
     time: Nanos,
-    /// As long as it lasted: shorter where it ended early.
+    /// How long it really took: less than planned if it ended early.
     lasted: Nanos,
     washout: Nanos,
     same_machine: bool,

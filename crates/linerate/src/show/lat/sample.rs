@@ -49,7 +49,7 @@ pub(super) fn lossy() -> Probe {
     probe(&record)
 }
 
-/// By datagrams, some of them lost, in open loop.
+/// With datagrams, some of them lost, in open loop.
 pub(super) fn udp() -> Probe {
     let mut record = step(Purpose::IdleLatency, &[]);
     record.start.plan.engine = "udp".to_owned();

@@ -56,7 +56,7 @@ const IDLE: Subject = Subject {
     percentile: Some(50.0),
 };
 
-/// An answer to what limits the path, and how many runs gave it.
+/// An answer to the question what limits the path, and the number of runs that gave it.
 #[derive(Debug, Clone, Copy)]
 struct Answer<'a> {
     told: Entry<'a>,

@@ -139,7 +139,7 @@ fn gain(model: &Model, limit: &Limit, advice: &Advice) -> String {
     }
 }
 
-/// Why, how that is known, and what mends it, of each limit.
+/// The explanation, the proof and the remedy of each limit.
 pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict, names: &Names) {
     let (mut explained, mut advised): (Vec<&str>, Vec<&Advice>) = Default::default();
     let entries = entries(model, verdict);

@@ -151,7 +151,7 @@ struct PriceOut<'a> {
     per_gbps: [f64; 2],
     /// Currency.
     currency: &'a str,
-    /// The period that the price is for, such as `hour`, if it is rented. Null if it is bought.
+    /// The period of the price, such as `hour`, if the hardware is rented. Null if it is bought.
     per: Option<&'a str>,
 }
 

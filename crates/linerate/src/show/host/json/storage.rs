@@ -95,7 +95,7 @@ pub(super) struct VolumeOut<'a> {
 /// A mounted file system.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct FileSystemOut<'a> {
-    /// Where it is mounted.
+    /// Mount point.
     point: &'a str,
     /// Kind: `ext4`, `nfs4`.
     kind: &'a str,
