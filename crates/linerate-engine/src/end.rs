@@ -31,7 +31,7 @@ use crate::load::application::Role;
 use crate::load::transport::{self, Connected, Lines, Offer, Prepared, Transport};
 use crate::load::{BATCH, LoadError};
 
-/// Most ports below the one that the route leaves by that are watched: a bond has a few.
+/// Most ports that are watched below the port of the route: a bond has a few.
 const BELOW_MAX: usize = 8;
 
 /// One end of a path.
@@ -47,14 +47,14 @@ pub struct LocalEnd {
     batch: usize,
     facts: Option<HostFacts>,
     sets: BTreeMap<u32, EndSet>,
-    /// The host's settings; `None` if they are to stay as they are.
+    /// The host's settings; `None` if they do not change.
     changes: Option<Changes>,
 }
 
 /// A set on this end.
 struct EndSet {
     plan: SetPlan,
-    /// Until it is connected.
+    /// Kept until it is connected.
     prepared: Option<Box<dyn Prepared>>,
     /// Once it is connected.
     lanes: Vec<Arc<Lane>>,
@@ -156,7 +156,7 @@ impl LocalEnd {
         self.transport().map_or(1, Transport::descriptors)
     }
 
-    /// Prepares a set; the offer goes to the other end.
+    /// Prepares a set; the offer is for the other end.
     pub fn prepare(&mut self, plan: &SetPlan) -> Result<Offer, LoadError> {
         if self.sets.contains_key(&plan.id) {
             let what = format!("set {} is already prepared", plan.id);
@@ -229,7 +229,7 @@ impl LocalEnd {
         got.gaps.extend(placement::refused(self.side, plan, &cpus));
         got.cpus = cpus;
         let (write, read) = sizes(plan, caps.op);
-        // Where the transport did not choose by itself.
+        // For values that the transport did not choose by itself.
         for (got, open) in [(&mut got.write_size, write), (&mut got.read_size, read)] {
             *got = if *got == 0 { open } else { *got };
         }
@@ -242,14 +242,14 @@ impl LocalEnd {
         Ok(got)
     }
 
-    /// Closes a set; unknown ids are ignored. The host is as it was then.
+    /// Closes a set; unknown ids are ignored. Afterwards the host has its old settings.
     pub fn release(&mut self, set: u32) {
         self.sets.remove(&set);
         // The next set, or the end, tries again what could not be done.
         let _ = self.change(None);
     }
 
-    /// Makes this host as a set wants it, or as it was.
+    /// Applies the host settings of a set, or restores the old ones.
     fn change(&mut self, wanted: Option<HostChange>) -> Result<(), ChangeError> {
         let own = wanted.filter(|change| change.side == self.side);
         let port = own.and_then(|_| self.facts().port).map(|port| port.name);
@@ -260,8 +260,8 @@ impl LocalEnd {
         }
     }
 
-    /// Starts the threads of a step and takes the first row of every table; payload flows only
-    /// after [`Running::go`].
+    /// Starts the threads of a step and reads the first row of every table; payload flows only after
+    /// [`Running::go`].
     pub fn arm(&mut self, plan: &StepPlan) -> Result<Running, LoadError> {
         self.arm_while(plan, &mut || true)
     }
@@ -349,7 +349,7 @@ fn placed_as(alone: bool, plan: &SetPlan) -> SetPlan {
     }
 }
 
-/// Largest operations of a set: as the plan says, or up to `cap` where it leaves them open.
+/// Largest operations of a set: those of the plan, or up to `cap` if it does not fix them.
 fn sizes(plan: &SetPlan, cap: u32) -> (u64, u64) {
     if let Pattern::PingPong { size, .. } = plan.pattern {
         return (size.0, size.0);

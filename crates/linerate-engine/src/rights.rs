@@ -13,7 +13,7 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Has the kernel send SIGTERM to this process once the one that started it has ended.
+/// Asks the kernel to send SIGTERM to this process when the process that started it has ended.
 pub fn end_with_parent() -> io::Result<()> {
     let signal = rustix::process::Signal::TERM;
     Ok(rustix::process::set_parent_process_death_signal(Some(

@@ -4,8 +4,8 @@ use linerate_core::facts::Gap;
 use linerate_core::metric::Metric;
 use linerate_core::record::{Column, Growing, Table};
 
-/// Rows of one source about one subject. The first row decides which columns there are; the table
-/// ends before the first row that lacks one of them: a table has no holes.
+/// Rows of one source about one subject. The first row decides the columns; the table ends before the first row
+/// that lacks one of them: a table has no holes.
 #[derive(Debug)]
 pub(crate) struct Sheet {
     source: &'static str,

@@ -56,7 +56,7 @@ pub enum StoreError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         source: FrameError,
     },
 }

@@ -31,7 +31,7 @@ impl Lab {
     /// Builds a lab and plants the faults of its specification.
     ///
     /// The lab's processes are forks of the caller, which must not have other threads yet
-    /// ([`LabError::Threads`]). The only right needed is to create user namespaces ([`LabError::Forbidden`]
+    /// ([`LabError::Threads`]). The only privilege needed is to create user namespaces ([`LabError::Forbidden`]
     /// says what prevents it).
     pub fn build(spec: &Spec) -> Result<Self, LabError> {
         let (own, other) = Channel::pair()?;

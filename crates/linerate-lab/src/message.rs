@@ -46,7 +46,7 @@ pub(crate) enum Request {
 /// What the agent answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// The lab stands; whether it has IPv6.
+    /// The lab is ready; whether it has IPv6.
     Built(bool),
     Done,
     /// The program runs; its pidfd is sent with this.

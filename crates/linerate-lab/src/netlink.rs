@@ -44,7 +44,7 @@ const INFO_KIND: u16 = 1;
 const INFO_DATA: u16 = 2;
 const VETH_PEER: u16 = 1;
 
-/// Times that a dump is asked for, if it is interrupted.
+/// How often a dump is requested if it is interrupted.
 const DUMPS: usize = 10;
 
 /// `IFF_UP`.
@@ -206,7 +206,7 @@ impl Netlink {
         self.change(DELETE_LINK, 0, &[head])
     }
 
-    /// Adds an address, usable at once, or leaves the one that is there.
+    /// Adds an address, usable at once, or keeps an existing one.
     pub(crate) fn add_address(&mut self, name: &str, to: IpAddr, prefix: u8) -> io::Result<()> {
         const ADDRESS: u16 = 1;
         const LOCAL: u16 = 2;
@@ -220,7 +220,7 @@ impl Netlink {
         self.change(NEW_ADDRESS, CREATE | REPLACE, &body)
     }
 
-    /// Adds a route through a port, or replaces the one that is there.
+    /// Adds a route through a port, or replaces an existing one.
     pub(crate) fn add_route(&mut self, name: &str, route: &Route<'_>) -> io::Result<()> {
         const DESTINATION: u16 = 1;
         const PORT: u16 = 4;
@@ -295,7 +295,7 @@ fn qdisc_head(index: u32) -> Vec<u8> {
 /// `struct rtmsg`, a unicast route of the main table.
 fn route_head(route: &Route<'_>) -> Vec<u8> {
     const MAIN: u8 = 254;
-    // The kernel's own route of the subnet is replaced only by one that says it is the same.
+    // The kernel's own route of the subnet is replaced only by a route with the same attributes.
     const KERNEL: u8 = 2;
     const UNICAST: u8 = 1;
     const LINK: u8 = 253;

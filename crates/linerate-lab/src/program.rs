@@ -18,7 +18,7 @@ use crate::error::LabError;
 /// Destinations of a program's output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Output {
-    /// To whoever holds the [`Running`].
+    /// To the holder of the [`Running`].
     #[default]
     Pipe,
     /// The same destination as the caller's.
@@ -168,11 +168,11 @@ fn stream(output: Output, own: BorrowedFd<'_>) -> io::Result<(Option<File>, Owne
 /// What a program left behind.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// How it ended.
+    /// How the program ended.
     pub status: ExitStatus,
-    /// What it wrote to a piped standard output.
+    /// The content of a piped standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to a piped standard error.
+    /// The content of a piped standard error.
     pub stderr: Vec<u8>,
 }
 
@@ -247,7 +247,7 @@ impl Running {
     }
 }
 
-/// Takes what a pipe holds, and closes it at its end.
+/// Reads the available data of a pipe, and closes it at its end.
 fn take(slot: &mut Option<File>, text: &mut Vec<u8>) -> io::Result<()> {
     let Some(pipe) = slot else {
         return Ok(());

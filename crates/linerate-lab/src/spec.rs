@@ -27,7 +27,8 @@ pub enum Topology {
 pub enum Host {
     /// The end that steers; its port is `eth0`.
     Near,
-    /// What lies between, a router or a bridge, with ports `near` and `far`; the ends cannot read its counters.
+    /// The device between the hosts, a router or a bridge, with ports `near` and `far`; the ends cannot read
+    /// its counters.
     Router,
     /// The end that serves; its port is `eth0`.
     Far,
@@ -120,9 +121,9 @@ pub struct PortStatus {
 pub struct Queue {
     /// Its kind, for example `tbf`.
     pub kind: String,
-    /// Bytes that went through.
+    /// Bytes that passed.
     pub bytes: u64,
-    /// Packets that went through, segments counted singly.
+    /// Packets that passed; each segment counts.
     pub packets: u64,
     /// Packets dropped because it was full.
     pub drops: u64,

@@ -28,8 +28,8 @@ unsafe impl Send for Array {}
 unsafe impl Sync for Array {}
 
 impl Array {
-    /// Maps `len` bytes, at least one. Huge pages are asked for: with small ones a processor looks for pages as long as
-    /// for memory.
+    /// Maps `len` bytes, at least one. Huge pages are requested: with small ones a processor spends as much
+    /// time on page tables as on memory.
     //= https://man7.org/linux/man-pages/man2/madvise.2.html, MADV_HUGEPAGE
     pub fn new(len: usize) -> io::Result<Self> {
         // SAFETY: maps new anonymous memory; nothing exists at its address.
@@ -62,8 +62,8 @@ impl Array {
         let mut nodes = [0_u64; NODE_WORDS];
         let word = nodes.get_mut(node as usize / 64);
         *word.ok_or(io::ErrorKind::InvalidInput)? |= 1 << (node % 64);
-        // SAFETY: the range is this value's own mapping; the set of nodes is as long as it says, one bit less than the
-        // number that the kernel expects.
+        // SAFETY: the range is this value's own mapping; the set of nodes has the given length, which is one
+        // bit less than the number that the kernel expects.
         let done = unsafe {
             libc::syscall(
                 libc::SYS_mbind,
@@ -157,7 +157,7 @@ impl Drop for Array {
 /// The NUMA node of the CPU that the calling thread is on; `None` if the kernel does not report it.
 pub fn node_here() -> Option<u32> {
     let mut node = 0_u32;
-    // SAFETY: it writes one number, whose place is given; the CPU is not asked for.
+    // SAFETY: the call writes one number to the given place; the CPU is not requested.
     let done = unsafe {
         libc::syscall(
             libc::SYS_getcpu,

@@ -50,7 +50,7 @@ impl Chain {
             put(&mut links, line, theirs);
             put(&mut links, other, mine);
         }
-        // Not from a borrow of the bytes: those that follow would end it.
+        // Not through a borrow of the bytes: later borrows would end it.
         let first = links.start();
         let start = first as usize;
         for line in 0..count {

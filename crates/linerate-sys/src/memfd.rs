@@ -42,7 +42,7 @@ impl Mapping {
     #[inline]
     fn at(&self, offset: usize) -> NonNull<u8> {
         assert!(offset <= self.len);
-        // SAFETY: the offset lies within the mapping, or at its end, as was just checked.
+        // SAFETY: the offset is inside the mapping, or at its end, as was just checked.
         unsafe { self.start.add(offset) }
     }
 }
@@ -56,12 +56,12 @@ impl Drop for Mapping {
     }
 }
 
-/// Memory that another process maps too. That process may write anything to it at any time: nothing that is read from it can
-/// be trusted.
+/// Memory that another process maps too. That process may write anything to it at any time: its contents can
+/// never be trusted.
 ///
-/// The mapping is divided from its start on, by taking one part after the other. No two parts overlap. A part is either words,
-/// which are atomics and may be shared, or bytes, which have one owner. So safe code of this process cannot race: it reaches
-/// each byte of the mapping in one way only.
+/// The mapping is divided from its start into parts, one after the other. No two parts overlap. A part is
+/// either words, which are atomics and may be shared, or bytes, which have one owner. So safe code of this
+/// process cannot race: it accesses each byte of the mapping in only one way.
 #[derive(Debug)]
 pub struct SharedMemory {
     mapping: Arc<Mapping>,
@@ -101,7 +101,8 @@ impl SharedMemory {
 
     fn map(fd: OwnedFd, len: usize) -> io::Result<Self> {
         use std::os::fd::AsRawFd;
-        // SAFETY: asks for a new mapping at an address that the kernel chooses, if nothing is yet.
+        // SAFETY: the call requests a new mapping at an address that the kernel chooses, where nothing is
+        // mapped yet.
         let memory = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -254,8 +255,9 @@ impl SharedBytes {
     #[inline]
     pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         let to = self.at(offset, bytes.len());
-        // SAFETY: the range lies within this part, which `&mut self` makes this thread's alone, and `bytes` is no part of it:
-        // no reference to shared bytes exists. For a write of another process see the type.
+        // SAFETY: the range is inside this part, which only this thread can use because of `&mut self`, and
+        // `bytes` is not part of it: no reference to shared bytes exists. For writes of another process see the
+        // type.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) }
     }
 
@@ -266,8 +268,8 @@ impl SharedBytes {
     #[inline]
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         let from = self.at(offset, into.len());
-        // SAFETY: the range lies within this part, to which no thread of this process writes while `self` is borrowed, and
-        // `into` is no part of it. For a write of another process see the type.
+        // SAFETY: the range is inside this part, to which no thread of this process writes while `self` is
+        // borrowed, and `into` is not part of it. For writes of another process see the type.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into.as_mut_ptr(), into.len()) }
     }
 }

@@ -117,8 +117,8 @@ impl PacketPort {
                 return;
             };
             let offset = next / IN_BLOCK * BLOCK + next % IN_BLOCK * SLOT;
-            // SAFETY: `next` is below SLOTS, so the slot lies inside the mapping, which lives as
-            // long as `self`; slots are aligned to 16 bytes.
+            // SAFETY: `next` is below SLOTS, so the slot is inside the mapping, which lives as long as `self`;
+            // slots are aligned to 16 bytes.
             let slot = unsafe { self.ring.add(offset) };
             // SAFETY: a slot begins with its status, a u32 that the kernel and this process both
             // access atomically.
@@ -167,7 +167,7 @@ impl PacketPort {
         Ok(u64::from(stats.tp_drops))
     }
 
-    /// Forgets that the port went down, so that polling waits again.
+    /// Forgets that the port was down, so that polling waits again.
     pub fn clear_error(&self) -> io::Result<()> {
         rustix::net::sockopt::socket_error(&self.socket)?.ok();
         Ok(())

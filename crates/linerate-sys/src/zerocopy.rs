@@ -64,7 +64,7 @@ impl Memory {
         self.len
     }
 
-    /// The bytes, to be filled. What was sent before and is still on its way changes with them.
+    /// The bytes, to be filled. Earlier sends that are still in flight change with them.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: `len` zeroed bytes are mapped at `start`, no other borrow of them exists, and
         // the kernel only ever reads them: what it may write (`crate::uring`) is never borrowed here.
@@ -79,8 +79,8 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, with this size, and no borrow outlives it; the
-        // kernel holds the pages that it still sends by itself.
+        // SAFETY: the mapping is this value's own, with this size, and no borrow outlives it; the kernel pins
+        // the pages that it still sends.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }

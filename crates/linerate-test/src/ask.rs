@@ -93,7 +93,7 @@ fn name<F>() -> String {
     test.unwrap_or_else(|| name_of::<F>()).to_owned()
 }
 
-/// The path of the function that a closure stands in.
+/// The path of the function that contains a closure.
 fn name_of<F>() -> &'static str {
     let name = type_name::<F>();
     name.split("::{{closure}}").next().unwrap_or(name)

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 /// How often the watch wakes up.
 const BEAT: Duration = Duration::from_millis(10);
-/// A wake-up this late means that the machine stood still. A thread that slept is preferred by the
-/// scheduler: on a CPU that four others share it is late by a few time slices of 3 ms.
+/// A wake-up this late means that the machine was suspended. The scheduler prefers a thread that slept: on a
+/// CPU that four others share it is late by a few time slices of 3 ms.
 const STOOD_STILL: Duration = Duration::from_millis(100);
 /// The share of all CPU time that a hypervisor or other programs must take to count.
 const TAKEN: f64 = 0.10;
@@ -23,14 +23,14 @@ const TAKEN: f64 = 0.10;
 pub struct Disturbance {
     /// How late the latest wake-up was.
     pub late: Duration,
-    /// Share of the CPU time that the hypervisor took, 0 to 1.
+    /// Share of the CPU time that the hypervisor used, 0 to 1.
     pub stolen: f64,
-    /// Share of the CPU time that programs took which do not belong to this test, 0 to 1.
+    /// Share of the CPU time that programs other than this test used, 0 to 1.
     pub others: f64,
 }
 
 impl Disturbance {
-    /// Whether any of it can change what a test measures.
+    /// Whether any of it can change the figures of a test.
     pub fn counts(&self) -> bool {
         self.late >= STOOD_STILL || self.stolen >= TAKEN || self.others >= TAKEN
     }
@@ -194,9 +194,10 @@ impl Stat {
     }
 }
 
-/// Kernel threads are children of this one; they do work that a test's own load asks for.
+/// Kernel threads are children of this process; they also work for a test's own load.
 const KERNEL: u32 = 2;
-/// Children of processes that ended become children of this one, or of an ancestor that asked for them.
+/// Children of processes that have ended become children of this process, or of an ancestor that requested
+/// them.
 const INIT: u32 = 1;
 
 /// The processes of a moment, without kernel threads.

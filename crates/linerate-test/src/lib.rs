@@ -25,6 +25,6 @@ pub use turn::{Turn, turn};
 /// tests that fail; `test.sh` must find and count these lines.
 fn say(line: &str) {
     use std::io::Write;
-    // A reader that is gone is no reason to fail.
+    // A closed pipe is no reason to fail.
     let _ = writeln!(std::io::stdout(), "\n{line}");
 }

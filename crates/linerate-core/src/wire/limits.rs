@@ -137,7 +137,7 @@ impl Default for PlanLimits {
     fn default() -> Self {
         Self {
             sets: 32,
-            // 10,000 each way and a trial of as many; other bounds limit their cost.
+            // 10,000 streams in each direction, and a trial with as many; other bounds limit their cost.
             streams: 40_000,
             room_for_streams: u32::MAX,
             threads: 4096,

@@ -74,7 +74,7 @@ pub enum Access {
 pub struct Reply {
     /// Versions it speaks. With none in common, the server closes after this reply.
     pub versions: Versions,
-    /// Whether it asks for a key.
+    /// Whether it requires a key.
     pub access: Access,
     /// Fresh on every connection: its proofs are valid on this connection only.
     pub nonce: [u8; 32],

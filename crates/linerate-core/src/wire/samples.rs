@@ -1,4 +1,4 @@
-//! How densely the streams of a step are read: what is read of them has to fit into one answer.
+//! How often the streams of a step are read: all readings have to fit into one answer.
 
 use super::codec::Bounds;
 use crate::units::Nanos;

@@ -16,7 +16,7 @@ use super::{queue, spread};
 /// Longest text of a setting here: three numbers, or a mask of CPUs.
 const TEXT_MAX: u64 = 4096;
 
-/// This host, or a tree of files that stands for one.
+/// This host, or a directory tree that represents one.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
     root: PathBuf,
@@ -90,7 +90,7 @@ impl Host {
                     .write(true)
                     .truncate(true)
                     .open(self.path(name))?;
-                // In one write: the kernel takes each as a whole.
+                // Written in one call: the kernel takes each write as a whole value.
                 file.write_all(format!("{}\n", row.words(numbers)).as_bytes())
             }
             Access::Offloads(offloads) => {

@@ -25,7 +25,7 @@ pub(super) struct Journal {
 /// Whether a journal is made if there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Make {
-    /// With its directory.
+    /// The file with its directory.
     Yes,
     /// It is only looked for.
     No,
@@ -119,7 +119,7 @@ impl Journal {
 }
 
 fn open(path: &Path, make: Make) -> io::Result<File> {
-    // NONBLOCK: what stands there may be a pipe.
+    // NONBLOCK: the path may be a pipe.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     OpenOptions::new()
         .read(true)

@@ -54,7 +54,7 @@ pub enum ChangeError {
     /// The request is outside the settings and values that linerate may change.
     #[error("{what}")]
     Bounds {
-        /// What is wrong with it.
+        /// The problem with it.
         what: String,
     },
     /// The system does not let it be read or written.
@@ -70,7 +70,7 @@ pub enum ChangeError {
     NotUndone {
         /// The setting.
         what: String,
-        /// What it was.
+        /// The old value.
         old: String,
         /// The system's answer.
         source: io::Error,
@@ -83,12 +83,12 @@ pub enum ChangeError {
         /// The system's answer.
         source: io::Error,
     },
-    /// The journal says something that no linerate wrote; nothing of it was done.
+    /// The journal has an entry that no linerate wrote; nothing in it was executed.
     #[error("journal of changes {}: {source}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         source: Damaged,
     },
     /// This host could not be identified.
@@ -193,7 +193,7 @@ impl Ledger {
 
 /// What became of an undoing.
 enum Undone {
-    /// It is as it was.
+    /// The setting still has its old value.
     Back,
     /// It already had that value, or the port no longer exists.
     Already,
@@ -212,7 +212,7 @@ fn undo(host: &Host, entry: &Entry) -> io::Result<Undone> {
     if now == entry.old {
         return Ok(Undone::Already);
     }
-    // Some of several switches may have been turned when it was killed.
+    // If it was killed, some of several switches may have been changed.
     let both = entry.old.iter().zip(&entry.new);
     let ours = |(n, (old, new)): (&u64, (&u64, &u64))| n == old || n == new;
     if now.len() != entry.old.len() || !now.iter().zip(both).all(ours) {
@@ -263,8 +263,8 @@ impl Changes {
         }
     }
 
-    /// Ids of the settings that can be changed here, on a path that leaves by `port`, as far as there is
-    /// something to change: of offloads where some are off. A gap says why there are none.
+    /// Ids of the settings that can be changed here, on a path through `port`, if there is something to change:
+    /// for offloads, if some are off. A gap says why there are none.
     pub fn possible(&self, port: Option<&str>) -> (Vec<String>, Option<Gap>) {
         let lacks = |e: &ChangeError| Gap {
             what: SETTINGS_GAP.to_owned(),
@@ -398,7 +398,7 @@ impl Changes {
     }
 }
 
-/// The right to change settings, taken when it is first needed. Changes left by a killed process are undone
+/// Permission to change settings, acquired when it is first needed. Changes left by a killed process are undone
 /// first.
 fn hold<'a>(held: &'a mut Option<Held>, ledger: &Ledger) -> Result<&'a mut Held, ChangeError> {
     if held.is_none() {

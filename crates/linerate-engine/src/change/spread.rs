@@ -1,4 +1,4 @@
-//! The CPUs that packets of a port are handed to once they were taken in: `rps_cpus` of each receive queue.
+//! The CPUs that process packets of a port after their reception: `rps_cpus` of each receive queue.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

@@ -247,7 +247,7 @@ impl Replay {
     }
 }
 
-/// The next answer to a question that was asked `given` times.
+/// The next answer to a question that was asked before `given` times.
 fn next<T: Clone>(answers: Option<&Vec<Answer<T>>>, given: &mut usize) -> io::Result<T> {
     let answers = answers.ok_or_else(|| missing(io::ErrorKind::Unsupported, "was not captured"))?;
     let answer = answers.get(*given);
@@ -290,7 +290,7 @@ impl Machine for Replay {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let count = given.sockets.entry(*query).or_default();
         let reply = next(answers(&self.captured.sockets, query), count)?;
-        // As the kernel does: what does not fit is cut off.
+        // Like the kernel: anything that does not fit is cut off.
         let length = reply.len().min(into.len());
         into[..length].copy_from_slice(&reply[..length]);
         Ok(length)

@@ -126,7 +126,7 @@ fn place(machine: &dyn Machine) -> Result<Place, Gap> {
     place.ok_or_else(|| gap("cgroup", "this kernel has no CPU controller", ""))
 }
 
-/// Most processes above our own that are asked.
+/// Most processes above our own that are checked.
 const ANCESTORS: usize = 32;
 
 /// Where our cgroup of a controller is, as we see it or, where it is hidden from us, a process above our own.

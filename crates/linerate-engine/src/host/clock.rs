@@ -23,7 +23,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Of these CPUs.
+    /// The CPUs to read.
     pub(super) fn new(cpus: Vec<u32>) -> Self {
         Self {
             cpus,

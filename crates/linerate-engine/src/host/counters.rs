@@ -17,7 +17,7 @@ use super::{Ethtool, Machine, Query, invalid};
 const METRICS: &[Metric] = &[metric::DRIVER_COUNT];
 /// Rows from one reading to the next: some drivers ask their firmware for each counter.
 const EVERY: usize = 10;
-/// More counters than this are not kept.
+/// More counters than this are dropped.
 const MOST: usize = 32;
 /// What causes ask for.
 const ASKED: [Meaning; 7] = [

@@ -1,4 +1,4 @@
-//! Source `fragments`: packets that this network namespace cut up, and fragments that it took in.
+//! Source `fragments`: packets that this network namespace fragmented, and fragments that it received.
 
 use std::io;
 

@@ -123,7 +123,7 @@ fn head(command: u8) -> [u8; 4] {
     [command, 1, 0, 0]
 }
 
-/// The header of an ethtool request names the port by its index and says what else is wanted.
+/// The header of an ethtool request names the port by its index, and further options.
 fn ethtool(what: Ethtool, index: u32) -> Vec<u8> {
     const NESTED: u16 = 0x8000;
     let header = [
@@ -137,7 +137,7 @@ fn ethtool(what: Ethtool, index: u32) -> Vec<u8> {
     .concat()
 }
 
-/// A dump of linux/netdev.h for one port, whose index stands in the attribute `kind`.
+/// A dump of linux/netdev.h for one port, whose index is in the attribute `kind`.
 fn netdev(command: u8, kind: u16, index: u32) -> Vec<u8> {
     [
         head(command).to_vec(),

@@ -18,8 +18,8 @@ const KEPT_ROOM: usize = 1024;
 
 /// Files under a root; with the root `/`, queries too.
 ///
-/// Below another root there is only what the tree holds: queries are refused there, because the
-/// running kernel's replies belong to another machine, and links that lead out of the tree do not.
+/// Below another root there are only the files of the tree: queries are refused, because the running kernel's
+/// replies belong to another machine, and links out of the tree are not followed.
 #[derive(Debug)]
 pub struct Live {
     root: Option<OwnedFd>,
@@ -45,7 +45,7 @@ impl Live {
         }
     }
 
-    /// The machine whose /proc and /sys lie under `root`. Fails where `root` is no directory.
+    /// The machine whose /proc and /sys are under `root`. Fails if `root` is not a directory.
     pub fn under(root: &Path) -> io::Result<Self> {
         if root == Path::new("/") {
             return Ok(Self::new());

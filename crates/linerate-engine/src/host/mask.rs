@@ -1,4 +1,4 @@
-//! A capture that may be given away: names, addresses and serial numbers are taken out.
+//! A capture that is safe to share: names, addresses and serial numbers are removed.
 
 use std::mem;
 
@@ -84,7 +84,7 @@ impl Captured {
                 }
                 addresses.in_names(reply);
             }
-            // Where a tunnel leads is asked for by the address that its link has.
+            // The route of a tunnel is looked up by the address in its link.
             if let Query::Route(toward) = query {
                 addresses.of_ends(toward);
             }

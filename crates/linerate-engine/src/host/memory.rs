@@ -38,7 +38,7 @@ impl Source for Memory {
         if self.rows % EVERY != 1 {
             return Ok(());
         }
-        // Not mounted: no gap of a run, but of whoever needs it.
+        // Not mounted: this is not a gap of a run, but of the cause that needs it.
         let names = machine.list(FOLDER).unwrap_or_default();
         for name in names.iter().filter(|name| name.starts_with(CACHE)) {
             let path = format!("{FOLDER}/{name}/mbm_total_bytes");

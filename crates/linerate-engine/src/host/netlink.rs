@@ -12,12 +12,12 @@ use rustix::net::{AddressFamily, Protocol};
 
 use super::{LIMIT, Query, Toward};
 
-/// The kernel answers at once; this only keeps a fault from becoming a hang.
+/// The kernel answers at once; this only prevents a fault from hanging the program.
 const DEADLINE: Duration = Duration::from_secs(1);
-/// A dump during which something changed is asked for again, this often at most.
+/// A dump that changed while it was read is requested again, at most this often.
 const ATTEMPTS: u32 = 3;
 
-/// What is sent: a message without its number.
+/// The request: a message without its number.
 pub(crate) struct Request {
     pub(crate) kind: u16,
     pub(crate) flags: u16,

@@ -1,4 +1,4 @@
-//! Source `softnet`: packets that each CPU took in, of the whole machine.
+//! Source `softnet`: packets that each CPU received, of the whole machine.
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::{self, Metric};

@@ -72,7 +72,7 @@ pub(super) fn no_route(what: &str, toward: Toward, error: &io::Error) -> Gap {
 }
 
 impl Sources {
-    /// The host's sources; of its ports, the one that the route to `toward` leaves by.
+    /// The host's sources; among its ports, the port of the route to `toward`.
     pub fn new(machine: Arc<dyn Machine>, toward: impl Into<Toward>) -> Self {
         let toward = toward.into();
         let port = |what| {
@@ -133,21 +133,21 @@ impl Sources {
         self.host.push(Slot::new(Clock::new(cpus)));
     }
 
-    /// Watches the queueing disciplines of ports below the one that the route leaves by.
+    /// Watches the queueing disciplines of ports below the port of the route.
     pub fn watch_below(&mut self, ports: impl IntoIterator<Item = u32>) {
         for port in ports {
             self.host.push(Slot::new(Qdisc::new(Ok(port))));
         }
     }
 
-    /// Watches what the drivers of these ports count, by index and name.
+    /// Watches the counters of these ports' drivers, by index and name.
     pub fn watch_drivers(&mut self, ports: impl IntoIterator<Item = (u32, String)>) {
         for (port, name) in ports {
             self.host.push(Slot::new(Counters::new(port, name)));
         }
     }
 
-    /// Watches what the host cuts into fragments, as a tunnel whose packets do not fit makes it do.
+    /// Watches how many packets the host fragments, as it must if a tunnel's packets do not fit.
     pub fn watch_fragments(&mut self) {
         self.host.push(Slot::new(Fragments::new()));
     }
@@ -172,7 +172,7 @@ impl Sources {
             }
         }
         for gap in gaps {
-            // One gap for all subjects that share it.
+            // One gap for all subjects with the same reason.
             if !self.gaps.contains(&gap) {
                 self.gaps.push(gap);
             }

@@ -83,7 +83,7 @@ impl Fake {
         Sources::new(Arc::new(Replay::new(self.0)), LOOPBACK)
     }
 
-    /// Takes `rows` rows and gives what `source` made of them.
+    /// Takes `rows` rows and returns the tables of `source`.
     pub(super) fn watch(self, source: &str, rows: u64) -> (Vec<Table>, Vec<Gap>) {
         let mut sources = self.sources();
         (0..rows).for_each(|at| sources.observe(at));

@@ -41,8 +41,8 @@ impl Streams {
         totals.into_iter().map(stream).collect()
     }
 
-    /// Payload of a stream that counts. A thread that moves several of them knows only what it moved in all up to
-    /// the end of the omitted part: each has a share of that.
+    /// Measured payload of a stream. A thread that moves several streams knows only the total up to the end of
+    /// the omitted part: each stream gets a share of that.
     fn counted(&self, end: &EndReadings, total: &Total) -> u64 {
         let lanes: Vec<&Table> = self.lanes(end).collect();
         let moved = total.sent.max(total.received);
@@ -130,7 +130,7 @@ impl Streams {
     }
 }
 
-/// By how much a column has grown since its first row.
+/// The growth of a column since its first row.
 fn grown(table: &Table, metric: Metric) -> Option<u64> {
     let values = table.column(metric)?;
     since_first(values, values.len().checked_sub(1)?)

@@ -104,8 +104,8 @@ impl Iperf3 {
         &self.ends
     }
 
-    /// Seconds that the server is asked to leave out. Of datagrams it is asked for none: servers before 3.14 send
-    /// the losses of an omitted part with those that count, and datagrams have no slow start.
+    /// Seconds that the server should omit. None with datagrams: servers before 3.14 send the losses of an
+    /// omitted part with the measured ones, and datagrams have no slow start.
     fn omit(&self) -> u64 {
         let second = 1_000_000_000;
         let whole = self.options.washout.0.is_multiple_of(second);
@@ -353,8 +353,8 @@ impl Course<'_> {
         }
     }
 
-    /// Says that the test ends, and waits until the server asks for results. Receivers go on in the meantime, or the
-    /// server could be stuck in its sends.
+    /// Reports that the test ends, and waits until the server requests results. Receivers continue in the
+    /// meantime, or the server could block in its sends.
     fn end(&mut self, running: &Running) -> Result<(), ClientError> {
         self.test.end()?;
         let (said, mut quiet) = (Instant::now(), Instant::now());

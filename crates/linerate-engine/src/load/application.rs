@@ -15,7 +15,7 @@ use linerate_core::units::Nanos;
 
 use super::{LoadError, spin};
 
-/// Most work per byte, in picoseconds, that a plan or the lab may ask for.
+/// Most work per byte, in picoseconds, that a plan or the lab may request.
 pub(crate) const WORK_MAX_PS: u64 = 1_000_000;
 /// Longest pause per operation: stops must be noticed.
 const PAUSE_MAX: Nanos = Nanos::from_millis(100);

@@ -54,7 +54,7 @@ pub enum LoadError {
         /// The address that they were sent to.
         address: SocketAddr,
     },
-    /// Connections get through to the far end's port, but not to one of its own for this stream.
+    /// Connections reach the far end's port, but not its own port for this stream.
     #[error("no TCP connection reaches {address}")]
     NoConnections {
         /// The address that was tried.
@@ -111,10 +111,10 @@ pub enum Op {
     Access(Access),
 }
 
-/// One operation that has ended.
+/// One completed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
-    /// What it was.
+    /// The kind of operation.
     pub op: Op,
     /// Payload moved; less than asked for when the worker was stopped, or at an end mark.
     pub bytes: u32,
@@ -131,7 +131,7 @@ pub struct Timed {
     pub lost: u64,
     /// How long answers were with the kernel before they were read.
     pub unread: Vec<(u64, u64)>,
-    /// From one send to the next, of a sender that keeps a rate.
+    /// The time between two sends of a sender that keeps a rate.
     pub gaps: Vec<(u64, u64)>,
 }
 

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 
 use super::LoadError;
 
-/// Longest round trip that is recorded as it is; longer ones count as this one.
+/// Longest round trip that is recorded exactly; longer ones count as this one.
 const LONGEST_NANOS: u64 = 60_000_000_000;
 /// Significant digits of a time that are kept.
 const DIGITS: u8 = 3;

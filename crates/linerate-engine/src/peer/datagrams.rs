@@ -42,7 +42,7 @@ pub(super) struct Meeting<'a> {
     pub(super) stream: u32,
 }
 
-/// Sets options of a socket before anything comes to it.
+/// Sets options of a socket before anything arrives at it.
 pub(super) type Configure<'a> = &'a mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>;
 
 impl Meeting<'_> {

@@ -22,7 +22,7 @@ pub enum PeerError {
         /// The resolver's answer.
         source: io::Error,
     },
-    /// The host has no address of the family that was asked for.
+    /// The host has no address of the requested family.
     #[error("host `{host}` has no {} address", family.name())]
     FamilyMismatch {
         /// As typed.
@@ -129,7 +129,7 @@ pub enum PeerError {
     Refused {
         /// Where.
         address: SocketAddr,
-        /// In its own words.
+        /// In the server's words.
         what: String,
         /// What helps, in its own words.
         hint: String,
@@ -193,7 +193,7 @@ impl PeerError {
                 "check that the host is up and that its firewall allows TCP port {}",
                 address.port()
             ),
-            // As a server does with those that it does not let in.
+            // Like a server that rejects a client.
             Self::NotLinerate { address, seems } if seems.starts_with(", it ") => format!(
                 "check the port: {} belongs to another service there, or to a server whose --allow \
                  excludes this host",

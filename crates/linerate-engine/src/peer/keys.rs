@@ -74,7 +74,7 @@ pub enum KeyError {
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         source: Box<KeyError>,
     },
     /// The host's name cannot be the name of a file.

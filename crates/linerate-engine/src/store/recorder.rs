@@ -1,4 +1,4 @@
-//! The sink that writes a run down as it goes.
+//! The sink that writes a record during the run.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ pub(super) const STAMP: usize = 19;
 /// Characters of a peer's name that are kept in a file's name.
 const PEER: usize = 64;
 
-/// Files of one name and second that are tried before giving up.
+/// Number of file names with the same second that are tried.
 const SUFFIXES: u32 = 1000;
 
 /// Writes the events of one run to its own file, which is created at [`Event::Started`].
@@ -68,7 +68,7 @@ impl Recorder {
         self.open.as_mut().expect("a file was made").file = file;
     }
 
-    /// Makes the file and writes what comes first.
+    /// Makes the file and writes its beginning.
     fn begin(&mut self, start: &Start) {
         match create(&self.dir, start) {
             Ok((path, file)) => {
@@ -91,7 +91,7 @@ impl Recorder {
         if self.open.is_none()
             && let Some(path) = self.path.take()
         {
-            // Should it stay, reading it says what is wrong with it.
+            // If it cannot be removed, reading it will show the error.
             let _ = std::fs::remove_file(path);
         }
     }

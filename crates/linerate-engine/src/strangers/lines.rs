@@ -63,7 +63,7 @@ impl Lines {
         self.write(line);
     }
 
-    /// Says how many were kept back, if any: nothing comes after this.
+    /// Logs how many lines were suppressed, if any: this must be the last call.
     pub(crate) fn finish(&self) {
         self.catch_up(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
     }

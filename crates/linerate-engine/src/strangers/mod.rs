@@ -33,7 +33,7 @@ pub(crate) type Refusal = &'static str;
 /// Who may come, and how much strangers may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds<'a> {
-    /// Networks that they may come from; all if none is named.
+    /// Networks that connections may come from; all if the list is empty.
     pub(crate) allow: &'a [IpNet],
     /// Places for all of them.
     pub(crate) all: usize,

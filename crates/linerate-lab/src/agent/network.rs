@@ -424,7 +424,7 @@ impl Network {
             let state = if up { "up" } else { "down" };
             switched.map_err(|e| LabError::step(format!("cannot set port {name} {state}"), &e))?;
         }
-        // Addresses and routes of a port go when it goes down.
+        // A port loses its addresses and routes when it goes down.
         if up { self.settle(spot) } else { Ok(()) }
     }
 }

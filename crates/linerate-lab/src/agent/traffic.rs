@@ -14,7 +14,7 @@ use super::network::{Network, Spot, station};
 use crate::error::LabError;
 use crate::fault::Origin;
 
-/// How long a connection may take to come about.
+/// How long a connection may take to be established.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two writes.
 const STEP: Duration = Duration::from_millis(2);

@@ -1,4 +1,4 @@
-//! The process on the wire between near and the router, and what planted faults make of it.
+//! The process on the wire between near and the router, and its settings for the planted faults.
 
 use std::io;
 

@@ -15,7 +15,7 @@ fn near(name: &str, value: &str) -> Fault {
     }
 }
 
-/// The same, with the engine that sends datagrams.
+/// The same with the engine for datagrams.
 fn sent(planting: Planting) -> Planting {
     let mut scenery = planting.scenery;
     scenery.push(near("LINERATE_ENGINE", "udp"));

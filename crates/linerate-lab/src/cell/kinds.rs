@@ -1,4 +1,4 @@
-//! Every kind of cell, with what is expected of it.
+//! Every kind of cell, with its expected verdict.
 
 use super::{CellKind, datagrams, event, healthy, host, network};
 

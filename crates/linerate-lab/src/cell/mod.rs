@@ -68,7 +68,7 @@ pub struct Cell {
 /// How the hosts of a cell are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
-    /// What lies between them.
+    /// The device between the hosts.
     pub topology: Topology,
     /// Bytes of IP packet.
     pub mtu: u32,

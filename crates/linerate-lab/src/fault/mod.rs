@@ -29,12 +29,12 @@ pub enum FaultDirection {
     Forward,
     /// Far to near.
     Reverse,
-    /// Each direction by itself.
+    /// Both directions, each independently.
     Both,
 }
 
 impl FaultDirection {
-    /// The directions it stands for.
+    /// The directions that are affected.
     pub const fn each(self) -> &'static [Direction] {
         match self {
             Self::Forward => &[Direction::Forward],
@@ -71,11 +71,11 @@ pub enum Manner {
     Policed,
 }
 
-/// Where traffic that is not ours begins, or ends.
+/// The place where background traffic begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// At a host behind the router: one end's port carries it.
+    /// At a host behind the router: the port of one end carries it.
     Elsewhere,
     /// At the other end: the ports of both ends carry it.
     Ends,
@@ -127,7 +127,7 @@ pub enum Fault {
         /// Bytes of IP packet.
         bytes: u32,
     },
-    /// Packets take longer, in order and without loss. `delay:20ms` (round trip, half each way),
+    /// Packets take longer, in order and without loss. `delay:20ms` (round trip, half in each direction),
     /// `delay:20ms,forward`, `delay:5ms,reverse`.
     Delay {
         /// Added from near to far.
@@ -139,9 +139,9 @@ pub enum Fault {
     LinkDown {
         /// The host.
         side: Side,
-        /// Time from planting until it goes down.
+        /// Time from planting until the link goes down.
         after: Nanos,
-        /// Time until it comes up again.
+        /// Time until the link comes up again.
         lasting: Nanos,
     },
     /// The tool's own threads on one host are slow, in programs started after planting.
@@ -192,7 +192,7 @@ pub enum Fault {
     Reorder {
         /// The delay of that packet.
         by: Nanos,
-        /// One of this many packets is delayed.
+        /// One in this many packets is delayed.
         every: u32,
         directions: FaultDirection,
     },
@@ -234,7 +234,7 @@ pub enum Fault {
         rate: Rate,
         /// The direction of the traffic.
         direction: Direction,
-        /// Where its other end is.
+        /// The place of its other end.
         origin: Origin,
     },
     /// Threads that spin on one CPU at normal priority. The hosts of a lab share all CPUs of the

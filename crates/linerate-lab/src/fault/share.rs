@@ -39,7 +39,7 @@ impl Share {
     }
 }
 
-/// Exact: what it says reads back as the same share.
+/// Exact: reading the text gives the same share.
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const PERCENT: u32 = Share::WHOLE / 100;

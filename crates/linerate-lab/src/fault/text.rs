@@ -1,4 +1,4 @@
-//! Faults as they are typed.
+//! The text form of faults, as users type them.
 
 use linerate_core::application::Habit;
 use linerate_core::units::Nanos;

@@ -113,7 +113,7 @@ impl Group {
             into[1] = 0;
             put(into, 4, 0);
         }
-        // The kernel fills the checksum in from here: the sum of the pseudo header stands in it.
+        // The kernel computes the checksum from here on: the field contains the sum of the pseudo header.
         into[0] = NEEDS_CHECKSUM;
         into[6..8].copy_from_slice(&(self.tcp as u16).to_ne_bytes());
         into[8..10].copy_from_slice(&16_u16.to_ne_bytes());
@@ -208,7 +208,7 @@ pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A group of TCP over IPv4 with so much payload, whose bytes count up, in segments of `size`.
+    /// A group of TCP over IPv4 with this much payload, whose bytes count up, in segments of `size`.
     pub(in super::super) fn group(payload: usize, size: u16, port: u16) -> Vec<u8> {
         let mut bytes = vec![0; OFFLOAD_HEADER + ETHERNET + 20 + 20];
         bytes[0] = NEEDS_CHECKSUM;

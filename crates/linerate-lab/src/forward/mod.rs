@@ -1,4 +1,4 @@
-//! The process that acts as the network: it takes whole frames from one port, and sends those that pass out of
+//! The process that acts as the network: it reads whole frames from one port, and sends those that pass out of
 //! the other port when they are due.
 
 mod group;
@@ -57,7 +57,7 @@ pub(crate) fn read(counters: &[AtomicU64]) -> Forwarded {
 }
 
 /// Forwards between two ports until it is killed, or a port fails. The first treatment is for frames that
-/// arrive at the first port, the second for those that arrive at the second.
+/// arrive at the first port, the second for frames that arrive at the second.
 pub(crate) fn run(
     ports: &[PacketPort; 2],
     treatments: [Treatment; 2],

@@ -46,7 +46,7 @@ const MOST_FLOWS: usize = 4096;
 pub(super) struct Passage {
     treatment: Treatment,
     random: Random,
-    /// How many more packets are lost in this row.
+    /// How many more packets of this burst are lost.
     losing: u32,
     /// When the row ends, however few were lost in it.
     loses_until: u64,

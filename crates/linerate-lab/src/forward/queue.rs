@@ -63,7 +63,7 @@ impl DelayQueue {
         (length < first.start).then_some(0)
     }
 
-    /// The frame that is due first, with its due time. Of several, the one that arrived first.
+    /// The frame that is due first, with its due time. Among several, the one that arrived first.
     pub(super) fn front(&self) -> Option<(u64, &[u8])> {
         let Reverse((due, number)) = self.due.peek()?;
         let next = &self.waiting[(number - self.first) as usize];

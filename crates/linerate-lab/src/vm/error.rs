@@ -1,4 +1,4 @@
-//! Why a virtual machine could not be had, or did not do what was asked.
+//! Why a virtual machine could not be started, or failed.
 
 use std::io;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub enum VmError {
     /// This kind of machine cannot be made.
     #[error("cannot make this virtual machine: {why}")]
     Impossible {
-        /// What is wrong with its specification.
+        /// The problem with its specification.
         why: String,
     },
     /// A step on this machine failed.
@@ -46,10 +46,10 @@ pub enum VmError {
         /// The end of its console.
         console: String,
     },
-    /// The guest was ended because it took too long.
+    /// The guest was stopped because it took too long.
     #[error("the virtual machine was ended {during}, after {} s; its last output:\n{console}", .within.as_secs())]
     Late {
-        /// What it was doing.
+        /// Its activity at that time.
         during: String,
         /// How long it was given.
         within: Duration,

@@ -1,6 +1,6 @@
-//! The distribution's stock kernel: one that is installed, or one that is fetched as a package.
+//! The distribution's stock kernel: an installed one, or one that is downloaded as a package.
 //!
-//! Which modules are built in differs between kernels, so their own lists are asked.
+//! Kernels differ in their built-in modules, so their own lists are read.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -28,7 +28,7 @@ pub struct Kernel {
     pub(super) image: PathBuf,
     /// The folder that holds the modules of each version.
     pub(super) modules: PathBuf,
-    /// The modules that [`NEEDED`] stands for, in the order in which they are loaded.
+    /// The modules that [`NEEDED`] requires, in loading order.
     pub(super) needed: Vec<PathBuf>,
 }
 

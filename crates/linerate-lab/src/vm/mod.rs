@@ -34,7 +34,7 @@ use job::Stream;
 const PID1: &str = include_str!("guest/pid1");
 /// How often a machine that hangs during boot is started again.
 const STARTS: u32 = 3;
-/// How often what the guest has written is looked at.
+/// How often the guest's output is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A virtual machine that runs. Dropping it ends it.

@@ -24,9 +24,9 @@ const TRY: Duration = Duration::from_millis(100);
 /// Receives of one stream. It belongs to the thread that made it: of any other the kernel takes nothing.
 pub struct Receiver {
     ring: IoUring,
-    /// Let go only once no receive is under way, which would write to it.
+    /// Freed only when no receive is in progress, which would write to it.
     buffers: ManuallyDrop<Provided>,
-    /// The socket that a receive is under way of.
+    /// The socket of a receive in progress.
     armed: Option<RawFd>,
     /// Its end was asked for.
     ending: bool,
@@ -150,7 +150,7 @@ impl Receiver {
             }
             (Ok(1..), _) => Err(io::ErrorKind::InvalidData.into()),
             (got, buffer) => {
-                // One that was picked for nothing.
+                // A buffer that was picked but not used.
                 if let Some(buffer) = buffer.filter(|b| self.buffers.has(*b, 0)) {
                     self.buffers.give(buffer);
                 }

@@ -47,9 +47,9 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Registers `memory` with the kernel, which holds its pages from now on. Fails with `ENOMEM` where it may
-    /// not hold this many (`RLIMIT_MEMLOCK`), with `EINVAL` where it does not report on sends (before 6.2), and
-    /// with `ENOSYS` or `EPERM` if there is no io_uring, or not for this process.
+    /// Registers `memory` with the kernel, which pins its pages from now on. Fails with `ENOMEM` if it may not
+    /// pin this many (`RLIMIT_MEMLOCK`), with `EINVAL` if it does not report on sends (before 6.2), and with
+    /// `ENOSYS` or `EPERM` if there is no io_uring, or not for this process.
     pub fn new(memory: Memory) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_coop_taskrun()
@@ -59,8 +59,8 @@ impl Sender {
             iov_base: memory.start().as_ptr().cast(),
             iov_len: memory.size(),
         }];
-        // SAFETY: `memory` is mapped with this size now, which is when its pages are looked up. The kernel pins them
-        // and goes by the pages from then on, not by the address: it needs no mapping that outlives this call.
+        // SAFETY: `memory` is mapped with this size now, when its pages are looked up. The kernel pins the
+        // pages and uses them from then on, not the address: it needs no mapping after this call.
         unsafe { ring.submitter().register_buffers(&pages)? };
         let mut made = Self {
             ring,

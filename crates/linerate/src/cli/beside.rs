@@ -21,7 +21,7 @@ enum Next {
 pub(super) struct Giver(SyncSender<Next>);
 
 impl Giver {
-    /// Whether the thread will have it: not where too much waits already, or it has ended.
+    /// Whether the thread accepts the text: not if too much waits already, or if it has ended.
     pub(super) fn give(&self, text: Vec<u8>) -> bool {
         self.0.try_send(Next::Text(text)).is_ok()
     }
@@ -47,7 +47,7 @@ impl Beside {
             while let (Ok(()), Ok(Next::Text(text))) = (&written, next.recv()) {
                 written = write(&text);
             }
-            // Whoever waits for this may have gone.
+            // The thread that waits for this may have ended.
             let _ = over.send(written);
         };
         Builder::new().name("writer".to_owned()).spawn(body)?;
@@ -70,7 +70,7 @@ impl Beside {
         self.texts.clone()
     }
 
-    /// Waits until all that was given is written, for so long at most; nothing is written after it.
+    /// Waits until all texts are written, but at most for this time; nothing is written after it.
     pub(super) fn finish(&self, within: Duration) -> io::Result<()> {
         let began = Instant::now();
         loop {

@@ -126,7 +126,7 @@ fn what(directions: &[Direction], options: &Options) -> Result<What, Failure> {
             "-d forward, then -d reverse",
         );
     }
-    // It may take a few longer steps until one passes, and a server ends a session after two hours.
+    // A few longer steps may be needed until one passes, and a server ends a session after two hours.
     if options.bw.time.is_some_and(|time| time.0 > SEARCH_MOST) {
         return refuse(
             "the longer steps of --find-rate take at most 20 min",
@@ -142,7 +142,7 @@ fn portless(host: &str, typed: &options::Peer) -> Result<(), Failure> {
     let Some(port) = &typed.port else {
         return Ok(());
     };
-    // With its own port it needs no other.
+    // With the port in its own name it needs no other.
     let bare = Target::parse(host.trim_end_matches('/'), 0).map_err(Failure::usage)?;
     let named = match &*bare.host {
         address if address.contains(':') => format!("[{address}]"),

@@ -67,7 +67,7 @@ pub(super) fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
     absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(in_home)))
 }
 
-/// Reads a file; a missing one is an error only when it was asked for.
+/// Reads a file; a missing file is an error only if the user named it.
 fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,

@@ -119,7 +119,7 @@ fn offered(id: &str) -> Option<&'static CellKind> {
 
 /// Where the run's record is kept.
 enum Kept {
-    /// With the user's others, or where the user said.
+    /// In the directory of the user's records, or the one that the user named.
     In(Store),
     /// Nowhere: it is deleted after the demonstration.
     Not(TempDir),
@@ -217,7 +217,7 @@ fn judgement(shown: &Shown) -> (Tone, String) {
     }
 }
 
-/// One line of JSON, for those who score many.
+/// One line of JSON, for a score of many runs.
 fn line(drawn: &Drawn, args: &Args, shown: &Shown) -> Result<String, Failure> {
     let which = (drawn.kind.id, drawn.seed, &drawn.cell);
     let report = Report::of(which, args.congestion.as_deref(), shown);

@@ -34,7 +34,7 @@ const OF_SERVERS: [&str; 8] = [
 /// Time for the far end to end by itself once it is no longer needed; then its process is killed.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How often it is looked for whether it has.
+/// How often its end is checked.
 const GLANCE: Duration = Duration::from_millis(10);
 
 /// A far end that lives as long as this value.

@@ -99,7 +99,7 @@ fn elsewhere(root: &Path, args: &Args) -> Result<Inventory, Failure> {
             .with_context(|| format!("failed to look into {}", root.display()))
             .map_err(Failure::usage)?;
         let mut inventory = look(machine, &|| {}, args)?;
-        // What would mend it here does nothing for a machine that is elsewhere.
+        // A remedy for this machine does not help a machine that is elsewhere.
         let here = |gap: &&mut Gap| HERE.iter().any(|hint| gap.hint.starts_with(hint));
         for gap in inventory.gaps.iter_mut().filter(here) {
             THERE.clone_into(&mut gap.hint);

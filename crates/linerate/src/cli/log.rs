@@ -33,7 +33,7 @@ impl Writer {
                     "{n} lines were left out: the output was not read in time"
                 )),
             }
-            // An empty one only asks for that.
+            // An empty text only requests the count.
             if !line.is_empty() {
                 write(&String::from_utf8_lossy(line));
             }

@@ -1,4 +1,4 @@
-//! The command line: verbs and what they take.
+//! The command line: verbs and their arguments.
 
 mod beside;
 mod bw;

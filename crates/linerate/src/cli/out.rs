@@ -31,7 +31,7 @@ pub(crate) fn result(
     }
 }
 
-/// A document in the form for people that `options` ask for.
+/// A document in the form that `options` select.
 pub(crate) fn rendered(document: &Document, options: &Options) -> String {
     match options.report.format {
         Some(Format::Markdown) => document.markdown(),
@@ -57,7 +57,7 @@ pub(crate) fn failed(error: io::Error) -> Failure {
     Failure::not_measured(OutputError(error))
 }
 
-/// The style that suits standard output and what the user asked for.
+/// The style for standard output and the user's options.
 pub(crate) fn style(global: &Global) -> Style {
     let terminal = io::stdout().is_terminal();
     let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());

@@ -1,7 +1,7 @@
 //! Numbers that a user types: each kind knows its unit and its allowed range.
 //!
-//! The same type reads flags, environment and configuration file, so that a wrong value is
-//! refused with the same words wherever it stands.
+//! The same type reads flags, environment and configuration file, so that a wrong value is refused with the
+//! same words in all three.
 
 use std::fmt;
 use std::net::IpAddr;

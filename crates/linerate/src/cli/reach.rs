@@ -69,7 +69,7 @@ pub(crate) fn key(target: &Target, options: &Peer) -> Result<(Option<Key>, Origi
     Ok((kept, Origin::Own))
 }
 
-/// A failure that comes of a key: nothing was measured.
+/// A failure because of a key: nothing was measured.
 pub(crate) fn key_failure(error: KeyError) -> Failure {
     let hint = error.hint();
     Failure::not_measured(error).hint(hint)

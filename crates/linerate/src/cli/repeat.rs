@@ -84,7 +84,7 @@ fn measured(
     Ok(outcome)
 }
 
-/// Prints one run in short, where people read, and holds it against what was expected.
+/// Prints one run in short, for text output, and checks the expected conditions.
 fn told(outcome: &Outcome, number: usize, of: usize, options: &Options) -> Result<Exit, Failure> {
     let one = judged(outcome);
     if options.report.json != Some(true) {

@@ -97,7 +97,7 @@ impl Needs {
     }
 }
 
-/// The transport's name, where it can do what is needed.
+/// The transport's name, if it can do everything that is needed.
 pub(crate) fn engine(run: &Run, needs: Needs) -> Result<String, Failure> {
     let name = run.engine.as_deref().unwrap_or(TCP.name);
     let asked = transport::named(name);
@@ -197,7 +197,7 @@ pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
     Err(Failure::usage(error).hint(format!("--engine {} has it", able.join(" or "))))
 }
 
-/// Whether an option means something with a transport. Those that other verbs have are not asked for.
+/// Whether an option applies to a transport. Options of other verbs are not checked.
 fn has(info: &TransportInfo, option: &str) -> bool {
     match option {
         "port" | "open" | "ipv4" | "ipv6" => info.far_end == FarEnd::Peer,

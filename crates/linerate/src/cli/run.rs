@@ -1,4 +1,4 @@
-//! `linerate run`: measures the path, and shows what holds it back.
+//! `linerate run`: measures the path, and shows what limits it.
 
 use clap::Parser;
 use linerate_engine::store::Store;

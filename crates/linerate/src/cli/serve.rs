@@ -148,7 +148,7 @@ fn limits(options: &Options) -> Limits {
     }
 }
 
-/// The server for iperf3 clients, where one was asked for.
+/// The server for iperf3 clients, if requested.
 fn iperf3(options: &Options, log: &Log) -> Result<Option<iperf3::Server>, Failure> {
     let Some(port) = options.serve.iperf3.filter(|_| !attached(options)) else {
         return Ok(None);

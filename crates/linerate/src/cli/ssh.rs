@@ -44,7 +44,7 @@ struct UrlError(String);
 impl FromStr for Url {
     type Err = UrlError;
 
-    /// Reads what stands behind the scheme.
+    /// Reads the text after the scheme.
     fn from_str(text: &str) -> Result<Self, UrlError> {
         let wrong = || UrlError(text.to_owned());
         let (authority, path) = match text.find('/') {
@@ -82,7 +82,7 @@ impl FromStr for Url {
 }
 
 impl Url {
-    /// `ssh` in a mode of its own, without a terminal, with what says where to.
+    /// `ssh` in its own mode, without a terminal, with its destination.
     fn ssh(&self, mode: &str) -> Command {
         // Ctrl-C is for this program: it ends the run in order, over a connection that ssh holds. A shell
         // passes an ignored signal on to the program that replaces it.
@@ -114,7 +114,7 @@ impl Url {
         })
     }
 
-    /// The command that calls there, as it is typed.
+    /// The command that connects there, as users type it.
     fn called(&self) -> String {
         let port = self.port.map(|port| format!("-p {port} "));
         format!("ssh {}{}", port.unwrap_or_default(), self.destination)

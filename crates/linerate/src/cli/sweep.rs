@@ -22,10 +22,10 @@ use crate::show::sweep::{self as show, Probe};
 /// Time of all rounds if none is asked for.
 const TIME: Nanos = Nanos::from_secs(60);
 
-/// The engines that have what is swept: one of a path, and the memory of this host.
+/// The engines that can vary the factor: one of a path, and the memory of this host.
 const ENGINES: [&str; 2] = [TCP.name, MEMORY.name];
 
-/// Most streams where no bound is asked for.
+/// Most streams if no bound is given.
 const STREAMS: u32 = 64;
 
 pub(crate) fn run(
@@ -65,7 +65,7 @@ pub(crate) fn run(
     Ok(measured.exit(probe.complete(), &found, options))
 }
 
-/// What is to be measured, if nothing that was asked for contradicts it.
+/// The planned measurement, if no option contradicts it.
 fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Failure> {
     let (load, refuse) = (&options.load, |what: &str, hint: &str| {
         Err(Failure::usage(anyhow!("{what}")).hint(hint))
@@ -160,7 +160,7 @@ fn of_memory(swept: Swept, base: &mut Knobs, most: Option<u32>) -> Result<Vec<Kn
     }
 }
 
-/// Rounds of these settings within the time, where it is enough for the fewest.
+/// Rounds of these settings within the time, if it is enough for the fewest.
 fn pace(time: Nanos, settings: &[Knobs]) -> Result<Pace, Failure> {
     Pace::of(time, settings.len()).ok_or_else(|| {
         let least = Pace::least(settings.len());

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// A case, with and without the changes that were asked for.
+/// A case, with and without the requested changes.
 struct Solved {
     before: (Case, Answer),
     after: Option<(Case, Answer)>,

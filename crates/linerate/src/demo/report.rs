@@ -17,7 +17,7 @@ pub(crate) struct Report {
     pub(crate) seed: u64,
     /// Congestion control of both hosts; `None` for the system's.
     pub(crate) congestion: Option<String>,
-    /// The planted faults, as they are typed.
+    /// The planted faults as users type them.
     pub(crate) planted: Vec<String>,
     /// Another client that measured at the same time.
     pub(crate) company: Option<CompanyReport>,
@@ -176,7 +176,7 @@ fn proved_after(record: &Record, named: &Named) -> Option<f64> {
         .flatten()
 }
 
-/// Time from the first step of a run to the end of the last one of those that are `counted`.
+/// Time from the first step of a run to the end of the last one that is `counted`.
 fn seconds(record: &Record, counted: impl Fn(&&Step) -> bool) -> Option<f64> {
     let first = record.steps.first()?.began;
     let end = record.steps.iter().rfind(counted)?.ended();

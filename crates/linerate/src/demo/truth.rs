@@ -138,7 +138,7 @@ fn rate(stage: &Stage, direction: Direction, loader: Loader) -> Result<f64, Prob
         seen.push((Instant::now(), stage.counted(direction)?));
     };
     server.kill()?;
-    // iperf3 fails where nothing comes through, and that is a rate as well; our own run does not.
+    // iperf3 fails if no payload arrives, and that counts as a rate of zero; our own run does not fail.
     if loader == Loader::Own && !status.success() {
         return Err(Problem::Truth(status));
     }

@@ -1,4 +1,4 @@
-//! Outcomes on disk: one line of JSON each, written as they come.
+//! Outcomes on disk: one line of JSON each, written as soon as they exist.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};

@@ -58,7 +58,7 @@ pub(crate) fn run(
             continue;
         }
         let what = demonstrate(case, wish)?;
-        // What was cut short was not seen; it is run when the score goes on.
+        // A run that was cut short has no outcome; it is repeated when the score continues.
         if stop.load(Ordering::Relaxed) {
             break;
         }

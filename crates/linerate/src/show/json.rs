@@ -24,7 +24,7 @@ pub(super) use parts::{
     exact, integer, one_of, text,
 };
 
-/// Version of the result; raised when a key changes its meaning or goes away.
+/// Version of the result; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of the result of `run` and `show`.
@@ -215,7 +215,7 @@ pub(super) struct HeadlineOut {
 struct DisturbanceOut<'a> {
     #[serde(flatten)]
     located: Located,
-    /// Share of the time, or of what a port carried, that it took. Null if unknown.
+    /// Share of the time, or of the port's traffic, that it used. Null if unknown.
     #[schemars(range(min = 0, max = 1))]
     share: Option<f64>,
     /// Estimated goodput without it over the measured goodput. Null if unknown.

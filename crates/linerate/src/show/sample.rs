@@ -417,8 +417,8 @@ pub(crate) fn queued() -> Result {
     (record, model, verdict)
 }
 
-/// Forward unknown at a tenth of reverse, which a small window holds; the hypervisor took a part of a CPU, and
-/// another session measured.
+/// Forward unknown, at a tenth of reverse, which is limited by a small window; the hypervisor took a part of a
+/// CPU, and another session measured.
 pub(crate) fn disturbed() -> Result {
     let (record, mut model, mut verdict) = healthy();
     model.directions[0].base = load(1, 0.93e9);

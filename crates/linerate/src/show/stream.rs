@@ -22,7 +22,7 @@ use super::{bw, json, lat, sweep};
 
 pub(super) use line::Line;
 
-/// Version of the lines; raised when a key changes its meaning or goes away.
+/// Version of the lines; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of a line.

@@ -93,7 +93,7 @@ pub(crate) fn base(load: &Load) -> String {
     words
 }
 
-/// `25.00 % of the datagrams lost, about 20.00 % at the socket`, of a load that sends such.
+/// `25.00 % of the datagrams lost, about 20.00 % at the socket`, for a load with datagrams.
 pub(crate) fn lost(load: &Load) -> Option<String> {
     let told = load.datagrams?;
     let at_socket = told.dropped().filter(|share| *share > 0.0);

@@ -17,7 +17,7 @@ mod transport;
 const CLASS: &str = "/sys/class/block";
 /// sysfs counts in sectors of this size, whatever the device has.
 const SECTOR: u64 = 512;
-/// Kinds of file systems that lie on other hosts, or that a host lends its guest.
+/// Kinds of file systems on other hosts, or that a host provides to its guest.
 const REMOTE: [&str; 10] = [
     "nfs",
     "nfs4",
@@ -223,7 +223,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The ways of devices that the device mapper made of several: the disks below them.
+    /// The paths of multipath devices of the device mapper: the disks below them.
     fn ways(&self, storage: &mut Storage) {
         let way = |name: &String| {
             let disk = storage.device(name);
@@ -291,7 +291,7 @@ fn filesystems(mounts: Vec<Mount>, devices: &[BlockDevice]) -> Vec<FileSystem> {
         .map(|d| (d.label.as_str(), d.name.as_str()))
         .collect();
     let device = |mount: &Mount| {
-        // File systems over several devices have no number: the source names one of them.
+        // File systems over several devices have no device number: the source names one of them.
         let source = mount.source.strip_prefix("/dev/");
         let named = source.map(|name| match name.strip_prefix("mapper/") {
             Some(label) => labels.get(label).copied().unwrap_or_default(),

@@ -22,8 +22,8 @@ pub(super) struct Used {
 }
 
 impl Reader<'_> {
-    /// What is done while `pause` lasts. Between the two readings of the CPUs nothing is read, so
-    /// that our own work is not taken for the machine's.
+    /// The work during `pause`. Nothing is read between the two readings of the CPUs, so that our own work does
+    /// not count as the machine's.
     pub(super) fn busy(&mut self, pause: &dyn Fn()) -> Option<Busy> {
         let before = self.processes();
         let begin = self.times()?;

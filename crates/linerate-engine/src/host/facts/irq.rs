@@ -62,7 +62,7 @@ impl Reader<'_> {
         Some(irqs.collect())
     }
 
-    /// Numbers and names only: a folder is named after each driver that asked for the interrupt.
+    /// Numbers and names only: there is a folder for each driver that requested the interrupt.
     fn named(&self) -> Vec<Irq> {
         let names = self.machine.list(FOLDER);
         self.of_drivers(&names.unwrap_or_default())

@@ -225,7 +225,7 @@ pub(super) mod tests {
         header
     }
 
-    /// A card at its port, with what else its folder holds.
+    /// A card at its port, with the other values in its folder.
     fn machine(parts: &[&str]) -> Fake {
         let mut fake = Fake::default().list(DEVICES, &[CARD, PORT, "not-a-device"]);
         for (address, is_port) in [(PORT, true), (CARD, false)] {

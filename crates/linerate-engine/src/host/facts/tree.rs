@@ -11,8 +11,8 @@ use crate::host::read;
 const LEVELS: usize = 16;
 
 impl Reader<'_> {
-    /// Address of the PCI function that is or lies above the device in `folder`; empty for none.
-    /// The kernel resolves `..` at the device's own place, not at the link that leads to it.
+    /// Address of the PCI function that is, or is above, the device in `folder`; empty for none. The kernel
+    /// resolves `..` at the device's own place, not at the link to it.
     pub(super) fn pci_above(&self, folder: &str) -> String {
         let mut place = folder.to_owned();
         for _ in 0..LEVELS {

@@ -42,7 +42,7 @@ const SYSCTLS: &[&str] = &[
     "vm.dirty_background_ratio",
 ];
 
-/// Elsewhere: what they are called here, and where they are.
+/// Elsewhere: their present names and places.
 const OTHERS: &[(&str, &str)] = &[(
     "transparent_hugepage",
     "/sys/kernel/mm/transparent_hugepage/enabled",

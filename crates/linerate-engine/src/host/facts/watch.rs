@@ -20,8 +20,7 @@ use crate::host::{Machine, Query, invalid};
 /// Looks at a machine again and again.
 #[derive(Default)]
 pub struct Watch {
-    /// The port that each interrupt belongs to, by its index. An interrupt that a driver asks for
-    /// later is not counted.
+    /// The port of each interrupt, by its index. An interrupt that a driver requests later is not counted.
     served: BTreeMap<u32, u32>,
     /// The drivers of ports with a device, by the index of the port: they count what the kernel does not.
     drivers: BTreeMap<u32, String>,

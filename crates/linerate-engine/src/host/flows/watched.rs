@@ -1,4 +1,4 @@
-//! One connection that is watched.
+//! One watched connection.
 
 use std::io;
 
@@ -18,7 +18,7 @@ use crate::sheet::Sheet;
 /// connection.
 const THREADS: usize = 64;
 
-/// A connection that is asked again and again.
+/// A connection that is read repeatedly.
 pub(super) struct Watched {
     pub(super) id: ConnectionId,
     congestion: String,

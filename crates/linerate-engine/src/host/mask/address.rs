@@ -1,4 +1,4 @@
-//! Hardware addresses and the outer addresses of tunnels, and numbers that stand for them.
+//! Hardware addresses and the outer addresses of tunnels, and the numbers that replace them.
 
 use std::net::IpAddr;
 
@@ -28,7 +28,7 @@ impl Addresses {
         }
     }
 
-    /// Overwrites the addresses that a route was asked for.
+    /// Overwrites the addresses of route queries.
     pub(super) fn of_ends(&mut self, toward: &mut Toward) {
         let Toward { peer, own } = toward;
         for ip in std::iter::once(peer).chain(own) {

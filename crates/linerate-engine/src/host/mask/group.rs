@@ -1,4 +1,4 @@
-//! Paths of control groups, and numbers that stand for the names in them.
+//! Paths of control groups, and the numbers that replace the names in them.
 //!
 //! Names that are the same on every host stay, and so do the parts of names that give the kind of a group: a
 //! user, a session, a container, a service. The rest becomes a number, the same everywhere, so that a group is
@@ -49,7 +49,7 @@ const CONTROLLERS: [&str; 15] = [
     "perf_event",
     "pids",
 ];
-/// Prefixes that give the kind of a group. Longer ones stand before those that they begin with.
+/// Prefixes that give the kind of a group. A longer prefix is before the shorter one that it starts with.
 const KINDS: [&str; 18] = [
     "cri-containerd-",
     "crio-conmon-",

@@ -1,4 +1,4 @@
-//! Datagrams of a test: what can be asked for.
+//! Datagrams of a test: the possible requests.
 
 use linerate_core::iperf3::{DATAGRAM_MAX, DATAGRAM_MIN, Width};
 use linerate_core::plan::Knobs;
@@ -22,7 +22,7 @@ pub(super) fn bounds(knobs: &Knobs) -> Result<(), ClientError> {
     udp::lacks(knobs).or_else(refuse)
 }
 
-/// Bits of the numbers of a test that lasts so long.
+/// Bits of the datagram numbers of a test of this length.
 pub(super) fn width(seconds: u64) -> Width {
     if seconds > NARROW_SECONDS {
         Width::Wide

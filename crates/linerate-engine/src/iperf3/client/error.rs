@@ -48,7 +48,7 @@ pub enum ClientError {
     Refused {
         /// Where.
         address: SocketAddr,
-        /// In its numbers.
+        /// As the numbers of iperf3.
         refusal: Refusal,
     },
     /// It was stopped.
@@ -72,7 +72,7 @@ pub enum ClientError {
     /// Datagrams do not get through where a connection does.
     #[error("no UDP datagram reaches {0}, although a TCP connection does")]
     NoDatagrams(SocketAddr),
-    /// Datagrams cannot be what was asked for.
+    /// The requested datagrams are impossible.
     #[error("{0}")]
     Unsupported(String),
     /// A data connection could not be made as asked.
@@ -84,7 +84,7 @@ pub enum ClientError {
     /// A system call failed on this host.
     #[error("{call} failed: {source}")]
     System {
-        /// What it was for.
+        /// The stage of the test.
         call: &'static str,
         /// The system's answer.
         source: io::Error,

@@ -74,7 +74,7 @@ impl Report<'_> {
         self.retransmits(&streams, span, &mut end);
         self.datagrams(&streams, span, &mut end);
         if let Some(cpu) = self.results.cpu {
-            // It is of the whole test, with what was omitted.
+            // It is for the whole test, including the omitted part.
             let nanos = cpu.total / 100.0 * span[1] as f64;
             end.tables
                 .push(sums("", [0, span[1]], &[(PROCESS_CPU, nanos as u64)]));
@@ -93,7 +93,7 @@ impl Report<'_> {
         if counted > 0.0 { counted } else { self.lasted }
     }
 
-    /// Whether the server counts what was to be omitted: by how long it says that it counted.
+    /// Whether the server also counts the part that should be omitted: its measuring time shows it.
     fn counts_all(&self) -> bool {
         let told = self.results.seconds().unwrap_or(self.counted());
         (told - self.lasted).abs() < (told - self.counted()).abs() || self.lasted <= self.omit
@@ -153,7 +153,7 @@ impl Report<'_> {
         (told < least).then(|| format!("it reports {told} sent bytes, but {came} arrived"))
     }
 
-    /// Payload of a stream that counts. That is not all of the step, and no mark says where it ended.
+    /// Measured payload of a stream. That is not all of the step, and no mark says where it ended.
     fn total(&self, stream: u32, told: &StreamResult) -> Total {
         let (sent, received) = if self.is_forward() {
             (0, told.bytes)
@@ -265,7 +265,7 @@ fn gap(what: &str, why: &str) -> Gap {
     }
 }
 
-/// Sums over a span: counters that began at zero, and gauges as they were at its end.
+/// Differences over a span: counters that began at zero, and gauges with their values at its end.
 fn sums(subject: &str, span: Span, row: &[(Metric, u64)]) -> Table {
     let column = |(metric, value): &(Metric, u64)| {
         let value = i64::try_from(*value).unwrap_or(i64::MAX);

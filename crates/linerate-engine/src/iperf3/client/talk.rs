@@ -10,7 +10,7 @@ use crate::iperf3::control::{Broken, Control};
 
 /// Time for an answer before the test: no payload is on the way.
 pub(super) const WORD: Duration = Duration::from_secs(10);
-/// Time for an answer; after a test it waits behind all payload that is queued on the way.
+/// Time for an answer; after a test it waits behind all payload that is queued on the path.
 pub(super) const ANSWER: Duration = Duration::from_secs(30);
 
 /// The stage after the test.

@@ -59,7 +59,7 @@ pub(crate) struct Test {
     pub(crate) ends: Vec<[SocketAddr; 2]>,
 }
 
-/// A control connection to the first of these addresses that takes one.
+/// A control connection to the first of these addresses that accepts one.
 pub(crate) fn dialled(
     servers: &[SocketAddr],
     stopped: &dyn Fn() -> bool,
@@ -137,7 +137,7 @@ impl Test {
         Ok((test, made))
     }
 
-    /// Lets the server begin: this end's threads stand ready.
+    /// Lets the server begin: this end's threads are ready.
     pub(crate) fn begin(&mut self) -> Result<(), ClientError> {
         const STAGE: &str = "before the test began";
         if let Some(held) = self.held.take() {
@@ -184,7 +184,7 @@ impl Test {
         said.map_err(|broken| ClientError::broken(self.talk.server, RESULTS, broken))
     }
 
-    /// Waits for a moment for the server to ask for results; whether it has.
+    /// Waits for a moment for the server to request results; returns whether it has.
     pub(crate) fn asked(&self, wait: Duration) -> Result<bool, ClientError> {
         let heard = self.talk.control.glance(wait);
         match heard.map_err(|broken| ClientError::broken(self.talk.server, RESULTS, broken))? {

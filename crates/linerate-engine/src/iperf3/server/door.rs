@@ -26,7 +26,7 @@ const AT_ONCE: usize = 64;
 /// Most that can wait at a socket, and more: a receive buffer holds some thousands of the smallest.
 const WAITING: usize = 1 << 16;
 
-/// Sets the options of a socket before anything comes to it.
+/// Sets the options of a socket before anything arrives at it.
 pub(super) type Dress<'a> = &'a dyn Fn(&OwnedFd) -> Result<(), Refusal>;
 
 /// The door of one test.

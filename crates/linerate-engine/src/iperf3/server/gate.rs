@@ -95,7 +95,7 @@ impl<'env> Gate<'_, 'env> {
     }
 }
 
-/// Says that there is no place. The send buffer of a young connection takes a byte at once.
+/// Reports that there is no place. The send buffer of a new connection has room for a byte.
 fn deny(mut stream: &TcpStream) {
     let _ = stream.write(&[State::AccessDenied.encode()]);
 }

@@ -28,7 +28,7 @@ const SETTLED_AT_MOST: Duration = Duration::from_secs(5);
 const QUIET: Duration = Duration::from_millis(100);
 const QUIET_AT_MOST: Duration = Duration::from_secs(1);
 
-/// Where a test takes place.
+/// The host of a test, and the address of its client.
 pub(super) struct Place<'a> {
     pub(super) machine: &'a Arc<dyn Machine>,
     pub(super) facts: &'a HostFacts,
@@ -208,7 +208,7 @@ impl Moving {
         }
     }
 
-    /// Why one of them moves no more; `None` if all do.
+    /// Why one of them has stopped moving payload; `None` if all continue.
     pub(super) fn failed(&self) -> Option<String> {
         self.parts.iter().find_map(|part| part.running.failed())
     }

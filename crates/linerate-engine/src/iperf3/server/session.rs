@@ -184,7 +184,7 @@ impl Served<'_> {
         streams.go();
         self.watch(&terms, streams)?;
         let cpu = used.and_then(|before| Used::now(&**machine)?.since(&before));
-        // A client that receives goes on until its connections are closed.
+        // A client that receives continues until its connections are closed.
         let ours = moving.take().map(|streams| streams.finish(&terms, cpu));
         let ours = ours.unwrap_or_default();
         self.control.say(State::ExchangeResults, self.word)?;
@@ -194,7 +194,7 @@ impl Served<'_> {
         Ok((ours, words))
     }
 
-    /// The data connections, as the client asked for them.
+    /// The data connections that the client requested.
     fn streams(&self, terms: &Terms, seats: &Receiver<TcpStream>) -> Result<Vec<OwnedFd>, Ended> {
         let mut fds = Vec::new();
         self.gather(
@@ -232,7 +232,7 @@ impl Served<'_> {
         Ok(door.lines())
     }
 
-    /// Asks for the streams, and waits until `come` has reported as many arrivals as there are streams.
+    /// Requests the streams, and waits until `come` has reported as many arrivals as there are streams.
     fn gather(
         &self,
         terms: &Terms,
@@ -292,7 +292,7 @@ impl Served<'_> {
 
     /// Sends the client the reason why the test ends.
     fn part(&self, ended: &Ended) {
-        // A client that cannot be reached is gone.
+        // A client that cannot be reached has gone.
         let _ = match ended {
             Ended::Refused(refusal) => {
                 let told = self.control.say(State::ServerError, self.word);

@@ -102,7 +102,7 @@ pub(super) struct SimStream {
     pub congestion: Congestion,
     pub tx: Work,
     pub rx: Work,
-    /// Rate of pacing that was asked for, bytes per second.
+    /// Requested rate of pacing, bytes per second.
     pub pacing: Option<f64>,
     /// Rate of one flow on the path, bytes per second.
     pub path_cap: f64,
@@ -248,7 +248,7 @@ impl SimStream {
         least
     }
 
-    /// Lets the congestion window grow for `dt` seconds, if it was what held the flow back.
+    /// Lets the congestion window grow for `dt` seconds, if it limited the flow.
     pub(super) fn grow(&mut self, dt: f64) {
         let in_flight = self.rate * self.rtt;
         let round_trips = (dt / self.rtt.max(1e-6)).min(10.0);
@@ -356,7 +356,7 @@ impl SimStream {
         self.tcp.sndbuf_limited += dt * sndbuf;
     }
 
-    /// The step is over: what is under way arrives.
+    /// The step is over: data in flight arrives.
     pub(super) fn drain(&mut self, noise: f64) {
         if self.blocked {
             return;

@@ -44,7 +44,7 @@ const MAX_SAMPLES: u64 = 36_000;
 /// Time that the two ends take to talk before and after a step.
 const TALK: Nanos = Nanos::from_millis(5);
 
-/// Time that both ends wait after a step for payload that does not come.
+/// Time that both ends wait after a step for missing payload.
 const STALL: Nanos = Nanos::from_secs(3);
 
 /// Time from one report to `watch` to the next.
@@ -414,7 +414,7 @@ impl Link for Sim {
             .iter()
             .any(|(_, set)| set.flows.iter().any(|f| f.blocked));
         if blocked {
-            // Both ends wait for what does not come, then all connections of the step are closed.
+            // Both ends wait for the missing payload, then all connections of the step are closed.
             self.now.0 += STALL.0;
             self.released.extend(active.into_iter().map(|(_, set)| set));
         } else {

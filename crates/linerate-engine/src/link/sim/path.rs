@@ -41,7 +41,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether `at` lies in this span.
+    /// Whether `at` is in this span.
     pub(super) fn holds(self, at: Nanos) -> bool {
         self.from <= at && at < self.to
     }
@@ -124,7 +124,7 @@ impl Congestion {
         }
     }
 
-    /// By its name in the kernel.
+    /// The congestion control with this name in the kernel.
     pub(super) fn named(name: &str) -> Option<Self> {
         [Self::Cubic, Self::Bbr]
             .into_iter()

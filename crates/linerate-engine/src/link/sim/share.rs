@@ -5,7 +5,7 @@
 pub(super) struct Demand {
     /// The most it can use by itself, bytes per second.
     pub cap: f64,
-    /// Resources it uses, each with the seconds of it that a byte takes.
+    /// Resources that it uses, each with its time per byte in seconds.
     pub uses: [(usize, f64); 2],
 }
 

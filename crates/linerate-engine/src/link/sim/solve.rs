@@ -62,7 +62,7 @@ impl Solver {
                 .map(|(_, (rate, _))| rate)
                 .sum();
             if wanted > over[which] {
-                // A queue keeps windows from limiting: the rate is the one that the hosts alone allow.
+                // A queue keeps windows from being the limit: the rate is the one that the hosts alone allow.
                 self.fill(flows, states, cpus, false);
                 self.queue_up(flows, &mut states[which], which, random);
             } else {

@@ -59,7 +59,7 @@ impl Answers {
     /// Where the next bytes go.
     #[inline]
     pub(in crate::load) fn room(&mut self) -> &mut [u8] {
-        // A buffer of one message holds the parts of it in their places.
+        // A buffer of one message holds its parts at their places.
         let from = if self.room == self.size {
             self.received
         } else {

@@ -26,7 +26,7 @@ const LATE: usize = 256;
 enum State {
     /// None is under way.
     Idle,
-    /// Its time has not come, or it was not announced.
+    /// It is not due yet, or it was not announced.
     Due,
     /// A part of it may be sent.
     Sending,
@@ -94,7 +94,7 @@ impl Schedule {
         self.interval == 0 || self.ending.is_some()
     }
 
-    /// Whether the message that is due may be sent now; waits for its time, but no longer than `wait`.
+    /// Whether the message that is due may be sent now; waits until it is due, but at most for `wait`.
     fn is_due(&self, wait: Duration) -> bool {
         if self.is_unpaced() {
             return true;
@@ -103,7 +103,7 @@ impl Schedule {
         clock::now() >= self.intended
     }
 
-    /// Messages that will surely be sent in a short time.
+    /// Messages that are certainly sent in a short time.
     fn soon(&self) -> u64 {
         match self.usual {
             0 => 1,
@@ -124,7 +124,7 @@ impl Schedule {
         self.sent += 1;
     }
 
-    /// A message that may be lost; `None` if no answer to it is waited for any longer.
+    /// A message that may be lost; `None` if its answer is no longer awaited.
     fn awaited(&mut self, number: u64) -> Option<Asked> {
         let age = self.sent.wrapping_sub(number);
         if age == 0 || age > LATE as u64 {
@@ -180,7 +180,8 @@ impl Schedule {
         self.state = State::Idle;
     }
 
-    /// Goes on to the next message where this one is lost, or its answer takes longer than `patience` allows: it may be lost.
+    /// Continues with the next message if this one is lost, or if its answer takes longer than `patience`: it
+    /// may be lost.
     fn give_up(&mut self, (least, most): (u64, u64), is_lost: bool) {
         if self.state != State::Waiting {
             return;
@@ -202,7 +203,7 @@ impl Schedule {
         }
     }
 
-    /// Messages without an answer, other than the one under way.
+    /// Messages without an answer, except the current one.
     fn missing(&self) -> u64 {
         let under_way = u64::from(self.state == State::Waiting);
         (self.sent - self.answered).saturating_sub(under_way)
@@ -233,7 +234,7 @@ impl<A: Asker> ClosedLoop<A> {
         }
     }
 
-    /// Goes on with the round trip under way; answers that were received.
+    /// Continues the current round trip; returns the number of answers received.
     fn go_on(&mut self, wait: Duration) -> Result<u64, LoadError> {
         if self.schedule.state == State::Due {
             let soon = || self.schedule.soon();
@@ -315,7 +316,7 @@ impl<A: Asker> Worker for ClosedLoop<A> {
         self.schedule.ending.get_or_insert_with(clock::now);
         let announced = self.asker.announced() > 0;
         match self.schedule.state {
-            // The other end does not know of this message.
+            // The other end does not know this message.
             State::Due if !announced => self.schedule.state = State::Idle,
             State::Idle if announced => self.schedule.state = State::Due,
             _ => {}

@@ -88,7 +88,7 @@ impl Schedule {
             .is_some_and(|end| self.base > 0 && self.due(self.sent) < end && now < end + GRACE)
     }
 
-    /// Messages that will surely be sent in a short time.
+    /// Messages that are certainly sent in a short time.
     fn soon(&self) -> u64 {
         let left = |end| self.first_from(end).saturating_sub(self.sent);
         let wanted = self.advice.counted()[1].map_or(u64::MAX, left);
@@ -103,7 +103,7 @@ impl Schedule {
         }
         let due = self.due(answer.number);
         self.answered += 1;
-        // By when it was due, whenever it was sent or answered.
+        // Ordered by the time when it was due, whenever it was sent or answered.
         if self.advice.counts(due) {
             self.times.record(answer.at.saturating_sub(due), 1);
             self.counted += 1;
@@ -257,7 +257,7 @@ impl<A: Asker> Worker for OpenLoop<A> {
             let size = self.asker.size();
             done.push(Done {
                 op: Op::Send(size),
-                // As many as one receive takes.
+                // As many as one receive accepts.
                 bytes: (answered * u64::from(size)) as u32,
             });
         }

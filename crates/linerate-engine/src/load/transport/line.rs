@@ -44,13 +44,13 @@ impl Line {
         self.fd.as_fd()
     }
 
-    /// Sends as much as the kernel takes within the block time; zero when it takes nothing.
+    /// Sends as much as the kernel accepts within the block time; zero if it accepts nothing.
     #[inline]
     pub(super) fn send(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
         self.moved("send", socket::send(self.fd(), bytes, more))
     }
 
-    /// Sends what the kernel takes at once; zero when it takes nothing.
+    /// Sends as much as the kernel accepts at once; zero if it accepts nothing.
     #[inline]
     pub(super) fn offer(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
         self.moved("send", socket::offer(self.fd(), bytes, more))

@@ -63,7 +63,7 @@ impl Notice {
     }
 }
 
-/// What is done to the socket of each stream, by its number.
+/// Called for the socket of each stream, with its number.
 pub type ConfigureEach<'a> = &'a mut dyn FnMut(u32, &OwnedFd) -> Result<(), LoadError>;
 
 /// Data connections of a session: dialled on the near end, waited for on the far end; proved to
@@ -208,7 +208,7 @@ fn without_sockets(knobs: &Knobs, who: &str) -> Result<(), String> {
     )
 }
 
-/// Refuses the first of the options that was asked for and that `who` does not have.
+/// Refuses the first requested option that `who` does not have.
 fn without(who: &str, options: &[(bool, &str)]) -> Result<(), String> {
     match options.iter().find(|(asked, _)| *asked) {
         Some((_, what)) => Err(format!("{who} has no {what}")),

@@ -1,7 +1,7 @@
 //! Data connections: dialled, and proved to belong to the session.
 //!
-//! Each takes three round trips. Several are on their way at a time, so that many streams over a long path
-//! do not take minutes to be made.
+//! Each takes three round trips. Several are opened at a time, so that many streams over a long path do not
+//! take minutes.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -74,7 +74,7 @@ enum Stage {
     Proved,
 }
 
-/// A connection on its way.
+/// A connection that is being opened.
 struct Young {
     stream: u32,
     line: TcpStream,
@@ -311,7 +311,7 @@ impl Lines for Dialler {
         stream: u32,
         configure: Configure<'_>,
     ) -> Result<Datagrams, LoadError> {
-        // No load goes over this one.
+        // This connection carries no load.
         let mut hastened =
             |_, line: &OwnedFd| hasten(line).map_err(|e| call("setsockopt", stream, e));
         let one = self.wave(set, stream..stream + 1, &mut hastened)?;

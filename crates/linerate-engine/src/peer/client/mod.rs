@@ -75,12 +75,12 @@ pub struct Client {
     sets: HashMap<u32, Pattern>,
     address: SocketAddr,
     access: Access,
-    // Of the protocol, the highest that both ends speak.
+    // The highest protocol version that both ends support.
     version: u16,
     // Whether settings of hosts may be changed, as far as this end's user is concerned.
     changes: bool,
     epoch: Instant,
-    // Why nothing can be asked any more, and what helps.
+    // Why no more requests are possible, and the hint.
     lost: Option<(String, String)>,
     // Last field: the near end lets go before the server of a local session is waited for.
     local: Option<LocalServer>,
@@ -92,7 +92,7 @@ impl Client {
         Self::connect_unless(options, &|| false)
     }
 
-    /// The same, unless `stopped` says so before a server has answered.
+    /// The same, unless `stopped` returns true before a server has answered.
     pub fn connect_unless(
         options: &ClientOptions,
         stopped: &dyn Fn() -> bool,
@@ -159,8 +159,8 @@ impl Client {
         })
     }
 
-    /// Opens a session with this machine itself: with a server on loopback, with a key of its own,
-    /// that lives as long as the session.
+    /// Opens a session with this machine itself: with a server on loopback and its own key, which exist as long
+    /// as the session.
     pub fn local(
         engine: &str,
         machine: Arc<dyn Machine>,
@@ -257,7 +257,7 @@ impl Client {
         LinkError::Lost { what, hint }
     }
 
-    /// The same for a connection that failed.
+    /// The same for a failed connection.
     fn broke(&mut self, e: &ChannelError) -> LinkError {
         let process = self
             .end
@@ -364,7 +364,7 @@ impl Link for Client {
             return Err(self.out_of_turn());
         };
         if !self.changes {
-            // What the far end's user allows to those who ask, this end's user did not ask for.
+            // The far end's user may allow more than this end's user requested.
             far.changeable.clear();
             far.gaps.retain(|gap| gap.what != SETTINGS_GAP);
         }

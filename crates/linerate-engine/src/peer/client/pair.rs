@@ -1,4 +1,4 @@
-//! Pairing: a key is kept once the server that it is for has accepted it.
+//! Pairing: a key is saved once its server has accepted it.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub fn verify(target: &Target, family: Option<Family>, key: &Key) -> Result<(), 
 /// Why a key was not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum PairError {
-    /// The server does not accept it, or could not be asked.
+    /// The server does not accept it, or could not be reached.
     #[error(transparent)]
     Peer(#[from] PeerError),
     /// It could not be stored.

@@ -1,4 +1,4 @@
-//! What may be asked of a far end that speaks an older version of the protocol.
+//! The requests that a far end with an older protocol version understands.
 
 use linerate_core::plan::SetPlan;
 use linerate_core::wire::preamble::since;

@@ -68,7 +68,7 @@ pub(super) struct Gate<'scope, 'env> {
     pub(super) server: &'env Server,
     pub(super) stop: &'env Stop,
     pub(super) scope: &'scope Scope<'scope, 'env>,
-    /// Sessions so far, which numbers them.
+    /// Number of sessions so far, used to number them.
     pub(super) begun: Cell<u64>,
 }
 

@@ -24,7 +24,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A session that is open.
 struct Open {
     room: Arc<Room>,
-    /// Group of addresses that its client is of.
+    /// The group of addresses of its client.
     from: IpAddr,
     /// What its sets take.
     taken: Taken,
@@ -48,7 +48,7 @@ const fn of_one(limit: usize) -> usize {
 #[derive(Default)]
 pub(super) struct Sessions {
     table: Mutex<HashMap<SessionId, Open>>,
-    // Sessions whose step runs, each with the others that ran at any time during it.
+    // Sessions with a running step, each with the others that ran at any time during it.
     loading: Mutex<HashMap<SessionId, HashSet<SessionId>>>,
 }
 
@@ -214,7 +214,7 @@ impl Room {
         }
     }
 
-    /// Fetches a connection, if it is there; its seat is gone then.
+    /// Removes a connection from its seat, if it has arrived.
     pub(super) fn fetch(&self, set: u32, stream: u32) -> Option<TcpStream> {
         let mut seats = lock(&self.seats);
         seats.get_mut(&(set, stream))?.take().inspect(|_| {

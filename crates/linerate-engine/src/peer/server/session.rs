@@ -458,7 +458,7 @@ impl Session {
         drop(load);
         self.done.add(&end);
         while !asked {
-            // This end may have ended early: the other one goes on as planned.
+            // This end may have ended early: the other one continues as planned.
             let left = planned.saturating_duration_since(Instant::now()) + LAG;
             match self.ask("after this end had ended its step", left)? {
                 // It crossed our end of the step.

@@ -14,7 +14,7 @@ use crate::peer::Stop;
 use crate::peer::channel::timespec;
 use crate::peer::datagrams::{Configure, Meeting};
 
-/// Time for the next data connection of a set to arrive; they come a few at a time.
+/// Time for the next data connection of a set to arrive; a few arrive at a time.
 const CONNECT: Duration = Duration::from_secs(20);
 
 /// Waits for data connections to come through the gate.

@@ -49,7 +49,7 @@ fn bytes_per_second(rate: Rate) -> Option<u64> {
     super::check::is_rate(rate).then_some(rate.0 / 8)
 }
 
-/// Ports with a queue in front of them, and where they are.
+/// Ports with a queue in front of them, and their places in the network.
 pub(super) type Ports = Vec<(Spot, &'static str)>;
 
 /// The router's ports that send in the given directions.

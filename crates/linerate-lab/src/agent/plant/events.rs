@@ -8,7 +8,7 @@ use linerate_core::units::Nanos;
 use crate::fault::Rhythm;
 use crate::spec::Host;
 
-/// What is to be done when it is time.
+/// The events, and the actions when they are due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Act {
     /// Take the carrier from a host's link, or give it back.

@@ -23,7 +23,7 @@ use crate::spec::{Forwarded, Host};
 pub(super) use events::Act;
 use events::Events;
 
-/// How a planted fault is taken away.
+/// How a planted fault is removed.
 enum Undo {
     /// Remove the queues in front of these ports.
     Queues(bucket::Ports),

@@ -76,7 +76,7 @@ fn bursts(datagrams: &Datagrams) -> Option<String> {
     (!told.is_empty()).then(|| format!("{which} each {asked} requested; {real} achieved"))
 }
 
-/// The loss, and where it happened as far as known. Sockets count datagrams that the kernel joined as one.
+/// The loss, and its place as far as it is known. Sockets count coalesced datagrams as one.
 fn lost(counted: &Counted) -> String {
     let Counted { came, lost, .. } = *counted;
     if lost == 0 {

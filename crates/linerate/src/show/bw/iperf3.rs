@@ -80,7 +80,7 @@ fn look(record: &Record, step: &Step, connections: &Connections, lasted: Nanos) 
     ))
 }
 
-/// One connection, with how much it carried.
+/// One connection, with the payload that it carried.
 fn flow(
     record: &Record,
     step: &Step,

@@ -20,14 +20,14 @@ use super::super::json::{
 use super::memory::{self, MemoryOut};
 use super::{Datagrams, DirectionResult, End, FarEnd, Probe};
 
-/// Version of the document; raised when a key changes its meaning or goes away.
+/// Version of the document; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of the document.
 pub const SCHEMA: &str = include_str!("../../../schema/bw.schema.json");
 
-/// One JSON document: a single measurement of throughput, with linerate or an iperf3 server as the far end. Units stand
-/// in the keys. Unknown values are null. This host is near, the other one is far.
+/// One JSON document: a single measurement of throughput, with linerate or an iperf3 server as the far end.
+/// Keys contain the units. Unknown values are null. This host is near, the other one is far.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate bw")]
 pub(in crate::show) struct Output<'a> {
@@ -35,7 +35,7 @@ pub(in crate::show) struct Output<'a> {
     format: Format<FORMAT>,
     /// Version of linerate.
     linerate: &'static str,
-    /// The far end as it was typed.
+    /// The far end in the form that the user typed.
     target: &'a str,
     far_end: FarEnd,
     /// Address and port of the far end. Empty if there is none.
@@ -64,14 +64,14 @@ pub(in crate::show) struct Output<'a> {
     /// step. Null if none was asked for.
     search: Option<SearchOut>,
     directions: Directions<'a>,
-    /// The load of this host's memory, whose rate stands in `directions`. Null for loads of a path.
+    /// The load of this host's memory, whose rate is in `directions`. Null for loads of a path.
     memory: Option<MemoryOut<'a>>,
     /// With iperf3 as the far end: the connections of this end as `linerate flows` shows them, the one that carries most
     /// first, 16 at most. They are seen from this end only, and no trial proves their limits.
     flows: Vec<FlowOut<'a>>,
     /// Every figure that was measured, in one form.
     figures: Vec<FigureOut>,
-    /// What could not be read, or what the far end does not report.
+    /// The facts that could not be read, or that the far end does not report.
     unknown: &'a [Gap],
     /// Raw readings, with `--with-record` only. This schema does not describe them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ struct SearchOut {
 /// A step of the search.
 #[derive(Serialize, JsonSchema)]
 struct LookOut {
-    /// Rate that was asked for, of all streams together.
+    /// Requested rate of all streams together.
     asked_bps: u64,
     /// Rate that was sent.
     sent_bps: u64,
@@ -184,7 +184,7 @@ struct DirectionResultOut<'a> {
 struct DatagramsOut {
     /// Payload of each datagram.
     size_bytes: u64,
-    /// Payload rate that all streams together were asked for. Null if they sent as fast as the program can.
+    /// Requested payload rate of all streams together. Null if they sent as fast as the program can.
     asked_bps: Option<u64>,
     /// Payload rate that the sender's kernel accepted, by the sender's clock. Null if unknown.
     sent_bps: Option<u64>,
@@ -232,7 +232,7 @@ enum PacedBy {
 struct BurstsOut {
     /// Datagrams in a burst.
     datagrams: u64,
-    /// Time between bursts that the rate asks for.
+    /// Time between bursts at the requested rate.
     asked_gap_ns: u64,
     /// Measured times between bursts in nanoseconds, to three digits, and how often each occurred; ascending.
     gaps: Vec<[u64; 2]>,
@@ -245,7 +245,7 @@ struct BurstsOut {
 /// What one end counted.
 #[derive(Serialize, JsonSchema)]
 struct CountedOut<'a> {
-    /// Payload that this end gave to its kernel, or read from it, in the measured time.
+    /// Payload that this end passed to its kernel, or read from it, in the measured time.
     bytes: u64,
     /// Time by the clock of this end. Null if unknown: iperf3 before 3.2 does not report it.
     time_ns: Option<u64>,

@@ -54,7 +54,7 @@ pub(super) fn head(probe: &Probe, load: &MemoryLoad) -> String {
     )
 }
 
-/// How fast it went, and the ceiling of that.
+/// The rate, and its ceiling.
 pub(super) fn rate(doc: &mut Document, load: &MemoryLoad, rate: &Estimate, how: &str) {
     let label = match load.access {
         Access::Read => "read",

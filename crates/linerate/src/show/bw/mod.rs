@@ -54,7 +54,7 @@ pub struct Probe {
     engine: String,
     /// The options of that which are set.
     options: Options,
-    /// The load of this host's memory, where that is what was loaded.
+    /// The load of this host's memory, if that was measured.
     memory: Option<MemoryLoad>,
     streams: u32,
     /// Time that counts, as it was asked for.
@@ -69,7 +69,7 @@ pub struct Probe {
     broken: String,
     /// The search for a rate, with the directions of its longer step; `None` if none was asked for.
     search: Option<Search>,
-    /// The directions that were asked for, with what is known of each.
+    /// The requested directions, with the figures of each.
     results: Vec<DirectionResult>,
     /// This end's connections, judged from here only; `None` if that was not done.
     look: Option<Look>,
@@ -82,7 +82,7 @@ pub(super) struct DirectionResult {
     direction: Direction,
     /// Payload that the receiver counted, over its own clock; `None` if it is unknown.
     goodput: Option<Estimate>,
-    /// Payload and time that goodput is of.
+    /// Payload and time of the goodput.
     received: Option<(Bytes, Nanos)>,
     /// The ramp at the start that is left out of that.
     ramp: Nanos,
@@ -115,8 +115,7 @@ pub(super) struct DirectionResult {
 pub(super) struct Datagrams {
     /// Payload of each.
     size: Bytes,
-    /// The rate that all streams together were asked for; `None` if they are sent as fast as the program
-    /// can.
+    /// The requested rate of all streams together; `None` if they are sent as fast as the program can.
     asked: Option<Rate>,
     /// The rate of each stream.
     each: Option<Rate>,
@@ -131,7 +130,7 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    /// The time from one burst to the next that the rate asks for.
+    /// The time from one burst to the next at the requested rate.
     fn gap(&self) -> Option<Nanos> {
         let ((burst, _), rate) = (self.bursts.as_ref()?, self.each?);
         let bits = burst.saturating_mul(self.size.0).saturating_mul(8);
@@ -168,7 +167,7 @@ pub(super) struct End {
 }
 
 impl Probe {
-    /// Whether all that was asked for was measured.
+    /// Whether everything that was requested was measured.
     pub fn complete(&self) -> bool {
         let found = self.search.as_ref().is_none_or(|s| s.found().is_some());
         // Another congestion control is another measurement.
@@ -206,7 +205,7 @@ impl DirectionResult {
         }
     }
 
-    /// Payload that the sender's kernel took, and the time in which it did.
+    /// Payload that the sender's kernel accepted, and the time for that.
     fn sent(&self) -> Option<(Bytes, Nanos)> {
         let end = self.end(self.direction.sender())?;
         Some((end.bytes, end.time?))

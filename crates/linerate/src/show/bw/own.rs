@@ -142,7 +142,7 @@ pub(in crate::show) fn lasted(step: Option<&Step>) -> Nanos {
     Nanos(counted).min(step.plan.measure)
 }
 
-/// What was asked for and refused, of the connections of all sets, when they were made or later.
+/// Requests that were refused, for the connections of all sets, when they were made or later.
 pub(in crate::show) fn refused(record: &Record) -> Vec<Gap> {
     let mut gaps: Vec<Gap> = Vec::new();
     let told = |side: Side, found: &Gap| {

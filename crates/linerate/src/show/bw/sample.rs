@@ -277,7 +277,8 @@ pub(super) fn udp() -> Probe {
     Probe::own("brook", "10.0.0.2:5377", &datagrams(), None)
 }
 
-/// A search whose longer step lost 4 %; where that is too much it is made again, as its sender sent too little.
+/// A search whose longer step lost 4 %; if that is too much, the step is repeated, as its sender sent too
+/// little.
 pub(super) fn search(allowed: f64) -> Probe {
     let mut record = datagrams();
     if allowed < 0.04 {

@@ -89,7 +89,7 @@ pub(in crate::show) fn ended_early(doc: &mut Document, why: &str, lasted: Nanos,
     );
 }
 
-/// Where payload is once it counts as sent.
+/// The place of payload when it counts as sent.
 fn taken(engine: &str) -> &'static str {
     match Transport::of(engine) {
         Transport::Shm => "written to shared memory",

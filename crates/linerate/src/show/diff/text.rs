@@ -13,7 +13,7 @@ use super::super::names::Names;
 use super::super::{Document, Tone, words};
 use super::Compared;
 
-/// Columns of labels, of the values before and after, and of what became of them.
+/// Columns of labels, of the values before and after, and of the change.
 const WIDTHS: [usize; 4] = [LABEL, 18, 18, 28];
 
 /// Percentiles that are shown, as by `show`; the others are in the JSON document.

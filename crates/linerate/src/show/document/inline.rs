@@ -109,7 +109,7 @@ fn code(word: &str) -> String {
             text.extend(["`", bare, "`"]);
         }
         text.push_str(match &piece[bare.len()..] {
-            // Behind an escaped one, the next one of code would be part of a row of them.
+            // After an escaped character, another character of code would extend the row.
             "`" => "&#96;",
             "|" => "\\|",
             "\\" => "\\\\",

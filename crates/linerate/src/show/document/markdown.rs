@@ -165,7 +165,7 @@ impl Page {
             let one = |span: &(Tone, String)| inline(std::slice::from_ref(span));
             spans.iter().map(one).collect()
         };
-        // A head is emphasized as it is.
+        // A head keeps its emphasis.
         let head = table
             .head
             .iter()
@@ -205,7 +205,7 @@ fn beside(tone: Tone, label: &str, body: &Spans) -> String {
     block(&spans)
 }
 
-/// A command as it is typed, on one line.
+/// A command as users type it, on one line.
 fn command(entry: &Entry) -> String {
     let text: String = entry.body.iter().map(|(_, text)| text.as_str()).collect();
     text.trim().chars().map(clean).collect()

@@ -1,5 +1,6 @@
-//! Documents: what a view says, as typed blocks. A view builds one; a renderer lays it out. A document knows neither
-//! width nor colour nor markup. Hints for the layout of text are the exception: other renderers ignore them.
+//! Documents: the content of a view, as typed blocks. A view builds one; a renderer lays it out. A document
+//! knows neither width nor colour nor markup. Hints for the layout of text are the exception: other renderers
+//! ignore them.
 
 mod inline;
 mod markdown;
@@ -17,7 +18,7 @@ pub(crate) enum Tone {
     Strong,
     /// What may be passed over.
     Dim,
-    /// As it should be, or known for sure.
+    /// As it should be, or certain.
     Good,
     /// A problem, or not known.
     Warning,
@@ -178,7 +179,7 @@ impl Document {
         Self::default()
     }
 
-    /// All of another document, below this one.
+    /// All blocks of another document, below this one.
     pub(crate) fn append(&mut self, mut other: Self) {
         self.blocks.append(&mut other.blocks);
     }

@@ -19,7 +19,7 @@ pub(super) struct Row {
     pub(super) cells: Spans,
     /// The entry that replaces the cells if they do not fit.
     pub(super) entry: Option<Entry>,
-    /// What belongs to the row and stands below it.
+    /// The details of the row, below it.
     pub(super) below: Vec<Block>,
 }
 

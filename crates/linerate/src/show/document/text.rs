@@ -9,7 +9,7 @@ use super::{Block, Columns, Entry, Item, LABEL, NARROW, Rank, Spans, Table, Tone
 /// How text is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Style {
-    /// Columns; fewer than 20 are taken as 20.
+    /// Columns; fewer than 20 count as 20.
     pub(crate) width: usize,
     /// Whether bold and colour may be used.
     pub(crate) color: bool,
@@ -253,8 +253,8 @@ impl Page {
     }
 }
 
-/// Pieces that no line may break: a number keeps its unit, and quotes keep what they hold, so that
-/// a command can be copied.
+/// Pieces that are never broken over lines: a number keeps its unit, and quotes keep their content, so that a
+/// command can be copied.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut quoted = None;

@@ -30,7 +30,7 @@ pub struct Look {
     pub round: Nanos,
     /// Connections that were listed last.
     pub connections: usize,
-    /// Those that carry most, the one that carries most first.
+    /// The connections that carry most, the largest first.
     pub flows: Vec<Judged>,
     /// What could not be read of all of them.
     pub gaps: Vec<Gap>,

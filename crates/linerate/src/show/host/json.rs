@@ -28,7 +28,7 @@ mod port;
 mod rdma;
 mod storage;
 
-/// Version of the document; raised when a key changes its meaning or goes away.
+/// Version of the document; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of the document.

@@ -207,7 +207,7 @@ fn state(nic: &Nic) -> Vec<String> {
     mtu.into_iter().chain([state]).collect()
 }
 
-/// What is below a port and above it.
+/// The ports below and above a port.
 fn stack(network: &Network, nic: &Nic) -> Vec<String> {
     let stack = &nic.stack;
     let name = |index: u32| match network.nic(index) {
@@ -231,7 +231,7 @@ fn stack(network: &Network, nic: &Nic) -> Vec<String> {
     parts
 }
 
-/// Node, address and link of what a port or disk hangs on.
+/// Node, address and link of the device that a port or disk belongs to.
 pub(super) fn place(inventory: &Inventory, node: Option<u32>, pci: &str) -> Vec<String> {
     let mut parts: Vec<String> = node.iter().map(|node| format!("node {node}")).collect();
     if !pci.is_empty() {

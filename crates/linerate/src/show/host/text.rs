@@ -1,4 +1,4 @@
-//! The page of one machine: what is odd comes first.
+//! The page of one machine: its oddities come first.
 
 use linerate_core::facts::cpu::{Busy, Cache, Clock, Cpu, CpuLoad, IdleState, Processors};
 use linerate_core::facts::memory::{Memory, Module};

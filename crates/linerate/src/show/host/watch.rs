@@ -10,7 +10,7 @@ use super::{foot, more, put, text};
 /// Most driver counters that are shown for a port.
 const SHOWN: usize = 8;
 
-/// One look: who was busy, then ports that did something.
+/// One update: busy processes, then ports with activity.
 pub(crate) fn watch(change: &Change) -> Document {
     let mut doc = Document::new();
     if let Some(busy) = &change.busy {

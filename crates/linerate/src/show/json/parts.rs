@@ -119,7 +119,7 @@ impl From<&Disturbance> for Located {
     }
 }
 
-/// How surely the answer that is read first is known.
+/// How certain the first answer is.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::show) enum HeadlineCertainty {

@@ -16,7 +16,7 @@ use super::super::json::{
 };
 use super::{Beside, PERCENTILES, Probe};
 
-/// Version of the document; raised when a key changes its meaning or goes away.
+/// Version of the document; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of the document.
@@ -30,7 +30,7 @@ pub(in crate::show) struct Output<'a> {
     format: Format<FORMAT>,
     /// Version of linerate.
     linerate: &'static str,
-    /// The far end as it was typed.
+    /// The far end in the form that the user typed.
     target: &'a str,
     /// Address and port of the far end. Empty if there is none.
     address: &'a str,
@@ -66,7 +66,8 @@ pub(in crate::show) struct Output<'a> {
     mean_load_ns: Option<f64>,
     /// Round trips that were timed; in open loop all that were due.
     samples: u64,
-    /// Open loop: samples that were not answered. They count with the time that had passed at the end, and took longer.
+    /// Open loop: samples that were not answered. They count with the time that had passed at the end, and took
+    /// longer.
     unanswered: u64,
     /// UDP and connections: messages sent in the measured time whose answers never arrived. They are no samples and part
     /// of no percentile. Null for engines that lose nothing.
@@ -114,7 +115,7 @@ struct Percentile {
     /// Which percentile.
     #[schemars(extend("enum" = PERCENTILES))]
     percent: f64,
-    /// Time that so many percent do not exceed.
+    /// A time that this percentage of the round trips does not exceed.
     ns: u64,
     /// 95 % interval, for times that are independent of each other.
     ci_ns: [u64; 2],

@@ -146,7 +146,7 @@ impl Probe {
         }
     }
 
-    /// Whether all that was asked for was measured.
+    /// Whether everything that was requested was measured.
     pub fn complete(&self) -> bool {
         let loads = self.beside.iter().all(|load| load.goodput.is_some());
         self.broken.is_empty() && loads && self.latency.is_some() && self.unanswered() == 0
@@ -167,7 +167,8 @@ impl Probe {
         unit(&self.engine)
     }
 
-    /// Messages that were sent and never answered, of an engine that may lose them; they stand in no time.
+    /// Messages that were sent and never answered, with an engine that may lose them; they are not part of the
+    /// times.
     fn lost(&self) -> Option<u64> {
         let times = self
             .times
@@ -195,7 +196,7 @@ impl Probe {
         self.array.map(|_| 1e9 / rate)
     }
 
-    /// Round trips a second that were asked for; `None` in closed loop.
+    /// Requested round trips per second; `None` in closed loop.
     fn asked(&self) -> Option<f64> {
         self.interval.map(per_second)
     }

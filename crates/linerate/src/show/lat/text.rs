@@ -172,7 +172,7 @@ fn unread(doc: &mut Document, probe: &Probe) {
     }
 }
 
-/// The rate asked for and the one achieved, in open loop; the one achieved of connections.
+/// The requested and the achieved rate, in open loop; for connections only the achieved rate.
 fn rate(doc: &mut Document, probe: &Probe) {
     if let (true, Some(achieved)) = (probe.makes_connections(), probe.rate) {
         let text = format!("{achieved:.0} connections a second, one after another");

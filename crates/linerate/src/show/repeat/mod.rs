@@ -17,7 +17,7 @@ pub(crate) use text::{run, summary};
 /// One of several runs.
 #[derive(Debug)]
 pub struct Run<'a> {
-    /// What it showed.
+    /// The result of the run.
     pub judged: Judged<'a>,
     /// Name under which the record was kept.
     pub saved: Option<&'a str>,
@@ -112,7 +112,7 @@ fn answers<'a>(runs: &'a [Run<'_>]) -> Vec<Answer<'a>> {
             Reverse(answer.proved),
         )
     };
-    // Stable: of equals the one that a run named first.
+    // Stable: among equals, the one that a run named first comes first.
     all.sort_by_key(rank);
     all
 }
@@ -133,7 +133,7 @@ fn same(a: Entry<'_>, b: Entry<'_>) -> bool {
     }
 }
 
-/// What disturbed any run, and how many; each with the most that it explains of one of them.
+/// The disturbances of any run, and in how many; each with the most that it explains in one of them.
 fn disturbances<'a>(runs: &'a [Run<'_>]) -> Vec<(&'a Disturbance, usize)> {
     let key = |d: &Disturbance| (d.cause, d.side, d.direction);
     let mut all: Vec<(&Disturbance, usize)> = Vec::new();

@@ -17,14 +17,14 @@ use serde::Serialize;
 use super::super::json::{Format, ci, described_elsewhere, ends, integer, text};
 use super::{Probe, cpu};
 
-/// Version of the document; raised when a key changes its meaning or goes away.
+/// Version of the document; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of the document.
 pub const SCHEMA: &str = include_str!("../../../schema/sweep.schema.json");
 
-/// One JSON document: the same load with each setting of one factor, in interleaved rounds. Units stand in the keys.
-/// Unknown values are null. This host is near, the other one is far.
+/// One JSON document: the same load with each setting of one factor, in interleaved rounds. Keys contain the
+/// units. Unknown values are null. This host is near, the other one is far.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate bw --sweep")]
 pub(in crate::show) struct Output<'a> {
@@ -32,7 +32,7 @@ pub(in crate::show) struct Output<'a> {
     format: Format<FORMAT>,
     /// Version of linerate.
     linerate: &'static str,
-    /// The far end as it was typed.
+    /// The far end in the form that the user typed.
     target: &'a str,
     /// Address and port of the far end. Empty if there is none.
     address: &'a str,

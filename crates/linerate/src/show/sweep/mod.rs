@@ -75,13 +75,13 @@ impl Probe {
         }
     }
 
-    /// Whether all that was asked for was measured.
+    /// Whether everything that was requested was measured.
     pub fn complete(&self) -> bool {
         let settings = &self.found.settings;
         self.broken.is_empty() && settings.iter().all(|setting| setting.goodput.is_some())
     }
 
-    /// Its figures: goodput of the setting that gave most.
+    /// Its figures: goodput of the best setting.
     pub fn summary(&self) -> Summary {
         let all = self.found.settings.iter().filter_map(|s| s.goodput);
         let best = all.map(|goodput| goodput.mean).reduce(f64::max);

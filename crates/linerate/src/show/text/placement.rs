@@ -40,7 +40,7 @@ fn placed(load: &Load, direction: Direction, side: Side) -> &[u32] {
     &load.made.at(direction, side).cpus
 }
 
-/// CPUs with the same reasons, in the order in which streams took them.
+/// CPUs with the same reasons, in the order in which streams used them.
 fn reasons(facts: &HostFacts, cpus: &[u32]) -> Vec<(Vec<u32>, String)> {
     let mut all: Vec<(Vec<u32>, String)> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();

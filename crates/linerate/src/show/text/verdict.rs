@@ -153,7 +153,7 @@ pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict, names
         why(doc, limit, explained.contains(&limit.cause));
         let of = |answer: &&Answered| answer.direction == limit.direction;
         proof(doc, model, limit, verdict.answers.iter().filter(of));
-        // What mends both directions is said once.
+        // A remedy for both directions is shown once.
         let new = |advice: &&Advice| !advised.contains(advice);
         let advice: Vec<&Advice> = limit.advice.iter().filter(new).collect();
         mend(doc, model, limit, &advice, names);

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::super::json::{Format, integer, text};
 use super::Change;
 
-/// Version of the document; raised when a key changes its meaning or goes away.
+/// Version of the document; raised when a key changes its meaning or is removed.
 const FORMAT: u32 = 1;
 
 /// The published schema of the document.
@@ -34,7 +34,7 @@ pub(in crate::show) struct Output<'a> {
     after: Option<AnswerOut<'a>>,
     /// Published figures of the case file and what is computed for them without replacements.
     published: Vec<FigureCheckOut<'a>>,
-    /// Times by size of the case file, and what they say about the hardware.
+    /// Times by size of the case file, and their conclusions about the hardware.
     sweeps: Vec<SweepOut<'a>>,
 }
 
@@ -47,7 +47,7 @@ struct AnswerOut<'a> {
     reverse: Option<SolutionOut<'a>>,
     /// Null if unknown.
     both: Option<BothOut<'a>>,
-    /// Ceilings of every stage, in the order of the forward direction; those of the forward direction first.
+    /// Ceilings of every stage, in the order of the forward direction; forward ceilings come first.
     ceilings: Vec<CeilingOut<'a>>,
     /// Estimates that are no ceilings.
     estimates: Vec<EstimateOut<'a>>,
@@ -106,7 +106,7 @@ struct CeilingOut<'a> {
     side: Place,
     /// Lower and upper end of the ceiling.
     goodput_bps: [u64; 2],
-    /// How it is computed, with the numbers.
+    /// The formula, with its numbers.
     formula: &'a str,
     /// Inputs of the formula.
     inputs: Vec<InputOut<'a>>,
@@ -136,7 +136,7 @@ struct EstimateOut<'a> {
 /// A part of the latency.
 #[derive(Serialize, JsonSchema)]
 struct PartOut<'a> {
-    /// What takes the time.
+    /// The source of the delay.
     words: &'a str,
     /// The time.
     #[schemars(range(min = 0))]
@@ -186,7 +186,7 @@ struct FitOut {
     rate_bps: u64,
     /// Lower and upper end of that rate.
     interval_bps: [u64; 2],
-    /// Spans that gave the rate.
+    /// Number of spans used for the rate.
     spans: usize,
     /// Shortest time of any size.
     floor_ns: u64,

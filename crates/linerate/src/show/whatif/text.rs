@@ -121,7 +121,7 @@ fn goodput(doc: &mut Document, label: &str, solved: &Solution) {
     doc.entry(label, &[(Tone::Strong, &goodput), (Tone::Plain, &rest)], 2);
 }
 
-/// What binds, and what would bind next.
+/// The limiting stage, and the next one.
 fn bound(solved: &Solution) -> String {
     let first = format!("bound by the {}", solved.binding.join(" or "));
     match &solved.next {
@@ -180,7 +180,7 @@ fn compared_way(
     doc.detail(&[(Tone::Plain, &text)], 2);
 }
 
-/// How the goodput changes, as far as the two intervals tell.
+/// The change of the goodput, as far as the two intervals show it.
 fn gain(before: Bounds, after: Bounds) -> String {
     let ratio = |a: f64, b: f64| a / b.max(1.0);
     // The same things are unknown before and after: like ends are compared.

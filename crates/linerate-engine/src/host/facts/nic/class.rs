@@ -85,7 +85,7 @@ impl Reader<'_> {
         nic.driver = self.of_uevent(&device, "DRIVER");
         let above = self.pci_above(&device);
         nic.node = self.node_of(&above);
-        // `virtio:d00000001v00001AF4`: what stands before the colon is the bus.
+        // `virtio:d00000001v00001AF4`: the part before the colon is the bus.
         let alias = self.of_uevent(&device, "MODALIAS");
         let bus = alias.split(':').next().unwrap_or_default();
         if bus == USB {

@@ -195,7 +195,7 @@ impl Asker for ConnectAsker {
                 Ok(()) => {}
                 Err(e) if is_lost(&e) => {
                     self.call = None;
-                    // A far end that is gone refuses connections, too.
+                    // A far end that has gone refuses connections, too.
                     self.line.receive(&mut [0], false)?;
                     std::thread::sleep(REST);
                     break;

@@ -18,7 +18,7 @@ use crate::load::transport::line::{BLOCK, Line, is_pause};
 
 /// Time for the other end to report its port, and again for the first connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The error for a set that was given up.
+/// The error for a cancelled set.
 const GIVEN_UP: &str = "it was given up before the first connection was made";
 /// Silence after which the data connection is probed: shorter than the timeouts of firewalls and address
 /// translators on the path.
@@ -26,7 +26,7 @@ const KEPT_ALIVE: Duration = Duration::from_secs(30);
 /// What the first connection is answered with.
 const HERE: [u8; 1] = [1];
 
-/// Whether the set is given up. Asked each time that a call ended without anything.
+/// Whether the set was cancelled. Called each time that a call ended without a result.
 pub(super) type Asked<'a> = &'a dyn Fn() -> bool;
 
 /// A listener for the other end of one data connection.
@@ -95,7 +95,7 @@ pub(super) fn open(line: &Line, given_up: Asked<'_>) -> Result<Door, LoadError> 
     Ok(door)
 }
 
-/// Where the other end of `line` listens; a connection gets there.
+/// The address at which the other end of `line` listens; a connection can reach it.
 pub(super) fn find(line: &Line, given_up: Asked<'_>) -> Result<SocketAddr, LoadError> {
     keep_alive(line)?;
     let mut told = [0; 2];
@@ -136,7 +136,7 @@ pub(super) fn is_lost(error: &io::Error) -> bool {
     of_a_connection || crate::load::transport::icmp::is_of_the_path(error)
 }
 
-/// Nothing goes over it while a step runs.
+/// Nothing is sent over it during a step.
 fn keep_alive(line: &Line) -> Result<(), LoadError> {
     let kept = sockopt::set_socket_keepalive(line.fd(), true)
         .and_then(|()| sockopt::set_tcp_keepidle(line.fd(), KEPT_ALIVE))

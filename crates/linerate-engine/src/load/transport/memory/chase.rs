@@ -68,7 +68,7 @@ impl Worker for Chase {
         for op in ops {
             chain.follow(BATCH);
             let to = clock::now();
-            // By its begin: one that ends after the wash-out was a part of it.
+            // Counted by its start: a batch that ends after the wash-out was a part of it.
             if self.advice.counts(from) {
                 let each = (to - from + BATCH as u64 / 2) / BATCH as u64;
                 self.times.record(each.max(1), 1);

@@ -158,7 +158,7 @@ fn node_of(plan: &SetPlan, room: &Room) -> Result<Option<u32>, LoadError> {
     Ok(found.copied())
 }
 
-/// Whose memory it is, and where it should be.
+/// The stream that uses the memory, and its intended node.
 #[derive(Debug, Clone)]
 struct Place {
     stream: u32,
@@ -194,7 +194,7 @@ impl Place {
         Ok(array)
     }
 
-    /// What is elsewhere than it should be, or cannot be known.
+    /// The memory that is on another node, or whose node cannot be read.
     fn astray<'a>(&self, arrays: impl IntoIterator<Item = &'a Array>) -> Option<Gap> {
         let wanted = self.node.or_else(array::node_here)?;
         if !self.several {

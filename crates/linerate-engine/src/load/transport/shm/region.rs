@@ -172,7 +172,7 @@ impl Region {
         self.wake(1 - self.end);
     }
 
-    /// As if this end slept.
+    /// Pretends that this end sleeps.
     #[cfg(test)]
     pub(super) fn pretend_asleep(&self, wanted: u32) {
         for end in [0, 1] {
@@ -213,7 +213,7 @@ impl Region {
         }
     }
 
-    /// An error of the other end: it wrote what cannot be.
+    /// An error of the other end: it wrote an impossible value.
     pub(super) fn garbled(&self, what: &str) -> LoadError {
         LoadError::Protocol {
             what: format!("stream {} of set {}: {what}", self.stream, self.set),
@@ -228,7 +228,7 @@ pub(super) trait Waits {
     fn ready(&mut self, wanted: u64) -> Result<bool, LoadError>;
 }
 
-/// Waits until `wanted` is there, no longer than `most`; returns whether it is.
+/// Waits for `wanted`, at most for `most`; returns whether it is there.
 pub(super) fn wait(what: &mut impl Waits, wanted: u64, most: Duration) -> Result<bool, LoadError> {
     what.region().open()?;
     if what.region().busy {

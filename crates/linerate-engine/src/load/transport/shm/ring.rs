@@ -1,6 +1,6 @@
-//! Positions in a ring, and copies from and to them: whatever the other end wrote, nothing outside is touched.
+//! Positions in a ring, and copies from and to them: whatever the other end wrote, nothing outside is accessed.
 //!
-//! A position counts the bytes of one direction since the set was made. The ring has a power of two of them.
+//! A position counts the bytes of one direction since the set was made. The ring's size is a power of two.
 
 use std::ops::Range;
 

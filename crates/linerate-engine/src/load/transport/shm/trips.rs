@@ -1,4 +1,5 @@
-//! Messages and answers: a ring for each way. Both ends know the size of a message, so that nothing but payload is in the rings.
+//! Messages and answers: a ring for each direction. Both ends know the size of a message, so that the rings
+//! contain only payload.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub(super) struct ShmAsker {
     size: usize,
     message: Pages,
     answers: Answers,
-    /// Bytes of the message under way that are sent.
+    /// Bytes of the current message that are sent.
     at: usize,
     /// Whether it waits for room, too.
     wants_room: bool,

@@ -70,7 +70,7 @@ pub(super) struct Bundle<F: BundledStream> {
     /// All streams whose end mark has not passed in this step; made again for each.
     waiting: Option<OwnedFd>,
     left: usize,
-    /// One of this many streams is read.
+    /// One in this many streams is read.
     every: u32,
     /// Whether the plan leaves the size of operations open.
     open: bool,
@@ -227,7 +227,7 @@ impl<F: BundledStream> Worker for Bundle<F> {
     }
 
     fn probes(&self) -> Vec<Box<dyn Probe>> {
-        // Of each thread as many: one may move more than another.
+        // The same number from each thread, since one may move more than another.
         let read = self.members.iter().step_by(self.every as usize);
         read.map(BundledStream::line)
             .cloned()

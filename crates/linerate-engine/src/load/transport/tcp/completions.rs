@@ -12,8 +12,7 @@ use linerate_sys::zerocopy::notice;
 
 use crate::load::transport::line::Line;
 
-/// Most messages that one reading of an error queue takes: the kernel merges neighbours, so few are
-/// there.
+/// Most messages that one reading of an error queue returns: the kernel merges neighbours, so there are few.
 const NOTICES_MAX: usize = 64;
 
 /// Counts of one connection since it was made; on a cache line pair of its own.
@@ -28,7 +27,7 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    /// Of sends by this handover.
+    /// For sends with this handover.
     pub(super) fn of(handover: Handover) -> Self {
         Self {
             handover,
@@ -36,7 +35,7 @@ impl Completions {
         }
     }
 
-    /// Counts a send that the kernel took without a copy.
+    /// Counts a send that the kernel accepted without a copy.
     pub(super) fn sent(&self) {
         self.sends.fetch_add(1, Relaxed);
     }

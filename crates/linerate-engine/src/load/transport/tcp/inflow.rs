@@ -151,7 +151,7 @@ impl Inflow {
         }
     }
 
-    /// Receives at most `most` bytes of one run, its mark first where it begins.
+    /// Receives at most `most` bytes of one run, preceded by its mark at the start of the run.
     fn pull_run(
         &mut self,
         room: &mut [u8],
@@ -166,8 +166,8 @@ impl Inflow {
         let moved = self.intake.payload(&self.line, room, most, wait)?;
         self.left -= moved as u64;
         self.total += moved as u64;
-        // The rest of the run, and the mark behind it, must not wait for data that may never arrive: a receive
-        // wakes at the low-water mark even if it asks for less.
+        // Reading the rest of the run, and the mark behind it, must not wait for data that may never arrive: a
+        // receive wakes at the low-water mark even if it requests less.
         if self.left < self.low_water {
             self.set_low_water(1)?;
         }

@@ -13,7 +13,7 @@ pub(super) enum Intake {
     Copy,
     /// Payload is dropped in the kernel.
     Discard,
-    /// One receive goes on and on, into buffers that the kernel was handed before (io_uring).
+    /// One receive continues by itself, into buffers that were given to the kernel before (io_uring).
     Ring(Box<Receiver>),
 }
 

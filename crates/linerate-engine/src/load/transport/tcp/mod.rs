@@ -217,7 +217,7 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     }
 }
 
-/// What `knobs` ask for that this host will not give, or not in full.
+/// Requests of `knobs` that this host does not grant, or not fully.
 fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
     let mut gaps = Vec::new();
     for (name, asked, most) in [

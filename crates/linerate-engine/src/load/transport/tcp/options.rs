@@ -1,4 +1,4 @@
-//! Socket options: the values that the plan asks for, those that the kernel grants, and refusals.
+//! Socket options: the values of the plan, the values that the kernel grants, and refusals.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -47,7 +47,7 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     if let Some(bytes) = knobs.window_clamp.filter(|_| receives) {
         note("window_clamp", socket::set_window_clamp(fd, bytes.0));
     }
-    // Segments are agreed on while connecting, for both ways: later it has no effect.
+    // The segment size is negotiated for both directions while connecting: later the option has no effect.
     if let Some(bytes) = knobs.mss.filter(|_| side == Side::Near) {
         note("mss", socket::set_max_segment(fd, bytes));
     }
@@ -95,7 +95,7 @@ fn roles(side: Side, plan: &SetPlan) -> (bool, bool) {
     }
 }
 
-/// Reads the options in force into `end`, and notes those that are less than the plan asks for.
+/// Reads the options in force into `end`, and notes those that are below the plan.
 pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetEnd) {
     let fd = fd.as_fd();
     let knobs = &plan.knobs;
@@ -127,7 +127,7 @@ pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetE
     }
 }
 
-/// A buffer that is smaller than asked for.
+/// A buffer that is smaller than requested.
 pub(super) fn buffer_gap(limit: &str, asked: u64, why: &str) -> Gap {
     let what = if limit == "wmem_max" {
         "send_buffer"

@@ -164,8 +164,8 @@ fn second(rate: u64) -> u64 {
     }
 }
 
-/// About 10 ms of payload, in whole operations; a part of one where it would take longer than a second, since a
-/// run that has begun is sent to its end.
+/// About 10 ms of payload, in whole operations; a part of one if a whole one would take longer than a second,
+/// since a run that has begun is sent to its end.
 fn run_length(rate: u64, op: u32) -> u64 {
     let op = u64::from(op.max(1));
     let wanted = (rate / RUNS_PER_SEC).min(RUN_MAX);

@@ -17,14 +17,14 @@ use crate::load::transport::line::Line;
 
 /// Payload, and how it is passed to the kernel.
 pub(super) enum Outlet {
-    /// Each send copies it.
+    /// The kernel copies the payload of each send.
     Copy(Pages),
-    /// The kernel sends its pages, and reports when it no longer needs them.
+    /// The kernel sends from the program's memory, and reports when it no longer needs it.
     Zerocopy(Option<Memory>, Arc<Completions>),
     /// The kernel sends the pages of a file in memory. One call does it, where `splice` takes two and a
     /// pipe.
     Sendfile(Option<File>),
-    /// The kernel sends pages that were registered once, and reports when it no longer needs them.
+    /// The kernel sends from memory that was registered once, and reports when it no longer needs it.
     Ring(Box<Outward>),
 }
 

@@ -79,7 +79,7 @@ fn refused(error: &io::Error, sends: bool) -> Gap {
     }
 }
 
-/// Size and number of a receiver's buffers: of `asked` bytes each, or, where the plan leaves that open, as many as
+/// Size and number of a receiver's buffers: of `asked` bytes each, or, if the plan does not fix it, as many as
 /// operations of `most` bytes have room for.
 pub(super) fn pieces(asked: u64, most: u32) -> (u32, u16) {
     let size = if asked == 0 { PIECE.min(most) } else { most }.max(1);

@@ -49,7 +49,7 @@ pub(super) struct Got {
 /// The fate of messages that were handed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// The kernel took this many, at least one.
+    /// The kernel accepted this many, at least one.
     Taken(usize),
     /// None yet: the socket's own buffer is full, or an ICMP error was reported first.
     Waiting,
@@ -171,7 +171,7 @@ impl Line {
         }
     }
 
-    /// The same with its times.
+    /// The same with the times of the readings.
     pub(super) fn timed(&self, into: &mut [u8], wait: Wait) -> Result<Option<Got>, LoadError> {
         if wait != Wait::Busy {
             return self.look(into, wait == Wait::Asleep);

@@ -9,11 +9,11 @@ use linerate_sys::socket;
 
 use crate::load::transport::refused;
 
-/// Receive buffer that is asked for where the plan leaves it open, in bytes of memory: with the
-/// system's, some hundred small datagrams, a receiver that waits a moment for its CPU loses some.
+/// Requested receive buffer if the plan does not fix it, in bytes of memory. The system's default holds some
+/// hundred small datagrams: a receiver that waits a moment for its CPU loses some.
 pub(crate) const RECV_BUFFER: u64 = 4 * 1024 * 1024;
 
-/// Size of datagrams: as asked for, or what fits one packet of the route, with a header of `least` bytes.
+/// Size of datagrams: as requested, or what fits one packet of the route, with a header of `least` bytes.
 pub(crate) fn size(asked: u64, fits: u32, least: u64) -> u16 {
     let most = u64::from(fits).clamp(least, DATAGRAM_MAX as u64);
     (if asked == 0 { most } else { asked }) as u16
@@ -33,7 +33,7 @@ pub(crate) fn fragments(size: u16, fits: u32) -> Option<Gap> {
     })
 }
 
-/// Sets the buffers of a socket; what is refused, or less than was asked for.
+/// Sets the buffers of a socket; returns the ones that were refused or are smaller than requested.
 pub(crate) fn buffers(fd: &OwnedFd, knobs: &Knobs) -> Vec<Gap> {
     let mut gaps = Vec::new();
     let asked = knobs.recv_buffer.map_or(RECV_BUFFER, |b| b.0);

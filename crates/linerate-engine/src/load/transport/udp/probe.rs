@@ -65,7 +65,7 @@ impl Counts {
         self.late.store(arrivals.late(), Relaxed);
     }
 
-    /// How unevenly they come, in nanoseconds.
+    /// How unevenly they arrive, in nanoseconds.
     pub(super) fn jitter(&self, nanos: u64) {
         self.jitter.store(nanos, Relaxed);
     }

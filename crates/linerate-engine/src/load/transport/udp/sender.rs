@@ -93,7 +93,7 @@ impl Sender {
         most(self.size, self.segments)
     }
 
-    /// Sends a batch of datagrams; how many bytes were taken.
+    /// Sends a batch of datagrams; returns how many bytes were accepted.
     fn push(&mut self) -> Result<u32, LoadError> {
         let (mut count, mut now) = (self.most(), 0);
         if self.stamp.is_some() {

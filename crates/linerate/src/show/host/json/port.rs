@@ -177,7 +177,7 @@ struct FecOut<'a> {
 struct PauseOut {
     /// Whether it is negotiated with the other end. Null if unknown.
     autonegotiation: Option<bool>,
-    /// Whether the port stops when the other end asks for it. Null if unknown.
+    /// Whether the port obeys the other end's pause requests. Null if unknown.
     rx: Option<bool>,
     /// Whether the port asks the other end to stop. Null if unknown.
     tx: Option<bool>,
