@@ -27,22 +27,22 @@ pub struct Advice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "AdviceStep")]
 pub struct Step {
-    /// The host on which it is done. Null if that does not matter.
+    /// The host on which the step is done. Null if any host will do.
     pub host: Option<Side>,
-    /// What it does, without a full stop. Empty if the advice says it.
+    /// The effect of the command, without a full stop. Empty if the advice explains it.
     pub about: String,
     /// One line for a shell. Empty if a person does it.
     pub command: String,
 }
 
-/// How an advice belongs to the one above it.
+/// How an advice relates to the one above it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Joined {
     /// Each of these advices alone is enough.
     #[default]
     Or,
-    /// Both are needed.
+    /// Both advices are needed.
     And,
     /// It helps until the other one is done.
     Until,
@@ -66,7 +66,7 @@ impl Advice {
         self.step(Step::on(host, command))
     }
 
-    /// One more step.
+    /// One more command.
     #[must_use]
     pub fn step(mut self, step: Step) -> Self {
         self.steps.push(step);
@@ -139,7 +139,7 @@ impl Step {
         }
     }
 
-    /// Says what it does.
+    /// Adds an explanation of the command.
     #[must_use]
     pub fn about(mut self, about: impl Into<String>) -> Self {
         self.about = about.into();

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Nanos, UnitError};
 
-/// Name of the variable that holds a [`Habit`].
+/// Name of the environment variable with a [`Habit`].
 pub const VARIABLE: &str = "LINERATE_LAB_APPLICATION";
 
 /// What an application does on a connection.
@@ -46,7 +46,7 @@ pub enum Burden {
 pub struct Habit {
     /// Who bears it; `None` for both.
     pub role: Option<Role>,
-    /// What is borne.
+    /// The planted burden.
     pub burden: Burden,
 }
 
@@ -59,9 +59,9 @@ pub enum HabitError {
     /// The pause is not a time.
     #[error("`{text}`: {error}")]
     Pause {
-        /// All of the text.
+        /// The whole text.
         text: String,
-        /// What is wrong with the time.
+        /// The problem with the time.
         error: UnitError,
     },
 }

@@ -25,7 +25,7 @@ mod major {
     pub(super) const SIMPLE: u8 = 7;
 }
 
-/// Values of the major type [`major::SIMPLE`]; three of them announce a float.
+/// Values of the major type [`major::SIMPLE`]; three of them precede a float.
 mod simple {
     pub(super) const FALSE: u8 = 20;
     pub(super) const TRUE: u8 = 21;
@@ -36,7 +36,7 @@ mod simple {
     pub(super) const DOUBLE: u8 = 27;
 }
 
-/// Why bytes are not the value that was asked for, as a lowercase sentence fragment.
+/// Why bytes are not the requested value, as a lowercase sentence fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Error(Box<str>);
 
@@ -58,7 +58,7 @@ fn refuse<T>(why: &str) -> Result<T, Error> {
     Err(Error(why.into()))
 }
 
-/// The first item of `bytes`, and what follows it.
+/// The first item of `bytes`, and the rest.
 pub(crate) fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<(T, &'de [u8]), Error> {
     let mut reader = Reader {
         rest: bytes,

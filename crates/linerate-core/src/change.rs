@@ -1,7 +1,8 @@
-//! Settings of a host that a trial may change; how a change is written down before it is made ([`Entry`]).
+//! Settings of a host that a trial may change, and the form in which a change is saved before it is made
+//! ([`Entry`]).
 //!
-//! What a peer or a journal names is a row of [`SETTINGS`] with numbers within its bounds, never a
-//! path or a text of its own.
+//! A peer or a journal can only name a row of [`SETTINGS`] with numbers within its bounds, never a path or its
+//! own text.
 
 mod journal;
 
@@ -18,13 +19,13 @@ pub enum Setting {
     TcpRmem,
     /// The most memory that autotuning may give a send buffer.
     TcpWmem,
-    /// What `SO_RCVBUF` may ask for.
+    /// The maximum of `SO_RCVBUF`.
     RmemMax,
-    /// What `SO_SNDBUF` may ask for.
+    /// The maximum of `SO_SNDBUF`.
     WmemMax,
-    /// Segments put together for the port: TSO and GSO.
+    /// Segmentation offload while sending: TSO and GSO.
     SendOffloads,
-    /// Packets put together on arrival: GRO.
+    /// Coalescing while receiving: GRO.
     ReceiveOffloads,
     /// Packets that wait until a CPU processes them.
     Backlog,
@@ -62,7 +63,7 @@ pub enum Offload {
     Tso,
     /// Segmentation just before the port.
     Gso,
-    /// Packets of one flow put together on arrival.
+    /// Coalescing of packets of one flow while receiving.
     Gro,
 }
 
@@ -77,7 +78,7 @@ impl Offload {
     }
 }
 
-/// Where a setting is, as a list of numbers.
+/// The place of a setting, as a list of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// A sysctl with this many numbers, the last of which is changed.
@@ -111,7 +112,7 @@ const BUFFER: (u64, u64) = (4096, 1 << 30);
 /// Bounds of a switch.
 const SWITCH: (u64, u64) = (0, 1);
 
-/// Bounds of a queue of packets: what makes room for every burst that a port sends.
+/// Bounds of a packet queue: enough room for every burst that a port sends.
 const PACKETS: (u64, u64) = (1, 10_000);
 
 /// Bounds of a queue in bytes: one large packet, and a tenth of a second of 10 Gb/s.
@@ -190,7 +191,7 @@ const QUEUES_MAX: usize = 64;
 impl Setting {
     /// Its row.
     pub fn row(self) -> &'static SettingRow {
-        // The rows stand in the order of the variants, as the tests see to.
+        // The rows are in the order of the variants; the tests check that.
         &SETTINGS[self as usize]
     }
 }
@@ -204,8 +205,8 @@ impl SettingRow {
         }
     }
 
-    /// Whether a change to `new` is one: a limit is only ever raised, and by half of itself at least, and
-    /// packets are only spread where somebody has not done so otherwise.
+    /// Whether a change to `new` is useful: a limit is only raised, and at least by half, and packets are only
+    /// spread if no one else has done so.
     pub fn is_change(&self, old: &[u64], new: &[u64]) -> bool {
         match self.access {
             Access::Offloads(_) => old != new,
@@ -279,9 +280,9 @@ impl SettingRow {
 pub struct HostChange {
     /// Whose host.
     pub side: Side,
-    /// What is changed.
+    /// The setting to change.
     pub setting: Setting,
-    /// What it becomes: bytes, or 1 for on and 0 for off.
+    /// The new value: bytes, or 1 for on and 0 for off.
     pub value: u64,
 }
 

@@ -8,7 +8,7 @@ use crate::transport::Scope;
 /// What kind of change a factor is. Causes predict the same of most factors of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// More at the same time.
+    /// More streams at the same time.
     Parallel,
     /// Larger buffers and windows, of connections or of a host.
     LargerBuffer,

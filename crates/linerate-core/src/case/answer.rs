@@ -1,4 +1,4 @@
-//! The results for a case: goodput each way and both ways, estimates, floor, cost.
+//! The results for a case: goodput in each direction and in both, estimates, floor, cost.
 
 use super::parts::{channels, description, express};
 use super::{Case, CaseError, Host, Slot};
@@ -18,13 +18,13 @@ pub struct Answer {
     pub forward: Option<Solution>,
     /// Far to near, without traffic in the other direction.
     pub reverse: Option<Solution>,
-    /// Both at once.
+    /// Both directions at the same time.
     pub both: Option<Solution>,
-    /// What is no ceiling.
+    /// Estimates that are no ceilings.
     pub estimates: Vec<Estimate>,
     /// Packets per second at the forward ceiling.
     pub packets: Option<Bounds>,
-    /// Cycles that one core of the receiving host has for each of them.
+    /// Cycles that one core of the receiving host has for each packet.
     pub cycles: Option<Bounds>,
     /// The parts of the minimum one-way time of a small message.
     pub floor: Vec<Part>,
@@ -37,9 +37,9 @@ pub struct Answer {
 pub struct Estimate {
     /// Stage.
     pub stage: Stage,
-    /// Where.
+    /// The place of the part.
     pub side: Place,
-    /// What is estimated, with the numbers in.
+    /// The estimated quantity, with its numbers.
     pub words: String,
 }
 
@@ -74,7 +74,7 @@ impl Answer {
     }
 }
 
-/// Computes all of it.
+/// Computes all results.
 pub fn answer(case: &Case) -> Result<Answer, CaseError> {
     let description = description(case)?;
     let (path, payload) = (description.path(), description.packet.payload);

@@ -25,7 +25,7 @@ pub use measured::measured;
 pub use published::{FigureCheck, check_figures};
 pub use value::{Clock, Figure, Slot};
 
-/// Why a case is refused, in words; with line and caret where it is the text that is wrong.
+/// Why a case is refused, in words; with line and caret if the text is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CaseError(String);
@@ -54,7 +54,7 @@ pub struct Case {
     /// The host there.
     #[serde(default)]
     pub far: Host,
-    /// What lies between.
+    /// The network between the hosts.
     #[serde(default)]
     pub net: Net,
     /// The storage on the far host, if the bytes come from there.
@@ -90,13 +90,13 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Whether a program copies what it receives out of the kernel.
+    /// Whether a program copies received payload out of the kernel.
     pub const fn copies(self) -> bool {
         matches!(self, Self::Tcp | Self::Udp)
     }
 }
 
-/// One host.
+/// One of the two hosts.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Host {
@@ -152,7 +152,7 @@ pub struct PortSpec {
     /// Ports in use on each card.
     #[serde(deserialize_with = "value::count::<_, 4>")]
     pub ports: Option<u32>,
-    /// Cards in use, each in a slot of its own.
+    /// Cards in use, each in its own slot.
     #[serde(deserialize_with = "value::count::<_, 8>")]
     pub cards: Option<u32>,
 }
@@ -164,7 +164,7 @@ impl PortSpec {
     }
 }
 
-/// What lies between the hosts.
+/// The network between the hosts.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Net {
@@ -186,7 +186,7 @@ pub struct Net {
     /// Metres of cable.
     #[serde(deserialize_with = "value::positive")]
     pub cable: Option<f64>,
-    /// Switches on the way.
+    /// Number of switches on the path.
     #[serde(deserialize_with = "value::count::<_, 64>")]
     pub switches: Option<u32>,
     /// Time in each switch.
@@ -204,7 +204,7 @@ pub struct Storage {
     /// Payload of an operation.
     #[serde(deserialize_with = "value::text")]
     pub operation: Option<Bytes>,
-    /// Operations under way at once.
+    /// Operations in flight at the same time.
     #[serde(deserialize_with = "value::count::<_, 1_000_000>")]
     pub depth: Option<u32>,
     /// Latency of each switch.
@@ -222,12 +222,12 @@ pub struct Storage {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PriceTag {
-    /// How much, for all of it.
+    /// The total price.
     #[serde(deserialize_with = "value::amount")]
     pub amount: f64,
     /// The currency.
     pub currency: String,
-    /// `hour`, where it is rented.
+    /// `hour` for rented hardware.
     #[serde(default)]
     pub per: String,
 }
@@ -252,7 +252,7 @@ pub struct Published {
     /// What differs from the case, as it would be typed after `--set`.
     #[serde(default)]
     pub set: Vec<String>,
-    /// Which way.
+    /// The direction of the figure.
     #[serde(default)]
     pub way: Directions,
     /// Payload per second.
@@ -277,7 +277,7 @@ pub struct Published {
 pub struct SizeSeries {
     /// What was measured.
     pub what: String,
-    /// Sizes with their times: all one way, or all there and back.
+    /// Sizes with their times: all in one direction, or all round trips.
     #[serde(deserialize_with = "value::points")]
     pub points: Vec<Point>,
 }
@@ -291,11 +291,11 @@ pub enum Directions {
     Forward,
     /// Far to near.
     Reverse,
-    /// Both at once.
+    /// Both directions at the same time.
     Both,
 }
 
-/// How a published figure stands to a computed one.
+/// How a published figure compares with a computed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Holds {

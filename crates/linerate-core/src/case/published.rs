@@ -10,12 +10,12 @@ use crate::units::{Nanos, Rate};
 const REACHED: f64 = 0.98;
 /// How much above it rounding may bring a figure.
 const ROUNDED: f64 = 1.005;
-/// What "about" means, either way.
+/// The tolerance of "about", in both directions.
 const ABOUT: f64 = 0.10;
 /// Below this share of its ceiling a figure cannot be explained by that ceiling.
 const FAR_BELOW: f64 = 0.5;
 
-/// A published figure and what was computed for it.
+/// A published figure and the computed one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FigureCheck {
     /// What was measured.

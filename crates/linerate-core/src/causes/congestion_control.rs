@@ -103,8 +103,8 @@ impl Cause for CongestionControl {
         }
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        // Each stream has its own window. More streams therefore prove that the window was the limit only where
-        // it is clamped.
+        // Each stream has its own window. More streams therefore prove that the window was the limit only if it
+        // is clamped.
         match trial.factor() {
             Some(Factor::MoreStreams) => clamped(model, trial.direction).is_some(),
             factor => factor == Some(Factor::OtherCongestion),
@@ -150,8 +150,8 @@ fn recovers(load: &Load) -> Option<Gap> {
 /// congestion window does not grow while something else limits the sender.
 const HELD: f64 = 0.1;
 
-/// Describes a congestion window that stood still without need. `None` if it grew, had no need to grow, or
-/// where another congestion control brought a gain.
+/// Describes a congestion window that stopped growing without a reason. `None` if it grew, had no need to grow,
+/// or if another congestion control gained goodput.
 pub(super) fn clamped(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
     let size = load.tcp.cwnd_stood?;

@@ -37,12 +37,12 @@ const MOVED: Range = Range {
 /// another core or by a port, so they come from a shared cache at best, and no core reads one that fast.
 const COPY_LEAST_PS: f64 = 25.0;
 
-/// Time that copying a byte usually takes, in picoseconds: 10 GB/s. Whether a trial is worth its time
-/// depends on it, and no verdict.
+/// Usual time to copy a byte, in picoseconds: 10 GB/s. It decides only whether a trial is worth its time, and
+/// no verdict.
 const COPY_USUAL_PS: f64 = 100.0;
 
-/// How many times as fast a thread must become without the copy for a gain to be expected: twice what a
-/// limit gains at least when it is lifted.
+/// How many times as fast a thread must become without the copy for a gain to be expected: twice the least gain
+/// that counts when a limit is removed.
 const SAVES: f64 = 1.1;
 
 /// Which end's threads.
@@ -172,7 +172,7 @@ pub(super) fn kept_from_its_cpu(
     standing.next().map(Cause::id).or_else(both)
 }
 
-/// Share of its CPU that a thread's work took: its own time, interrupts on that CPU, and other threads of this
+/// Share of its CPU that a thread's work used: its own time, interrupts on that CPU, and other threads of this
 /// run for which it waited. Time spent waiting for other programs does not count.
 fn used(thread: &Thread, cpus: &[Cpu]) -> Option<f64> {
     let busy = thread.busy?;
@@ -257,7 +257,8 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
     }
 }
 
-/// More work slows a thread without slack; nothing follows where that work made its other work cheaper.
+/// More work slows down a thread without slack; there is no prediction if that work made its other work
+/// cheaper.
 fn of_more_work(model: &Model, trial: &TrialPlan, role: Role) -> Option<Range> {
     let measured = model.trials.iter().find(|t| t.plan.id == trial.id);
     let cheaper = measured.filter(|_| role == Role::Sender);

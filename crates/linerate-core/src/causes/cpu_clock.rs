@@ -105,7 +105,7 @@ impl Cause for CpuClock {
     }
 }
 
-/// The busy thread whose clock is lowest against its nominal one; else the answer.
+/// The busy thread with the lowest clock relative to its nominal one; else the answer.
 fn slowest(model: &Model, direction: Direction) -> Result<Slow<'_>, NoFinding> {
     let load = base(model, direction)?;
     let (mut found, mut unknown, mut clear) = (None::<Slow<'_>>, None, Vec::new());
@@ -171,7 +171,7 @@ fn clock_of<'a>(
         .clock;
     let cpus = load.cpus.at(direction, side);
     let now = cpus.iter().find(|c| c.number == cpu).and_then(|c| c.clock);
-    // A CPU that worked had a clock: what says 0 says nothing.
+    // A CPU that worked had a clock: a reading of 0 is invalid.
     let now = now.filter(|now| now.0 > 0);
     let now =
         now.ok_or_else(|| lacks(format!("the clock of CPU {cpu} was not read under load")))?;

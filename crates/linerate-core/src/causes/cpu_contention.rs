@@ -28,7 +28,7 @@ const MET: f64 = 0.5;
 /// A thread that waits while others run.
 struct Crowded {
     side: Side,
-    /// The CPU that it is kept on; `None` if it moved between several.
+    /// The CPU that it is pinned to; `None` if it moved between several.
     cpu: Option<u32>,
     busy: f64,
     waiting: f64,
@@ -46,8 +46,9 @@ impl Crowded {
         self.others.unwrap_or(0.0)
     }
 
-    /// Whether others ran enough there to be why the thread waited. A control group that used up its quota waits in the
-    /// run queue as well, and a thread that moved may have met more of them than there were in the mean.
+    /// Whether other programs ran enough there to explain the thread's wait. A control group that used up its
+    /// quota waits in the run queue as well, and a thread that moved may have met more of them than the mean
+    /// shows.
     fn explains_waiting(&self) -> bool {
         self.others() >= OTHERS.max(self.waiting * MET)
     }
@@ -201,8 +202,7 @@ pub(super) fn most(model: &Model, load: &Load, direction: Direction, side: Side)
     each.fold(0.0, f64::max)
 }
 
-/// What other programs used of the CPU that a thread stayed on; of one that moved, of all that it may
-/// run on.
+/// CPU time of other programs on the thread's CPU; if the thread moved, on all CPUs that it may use.
 fn others(
     model: &Model,
     load: &Load,

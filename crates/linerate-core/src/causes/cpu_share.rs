@@ -96,7 +96,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, side: Side, got: f64) ->
     };
     match factor {
         Factor::OtherCpu if moves(trial, direction, side) => up_to(GAIN, 1.15),
-        // The other CPUs may be free.
+        // The other CPUs may be idle.
         Factor::MoreStreams => up_to(0.6, trial.stream_ratio() * 1.1),
         // Buffered data covers the time in which the thread does not run.
         Factor::LargerWindow | Factor::LargerSendBuffer => up_to(0.7, 1.15),

@@ -26,12 +26,12 @@ const SUSPECT: f64 = 0.8;
 /// Share of samples with an empty sender's socket from which the sending thread gets too little time to write.
 const STARVED: f64 = 0.5;
 
-/// Something that works for the load on a CPU that the hypervisor takes away.
+/// Work for the load on a CPU whose time the hypervisor takes.
 struct Robbed {
     side: Side,
     /// Its CPU; `None` of a thread that moved between several.
     cpu: Option<u32>,
-    /// Share of time that the hypervisor took the CPU; of several the mean.
+    /// Share of time that the hypervisor took the CPU; the mean for several CPUs.
     steal: f64,
     /// Share of time that a thread ran there, or that packets were handled.
     ran: f64,
@@ -39,7 +39,7 @@ struct Robbed {
     need: f64,
     /// Share of time that the steal kept it from running, at most.
     lost: f64,
-    /// Whether it is the handling of packets, apart from the load's threads.
+    /// Whether it is packet processing outside the load's threads.
     packets: bool,
 }
 
@@ -66,7 +66,7 @@ impl Robbed {
         })
     }
 
-    /// The handling of packets on a CPU of its own.
+    /// Packet processing on its own CPU.
     fn of_packets(side: Side, cpu: &Cpu) -> Self {
         let need = (cpu.softirq + cpu.steal).min(cpu.busy);
         Self {
@@ -95,7 +95,7 @@ impl Robbed {
         })
     }
 
-    /// The share that it gets of what it needs.
+    /// The share of its needed CPU time that it gets.
     fn got(&self) -> f64 {
         1.0 - self.lost / self.need.max(0.01)
     }
@@ -252,7 +252,7 @@ fn worst(model: &Model, direction: Direction) -> Result<Robbed, NoFinding> {
     )
 }
 
-/// The work at an end that waits for a stolen CPU, where this may limit the load.
+/// The work at an end that waits for a stolen CPU, if that may limit the load.
 fn at(model: &Model, direction: Direction, side: Side) -> Result<Robbed, NoFinding> {
     let load = base(model, direction)?;
     let all = robbed(model, load, direction, side)?;

@@ -10,7 +10,7 @@ use crate::signs::threads::wanted;
 use crate::signs::{LOSSY, OVERRUN, percent};
 use crate::stats::Range;
 
-/// Part of the loss from which drops at the socket are one of its reasons.
+/// If drops at the socket are at least this part of the loss, they are one of its reasons.
 const PART: f64 = 0.3;
 
 /// Part of the loss, without drops at hosts, from which the path lost some. The number of datagrams dropped as
@@ -150,7 +150,7 @@ fn dropped(model: &Model, direction: Direction, told: &Datagrams) -> Result<f64,
         .ok_or_else(|| lacks(model, "udp", direction.receiver()))
 }
 
-/// `21.30 % of 81000 datagrams a second were lost on the way`.
+/// `21.30 % of 81000 datagrams a second were lost on the path`.
 pub(super) fn words(told: &Datagrams, part: f64, place: &str) -> String {
     format!(
         "{} of {:.0} datagrams a second were {place}",

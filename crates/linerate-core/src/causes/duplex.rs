@@ -27,7 +27,7 @@ const COLLIDED: f64 = 0.01;
 //= IEEE 802.3-2022, section 44.1: operation above 1 Gb/s is full duplex only
 const FASTEST: u64 = 1_000;
 
-/// What the readings of one end say of its duplex.
+/// The duplex of one end, by its readings.
 enum DuplexState<'a> {
     /// It runs at half duplex and packets collide, or only the collisions are known; the evidence.
     Collides(String),
@@ -93,7 +93,7 @@ impl Cause for Duplex {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
-            // More senders collide more, and never get more than the wire has.
+            // More senders collide more, and never carry more than the wire does.
             Factor::MoreStreams => Some(Range {
                 low: 0.5,
                 high: 1.2,
@@ -157,7 +157,7 @@ fn duplex_state(host: &Host, collided: Option<f64>) -> DuplexState<'_> {
                     "{} of the packets that {name} sent collided: it runs at half duplex",
                     percent(share)
                 )),
-                // What is half duplex collides under load.
+                // A half-duplex port has collisions under load.
                 (None, Some(_)) => DuplexState::Full,
                 (None, None) => DuplexState::Unknown(name),
             }
@@ -165,7 +165,7 @@ fn duplex_state(host: &Host, collided: Option<f64>) -> DuplexState<'_> {
     }
 }
 
-/// The name of a port that may be half duplex and does not say, or that carries the path or not: that is unknown.
+/// The name of a port that may be half duplex: its duplex is unknown, or whether it carries the path.
 fn unsaid(host: &Host) -> Option<String> {
     let port = host.facts.port.as_ref()?;
     let slow = |mbps: Option<u64>| mbps.is_none_or(|mbps| mbps <= FASTEST);

@@ -29,7 +29,7 @@ pub(crate) enum Fit {
     Inside,
     /// Partly within.
     Cut,
-    /// Not at all.
+    /// No effect is predicted.
     Outside,
 }
 

@@ -69,7 +69,7 @@ impl Cause for HashCollision {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let crowded = crowded(model, trial.direction)?;
         if trial.factor()? == Factor::OtherPorts {
-            // At most as many times as much as there are queues for those that shared one.
+            // Streams that shared a queue gain at most a factor of the number of queues.
             return spread_out(model, trial).then(|| Range {
                 low: GAIN,
                 high: f64::from(crowded.streams) * 1.1,
@@ -96,8 +96,7 @@ pub(crate) fn crowded(model: &Model, direction: Direction) -> Option<Crowded> {
     check(model, direction).ok()
 }
 
-/// Whether new connections were dialled for a trial and fell into the same queue each time: what hashes
-/// them does not look at ports.
+/// Whether new connections of a trial used the same queue each time: then the hash does not include ports.
 fn refused(model: &Model, direction: Direction) -> bool {
     let tried = model.tried(direction, Factor::OtherPorts);
     tried.is_some_and(|trial| trial.slices == 0)

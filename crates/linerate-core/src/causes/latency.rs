@@ -12,16 +12,16 @@ use crate::units::Nanos;
 //= Villamizar, Song, "High performance TCP in ANSNET", CCR 24(5), 1994: one bandwidth-delay product
 const TIMES: f64 = 2.0;
 
-/// The least delay that a load must add to count. A well-kept queue holds less than this. So does the queue
-/// that Linux lets a stream keep in its own port (1 ms at its pace), and the wait of a thread for its turn on a
-/// busy CPU.
+/// The least delay that a load must add to count. A well-configured queue adds less than this. So does the
+/// queue that Linux lets a stream keep in its own port (1 ms at its pace), and the wait of a thread for its
+/// turn on a busy CPU.
 //= RFC 8289, section 3.2: a standing queue of 5 ms is acceptable
 const ADDED: Nanos = Nanos::from_millis(5);
 
 /// How a load raised the round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Raised {
-    /// On the idle path.
+    /// The round trip on the idle path.
     pub(crate) idle: Nanos,
     /// Under load.
     pub(crate) loaded: Nanos,
@@ -40,7 +40,7 @@ impl Raised {
         self.added() / self.loaded.0.max(1) as f64
     }
 
-    /// Both, in words.
+    /// Both round trips, in words.
     pub(super) fn words(self) -> String {
         let Self { idle, loaded, .. } = self;
         let least = if self.at_least { "at least " } else { "" };
@@ -52,7 +52,7 @@ impl Raised {
     }
 }
 
-/// How the load of a direction raised the round trip, where it did so by far; else why not.
+/// The increase of the round trip by the load of a direction, if it is large; else why not.
 pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFinding> {
     let load = base(model, direction)?;
     let least = || idle_at_least(model).max(load.tcp.min_rtt);

@@ -83,7 +83,7 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let words = format!(
         "a round trip took {idle} on the idle path (p50), and the ports are set to delay interrupts for {all} of it"
     );
-    // Ports that would wait for longer than the round trip took did not wait.
+    // A port whose delay is longer than the whole round trip did not apply it.
     if share < SUSPECT || all < NOTABLE || share >= 1.0 {
         return Err(NoFinding::Clear(words));
     }

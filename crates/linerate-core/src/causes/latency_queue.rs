@@ -17,7 +17,7 @@ use crate::units::Rate;
 /// Cause `latency-queue`.
 pub(super) struct LatencyQueue;
 
-/// Part of what the load added to the round trip that must be found in one place for it to be there.
+/// Part of the increase of the round trip that must be found at one place to blame that place.
 const MOST: f64 = 0.5;
 
 /// Goodput at half the pace over that before: it followed the pace, and nothing else became slow.
@@ -160,7 +160,7 @@ fn own_queue(load: &Load, raised: Raised) -> Option<&Queue> {
     longest(load).filter(|queue| queue.wait.0 as f64 >= raised.added() * MOST)
 }
 
-/// A queue of our own port kept short, and apart for each flow.
+/// A queue of our own port that is short and separate for each flow.
 fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
     let port = queue.subject.split(' ').next()?;
     let of_port = |subject: &str| subject.split(' ').next() == Some(port);
@@ -169,7 +169,7 @@ fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
         .filter(|s| of_port(&s.subject))
         .filter_map(|s| s.rate)
         .collect();
-    // Of several classes one queue is not the port's to replace.
+    // With several classes, one queue cannot be replaced at the port.
     if rates.len() > 1 {
         return None;
     }

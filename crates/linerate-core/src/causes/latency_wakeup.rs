@@ -18,10 +18,10 @@ pub(super) struct LatencyWakeup;
 /// least half of the round trip.
 const LITTLE: f64 = 0.1;
 
-/// Share from which it explains most of it, whatever else there is.
+/// From this share on it explains most of the increase, whatever else there is.
 const MOST: f64 = 0.5;
 
-/// Factor by which the mean share may exceed the one of the median round trip: a few waits are long.
+/// Factor by which the mean share may exceed that of the median round trip: a few waits are long.
 const UNEVEN: f64 = 1.5;
 
 static INFO: CauseInfo = CauseInfo {

@@ -96,7 +96,7 @@ pub(crate) fn most<'a>(model: &Model, load: &'a Load, direction: Direction) -> O
     counters.max_by(|a, b| a.per_sec.total_cmp(&b.per_sec))
 }
 
-/// What more room gained, where that was tried.
+/// The gain of a longer queue, if that was tried.
 fn lifted(model: &Model, direction: Direction) -> Option<f64> {
     let effect = model.tried(direction, Factor::HostRoom)?.effect?;
     (effect.low > EQUAL.high).then_some(effect.mid)

@@ -20,12 +20,12 @@ use crate::units::{Bytes, Rate};
 /// Cause `memory-bandwidth`.
 pub(super) struct MemoryBandwidth;
 
-/// Share of its CPU that a thread must want: one that waits for memory looks busy.
+/// Share of its CPU that a thread must need: a thread that waits for memory looks busy.
 const SUSPECT: f64 = 0.8;
 /// Share of what the modules could move at which channels are full in practice.
 //= J. D. McCalpin, STREAM: 80 to 90 % of the peak is what well-written loops reach
 const FULL: f64 = 0.8;
-/// Up to this share of the channels nothing is seen of them.
+/// Up to this share of the channels, they show no effect.
 const FAR: f64 = 0.5;
 /// Bytes of the buffer of a program where the plan leaves them open, at the most.
 const BUFFER: u64 = 1 << 20;
@@ -89,7 +89,7 @@ impl Cause for MemoryBandwidth {
         };
         let factor = trial.factor()?;
         match (factor.class(), factor) {
-            // Of three crossings one stays.
+            // Of three memory crossings one remains.
             (_, Factor::Discard) => Some(Range {
                 low: GAIN,
                 high: 3.0,
@@ -164,7 +164,7 @@ fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
         .count()
         .max(1);
     let known = facts.channels.map(|c| (c.capacity().0 * 8.0, c.words()));
-    // What one node has: payload need not be spread over all of them.
+    // The channels of one node: payload may not be spread over all nodes.
     let (least, words) = match &known {
         Some((rate, words)) => (rate / nodes as f64, words.as_str()),
         None => (LEAST, "one channel of DDR3-1066, the least there is"),
@@ -242,8 +242,8 @@ fn unknown(side: Side, what: &str, hint: &str) -> End {
     }]))
 }
 
-/// What the counters say of channels: the CPUs' own traffic, and at most all that the card moves, which
-/// they do not count.
+/// The channel traffic by the counters: that of the CPUs, plus at most all traffic of the card, which they do
+/// not count.
 fn counted(side: Side, channels: Channels, nodes: usize, traffic: f64, by_card: f64) -> End {
     let (name, words) = (side.name(), channels.words());
     let (least, most) = channels.capacity();

@@ -119,7 +119,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &latency_queue::LatencyQueue,
 ];
 
-/// What is known of a cause before any load is.
+/// The facts about a cause that are known before any load.
 #[derive(Debug, Clone, Copy)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -132,7 +132,7 @@ pub struct CauseInfo {
     pub name: &'static str,
     /// The transports whose loads it can limit. For others it is not evaluated, and is no rival.
     pub scope: Scope,
-    /// The stage that binds when this cause holds.
+    /// The limiting stage if this cause holds.
     pub stage: Stage,
     /// How the cause makes a path slow: in rate or in latency.
     pub slows: Slowness,
@@ -228,14 +228,14 @@ pub trait Cause: Sync {
     fn predict_latency(&self, _model: &Model, _trial: &TrialPlan) -> Option<Range> {
         None
     }
-    /// Whether a trial touches the cause: its factor decides the cause, at the end where the cause is.
+    /// Whether a trial tests the cause: its factor decides the cause, at the end where the cause is.
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let _ = model;
         trial
             .factor()
             .is_some_and(|f| self.info().decided_by.contains(&f))
     }
-    /// What to do when it holds.
+    /// The remedy if the cause holds.
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice>;
 }
 
@@ -249,13 +249,13 @@ pub fn cause(id: &str) -> Option<&'static dyn Cause> {
     CAUSES.iter().copied().find(|c| c.id() == id)
 }
 
-/// What a cause answers: it may hold, or why it was not found.
+/// The answer of a cause: it may hold, or the reason why it was not found.
 pub type Answer = Result<Finding, NoFinding>;
 
 /// Why a cause was not found.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NoFinding {
-    /// It does not hold, and this is why.
+    /// It does not hold, for this reason.
     Clear(String),
     /// It cannot be known without these.
     Unknown(Vec<Gap>),
@@ -264,15 +264,14 @@ pub enum NoFinding {
 /// A cause that may hold, with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// Where.
+    /// The place of the finding.
     pub side: Place,
     /// How much of the time, or of the slowness, it explains; 0 to 1.
     pub share: f64,
     /// Whether the evidence is enough to name it as `supported` without a deciding trial. A rival
     /// that cannot be ruled out by counters is a finding, but not enough.
     pub enough: bool,
-    /// Whether it is a ceiling that was reached: a resource whose capacity and use were both read,
-    /// and that is used up.
+    /// Whether a ceiling was reached: both capacity and use of a resource were read, and it is used up.
     pub reached: bool,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
@@ -281,7 +280,7 @@ pub struct Finding {
 /// What a cause cost a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
-    /// Where.
+    /// The place of the finding.
     pub side: Place,
     /// Its share of the time, or of the bytes that a port carried; `None` if unknown.
     pub share: Option<f64>,
@@ -342,7 +341,7 @@ fn port_of(model: &Model, side: crate::path::Side) -> &str {
     model.host(side).map_or("PORT", port_at)
 }
 
-/// The same of a host.
+/// The same for a host.
 fn port_at(host: &Host) -> &str {
     let route = host.facts.route.as_ref();
     let wires = route.and_then(Route::wires).unwrap_or_default();

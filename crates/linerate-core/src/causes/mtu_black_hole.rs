@@ -47,7 +47,7 @@ impl Cause for MtuBlackHole {
                 "the sender's own port loses it: {why}"
             )));
         }
-        // A connection that stands still may see a drop a second for any reason.
+        // A connection without progress may see a drop per second for any reason.
         let holds = || local_drops::holds(model, load, direction);
         let datagrams = load.transport == Transport::Udp;
         if let Some(own) = datagrams.then(holds).flatten() {
@@ -158,7 +158,7 @@ fn find(model: &Model, direction: Direction) -> Advice {
     )
 }
 
-/// Bytes of the largest packet that both ports take, and that the sender believes to fit the path.
+/// Bytes of the largest packet that both ports support, and that the sender assumes to fit the path.
 fn full_packet(model: &Model, direction: Direction) -> u64 {
     let mtu = |side| model.host(side)?.facts.port.as_ref()?.mtu;
     let ports = [direction.sender(), direction.receiver()].map(mtu);

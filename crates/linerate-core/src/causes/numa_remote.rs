@@ -28,8 +28,7 @@ const SUSPECT: f64 = 0.8;
 /// Share from which a thread on the wrong node is named without a trial.
 const ENOUGH: f64 = 0.95;
 
-/// Most that the right node gains: firmware tables put the far node at two to three times the
-/// distance.
+/// The most that the right node gains: firmware tables put the far node at two to three times the distance.
 //= ACPI 6.5, 5.2.17 (SLIT): distances are relative to 10 for local memory
 const MOST: f64 = 3.0;
 
@@ -201,7 +200,7 @@ fn port(model: &Model, side: Side) -> &str {
 fn interrupts_back(model: &Model, side: Side, off: &OffNode) -> Advice {
     let host = model.host(side);
     let route = host.and_then(|host| host.facts.route.as_ref());
-    // A bond has no interrupts of its own.
+    // A bond has no interrupts.
     let wires = route.and_then(Route::wires).unwrap_or_default();
     let mut ports: Vec<&str> = wires.iter().map(|nic| nic.name.as_str()).collect();
     if ports.is_empty() {

@@ -34,7 +34,7 @@ const BBR_MINDS: f64 = 0.1;
 //= draft-ietf-ccwg-bbr: BBR.LossThresh is 2 %
 const BBR3_MINDS: f64 = 0.02;
 
-/// What timers may take of a goodput that is still about the same.
+/// The share that timeouts may take of a goodput that counts as the same.
 const NEARLY: f64 = 0.8;
 
 /// Share of lost bytes from which retransmission timers expire one after the other, each twice as long as the
@@ -113,9 +113,9 @@ impl Cause for PathLoss {
             high: f64::MAX,
         };
         match trial.factor()? {
-            // One fills the pauses of another.
+            // One stream fills the pauses of another.
             Factor::MoreStreams if bbr::sends(load) && erratic(load) => Some(any_gain),
-            // No stream of datagrams is held back: how much more they send, their hosts decide.
+            // Datagram streams are not slowed down by loss: their hosts decide how much more they send.
             Factor::MoreStreams if load.transport == Transport::Udp => None,
             // What BBR loses, all streams lose of one rate that they share.
             Factor::MoreStreams | Factor::OtherCongestion if bbr::sends(load) => None,
@@ -209,7 +209,7 @@ fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
     Some(Ok(Finding { enough, ..found }))
 }
 
-/// Why what was retransmitted, `share` of the bytes, is no loss that matters.
+/// Why retransmissions of `share` of the bytes are no loss that matters.
 fn too_few(load: &Load, share: f64) -> String {
     let again = percent(share);
     match sent_again(load).and(late(load)) {

@@ -101,7 +101,7 @@ impl Cause for PathRate {
     }
 }
 
-/// A load whose sender is held by the network, not by a window, a buffer or a CPU.
+/// A load whose sender is limited by the network, not by a window, a buffer or a CPU.
 pub(super) struct Held<'a> {
     /// The load.
     pub(super) load: &'a Load,
@@ -113,7 +113,7 @@ pub(super) struct Held<'a> {
     pub(super) lifted: bool,
 }
 
-/// The load of a direction if the network may hold it back; else why not.
+/// The load of a direction if the network may limit it; else why not.
 pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Held<'_>, NoFinding> {
     let held = held_back(model, direction)?;
     if let Some(own) = of_a_host(model, held.load, direction) {
@@ -142,8 +142,8 @@ fn carried(more: &Load, gain: f64) -> String {
     format!("{} streams carried {gain:.2} times as much", more.streams)
 }
 
-/// The load of a direction if congestion control holds it back, be it for what happens on the hosts'
-/// own ground; else why not.
+/// The load of a direction if congestion control limits it, even if the reason is inside the hosts; else why
+/// not.
 pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>, NoFinding> {
     let load = base(model, direction)?;
     if let Some(silent) = load.silent() {
@@ -183,8 +183,8 @@ pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>,
     })
 }
 
-/// Says how it is known that the network limited the sender for `share` of the time. The kernel's clocks give
-/// `network` of it.
+/// A sentence with the evidence that the network limited the sender for `share` of the time. The kernel's
+/// clocks show `network` of it.
 fn why(queued: bool, network: f64, share: f64) -> String {
     if queued && network < HELD {
         "most of what the sender kept in flight waited in a queue on the path".to_owned()
@@ -198,10 +198,10 @@ fn why(queued: bool, network: f64, share: f64) -> String {
     }
 }
 
-/// Share of time that a window or a buffer limited the sender, where a trial enlarged it, or gave one to each
-/// of more streams, without a gain. A window slightly larger than the path needs looks like a limit, and is
-/// none. It counts up to the growth of the network's share in the enlarged load: a window and a buffer of one
-/// size hide each other, and so does a slow reader.
+/// Share of time that a window or a buffer limited the sender, if a trial enlarged it, or more streams had one
+/// each, without a gain. A window slightly larger than the path needs looks like a limit, and is none. It
+/// counts up to the growth of the network's share in the enlarged load: a window and a buffer of one size hide
+/// each other, and so does a slow reader.
 fn lifted(model: &Model, direction: Direction) -> f64 {
     let Some(base) = model.direction(direction).map(|d| &d.base) else {
         return 0.0;
@@ -272,7 +272,7 @@ pub(super) fn on_cpus(model: &Model, load: &Load, direction: Direction) -> Optio
         })
 }
 
-/// Whether the threads of an end were given more work, and carried as much: they only looked busy.
+/// Whether the threads of an end got more work and carried as much: then they only looked busy.
 fn had_time(model: &Model, direction: Direction, side: Side) -> bool {
     let work = model.tried(direction, Role::of(side, direction).factor());
     let effect = work.and_then(|trial| trial.effect);

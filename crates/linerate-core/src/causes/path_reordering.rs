@@ -116,9 +116,9 @@ impl Cause for PathReordering {
     }
 }
 
-/// Says that only reordering limits the sender: most retransmitted segments, all the time, had arrived. A rate,
-/// of all or of each stream, queues, drops or marks packets, and does not reorder them. BBR fills a rate
-/// without any of these, but fills none where its window is empty before packets arrive.
+/// A sentence that only reordering limits the sender: most retransmitted segments, all the time, had arrived. A
+/// rate, of all or of each stream, queues, drops or marks packets, and does not reorder them. BBR fills a rate
+/// without any of these, but not if its window is empty before packets arrive.
 pub(super) fn alone(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
     let late = holds(model, load)?;

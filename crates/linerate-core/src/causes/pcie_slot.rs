@@ -142,7 +142,7 @@ fn finding(load: &Load, ceiling: &Ceiling, crossing: &Crossing<'_>, binds: bool)
     }
 }
 
-/// Why the link is what it is.
+/// The reason for the link's speed and width.
 fn origin(crossing: &Crossing<'_>) -> String {
     let (card, slot) = (crossing.device.address, crossing.slot.address);
     let now = crossing.now;
@@ -190,7 +190,7 @@ fn open(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     Some(scaled.map_or_else(|| NoFinding::Unknown(vec![gap]), NoFinding::Clear))
 }
 
-/// What is unknown of the slots of an end.
+/// The unknown properties of the slots of an end.
 fn gap(host: &Host, direction: Direction, load: &Load) -> Option<Gap> {
     let port = host.facts.port.as_ref();
     match host.facts.underlay() {
@@ -217,7 +217,7 @@ fn gap(host: &Host, direction: Direction, load: &Load) -> Option<Gap> {
     }
 }
 
-/// Whether the links of the slots of these ports are known, or they have none.
+/// Whether the links of these ports' slots are known, or they have none.
 fn are_read(host: &Host, wires: &[&Nic]) -> bool {
     let known = |route: &Route, nic: &Nic| {
         let links = route.crossings(nic);

@@ -1,4 +1,4 @@
-//! Predictions of causes for trials that do not change what the cause is about.
+//! Predictions of causes for trials that do not change the factor of the cause.
 
 use crate::factor::{Class, Factor};
 use crate::model::{Load, Model};
@@ -22,8 +22,8 @@ pub(super) const UNCOPIED: Range = Range {
     high: EQUAL.high,
 };
 
-/// Work that a trial adds on one end, as a share of the wall time of each byte: as the trial's own
-/// setting A took it, once that was measured, since a load may run at another rate than before.
+/// Work that a trial adds on one end, as a share of the wall time of each byte. The time is that of the trial's
+/// own setting A, once it was measured, since a load may run at another rate than before.
 pub(super) fn added_work(model: &Model, trial: &TrialPlan, on_sender: bool) -> Option<f64> {
     let (a, b) = (trial.before.extra_work, trial.after.extra_work);
     let extra = if on_sender {

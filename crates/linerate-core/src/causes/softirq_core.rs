@@ -84,7 +84,7 @@ impl Cause for SoftirqCore {
 /// What a CPU without time for more packets expects of a trial.
 pub(super) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
-        // On one queue they share it, on others they have CPUs of their own.
+        // On one queue they share a CPU, on others they have their own.
         Factor::MoreStreams => Some(Range {
             low: 0.8,
             high: trial.stream_ratio() * 1.1,

@@ -17,7 +17,7 @@ use crate::transport::Scope;
 /// Cause `tunnel`.
 pub(super) struct Tunnel;
 
-/// Fragments for each packet of a load from which its packets are cut in two: half of them are, at the least.
+/// Fragments per packet of a load from which its packets are split in two: at least half of them are.
 const CUT: f64 = 1.0;
 
 /// A tunnel on the route of one end.
@@ -198,7 +198,7 @@ fn each(load: &Load, per_sec: Option<f64>) -> Option<f64> {
     Some(per_sec? / packets.filter(|packets| *packets > 0.0)?)
 }
 
-/// Whether it is known what all its tunnels add, and into which ports.
+/// Whether the headers of all its tunnels, and the ports below them, are known.
 fn knows(tunnel: &Through<'_>) -> bool {
     let mut ports = tunnel.chain.iter().enumerate();
     ports.all(|(at, nic)| {

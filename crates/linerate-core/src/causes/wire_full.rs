@@ -113,7 +113,7 @@ fn clear(load: &Load, ceiling: Option<&Ceiling>) -> NoFinding {
     })
 }
 
-/// A wire of which it was not read what it carries, or whether it carries the path, may be full.
+/// A wire may be full if its speed is unknown, or whether it carries the path.
 pub(super) fn unread(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     let known = wire(model, direction).is_some();
     let hosts = model.hosts.iter();

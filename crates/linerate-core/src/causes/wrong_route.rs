@@ -37,9 +37,9 @@ struct Detour<'a> {
 enum Alternative<'a> {
     /// No faster one.
     None,
-    /// A faster one, and what the slower of its two ports carries.
+    /// A faster route, and the speed of the slower of its two ports.
     Faster(Detour<'a>, Rate),
-    /// One that may be faster: the speed of one of its ports is unknown.
+    /// A route that may be faster: the speed of one of its ports is unknown.
     Unknown(Detour<'a>),
 }
 
@@ -239,7 +239,7 @@ fn pair<'a>(a: &'a Other, b: &'a Other) -> Option<Detour<'a>> {
     })
 }
 
-/// The address of a port in a network with the address that the other end is reached by, and that one.
+/// The address of a port in a network with the address at which the other end is reached, and that address.
 fn one_sided(port: &Other, own: &Route) -> Option<(IpAddr, IpAddr)> {
     let peer = own.peer?;
     let mut within = port.networks.iter();

@@ -13,7 +13,7 @@ pub enum End {
 }
 
 impl End {
-    /// Both.
+    /// Both ends.
     pub const ALL: [Self; 2] = [Self::Low, Self::High];
 
     /// The end of its interval that a cost must have for this end of the goodput.
@@ -66,7 +66,7 @@ impl Bounds {
         self.high
     }
 
-    /// One end.
+    /// One end of the interval.
     pub const fn at(self, end: End) -> f64 {
         match end {
             End::Low => self.low,
@@ -79,12 +79,12 @@ impl Bounds {
         self.high - self.low <= self.high * 1e-9
     }
 
-    /// Whether `value` lies within, ends included.
+    /// Whether `value` is inside, ends included.
     pub fn contains(self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Both ends times a factor.
+    /// Both ends multiplied by a factor.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         Self::new(self.low * factor, self.high * factor)

@@ -24,16 +24,16 @@ pub(crate) const UDP: u32 = 8;
 /// Bytes that VXLAN puts between the outer IP header and the inner frame.
 //= RFC 7348, section 5
 pub(crate) const VXLAN: u32 = UDP + 8;
-/// The same of Geneve without options.
+/// The same for Geneve without options.
 //= RFC 8926, sections 3 and 3.4
 pub(crate) const GENEVE: u32 = UDP + 8;
 /// Bytes that GRE without options puts between the outer IP header and the inner packet.
 //= RFC 2784, section 2.1
 pub(crate) const GRE: u32 = 4;
-/// The same of IP in IP.
+/// The same for IP in IP.
 //= RFC 2003, section 3
 pub(crate) const IPIP: u32 = 0;
-/// The same of WireGuard: a header and the check value of Poly1305.
+/// The same for WireGuard: a header and the check value of Poly1305.
 //= WireGuard white paper, section 5.4.6
 pub(crate) const WIREGUARD: u32 = UDP + 16 + 16;
 
@@ -47,7 +47,7 @@ pub enum Ip {
 }
 
 impl Ip {
-    /// Both.
+    /// Both possibilities.
     pub const ALL: [Self; 2] = [Self::V4, Self::V6];
 
     /// Bytes of the header without options.
@@ -83,7 +83,7 @@ impl Transport {
     }
 }
 
-/// A tunnel over IPv4; over IPv6 it takes 20 bytes more.
+/// A tunnel over IPv4; over IPv6 it needs 20 bytes more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tunnel {
     /// RFC 7348.

@@ -1,4 +1,4 @@
-//! Floors of latency: the least that physics and link rates allow, one way, in seconds.
+//! Minimum latencies: the least that physics and link rates allow in one direction, in seconds.
 
 use super::Bounds;
 

@@ -19,7 +19,7 @@ pub struct Description {
     pub parts: Vec<Part>,
 }
 
-/// A part of a path, which limits what flows through it.
+/// A part of a path, which limits the traffic through it.
 #[derive(Debug, Clone)]
 pub struct Part {
     /// Name: `link`, `near slot of eth0`.
@@ -39,7 +39,7 @@ pub struct Part {
 /// What a part is.
 #[derive(Debug, Clone)]
 pub enum Kind {
-    /// Links side by side, each of them full duplex.
+    /// Parallel links, each of them full duplex.
     Links(Links),
     /// PCI Express slots, or the links of switches above them.
     Slots(Slots),
@@ -54,7 +54,7 @@ pub enum Kind {
 /// Links side by side.
 #[derive(Debug, Clone)]
 pub struct Links {
-    /// Each link.
+    /// The values of each link.
     pub links: Vec<Link>,
     /// What begins the formula if there are several: `2 x `.
     pub times: String,

@@ -40,7 +40,7 @@ impl Bus {
         Bounds::exact(f64::from(self.bits) / 8.0 * self.clock())
     }
 
-    /// How the goodput comes about.
+    /// The formula of the goodput.
     pub fn words(self) -> String {
         let clock = self.clock() / 1e6;
         format!(

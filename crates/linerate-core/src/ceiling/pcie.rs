@@ -168,12 +168,12 @@ impl Slot {
         Cost::bytes(Bounds::of(costs))
     }
 
-    /// How the goodput of a receiving card comes about.
+    /// The formula of the goodput of a receiving card.
     pub fn write_words(&self) -> String {
         self.words(WRITE)
     }
 
-    /// How the goodput of a sending card comes about.
+    /// The formula of the goodput of a sending card.
     pub fn read_words(&self) -> String {
         self.words(COMPLETION)
     }

@@ -12,7 +12,7 @@ use crate::path::{Direction, Place, Stage};
 pub enum Source {
     /// It was given.
     Given,
-    /// It was not given; the value says what was assumed.
+    /// The input was not given; the value is the assumption.
     Assumed,
 }
 
@@ -29,7 +29,7 @@ impl Source {
 /// An input of a ceiling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
-    /// The key that it goes by: `near.port.mps`.
+    /// The name of its key: `near.port.mps`.
     pub key: String,
     /// Its value in words: `128 B`, `128 to 512 B`.
     pub value: String,
@@ -37,7 +37,7 @@ pub struct Input {
     pub source: Source,
 }
 
-/// What carries bytes, and how much of it there is.
+/// A resource that carries bytes, and its capacity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
     /// Name: `link`, `near slot`. Resources of one name are replaced together: the members of a
@@ -45,7 +45,7 @@ pub struct Resource {
     pub name: String,
     /// Stage that it belongs to.
     pub stage: Stage,
-    /// Where.
+    /// The place of the resource.
     pub side: Place,
     /// Units per second: bytes, unless packets or operations are limited.
     pub capacity: Bounds,
@@ -81,8 +81,7 @@ pub struct Demand {
     pub resource: usize,
     /// How much.
     pub cost: Cost,
-    /// How the goodput that the resource leaves comes about, with the numbers in:
-    /// `1 Gb/s x 1460/1538`.
+    /// The formula of the goodput that the resource allows, with its numbers: `1 Gb/s x 1460/1538`.
     pub formula: String,
 }
 
@@ -91,7 +90,7 @@ pub struct Demand {
 pub struct StreamGroup {
     /// Direction.
     pub direction: Direction,
-    /// How many there are.
+    /// The number of streams.
     pub streams: Bounds,
     /// Payload bytes of a packet.
     pub packet: Bounds,
@@ -104,7 +103,7 @@ pub struct StreamGroup {
 /// Everything that bytes cross between two hosts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Path {
-    /// What it is made of, in the order of the forward direction.
+    /// Its resources, in the order of the forward direction.
     pub resources: Vec<Resource>,
     /// The groups of streams that use it, in both directions.
     pub groups: Vec<StreamGroup>,

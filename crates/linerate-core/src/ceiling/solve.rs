@@ -14,7 +14,7 @@ const BITS: f64 = 8.0;
 pub struct Solution {
     /// All groups together, bits per second.
     pub goodput: Bounds,
-    /// Goodput of each direction that was asked for, bits per second, in the order asked.
+    /// Goodput of each requested direction, bits per second, in the requested order.
     pub each: Vec<Bounds>,
     /// Names of the resources that bind first: one, or two where the ends of the interval have
     /// different ones.
@@ -23,7 +23,7 @@ pub struct Solution {
     pub next: Option<Next>,
 }
 
-/// What binds once the first is out of the way.
+/// The next limit once the first is removed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Next {
     /// Names of the resources.
@@ -119,8 +119,8 @@ impl Path {
         Some((of(None), each, binding))
     }
 
-    /// Shares the resources that count among the groups of `ways`; `None` if a group has no limit, or
-    /// if nothing flows.
+    /// Shares the selected resources among the groups of `ways`; `None` if a group has no limit, or if nothing
+    /// flows.
     fn share(
         &self,
         ways: &[Direction],

@@ -1,4 +1,4 @@
-//! Storage: how many operations are under way, and over how many paths.
+//! Storage: the number of operations in flight, and of paths.
 
 use super::Bounds;
 
@@ -27,7 +27,7 @@ impl Policy {
     }
 }
 
-/// Operations per second with `depth` of them in flight, each of which takes `seconds`.
+/// Operations per second with `depth` operations in flight that take `seconds` each.
 //= Little, A proof for the queuing formula L = lambda W, Operations Research 9 (1961)
 pub fn operations(depth: u32, seconds: f64) -> Bounds {
     Bounds::exact(f64::from(depth) / seconds.max(1e-9))

@@ -13,7 +13,7 @@ pub struct Entry {
     pub network: String,
     /// What was changed.
     pub setting: Setting,
-    /// The port whose setting it is; empty for settings that belong to no port.
+    /// The port of the setting; empty for settings that belong to no port.
     pub port: String,
     /// The old value.
     pub old: Vec<u64>,
@@ -102,8 +102,8 @@ impl fmt::Display for Entry {
     }
 }
 
-/// Reads a journal, all of it or none. A last line without a line end was cut off while it was written: its
-/// change was never made.
+/// Reads a journal, completely or not at all. A last line without a line end was cut off while it was written:
+/// its change was never made.
 pub fn journal(bytes: &[u8]) -> Result<Vec<Entry>, Damaged> {
     let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
     let lines = bytes[..whole].split_inclusive(|b| *b == b'\n');

@@ -6,9 +6,9 @@ use crate::verdict::Disturbance;
 /// A disturbance in two records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DisturbanceChange {
-    /// What became of it.
+    /// The change of the disturbance.
     pub fate: Fate,
-    /// The disturbance: of the second record where it is there.
+    /// The disturbance: from the second record if it is there.
     pub disturbance: Disturbance,
 }
 

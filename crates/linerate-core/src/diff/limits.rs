@@ -18,7 +18,7 @@ pub enum Fate {
     Came,
     /// It is in the first record only; in the second its cause was cleared or excluded.
     Went,
-    /// It is in one record, and the other one does not show whether it was there.
+    /// The limit is in one record, and the other one does not show whether it was there.
     Untold,
 }
 
@@ -37,15 +37,15 @@ impl Fate {
 /// A limit in two records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimitChange {
-    /// What became of it.
+    /// The change of the limit.
     pub fate: Fate,
-    /// The limit: of the second record where it is upheld there.
+    /// The limit: from the second record if it is confirmed there.
     pub limit: Limit,
     /// How certain it was in the first record; `None` if it was not a limit there.
     pub before: Option<Certainty>,
-    /// The same of the second.
+    /// The same for the second record.
     pub after: Option<Certainty>,
-    /// What the record says of its cause that does not uphold it; empty where both do.
+    /// The other record's answer for the cause if it does not confirm the limit; empty if both do.
     pub why: String,
 }
 

@@ -82,9 +82,9 @@ impl Change {
 pub struct Diff {
     /// What one must know to read the rest: other hosts, runs that were cut short.
     pub notes: Vec<String>,
-    /// What was asked differently.
+    /// The options that differ.
     pub plan: Vec<PlanChange>,
-    /// What is known to be different about each host.
+    /// The facts of each host that differ.
     pub facts: Vec<(Side, Change)>,
     /// What was measured in either record.
     pub figures: Vec<FigureChange>,
@@ -97,7 +97,7 @@ pub struct Diff {
 /// Why two records cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DiffError {
-    /// Both are the same run.
+    /// Both names mean the same run.
     #[error("both are records of the same run")]
     Same,
     /// Nothing was measured in one of them.

@@ -16,7 +16,7 @@ pub struct PlanChange {
     /// Whether the two runs used another load: figures under different loads say nothing about a change of the
     /// path.
     pub load: bool,
-    /// Whether other round trips were asked for too.
+    /// Whether other round trips were requested too.
     pub idle: bool,
 }
 

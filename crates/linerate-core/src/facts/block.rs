@@ -12,7 +12,7 @@ use crate::units::Bytes;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Storage {
-    /// Block devices that hold something, by name.
+    /// Block devices with a capacity, by name.
     pub devices: Vec<BlockDevice>,
     /// File systems on block devices or on other hosts, in the order in which they were mounted.
     pub filesystems: Vec<FileSystem>,
@@ -66,7 +66,7 @@ pub enum Layer {
     Volume,
     /// Encryption.
     Crypt,
-    /// Several ways to one disk, joined by the device mapper.
+    /// Several paths to one disk, joined by the device mapper.
     Multipath,
     /// Something else of the device mapper.
     Mapped,
@@ -136,11 +136,11 @@ pub struct QueueLimits {
     pub rotational: Option<bool>,
     /// Requests that may wait in each hardware queue.
     pub requests: Option<u64>,
-    /// Commands that the device takes at once (SCSI).
+    /// Commands that the device accepts at once (SCSI).
     pub depth: Option<u64>,
     /// Largest request; larger ones are split.
     pub largest: Option<Bytes>,
-    /// Largest request that the hardware takes.
+    /// Largest request that the hardware accepts.
     pub largest_hardware: Option<Bytes>,
     /// Read ahead.
     pub read_ahead: Option<Bytes>,
@@ -157,7 +157,7 @@ pub struct QueueLimits {
 pub struct Namespace {
     /// Number of the subsystem; for a disk with a single path it may be the controller's number.
     pub subsystem: u32,
-    /// Number of the controller, in the name of one way to the namespace: `nvme0c1n1`.
+    /// Number of the controller, in the name of one path to the namespace: `nvme0c1n1`.
     pub controller: Option<u32>,
     /// Number of the namespace below the subsystem.
     pub number: u32,
@@ -194,7 +194,7 @@ fn decimal(text: &str) -> Option<u32> {
     digits.then(|| text.parse().ok())?
 }
 
-/// A way to a device.
+/// A path to a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Path {
@@ -209,7 +209,7 @@ pub struct Path {
     /// The target's state of an NVMe path (ANA): `optimized`, `non-optimized`, `inaccessible`,
     /// `persistent-loss`, `change`.
     pub ana_state: String,
-    /// Block device of a way of NVMe, which the kernel hides from all but itself: `nvme0c1n1`.
+    /// Hidden block device of an NVMe path: `nvme0c1n1`.
     pub device: String,
     /// NUMA node.
     pub node: Option<u32>,
@@ -239,7 +239,7 @@ impl Storage {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// The disks, or what passes for them.
+    /// The disks, or their equivalents.
     pub fn disks(&self) -> impl Iterator<Item = &BlockDevice> {
         self.devices.iter().filter(|d| d.layer == Layer::Disk)
     }

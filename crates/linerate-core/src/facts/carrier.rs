@@ -18,7 +18,7 @@ const USUAL_PAYLOAD: u32 = 2048;
 /// Rates that differ by less than this are equal: they result from divisions.
 const SAME: f64 = 1e-6;
 
-/// A port and the rate that its wire runs at, or could run at where it is down.
+/// A port and the rate of its wire; for a port that is down, the rate that it could have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortLoad {
     /// Its name: `eth0`, `mlx5_0`.
@@ -49,7 +49,7 @@ pub struct Carrier<'a> {
     pub via: Via<'a>,
     /// Bits per second of frames that it allows in each direction.
     pub leaves: Bounds,
-    /// The ports, with what narrower carriers let through before this one.
+    /// The ports, with the rates that narrower carriers before this one allow.
     pub ports: Vec<Arrival>,
 }
 
@@ -91,11 +91,11 @@ fn exceeds(rate: f64, leaves: f64) -> bool {
     rate > leaves * (1.0 + SAME)
 }
 
-/// The carriers of a machine's ports. If several carry the traffic of the same ports, the one that leaves them least;
-/// of links that are alike the nearest, of hubs the farthest.
+/// The carriers of a machine's ports. If several carry the traffic of the same ports, the slowest counts; among
+/// equal links the nearest, among equal hubs the farthest.
 ///
-/// Unknown and left out: tunnels, links that were not read or are placeholders, ports without a speed or with several
-/// PCI functions.
+/// Left out because they are unknown: tunnels, links that were not read or are placeholders, ports without a
+/// speed or with several PCI functions.
 pub fn carriers(inventory: &Inventory) -> Vec<Carrier<'_>> {
     let chains = chains(inventory);
     let (sets, of_key) = users(&chains);
@@ -208,12 +208,12 @@ fn loads(inventory: &Inventory) -> Vec<(PortLoad, &str)> {
     nics.chain(ports).collect()
 }
 
-/// The driver that makes one port of several PCI functions, each with a link of its own (Socket Direct).
+/// The driver that makes one port of several PCI functions, each with its own link (Socket Direct).
 //= Linux Documentation/networking/multi-pf-netdev.rst
 const COMBINES: &str = "mlx5_core";
 
-/// Whether a port may have more PCI functions than the one that is known as its device: functions of the same model and
-/// driver in another slot that no network port and no InfiniBand port belongs to.
+/// Whether a port may have more PCI functions than its known device: functions of the same model and driver in
+/// another slot without a network port or an InfiniBand port.
 fn has_several_functions(inventory: &Inventory, nic: &Nic) -> bool {
     let address: Option<Address> = nic.pci.parse().ok();
     let own = address.and_then(|address| pci::at(&inventory.pci, address));
@@ -316,7 +316,7 @@ fn usb_chain(nic: &Nic) -> Chain<'_> {
     wires.collect()
 }
 
-/// What the devices behind a PCI Express link need of it.
+/// The demand of the devices behind a PCI Express link.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Need {
     /// All are network ports: bits per second of frames of the ports with a known rate, and whether all rates
@@ -324,7 +324,7 @@ pub enum Need {
     Ports {
         /// The rates of the wires together.
         rate: Rate,
-        /// Frames of them together.
+        /// The sum of their frames.
         frames: f64,
         /// Whether each function has a port whose rate is known.
         all_known: bool,

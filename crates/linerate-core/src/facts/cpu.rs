@@ -1,4 +1,4 @@
-//! Processors of a machine, and what they are doing.
+//! Processors of a machine, and their activity.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub struct Processors {
     pub nodes: Vec<Node>,
     /// Caches, those that are alike together.
     pub caches: Vec<Cache>,
-    /// Groups of CPUs that differ in what they can do; empty when all are alike.
+    /// Groups of CPUs with different capabilities; empty if all are alike.
     pub kinds: Vec<Kind>,
     /// Idle states of the first CPU.
     pub idle: Vec<IdleState>,
@@ -56,7 +56,7 @@ pub struct Cpu {
 pub struct Clock {
     /// The text that was read.
     pub now: Option<Hertz>,
-    /// What is promised at full load.
+    /// The clock promised at full load.
     pub nominal: Option<Hertz>,
     /// The most that the hardware can.
     pub max: Option<Hertz>,
@@ -64,7 +64,7 @@ pub struct Clock {
     pub limit: Option<Hertz>,
     /// What sets the clock.
     pub driver: String,
-    /// By which rule: `performance`, `powersave`.
+    /// The governor: `performance`, `powersave`.
     pub governor: String,
     /// The preference given to the hardware, if the hardware decides.
     pub preference: String,
@@ -99,7 +99,7 @@ pub struct Clocked {
     /// Their numbers.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
-    /// How, without what it reads now.
+    /// The settings, without present values.
     pub clock: Clock,
 }
 
@@ -147,7 +147,7 @@ pub struct Kind {
     pub cpus: Vec<u32>,
 }
 
-/// A way for a CPU to rest.
+/// An idle state of a CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IdleState {
@@ -218,7 +218,7 @@ pub fn kinds(cpus: &[Cpu]) -> Vec<Kind> {
     found
 }
 
-/// What the machine did between two readings, a tenth of a second apart.
+/// The activity of the machine between two readings, a tenth of a second apart.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Busy {
     /// Each CPU, in the order of `/proc/stat`.

@@ -14,7 +14,7 @@ use crate::units::Rate;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Infiniband {
-    /// In the order of their names.
+    /// In alphabetical order.
     pub devices: Vec<IbDevice>,
     /// What could not be read.
     pub gaps: Vec<Gap>,
@@ -133,9 +133,9 @@ pub enum LinkState {
     Initializing,
     /// Set up but not started.
     Armed,
-    /// In use.
+    /// Link is in use.
     Active,
-    /// In use, with a short fault.
+    /// Link is in use after a short fault.
     #[serde(rename = "active, deferred")]
     ActiveDefer,
 }
@@ -176,7 +176,7 @@ pub struct Gid {
     pub netdev: String,
 }
 
-/// LIDs that no port has: the one of a port without a manager, and the permissive ones of InfiniBand and
+/// LIDs that no port has: that of a port without a manager, and the permissive ones of InfiniBand and
 /// Omni-Path.
 const NO_LIDS: [u64; 3] = [0, 0xffff, 0xffff_ffff];
 
@@ -218,7 +218,7 @@ impl IbPort {
 }
 
 impl Layer {
-    /// In a word.
+    /// The name in one word.
     pub fn name(self) -> &'static str {
         match self {
             Self::InfiniBand => "InfiniBand",
@@ -228,7 +228,7 @@ impl Layer {
 }
 
 impl LinkState {
-    /// In a word or two.
+    /// The name in a word or two.
     pub fn name(self) -> &'static str {
         match self {
             Self::Down => "down",
@@ -239,7 +239,7 @@ impl LinkState {
         }
     }
 
-    /// The state with this number; `None` for one that is unknown.
+    /// The state with this number; `None` for an unknown number.
     pub fn of(number: u32) -> Option<Self> {
         let states = [
             Self::Down,
@@ -253,7 +253,7 @@ impl LinkState {
 }
 
 impl PhysicalState {
-    /// In a word or two.
+    /// The name in a word or two.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sleep => "sleep",
@@ -266,7 +266,7 @@ impl PhysicalState {
         }
     }
 
-    /// The state with this number; `None` for one that is unknown.
+    /// The state with this number; `None` for an unknown number.
     pub fn of(number: u32) -> Option<Self> {
         let states = [
             Self::Sleep,

@@ -44,7 +44,7 @@ pub struct Irq {
 pub struct Served {
     /// Number of the queue.
     pub number: u32,
-    /// Which way; `None` for a pair of queues, one each way.
+    /// The direction; `None` for a pair of queues, one for each direction.
     pub direction: Option<Direction>,
 }
 
@@ -56,7 +56,7 @@ impl Served {
 }
 
 impl Irq {
-    /// The queue that it serves, by its name; `None` if the name does not say.
+    /// The queue that it serves, by its name; `None` if the name does not show it.
     pub fn queue(&self) -> Option<Served> {
         let name = self.name.split('@').next()?.to_ascii_lowercase();
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -87,9 +87,8 @@ impl Irq {
         })
     }
 
-    /// The ports and devices that it may name: what its name or a word of it starts with, up to the
-    /// end of a word. `eth1-rx-0`, `i40e-eth1-TxRx-0`, `ixgbe: eth1-rx-0`; `eth10-rx-0` is not of
-    /// `eth1`.
+    /// The ports and devices that it may name: its name or a word of it starts with them, up to the end of a
+    /// word. `eth1-rx-0`, `i40e-eth1-TxRx-0`, `ixgbe: eth1-rx-0`; `eth10-rx-0` is not of `eth1`.
     fn words(&self) -> impl Iterator<Item = &str> {
         let breaks = self.name.match_indices(['-', ' ']).take(WORDS);
         let starts = breaks.map(|(at, _)| at + 1);
@@ -105,7 +104,7 @@ impl Irq {
 /// Most breaks of a name that are looked at: a kernel's have three or four.
 const WORDS: usize = 8;
 
-/// What identifies the port of an interrupt, with the indices of those ports.
+/// The text that identifies the port of an interrupt, with the indices of those ports.
 #[derive(Default)]
 struct Signs<'a> {
     /// Numbers that the kernel names for queues.
@@ -127,7 +126,7 @@ impl<'a> Signs<'a> {
             if !nic.pci.is_empty() {
                 signs.addresses.entry(&nic.pci).or_default().push(nic.index);
             }
-            // In the middle of some names an address stands: `hns3-0000:7d:00.0-TxRx-0`.
+            // Some names contain an address: `hns3-0000:7d:00.0-TxRx-0`.
             for name in [&nic.device, &nic.name, &nic.pci] {
                 if !name.is_empty() {
                     signs.names.entry(name).or_default().push(nic.index);

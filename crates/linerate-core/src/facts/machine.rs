@@ -27,7 +27,7 @@ pub struct Machine {
     pub clock_source: String,
 }
 
-/// What a machine stands on.
+/// The kind of machine: hypervisor or hardware.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Platform {
     /// Whether it is a guest; `None` when unknown.
@@ -38,7 +38,7 @@ pub struct Platform {
     pub cloud: &'static str,
 }
 
-/// What the firmware says of the machine; empty if it says nothing.
+/// The firmware's description of the machine; empty if there is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Firmware {
     /// `sys_vendor`.

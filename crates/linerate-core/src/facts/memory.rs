@@ -45,7 +45,7 @@ pub struct Module {
     pub ranks: Option<u8>,
 }
 
-/// Channels that have modules, as far as the firmware lists them separately.
+/// Channels with modules, if the firmware lists them separately.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Channels {

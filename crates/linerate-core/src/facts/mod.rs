@@ -52,7 +52,7 @@ pub struct Inventory {
     pub tunables: Vec<Tunable>,
     /// The activity of the machine; `None` if two readings of it are not possible.
     pub busy: Option<cpu::Busy>,
-    /// What could not be read, of all of them.
+    /// The gaps of all facts.
     pub gaps: Vec<Gap>,
 }
 
@@ -88,7 +88,7 @@ pub struct Port {
     pub speed_mbps: Option<u64>,
     /// Maximum transmission unit in bytes.
     pub mtu: Option<u32>,
-    /// Whether what it sends are Ethernet frames: the arithmetic of its wire is known then.
+    /// Whether it sends Ethernet frames: then the framing of its wire is known.
     pub is_ethernet: bool,
     /// True for ports without a wire of their own (veth, tun, virtio, loopback): their speed is
     /// nominal and gives no ceiling.
@@ -151,7 +151,7 @@ pub struct HostFacts {
     /// Size of the last cache before memory; `None` if it was not read, as where a card moves payload to memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_cache: Option<Bytes>,
-    /// The port that the route to the other end leaves by.
+    /// The port of the route to the other end.
     pub port: Option<Port>,
     /// That route, with the devices below the port; `None` in records from before it was read.
     pub route: Option<route::Route>,
@@ -186,7 +186,7 @@ impl HostFacts {
         }
     }
 
-    /// Whether a card may move what the path carries, be it below a port that is made of others.
+    /// Whether a card may carry the path's traffic, including a card below a port that is made of others.
     pub fn has_card(&self) -> bool {
         self.port.is_some() && self.underlay() != Underlay::Nothing
     }

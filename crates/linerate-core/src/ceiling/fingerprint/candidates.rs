@@ -7,7 +7,7 @@ use crate::ceiling::{Bounds, Cost};
 /// Candidates further away than this are not listed.
 const NEAR: f64 = 0.05;
 
-/// A link, and what it leaves of itself.
+/// A link, and the payload rate that it allows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     /// What it is, in words: `PCIe gen2 x4, reads of memory, payload 128 B`.

@@ -14,13 +14,13 @@ const FEWEST: usize = 4;
 /// dominates, not the rate.
 const LARGE: f64 = 4.0;
 
-/// Passes until the sizes that count no longer change; two are enough for every sweep seen.
+/// Passes until the set of used sizes no longer changes; two are enough for every known sweep.
 const PASSES: usize = 8;
 
-/// A span whose rate is off by more than this is a knee.
+/// If the rate of a span differs by more than this, it is a knee.
 const KNEE: f64 = 0.03;
 
-/// The time that a message of a size takes.
+/// The time of a message of a given size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
     /// Size.
@@ -29,7 +29,7 @@ pub struct Point {
     pub time: Nanos,
 }
 
-/// Where the rate changes.
+/// A size at which the rate changes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {
     /// The smaller size.
@@ -116,7 +116,7 @@ fn ordered(points: &[Point]) -> Vec<Point> {
     all
 }
 
-/// Spans in which time passes; one in which it does not says nothing of a rate.
+/// Spans in which the time increases; a span without an increase has no rate.
 fn spans(points: &[Point]) -> Vec<Span> {
     let span = |pair: &[Point]| {
         let [from, to] = *pair else { return None };

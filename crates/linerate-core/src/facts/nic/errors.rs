@@ -12,7 +12,7 @@ pub struct PortErrors {
     pub tx_errors: Option<u64>,
     /// Packets received but dropped by the host, or of a protocol that it does not handle.
     pub rx_dropped: Option<u64>,
-    /// Packets dropped on their way out.
+    /// Packets dropped while sending.
     pub tx_dropped: Option<u64>,
     /// Packets lost because the host had no buffer for them.
     pub rx_missed: Option<u64>,

@@ -1,4 +1,4 @@
-//! The link of a port: what was agreed with the other end of the wire.
+//! The link of a port: the result of the negotiation with the other end of the wire.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct LinkModes {
     pub autoneg: Option<bool>,
     /// Lanes in use.
     pub lanes: Option<u32>,
-    /// Modes that the port and what is plugged into it can do: `100000baseCR4/Full`.
+    /// Modes that the port and its transceiver support: `100000baseCR4/Full`.
     pub supported: Vec<String>,
     /// Modes that the port offers.
     pub advertised: Vec<String>,
@@ -29,9 +29,9 @@ pub struct LinkModes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Duplex {
-    /// One end at a time.
+    /// Only one end sends at a time.
     Half,
-    /// Both ends at the same time.
+    /// Both ends send at the same time.
     Full,
 }
 
@@ -39,7 +39,7 @@ pub enum Duplex {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fec {
-    /// What is in use: `RS`, `BASER`, `LLRS`, `None`; empty when unknown.
+    /// The mode in use: `RS`, `BASER`, `LLRS`, `None`; empty if unknown.
     pub active: String,
     /// Its settings.
     pub configured: Vec<String>,
@@ -57,7 +57,7 @@ pub struct Fec {
 pub struct Pause {
     /// Agreed with the other end.
     pub autoneg: Option<bool>,
-    /// The port pauses when the other end asks it to.
+    /// The port pauses at the other end's request.
     pub rx: Option<bool>,
     /// The port asks the other end to pause.
     pub tx: Option<bool>,
@@ -82,7 +82,7 @@ impl LinkModes {
     }
 }
 
-/// Twice the fastest port that is specified: what is more than this is no speed.
+/// Twice the speed of the fastest specified port: a higher value is not a speed.
 //= IEEE P802.3dj: 1.6 Tb/s Ethernet
 const FASTEST_MBPS: u64 = 3_200_000;
 

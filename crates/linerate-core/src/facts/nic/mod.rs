@@ -24,8 +24,8 @@ pub use offloads::Offloads;
 pub use queues::{Channels, Coalesce, Direction, Queue, Rings, Rss, Setting};
 pub use tunnel::{Overflow, Tunnel, TunnelKind, overflow};
 
-/// From this speed on one CPU may be too few: at 10 Gb/s, 812,000 full frames of Ethernet arrive in a second, and 14.9
-/// million of the smallest. A tenth of that is within what any CPU can do.
+/// From this speed on one CPU may be too few: at 10 Gb/s, 812,000 full Ethernet frames arrive per second, and
+/// 14.9 million of the smallest. A tenth of that is possible for any CPU.
 //= IEEE 802.3-2022, sections 3.1.1 and 4.4.2: 1538 bytes on the wire for a full frame, 84 for the smallest
 pub const FAST: Rate = Rate(10_000_000_000);
 
@@ -59,8 +59,8 @@ pub struct Fragments {
     pub refused: u64,
 }
 
-/// A network port. Text that is unknown is empty; `None` is unknown or not supported, and where it
-/// should have been known there is a gap.
+/// A network port. Unknown text is empty; `None` is unknown or not supported, and if it should have been known
+/// there is a gap.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Nic {
@@ -78,8 +78,7 @@ pub struct Nic {
     pub device: String,
     /// PCI address of the device, or of its parent; empty for USB devices, which have no slot.
     pub pci: String,
-    /// The signalling rate of the USB link that it is attached to, headers and waits included; `None` if it is
-    /// not on USB.
+    /// The signalling rate of its USB link, including headers and waits; `None` if it is not on USB.
     pub usb: Option<Rate>,
     /// The hubs above it on USB, the nearest first.
     #[serde(deserialize_with = "super::bounded::at_most::<_, _, HUBS_MAX>")]
@@ -90,11 +89,11 @@ pub struct Nic {
     pub is_virtual: bool,
     /// Up, and the lower layer has carrier.
     pub up: bool,
-    /// Why it is down, where the driver reports it: `no cable`.
+    /// Why it is down, if the driver reports it: `no cable`.
     pub down: String,
     /// Maximum transmission unit in bytes.
     pub mtu: Option<u32>,
-    /// The largest that the driver takes.
+    /// The largest value that the driver accepts.
     pub mtu_max: Option<u32>,
     /// What was agreed with the other end of the wire.
     pub link: LinkModes,
@@ -114,13 +113,13 @@ pub struct Nic {
     pub rss: Option<Rss>,
     /// Whether kernel threads poll the queues (threaded NAPI), on any CPU; `None` when unknown.
     pub threaded: Option<bool>,
-    /// Queues with what serves them, receive queues first.
+    /// Queues with the CPUs and interrupts that serve them, receive queues first.
     pub queues: Vec<Queue>,
     /// Its lower ports.
     pub stack: Stack,
     /// Queueing discipline at its root: `mq`, `fq_codel`, `noqueue`; empty when unknown.
     pub qdisc: String,
-    /// Disciplines and classes that hold packets back on purpose.
+    /// Disciplines and classes that delay packets on purpose.
     #[serde(deserialize_with = "super::bounded::at_most::<_, _, SHAPERS_MAX>")]
     pub shapers: Vec<Shaper>,
     /// Errors and drops since boot.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Setting {
     /// Present value.
     pub now: Option<u32>,
-    /// Largest value that the driver takes.
+    /// Largest value that the driver accepts.
     pub most: Option<u32>,
 }
 

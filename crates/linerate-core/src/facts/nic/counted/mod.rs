@@ -188,7 +188,7 @@ impl Meaning {
         self.row().2.replace("PORT", port)
     }
 
-    /// Whether it is a reason to look closer: packets that were lost, damaged or held back.
+    /// Whether it is a reason for a closer look: packets that were lost, damaged or delayed.
     pub fn is_trouble(self) -> bool {
         !self.row().2.is_empty()
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Counter;
 
-/// What may stand in front of the number of a queue, from the start of a name.
+/// Text that may precede the number of a queue, from the start of a name.
 //= Linux, the get_strings of drivers/net: `rx-0.packets`, `rx_queue_0_drops`, `rx0_dropped`, `queue_0_tx_cnt`, `txq0: tx_stops`
 //= `rvec_0_tx_busy`, `cpu0_rx_packets`, `q0_rx_dropped`, `ch0_events`, `TC0 Queue[0] InErrors`, `rxq#0_errors`
 const BEFORE: [&str; 22] = [

@@ -4,7 +4,7 @@
 
 use super::Meaning;
 
-/// Words in front of the number of a priority that pauses are of: `rx_prio3_pause`, `port.rx_priority_3_xoff`,
+/// Words before the priority number of a pause counter: `rx_prio3_pause`, `port.rx_priority_3_xoff`,
 /// `rx_pb_3_pxoff`, `rx_pause_prio_3`, `rx_pause_frames_class3`.
 const OF_PRIORITY: [&str; 6] = ["priority_", "prio_", "prio", "pb_", "pri", "class"];
 

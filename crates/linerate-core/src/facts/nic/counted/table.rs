@@ -28,7 +28,7 @@ pub(super) fn of_driver(driver: &str, name: &str) -> Option<Meaning> {
     rows.into_iter().find(is_it).map(|row| row.0)
 }
 
-/// What one of the names means that the kernel counts for every port.
+/// The meaning of a name that the kernel counts for every port.
 pub(super) fn of_kernel(name: &str) -> Option<Meaning> {
     let found = KERNEL.iter().find(|(_, names)| names.contains(&name));
     found.map(|(meaning, _)| *meaning)
