@@ -42,7 +42,7 @@ pub enum Unit {
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// Source: the table it stands in (`worker`, `tcp`, `cpu` ...).
+    /// Source: the table that contains it (`worker`, `tcp`, `cpu` ...).
     pub source: &'static str,
     /// Name of the column.
     pub name: &'static str,

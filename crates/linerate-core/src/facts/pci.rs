@@ -118,7 +118,7 @@ impl PortKind {
         }
     }
 
-    /// In a word.
+    /// The kind in one word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Endpoint => "endpoint",
@@ -222,7 +222,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// What it does, in words, by the class codes of the specification.
+    /// Its function, in words, by the class codes of the specification.
     pub fn function(&self) -> &'static str {
         match (self.class >> 16, self.class >> 8 & 0xff) {
             (0x01, 0x08) => "NVMe",

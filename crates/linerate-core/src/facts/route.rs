@@ -16,7 +16,7 @@ pub const PORTS_MAX: usize = 32;
 pub const OTHERS_MAX: usize = 16;
 /// The most addresses that are kept for one of them.
 pub const NETWORKS_MAX: usize = 8;
-/// Most PCI devices that are kept: cards, and what is above them.
+/// Most PCI devices that are kept: cards, and the bridges above them.
 const DEVICES_MAX: usize = 128;
 
 /// The route of the path's connections out of a host, at the beginning of the session.
@@ -97,7 +97,7 @@ impl Route {
     }
 }
 
-/// Whether `address` lies in the network of `own`.
+/// Whether `address` is in the network of `own`.
 pub fn shares_network(own: (IpAddr, u8), address: IpAddr) -> bool {
     let same = |a: u128, b: u128, bits: u32, prefix: u8| {
         let host = bits.saturating_sub(u32::from(prefix));

@@ -41,7 +41,7 @@ pub struct Node {
 const REMOTE: u32 = 20;
 
 /// Factor of the nearest distance from which a node is remote. The nodes of one package that firmware divides
-/// (sub-NUMA clustering, nodes per socket) are 11 or 12 apart, packages 20 and more.
+/// (sub-NUMA clustering, nodes per socket) have distances of 11 or 12, packages 20 and more.
 //= ACPI 6.5, 5.2.17 (SLIT): 12 is 1.2 times the latency of local memory
 const APART: f64 = 1.5;
 

@@ -1,5 +1,5 @@
-//! The ports that carry a path below the port that its route leaves by: ports with wires, only software, or one
-//! of several ports that cannot be distinguished from here.
+//! The ports that carry a path below the port of its route: ports with wires, only software, or one of several
+//! ports that cannot be distinguished from here.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ const TUN: &str = "tun";
 pub enum Underlay<'a> {
     /// These ports with a wire: one port, or the ports of a bond that distributes streams.
     Wires(Vec<&'a Nic>),
-    /// No wire: the host, or the one below it, made up all that the path crosses.
+    /// No wire: this host or its hypervisor emulates every port of the path.
     Nothing,
     /// One or more of these ports with a wire. It is unknown which, or in which packets: a bridge may lead
     /// anywhere, a tunnel adds headers.
@@ -127,7 +127,7 @@ impl Route {
                 _ => any(all(lower)),
             },
             ("bridge", _) => {
-                // What a guest's end of it does with packets is the guest's.
+                // The guest decides what its end does with packets.
                 let members = lower.iter().filter(|m| m.up && m.kind != TUN).copied();
                 one(all(&members.collect::<Vec<_>>()))
             }
@@ -158,7 +158,7 @@ fn in_use<'a>(nic: &Nic, members: &[&'a Nic]) -> Option<Vec<&'a Nic>> {
     (!up.is_empty()).then_some(up)
 }
 
-/// The one among the members of a bridge that is more than software; else any of them.
+/// A member of a bridge that is more than software, if there is one; else any member.
 fn one(mut members: Vec<Underlay<'_>>) -> Underlay<'_> {
     members.retain(|underlay| *underlay != Underlay::Nothing);
     // Two VLANs of one port are that port.

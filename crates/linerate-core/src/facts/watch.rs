@@ -38,7 +38,7 @@ pub struct LinkStats {
     pub tx_errors: u64,
     /// Packets received but dropped by the host.
     pub rx_dropped: u64,
-    /// Packets dropped on their way out.
+    /// Packets dropped while sending.
     pub tx_dropped: u64,
     /// Collisions.
     pub collisions: u64,
@@ -72,7 +72,7 @@ pub struct PortCount {
 pub struct Grown {
     /// Its name.
     pub name: String,
-    /// By how much.
+    /// Its growth.
     pub by: u64,
     /// What it counts; `None` if it is unknown.
     pub meaning: Option<Meaning>,

@@ -26,7 +26,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Each direction that was measured, with its base load and the parts of it.
+    /// Each measured direction, with its base load and the parts of it.
     fn loads(&self) -> impl Iterator<Item = (Direction, &Load, &[Part])> {
         let each = Direction::ALL.into_iter().zip(&self.parts);
         each.filter_map(|(direction, parts)| {

@@ -24,7 +24,7 @@ pub use value::{Evidence, Subject, Value};
 
 use derive::Source;
 
-/// Which way of a figure is the better one.
+/// Which direction of a figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
@@ -53,7 +53,7 @@ pub struct Figure {
     pub label: &'static str,
     /// Unit of the values.
     pub unit: Unit,
-    /// Which way is better.
+    /// Whether more or less is better.
     pub better: Better,
     /// How several runs are merged.
     pub merge: Merge,

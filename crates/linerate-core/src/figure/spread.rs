@@ -12,7 +12,7 @@ pub struct Spread {
     pub low: f64,
     /// All runs in one value.
     pub middle: f64,
-    /// How it was merged: as the figure asks for, or by the median where a run has no counts.
+    /// How it was merged: as the figure defines, or by the median if a run has no counts.
     pub merge: Merge,
     /// The highest value of a run.
     pub high: f64,

@@ -65,7 +65,7 @@ impl Summary {
     }
 }
 
-/// Where an entry stands: the idle path first, the sender before the receiver, low percentiles first.
+/// Order of entries: the idle path first, the sender before the receiver, low percentiles first.
 fn order(entry: &Entry) -> ((Option<Direction>, usize, bool), f64) {
     let Subject {
         direction,

@@ -34,7 +34,7 @@ pub enum Evidence {
     Interval(Interval),
     /// Its relative error in either direction, at 95 %; the interval if its samples give one.
     Relative(f64, Option<Interval>),
-    /// Events in equal parts of the time, of those that could have been one.
+    /// Events in equal parts of the time, among everything that could have been one.
     Counts(Vec<Count>),
 }
 

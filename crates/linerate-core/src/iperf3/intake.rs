@@ -39,7 +39,7 @@ impl Intake {
         }
     }
 
-    /// Takes a datagram that was read `now`; its payload in bytes, where that counts.
+    /// Counts a datagram that was read `now`; returns its payload in bytes if it is in the measured time.
     #[inline]
     pub fn take(&mut self, datagram: &[u8], now: u64) -> u64 {
         let header = Header::read(datagram, self.width);
@@ -86,8 +86,8 @@ impl Intake {
     }
 }
 
-/// How much the time on the way changes from one datagram to the next, smoothed. Clocks of both ends need
-/// not agree: a difference of differences is left.
+/// How much the transit time changes from one datagram to the next, smoothed. The clocks of both ends need not
+/// agree: only a difference of differences remains.
 //= https://www.rfc-editor.org/rfc/rfc3550#section-6.4.1
 #[derive(Debug, Default)]
 struct Jitter {

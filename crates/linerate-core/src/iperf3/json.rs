@@ -16,7 +16,7 @@ pub fn frame(json: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes(), json].concat()
 }
 
-/// How many bytes of JSON follow.
+/// The number of JSON bytes that follow.
 pub fn length(bytes: [u8; 4]) -> Result<usize, Malformed> {
     let length = u32::from_be_bytes(bytes);
     match usize::try_from(length) {
@@ -30,7 +30,7 @@ pub(super) fn object(bytes: &[u8]) -> Result<Map<String, Value>, Malformed> {
     if bytes.len() > JSON_MAX {
         return Err(Malformed::Long(bytes.len() as u32));
     }
-    // Some versions count the zero at the end of the text.
+    // Some versions count the terminating zero of the text.
     let text = bytes.strip_suffix(&[0]).unwrap_or(bytes);
     match serde_json::from_slice(text) {
         Ok(Value::Object(fields)) => Ok(fields),

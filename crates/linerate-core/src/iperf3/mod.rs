@@ -66,10 +66,10 @@ pub enum Malformed {
     /// No JSON, or not an object.
     #[error("no JSON: {0}")]
     NotJson(String),
-    /// A field that is not what it should be.
+    /// A field with an impossible value.
     #[error("`{0}` is missing or makes no sense")]
     Field(&'static str),
-    /// More streams than a test can have.
+    /// More streams than a test may have.
     #[error("more than {STREAMS_MAX} streams")]
     Streams,
 }

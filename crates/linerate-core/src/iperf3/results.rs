@@ -18,9 +18,9 @@ const RESULTS_MAX: usize = 2 * STREAMS_MAX as usize;
 /// Share of one CPU that a side's program used, in percent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cpu {
-    /// In all.
+    /// Total CPU time.
     pub total: f64,
-    /// In the program.
+    /// CPU time in the program.
     pub user: f64,
     /// CPU time in the kernel for it.
     pub system: f64,
@@ -72,7 +72,7 @@ pub fn stream_id(index: usize) -> u64 {
 }
 
 impl Results {
-    /// Reads what the other side counted.
+    /// Reads the counts of the other side.
     pub fn decode(json: &[u8]) -> Result<Self, Malformed> {
         let fields = object(json)?;
         let share = |name| number(&fields, name).filter(|share| (0.0..=CPU_MOST).contains(share));
@@ -103,7 +103,7 @@ impl Results {
         ids.into_iter().eq((0..streams).map(stream_id))
     }
 
-    /// Writes what this side counted: with all fields that some version of iperf3 insists on.
+    /// Writes the counts of this side, with all fields that some version of iperf3 requires.
     pub fn encode(&self) -> Vec<u8> {
         // In a test of both directions at once, some streams send and others receive.
         let told = |r: &StreamResult| r.retransmits.is_some();

@@ -13,9 +13,9 @@ pub enum State {
     ParamExchange,
     /// The client shall open its data connections.
     CreateStreams,
-    /// The server goes away.
+    /// The server closes the test.
     ServerTerminate,
-    /// The client goes away.
+    /// The client closes the test.
     ClientTerminate,
     /// Both send their counts, the client first.
     ExchangeResults,
@@ -25,7 +25,7 @@ pub enum State {
     IperfDone,
     /// The server runs another test, or does not know the cookie.
     AccessDenied,
-    /// The server gives up; a [`super::Refusal`] follows.
+    /// The server stops the test; a [`super::Refusal`] follows.
     ServerError,
 }
 

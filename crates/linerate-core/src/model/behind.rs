@@ -1,4 +1,4 @@
-//! Whether the receiving program falls behind what arrives, or catches up with it.
+//! Whether the receiving program is slower than the arriving payload, or keeps up with it.
 
 use super::Thread;
 use super::readings::{Window, gauge, mean};
@@ -59,7 +59,7 @@ fn looks(receiving: &EndReadings, set: u32, window: Window) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// The most that one read takes.
+/// The most that one read returns.
 pub(crate) fn a_read(readers: &[Thread]) -> f64 {
     let sizes = readers.iter().filter_map(|t| t.bytes_per_op);
     sizes.fold(0.0, f64::max)

@@ -1,5 +1,5 @@
-//! The ceilings of a direction of a run: its path as what was read of the hosts describes it, and the packets that
-//! were sent.
+//! The ceilings of a direction of a run: from the hosts' facts about the path, and the sizes of the packets
+//! sent.
 
 use super::{Ceiling, Packets, Shaping};
 use crate::ceiling::part::{Description, Kind, Links, Part, Slots, Usb};
@@ -143,15 +143,15 @@ struct Ports<'a> {
     name: &'a str,
     tags: u32,
     wires: Vec<Wire<'a>>,
-    /// Whether all its packets leave by one of its wires.
+    /// Whether all its packets use one of its wires.
     sends_by_one: bool,
 }
 
 struct Wire<'a> {
     speed: Rate,
-    /// From the card to the processor; empty if it is unknown, or if there is no slot.
+    /// The links from the card to the processor; empty if unknown, or if there is no slot.
     crossings: Vec<Crossing<'a>>,
-    /// The slowest USB wire above it, with the name of its hub, if it is one of a hub.
+    /// The slowest USB wire above it, with the name of its hub, if a hub owns it.
     usb: Option<(Option<&'a str>, Rate)>,
 }
 

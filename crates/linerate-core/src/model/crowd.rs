@@ -14,7 +14,7 @@ use crate::record::{EndReadings, Record, Step};
 pub struct Crowd {
     /// The CPU.
     pub cpu: u32,
-    /// How many streams.
+    /// The number of streams.
     pub streams: u32,
 }
 

@@ -29,8 +29,7 @@ pub struct Datagrams {
 
 impl Datagrams {
     /// Share of the sent datagrams that was dropped at the socket, as an estimate. It assumes that dropped
-    /// datagrams were joined by the kernel in the same way as those that were read. `None` if a counter is
-    /// missing.
+    /// datagrams were coalesced by the kernel in the same way as the read ones. `None` if a counter is missing.
     pub fn dropped(&self) -> Option<f64> {
         let least = self.at_socket?;
         let joined = self.joined.filter(|_| least > 0.0);
@@ -39,7 +38,7 @@ impl Datagrams {
     }
 }
 
-/// The same in numbers, with what the sender counted, each end over its own clock.
+/// The same in numbers, with the counts of the sender, each end over its own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counted {
     /// Datagrams that the sender's kernel accepted; `None` if it was not read.
@@ -50,7 +49,8 @@ pub struct Counted {
     pub came: u64,
     /// Datagrams sent and not received.
     pub lost: u64,
-    /// The part of these that was dropped at the receiver's socket, at least; `None` if it was not read.
+    /// The part of these that was dropped at the receiver's socket, as a lower bound; `None` if it was not
+    /// read.
     pub at_socket: Option<u64>,
     /// Datagrams received after one that was sent later; `None` if the receiver does not count them.
     pub reordered: Option<u64>,
@@ -95,7 +95,7 @@ pub(super) fn counted(
     let later = in_all.saturating_sub(earlier.max(0.0) as u64);
     let most = handed.map_or(0, |all| all.saturating_sub(came));
     let told = count(receiving, m::UDP_LOST)?;
-    // A receiver that nothing reached does not know that anything was sent, nor can it say so later.
+    // A receiver without any arrival does not know that anything was sent, and cannot report it later.
     let all = handed.filter(|_| came == 0 && !receiving.is_sampled());
     let lost = all.unwrap_or(told.max(later.min(most)));
     // Drops at the socket after the window count where losses after the window do.
@@ -115,8 +115,8 @@ pub(super) fn counted(
     })
 }
 
-/// Bytes of a whole step that were sent and did not come, to the last; `None` if a stream did not end in
-/// order.
+/// The exact number of bytes of a whole step that were sent and did not arrive; `None` if a stream did not end
+/// in order.
 fn missing(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<u64> {
     let handed = total(sending, set, |t| t.sent)?;
     Some(handed.saturating_sub(total(receiving, set, |t| t.received)?))

@@ -30,8 +30,9 @@ pub fn trial(record: &Record, id: u32) -> Option<TrialModel> {
 
 /// Derives the model of a growing record; each step is derived once.
 ///
-/// A record grows as a run writes it: hosts come first, and sets and trials come before the steps that use them. A
-/// deriver belongs to one record; it starts again where the record has other hosts, another idle step, or fewer steps.
+/// A record grows during a run: hosts come first, and sets and trials come before the steps that use them. A
+/// deriver belongs to one record; it starts again if the record has other hosts, another idle step, or fewer
+/// steps.
 #[derive(Debug, Default)]
 pub struct Deriver {
     basis: Basis,
@@ -44,7 +45,7 @@ pub struct Deriver {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Basis {
     hosts: usize,
-    /// Where the idle step is.
+    /// Index of the idle step.
     idle: Option<usize>,
 }
 
@@ -290,7 +291,7 @@ fn has_started(step: &Step, rtt: Option<Nanos>) -> bool {
     took >= rtt.unwrap_or_default().0.saturating_mul(BEGIN)
 }
 
-/// Whether nothing but the load was on the path, and all of it was; or nothing got through.
+/// Whether the path carried the whole load and nothing else; or nothing arrived at all.
 pub fn undisturbed(step: &Step) -> bool {
     (step.trouble.is_none() || stalled(step)) && !contended(step) && Away::of(step).is_empty()
 }

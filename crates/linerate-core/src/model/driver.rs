@@ -18,7 +18,7 @@ pub struct Paused {
     pub stopped: Option<f64>,
 }
 
-/// What a cloud queued or dropped because a machine was over one of its allowances.
+/// Packets that a cloud queued or dropped because a machine exceeded one of its allowances.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Allowance {
     /// Whose.
@@ -115,7 +115,7 @@ pub(super) fn paused(
     }
 }
 
-/// Allowances that were counted on the way of a direction, exceeded or not.
+/// Counted allowances along a direction, exceeded or not.
 pub(super) fn allowances(
     hosts: &[Host],
     step: &Step,

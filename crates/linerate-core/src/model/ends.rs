@@ -6,8 +6,8 @@ use crate::record::{EndReadings, Record, Step};
 use crate::shell::word;
 use crate::transport::TCP;
 
-/// Whether there is no far end: this host alone moved the bytes. A step may have readings of one end in other runs too,
-/// where the far end was lost.
+/// Whether there is no far end: this host alone moved the bytes. In other runs a step may have readings of only
+/// one end too, if the far end was lost.
 pub fn is_alone(record: &Record) -> bool {
     record.hosts.len() == 1 && record.start.plan.peer.is_none()
 }
@@ -20,7 +20,7 @@ pub(super) fn asked(plan: &Plan) -> String {
     peer.chain(engine).collect()
 }
 
-/// Where the data of a side are in lists of both ends.
+/// Index of a side in lists of both ends.
 pub(super) const fn index(side: Side) -> usize {
     match side {
         Side::Near => 0,

@@ -15,8 +15,9 @@ use crate::units::Nanos;
 /// sender waits for.
 const FULL_WINDOW: f64 = 0.9;
 
-/// Times the shortest round trip from which an acknowledgement is late, and by how much at least. A receiver
-/// delays one by 40 ms or more, and answers the next segment at once: half of it is the mean.
+/// An acknowledgement is late if it takes this many times the shortest round trip, and longer by at least this.
+/// A receiver delays an acknowledgement by 40 ms or more, and answers the next segment at once: the mean is
+/// half of that.
 //= Linux, include/net/tcp.h, TCP_DELACK_MIN: 40 ms; RFC 9293, section 3.8.6.3: less than 500 ms
 const LATE: f64 = 2.0;
 const LATE_BY: Nanos = Nanos::from_millis(10);
@@ -52,7 +53,7 @@ enum State {
 }
 
 impl Held {
-    /// From the tables of a set's sockets on the sending end.
+    /// Derived from the tables of a set's sockets on the sending end.
     pub(super) fn of(tcp: &[&Table], sockets: &[&Table], window: Window, writer: Writer) -> Self {
         let states: Vec<State> = tcp
             .iter()
@@ -153,7 +154,7 @@ impl<'a> Sender<'a> {
         let at = |column| value(column, row);
         let counted = || Some(at(self.sent)? - at(self.again)? - at(self.acked)?);
         let most = self.flight(row)?;
-        // What is unacknowledged is a byte at least.
+        // Unacknowledged data are at least one byte.
         let counted = counted().filter(|bytes| *bytes >= 1.0);
         Some(counted.map_or(most, |bytes| bytes.min(most)))
     }

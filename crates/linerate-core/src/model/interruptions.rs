@@ -16,9 +16,9 @@ use crate::units::Nanos;
 //= Linux, TCP_RTO_MIN
 pub(crate) const TIMEOUT: Nanos = Nanos::from_millis(200);
 
-/// Timers that may run out in a row, each twice as long as the one before, before this counts as an outage of
-/// the path. At least two, and as many as make it improbable (`SELDOM`) that all streams lose their
-/// retransmissions by chance.
+/// Number of consecutive timeouts, each twice as long as the one before, before this counts as an outage of the
+/// path. At least two, and as many as make it improbable (`SELDOM`) that all streams lose their retransmissions
+/// by chance.
 //= RFC 6298, section 5.5: the timer doubles
 const TIMERS: u32 = 2;
 const TIMERS_MAX: u32 = 4;
@@ -51,8 +51,8 @@ pub fn stalled(step: &Step) -> bool {
         && totals().filter(|t| t.sent == 0).all(|t| t.received <= FEW)
 }
 
-/// All interruptions of a step. `ticks` holds the rates at which payload of `set`, or answers of round trips
-/// next to it, arrived, each with its start.
+/// All interruptions of a step. `ticks` has the rates at which payload of `set`, or answers of concurrent round
+/// trips, arrived, each with its start.
 pub(super) fn interruptions(
     step: &Step,
     set: u32,
@@ -99,7 +99,7 @@ fn timeouts(lost: Option<f64>, streams: u32) -> u64 {
     (1 << in_a_row.clamp(TIMERS, TIMERS_MAX)) - 1
 }
 
-/// Links and ends that were away during a step, whatever its payload says.
+/// Links and ends that were down during a step, whatever its payload shows.
 #[derive(Debug)]
 pub(super) struct Away {
     /// Ports whose link went up or down, each with its side and the number of times.
@@ -109,7 +109,7 @@ pub(super) struct Away {
 }
 
 impl Away {
-    /// Of a step.
+    /// The interruptions of a step.
     pub(super) fn of(step: &Step) -> Self {
         Self {
             links: changes(step).collect(),
@@ -179,7 +179,7 @@ fn changes(step: &Step) -> impl Iterator<Item = ((&'static str, String), f64)> {
     })
 }
 
-/// Ends that stood still: nothing was read there for a while, and hardly any payload moved.
+/// Ends that stopped for a moment: nothing was read there for a while, and hardly any payload moved.
 fn standstills(step: &Step) -> impl Iterator<Item = String> {
     let missed = step.plan.tick.0.saturating_mul(MISSED);
     let ends = [Side::Near, Side::Far].into_iter().zip(&step.ends);
@@ -246,7 +246,7 @@ fn pauses(end: &EndReadings, window: Window, least: u64) -> Vec<(u64, u64)> {
     times.filter(|(from, to)| to - from > least).collect()
 }
 
-/// Whether times in order may lie within a window.
+/// Whether ascending times may be in a window.
 fn meets(at: &[u64], window: Window) -> bool {
     let ends = at.first().zip(at.last());
     ends.is_some_and(|(first, last)| *first <= window.to && *last >= window.from)

@@ -20,7 +20,7 @@ pub struct Local {
     pub subject: String,
     /// The number of times.
     pub count: f64,
-    /// How often in a second.
+    /// The number per second.
     pub per_sec: f64,
     /// Mean bytes of a packet that it counts, if it is known: a group of segments may be one.
     pub bytes: Option<f64>,
@@ -103,7 +103,7 @@ impl Local {
     }
 }
 
-/// Everything that the hosts counted beyond what they count `idle`.
+/// The hosts' counts above their counts on the `idle` path.
 pub(super) fn local(
     hosts: &[Host],
     idle: Option<&Step>,
@@ -164,7 +164,7 @@ pub(super) mod tests {
     use crate::record::EndReadings;
     use crate::units::Nanos;
 
-    /// A step of a second whose far end read these tables.
+    /// A step of one second whose far end read these tables.
     pub(in super::super) fn loaded(tables: Vec<Table>) -> Step {
         let far = EndReadings {
             tables,

@@ -29,9 +29,9 @@ pub struct MemoryLoad {
 /// What memory modules can give a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModuleCeiling {
-    /// In bits per second, as the load counts.
+    /// In bits per second, counted like the load.
     pub rate: Bounds,
-    /// How it comes about: `2 x 3200 MT/s x 8 B, crossed twice by each byte`.
+    /// The formula: `2 x 3200 MT/s x 8 B, crossed twice by each byte`.
     pub words: String,
 }
 

@@ -138,13 +138,13 @@ impl Model {
         self.directions.iter().find(|d| d.direction == direction)
     }
 
-    /// The trial of a factor that a direction had: it has one of each.
+    /// The trial of a factor in a direction: there is at most one of each.
     pub fn tried(&self, direction: Direction, factor: Factor) -> Option<&TrialModel> {
         let of = |t: &&TrialModel| t.plan.direction == direction && t.plan.factor() == Some(factor);
         self.trials.iter().find(of)
     }
 
-    /// The direction that carries less than half of the other one: a user looks at it first.
+    /// The direction that carries less than half of the other one: a user reads it first.
     pub fn slower(&self) -> Option<Direction> {
         far_slower(|direction| Some(self.direction(direction)?.base.rate().mean))
     }
@@ -171,7 +171,7 @@ pub struct Ceiling {
     pub least: Rate,
     /// The stage that gives it.
     pub stage: crate::path::Stage,
-    /// Where the resource is.
+    /// The place of the resource.
     pub side: crate::path::Place,
     /// Name of the resource: `far port eth0`.
     pub name: String,
@@ -186,7 +186,7 @@ impl Ceiling {
         ends.words(|rate| Rate(rate as u64).to_string())
     }
 
-    /// The share of it that a load reached.
+    /// The share of the ceiling that a load reached.
     pub fn reached(&self, load: &Load) -> f64 {
         load.goodput.at_most() / (self.rate.0 as f64).max(1.0)
     }
@@ -216,7 +216,7 @@ impl DirectionModel {
         self.ceilings.iter().find(|c| c.stage == stage)
     }
 
-    /// The load with the fewest streams that comes within 5 % of the best: where more gain nothing.
+    /// The load with the fewest streams within 5 % of the best: more streams gain nothing.
     pub fn knee(&self) -> &Load {
         let loads = || std::iter::once(&self.base).chain(&self.sweep);
         let best = loads().map(|l| l.rate().mean).fold(0.0, f64::max);
@@ -261,7 +261,7 @@ pub struct Latency {
     pub percentiles: Vec<(f64, Nanos)>,
     /// Number of round trips.
     pub samples: u64,
-    /// The shortest of them.
+    /// The shortest round trip.
     pub least: Nanos,
 }
 
@@ -404,7 +404,7 @@ pub struct TrialModel {
     /// Share of segments retransmitted after over before; `None` while too little was measured, and if
     /// nothing was retransmitted in either setting.
     pub loss: Option<Interval>,
-    /// Round trips under load, after over before. `None` while too few slices were measured, and where no round
-    /// trips were timed during them.
+    /// Round trips under load, ratio of after to before. `None` while too few slices were measured, and if no
+    /// round trips were timed during them.
     pub latency: Option<Interval>,
 }

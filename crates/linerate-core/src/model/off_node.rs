@@ -17,7 +17,7 @@ pub(crate) enum Nodes {
     Apart(OffNode),
 }
 
-/// What is on the wrong node.
+/// Threads or interrupts on the wrong NUMA node.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct OffNode {
     /// Node of the port.

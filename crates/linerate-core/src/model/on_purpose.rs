@@ -33,7 +33,8 @@ pub(super) fn part(all: &mut Vec<Local>, step: &Step, window: Window) {
     all.retain(|local| local.count > 0.0);
 }
 
-/// How many times what it is set to lose a discipline may lose, and how many packets beyond, to have lost it for that.
+/// A discipline lost packets on purpose if it lost at most this many times its configured share, plus this many
+/// packets.
 const MORE: f64 = 3.0;
 const BEYOND: f64 = 10.0;
 

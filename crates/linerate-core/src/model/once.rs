@@ -53,7 +53,7 @@ pub struct Once {
     pub datagrams: Option<Counted>,
     /// Their jitter as the receiver smooths it; `None` if it does not report it.
     pub jitter: Option<Nanos>,
-    /// Times from one send to the next in the time that counts, of a sender that keeps a rate by itself.
+    /// Times between sends in the measured time, of a sender that keeps a rate by itself.
     pub send_gaps: Option<Histogram>,
 }
 
@@ -115,7 +115,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     })
 }
 
-/// What one side moved of the payload of a step, whatever is known of the other; `None` if it was not counted.
+/// The payload of a step that one side moved, whatever is known of the other; `None` if it was not counted.
 pub fn moved_by(
     record: &Record,
     step: &Step,
@@ -142,7 +142,7 @@ fn program(end: &EndReadings) -> Option<f64> {
     Some(nanos / 1e9 * 100.0)
 }
 
-/// Payload that the workers of one end moved, and the time between the readings of the first of them.
+/// Payload that the workers of one end moved, and the time between the readings of the first worker.
 fn moved(end: &EndReadings, prefix: &str, window: Window) -> Option<(Bytes, Nanos)> {
     let workers = end.about("worker", |s| s.starts_with(prefix));
     let grown: Vec<(f64, f64)> = workers

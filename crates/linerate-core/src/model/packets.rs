@@ -1,4 +1,4 @@
-//! Sizes of the packets of a load: the one place that knows them, for each transport.
+//! Sizes of the packets of a load: the only place that knows them, for each transport.
 
 use super::readings::{Window, gauge, mean};
 use crate::ceiling::ethernet::{self, Ip};
@@ -87,8 +87,8 @@ pub(super) fn received(table: &Table, window: Window) -> Option<Packets> {
     })
 }
 
-/// Each datagram is a packet of IPv4: 20 bytes more of IPv6 are 1.3 % of a full one. Nothing is known of those that travel
-/// in fragments.
+/// Each datagram is an IPv4 packet: 20 more bytes of IPv6 are 1.3 % of a full one. Packet sizes of fragmented
+/// datagrams are unknown.
 fn of_datagrams(sender: &SetEnd) -> Option<Packets> {
     let in_fragments = sender.gaps.iter().any(|gap| gap.what == "set.fragments");
     let size = Some(sender.write_size).filter(|size| !in_fragments && *size > 0)?;

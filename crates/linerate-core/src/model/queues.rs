@@ -11,11 +11,11 @@ use crate::units::Nanos;
 pub struct Queue {
     /// `PORT KIND HANDLE`.
     pub subject: String,
-    /// Time that a byte waited in it, mean, less what it delays on the idle path as well.
+    /// Mean time that a byte waited in it, without its delay on the idle path.
     pub wait: Nanos,
 }
 
-/// Share of our bytes that a discipline must have sent for all of them to pass it.
+/// Share of our bytes that a discipline must have sent to count as passed by all of them.
 const PASSED: f64 = 0.9;
 
 /// The queues that the streams of `set` passed; `None` if none was read, as for a port without queues.

@@ -16,7 +16,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// All of a step.
+    /// The whole step.
     pub(super) const WHOLE: Self = Self {
         from: 0,
         to: u64::MAX,

@@ -27,7 +27,7 @@ const RAN: f64 = 0.01;
 pub(super) enum Writer {
     /// linerate, which writes whenever there is room.
     Own,
-    /// A program that may have a window of its own, or nothing to write.
+    /// A program that may have its own window, or nothing to write.
     Any {
         /// `net.ipv4.tcp_wmem` of its host.
         tcp_wmem: Option<[u64; 3]>,
@@ -72,8 +72,8 @@ impl<'a> Room<'a> {
         room
     }
 
-    /// Whether the memory in use shows that the program waits for room: it took all there is, or it stays just
-    /// above the mark at which the kernel wakes a program.
+    /// Whether the used memory shows that the program waits for room: the buffer is full, or stays just above
+    /// the mark at which the kernel wakes a program.
     fn comes_to_an_end(&self, rows: std::ops::Range<usize>) -> bool {
         let used: Vec<f64> = rows.filter_map(|row| self.used(row)).collect();
         let above = || used.iter().filter(|used| **used > WRITABLE);

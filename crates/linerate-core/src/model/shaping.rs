@@ -1,4 +1,4 @@
-//! Shapers of the sender's own ports: what they let pass, and whether packets wait in them for that.
+//! Shapers of the sender's own ports: the rate that they allow, and whether packets wait in them because of it.
 
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::tcp::payload_sent;
@@ -9,7 +9,7 @@ use crate::metric as m;
 use crate::record::{EndReadings, Table};
 use crate::units::Rate;
 
-/// A queueing discipline or class with a rate of its own, which the sender's packets passed.
+/// A queueing discipline or class with its own rate, which the sender's packets passed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shaping {
     /// `PORT KIND HANDLE`, as of the discipline.
@@ -22,7 +22,7 @@ pub struct Shaping {
     pub frame: f64,
     /// Share of samples in which packets waited in it for its limit; `None` if they may have been there anyway.
     pub waiting: Option<f64>,
-    /// Packets that a limit held back, each second.
+    /// Packets per second that a limit delayed.
     pub held: Option<f64>,
 }
 
@@ -44,7 +44,7 @@ impl Shaping {
         Some((Rate((shared.capacity.high() * 8.0) as u64), shared.formula))
     }
 
-    /// The same as a part of the path, which counts payload alone.
+    /// The same as a part of the path, which counts payload only.
     pub(super) fn shared(&self, packets: Packets, streams: u32) -> Option<Shared> {
         let payload = packets.payload.0 as f64;
         let counted = packets.packet?.0 as f64 + self.frame;
@@ -85,7 +85,7 @@ const DELAYED: f64 = 1.2;
 /// From this number of packets on, some wait in a discipline that keeps the packet being sent.
 const SEVERAL: f64 = 2.0;
 
-/// Share of our bytes that a discipline must have sent for all of them to pass it.
+/// Share of our bytes that a discipline must have sent to count as passed by all of them.
 const PASSED: f64 = 0.9;
 
 /// The shapers of the sender's own ports that the streams of `set` passed: those that sent about as much as the

@@ -75,7 +75,7 @@ pub fn base_round_trips(record: &Record, direction: Direction) -> Option<Histogr
     round_trips(record, base(record, direction)?)
 }
 
-/// The step that the model takes for the base load.
+/// The step that the model uses as the base load.
 fn base(record: &Record, direction: Direction) -> Option<&Step> {
     let is = |p: &Purpose| matches!(p, Purpose::Base { direction: d } if *d == direction);
     let mut all = record.steps.iter().filter(|s| is(&s.plan.purpose));

@@ -1,4 +1,4 @@
-//! The path as a list of stages from the near program to the far one: what each is made of, and its ceiling.
+//! The path as a list of stages from the near program to the far one: the parts of each, and its ceiling.
 
 use super::{Ceiling, DirectionModel, Load, Model};
 use crate::facts::crossing::Crossing;
@@ -15,7 +15,7 @@ use crate::units::Bytes;
 pub struct PathStage {
     /// Which.
     pub stage: Stage,
-    /// Where.
+    /// The place of the stage.
     pub side: Place,
     /// Its parts in words, in the order in which the bytes cross them. Empty if they could not be read.
     pub parts: Vec<String>,
@@ -239,7 +239,7 @@ fn net(model: &Model, near: Option<&Host>) -> Vec<String> {
         Some(gateway) => format!("by the router {gateway}"),
         None if model.same_machine => "within one machine".to_owned(),
         None => match near.and_then(|host| host.facts.port.as_ref()) {
-            // Who is next to each other in a tunnel may be far apart.
+            // The ends of a tunnel are neighbours in it, but may be far apart.
             Some(port) if port.is_virtual && !port.is_ethernet => {
                 format!("by the tunnel {}", port.name)
             }

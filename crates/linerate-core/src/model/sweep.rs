@@ -24,8 +24,8 @@ const KNEE: f64 = 0.95;
 pub struct Sweep {
     /// Its settings, in their order, measured or not.
     pub settings: Vec<Setting>,
-    /// The one that the others are compared with: copies as usual, else the one with most goodput. `None`
-    /// if nothing was measured.
+    /// The setting that the others are compared with: copies if possible, else the one with most goodput.
+    /// `None` if nothing was measured.
     pub reference: Option<usize>,
     /// The setting from which larger ones gain nothing; `None` if it is not requested or unknown.
     pub knee: Option<Knee>,
@@ -64,7 +64,7 @@ pub struct Setting {
 /// The number of the smallest setting within 5 % of the best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Knee {
-    /// By the estimates.
+    /// By the estimates alone.
     pub at: usize,
     /// The smallest that it may be, by the intervals.
     pub from: usize,
@@ -76,13 +76,13 @@ pub struct Knee {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Cost {
-    /// Less: all of the interval lies below 0.97.
+    /// Less: the whole interval is below 0.97.
     Less,
-    /// The same: all of the interval lies within 0.97 to 1.03.
+    /// The same: the whole interval is within 0.97 to 1.03.
     Same,
-    /// More: all of the interval lies above 1.03.
+    /// More: the whole interval is above 1.03.
     More,
-    /// None of these.
+    /// None of these cases.
     Untold,
 }
 
@@ -157,8 +157,8 @@ pub fn sweep(record: &Record, swept: Swept, settings: &[Knobs], direction: Direc
     }
 }
 
-/// The rounds of a setting; `None` for one that was disturbed. The first step of a set warms its connections
-/// up and does not count.
+/// The rounds of a setting; `None` for a disturbed one. The first step of a set warms its connections up and
+/// does not count.
 fn slices(record: &Record, knobs: &Knobs, direction: Direction) -> Vec<Option<Slice>> {
     let mut warm = Vec::new();
     let mut rounds = Vec::new();
@@ -271,7 +271,7 @@ fn knee_of(ratios: &[Option<Interval>], best: usize) -> Option<Knee> {
     })
 }
 
-/// A rate has fallen below this share of what it was.
+/// A rate has fallen if it is below this share of the earlier rate.
 const FALLEN: f64 = 0.85;
 
 /// Where rates fall: by more than noise and by more than a seventh, compared with the best setting and with the

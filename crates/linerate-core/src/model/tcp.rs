@@ -15,7 +15,7 @@ use crate::units::{Bytes, Nanos, Rate};
 const SCALING: u8 = 4;
 const SACK: u8 = 2;
 
-/// Mean share of a congestion window that is in flight where this window limits the sender.
+/// Mean share of a congestion window that is in flight if this window limits the sender.
 const FULL_CWND: f64 = 0.9;
 /// Share of the samples in which the window must have been constant: it starts small.
 const MOSTLY: f64 = 0.8;
@@ -105,7 +105,7 @@ pub(super) fn came_twice(sending: &EndReadings, receiving: &EndReadings, set: u3
     let apart = all * by / secs.max(by);
     let tells = again > 0.0 && apart <= again * FEW;
     let whole = senders.len() == receivers.len() && stands_for(sending, set) <= 1.0;
-    // A port that joins segments may not say of how many, and a network may copy them.
+    // A port that coalesces segments may not report their number, and a network may copy them.
     let possible = (-apart..=again + in_flight + apart).contains(&missing);
     let lost = Some(missing).filter(|missing| *missing > in_flight.min(again * FEW));
     (whole && tells && possible).then(|| (again - lost.unwrap_or(0.0)).max(0.0) / again)
@@ -214,7 +214,7 @@ fn timers(ran_out: Option<f64>, secs: f64, streams: f64) -> Option<f64> {
     Some((waited / streams.max(1.0)).min(1.0))
 }
 
-/// The mean congestion window, where the window of every stream settled at one value, was full, and no longer
+/// The mean congestion window, if the window of every stream settled at one value, was full, and no longer
 /// changed. `None` if one did not, or if there are too few samples.
 fn stood(tables: &[&Table], window: Window, mss: Option<Bytes>) -> Option<Bytes> {
     let stood = |table: &&Table| {

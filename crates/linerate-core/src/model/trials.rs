@@ -1,4 +1,4 @@
-//! Trials: what each slice says, and the effect of the change.
+//! Trials: the result of each slice, and the effect of the change.
 
 use super::datagrams::lost;
 use super::derive::{round_trips, undisturbed};

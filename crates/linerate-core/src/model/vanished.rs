@@ -12,7 +12,7 @@ use crate::record::{EndReadings, Record, Step, Total};
 use crate::transport::Transport;
 use crate::units::Bytes;
 
-/// Packets that every path takes.
+/// Packets of this size pass every path.
 //= RFC 791, section 3.1: every internet module must be able to receive a datagram of 576 octets
 const ALWAYS: u64 = 576;
 /// Payload of a stream that may be acknowledged although full packets are lost: the content of small packets,
@@ -87,8 +87,8 @@ fn no_segment(plan: &SetPlan, (sending, receiving): (&EndReadings, Option<&EndRe
     let arrived = receiving.and_then(|end| total(end, plan.id, |t| t.received));
     let few = |acked: f64| acked < FEW * f64::from(plan.knobs.streams);
     let unacked = acked(sending, plan.id).map(few);
-    // A path that is merely slow causes no retransmissions. An end that reports sums may have sent all that its
-    // buffer takes before it began to count.
+    // A path that is merely slow causes no retransmissions. An end that reports sums may have filled its send
+    // buffer before it began to count.
     let again = sent_again(sending, plan.id, WHOLE);
     again.is_some_and(|again| again > 0.0)
         && unacked.unwrap_or(arrived == Some(0))
@@ -96,7 +96,7 @@ fn no_segment(plan: &SetPlan, (sending, receiving): (&EndReadings, Option<&EndRe
         && total(sending, plan.id, |t| t.sent).is_some()
 }
 
-/// All of a step.
+/// The whole step.
 const WHOLE: Window = Window {
     from: 0,
     to: u64::MAX,
@@ -113,7 +113,7 @@ fn acked(sending: &EndReadings, set: u32) -> Option<f64> {
         .map(|all| all.iter().sum())
 }
 
-/// Bytes of the largest packet that the ports take which are known.
+/// Bytes of the largest packet that the known ports support.
 fn full_packet(record: &Record) -> u64 {
     let ports = record.hosts.iter().filter_map(|h| h.facts.port.as_ref());
     let mtu = ports.filter_map(|port| port.mtu).min();

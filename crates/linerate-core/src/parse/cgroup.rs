@@ -4,7 +4,7 @@ use super::mounts::Mount;
 use super::{Malformed, text};
 use crate::units::Bytes;
 
-/// Version of the cgroup interface that holds the CPU controller.
+/// Version of the cgroup interface with the CPU controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// One hierarchy for each controller.
@@ -13,12 +13,12 @@ pub enum Version {
     V2,
 }
 
-/// Where our own cgroup is seen in the file system.
+/// The path of our own cgroup in the file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Which interface.
     pub version: Version,
-    /// Where the hierarchy is mounted.
+    /// Mount point of the hierarchy.
     pub mount: String,
     /// Our group below the mount: empty or starting with `/`.
     pub group: String,
@@ -51,8 +51,7 @@ pub fn place(
     Err(Malformed::Missing("a mount that shows our own cgroup"))
 }
 
-/// The hierarchy that holds the controller, with our path in it. If v1 has the controller, v2
-/// cannot have it.
+/// The hierarchy with the controller, and our path in it. If v1 has the controller, v2 cannot have it.
 fn membership_of(controller: &[u8], text: &[u8]) -> Result<Option<(Version, String)>, Malformed> {
     let mut found = None;
     for line in text::lines(text, "/proc/self/cgroup") {

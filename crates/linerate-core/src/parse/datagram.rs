@@ -12,7 +12,7 @@ pub const DATAGRAM_MAX: usize = 65_507;
 /// Upper bound of numbers: no sender reaches it, and no computation with them overflows.
 pub const NUMBER_MAX: u64 = 1 << 56;
 
-/// What a datagram is for.
+/// The purpose of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It carries payload.
@@ -21,7 +21,7 @@ pub enum Kind {
     End,
     /// The receiver has read the mark of an end.
     Ended,
-    /// It asks for an answer.
+    /// It requests an answer.
     Ping,
     /// It answers.
     Pong,
@@ -30,7 +30,7 @@ pub enum Kind {
 /// The front of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Known to the ends of the stream alone, another one each way.
+    /// A secret of the ends of the stream, a different one for each direction.
     pub tag: u64,
     /// Size of the whole datagram: payload of UDP, this header included.
     pub size: u16,
@@ -109,7 +109,7 @@ impl Header {
     }
 }
 
-/// The bytes of a field, which lies within the header.
+/// The bytes of a field, which is inside the header.
 #[inline]
 fn field<const N: usize>(raw: &[u8; HEADER_LEN], at: usize) -> [u8; N] {
     raw[at..].first_chunk().copied().unwrap_or([0; N])

@@ -1,4 +1,4 @@
-//! Replies of the `ethtool` ioctl (linux/ethtool.h): who drives a port, and what its driver counts.
+//! Replies of the `ethtool` ioctl (linux/ethtool.h): the driver of a port, and its counters.
 
 use super::Malformed;
 use super::netlink::{after, string, u32_at, u64_at};

@@ -211,7 +211,7 @@ pub fn mask_rss(reply: &mut [u8]) {
     });
 }
 
-/// Calls `take` with each attribute of a reply, which must hold a message.
+/// Calls `take` with each attribute of a reply, which must contain a message.
 fn each(
     reply: &[u8],
     mut take: impl FnMut(u16, &[u8]) -> Result<(), Malformed>,

@@ -31,7 +31,8 @@ pub fn parse(text: &[u8]) -> Result<Vec<Interrupt>, Malformed> {
     Ok(all)
 }
 
-/// How many interrupts each CPU served, of those that `group` gives a group: by group and CPU.
+/// The number of interrupts that each CPU served, by group and CPU, for the interrupts that `group` assigns to
+/// a group.
 pub fn by_cpu(
     text: &[u8],
     group: impl Fn(u32) -> Option<u32>,
@@ -113,7 +114,7 @@ fn interrupt<'a>(
     })
 }
 
-/// `1-edge`, `-event`, or a word of its own as on Arm: `Edge`.
+/// `1-edge`, `-event`, or another word as on Arm: `Edge`.
 fn is_trigger(field: &[u8]) -> bool {
     if [&b"Edge"[..], b"Level", b"None"].contains(&field) {
         return true;

@@ -14,7 +14,7 @@ const NAPI: &str = "poller message";
 pub struct Queue {
     /// Number, counted for each direction.
     pub number: u32,
-    /// Which way.
+    /// The direction of the queue.
     pub direction: Direction,
     /// The poller that serves it.
     pub napi: Option<u32>,

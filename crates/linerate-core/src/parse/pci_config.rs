@@ -9,14 +9,14 @@ use crate::units::Transfers;
 const WHAT: &str = "configuration space";
 /// The part that everyone may read.
 const HEADER: usize = 64;
-/// Bytes to read. All capabilities used here lie in them. The rest of the PCI Express configuration space is
+/// Bytes to read. All capabilities used here are in them. The rest of the PCI Express configuration space is
 /// sixteen times as large, and slow to read from the device.
 pub const LENGTH: usize = 256;
 /// Most capabilities that fit, 4 bytes each: a longer chain runs in a circle.
 const MOST: usize = (LENGTH - HEADER) / 4;
 const EXPRESS: u8 = 0x10;
 
-/// What is used of the configuration space.
+/// The fields of the configuration space that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// Vendor id.
@@ -49,7 +49,7 @@ pub struct Capability {
     pub kind: PortKind,
     /// Sizes of packets.
     pub payload: Payload,
-    /// The link as it runs; `None` for what has no link.
+    /// The present state of the link; `None` for devices without a link.
     pub now: Option<Link>,
     /// The best that this end of the link can.
     pub max: Option<Link>,
@@ -119,7 +119,7 @@ fn capability(space: &[u8], at: usize) -> Option<Capability> {
     })
 }
 
-/// Speed and width as both link registers hold them.
+/// Speed and width in the format of both link registers.
 fn link(register: u16) -> Link {
     let code = usize::from(register & 15);
     let speed = code.checked_sub(1).and_then(|c| SPEEDS.get(c));

@@ -19,7 +19,7 @@ pub const ROOT: u32 = u32::MAX;
 pub struct Qdisc<'a> {
     /// Index of its port.
     pub port: u32,
-    /// Handle; zero for those that the kernel made by itself. Of a class its number.
+    /// Handle; zero if the kernel made it by itself. For a class its number.
     pub handle: u32,
     /// Its parent: [`ROOT`], or a class.
     pub parent: u32,

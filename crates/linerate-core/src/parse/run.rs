@@ -13,7 +13,7 @@ const MAGIC: [u8; 4] = *b"lnrt";
 const KIND_RUN: u8 = 1;
 const KIND_END: u8 = 2;
 
-/// What stands between two runs.
+/// The mark between two runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     /// This many bytes of payload follow: 1 to [`RUN_MAX`].

@@ -30,7 +30,7 @@ pub fn discipline(qdisc: &Qdisc<'_>) -> Result<Option<Shaping>, Malformed> {
     Ok(Some(set).filter(Shaping::is_set))
 }
 
-/// As [`discipline`], of a class.
+/// Like [`discipline`], for a class.
 pub fn class(class: &Qdisc<'_>) -> Result<Option<Shaping>, Malformed> {
     let set = match &*class.kind {
         "htb" => htb(class.options)?,
@@ -46,7 +46,7 @@ pub fn has_classes(kind: &str) -> bool {
 }
 
 /// `struct tc_ratespec`: the rate, and the extra bytes that it counts for each packet. A rate that does not fit
-/// stands in another attribute.
+/// is in another attribute.
 fn spec(value: &[u8], at: usize) -> Result<(u64, i32), Malformed> {
     let overhead = u16_at(value, at + 2, WHAT)?;
     let rate = u32_at(value, at + 8, WHAT)?;
@@ -62,7 +62,7 @@ fn tbf(options: &[u8]) -> Result<Shaping, Malformed> {
     let (mut parms, mut wide) = (None, None);
     for attribute in attributes(options) {
         match attribute? {
-            // The bucket stands behind two rates and the limit.
+            // The bucket is after two rates and the limit.
             (1, value) => parms = Some((spec(value, 0)?, u32_at(value, 28, WHAT)?)),
             (4, value) => wide = Some(u64_at(value, 0, WHAT)?),
             _ => {}
@@ -70,7 +70,7 @@ fn tbf(options: &[u8]) -> Result<Shaping, Malformed> {
     }
     let ((narrow, overhead), bucket) = parms.ok_or(Malformed::Missing(WHAT))?;
     let bytes = wide.unwrap_or(narrow);
-    // The kernel gives the bucket as the time that it takes to fill.
+    // The kernel reports the bucket as the time that it takes to fill.
     let burst = u128::from(bytes) * u128::from(bucket) * u128::from(TICK) / 1_000_000_000;
     Ok(Shaping {
         rate: rate(bytes),

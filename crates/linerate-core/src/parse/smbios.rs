@@ -32,8 +32,8 @@ pub fn modules(table: &[u8]) -> Result<Vec<Module>, Malformed> {
     Ok(found)
 }
 
-/// Overwrites the strings that name a place, a person or a piece: all but those that say where a
-/// module sits. Bytes that are no table are emptied.
+/// Overwrites the strings that identify a place, a person or a device: all except the location of a module.
+/// Bytes that are no table are emptied.
 pub fn mask(table: &mut [u8]) {
     let mut at = 0;
     while at < table.len() {

@@ -96,7 +96,7 @@ pub enum Direction {
 /// A queue of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
-    /// Which way.
+    /// The direction of the packets.
     pub direction: Direction,
     /// Number, counted for each direction.
     pub number: u32,

@@ -78,12 +78,13 @@ const KINDS: [TunnelKind; 18] = [
 ];
 
 impl TunnelKind {
-    /// The kind of this name, if it is one of a tunnel.
+    /// The tunnel kind with this name, if there is one.
     pub fn named(name: &str) -> Option<&'static Self> {
         KINDS.iter().find(|kind| kind.name == name)
     }
 
-    /// A tunnel of this kind that adds `besides` to its usual headers; `None` of these is a tunnel without a known bound.
+    /// A tunnel of this kind that adds `besides` to its usual headers; `None` stands for a tunnel without a
+    /// known bound.
     pub fn tunnel(&self, version: Option<u8>, frames: bool, besides: Option<u32>) -> Tunnel {
         let known = match self.outer {
             Outer::V4 => Some(4),
@@ -132,8 +133,8 @@ impl Tunnel {
 }
 
 impl Nic {
-    /// The bytes that it adds to packets, if it is a tunnel. Older records do not hold this: the bytes that its
-    /// kind adds over IPv4.
+    /// The bytes that it adds to packets, if it is a tunnel. Older records do not have them: then the bytes
+    /// that its kind adds over IPv4.
     pub fn tunnel(&self) -> Option<Tunnel> {
         let usual = |kind: &TunnelKind| kind.tunnel(Some(4), kind.frames, Some(0));
         let read = self.stack.tunnel.clone();
@@ -157,7 +158,7 @@ pub struct Overflow<'a> {
     pub outer: u32,
     /// Bytes that the port below, or the route from there, carries.
     pub room: u32,
-    /// The largest packet that surely fits at the top; `None` if headers have no known bound.
+    /// The largest packet that certainly fits at the top; `None` if headers have no known bound.
     pub fits: Option<u32>,
 }
 

@@ -35,7 +35,7 @@ pub(super) fn dead_ways(inventory: &Inventory) -> Vec<Oddity> {
     devices(inventory, odd)
 }
 
-/// Why a way is dead.
+/// Why a path is dead.
 fn trouble(path: &Path) -> String {
     match path.ana_state.as_str() {
         "persistent-loss" => "in ANA state persistent-loss".to_owned(),

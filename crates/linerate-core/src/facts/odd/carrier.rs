@@ -24,7 +24,7 @@ pub(super) fn beyond(all: &[Carrier<'_>]) -> Vec<Oddity> {
     capped.collect()
 }
 
-/// What the ports behind the link with this end towards memory want of it, where that is more than it carries, and
+/// The demand of the ports behind the link with this end towards memory, if it exceeds the link's capacity, and
 /// their names: `eth0 (25 Gb/s) alone is faster`.
 pub(super) fn excess(all: &[Carrier<'_>], slot: Address) -> Option<(String, Vec<String>)> {
     let here = |carrier: &&Carrier<'_>| match &carrier.via {
@@ -132,7 +132,7 @@ fn by_usb(
         Some(hub) => format!("the USB hub {hub} that it hangs on"),
         None => "the USB that it hangs on".to_owned(),
     };
-    // Slower signals come from sockets, hubs or cables of the second version.
+    // Slower signalling rates are those of USB 2 sockets, hubs or cables.
     let fix = if signals < usb::GEN1 {
         "move it to a socket of USB 3, by a cable and hubs of USB 3"
     } else {

@@ -330,7 +330,7 @@ fn every_command_is_whole_and_parses() {
             let words = words.split([' ', '<', '>']);
             let mut values = words.filter_map(|word| word.rsplit('=').next());
             assert!(!values.any(is_placeholder), "{command}");
-            // Quoted names hold nothing that a shell would run.
+            // Quoted names contain nothing that a shell would execute.
             let quoted = command.replace("'eth$(reboot);'\\''x", "");
             assert!(!quoted.contains("reboot"), "{command}");
             script.push_str(command);

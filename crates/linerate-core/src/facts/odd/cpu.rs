@@ -11,7 +11,7 @@ use crate::units::Hertz;
 
 /// A CPU that is busier than this before anything is measured has no room for a stream.
 const BUSY: f64 = 0.9;
-/// A hypervisor that takes more than this leaves a rate that is not the machine's.
+/// If a hypervisor takes more than this, the measured rate is not the machine's.
 const STOLEN: f64 = 0.05;
 /// Settings this little below the hardware's best are rounding.
 const CAPPED: f64 = 0.99;
@@ -29,7 +29,7 @@ struct Set {
 }
 
 impl Set {
-    /// The governor that holds the highest clock.
+    /// The governor that keeps the highest clock.
     fn governor(clock: &Clock) -> Self {
         Self {
             what: "keep the highest clock",
@@ -218,7 +218,7 @@ pub(super) fn busy(inventory: &Inventory) -> Vec<Oddity> {
     }]
 }
 
-/// Moves the process that uses most of these CPUs to others, if there are some that are free.
+/// Moves the process that uses most of these CPUs to free CPUs, if there are any.
 fn elsewhere(inventory: &Inventory, full: &[u32]) -> Advice {
     let advice = Advice::new("stop what is not needed, or bind it to other CPUs");
     let free: Vec<u32> = inventory.processors.cpus.iter().map(|cpu| cpu.id).collect();
@@ -243,7 +243,7 @@ fn elsewhere(inventory: &Inventory, full: &[u32]) -> Advice {
     )
 }
 
-/// Time that the hypervisor takes away.
+/// CPU time that the hypervisor takes.
 pub(super) fn stolen(inventory: &Inventory) -> Vec<Oddity> {
     let loads = inventory.busy.iter().flat_map(|b| &b.cpus);
     let most = loads.map(|l| l.stolen).fold(0.0, f64::max);

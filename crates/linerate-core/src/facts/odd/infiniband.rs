@@ -189,7 +189,7 @@ pub(super) fn held_down(inventory: &Inventory) -> Vec<Oddity> {
 const HELD: &str =
     "an administrator or the driver disabled the link; no subnet manager can set up such a port";
 
-/// One lane, or the slowest speed, on an InfiniBand link.
+/// An InfiniBand link with only one lane, or at the slowest speed.
 pub(super) fn narrow(inventory: &Inventory) -> Vec<Oddity> {
     limiting(ports(inventory, "ib-narrow", |device, port| {
         let rate = port.in_use().filter(|_| is_infiniband(port))?;

@@ -109,7 +109,7 @@ fn oddity(nic: &Nic, queues: &[&Irq], by: &BTreeSet<u32>, all: &Processors) -> O
     }
 }
 
-/// Gives each queue a CPU of its own, as near to the card as there are.
+/// Gives each queue its own CPU, as near to the card as possible.
 fn spread(nic: &Nic, queues: &[&Irq], all: &Processors) -> Advice {
     let close = nic.node.and_then(|node| all.topology().close_to(node));
     let usable = usable(all);
@@ -118,7 +118,7 @@ fn spread(nic: &Nic, queues: &[&Irq], all: &Processors) -> Advice {
     if near.is_empty() {
         near = usable;
     }
-    // One thread of each core first.
+    // One thread of each core comes first.
     let is_second = |cpu: &Cpu| cpu.siblings.first().is_some_and(|first| *first != cpu.id);
     near.sort_by_key(|cpu| (is_second(cpu), cpu.id));
     let given = near.iter().cycle().take(queues.len());

@@ -30,7 +30,7 @@ pub(super) fn empty_node(inventory: &Inventory) -> Vec<Oddity> {
     empty.map(odd).collect()
 }
 
-/// Slots that hold a module.
+/// Slots with a module.
 fn filled(inventory: &Inventory) -> Vec<&Module> {
     let modules = inventory.memory.modules.iter().flatten();
     modules.filter(|m| m.size.is_some()).collect()
@@ -70,7 +70,7 @@ pub(super) fn channels(inventory: &Inventory) -> Vec<Oddity> {
     }]
 }
 
-/// Modules that are set below what they are made for.
+/// Modules that run below their rated speed.
 pub(super) fn speed(inventory: &Inventory) -> Vec<Oddity> {
     let filled = filled(inventory);
     let below = |m: &&&Module| m.rated.zip(m.now).is_some_and(|(rated, now)| now < rated);

@@ -29,7 +29,7 @@ pub struct Oddity {
     pub id: &'static str,
     /// Its subject: a device, a node, CPUs.
     pub subject: String,
-    /// What is odd, with numbers.
+    /// The oddity, with numbers.
     pub what: String,
     /// The same in a few words. Empty where `what` has few words.
     pub brief: String,
@@ -42,7 +42,7 @@ pub struct Oddity {
 }
 
 impl Oddity {
-    /// What is odd, in a few words.
+    /// The oddity in a few words.
     pub fn in_brief(&self) -> &str {
         if self.brief.is_empty() {
             &self.what
@@ -78,9 +78,9 @@ struct Document {
     id: &'static str,
     /// Its subject: a device, a node, CPUs.
     subject: String,
-    /// What is odd, with numbers.
+    /// The oddity, with numbers.
     what: String,
-    /// The same in a few words.
+    /// The oddity in a few words.
     brief: String,
     /// Why it matters.
     why: &'static str,

@@ -13,7 +13,7 @@ fn ports(inventory: &Inventory, odd: impl Fn(&Nic) -> Option<Oddity>) -> Vec<Odd
     inventory.network.nics.iter().filter_map(odd).collect()
 }
 
-/// A driver that says why there is no link.
+/// A driver that reports why there is no link.
 pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
         (!nic.down.is_empty()).then(|| Oddity {
@@ -30,7 +30,7 @@ pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
-/// One end talks at a time.
+/// Only one end sends at a time.
 pub(super) fn half_duplex(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
         (nic.up && nic.link.is_half()).then(|| Oddity {
@@ -99,7 +99,7 @@ fn transceiver(nic: &Nic) -> Step {
     Step::on(None, format!("sudo ethtool -m {}", word(&nic.name))).about("if it has a transceiver")
 }
 
-/// A fast port whose CPUs do for each packet what the card would do for many.
+/// A fast port whose CPUs process each packet separately, although the card could combine many.
 pub(super) fn offloads_off(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
         let offloads = nic.offloads.as_ref()?;

@@ -17,7 +17,7 @@ const DEPTH: usize = 16;
 const WHY: &str = "larger packets are cut into fragments or lost, until path MTU discovery has made their \
                    senders use smaller ones";
 
-/// A tunnel, or a VLAN on one, that takes larger packets than fit below with the headers that are added.
+/// A tunnel, or a VLAN on one, whose packets with the added headers are larger than the port below allows.
 pub(super) fn mtu(inventory: &Inventory) -> Vec<Oddity> {
     let ports = Ports::of(&inventory.network);
     let up = inventory.network.nics.iter().filter(|nic| nic.up);

@@ -179,7 +179,7 @@ fn rests(all: &[Device], link: &Crossing<'_>) -> bool {
     !devices.is_empty() && devices.iter().all(is_display)
 }
 
-/// Packets are smaller than everything on the way allows.
+/// Packets are smaller than every device on the path allows.
 pub(super) fn payload(inventory: &Inventory) -> Vec<Oddity> {
     let all = &inventory.pci;
     let odd = |device: &Device| {

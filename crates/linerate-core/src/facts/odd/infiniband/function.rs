@@ -7,7 +7,7 @@ use crate::facts::pci;
 use crate::shell::word;
 
 //= torvalds/linux, mlx5_core_pci_table and mlx4_pci_table: the rows marked MLX5_PCI_DEV_IS_VF, MLX4_PCI_DEV_IS_VF
-/// Devices of Mellanox that are virtual functions: a guest sees no other sign of it.
+/// Device ids of Mellanox virtual functions: a guest sees no other sign of them.
 const VIRTUAL: [u16; 10] = [
     0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101a, 0x101c, 0x101e, 0xa2d3,
 ];
@@ -68,7 +68,7 @@ pub(super) fn set(inventory: &Inventory, device: &IbDevice, setting: &str, old: 
 enum Owner<'a> {
     /// Its port and its number: `ib0 vf 3`.
     Port(&'a str, u32),
-    /// Its card, whose port is unknown, and its number.
+    /// A port of this card, with this number; the network port is unknown.
     Card(&'a str, u32),
     /// How to find out.
     Unknown(Step),
@@ -129,7 +129,7 @@ pub(super) fn give_guid(inventory: &Inventory, device: &IbDevice, port: &IbPort)
     }
 }
 
-/// Of mlx4: has the subnet manager choose a GUID.
+/// For mlx4: lets the subnet manager choose a GUID.
 fn by_manager(inventory: &Inventory, own: &VirtualOf, port: &IbPort) -> Advice {
     let devices = &inventory.infiniband.devices;
     let card = devices.iter().find(|card| card.pci == own.pci);

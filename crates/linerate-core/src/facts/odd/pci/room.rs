@@ -17,7 +17,7 @@ pub(in crate::facts::odd) struct Links {
     pub suffice: Vec<Oddity>,
 }
 
-/// Whether what runs over a link may fill it at this speed and width.
+/// Whether the traffic over a link may fill it at this speed and width.
 pub(super) enum Room {
     /// It may; with the ports that are faster than the link as it runs, if some are, and their names.
     May(Option<(String, Vec<String>)>),
