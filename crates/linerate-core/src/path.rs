@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub enum Side {
     /// The host where linerate was started.
     Near,
-    /// The other host.
+    /// The opposite side.
     Far,
 }
 
@@ -89,7 +89,7 @@ impl<T> ByRole<T> {
 }
 
 impl<T> From<[T; 2]> for ByRole<T> {
-    /// Of the sender, then of the receiver.
+    /// The values of the sender, then of the receiver.
     fn from([sender, receiver]: [T; 2]) -> Self {
         Self { sender, receiver }
     }
@@ -133,15 +133,15 @@ impl Stage {
     }
 }
 
-/// Where a limit acts.
+/// The place where a limit acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// On the near host.
+    /// At the near host.
     Near,
-    /// On the far host.
+    /// At the far host.
     Far,
-    /// Between the hosts, or on neither of them alone.
+    /// Between the hosts, or not at one of them alone.
     Path,
 }
 
@@ -179,7 +179,7 @@ impl Slowness {
     pub const ALL: [Self; 2] = [Self::Rate, Self::Latency];
 }
 
-/// What is measured of a path, and judged.
+/// The quantities of a path that are measured and judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Measure {

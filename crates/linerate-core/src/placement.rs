@@ -14,7 +14,7 @@ pub struct Seat {
     pub away: u32,
     /// A better CPU of the same core is used before it.
     pub sibling: bool,
-    /// How many stronger kinds of CPUs the host has.
+    /// The number of faster kinds of CPUs that the host has.
     pub kind: usize,
     /// Interrupts of the port's queues are sent to it.
     pub serves: bool,

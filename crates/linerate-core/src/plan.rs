@@ -45,7 +45,7 @@ impl Handover {
     }
 }
 
-/// How the receiving application takes its payload.
+/// How the receiving application reads its payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Receive {
@@ -56,14 +56,14 @@ pub enum Receive {
     Discard,
 }
 
-/// Extra CPU work that the tool itself does on its threads, per byte of payload moved.
+/// Extra CPU work that the tool itself does on its threads, per byte of payload.
 ///
-/// A trial's factor: a thread that binds slows down in proportion, one that has slack does not.
+/// A trial's factor: a thread without slack slows down in proportion, a thread with slack does not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtraWork {
-    /// On each sending thread, picoseconds of CPU time per byte.
+    /// Work of each sending thread, picoseconds of CPU time per byte.
     pub sender_ps_per_byte: u64,
-    /// On each receiving thread, picoseconds of CPU time per byte.
+    /// Work of each receiving thread, picoseconds of CPU time per byte.
     pub receiver_ps_per_byte: u64,
 }
 
@@ -84,9 +84,9 @@ pub struct Knobs {
     pub read_size: Bytes,
     /// `TCP_NODELAY`.
     pub nodelay: bool,
-    /// `SO_SNDBUF` as asked for; `None` leaves the kernel's autotuning on.
+    /// The requested `SO_SNDBUF`; `None` leaves the kernel's autotuning on.
     pub send_buffer: Option<Bytes>,
-    /// `SO_RCVBUF` as asked for; `None` leaves the kernel's autotuning on.
+    /// The requested `SO_RCVBUF`; `None` leaves the kernel's autotuning on.
     pub recv_buffer: Option<Bytes>,
     /// `TCP_WINDOW_CLAMP` on the receiver: an upper bound of the window it offers.
     pub window_clamp: Option<Bytes>,
@@ -106,8 +106,8 @@ pub struct Knobs {
     pub sender_node: Option<u32>,
     /// The same for receiving threads.
     pub receiver_node: Option<u32>,
-    /// The CPUs that sending threads are kept on, one for each stream; empty leaves the choice to
-    /// that end. They come before the node.
+    /// The CPUs that sending threads are pinned to, one for each stream; empty leaves the choice to that end.
+    /// They take precedence over the node.
     pub sender_cpus: Vec<u32>,
     /// The same for receiving threads.
     pub receiver_cpus: Vec<u32>,
@@ -167,7 +167,7 @@ fn is_zero(depth: &u32) -> bool {
 }
 
 impl Knobs {
-    /// What is judged of a load that is made with them: operations, where a number of them is kept in flight.
+    /// The judged quantity of a load with these knobs: operations, if a number of them is kept in flight.
     pub const fn measure(&self) -> Measure {
         if self.depth > 0 {
             Measure::Operations
@@ -176,7 +176,7 @@ impl Knobs {
         }
     }
 
-    /// Most that all streams together send, where that is bound.
+    /// The maximum rate of all streams together, if it is limited.
     pub fn rate(&self) -> Option<Rate> {
         let each = self.pacing?;
         Some(Rate(each.0.saturating_mul(self.streams.into())))
@@ -194,7 +194,7 @@ pub enum Pattern {
     },
     /// The near end sends `size` bytes, the far end answers with as many; round trips are timed.
     PingPong {
-        /// Payload each way.
+        /// Payload in each direction.
         size: Bytes,
         /// Time from one intended send to the next; zero, or a round trip that takes longer, sends
         /// the next when the answer is in.
@@ -234,7 +234,7 @@ impl Access {
         }
     }
 
-    /// What the options of a transport ask for.
+    /// The settings of a transport's options.
     pub fn of(options: &Options) -> Self {
         let asked = options.word(ACCESS.key);
         let named = Self::ALL
@@ -302,7 +302,7 @@ pub enum Purpose {
         /// Which direction.
         direction: Direction,
     },
-    /// Both directions at once.
+    /// Both directions at the same time.
     Both,
     /// Warms a trial's connections up; it is not counted.
     Warm {
@@ -355,7 +355,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What the load of a direction does: it streams payload where the transport can, else it is one of operations.
+    /// The pattern of a load of one direction: a payload stream if the transport can, else operations.
     pub fn load(&self, direction: Direction) -> Pattern {
         let has = |kind| transport::named(&self.engine).is_some_and(|info| info.has(kind));
         if has(PatternKind::Operations) && !has(PatternKind::Stream) {

@@ -31,7 +31,7 @@ pub struct Look {
     pub sent: f64,
     /// The received rate, in bits per second.
     pub received: f64,
-    /// The share of what was sent that was not received.
+    /// The share of the sent datagrams that were not received.
     pub lost: f64,
     /// Datagrams lost at the receiver's socket; `None` if it was not read.
     pub at_socket: Option<u64>,
@@ -202,7 +202,7 @@ impl Search {
         &self.looks
     }
 
-    /// The longer step at the highest rate, where that passed.
+    /// The longer step at the highest rate, if it passed.
     pub fn found(&self) -> Option<&Look> {
         self.confirmed.as_ref()
     }
@@ -219,7 +219,7 @@ impl Search {
 
     /// The highest rate that the sender reached when more was requested, in bits per second.
     pub fn sender_limit(&self) -> Option<f64> {
-        // One rate may have been disturbed: it counts where another one says so.
+        // A single rate may have been disturbed: it counts only if another one confirms it.
         let mut told = [self.confirmed, self.passed].into_iter().flatten();
         told.find(|look| self.at_limit(look)).map(|look| look.sent)
     }

@@ -98,7 +98,7 @@ pub fn order(round: u32, settings: usize) -> Vec<usize> {
 /// How a sweep spends its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Rounds that count, after one that warms connections up.
+    /// Rounds that count, after one that warms the connections up.
     pub rounds: u32,
     /// Time at the start of each slice that does not count.
     pub washout: Nanos,
@@ -108,7 +108,7 @@ pub struct Pace {
 
 /// A slice is as long as this before there are more rounds than are needed.
 const SLICE: u64 = 1_000_000_000;
-/// Shortest slice: a wash-out, and as much that counts.
+/// Shortest slice: a wash-out, and a measured part of the same length.
 const SLICE_LEAST: u64 = 400_000_000;
 /// Share of a slice that is washed out, and the bounds of that.
 const WASHOUT: u64 = 4;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Why a quantity could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// No digits where a number should stand.
+    /// Digits are missing.
     #[error("`{text}` is not a {what} (expected for example `{example}`)")]
     NotANumber {
         /// What was typed.
@@ -85,7 +85,7 @@ pub struct PerSecond(pub f64);
 pub struct Transfers(pub u64);
 
 impl Transfers {
-    /// As memory is sold: `3200 MT/s`.
+    /// In the unit of memory modules: `3200 MT/s`.
     pub fn mega(self) -> String {
         format!("{} MT/s", self.0 / 1_000_000)
     }
@@ -118,7 +118,7 @@ impl Nanos {
     pub fn secs(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// As a standard duration.
+    /// Converts to a standard duration.
     pub const fn duration(self) -> Duration {
         Duration::from_nanos(self.0)
     }

@@ -95,7 +95,7 @@ impl LocalEnd {
         }
     }
 
-    /// Allows trials that change settings of this host, for as long as this end lives.
+    /// Allows trials that change settings of this host, as long as this end exists.
     pub fn allow_changes(&mut self, ledger: Ledger) {
         self.changes = Some(Changes::new(ledger));
     }
@@ -129,7 +129,7 @@ impl LocalEnd {
         self.facts = Some(facts);
     }
 
-    /// Reads nothing of the host while a step runs, but for what its own streams count.
+    /// During a step nothing is read on the host except the counters of its own streams.
     pub(crate) fn watch_streams_only(&mut self) {
         self.watches_host = false;
     }
@@ -145,8 +145,8 @@ impl LocalEnd {
         self.batch = batch;
     }
 
-    /// Buffers that each thread of this end would make for a set, where they do not follow from the sizes of
-    /// its operations.
+    /// Buffers that each thread of this end would make for a set, if they do not follow from the sizes of its
+    /// operations.
     pub fn room(&self, plan: &SetPlan) -> Option<Bytes> {
         self.transport().ok()?.room(self.side, plan)
     }
@@ -333,8 +333,8 @@ fn role(alone: bool, side: Side, pattern: Pattern) -> Role {
     }
 }
 
-/// The set by which threads are placed. Those that time round trips are left to the scheduler, but for those without a
-/// far end: what answers them is near one CPU and far from another.
+/// The set by which threads are placed. Sets that time round trips are left to the scheduler, except those
+/// without a far end: their memory or device is near one CPU and far from another.
 fn placed_as(alone: bool, plan: &SetPlan) -> SetPlan {
     let pattern = if alone {
         Pattern::Operations {

@@ -16,7 +16,7 @@ pub enum Event<'a> {
     Host(&'a Host),
     /// A set of connections was made.
     Set(&'a Set),
-    /// A trial begins; `words` say what is being tried and why.
+    /// A trial begins; `words` describe the trial and its reason.
     Trial {
         plan: &'a TrialPlan,
         /// For people: "testing whether a second stream helps".
@@ -30,7 +30,7 @@ pub enum Event<'a> {
         /// Time left of the run's budget.
         left: Nanos,
     },
-    /// A step goes on; about ten times a second.
+    /// A step continues; sent about ten times a second.
     Progress {
         /// Rate over the last tick, at the receiver if that end is here.
         rate: Option<Rate>,
@@ -52,7 +52,7 @@ pub enum Event<'a> {
     Notice {
         /// How grave it is.
         level: Level,
-        /// Where.
+        /// The side.
         side: Side,
         /// What could not be done or read.
         gap: &'a Gap,

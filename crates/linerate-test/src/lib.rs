@@ -1,9 +1,10 @@
 //! Helpers that the tests of all crates share.
 //!
-//! - [`skip()`]: a test that cannot run here says so, and fails where it is required. - [`ask()`]: a test on a
-//! disturbed machine measures again, and counts when it could not decide. - [`turn()`]: only one test of a
-//! program loads the machine at a time. - [`free_ports()`]: ports for the servers of a test. - [`program`]:
-//! test programs that cannot use libtest, because they need a process with one thread.
+//! - [`skip()`]: a test that cannot run here says so, and fails where it is required.
+//! - [`ask()`]: a test on a disturbed machine measures again, and counts when it could not decide.
+//! - [`turn()`]: only one test of a program loads the machine at a time.
+//! - [`free_ports()`]: ports for the servers of a test.
+//! - [`program`]: test programs that cannot use libtest, because they need a process with one thread.
 //!
 //! No other crate depends on this one outside of tests, and it depends on nothing.
 #![forbid(unsafe_code)]

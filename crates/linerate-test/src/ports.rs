@@ -4,7 +4,9 @@ use std::net::TcpListener;
 
 /// Unused ports of loopback, all different.
 ///
-/// # Panics If the kernel has no more.
+/// # Panics
+///
+/// If the kernel has no more.
 pub fn free_ports<const N: usize>() -> [u16; N] {
     let free = || TcpListener::bind("127.0.0.1:0").expect("a free port");
     // All ports stay in use until each of them is known, so they differ.

@@ -118,7 +118,7 @@ fn size(data: &[u8]) -> Option<Bytes> {
     Some(Bytes(bytes)).filter(|b| b.0 > 0)
 }
 
-/// Transfers per second at `at`, or at `extended` where they do not fit.
+/// Transfers per second at `at`, or at `extended` if the value does not fit.
 fn speed(data: &[u8], at: usize, extended: usize) -> Option<Transfers> {
     let mega = match word(data, at)? {
         0 => return None,

@@ -23,7 +23,7 @@ const INET6: u8 = 10;
 pub struct Connection<'a> {
     /// This end; an address of IPv4 that is mapped into IPv6 stays so.
     pub local: SocketAddr,
-    /// The other end.
+    /// The address of the other end.
     pub remote: SocketAddr,
     /// Index of the port that the socket is bound to; 0 if it is bound to none.
     pub bound: u32,
@@ -35,7 +35,7 @@ pub struct Connection<'a> {
     pub queued: u32,
     /// The user that the socket belongs to.
     pub user: u32,
-    /// The socket's inode, by which processes hold it; 0 once none does.
+    /// The socket's inode, which identifies the processes that hold it; 0 once none does.
     pub inode: u32,
     /// `TCP_INFO`; empty if the kernel gave none.
     pub tcp_info: &'a [u8],

@@ -4,13 +4,13 @@
 
 use crate::metric::{self, Metric};
 
-/// Bytes that a reader should offer: more than any kernel knows so far.
+/// Bytes that a reader should provide: more than any present kernel needs.
 pub const ROOM: usize = 512;
 
 /// How a field is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Store {
-    /// One byte.
+    /// A field of one byte.
     U8,
     /// The lowest bit of a byte: bit fields are laid out from the least significant bit on little
     /// endian machines, and from the most significant on big endian ones.
@@ -37,7 +37,7 @@ impl Store {
         }
     }
 
-    /// The field's value; `None` when the kernel says that there is none.
+    /// The field's value; `None` if the kernel reports that there is none.
     fn value(self, field: &[u8]) -> Option<i64> {
         let raw = match *field {
             [a] => u64::from(a),

@@ -17,7 +17,7 @@ pub struct Ends {
     pub tunnel: Tunnel,
     /// The outer address of its other end, if there is one.
     pub remote: Option<IpAddr>,
-    /// Its own outer address, where it is set.
+    /// Its own outer address, if it is set.
     pub local: Option<IpAddr>,
     /// Index of the port that it is bound to; `None` if the route decides.
     pub link: Option<u32>,
@@ -26,12 +26,12 @@ pub struct Ends {
 /// Numbers of the attributes of a kind that are read; 0 if it has none.
 struct Numbers {
     link: u16,
-    /// Addresses: of the other end by IPv4 and IPv6, and its own.
+    /// Attributes of addresses: of the other end by IPv4 and IPv6, and its own.
     remote: [u16; 2],
     local: [u16; 2],
     /// The destination is set per packet (collect_md), and the sender limits the size.
     external: u16,
-    /// Flags of GRE on the way out.
+    /// Flags of GRE for sent packets.
     gre: u16,
     /// Flags of IPv6 outside.
     flags: u16,
@@ -161,7 +161,7 @@ pub(super) fn read(kind: &str) -> Vec<u16> {
     ])
 }
 
-/// Attributes of a kind that hold addresses of its ends.
+/// Attributes of a kind with addresses of its ends.
 pub(super) fn addresses(kind: &str) -> Vec<u16> {
     let numbers = numbers(kind);
     present(&[numbers.remote, numbers.local].concat())
@@ -232,7 +232,7 @@ fn attributes_of(kind: &str, details: &[u8]) -> Result<Attributes, Malformed> {
         } else if is(numbers.bare) {
             read.bare = true;
         } else if is(numbers.gre) {
-            // In the order of the network.
+            // In network byte order.
             read.gre = u16::from_be(u16_at(value, 0, WHAT)?);
         } else if is(numbers.flags) && value.len() >= 4 {
             read.flags = u32_at(value, 0, WHAT)?;

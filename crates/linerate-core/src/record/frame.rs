@@ -44,7 +44,7 @@ pub enum FrameError {
         /// The version found.
         found: u32,
     },
-    /// Not even the start can be read.
+    /// The start of the file cannot be read.
     #[error("the start of the record cannot be read: {0}")]
     NoStart(Cut),
     /// A table that must not be written: it would not be read again.
@@ -72,14 +72,14 @@ pub struct Damage {
     pub cut: Option<Cut>,
 }
 
-/// Where a record is damaged. What stands before is whole.
+/// The place of damage in a record. Everything before it is intact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     /// First byte that is not used, counted from the start of the file.
     pub at: usize,
     /// Bytes from there to the end: all lost.
     pub lost: usize,
-    /// What is wrong there, as a lowercase sentence fragment.
+    /// The problem there, as a lowercase sentence fragment.
     pub what: String,
 }
 
@@ -109,7 +109,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// One frame to be written.
+/// A frame to write.
 #[derive(Debug, Clone, Copy)]
 pub enum Frame<'a> {
     /// How the run began.

@@ -14,7 +14,7 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// How many values there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.packed.len() * BLOCK + self.last.len()
     }

@@ -65,7 +65,7 @@ pub struct Host {
 /// A set of connections, with the settings that it got.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Set {
-    /// What was asked for.
+    /// The plan.
     pub plan: SetPlan,
     /// What each end got, near first.
     pub ends: Vec<SetEnd>,
@@ -91,7 +91,7 @@ pub struct SetEnd {
     pub read_size: u64,
     /// Datagrams that a sender which keeps a rate hands over at once; zero if it keeps none.
     pub burst: u64,
-    /// What was asked for and refused.
+    /// The requests that were refused.
     pub gaps: Vec<Gap>,
 }
 
@@ -115,7 +115,7 @@ pub struct TrialPlan {
 /// A step and all that was read during it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// What was asked for.
+    /// The plan.
     pub plan: StepPlan,
     /// When it began, since the start of the run, on the near clock.
     pub began: Nanos,
@@ -140,11 +140,11 @@ impl Step {
 pub struct ClockPair {
     /// Far minus near, in nanoseconds.
     pub offset_ns: i64,
-    /// The truth is within this of it.
+    /// The maximum error.
     pub bound_ns: u64,
 }
 
-/// What went wrong in a step.
+/// A failure in a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
     /// Who met it.
@@ -168,7 +168,7 @@ pub struct EndReadings {
     pub totals: Vec<Total>,
     /// Other sessions that loaded this host during the step.
     pub other_sessions: u32,
-    /// Congestion control, of an end that reports it with its readings only; `None` if the set says it.
+    /// Congestion control, of an end that reports it only with its readings; `None` if the set has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
     /// What could not be read.
@@ -211,7 +211,7 @@ pub struct Table {
     pub columns: Vec<Column>,
 }
 
-/// One metric's values.
+/// The values of one metric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     /// Name, as in [`crate::metric`].
@@ -234,7 +234,7 @@ impl Table {
             .map(|c| c.values.as_slice())
     }
 
-    /// The first column that is not as long as the time axis.
+    /// The first column with another length than the time axis.
     pub(crate) fn ragged(&self) -> Option<&Column> {
         let rows = self.at.len();
         self.columns.iter().find(|c| c.values.len() != rows)

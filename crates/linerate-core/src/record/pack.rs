@@ -132,7 +132,7 @@ fn push_varint(out: &mut Vec<u8>, mut raw: u64) {
 
 /// Takes one varint off the front; `None` when it is truncated or longer than 64 bits.
 fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    // Most are of one byte.
+    // Most residuals are of one byte.
     if let Some((&byte, rest)) = bytes.split_first()
         && byte < 0x80
     {

@@ -103,7 +103,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Packed<'a> {
     }
 }
 
-/// How many more values may be unpacked.
+/// The number of values that may still be unpacked.
 pub(super) struct Budget(pub(super) u64);
 
 impl Budget {

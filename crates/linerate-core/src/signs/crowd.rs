@@ -17,13 +17,13 @@ pub(crate) const GROWS: Range = Range {
     high: f64::MAX,
 };
 
-/// The same where packets are lost at any rate: no larger one.
+/// The same if packets are lost at any rate: the share does not grow.
 pub(crate) const ALIKE: Range = Range {
     low: 0.3,
     high: 2.0,
 };
 
-/// How many times as many streams are a few, and how many times those are many.
+/// Ratio of the numbers of streams for a few streams, and then for many.
 const TIMES: u32 = 4;
 
 /// Most streams of a trial.
@@ -47,7 +47,7 @@ pub(crate) fn crowds(model: &Model, direction: Direction) -> Option<[u32; 2]> {
     let share = !more.is_empty() && more.iter().all(|gain| *gain <= FILLED.high);
     let unheld = match lost_at_half_pace(model, direction) {
         Some(lost) => loss_leaves(load, lost)? >= load.goodput.mean * UNHELD,
-        // Nothing would be seen of it then.
+        // The effect would be invisible then.
         None => often_sent_again(load).is_none() && !load.keeps_losing,
     };
     let law = follows_law(load) && !bbr::sends(load);
@@ -78,7 +78,7 @@ fn follows_law(load: &Load) -> bool {
         && left.is_none_or(|left| load.goodput.mean <= left * IN_GROUPS)
 }
 
-/// The share of segments that were retransmitted at half the pace, where that was tried.
+/// The share of segments that were retransmitted at half the pace, if that was tried.
 fn lost_at_half_pace(model: &Model, direction: Direction) -> Option<f64> {
     model.tried(direction, Factor::Paced)?.lost[1]
 }

@@ -16,8 +16,8 @@ const GROUP: f64 = 65_536.0;
 /// Part of the loss, or of the retransmissions, that drops must explain before they count as its reason.
 pub(crate) const MOST: f64 = 0.5;
 
-/// Drops in a second while the other direction is loaded, over those while this one is. Up to this ratio, the
-/// drops belong to this direction.
+/// Ratio of the drops per second while the other direction is loaded to those while this one is. Up to this
+/// ratio, the drops belong to this direction.
 const ALONE: f64 = 0.5;
 
 /// Drops in a second from which a filter enforces a rate. Fewer are stray packets.

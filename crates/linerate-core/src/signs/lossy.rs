@@ -93,7 +93,8 @@ pub(crate) fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
     (!bbr::sends(load)).then_some(each * f64::from(load.streams))
 }
 
-/// How many times the shortest wait for a timer those that ran out took on average, at most: each in a row doubles.
+/// The mean time of expired timers is at most this many times the shortest one: each consecutive timeout
+/// doubles.
 const BACKED_OFF: f64 = 4.0;
 
 /// The least goodput that this loss allows if retransmission timers expire as well. It is unknown how many
@@ -139,8 +140,8 @@ pub(crate) fn overrun(model: &Model, load: &Load, lost: f64) -> Option<String> {
     beyond.then(|| long_queue(model, load))?
 }
 
-/// The queue on the path that holds most of the data in flight: even a window that shrinks now and then fills
-/// the path.
+/// The queue on the path that holds most of the data in flight: even a window that sometimes shrinks fills the
+/// path.
 pub(crate) fn long_queue(model: &Model, load: &Load) -> Option<String> {
     let empty = load.tcp.min_rtt?;
     let long = load.tcp.rtt?.0 >= empty.0.saturating_add(LONG.0);
@@ -234,9 +235,9 @@ pub(crate) fn recovering(load: &Load) -> Option<u64> {
     load.tcp.repeated_ever.filter(|n| *n > 0 && slow)
 }
 
-/// The effect of more streams on one rate that all share: none, unless it drops excess packets; somewhat less
-/// goodput where they overflow a queue more often than one does. Datagrams fill any rate, and more loss does
-/// not fill it better.
+/// The effect of more streams on a rate that all share: none, unless it drops excess packets; somewhat less
+/// goodput if many streams overflow a queue more often than one. Datagrams fill any rate, and more loss does
+/// not change that.
 pub(crate) fn filled(model: &Model, load: &Load) -> Range {
     let queued = standing_queue(model, load).is_some();
     if load.transport == Transport::Udp || queued {

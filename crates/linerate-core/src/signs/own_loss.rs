@@ -5,7 +5,7 @@ use super::percent;
 use crate::model::{Load, Local, LocalEvent};
 use crate::path::Direction;
 
-/// The discipline that loses most of what a direction loses, where one does.
+/// The discipline that causes most of the losses of a direction, if one does.
 pub(crate) fn own_loss(load: &Load, direction: Direction) -> Option<&Local> {
     let (all, lost) = sent(load)?;
     let own = load

@@ -43,7 +43,7 @@ pub(crate) fn is_full(model: &Model, load: &Load) -> bool {
 enum Empty {
     /// It was timed before the load.
     Idle(Nanos),
-    /// So few were timed that they have no median: the shortest of them, or that the kernel saw under load.
+    /// Too few round trips were timed for a median: the shortest of them, or the kernel's shortest under load.
     Least(Nanos),
 }
 
@@ -64,7 +64,7 @@ fn longer(model: &Model, load: &Load, times: f64) -> Option<(Empty, Nanos)> {
     well.then_some((empty, loaded))
 }
 
-/// The time that a burst of one stream takes at the rate that it gets.
+/// The duration of a burst of one stream at its rate.
 pub(crate) fn burst(load: &Load) -> Nanos {
     let each = load.goodput.mean / f64::from(load.streams.max(1));
     let group = GROUP.0 as f64 * 8.0 / each.max(1.0) * 1e9;

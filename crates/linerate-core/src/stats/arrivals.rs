@@ -12,7 +12,7 @@ const WORD: u64 = u64::BITS as u64;
 pub enum Arrival {
     /// In order; skipped numbers are lost or still in flight.
     Fresh,
-    /// For the first time, after one that was sent later.
+    /// It arrived for the first time, after one that was sent later.
     Reordered,
     /// Again.
     Duplicate,
@@ -34,7 +34,7 @@ impl Arrival {
 //= https://www.rfc-editor.org/rfc/rfc4737#section-3.3
 #[derive(Debug, Clone)]
 pub struct Arrivals {
-    /// The highest number so far and one.
+    /// The highest number so far plus one.
     next: u64,
     taken: u64,
     reordered: u64,
@@ -66,7 +66,7 @@ impl Arrivals {
         }
     }
 
-    /// Bytes of memory of one that remembers `numbers`.
+    /// Bytes of memory for `numbers` remembered numbers.
     pub fn room(numbers: u64) -> u64 {
         window(numbers) / 8
     }
@@ -102,7 +102,7 @@ impl Arrivals {
         }
     }
 
-    /// Forgets all of it, for the next step.
+    /// Forgets all numbers, for the next step.
     pub fn clear(&mut self) {
         let (window, seen) = (self.window, std::mem::take(&mut self.seen));
         *self = Self {
@@ -179,7 +179,7 @@ impl Arrivals {
     }
 }
 
-/// The number of bits kept where `numbers` are asked for.
+/// The number of bits kept for the requested `numbers`.
 fn window(numbers: u64) -> u64 {
     numbers.clamp(WINDOW, WINDOW_MAX).next_power_of_two()
 }

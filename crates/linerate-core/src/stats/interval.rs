@@ -44,7 +44,7 @@ pub struct Range {
     pub high: f64,
 }
 
-/// "No gain": a change of at most 3 % either way.
+/// "No gain": a change of at most 3 % in either direction.
 pub const EQUAL: Range = Range {
     low: 0.97,
     high: 1.03,

@@ -2,11 +2,11 @@
 
 use super::{Interval, mean_ci};
 
-/// The mean of `over` over the mean of `under`, two series read at the same times, with its 95 %
-/// interval; `None` if [`mean_ci`] has none, where they differ in length or if nothing is below.
+/// The mean of `over` divided by the mean of `under`, two series read at the same times, with its 95 %
+/// interval; `None` if [`mean_ci`] has none, if they differ in length or if the divisor is zero.
 ///
-/// What a value of `over` exceeds its share of `under` by is a series around zero, whose mean is as
-/// uncertain as the ratio (Cochran, Sampling Techniques, 1977, section 6.4).
+/// The difference between a value of `over` and its expected share of `under` is a series around zero, whose
+/// mean is as uncertain as the ratio (Cochran, Sampling Techniques, 1977, section 6.4).
 pub fn ratio_ci(over: &[f64], under: &[f64]) -> Option<Interval> {
     let below: f64 = under.iter().sum();
     if over.len() != under.len() || below <= 0.0 {

@@ -12,14 +12,14 @@ pub const SHORTEST: usize = 10;
 /// Fewest independent values that a series must be worth for an interval of its mean.
 const WORTH: f64 = 2.0;
 
-/// Mean step, either way, between independent neighbours of a normal series with deviation 1: 2 / sqrt(pi).
+/// Mean absolute step between independent neighbours of a normal series with deviation 1: 2 / sqrt(pi).
 const MEAN_STEP: f64 = 1.128;
 
 /// First autocorrelation below which a series swings from each value to the next.
 const SWINGS: f64 = -0.5;
 
-/// A series without a swing from each value to the next: where it has one, the means of its pairs. A sender
-/// that waits for a timer every second sample makes one; it says nothing of how well the mean is known.
+/// A series without an alternation from each value to the next: if it has one, the means of its pairs. A sender
+/// that waits for a timer every second sample causes one; it does not show how well the mean is known.
 pub fn without_swing(values: &[f64]) -> Cow<'_, [f64]> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     if values.len() < 2 * SHORTEST || autocorrelation(values, mean).is_none_or(|r| r > SWINGS) {
@@ -51,7 +51,7 @@ pub fn mean_ci(values: &[f64]) -> Option<Interval> {
         return None;
     }
     let t = StudentsT::new(0.0, 1.0, worth - 1.0).ok()?;
-    // The mean follows the values: of `worth` independent ones it takes one degree of freedom.
+    // The mean is estimated from the values: of `worth` independent ones it uses one degree of freedom.
     let variance = squares / n * worth / (worth - 1.0);
     let half = t.inverse_cdf(0.975) * (variance / worth).sqrt();
     let interval = Interval {

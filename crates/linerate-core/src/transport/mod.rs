@@ -1,4 +1,4 @@
-//! Transports: what moves the bytes of a load, and which causes apply to it.
+//! Transports: the mechanisms that move the bytes of a load, and the causes that apply to each.
 
 mod info;
 mod options;
@@ -22,7 +22,7 @@ pub enum Transport {
     Shm,
     /// The memory of the host, without a kernel or a far end in between.
     Memory,
-    /// One of which only bytes, operations and their times are known.
+    /// A transport of which only bytes, operations and their times are known.
     Other,
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PatternKind;
 
-/// Most options that a plan may hold: a peer's plan is bounded before it is checked.
+/// Most options that a plan may have: a peer's plan is bounded before it is checked.
 const OPTIONS_MAX: usize = 32;
 
 /// An option of a transport.
@@ -19,13 +19,13 @@ pub struct OptionInfo {
     pub key: &'static str,
     /// The help, a line without a full stop.
     pub help: &'static str,
-    /// Which values it takes.
+    /// The values that it accepts.
     pub kind: Kind,
     /// The one pattern that has it; `None` if all have.
     pub pattern: Option<PatternKind>,
 }
 
-/// The values that an option takes.
+/// The values that an option accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Yes or no.
@@ -53,11 +53,11 @@ pub enum Kind {
 #[serde(untagged)]
 #[schemars(rename = "OptionValue")]
 pub enum Setting {
-    /// Of a switch.
+    /// The value of a switch.
     Switch(bool),
-    /// Of a number, or of a size in bytes.
+    /// The value of a number, or of a size in bytes.
     Number(u64),
-    /// Of words.
+    /// The value of a word.
     Word(String),
 }
 

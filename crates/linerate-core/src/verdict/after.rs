@@ -18,8 +18,8 @@ const MOST: f64 = 0.45;
 /// Growth of the data in flight over growth of goodput, from which the excess waits in a queue on the path.
 const STANDS: f64 = 1.1;
 
-/// Share of the goodput, in a load whose limit was lifted, that more streams must carry to show whether they
-/// share one rate.
+/// The share of the goodput that more streams must carry, after a limit was removed, to show whether they share
+/// one rate.
 const AS_MUCH: f64 = 0.9;
 
 /// The next limit of a direction with a known limit: the limit of the load in which the first one was lifted,
@@ -102,8 +102,8 @@ fn is_parted(sweep: &[Load], load: &Load) -> bool {
     most >= load.goodput.mean * AS_MUCH
 }
 
-/// Whether one stream could carry as much as many did, by the largest buffers that both ends would give
-/// it: else those bind next, and many streams do not show it.
+/// Whether one stream could carry as much as many did, with the largest buffers that both ends allow: otherwise
+/// buffers are the next limit, and many streams do not show it.
 fn fits_one_stream(model: &Model, dir: &DirectionModel, many: &Load) -> bool {
     let most = |side, is_sender: bool| {
         let limits = model.host(side)?.facts.buffers;
@@ -112,7 +112,7 @@ fn fits_one_stream(model: &Model, dir: &DirectionModel, many: &Load) -> bool {
         } else {
             limits.tcp_rmem
         }?;
-        // Half of it is payload.
+        // Half of the memory is payload.
         Some(most as f64 / 2.0)
     };
     let (sender, receiver) = (dir.direction.sender(), dir.direction.receiver());

@@ -9,7 +9,7 @@ use crate::path::{Direction, Measure, Slowness};
 use crate::stats::Interval;
 use crate::transport::Transport;
 
-/// One cause before the judge.
+/// One cause under judgement.
 pub(super) struct Party {
     /// The cause.
     pub(super) cause: &'static dyn Cause,
@@ -175,12 +175,12 @@ impl<'a> Case<'a> {
                     && own.fits(shown(trial)) == Fit::Inside
                     && (finding.reached || !self.excluded(trial.plan.id).is_empty())
             })
-            // The trial that excluded most is the one to show.
+            // The trial that excluded most is shown.
             .max_by_key(|(trial, _)| self.excluded(trial.plan.id).len())
             .map(|(trial, effect)| Proof::Trial(trial, *effect))
     }
 
-    /// Whether a finding remains true next to one that was proved: it explains that one, or it concerns the
+    /// Whether a finding remains true in addition to a proved one: it explains that one, or it concerns the
     /// other factor of a datagram goodput (the rate sent, and the share delivered).
     pub(super) fn is_beside(&self, party: &Party, proved: &Party) -> bool {
         party.cause.info().explains.contains(&proved.cause.id())
@@ -192,7 +192,7 @@ impl<'a> Case<'a> {
         self.transport == Transport::Udp
     }
 
-    /// What is judged of the load.
+    /// The judged quantity of the load.
     pub(super) fn measure(&self) -> Measure {
         measure(self.model, self.direction, self.slowness)
     }

@@ -34,7 +34,7 @@ pub struct Verdict {
     pub answers: Vec<Answered>,
 }
 
-/// How surely a limit is known.
+/// How certain a limit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
@@ -57,17 +57,17 @@ impl Certainty {
 /// A finding that the judge upheld.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limit {
-    /// What is slow.
+    /// The limited quantity.
     pub metric: Measure,
     /// Id of the cause.
     pub cause: &'static str,
     /// Stage that binds.
     pub stage: Stage,
-    /// Where.
+    /// The place of the limit.
     pub side: Place,
     /// Direction that is limited.
     pub direction: Direction,
-    /// How surely.
+    /// The certainty.
     pub certainty: Certainty,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
@@ -82,11 +82,11 @@ pub struct Limit {
 pub struct Disturbance {
     /// Id of the cause.
     pub cause: &'static str,
-    /// Stage that it takes from.
+    /// The stage that it affects.
     pub stage: Stage,
-    /// Where.
+    /// The place of the disturbance.
     pub side: Place,
-    /// Direction whose measurement it disturbed.
+    /// The direction whose measurement it disturbed.
     pub direction: Direction,
     /// The share of the time, or of the port's traffic, that it used; `None` if unknown.
     pub share: Option<f64>,
@@ -105,14 +105,14 @@ impl Disturbance {
     }
 }
 
-/// A trial's measured effect, and what it decided.
+/// A trial's measured effect, and its conclusion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decided {
     /// Number of the trial in the record.
     pub id: u32,
     /// Row of the table of trial kinds.
     pub kind: &'static str,
-    /// What was changed, before the word "gave": "half the receive window".
+    /// The change, before the word "gave": "half the receive window".
     pub words: &'static str,
     /// Goodput after the change over goodput before, with its 95 % interval.
     pub effect: Interval,
@@ -153,8 +153,8 @@ pub struct Answered {
     pub why: Vec<String>,
 }
 
-/// The causes of goodput that stay in play where none could be supported, those with evidence first. Left
-/// out is what would only be a reason for another cause, or only disturbs.
+/// The remaining causes of goodput if none could be supported, those with evidence first. Causes that only
+/// explain another cause, or only disturb, are left out.
 pub fn suspects(verdict: &Verdict) -> Vec<&Answered> {
     let names_a_limit = |answered: &&Answered| {
         let unread = answered.outcome == "unknown";

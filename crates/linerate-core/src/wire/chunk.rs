@@ -1,4 +1,4 @@
-//! Messages cut to fit Noise transport frames, and put together again under a bound.
+//! Messages cut into Noise transport frames, and reassembled within a bound.
 //!
 //! The plain text of a frame is one byte (0: more follows, 1: last) and a part of the message.
 

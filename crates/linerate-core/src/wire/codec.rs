@@ -1,8 +1,8 @@
 //! Messages as CBOR, checked before they are decoded.
 //!
-//! The check walks the headers without allocating: only the plain subset that linerate writes
-//! passes (definite lengths, no tags), no deeper and with no more items than the bounds say. The
-//! decoder behind it can then allocate no more than in proportion to what really arrived.
+//! The check walks the headers without allocating: only the plain subset that linerate writes passes (definite
+//! lengths, no tags), within bounds of depth and items. The decoder can then allocate only in proportion to the
+//! received bytes.
 
 use std::borrow::Cow;
 
@@ -65,7 +65,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8], bounds: Bounds) -> Result<T, Wi
 /// The place of the first text with control characters.
 type Texts = Vec<std::ops::Range<usize>>;
 
-/// Walks over one CBOR item; returns the texts that hold control characters.
+/// Walks over one CBOR item; returns the texts with control characters.
 fn check(bytes: &[u8], bounds: Bounds) -> Result<Texts, WireError> {
     if bytes.len() > bounds.bytes {
         return Err(WireError::TooLarge {

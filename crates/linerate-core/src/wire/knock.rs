@@ -1,9 +1,9 @@
 //! How the ends of a session find each other with datagrams.
 //!
-//! A data connection that has proved itself ([`super::proof`]) carries the far end's [`Place`]: a port, and a
-//! challenge that is used once. The near end sends its knock there, and the far end answers to the knock's
-//! source address. From then on each end's socket is connected to the other. The keyed hashes are computed
-//! elsewhere; this module defines the layouts and the exact bytes that the hashes cover.
+//! An authenticated data connection ([`super::proof`]) carries the far end's [`Place`]: a port, and a challenge
+//! that is used once. The near end sends its hello (knock) there, and the far end answers to its source
+//! address. From then on each end's socket is connected to the other. The keyed hashes are computed elsewhere;
+//! this module defines the layouts and the exact bytes that the hashes cover.
 
 use super::WireError;
 
@@ -46,7 +46,7 @@ impl Place {
     }
 }
 
-/// A datagram that says who sends it, in either direction.
+/// A datagram that identifies its sender, in either direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Knock {
     /// HMAC-SHA256 of the [`transcript`] with the session's secret.
@@ -72,7 +72,7 @@ impl Knock {
     }
 }
 
-/// What a keyed hash is for.
+/// The purpose of a keyed hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// The near end knocks.

@@ -50,9 +50,9 @@ pub struct Taken {
     pub sets: usize,
     /// Streams of all sessions together; a stream that needs several descriptors counts as several.
     pub streams: u32,
-    /// Threads of all of them.
+    /// Threads of all sessions together.
     pub threads: u32,
-    /// Buffers of all of them.
+    /// Buffers of all sessions together.
     pub room: Bytes,
 }
 
@@ -90,7 +90,7 @@ impl Taken {
     }
 }
 
-/// The threads that a set may take at each end.
+/// The threads that a set may use at each end.
 fn threads(plan: &SetPlan) -> u32 {
     match plan.pattern {
         Pattern::Stream { .. } => plan.knobs.streams.min(THREADS_MAX),
@@ -102,7 +102,7 @@ fn threads(plan: &SetPlan) -> u32 {
 fn buffers(plan: &SetPlan) -> Bytes {
     let operation = operation(plan);
     match plan.knobs.copy {
-        // The kernel has one to fill while another is looked at, and many where they are small.
+        // The kernel fills one while another is read, and small buffers need to be many.
         Handover::IoUring => Bytes(operation.0.saturating_mul(2).max(RING_ROOM.0)),
         Handover::Copy | Handover::Zerocopy | Handover::Sendfile => operation,
     }
@@ -213,7 +213,7 @@ impl PlanLimits {
         named(knobs)
     }
 
-    /// Whether all sessions together, and those from one address, may take this much.
+    /// Whether all sessions together, and those from one address, may use this much.
     pub fn together(&self, all: Taken, of_one_address: Taken) -> Result<(), String> {
         self.share(1.0, all)
             .map_err(|what| format!("more than {what} in all sessions"))?;
@@ -277,7 +277,7 @@ impl PlanLimits {
     }
 }
 
-/// Whether what a set names has a name that can be, and a value within bounds.
+/// Whether the names in a set are possible names, and its values within bounds.
 fn named(knobs: &Knobs) -> Result<(), String> {
     // //= linux/include/net/tcp.h, TCP_CA_NAME_MAX
     let name_ok = |name: &String| {

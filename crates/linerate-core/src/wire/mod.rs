@@ -17,7 +17,7 @@ pub mod preamble;
 pub mod proof;
 pub mod samples;
 
-/// Why bytes from a peer are not what they should be.
+/// Why bytes from a peer are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The bytes do not begin with the magic of linerate.
@@ -38,7 +38,7 @@ pub enum WireError {
     /// A message nests deeper, or holds more items, than the bound allows.
     #[error("message with more than {limit} {what}")]
     TooComplex {
-        /// What is too many: `items` or `levels`.
+        /// The kind that is too many: `items` or `levels`.
         what: &'static str,
         /// The bound.
         limit: usize,

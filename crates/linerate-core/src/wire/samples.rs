@@ -19,7 +19,7 @@ pub fn read_every(streams: u32) -> u32 {
     streams.div_ceil(READ_MAX).max(1)
 }
 
-/// How many streams of a set are read.
+/// The number of streams of a set that are read.
 pub fn read_of(streams: u32) -> u32 {
     streams.div_ceil(read_every(streams))
 }

@@ -42,15 +42,14 @@ impl Host {
         entry.boot == self.boot && entry.network == self.network
     }
 
-    /// Whether a setting may be written here; the system's answer where not.
+    /// Whether a setting may be written here; if not, the system's answer.
     pub(super) fn may_write(&self, row: &SettingRow) -> io::Result<()> {
         match row.access {
             Access::Sysctl(name, _) => {
                 let opened = OpenOptions::new().write(true).open(self.path(name));
                 opened.map(drop)
             }
-            // The same right is needed for the port and for this, which can be asked for without
-            // turning anything.
+            // The same privilege is needed for the port and for this call, which changes nothing.
             Access::Offloads(_) | Access::Limit(_) | Access::Spread => {
                 let path = self.path("net.ipv4.tcp_rmem");
                 OpenOptions::new().write(true).open(path).map(drop)

@@ -67,7 +67,7 @@ impl Journal {
         }
     }
 
-    /// All that it says.
+    /// Its whole content.
     pub(super) fn read(&mut self) -> Result<Vec<Entry>, ChangeError> {
         let mut bytes = Vec::new();
         let mut read = || {

@@ -26,7 +26,7 @@ use journal::{Journal, Make};
 /// Takes a line for the user, without its end.
 pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What the gap of a host is about whose settings cannot be changed although its user allowed it.
+/// The subject of the gap of a host whose settings cannot be changed although its user allowed it.
 pub const SETTINGS_GAP: &str = "host settings";
 
 /// How long a killed process may take to end: its threads leave the kernel, its memory is freed. The limit is a
@@ -160,7 +160,7 @@ impl Ledger {
         }
     }
 
-    /// The journal. A process that was killed just now holds it until the last of its threads has ended.
+    /// The journal. A process that was just killed holds it until the last of its threads has ended.
     fn journal(&self, host: &Host, make: Make) -> Result<Option<Journal>, ChangeError> {
         let (looks, apart) = DYING;
         let look = || Journal::open(&self.dir, &host.network, make);
@@ -246,7 +246,7 @@ pub struct Changes {
     spoiled: bool,
 }
 
-/// The right to change settings, for as long as the journal is held.
+/// The permission to change settings, as long as the journal is held.
 struct Held {
     host: Host,
     journal: Journal,
@@ -421,7 +421,7 @@ impl Drop for Changes {
         if let Some(Held { mut journal, .. }) = self.held.take()
             && journal.read().is_ok_and(|entries| entries.is_empty())
         {
-            // An empty one that stays does no harm.
+            // An empty file that remains is harmless.
             let _ = journal.remove();
         }
     }

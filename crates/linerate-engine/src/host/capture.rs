@@ -13,14 +13,14 @@ use super::{Machine, Query, SocketQuery};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Captured {
-    /// By path.
+    /// Files by path.
     pub files: BTreeMap<String, Vec<Answer<Vec<u8>>>>,
-    /// By path.
+    /// Directories by path.
     pub lists: BTreeMap<String, Vec<Answer<Vec<String>>>>,
     /// What symbolic links point to, by path.
     pub links: BTreeMap<String, Vec<Answer<String>>>,
     pub queries: Vec<(Query, Vec<Answer<Vec<u8>>>)>,
-    /// By question and stream.
+    /// Replies by question and stream.
     pub sockets: Vec<(SocketQuery, Vec<Answer<Vec<u8>>>)>,
 }
 
@@ -97,7 +97,7 @@ impl<T: Clone> Answer<T> {
     }
 }
 
-/// A machine that writes down what another one answers.
+/// A machine that records the answers of another one.
 #[derive(Debug)]
 pub struct Capture<M> {
     machine: M,
@@ -113,7 +113,7 @@ impl<M: Machine> Capture<M> {
         }
     }
 
-    /// What was answered so far.
+    /// The answers so far.
     pub fn captured(&self) -> Captured {
         self.captured
             .lock()
@@ -219,15 +219,15 @@ fn answers<'a, Q: PartialEq, T>(
     all.iter().find(|(q, _)| q == query).map(|(_, a)| a)
 }
 
-/// A machine that answers as a captured one did: the same question asked again gets the next
-/// answer. A question that was not asked then, or not as often, is an error: nothing is made up.
+/// A machine that replays a capture: the same question asked again gets the next answer. A question that was
+/// not asked then, or more often than then, is an error: nothing is made up.
 #[derive(Debug)]
 pub struct Replay {
     captured: Captured,
     given: Mutex<Given>,
 }
 
-/// How many answers to each question were given.
+/// The number of answers given to each question.
 #[derive(Debug, Default)]
 struct Given {
     files: BTreeMap<String, usize>,

@@ -1,6 +1,6 @@
 //! Source `cgroup`: how often a CPU quota stopped us.
 //!
-//! A quota counts where it is set: one on a group above ours (a pod's, a slice's) stops us and
+//! A quota is counted by the group that has it: a quota on a group above ours (a pod's, a slice's) stops us and
 //! shows only there, so the groups above that have one are read too.
 
 use std::io;
@@ -24,7 +24,7 @@ const METRICS: &[Metric] = &[
     metric::CGROUP_THROTTLED_TIME,
 ];
 
-/// Reads `cpu.stat` of our own cgroup and of those above it.
+/// Reads `cpu.stat` of our own cgroup and of its parents.
 pub(super) struct Cgroup {
     /// Groups to read, ours first; found again after each take.
     groups: Option<Vec<Group>>,
@@ -183,8 +183,8 @@ fn has_quota(machine: &dyn Machine, version: Version, folder: &str) -> Result<bo
     }
 }
 
-/// Whether all groups up to the real root of a v2 hierarchy are in sight: it alone has no
-/// `cgroup.type`, and lists the controllers. Without a CPU controller on the way, there is no quota.
+/// Whether all groups up to the real root of a v2 hierarchy are visible: only the root has no `cgroup.type`,
+/// and lists the controllers. Without a CPU controller on the path, there is no quota.
 fn shows_root(machine: &dyn Machine, place: &Place) -> Result<bool, Gap> {
     let there = |name: &str| {
         let path = format!("{}/{name}", place.mount);

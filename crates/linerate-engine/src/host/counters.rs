@@ -19,7 +19,7 @@ const METRICS: &[Metric] = &[metric::DRIVER_COUNT];
 const EVERY: usize = 10;
 /// More counters than this are dropped.
 const MOST: usize = 32;
-/// What causes ask for.
+/// Counters that causes need.
 const ASKED: [Meaning; 7] = [
     Meaning::PauseReceived,
     Meaning::PauseSent,
@@ -34,7 +34,7 @@ const ASKED: [Meaning; 7] = [
 pub(super) struct Counters {
     port: u32,
     name: String,
-    /// Who drives it: what its counters are called depends on that.
+    /// The driver of the port, which determines the names of its counters.
     driver: Option<String>,
     /// Rows begun.
     rows: usize,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::netlink::{DUMP, REQUEST, Request, Socket, attribute};
 use super::{Query, invalid};
 
-/// What can be asked of the family `ethtool` about a port.
+/// The possible queries of the family `ethtool` about a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ethtool {

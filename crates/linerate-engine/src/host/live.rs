@@ -74,7 +74,7 @@ impl Live {
         Ok(opened?)
     }
 
-    /// The link itself, not what it points to.
+    /// The link itself, not its target.
     fn open_link(&self, path: &str) -> io::Result<OwnedFd> {
         self.open(path, OFlags::PATH | OFlags::NOFOLLOW)
     }
@@ -137,7 +137,7 @@ impl Machine for Live {
         let read = || rustix::io::pread(&*file, &mut *text, 0);
         let length = rustix::io::retry_on_intr(read)?;
         if length == text.len() {
-            // There may be more of it.
+            // More may follow.
             *text = self.file(path)?;
             return Ok(text);
         }
@@ -213,7 +213,7 @@ impl Machine for Live {
 
     fn target(&self, path: &str) -> io::Result<String> {
         let target = match &self.root {
-            // One call instead of three: of a host with many connections tens of thousands are asked for.
+            // One call instead of three: a host with many connections is asked for tens of thousands.
             None => rustix::fs::readlink(path, Vec::new())?,
             Some(_) => rustix::fs::readlinkat(self.open_link(path)?, "", Vec::new())?,
         };

@@ -26,7 +26,7 @@ const NAMES: [&str; 7] = [
     "/dm/name",
     "/loop/backing_file",
 ];
-/// Files that hold a GUID.
+/// Files with a GUID.
 const GUIDS: [&str; 2] = ["/node_guid", "/sys_image_guid"];
 /// What of a device's `uevent` is read.
 const UEVENT: [&[u8]; 5] = [

@@ -1,4 +1,4 @@
-//! Source `memory`: what the CPUs move to and from memory, as their own monitoring counts it.
+//! Source `memory`: the traffic between CPUs and memory, counted by their own monitoring.
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::{self, Metric};

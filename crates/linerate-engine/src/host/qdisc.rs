@@ -1,5 +1,5 @@
-//! Source `qdisc`: queueing disciplines of the port that the path leaves by, their classes, and what
-//! they are set to (table `shaper`).
+//! Source `qdisc`: queueing disciplines of the port of the path, their classes, and their settings (table
+//! `shaper`).
 
 use linerate_core::facts::Gap;
 use linerate_core::facts::shaping::Shaping;
@@ -40,11 +40,11 @@ const CLASSES_MAX: usize = 64;
 /// Port, handle and parent.
 type Key = (u32, u32, u32);
 
-/// Reads the disciplines of one port by its index, with their classes where these may hold packets
-/// back, and what each is set to.
+/// Reads the disciplines of one port by its index, with their classes if these may delay packets, and the
+/// settings of each.
 pub(super) struct Qdisc {
     port: Result<u32, Gap>,
-    /// What is read once of the port.
+    /// Facts of the port that are read once.
     known: Option<Known>,
     /// Its classes are too many.
     crowded: bool,

@@ -15,7 +15,7 @@ pub(super) struct Sheets<K> {
     /// The hint for a metric that a kernel does not report.
     hint: &'static str,
     all: Vec<Keyed<K>>,
-    /// Where the next row is expected: rows come in the same order each time.
+    /// The expected place of the next row: rows come in the same order each time.
     next: usize,
 }
 
@@ -63,7 +63,7 @@ impl<K: PartialEq> Sheets<K> {
         self.next = place + 1;
         let keyed = &mut self.all[place];
         keyed.fresh = true;
-        // Counters stay far below 2^63; a capture that says otherwise must not turn negative.
+        // Counters stay far below 2^63; a capture with larger ones must not become negative.
         let value = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
         let row = self.metrics.iter().zip(values);
         let row = row.map(|(metric, v)| (*metric, v.map(value)));

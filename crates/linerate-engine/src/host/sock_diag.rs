@@ -25,7 +25,7 @@ const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 pub struct ConnectionId {
     /// This end.
     pub local: SocketAddr,
-    /// The other end.
+    /// The address of the other end.
     pub remote: SocketAddr,
     /// Index of the port that the socket is bound to, or 0.
     pub bound: u32,

@@ -128,7 +128,7 @@ impl Sources {
         self.threads.push(Slot::new(Thread::new(subject, tid)));
     }
 
-    /// Watches the clocks of these CPUs, after all else.
+    /// Watches the clocks of these CPUs, after all other sources.
     pub fn watch_clocks(&mut self, cpus: Vec<u32>) {
         self.host.push(Slot::new(Clock::new(cpus)));
     }

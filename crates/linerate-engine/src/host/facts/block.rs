@@ -97,8 +97,8 @@ impl Reader<'_> {
         devices
     }
 
-    /// Whether the kernel hides a device from programs, as it does with the ways to an NVMe disk. Without the file, as
-    /// before Linux 4.15, the name decides.
+    /// Whether the kernel hides a device from programs, as it does with the paths to an NVMe disk. Without the
+    /// file, as before Linux 4.15, the name decides.
     fn is_hidden(&self, name: &str) -> bool {
         let hidden = read(
             self.machine,

@@ -14,7 +14,7 @@ const MOST: usize = 4096;
 /// Processes that are kept.
 const KEPT: usize = 16;
 
-/// What a process has used so far.
+/// CPU time of a process so far.
 pub(super) struct Used {
     name: String,
     ticks: u64,
@@ -85,7 +85,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// `None` for one that has ended, or is not shown to us.
+    /// `None` if the process has ended, or is not visible to us.
     fn used(&self, pid: u32) -> Option<Used> {
         let text = self.machine.file(&format!("/proc/{pid}/stat")).ok()?;
         let stat = task_stat::parse(&text).ok()?;

@@ -61,8 +61,8 @@ impl Reader<'_> {
         }
     }
 
-    /// CPUs that are on where no file lists them: those that /proc/cpuinfo lists, else those with a folder,
-    /// without those that report to be off.
+    /// Online CPUs if no file lists them: those in /proc/cpuinfo, else those with a folder, without those that
+    /// report to be off.
     fn cpus_on(&mut self, told: &[(u32, Option<Hertz>)]) -> Vec<u32> {
         let mut on: Vec<u32> = told.iter().map(|(id, _)| *id).collect();
         if on.is_empty() {
@@ -167,7 +167,7 @@ impl Reader<'_> {
         }
     }
 
-    /// How the clocks are set of the CPUs that streams take first.
+    /// The clock settings of the CPUs that streams use first.
     pub(super) fn clocks(&mut self, facts: &HostFacts) -> Option<Vec<Clocked>> {
         let seats = placement::seats(facts, &facts.cpus);
         self.machine
@@ -326,7 +326,7 @@ impl Reader<'_> {
         found
     }
 
-    /// How the CPU may rest that a thread takes first.
+    /// The idle states of the CPU that a thread uses first.
     pub(super) fn idle_states(&mut self, facts: &HostFacts) -> Option<Vec<IdleState>> {
         let seats = placement::seats(facts, &facts.cpus);
         let cpu = seats.first()?.cpu;

@@ -95,7 +95,7 @@ impl Reader<'_> {
         drivers.join(", ")
     }
 
-    /// One gap for all of a kind: on some machines none can be read.
+    /// One gap for all interrupts of a kind: on some machines none can be read.
     fn affinities(&mut self, irqs: &mut [Irq]) {
         let mut missed = [
             Missed::new("effective"),
@@ -132,7 +132,7 @@ fn file<T>(
     read(machine, &format!("{FOLDER}/{number}/{name}"), decode)
 }
 
-/// How often a fact could not be read, and why the first time.
+/// How often a fact could not be read, and the first reason.
 struct Missed {
     fact: &'static str,
     count: usize,

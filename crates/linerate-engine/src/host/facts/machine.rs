@@ -15,7 +15,7 @@ const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clo
 const MEMBERSHIP: &str = "/proc/self/cgroup";
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// Files that container engines leave, and what they mean.
+/// Files of container engines, and their meanings.
 const SIGNS: [(&str, &str); 2] = [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
 
 impl Reader<'_> {

@@ -1,4 +1,4 @@
-//! Memory: what the kernel has, and the modules that the firmware lists.
+//! Memory: the kernel's figures, and the modules that the firmware lists.
 
 use std::io;
 

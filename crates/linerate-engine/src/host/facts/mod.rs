@@ -37,8 +37,8 @@ const SYS: &str = "mount -t sysfs sysfs /sys";
 const STATUS: &str = "/proc/self/status";
 const NODES: &str = "/sys/devices/system/node";
 
-/// Facts of the machine and of one port, the one that the route to `toward` leaves by. A fact that cannot be
-/// read is empty and has a gap named after its field, as `facts.cpu_model`.
+/// Facts of the machine and of one port, the port of the route to `toward`. A fact that cannot be read is empty
+/// and has a gap named after its field, as `facts.cpu_model`.
 pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
     facts_of(machine, Some(toward.into()))
 }
@@ -145,7 +145,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A file that not every machine has: there is a gap only where it is there and of no use.
+    /// A file that not every machine has: there is a gap only if it exists and is unusable.
     fn look<T>(
         &mut self,
         fact: &str,
@@ -284,7 +284,7 @@ impl Reader<'_> {
             .map(|set: u64| set != 0)
     }
 
-    /// Older kernels hide the limits of net.core inside a network namespace of its own.
+    /// Older kernels hide the limits of net.core inside a network namespace.
     fn core_limit(&mut self, name: &str) -> Option<u64> {
         let hint = format!("sudo nsenter -t 1 -n sysctl net.core.{name}");
         self.get(

@@ -21,7 +21,7 @@ mod tunnels;
 
 /// Kind of all ports of IP over InfiniBand: older kernels give it only to those that users made.
 const IPOIB: &str = "ipoib";
-/// Bus of devices that hang on a controller with a slot, and have none themselves.
+/// Bus of devices that belong to a controller with a slot, and have none themselves.
 const USB: &str = "usb";
 /// Kinds whose "lower port" is the other half of a pair.
 const PAIRS: [&str; 3] = ["veth", "netkit", "vxcan"];
@@ -84,7 +84,7 @@ impl Reader<'_> {
         nics
     }
 
-    /// The links of a reply, up to one that makes no sense.
+    /// The links of a reply, up to an invalid one.
     fn links<'r>(&mut self, reply: &'r [u8]) -> Vec<Link<'r>> {
         let mut links = Vec::new();
         for link in link::parse(reply) {
@@ -356,7 +356,7 @@ impl PortReader<'_, '_> {
     }
 }
 
-/// The hint without the name of the port, which stands last.
+/// The hint without the name of the port, which is its last word.
 fn hint_for_all(hint: &str) -> &str {
     match hint.strip_prefix("ethtool") {
         Some(_) => hint.rsplit_once(' ').map_or(hint, |(command, _)| command),
@@ -364,7 +364,7 @@ fn hint_for_all(hint: &str) -> &str {
     }
 }
 
-/// The fields of a port that its link message holds.
+/// The fields of a port in its link message.
 fn basic(link: &Link<'_>) -> Nic {
     let stats = link.stats;
     Nic {

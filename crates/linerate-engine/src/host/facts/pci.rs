@@ -15,7 +15,7 @@ use crate::host::{gap, invalid};
 pub(super) const DEVICES: &str = "/sys/bus/pci/devices";
 const GROUPS: &str = "/sys/kernel/iommu_groups";
 const THUNDERBOLT: &str = "/sys/bus/thunderbolt/devices";
-/// Folders of a device that hold the names that users know it by.
+/// Folders of a device with the names that users know it by.
 const NAMES: [&str; 4] = ["net", "infiniband", "nvme", "block"];
 
 impl Reader<'_> {

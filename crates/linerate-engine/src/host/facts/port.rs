@@ -30,7 +30,7 @@ pub(super) const VIRTUAL_DRIVERS: [&str; 8] = [
 ];
 
 impl Reader<'_> {
-    /// The port that the route to the other end leaves by, and that route.
+    /// The port of the route to the other end, and that route.
     pub(super) fn port(&mut self, toward: Toward) -> (Option<Port>, Option<Route>) {
         let route = match route_toward(self.machine, toward) {
             Ok(route) => route,

@@ -22,10 +22,11 @@ use crate::host::{Machine, Query, invalid};
 pub struct Watch {
     /// The port of each interrupt, by its index. An interrupt that a driver requests later is not counted.
     served: BTreeMap<u32, u32>,
-    /// The drivers of ports with a device, by the index of the port: they count what the kernel does not.
+    /// The drivers of ports with a device, by the index of the port: they count events that the kernel does
+    /// not.
     drivers: BTreeMap<u32, String>,
     then: Option<Moment>,
-    /// The gaps, each once, and how many of them have been reported.
+    /// The gaps, each once, and the number of reported ones.
     gaps: Vec<Gap>,
     told: usize,
 }

@@ -1,4 +1,4 @@
-//! Which processes hold a connection: theirs are the descriptors that lead to its inode.
+//! The processes that hold a connection: their descriptors lead to its inode.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -12,7 +12,7 @@ const DIGITS: [usize; 2] = [12, 16];
 pub(super) struct Addresses(Vec<Vec<u8>>);
 
 impl Addresses {
-    /// Overwrites an address by the number that stands for it. Zeros are no address.
+    /// Overwrites an address by the number that replaces it. Zeros are no address.
     pub(super) fn replace(&mut self, address: &mut [u8]) {
         if address.iter().all(|&b| b == 0) {
             return;
@@ -110,7 +110,7 @@ impl Addresses {
         }
     }
 
-    /// As [`Addresses::in_names`], of one name or path.
+    /// Like [`Addresses::in_names`], for one name or path.
     pub(super) fn in_name(&mut self, name: &str) -> String {
         let mut bytes = name.as_bytes().to_vec();
         self.in_names(&mut bytes);

@@ -6,7 +6,7 @@
 
 use linerate_core::parse::mounts::Mount;
 
-/// Where control groups are, as a rule.
+/// The usual mount point of control groups.
 const ROOT: &str = "/sys/fs/cgroup";
 /// Names that systemd, container engines and Kubernetes give on every host.
 const COMMON: [&str; 20] = [

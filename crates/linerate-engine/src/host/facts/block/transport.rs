@@ -1,4 +1,4 @@
-//! How a disk is reached, and by which ways.
+//! The transport of a disk, and the paths to it.
 
 use linerate_core::facts::block::{BlockDevice, Namespace, Path};
 use linerate_core::parse::{sysctl, sysfs};
@@ -132,7 +132,7 @@ impl Reader<'_> {
         Some(path).filter(|path| !path.transport.is_empty())
     }
 
-    /// A way to a disk: its hidden device, which is numbered after its controller since Linux 4.18.
+    /// A path to a disk: its hidden device, which is numbered after its controller since Linux 4.18.
     fn way(&self, controller: u32, name: &str) -> Path {
         let folder = format!("{CLASS}/{name}");
         let above = format!("{folder}/device");

@@ -12,7 +12,7 @@ use crate::host::{gap, read};
 const CLASS: &str = "/sys/class/net";
 
 impl Reader<'_> {
-    /// The ports that /sys lists. That the kernel was not asked has a gap already.
+    /// The ports that /sys lists. The failed kernel query has a gap already.
     pub(super) fn listed_nics(&mut self) -> Vec<Nic> {
         let names = self.machine.list(CLASS).unwrap_or_default();
         let (mut nics, mut missing) = (Vec::new(), Vec::new());

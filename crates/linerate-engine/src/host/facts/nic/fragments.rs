@@ -1,4 +1,4 @@
-//! Fragments that this network namespace made and took in since boot.
+//! Fragments that this network namespace made and received since boot.
 
 use linerate_core::facts::nic::{Fragments, Nic};
 

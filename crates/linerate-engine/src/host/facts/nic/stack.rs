@@ -10,8 +10,7 @@ use super::{HINT, PortReader, Reader, WHAT, basic, stack};
 use crate::host::{Ethtool, Query, gap, invalid};
 
 impl Reader<'_> {
-    /// The port with this index, then those below it; and the others that have a wire, carrier and
-    /// an address.
+    /// The port with this index, then those below it; and the others with a wire, carrier and an address.
     pub(in super::super) fn stack_of(&mut self, index: u32) -> (Vec<Nic>, Vec<Other>) {
         let reply = match self.machine.query(&Query::Links) {
             Ok(reply) => reply,

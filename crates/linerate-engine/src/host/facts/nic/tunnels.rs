@@ -1,4 +1,4 @@
-//! Tunnels: what they add to packets, and which port carries them.
+//! Tunnels: their headers, and the ports that carry them.
 
 use linerate_core::facts::nic::Nic;
 use linerate_core::parse::link::Link;

@@ -129,7 +129,7 @@ type TransferMode<'a> = (Handover, &'a Framing);
 fn workers(
     side: Side,
     plan: &SetPlan,
-    mode: TransferMode<'_>,
+    transfer: TransferMode<'_>,
     lines: Vec<Line>,
 ) -> Vec<Box<dyn Worker>> {
     match plan.pattern {
@@ -138,11 +138,11 @@ fn workers(
             let threads = cpus.clamp(1, THREADS_MAX as usize);
             let shares = shared_out(lines, threads).into_iter();
             shares
-                .map(|lines| bundle(direction.sender() == side, plan, mode.1, lines))
+                .map(|lines| bundle(direction.sender() == side, plan, transfer.1, lines))
                 .collect()
         }
         _ => {
-            let made = lines.into_iter().map(|l| worker(side, plan, mode, l));
+            let made = lines.into_iter().map(|l| worker(side, plan, transfer, l));
             made.collect()
         }
     }
@@ -165,8 +165,8 @@ fn bundle(sends: bool, plan: &SetPlan, framing: &Framing, lines: Vec<Line>) -> B
     }
 }
 
-fn worker(side: Side, plan: &SetPlan, mode: TransferMode<'_>, line: Line) -> Box<dyn Worker> {
-    let (handover, framing) = mode;
+fn worker(side: Side, plan: &SetPlan, transfer: TransferMode<'_>, line: Line) -> Box<dyn Worker> {
+    let (handover, framing) = transfer;
     match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => {
             Box::new(sender::Sender::new(line, handover, framing.clone()))
