@@ -34,7 +34,7 @@ pub enum Burden {
     },
     /// A pause between operations, without CPU use.
     Pause {
-        /// Its length.
+        /// The length of the pause.
         per_operation: Nanos,
     },
 }
@@ -44,7 +44,7 @@ pub enum Burden {
 /// As text: `[sender,|receiver,]work=800ps/B` or `...pause=200us/op`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Habit {
-    /// Who bears it; `None` for both.
+    /// The end that has the burden; `None` for both ends.
     pub role: Option<Role>,
     /// The planted burden.
     pub burden: Burden,
@@ -53,7 +53,7 @@ pub struct Habit {
 /// A text is no habit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HabitError {
-    /// It has another form.
+    /// The text has another form.
     #[error("`{0}` is not `[sender,|receiver,]work=800ps/B` or `...pause=200us/op`")]
     Form(String),
     /// The pause is not a time.

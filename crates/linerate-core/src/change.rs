@@ -189,7 +189,7 @@ const MASK: u64 = u32::MAX as u64;
 const QUEUES_MAX: usize = 64;
 
 impl Setting {
-    /// Its row.
+    /// The row of a setting.
     pub fn row(self) -> &'static SettingRow {
         // The rows are in the order of the variants; the tests check that.
         &SETTINGS[self as usize]
@@ -197,7 +197,7 @@ impl Setting {
 }
 
 impl SettingRow {
-    /// Whether it belongs to a port.
+    /// Whether the setting belongs to a port.
     pub fn of_port(&self) -> bool {
         match self.access {
             Access::Sysctl(..) => false,
@@ -244,7 +244,7 @@ impl SettingRow {
         }
     }
 
-    /// Its numbers, as one writes them.
+    /// The numbers of the setting as text.
     pub fn words(&self, numbers: &[u64]) -> String {
         match self.access {
             Access::Sysctl(..) => words(numbers),

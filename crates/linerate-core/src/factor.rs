@@ -26,7 +26,7 @@ pub enum Class {
     Congestion,
     /// Another size of segments.
     Segment,
-    /// Without a copy.
+    /// Send without a copy.
     Copy,
     /// Other CPUs or another node for the threads.
     Placement,

@@ -111,7 +111,7 @@ pub enum Stage {
     Pcie,
     /// The network port.
     Port,
-    /// Everything between the ports.
+    /// Everything between the two ports.
     Net,
     /// Storage.
     Device,
@@ -170,7 +170,7 @@ impl Place {
 pub enum Slowness {
     /// Too little is carried.
     Rate,
-    /// It takes too long.
+    /// Answers take too long.
     Latency,
 }
 

@@ -20,7 +20,7 @@ pub struct Seat {
     pub serves: bool,
     /// They are sent to another CPU of its core.
     pub beside: bool,
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: u32,
 }
 

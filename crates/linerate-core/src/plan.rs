@@ -203,18 +203,18 @@ pub enum Pattern {
     /// Operations, as fast as possible, that involve no program at the other end. Their size is
     /// [`Knobs::write_size`], and [`Knobs::depth`] of them are in flight.
     Operations {
-        /// What each does.
+        /// The kind of access of each operation.
         access: Access,
     },
 }
 
-/// What an operation does.
+/// The kind of access of an operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// It reads.
+    /// Operations read.
     Read,
-    /// It writes.
+    /// Operations write.
     Write,
     /// It reads and writes as much elsewhere.
     #[default]
@@ -255,7 +255,7 @@ impl Pattern {
         }
     }
 
-    /// Its kind.
+    /// The kind of pattern.
     pub const fn kind(self) -> PatternKind {
         match self {
             Self::Stream { .. } => PatternKind::Stream,
@@ -270,7 +270,7 @@ impl Pattern {
 pub struct SetPlan {
     /// Number of the set in this run, from 0.
     pub id: u32,
-    /// What flows.
+    /// The traffic of a load.
     pub pattern: Pattern,
     /// What the connections are made with.
     pub knobs: Knobs,
@@ -335,7 +335,7 @@ pub struct StepPlan {
     pub tick: Nanos,
 }
 
-/// What a run will do.
+/// The plan of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The transport's name, as in [`crate::transport::TRANSPORTS`]; `sim` for the simulated path.

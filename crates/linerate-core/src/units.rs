@@ -16,9 +16,9 @@ pub enum UnitError {
     /// Digits are missing.
     #[error("`{text}` is not a {what} (expected for example `{example}`)")]
     NotANumber {
-        /// What was typed.
+        /// The text that the user typed.
         text: String,
-        /// What kind of quantity was wanted.
+        /// The kind of quantity that was expected.
         what: &'static str,
         /// A correct one.
         example: &'static str,
@@ -26,7 +26,7 @@ pub enum UnitError {
     /// A number without its unit.
     #[error("`{text}` has no unit (expected for example `{example}`)")]
     NoUnit {
-        /// What was typed.
+        /// The text that the user typed.
         text: String,
         /// A correct one.
         example: &'static str,
@@ -34,11 +34,11 @@ pub enum UnitError {
     /// A unit that does not measure this quantity.
     #[error("`{unit}` in `{text}` is not a unit of {what} (expected for example `{example}`)")]
     WrongUnit {
-        /// What was typed.
+        /// The text that the user typed.
         text: String,
         /// The part after the number.
         unit: String,
-        /// What kind of quantity was wanted.
+        /// The kind of quantity that was expected.
         what: &'static str,
         /// A correct one.
         example: &'static str,
@@ -46,9 +46,9 @@ pub enum UnitError {
     /// Negative, not finite, or too large to count.
     #[error("`{text}` is out of range for a {what}")]
     OutOfRange {
-        /// What was typed.
+        /// The text that the user typed.
         text: String,
-        /// What kind of quantity was wanted.
+        /// The kind of quantity that was expected.
         what: &'static str,
     },
 }

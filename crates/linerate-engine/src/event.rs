@@ -43,25 +43,25 @@ pub enum Event<'a> {
     Step(&'a Step),
     /// A trial proved the limit of a direction. The run continues with the open questions.
     Proved {
-        /// What was proved.
+        /// The proved limit.
         limit: &'a Limit,
         /// Time since the run began.
         after: Nanos,
     },
     /// Something the user should know now.
     Notice {
-        /// How grave it is.
+        /// The severity of the notice.
         level: Level,
         /// The side.
         side: Side,
-        /// What could not be done or read.
+        /// The failed action or reading.
         gap: &'a Gap,
     },
     /// The run has ended; last of all events.
     Ended(&'a linerate_core::record::End),
 }
 
-/// How grave a notice is.
+/// The severity of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// The run cannot go on.

@@ -38,7 +38,7 @@ pub enum StoreError {
     /// No file and no record is called this.
     #[error("there is no record called `{name}` in {}, and no such file", dir.display())]
     NotFound {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// Where records are.
         dir: PathBuf,

@@ -61,7 +61,7 @@ pub enum LabError {
     /// The lab's agent has ended, and everything in the lab with it.
     #[error("the lab is gone: {why}")]
     Gone {
-        /// What was seen.
+        /// The error that was seen.
         why: String,
     },
 }

@@ -306,7 +306,7 @@ fn route_head(route: &Route<'_>) -> Vec<u8> {
     };
     let mut head = vec![family(route.to), route.prefix, 0, 0];
     head.extend([MAIN, KERNEL, scope, UNICAST]);
-    // No flags.
+    // The message has no flags.
     head.extend([0; 4]);
     head
 }

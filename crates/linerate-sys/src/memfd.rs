@@ -230,7 +230,7 @@ pub struct SharedBytes {
 }
 
 impl SharedBytes {
-    /// How many there are.
+    /// The number of words.
     #[inline]
     pub fn size(&self) -> usize {
         self.len

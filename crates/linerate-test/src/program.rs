@@ -38,12 +38,12 @@ impl Asked {
     }
 }
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what it should.
+    /// The case passed.
     Passed,
-    /// It did not.
+    /// The case failed.
     Failed,
     /// It could not run here, which it said itself.
     Skipped,

@@ -11,7 +11,7 @@ use linerate_core::path::{Direction, Side};
 use linerate_core::verdict::{Disturbance, Verdict};
 use serde::{Deserialize, Serialize, de};
 
-/// One bound.
+/// One condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expect {
     text: String,
@@ -32,7 +32,7 @@ struct FigureBound {
     side: Option<Side>,
     percentile: Option<f64>,
     compare: Compare,
-    /// In the unit of the figure.
+    /// The bound in the unit of the figure.
     value: f64,
 }
 
@@ -206,7 +206,7 @@ impl<'de> Deserialize<'de> for Expect {
     }
 }
 
-/// What bounds are held against.
+/// The results that conditions are checked against.
 #[derive(Debug)]
 pub struct Found<'a> {
     /// The figures that were measured.

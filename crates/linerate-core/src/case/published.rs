@@ -26,7 +26,7 @@ pub struct FigureCheck {
     pub computed: String,
     /// The relation between the two figures that the file claims.
     pub claim: &'static str,
-    /// Whether they do.
+    /// Whether the claim is true.
     pub holds: bool,
 }
 

@@ -48,14 +48,14 @@ const SAVES: f64 = 1.1;
 /// Which end's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Those that send.
+    /// Threads that send.
     Sender,
-    /// Those that receive.
+    /// Threads that receive.
     Receiver,
 }
 
 impl Role {
-    /// What the threads of an end do.
+    /// The activity of an end's threads.
     pub(super) fn of(side: Side, direction: Direction) -> Self {
         if side == direction.sender() {
             Self::Sender
@@ -84,7 +84,7 @@ impl Role {
     }
 }
 
-/// What the counters say.
+/// The result of the counters.
 pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     let load = base(model, direction)?;
     let side = role.side(direction);

@@ -35,7 +35,7 @@ impl Raised {
         self.loaded.0.saturating_sub(self.idle.0) as f64
     }
 
-    /// Its part of the round trip.
+    /// The share of the round trip that the queue explains.
     pub(super) fn share(self) -> f64 {
         self.added() / self.loaded.0.max(1) as f64
     }

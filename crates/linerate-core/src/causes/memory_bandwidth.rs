@@ -33,7 +33,7 @@ const BUFFER: u64 = 1 << 20;
 //= JEDEC JESD79-3F: the slowest standard speed but one
 const LEAST: f64 = 1066e6 * 8.0 * 8.0;
 
-/// What one end says.
+/// The findings of one end.
 enum End {
     Clear(String),
     Unknown(NoFinding),
@@ -103,7 +103,7 @@ impl Cause for MemoryBandwidth {
                 Err(NoFinding::Unknown(_)) => None,
                 _ => bystander(model, trial),
             },
-            // All streams share the channels.
+            // All streams share the memory channels.
             (_, Factor::MoreStreams | Factor::MoreDepth | Factor::OtherCongestion) => Some(Range {
                 low: 0.3,
                 high: GAIN,
@@ -248,7 +248,7 @@ fn counted(side: Side, channels: Channels, nodes: usize, traffic: f64, by_card: 
     let (name, words) = (side.name(), channels.words());
     let (least, most) = channels.capacity();
     let at_least = traffic / (most * 8.0);
-    // It may all go to one node.
+    // All traffic may go to one node.
     let at_most = (traffic + by_card) / (least * 8.0 / nodes as f64);
     let moved = Rate(traffic as u64);
     if at_most < FULL {

@@ -193,7 +193,7 @@ impl CauseInfo {
 pub trait Cause: Sync {
     /// The facts about the cause that are known before any load.
     fn info(&self) -> &'static CauseInfo;
-    /// Its id.
+    /// The id of the cause.
     fn id(&self) -> &'static str {
         self.info().id
     }

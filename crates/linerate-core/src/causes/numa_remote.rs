@@ -81,7 +81,7 @@ impl Cause for NumaRemote {
             });
         }
         if trial.factor()? == Factor::OtherCpu {
-            // It may be on either node.
+            // The thread may be on either node.
             return Some(Range {
                 low: 0.5,
                 high: MOST,

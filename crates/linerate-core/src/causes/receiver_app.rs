@@ -217,7 +217,7 @@ pub(super) struct Idle {
     pub(super) busy: f64,
     /// Share of the time, or of the work, in which the program did not read.
     pub(super) share: f64,
-    /// That in words.
+    /// The same in words.
     pub(super) seen: String,
 }
 

@@ -24,7 +24,7 @@ pub struct Description {
 pub struct Part {
     /// Name: `link`, `near slot of eth0`.
     pub name: String,
-    /// Its stage.
+    /// The stage of the part.
     pub stage: Stage,
     /// The place of the part.
     pub side: Place,
@@ -100,7 +100,7 @@ pub struct Shared {
 pub struct EachStream {
     /// The most that a stream gets.
     pub rate: Rate,
-    /// What counts towards it.
+    /// The bytes that count towards the limit.
     pub cost: Cost,
     /// The formula of the goodput that it allows.
     pub formula: String,

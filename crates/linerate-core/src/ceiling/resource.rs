@@ -79,7 +79,7 @@ impl Cost {
 pub struct Demand {
     /// Index of the resource in its path.
     pub resource: usize,
-    /// How much.
+    /// The cost per unit.
     pub cost: Cost,
     /// The formula of the goodput that the resource allows, with its numbers: `1 Gb/s x 1460/1538`.
     pub formula: String,

@@ -20,7 +20,7 @@ const RESERVED: u32 = 40 + 8 + 12 + 4 + 28 + 4;
 pub enum Version {
     /// Straight on Ethernet.
     V1,
-    /// Over UDP.
+    /// RoCE over UDP.
     V2(Ip),
 }
 

@@ -12,7 +12,7 @@ use crate::verdict::{Answered, Certainty, Limit};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
-    /// It is in both records.
+    /// The limit is in both records.
     Stayed,
     /// It is in the second record only; in the first its cause was cleared or excluded.
     Came,

@@ -11,7 +11,7 @@ use crate::units::{Bytes, Rate};
 /// Something that two plans ask differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanChange {
-    /// What.
+    /// The option that differs.
     pub change: Change,
     /// Whether the two runs used another load: figures under different loads say nothing about a change of the
     /// path.

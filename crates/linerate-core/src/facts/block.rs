@@ -79,7 +79,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// What people call it.
+    /// The usual name of the transport.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Disk => "disk",

@@ -127,7 +127,7 @@ pub enum Layer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkState {
-    /// No link.
+    /// There is no link.
     Down,
     /// There is a link; no subnet manager has set it up yet.
     Initializing,

@@ -40,7 +40,7 @@ const IDLE: f64 = 0.5;
 /// What was read of one connection over a look at it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flow {
-    /// This end.
+    /// Address of this end.
     pub local: SocketAddr,
     /// The far end.
     pub remote: SocketAddr,
@@ -60,14 +60,14 @@ pub struct Flow {
 /// A process that holds a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// Its id.
+    /// The process id.
     pub pid: u32,
-    /// Its name.
+    /// The name of the process.
     pub name: String,
 }
 
 impl Flow {
-    /// What its tables are about.
+    /// The subject of its tables.
     pub const SUBJECT: &'static str = "s0/0";
 }
 

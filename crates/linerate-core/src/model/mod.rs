@@ -192,7 +192,7 @@ impl Ceiling {
     }
 }
 
-/// One direction.
+/// The model of one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DirectionModel {
     /// Which.
@@ -278,13 +278,13 @@ impl Latency {
 /// One direction of one step under load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
-    /// What moved its bytes.
+    /// The transport of the load.
     pub transport: Transport,
     /// Streams: connections, or sources of datagrams.
     pub streams: u32,
-    /// What they were made with.
+    /// The settings of its connections.
     pub knobs: Knobs,
-    /// What each end got.
+    /// The settings that each end got.
     pub made: ByRole<SetEnd>,
     /// Goodput at the receiver over the steady part.
     pub goodput: Estimate,
@@ -379,14 +379,14 @@ pub struct Throttled {
 pub struct Foreign {
     /// The end whose port carried most of it.
     pub side: Side,
-    /// Its bytes over ours.
+    /// Bytes of other programs divided by ours.
     pub share: f64,
 }
 
 /// A trial and its measured effect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialModel {
-    /// What was tried.
+    /// The setting that was tried.
     pub plan: TrialPlan,
     /// The rate that is judged, after over before; `None` while too few slices were measured.
     pub effect: Option<Interval>,

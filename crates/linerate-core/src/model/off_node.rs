@@ -11,7 +11,7 @@ use crate::path::{Direction, Side};
 pub(crate) enum Nodes {
     /// There is no other node to be on, for this reason.
     Alike(String),
-    /// It is unknown.
+    /// The node is unknown.
     Unknown(Gap),
     /// There are CPUs near to the port and CPUs that are not.
     Apart(OffNode),

@@ -15,7 +15,7 @@ pub const NUMBER_MAX: u64 = 1 << 56;
 /// The purpose of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It carries payload.
+    /// The datagram carries payload.
     Payload,
     /// The step has ended; the number is the count of datagrams sent in it.
     End,
@@ -23,7 +23,7 @@ pub enum Kind {
     Ended,
     /// It requests an answer.
     Ping,
-    /// It answers.
+    /// The datagram answers.
     Pong,
 }
 

@@ -23,7 +23,7 @@ pub struct Queue {
 /// A poller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Napi {
-    /// Its number.
+    /// Number of the interrupt.
     pub id: u32,
     /// The interrupt that wakes it.
     pub irq: Option<u32>,

@@ -19,7 +19,7 @@ impl Growing {
         self.packed.len() * BLOCK + self.last.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -147,7 +147,7 @@ pub struct ClockPair {
 /// A failure in a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
-    /// Who met it.
+    /// The end that reported it.
     pub side: Side,
     /// What happened, as a lowercase sentence fragment.
     pub what: String,

@@ -9,7 +9,7 @@ use crate::path::Direction;
 use crate::record::TrialPlan;
 use crate::units::Nanos;
 
-/// Its name.
+/// The name in the kernel.
 pub(crate) const NAME: &str = "bbr";
 
 /// How many times the data of one shortest round trip it keeps in flight, and how many bursts on top.

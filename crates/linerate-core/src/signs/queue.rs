@@ -41,7 +41,7 @@ pub(crate) fn is_full(model: &Model, load: &Load) -> bool {
 
 /// How the round trip of a path without queues is known.
 enum Empty {
-    /// It was timed before the load.
+    /// The round trips were timed before the load.
     Idle(Nanos),
     /// Too few round trips were timed for a median: the shortest of them, or the kernel's shortest under load.
     Least(Nanos),

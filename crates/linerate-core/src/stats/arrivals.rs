@@ -14,7 +14,7 @@ pub enum Arrival {
     Fresh,
     /// It arrived for the first time, after one that was sent later.
     Reordered,
-    /// Again.
+    /// The datagram is a duplicate.
     Duplicate,
     /// So late that it may be a duplicate.
     Late,

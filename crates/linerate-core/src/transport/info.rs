@@ -21,7 +21,7 @@ pub enum FarEnd {
     Peer,
     /// Another process of this host.
     Process,
-    /// None.
+    /// There is no far end.
     Absent,
 }
 
@@ -57,17 +57,17 @@ pub struct TransportInfo {
 }
 
 impl TransportInfo {
-    /// Whether it has a pattern.
+    /// Whether the transport has a pattern.
     pub fn has(&self, pattern: PatternKind) -> bool {
         self.patterns.contains(&pattern)
     }
 
-    /// Whether it carries a load.
+    /// Whether the transport carries a load.
     pub fn carries_load(&self) -> bool {
         self.has(PatternKind::Stream) || self.has(PatternKind::Operations)
     }
 
-    /// What the others differ from.
+    /// The row with the usual values, from which other rows differ.
     const BASE: Self = Self {
         name: "",
         class: Transport::Other,

@@ -56,7 +56,7 @@ impl fmt::Display for Transport {
 pub enum Scope {
     /// All: it is about hosts, threads or the measurement.
     Any,
-    /// Those whose bytes pass a port.
+    /// Transports whose bytes pass a port.
     Ports,
     /// Those whose packets pass the kernel's network stack.
     Sockets,

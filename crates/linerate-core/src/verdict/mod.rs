@@ -73,7 +73,7 @@ pub struct Limit {
     pub evidence: Vec<String>,
     /// The trial that decided, if one did.
     pub trial: Option<Decided>,
-    /// What to do.
+    /// The remedy.
     pub advice: Vec<Advice>,
 }
 
@@ -92,7 +92,7 @@ pub struct Disturbance {
     pub share: Option<f64>,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
-    /// What to do.
+    /// The remedy.
     pub advice: Vec<Advice>,
 }
 
@@ -119,7 +119,7 @@ pub struct Decided {
     /// Ratio of the share of retransmitted bytes, or of lost datagrams, after the change to that before, if it
     /// decided.
     pub loss: Option<Interval>,
-    /// What moved the load.
+    /// The transport of the load.
     pub transport: Transport,
     /// The ratio of the loaded round trips after and before the change, if it decided.
     pub latency: Option<Interval>,

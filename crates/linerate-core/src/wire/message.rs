@@ -92,12 +92,12 @@ pub enum Answer {
     },
     /// A set is connected.
     Connected {
-        /// What the far end got.
+        /// The settings that the far end got.
         end: SetEnd,
     },
     /// A set is closed.
     Released,
-    /// What the far clock says.
+    /// The time of the far clock.
     Pong {
         /// Nanoseconds since some moment of this session.
         at: u64,
@@ -120,7 +120,7 @@ pub enum Answer {
     Refused {
         /// Why, as a lowercase sentence fragment.
         what: String,
-        /// What helps; may be empty.
+        /// The hint; may be empty.
         hint: String,
     },
     /// The server ends the session.
@@ -151,7 +151,7 @@ impl Ask {
         codec::decode(bytes, Bounds::ASK)
     }
 
-    /// Its name, for logs.
+    /// The name of the message, for logs.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Hello { .. } => "hello",

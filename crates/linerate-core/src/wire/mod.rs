@@ -52,7 +52,7 @@ pub enum WireError {
     /// Well-formed, but not a message of this protocol.
     #[error("unknown message: {why}")]
     Unknown {
-        /// What the decoder met.
+        /// The error that the decoder found.
         why: String,
     },
     /// Impossible readings: a column with another length than the time axis, or a time axis that goes back.
@@ -64,7 +64,7 @@ pub enum WireError {
     /// A message could not be written.
     #[error("message cannot be encoded: {why}")]
     Encode {
-        /// What the encoder met.
+        /// The error that the encoder found.
         why: String,
     },
     /// A transport frame breaks the rules of chunks.

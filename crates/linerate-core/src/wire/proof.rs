@@ -24,7 +24,7 @@ pub struct Claim {
     pub proof: [u8; PROOF_LEN],
 }
 
-/// Who proves.
+/// The end that proves itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prover {
     /// The dialling side.

@@ -27,7 +27,7 @@ pub(super) struct Journal {
 pub(super) enum Make {
     /// The file with its directory.
     Yes,
-    /// It is only looked for.
+    /// The file is opened only if it exists.
     No,
 }
 

@@ -191,7 +191,7 @@ impl Ledger {
     }
 }
 
-/// What became of an undoing.
+/// The result of an undo.
 enum Undone {
     /// The setting still has its old value.
     Back,

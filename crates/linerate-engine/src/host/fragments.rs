@@ -15,7 +15,7 @@ use super::{Machine, invalid, unreadable};
 pub(super) const SNMP: &str = "/proc/net/snmp";
 const SNMP6: &str = "/proc/net/snmp6";
 const METRICS: &[Metric] = &[metric::FRAGMENTS_CREATED, metric::FRAGMENTS_RECEIVED];
-/// What the table is about.
+/// The subject of the table.
 const SUBJECT: &str = "ip";
 
 /// Reads what the kernel counts of fragments.

@@ -46,7 +46,7 @@ pub(super) struct Qdisc {
     port: Result<u32, Gap>,
     /// Facts of the port that are read once.
     known: Option<Known>,
-    /// Its classes are too many.
+    /// The discipline has too many classes.
     crowded: bool,
     sheets: Sheets<Key>,
     shapers: Sheets<Key>,

@@ -23,7 +23,7 @@ const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 /// Identifies one connection, and is never equal for a later one with the same ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ConnectionId {
-    /// This end.
+    /// Address of this end.
     pub local: SocketAddr,
     /// The address of the other end.
     pub remote: SocketAddr,

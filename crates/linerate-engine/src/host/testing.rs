@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::{Answer, Captured, Failure, Query, Replay, Sources};
 
-/// Where tests route to.
+/// The destination of routes in tests.
 pub(super) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A captured machine, built by hand.

@@ -54,7 +54,7 @@ impl File {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// Both files.
+    /// Both files of a thread.
     Both,
     /// Only `stat`: this kernel keeps no scheduler statistics.
     StatOnly,

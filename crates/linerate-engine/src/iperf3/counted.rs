@@ -50,7 +50,7 @@ impl Streams {
             return moved;
         };
         let Some(omitted) = self.omitted(lane, WORKER_BYTES) else {
-            // It ended before anything counted.
+            // The stream ended before the measured part.
             return 0;
         };
         let with = |t: &&Total| {

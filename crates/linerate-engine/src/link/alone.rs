@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Time that a step may take beyond its plan.
 const OVERTIME: Duration = Duration::from_secs(20);
 
-/// This end, and no other.
+/// The only end of this link.
 pub struct Alone {
     end: LocalEnd,
     epoch: Instant,

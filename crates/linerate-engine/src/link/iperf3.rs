@@ -46,7 +46,7 @@ pub struct Options {
     pub protocol: Protocol,
     /// Time at the start of a test that does not count. The server leaves out whole seconds of it.
     pub washout: Nanos,
-    /// How long a test is after that.
+    /// The length of a test after the omitted part.
     pub time: Nanos,
     pub machine: Arc<dyn Machine>,
 }

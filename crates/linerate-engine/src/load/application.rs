@@ -67,7 +67,7 @@ impl Application {
         }
     }
 
-    /// Whether it does anything at all.
+    /// Whether it does any work at all.
     #[inline]
     pub(crate) fn is_busy(&self) -> bool {
         self.iterations_per_byte > 0.0 || !self.pause.is_zero()

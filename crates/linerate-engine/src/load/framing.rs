@@ -53,7 +53,7 @@ impl Bare {
         self.stage.fetch_max(ENDING, Relaxed);
     }
 
-    /// Nothing more is to be received.
+    /// No more payload is to be received.
     pub(crate) fn finish(&self) {
         self.stage.fetch_max(OVER, Relaxed);
     }

@@ -39,13 +39,13 @@ pub enum LoadError {
     /// The other end broke the protocol of the transport.
     #[error("{what}")]
     Protocol {
-        /// What was seen.
+        /// The failure that was noticed.
         what: String,
     },
     /// This transport cannot do what the plan asks.
     #[error("{what}")]
     Unsupported {
-        /// What was asked.
+        /// The request.
         what: String,
     },
     /// Datagrams do not get through where connections do.

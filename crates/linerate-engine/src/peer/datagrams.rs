@@ -68,7 +68,7 @@ impl Meeting<'_> {
         Knock { mac }.encode()
     }
 
-    /// What the near end knocks with.
+    /// The near end's hello to the far end.
     #[cfg(test)]
     pub(super) fn sent(&self, challenge: &[u8; 16]) -> [u8; KNOCK_LEN] {
         self.knock(Purpose::Knock, challenge)

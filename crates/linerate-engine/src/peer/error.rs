@@ -17,7 +17,7 @@ pub enum PeerError {
     /// The name has no address.
     #[error("host `{host}` is unknown: {source}")]
     UnknownHost {
-        /// As typed.
+        /// The host as the user typed it.
         host: String,
         /// The resolver's answer.
         source: io::Error,
@@ -25,21 +25,21 @@ pub enum PeerError {
     /// The host has no address of the requested family.
     #[error("host `{host}` has no {} address", family.name())]
     FamilyMismatch {
-        /// As typed.
+        /// The host as the user typed it.
         host: String,
-        /// What was asked for.
+        /// The requested address family.
         family: Family,
     },
-    /// Nothing listens there.
+    /// No server listens at the address.
     #[error("no server at {address}: connection refused")]
     NoServer {
-        /// Where.
+        /// The address.
         address: SocketAddr,
     },
     /// There is no way to the host.
     #[error("no route to {address}: {source}")]
     NoRoute {
-        /// Where.
+        /// The address.
         address: SocketAddr,
         /// The system's answer.
         source: io::Error,
@@ -47,23 +47,23 @@ pub enum PeerError {
     /// No host answered.
     #[error("{address} did not answer within {seconds} s")]
     TimedOut {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// How long it was waited for.
+        /// The waiting time.
         seconds: u64,
     },
     /// Something listens there and says nothing.
     #[error("{address} accepted the connection but sent no answer within {seconds} s")]
     Silent {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// How long it was waited for.
+        /// The waiting time.
         seconds: u64,
     },
     /// Something else than linerate listens there.
     #[error("{address} is not a linerate server{seems}")]
     NotLinerate {
-        /// Where.
+        /// The address.
         address: SocketAddr,
         /// What it seems to be, in words: ", but a web server"; or nothing.
         seems: &'static str,
@@ -71,7 +71,7 @@ pub enum PeerError {
     /// The versions of the protocol do not meet.
     #[error("the server at {address} speaks protocol {}, this linerate {}", range(*theirs), range(*ours))]
     Version {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
         /// Versions of the server.
         theirs: Versions,
@@ -81,17 +81,17 @@ pub enum PeerError {
     /// The server asks for a key, and there is none.
     #[error("the server at {address} requires a key")]
     NeedsKey {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
-        /// As typed.
+        /// The host as the user typed it.
         host: String,
     },
     /// The key is not the server's.
     #[error("the server at {address} does not accept the key")]
     WrongKey {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
-        /// As typed.
+        /// The host as the user typed it.
         host: String,
     },
     /// A key is stored, but the server does not prove its identity.
@@ -99,47 +99,47 @@ pub enum PeerError {
         "the server at {address} is open, although a key is saved for {host}: it may be another server"
     )]
     UnexpectedlyOpen {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
-        /// As typed.
+        /// The host as the user typed it.
         host: String,
     },
     /// The server does not prove its identity, and the user did not allow this.
     #[error("the server at {address} is open: it requires no key and does not prove its identity")]
     NotAskedOpen {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
-        /// As typed.
+        /// The host as the user typed it.
         host: String,
     },
     /// The server does not prove that it holds the key.
     #[error("the server at {address} does not have the key")]
     Impostor {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
     },
     /// The server has as many sessions as it allows.
     #[error("the server at {address} is busy: it already serves its maximum number of clients")]
     Busy {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
     },
     /// The server refused the session.
     #[error("the server at {address} refused: {what}")]
     Refused {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
         /// In the server's words.
         what: String,
-        /// What helps, in its own words.
+        /// The server's hint.
         hint: String,
     },
     /// The connection broke before the session was open.
     #[error("the session with {address} could not be opened: {what}")]
     Broken {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
-        /// What happened.
+        /// The failure.
         what: String,
     },
     /// The user wanted to stop before the session was open.
@@ -148,7 +148,7 @@ pub enum PeerError {
     /// The server's port cannot be had.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
         /// The system's answer.
         source: io::Error,

@@ -39,7 +39,7 @@ pub enum KeyError {
     /// The text has another length than a key.
     #[error("the key has {got} letters and digits instead of {LETTERS}")]
     Length {
-        /// How many there are.
+        /// The number of letters and digits.
         got: usize,
     },
     /// The text holds something that no key has.
@@ -56,7 +56,7 @@ pub enum KeyError {
     Exposed {
         /// The file.
         path: PathBuf,
-        /// Its permission bits.
+        /// The permission bits of the file.
         mode: u32,
     },
     /// A file could not be used.

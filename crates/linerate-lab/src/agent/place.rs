@@ -9,7 +9,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeF
 use crate::error::{self, LabError};
 use crate::netlink::Netlink;
 
-/// What a namespace is reached by.
+/// The handle of a namespace.
 pub(super) struct Place {
     pub(super) net: OwnedFd,
     pub(super) mount: OwnedFd,

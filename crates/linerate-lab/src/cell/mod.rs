@@ -19,7 +19,7 @@ pub use kinds::CELLS;
 /// A kind of cell. Its severity, side and direction are drawn from a seed.
 #[derive(Debug, Clone, Copy)]
 pub struct CellKind {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub id: &'static str,
     /// What is planted, for people.
     pub words: &'static str,

@@ -151,7 +151,7 @@ pub enum Fault {
         side: Side,
         /// Which of its threads; both kinds if none is named.
         role: Option<Role>,
-        /// What they do besides.
+        /// Their other properties.
         burden: Burden,
     },
     /// Programs started on one host after planting find this in their environment, as a setting
@@ -214,7 +214,7 @@ pub enum Fault {
     Shape {
         /// The host.
         side: Side,
-        /// What its port sends at most.
+        /// The highest rate of the port.
         rate: Rate,
     },
     /// A token bucket on the host's own port with room for few bytes: what it has no room for is
@@ -222,7 +222,7 @@ pub enum Fault {
     Queue {
         /// The host.
         side: Side,
-        /// What its port sends at most.
+        /// The highest rate of the port.
         rate: Rate,
         /// Bytes of Ethernet frame that it queues.
         bytes: Bytes,
@@ -241,7 +241,7 @@ pub enum Fault {
     /// machine. `hog:cpu=0,threads=3`.
     Hog {
         cpu: u32,
-        /// How many.
+        /// The number of threads.
         threads: u32,
     },
     /// Programs started on one host after planting run on this CPU alone. `cpus:near,0`.
@@ -255,7 +255,7 @@ pub enum Fault {
     Quota {
         /// The host.
         side: Side,
-        /// Of one CPU.
+        /// The share of one CPU.
         share: Share,
     },
     /// Segmentation (TSO, GSO) and GRO of the host's port are off. `offloads:near,off`.
@@ -268,7 +268,7 @@ pub enum Fault {
     Stall {
         /// The host.
         side: Side,
-        /// How long they stop.
+        /// The length of the pause.
         lasting: Nanos,
         /// When.
         rhythm: Rhythm,
@@ -284,7 +284,7 @@ pub enum FaultError {
     /// A part is missing, wrong or one too many.
     #[error("`{text}` is not a fault (expected for example `{example}`)")]
     Form {
-        /// What was typed.
+        /// The text that the user typed.
         text: String,
         /// A correct one.
         example: &'static str,
@@ -292,17 +292,17 @@ pub enum FaultError {
     /// A quantity in it cannot be read.
     #[error("in `{text}`: {error}")]
     Quantity {
-        /// What was typed.
+        /// The text that the user typed.
         text: String,
-        /// What is wrong.
+        /// The problem.
         error: UnitError,
     },
     /// A share in it cannot be read.
     #[error("in `{text}`: {error}")]
     Share {
-        /// What was typed.
+        /// The text that the user typed.
         text: String,
-        /// What is wrong.
+        /// The problem.
         error: ShareError,
     },
 }

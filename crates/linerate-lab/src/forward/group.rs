@@ -23,7 +23,7 @@ const CWR: u8 = 0x80;
 /// Router and neighbour discovery of ICMPv6 (RFC 4861).
 const DISCOVERY: Range<u8> = 133..138;
 
-/// What a frame holds.
+/// The content of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group {
     /// Packets on the wire; one if the frame is no group.

@@ -11,7 +11,7 @@ use crate::random::Random;
 /// What happens to the packets of one direction. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Treatment {
-    /// How long each takes.
+    /// The delay of each packet.
     pub(crate) delay: u64,
     /// How much longer at most, by a time that wanders.
     pub(crate) jitter: u64,
@@ -64,7 +64,7 @@ pub(super) struct Passage {
     part: Vec<u8>,
 }
 
-/// What became of a frame's packets.
+/// The fate of a frame's packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) packets: u64,

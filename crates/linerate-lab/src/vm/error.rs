@@ -11,7 +11,7 @@ pub enum VmError {
         "a virtual machine needs {program}, which is not installed (hint: sudo apt-get install --no-install-recommends {package})"
     )]
     Missing {
-        /// What is needed.
+        /// The missing program.
         program: String,
         /// The Debian package that brings it.
         package: &'static str,
@@ -21,7 +21,7 @@ pub enum VmError {
         "there is no kernel to boot: {why} (hint: sudo apt-get update && sudo apt-get install linux-image-amd64)"
     )]
     NoKernel {
-        /// What was tried.
+        /// The action that failed.
         why: String,
     },
     /// This kind of machine cannot be made.
@@ -51,7 +51,7 @@ pub enum VmError {
     Late {
         /// Its activity at that time.
         during: String,
-        /// How long it was given.
+        /// The time limit.
         within: Duration,
         /// The end of its console.
         console: String,

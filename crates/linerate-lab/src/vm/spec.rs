@@ -56,7 +56,7 @@ pub struct Slot {
     /// Its fastest speed.
     pub speed: Generation,
     pub lanes: u8,
-    /// What sits in it.
+    /// The device in the slot.
     pub card: Option<Card>,
 }
 

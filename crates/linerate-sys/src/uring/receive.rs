@@ -14,7 +14,7 @@ use super::{enter, failed, full};
 
 /// Entries that wait to be handed over: a receive, and what ends it.
 const ENTRIES: u32 = 4;
-/// What a completion is of.
+/// The request that a completion belongs to.
 const RECEIVE: u64 = 1;
 const CANCEL: u64 = 2;
 /// How often, and for how long, an end is waited for that the kernel has at once.
@@ -28,7 +28,7 @@ pub struct Receiver {
     buffers: ManuallyDrop<Provided>,
     /// The socket of a receive in progress.
     armed: Option<RawFd>,
-    /// Its end was asked for.
+    /// A cancellation was requested.
     ending: bool,
     part: Option<Part>,
 }
@@ -172,7 +172,7 @@ impl Receiver {
         }
         for _ in 0..TRIES {
             while let Some(entry) = self.next() {
-                // Its result no longer matters.
+                // The result no longer matters.
                 let _ = self.completed(&entry);
                 brought |= self.part.take().is_some();
             }

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     }
 }
 
-/// With `linerate serve`.
+/// A measurement with `linerate serve`.
 fn own(
     target: Option<&str>,
     directions: Vec<Direction>,
@@ -157,7 +157,7 @@ fn portless(host: &str, typed: &options::Peer) -> Result<(), Failure> {
     Err(Failure::usage(error).hint(format!("iperf3://{named}:{port}, without --port")))
 }
 
-/// With an iperf3 server.
+/// A measurement with an iperf3 server.
 fn foreign(
     target: &str,
     host: &str,
@@ -251,7 +251,7 @@ fn print(probe: &Probe, record: Option<&Record>, options: &Options) -> Result<()
     out::result(options, || bw::json(probe, record), || bw::page(probe))
 }
 
-/// What cannot be asked for.
+/// A request that is impossible.
 fn refused(error: ClientError) -> Failure {
     let hint = error.hint();
     Failure::usage(error).hint(hint)

@@ -166,7 +166,7 @@ impl Verb {
 }
 
 impl Verb {
-    /// Whether it takes `--engine`.
+    /// Whether the verb has `--engine`.
     fn has_engine(&self) -> bool {
         matches!(self, Self::Run(_) | Self::Bw(_) | Self::Lat(_))
     }

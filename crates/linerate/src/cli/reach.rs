@@ -52,7 +52,7 @@ pub(crate) fn family(options: &Peer) -> Option<Family> {
 pub(crate) enum Origin {
     /// [`keys::KEY_VARIABLE`].
     Environment,
-    /// What was typed, piped in or kept.
+    /// The key that was typed, piped in or saved.
     Own,
 }
 

@@ -22,7 +22,7 @@ use linerate_lab::{Cell, Company};
 pub(crate) struct Shown {
     /// The record of the run that did not know of the fault.
     pub(crate) record: Record,
-    /// Its verdict.
+    /// The verdict of the run.
     pub(crate) verdict: Verdict,
     /// The measured truth; `None` for a path without a fault, and for an event, which needs no measurement.
     pub(crate) truth: Option<Truth>,

@@ -31,9 +31,9 @@ const NOT_OURS: &str = "cpu-steal";
 pub(crate) struct Named {
     /// Id of the cause.
     pub(crate) cause: &'static str,
-    /// Where.
+    /// The place of the limit.
     pub(crate) side: Place,
-    /// In which direction.
+    /// The direction of the limit.
     pub(crate) direction: Direction,
     /// How surely; `None` of a disturbance.
     pub(crate) certainty: Option<Certainty>,
@@ -68,7 +68,7 @@ impl From<&Disturbance> for Named {
 /// A verdict held against its cell.
 #[derive(Debug, Clone)]
 pub(crate) struct Scored {
-    /// How it stands.
+    /// The certainty of the limit.
     pub(crate) outcome: Outcome,
     /// Whether what was named was proved.
     pub(crate) proved: bool,

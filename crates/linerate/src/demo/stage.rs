@@ -26,7 +26,7 @@ pub(crate) enum Problem {
     /// The load by which the truth is measured failed.
     #[error("the load that measures the truth failed: {0}")]
     Truth(std::process::ExitStatus),
-    /// It did not end.
+    /// The measurement did not end.
     #[error("the load that measures the truth did not end")]
     Endless,
     /// The run in the lab left no record.

@@ -22,13 +22,13 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub(crate) struct Truth {
     /// Direction that was loaded.
     pub(crate) direction: Direction,
-    /// By whom.
+    /// The program that measured.
     pub(crate) loader: Loader,
     /// Who counted the received data.
     pub(crate) counted: Counted,
-    /// With the fault.
+    /// Goodput with the fault.
     pub(crate) with: f64,
-    /// Without it.
+    /// Goodput without the fault.
     pub(crate) without: f64,
 }
 

@@ -57,7 +57,7 @@ pub(crate) enum ScoreError {
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         #[source]
         error: serde_json::Error,
     },

@@ -12,7 +12,7 @@ use linerate_engine::event::{Event, Level, RunControl, Sink};
 use super::document::width_of;
 use super::words;
 
-/// How much is said.
+/// How much progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// One line for each step, for logs.

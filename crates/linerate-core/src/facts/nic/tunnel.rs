@@ -29,7 +29,7 @@ enum Outer {
     V4,
     V6,
     Either,
-    /// It puts no IP outside.
+    /// The outer headers have no IP.
     None,
 }
 

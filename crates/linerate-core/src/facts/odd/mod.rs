@@ -37,7 +37,7 @@ pub struct Oddity {
     pub why: &'static str,
     /// Ports that cannot reach their full rate because of it.
     pub limits: Vec<String>,
-    /// What to do about it.
+    /// The remedy.
     pub fix: Advice,
 }
 

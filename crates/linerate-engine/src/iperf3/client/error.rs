@@ -16,45 +16,45 @@ pub enum ClientError {
     /// More streams than iperf3 can have.
     #[error("{0} streams: an iperf3 server accepts at most {STREAMS_MAX}")]
     Streams(u32),
-    /// Nothing listens there.
+    /// No server listens at the address.
     #[error("no iperf3 server at {0}: connection refused")]
     NoServer(SocketAddr),
-    /// It cannot be reached.
+    /// The address cannot be reached.
     #[error("cannot reach {address}: {source}")]
     Unreached {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
         /// The system's answer.
         source: io::Error,
     },
-    /// Something else listens there.
+    /// Another kind of server listens there.
     #[error("{address} does not speak iperf3's protocol: {what}")]
     NotIperf3 {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
         /// The server's message.
         what: String,
     },
-    /// It runs another test.
+    /// The server runs another test.
     #[error("the iperf3 server at {0} is busy with another test")]
     Busy(SocketAddr),
-    /// It asks who we are.
+    /// The server requires a login.
     #[error(
         "the iperf3 server at {0} requires a user name and a password, which linerate does not support"
     )]
     Login(SocketAddr),
-    /// It will not, or cannot.
+    /// The server refuses the test.
     #[error("the iperf3 server at {address} refused: {}{}", refusal.words(), errno(*refusal))]
     Refused {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
         /// As the numbers of iperf3.
         refusal: Refusal,
     },
-    /// It was stopped.
+    /// The server was stopped.
     #[error("the iperf3 server at {address} was stopped {stage}")]
     Terminated {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
         /// When.
         stage: &'static str,
@@ -62,11 +62,11 @@ pub enum ClientError {
     /// It went away, or sent an invalid message.
     #[error("lost the iperf3 server at {address} {stage}: {what}")]
     Lost {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
         /// When.
         stage: &'static str,
-        /// What happened.
+        /// The failure.
         what: String,
     },
     /// Datagrams do not get through where a connection does.

@@ -248,7 +248,7 @@ pub(crate) fn missing(direction: Direction) -> EndReadings {
     end
 }
 
-/// What iperf3 never reports.
+/// Values that iperf3 never reports.
 fn nothing_else() -> [Gap; 1] {
     [Gap {
         what: "sockets, CPUs and ports of the far end".to_owned(),

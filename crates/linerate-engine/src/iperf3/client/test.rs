@@ -33,7 +33,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) plan: &'a SetPlan,
     /// Whole seconds at its start that do not count.
     pub(crate) omit: u64,
-    /// How long it is after that.
+    /// The length of the test after the omitted part.
     pub(crate) time: Nanos,
 }
 
@@ -223,7 +223,7 @@ impl Wanted<'_> {
     fn params(&self, datagram: Option<u16>) -> Params {
         let knobs = &self.plan.knobs;
         let forward = self.direction == Direction::Forward;
-        // What concerns the far end alone.
+        // Gaps that concern only the far end.
         let (size, buffer, pacing) = if forward {
             (knobs.read_size, knobs.recv_buffer, None)
         } else {

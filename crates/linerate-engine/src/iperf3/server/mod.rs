@@ -65,7 +65,7 @@ pub struct ServerOptions {
     pub port: u16,
     /// Networks that clients may come from; all if none is named.
     pub allow: Vec<IpNet>,
-    /// What is allowed.
+    /// The permitted requests.
     pub limits: Limits,
     pub machine: Arc<dyn Machine>,
     /// Where log lines go.

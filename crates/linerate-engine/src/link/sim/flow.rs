@@ -8,7 +8,7 @@ use super::path::{Congestion, Cost, HEADERS, SimPath, payload_rate};
 /// Picoseconds per second.
 const PS: f64 = 1e12;
 
-/// What keeps a flow from more.
+/// The limit of a flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Bound {
     /// The receiver's window.
@@ -106,7 +106,7 @@ pub(super) struct SimStream {
     pub pacing: Option<f64>,
     /// Rate of one flow on the path, bytes per second.
     pub path_cap: f64,
-    /// What exceeds it is dropped.
+    /// Traffic above it is dropped.
     policed: bool,
     /// Its packets are too large to pass: nothing arrives.
     pub blocked: bool,

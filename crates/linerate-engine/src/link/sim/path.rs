@@ -116,7 +116,7 @@ pub enum Congestion {
 }
 
 impl Congestion {
-    /// Its name in the kernel.
+    /// The name in the kernel.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",

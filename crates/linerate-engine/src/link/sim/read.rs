@@ -69,7 +69,7 @@ pub(super) struct View<'a> {
     pub port: PortTotals,
 }
 
-/// What passed a port.
+/// The traffic of a port.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PortTotals {
     pub sent_bytes: f64,

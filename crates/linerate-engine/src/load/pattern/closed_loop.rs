@@ -24,13 +24,13 @@ const LATE: usize = 256;
 /// The state of a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// None is under way.
+    /// No message is in progress.
     Idle,
     /// It is not due yet, or it was not announced.
     Due,
     /// A part of it may be sent.
     Sending,
-    /// Its answer is waited for.
+    /// The answer to the message is awaited.
     Waiting,
 }
 
@@ -275,7 +275,7 @@ impl<A: Asker> ClosedLoop<A> {
             }
             self.schedule.state = State::Waiting;
         } else if A::LOSSY {
-            // Nothing of it was sent.
+            // Nothing of the message was sent.
             self.schedule.state = State::Due;
         }
         Ok(sent)

@@ -46,7 +46,7 @@ pub fn is_alone(name: &str) -> bool {
 /// A note for the user before a run.
 #[derive(Debug, Clone)]
 pub struct Notice {
-    /// How grave.
+    /// The severity of the note.
     pub level: Level,
     /// The problem, its reason, and the command that helps.
     pub gap: Gap,
@@ -227,7 +227,7 @@ fn refused(what: &str, why: &str) -> Gap {
 
 /// A way to move bytes.
 pub trait Transport: Sync {
-    /// Its row in the table of the core.
+    /// The row of the transport in the core's table.
     fn info(&self) -> &'static TransportInfo;
     /// What the user should know before `plan` is run, this end of it on a host with these facts.
     fn check(&self, side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice>;
@@ -260,7 +260,7 @@ pub trait Prepared: Send {
 
 /// One end of a set that is ready for steps.
 pub struct Connected {
-    /// One for each thread.
+    /// The workers, one for each thread.
     pub workers: Vec<Box<dyn Worker>>,
     /// The settings in force, which may be less than the plan asked for.
     pub end: SetEnd,

@@ -62,15 +62,15 @@ const LONGEST: usize = if REPLY_LEN > PROOF_LEN {
     PROOF_LEN
 };
 
-/// What a connection waits for.
+/// The event that a connection waits for.
 enum Stage {
-    /// To be made.
+    /// The connection is being opened.
     Making,
     /// The answer to its hello.
     Reply,
     /// The server's proof.
     Proof(Preamble, Claim),
-    /// Nothing more.
+    /// The connection is ready.
     Proved,
 }
 

@@ -25,7 +25,7 @@ pub enum PairError {
     /// The server does not accept it, or could not be reached.
     #[error(transparent)]
     Peer(#[from] PeerError),
-    /// It could not be stored.
+    /// The key could not be stored.
     #[error(transparent)]
     Key(#[from] KeyError),
 }

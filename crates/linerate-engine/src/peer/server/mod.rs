@@ -96,7 +96,7 @@ pub struct ServerOptions {
     pub key: Option<Key>,
     /// Networks that clients may come from; all if none is named.
     pub allow: Vec<IpNet>,
-    /// What is allowed.
+    /// The permitted requests.
     pub limits: Limits,
     /// The machine whose facts and counters are served.
     pub machine: Arc<dyn Machine>,

@@ -26,7 +26,7 @@ struct Open {
     room: Arc<Room>,
     /// The group of addresses of its client.
     from: IpAddr,
-    /// What its sets take.
+    /// The resources of its sets.
     taken: Taken,
 }
 

@@ -39,7 +39,7 @@ const LAG: Duration = Duration::from_secs(30);
 pub(super) struct Guest {
     pub(super) stream: TcpStream,
     pub(super) from: IpAddr,
-    /// Who it is, for the log.
+    /// The name of the client, for the log.
     pub(super) name: String,
     pub(super) noise: TransportState,
     pub(super) membership: Membership,
@@ -324,7 +324,7 @@ impl Session {
         }
     }
 
-    /// What all sets take.
+    /// The resources of all sets.
     fn taken(&self) -> Taken {
         let held = self.sets.values();
         held.fold(Taken::default(), |taken, held| taken.and(held.taken))
@@ -461,7 +461,7 @@ impl Session {
             // This end may have ended early: the other one continues as planned.
             let left = planned.saturating_duration_since(Instant::now()) + LAG;
             match self.ask("after this end had ended its step", left)? {
-                // It crossed our end of the step.
+                // The message crossed our end of the step.
                 Ask::Stop => {}
                 Ask::Read => asked = true,
                 Ask::Bye => return Err(Ended::Bye),

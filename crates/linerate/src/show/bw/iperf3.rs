@@ -23,7 +23,7 @@ const MOST: usize = 16;
 pub struct Connections {
     /// Both ends of each stream, this one first.
     pub ends: Vec<[SocketAddr; 2]>,
-    /// This program.
+    /// The address of this program.
     pub owner: Owner,
 }
 

@@ -183,7 +183,7 @@ impl Probe {
 }
 
 impl DirectionResult {
-    /// One of which nothing is known.
+    /// A direction without any known figures.
     fn unknown(direction: Direction) -> Self {
         Self {
             direction,

@@ -130,7 +130,7 @@ fn test(direction: Direction) -> Record {
     }
 }
 
-/// One that went as asked.
+/// A measurement that went as planned.
 pub(super) fn whole(direction: Direction) -> Probe {
     of(&test(direction))
 }

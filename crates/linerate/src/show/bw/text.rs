@@ -126,7 +126,7 @@ fn goodput(doc: &mut Document, probe: &Probe, result: &DirectionResult) {
     );
 }
 
-/// Who counted, and how surely.
+/// The end that counted, and the accuracy.
 fn how(result: &DirectionResult, goodput: &Estimate, alone: bool) -> String {
     let who = match result.direction {
         _ if alone => "",

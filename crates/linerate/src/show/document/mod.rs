@@ -16,7 +16,7 @@ pub(crate) enum Tone {
     Plain,
     /// Names, and what to look at first.
     Strong,
-    /// What may be passed over.
+    /// Details that a reader may skip.
     Dim,
     /// As it should be, or certain.
     Good,
@@ -57,7 +57,7 @@ impl From<usize> for Columns {
 }
 
 impl Columns {
-    /// This many more on all pages.
+    /// The number of further items on all pages.
     pub(crate) fn plus(self, more: usize) -> Self {
         Self {
             wide: self.wide + more,
@@ -86,7 +86,7 @@ enum Block {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heading {
-    /// Of the whole document.
+    /// The heading of the whole document.
     Title,
     Part,
 }
@@ -259,12 +259,12 @@ impl Document {
         self.blocks.push(Block::Table(table));
     }
 
-    /// As text for a terminal or a file.
+    /// Renders text for a terminal or a file.
     pub(crate) fn text(&self, style: Style) -> String {
         text::render(&self.blocks, style)
     }
 
-    /// As Markdown in GitHub's flavour.
+    /// Renders GitHub-flavoured Markdown.
     pub(crate) fn markdown(&self) -> String {
         markdown::render(&self.blocks)
     }

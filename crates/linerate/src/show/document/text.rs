@@ -35,7 +35,7 @@ impl Tone {
     }
 }
 
-/// What leads to evidence.
+/// The text before evidence.
 const BULLET: &str = "- ";
 
 pub(super) fn render(blocks: &[Block], style: Style) -> String {

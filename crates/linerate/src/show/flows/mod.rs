@@ -24,7 +24,7 @@ pub(crate) use text::page;
 pub struct Look {
     /// Whether it lasted as long as it should.
     pub complete: bool,
-    /// How long it lasted.
+    /// The length of the observation.
     pub time: Nanos,
     /// The longest time that listing all connections took.
     pub round: Nanos,
@@ -43,7 +43,7 @@ pub struct Judged {
     pub flow: Flow,
     /// Its text.
     pub model: Model,
-    /// What holds it.
+    /// The limit of the connection.
     pub verdict: Verdict,
 }
 

@@ -237,7 +237,7 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
     text(&output)
 }
 
-/// What is empty is unknown.
+/// Empty values are unknown.
 fn known(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }

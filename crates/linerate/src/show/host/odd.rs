@@ -77,7 +77,7 @@ fn headline(found: &[Oddity]) -> String {
 /// Oddities that are alike, in one line.
 struct Line<'a> {
     all: Vec<&'a Oddity>,
-    /// What they have in common.
+    /// The common property.
     what: &'a str,
     /// Whether only their number is shown.
     is_rest: bool,

@@ -57,7 +57,7 @@ pub struct Probe {
     latency: Option<Latency>,
     /// The loads that ran in the meantime.
     beside: Vec<Beside>,
-    /// Their settings.
+    /// The settings of the load.
     knobs: Knobs,
     gaps: Vec<Gap>,
 }

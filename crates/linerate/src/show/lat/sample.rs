@@ -22,7 +22,7 @@ fn probe(record: &Record) -> Probe {
     Probe::of("brook", "10.0.0.2:5377", record)
 }
 
-/// On the idle path.
+/// Round trips on the idle path.
 pub(super) fn idle() -> Probe {
     probe(&step(Purpose::IdleLatency, &[]))
 }

@@ -196,10 +196,10 @@ impl From<Level> for LevelOut {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::show) enum How {
-    /// As planned.
+    /// The measurement ended as planned.
     Complete,
     /// The user ended it.
     Interrupted,
-    /// It could not go on.
+    /// The measurement could not continue.
     Failed,
 }

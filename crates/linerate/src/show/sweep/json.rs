@@ -42,7 +42,7 @@ pub(in crate::show) struct Output<'a> {
     options: &'a Options,
     /// Whether both ends run on one machine and share its CPUs.
     same_machine: bool,
-    /// What the settings differ in.
+    /// The factor that differs between the settings.
     swept: Swept,
     /// Direction in which payload flowed.
     direction: Direction,

@@ -117,7 +117,7 @@ struct CeilingOut<'a> {
 struct InputOut<'a> {
     /// Key of the case file.
     key: &'a str,
-    /// Its value.
+    /// The value of the input.
     value: &'a str,
     source: Source,
 }
@@ -166,7 +166,7 @@ struct FigureCheckOut<'a> {
     computed: &'a str,
     /// How the case says that both compare.
     claim: &'static str,
-    /// Whether they do.
+    /// Whether the claim is true.
     holds: bool,
 }
 

@@ -25,7 +25,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause after a connection that failed.
 const REST: Duration = Duration::from_millis(1);
 
-/// How far a connection is.
+/// The progress of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Connecting,

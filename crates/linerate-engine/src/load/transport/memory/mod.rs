@@ -36,7 +36,7 @@ use crate::load::{LoadError, Worker};
 pub use chase::BATCH;
 pub use size::{room_for, sizes};
 
-/// What a load takes: an address.
+/// An element that is loaded: an address.
 pub const LOAD: Bytes = Bytes(8);
 /// Pages that are looked at, of each array.
 const PAGES: usize = 1 << 16;

@@ -110,7 +110,7 @@ impl Host {
         })
     }
 
-    /// What the near end needs to come.
+    /// The data that the near end needs to connect.
     pub(super) fn offer(&self) -> Offer {
         self.token.to_vec()
     }

@@ -21,7 +21,7 @@ const LONGEST: u64 = BLOCK.as_nanos() as u64;
 struct Patience(Option<u64>);
 
 impl Patience {
-    /// Whether it may be waited on.
+    /// Whether the pipe may be waited on.
     fn lasts(&mut self) -> bool {
         let now = clock::now();
         now < *self.0.get_or_insert(now + LONGEST)

@@ -224,7 +224,7 @@ impl Region {
 /// What waits for bytes, or for room.
 pub(super) trait Waits {
     fn region(&self) -> &Region;
-    /// Whether this many are there.
+    /// Whether this many bytes are there.
     fn ready(&mut self, wanted: u64) -> Result<bool, LoadError>;
 }
 

@@ -25,7 +25,7 @@ pub(super) struct ShmAsker {
     answers: Answers,
     /// Bytes of the current message that are sent.
     at: usize,
-    /// Whether it waits for room, too.
+    /// Whether it also waits for room.
     wants_room: bool,
     ended: bool,
 }

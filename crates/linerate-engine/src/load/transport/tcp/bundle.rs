@@ -34,7 +34,7 @@ const REST: Duration = Duration::from_millis(1);
 
 /// One of the streams.
 pub(super) trait BundledStream: Send {
-    /// What is waited for.
+    /// The events that are awaited.
     const WANTED: epoll::EventFlags;
     /// What all streams of a thread use.
     type Shared: Send;

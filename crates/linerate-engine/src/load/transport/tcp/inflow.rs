@@ -64,7 +64,7 @@ pub(super) struct Inflow {
     total: u64,
     /// `SO_RCVLOWAT` in force.
     low_water: u64,
-    /// Most that it is set to.
+    /// The maximum to which it is set.
     gather: u64,
     ended: bool,
 }

@@ -20,7 +20,7 @@ pub(super) struct SocketProbe {
     tcp: Sheet,
     socket: Sheet,
     zerocopy: Option<(Sheet, Arc<Completions>)>,
-    /// What ended a table.
+    /// The event that ended a table.
     gaps: Vec<Gap>,
 }
 

@@ -56,7 +56,7 @@ impl Counts {
         self.lost.store(messages, Relaxed);
     }
 
-    /// What has come, in all.
+    /// All datagrams that have arrived.
     pub(super) fn arrived(&self, arrivals: &Arrivals) {
         self.datagrams.store(arrivals.taken(), Relaxed);
         self.lost.store(arrivals.missing(), Relaxed);
@@ -128,7 +128,7 @@ impl Counts {
 
 /// The readings of a worker that sends a stream.
 pub(super) const SENDS: &[Metric] = &[UDP_DATAGRAMS, UDP_REFUSED, UDP_ERRORS];
-/// What one that receives can.
+/// The readings of a worker that receives.
 pub(super) const RECEIVES: &[Metric] = &[
     UDP_DATAGRAMS,
     UDP_LOST,
@@ -153,9 +153,9 @@ pub(super) const RECEIVES_BARE: &[Metric] = &[
     UDP_ERRORS,
     UDP_DROPS,
 ];
-/// What one that asks can.
+/// The readings of a worker that asks.
 pub(super) const ASKS: &[Metric] = &[UDP_DATAGRAMS, UDP_LOST, UDP_STRAY, UDP_ERRORS, UDP_DROPS];
-/// What one that answers can.
+/// The readings of a worker that answers.
 pub(super) const ANSWERS: &[Metric] = &[UDP_DATAGRAMS, UDP_STRAY, UDP_ERRORS, UDP_DROPS];
 
 /// Reads the counts of a worker and of its socket.
@@ -163,7 +163,7 @@ pub(super) struct DatagramProbe {
     line: Line,
     metrics: &'static [Metric],
     sheet: Sheet,
-    /// What ended the table.
+    /// The event that ended the table.
     gaps: Vec<Gap>,
 }
 

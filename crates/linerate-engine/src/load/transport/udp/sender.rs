@@ -97,7 +97,7 @@ impl Sender {
     fn push(&mut self) -> Result<u32, LoadError> {
         let (mut count, mut now) = (self.most(), 0);
         if self.stamp.is_some() {
-            // It stands in every datagram.
+            // The mark that every datagram contains.
             now = clock::now();
         }
         if let Some(pace) = &mut self.pace {

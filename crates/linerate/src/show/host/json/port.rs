@@ -160,9 +160,9 @@ struct ModesOut<'a> {
 /// Forward error correction.
 #[derive(Serialize, JsonSchema)]
 struct FecOut<'a> {
-    /// What is in use. Null if unknown.
+    /// The value in use. Null if unknown.
     active: Option<&'a str>,
-    /// What is configured.
+    /// The configured value.
     configured: &'a [String],
     /// Whether the driver chooses. Null if unknown.
     auto: Option<bool>,
