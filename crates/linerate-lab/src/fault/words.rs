@@ -4,6 +4,7 @@ use std::fmt;
 
 use linerate_core::application::{Burden, Role};
 use linerate_core::path::{Direction, Side};
+use linerate_core::units::Rate;
 
 use super::{Depth, Fault, FaultDirection, Manner, Origin, Rhythm};
 
@@ -19,7 +20,6 @@ impl fmt::Display for Fault {
                     Depth::Shallow => "shallow",
                     Depth::Deep => "deep",
                 };
-                let directions = words(*directions);
                 write!(
                     f,
                     "the network carries {rate} {directions}, with a {queue} queue"
@@ -63,11 +63,13 @@ impl fmt::Display for Fault {
     }
 }
 
-const fn words(directions: FaultDirection) -> &'static str {
-    match directions {
-        FaultDirection::Forward => "forward",
-        FaultDirection::Reverse => "in reverse",
-        FaultDirection::Both => "each way",
+impl fmt::Display for FaultDirection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Forward => "forward",
+            Self::Reverse => "in reverse",
+            Self::Both => "in each direction",
+        })
     }
 }
 
@@ -75,8 +77,7 @@ const fn words(directions: FaultDirection) -> &'static str {
 fn network(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match fault {
         Fault::Police { rate, directions } => {
-            let directions = words(*directions);
-            write!(f, "the network drops what exceeds {rate} {directions}")
+            write!(f, "the network drops traffic above {rate} {directions}")
         }
         Fault::FlowRate {
             rate,
@@ -87,7 +88,6 @@ fn network(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 Manner::Shaped => "queues",
                 Manner::Policed => "drops",
             };
-            let directions = words(*directions);
             write!(
                 f,
                 "the network carries {rate} of each flow {directions}, and {rest} the rest"
@@ -98,7 +98,6 @@ fn network(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             burst,
             directions,
         } => {
-            let directions = words(*directions);
             write!(f, "the network loses {share} of the packets {directions}")?;
             match burst {
                 1 => Ok(()),
@@ -110,37 +109,40 @@ fn network(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             every,
             directions,
         } => {
-            let directions = words(*directions);
-            write!(f, "one of {every} packets {directions} comes {by} late")
+            write!(f, "one of {every} packets {directions} arrives {by} late")
         }
         Fault::Jitter { most, directions } => {
-            let directions = words(*directions);
             write!(
                 f,
-                "packets take up to {most} longer {directions}, now more, now less"
+                "packets take up to {most} longer {directions}, by a varying time"
             )
         }
         Fault::BlackHole { bytes, directions } => {
-            let directions = words(*directions);
-            write!(f, "packets of more than {bytes} bytes vanish {directions}")
+            write!(
+                f,
+                "packets of more than {bytes} bytes are dropped silently {directions}"
+            )
         }
         Fault::Traffic {
             rate,
             direction,
             origin,
-        } => {
-            let directions = words((*direction).into());
-            match (origin, direction) {
-                (Origin::Ends, _) => write!(f, "other traffic of {rate} goes {directions}"),
-                (Origin::Elsewhere, Direction::Forward) => {
-                    write!(f, "other traffic of {rate} goes through the router to far")
-                }
-                (Origin::Elsewhere, Direction::Reverse) => {
-                    write!(f, "other traffic of {rate} goes through the router to near")
-                }
-            }
-        }
+        } => traffic(f, *rate, *direction, *origin),
         _ => Ok(()),
+    }
+}
+
+fn traffic(
+    f: &mut fmt::Formatter<'_>,
+    rate: Rate,
+    direction: Direction,
+    origin: Origin,
+) -> fmt::Result {
+    write!(f, "other traffic of {rate} goes ")?;
+    match (origin, direction) {
+        (Origin::Ends, _) => write!(f, "{}", FaultDirection::from(direction)),
+        (Origin::Elsewhere, Direction::Forward) => f.write_str("through the router to far"),
+        (Origin::Elsewhere, Direction::Reverse) => f.write_str("through the router to near"),
     }
 }
 

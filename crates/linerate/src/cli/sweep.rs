@@ -65,21 +65,25 @@ pub(crate) fn run(
     Ok(measured.exit(probe.complete(), &found, options))
 }
 
+fn refuse<T>(what: &str, hint: &str) -> Result<T, Failure> {
+    Err(Failure::usage(anyhow!("{what}")).hint(hint))
+}
+
+fn direction(options: &Options) -> Result<Direction, Failure> {
+    match options.bw.direction {
+        Some(LoadDirections::Both) => refuse(
+            "--sweep measures one direction",
+            "-d forward, then -d reverse",
+        ),
+        Some(LoadDirections::Reverse) => Ok(Direction::Reverse),
+        Some(LoadDirections::Forward) | None => Ok(Direction::Forward),
+    }
+}
+
 /// The planned measurement, if no option contradicts it.
 fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Failure> {
-    let (load, refuse) = (&options.load, |what: &str, hint: &str| {
-        Err(Failure::usage(anyhow!("{what}")).hint(hint))
-    });
-    let direction = match options.bw.direction {
-        Some(LoadDirections::Both) => {
-            return refuse(
-                "--sweep measures one direction",
-                "-d forward, then -d reverse",
-            );
-        }
-        Some(LoadDirections::Reverse) => Direction::Reverse,
-        Some(LoadDirections::Forward) | None => Direction::Forward,
-    };
+    let load = &options.load;
+    let direction = direction(options)?;
     if options.bw.find_rate.is_some() {
         return refuse(
             "--sweep and --find-rate cannot be combined",

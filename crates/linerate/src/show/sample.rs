@@ -390,7 +390,7 @@ pub(crate) fn queued() -> Result {
         direction: Direction::Forward,
         certainty: Certainty::Proved,
         evidence: vec![
-            "a round trip took 98.2 ms beside the load, 41 us on the idle path (p50)".into(),
+            "a round trip took 98.2 ms under load, 41 us on the idle path (p50)".into(),
             "the streams' own segments were acknowledged after 97 ms".into(),
         ],
         trial: Some(Decided {

@@ -398,7 +398,7 @@ mod tests {
         };
         assert_eq!(times(Some(1.49), 2.0, 1.0), None);
         let why = times(Some(1.51), 2.0, 1.0).unwrap();
-        assert!(why.contains("first 1 s too"), "{why}");
+        assert!(why.contains("also counted the first 1 s"), "{why}");
         assert_eq!(times(Some(2.0), 2.0, 0.0), None, "nothing to leave out");
     }
 

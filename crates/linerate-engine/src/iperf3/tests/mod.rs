@@ -405,7 +405,7 @@ fn who_says_nothing_more_is_dropped_at_every_stage() {
         .unwrap();
     assert_eq!(raw.hear(), Some(State::CreateStreams));
     assert_eq!(raw.hear(), Some(State::ServerTerminate));
-    harness.said("did not come");
+    harness.said("did not arrive");
     harness.still_serves();
 }
 
@@ -425,7 +425,7 @@ fn a_test_that_moves_nothing_or_lasts_too_long_is_ended() {
     let (mut raw, mut lines) = Raw::running(harness.address, json, 1);
     let drain = thread::spawn(move || std::io::copy(&mut lines[0].0, &mut std::io::sink()));
     assert_eq!(raw.hear(), Some(State::ServerTerminate));
-    harness.said("longer than it should");
+    harness.said("longer than planned");
     let _ = drain.join();
 }
 

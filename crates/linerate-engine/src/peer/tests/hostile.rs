@@ -232,7 +232,7 @@ fn bytes_that_are_not_sealed_end_the_session() {
         drop(raw);
         assert!(eventually(|| server.server.sessions() == 0));
     }
-    server.logged("not sealed");
+    server.logged("not encrypted");
     server.still_serves();
 }
 

@@ -208,7 +208,7 @@ fn of_very_many_streams_all_are_counted_and_some_are_read() {
     let told = tcp.check(Side::Near, &HostFacts::default(), &plan);
     let why = told.iter().find(|n| n.gap.what == "set.sockets");
     let why = &why.expect("it is told").gap.why;
-    assert!(why.contains("550 of 1100 streams"), "{why}");
+    assert!(why.contains("550 of 1100 connections"), "{why}");
     let step = client.step(&step(&[0], 300), &mut go_on).unwrap();
     for end in &step.ends {
         assert_eq!(end.totals.len(), 1100);

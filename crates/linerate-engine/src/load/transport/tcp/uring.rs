@@ -191,7 +191,10 @@ mod tests {
         ] {
             let gap = refused(&errno.into(), true);
             assert_eq!(gap.what, "set.copy");
-            assert!(gap.why.starts_with("payload is sent by copies"), "{gap:?}");
+            assert!(
+                gap.why.starts_with("payload is sent with copies"),
+                "{gap:?}"
+            );
             assert!(gap.why.contains(why) && gap.hint.contains(hint), "{gap:?}");
         }
         assert!(
