@@ -278,7 +278,7 @@ impl SettingRow {
 /// A setting of one end's host that is another one while a set of connections is made and used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostChange {
-    /// Whose host.
+    /// The side of the host.
     pub side: Side,
     /// The setting to change.
     pub setting: Setting,

@@ -352,7 +352,7 @@ fn replaced(table: &mut toml::Table, set: &str) -> Result<Case, CaseError> {
             .ok_or_else(|| refuse(format!("`{part}` has no keys below it")))?;
     }
     at.insert(last.to_owned(), typed(value.trim()));
-    // From text, as a file is: code that reads cases from a table would double what is compiled.
+    // Read as text, like a file: a second decoder for tables would double the compiled code.
     let case = toml::from_str::<Case>(&table.to_string());
     case.map_err(|e| refuse(typo::explained(e.message())))
 }

@@ -19,7 +19,7 @@ use crate::transport::{Scope, Transport};
 /// Cause `mtu-black-hole`.
 pub(super) struct MtuBlackHole;
 
-/// Least gain of smaller packets: all against nothing.
+/// Least gain of smaller packets: all of the payload arrives instead of none.
 const FLOWS: f64 = 10.0;
 
 static INFO: CauseInfo = CauseInfo {

@@ -137,7 +137,7 @@ fn stopped(paused: &Paused, speed: Option<Rate>) -> Option<(f64, &'static str)> 
     Some((longest.min(1.0), "of the time at the most"))
 }
 
-/// Nothing counts pauses: they may only be where the port obeys them.
+/// The driver counts no pauses: there may be some if the port obeys pause frames.
 fn uncounted(side: Side, nic: &Nic) -> NoFinding {
     let obeys = nic.pause.is_some_and(|pause| pause.rx == Some(true));
     if !obeys {

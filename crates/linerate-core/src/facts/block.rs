@@ -68,7 +68,7 @@ pub enum Layer {
     Crypt,
     /// Several paths to one disk, joined by the device mapper.
     Multipath,
-    /// Something else of the device mapper.
+    /// Another kind of device mapper target.
     Mapped,
     /// Software RAID.
     Raid,

@@ -11,7 +11,7 @@ use crate::units::{Nanos, Rate};
 /// What happened between two looks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Change {
-    /// Time between them.
+    /// Time between the two readings.
     pub time: Nanos,
     /// CPU use; `None` if unknown.
     pub busy: Option<Busy>,

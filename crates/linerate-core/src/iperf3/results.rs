@@ -22,7 +22,7 @@ pub struct Cpu {
     pub total: f64,
     /// CPU time in the program.
     pub user: f64,
-    /// CPU time in the kernel for it.
+    /// CPU time that the kernel used for the program.
     pub system: f64,
 }
 
@@ -59,7 +59,7 @@ pub struct Datagrams {
     pub packets: Option<u64>,
     /// What that was when those began that count; versions before 3.14 do not say.
     pub omitted: u64,
-    /// Those that were lost before the last that it read; of a sender zero.
+    /// Datagrams lost before the last one that it read; zero for a sender.
     pub errors: Option<u64>,
     /// Jitter, the variation of the transit time, in seconds.
     pub jitter: Option<f64>,

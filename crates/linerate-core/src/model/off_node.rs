@@ -26,7 +26,7 @@ pub(crate) struct OffNode {
     pub(crate) near: Vec<u32>,
     /// CPUs of remote ones that threads ran on.
     pub(crate) threads: Vec<u32>,
-    /// CPUs of remote ones that the port's interrupts are sent to, if none is sent to a closer one.
+    /// Remote CPUs that receive all of the port's interrupts.
     pub(crate) interrupts: Vec<u32>,
 }
 

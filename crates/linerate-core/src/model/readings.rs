@@ -127,7 +127,7 @@ pub(super) fn gauge(
     within.unwrap_or_default().iter().map(|v| *v as f64)
 }
 
-/// Mean of what is there; `None` of nothing.
+/// Mean of the values; `None` if there are none.
 pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let add = |(sum, n): (f64, u32), value| (sum + value, n + 1);
     let (sum, n) = values.into_iter().fold((0.0, 0), add);

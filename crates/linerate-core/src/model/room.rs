@@ -25,7 +25,7 @@ const RAN: f64 = 0.01;
 /// Who writes into a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writer {
-    /// linerate, which writes whenever there is room.
+    /// linerate itself, which writes whenever the buffer has room.
     Own,
     /// A program that may have its own window, or nothing to write.
     Any {

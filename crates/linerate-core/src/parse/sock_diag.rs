@@ -78,7 +78,7 @@ fn connection(body: &[u8]) -> Result<Connection<'_>, Malformed> {
         local: end(body, family, 4, 8)?,
         remote: end(body, family, 6, 24)?,
         bound: u32_at(body, 40, WHAT)?,
-        // Two halves, the lower one first on any machine.
+        // The cookie has two halves; the lower one comes first on every machine.
         cookie: u64::from(u32_at(body, 44, WHAT)?) | u64::from(u32_at(body, 48, WHAT)?) << 32,
         unread: u32_at(body, 56, WHAT)?,
         queued: u32_at(body, 60, WHAT)?,

@@ -38,7 +38,7 @@ pub(crate) fn may_be_outlasted(model: &Model, load: &Load) -> bool {
     long || outlasted(model, load).is_some()
 }
 
-/// Whether a round trip is longer than bbr's window lasts.
+/// Whether a round trip is so long that BBR's window is empty before it ends.
 fn is_longer(load: &Load, trip: Nanos) -> bool {
     let bursts = burst(load).0.saturating_mul(BURSTS);
     let lasts = |shortest: Nanos| shortest.0.saturating_mul(WINDOWS).saturating_add(bursts);

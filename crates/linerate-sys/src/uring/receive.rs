@@ -12,7 +12,7 @@ use io_uring::{IoUring, cqueue, opcode, types};
 use super::provided::{GROUP, Provided};
 use super::{enter, failed, full};
 
-/// Entries that wait to be handed over: a receive, and what ends it.
+/// Entries of the submission queue: a receive, and its cancellation.
 const ENTRIES: u32 = 4;
 /// The request that a completion belongs to.
 const RECEIVE: u64 = 1;

@@ -39,8 +39,8 @@ pub(crate) fn rendered(document: &Document, options: &Options) -> String {
     }
 }
 
-/// Standard output took no more. A type of its own: the same error of the system means something else
-/// where it comes from the network.
+/// Writing to standard output failed. This is a separate type, because the same system error means
+/// something else if it comes from the network.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to write to standard output")]
 pub(crate) struct OutputError(#[source] io::Error);
@@ -52,7 +52,7 @@ impl OutputError {
     }
 }
 
-/// Standard output took no more.
+/// The failure of a write to standard output.
 pub(crate) fn failed(error: io::Error) -> Failure {
     Failure::not_measured(OutputError(error))
 }

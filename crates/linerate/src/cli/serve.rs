@@ -190,7 +190,7 @@ fn key(options: &Options) -> Result<(Option<Key>, String), Failure> {
     }
     let directory = keys::directory().map_err(reach::key_failure)?;
     let (key, new) = keys::server_key(&directory).map_err(reach::key_failure)?;
-    // A key stays out of logs, and a kept one of a terminal that is to be quiet.
+    // A key is never logged, and a saved key is not shown on a terminal with --quiet.
     let quiet = options.global.quiet == Some(true);
     let show = (new || !quiet) && std::io::stderr().is_terminal();
     let words = key_words(&key, new, show, &keys::server_file(&directory));

@@ -38,7 +38,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) congestion: Option<String>,
     /// Arguments of the run besides the address.
     pub(crate) run_args: Vec<String>,
-    /// Whose load the truth is measured by.
+    /// The program whose load measures the truth.
     pub(crate) loader: Loader,
     /// Whether the run's text goes to our own output.
     pub(crate) audible: bool,

@@ -142,7 +142,7 @@ fn of_fault(cell: &Cell, truth: Option<&Truth>, told: &[Entry<'_>]) -> Scored {
     judged.retain(|l| l.cause != NOT_OURS);
     let named = judged.first().copied().or(first);
     let named = named.filter(|_| !headline_is_unknown);
-    // A further named cause that is not true as well is a false alarm.
+    // If a second cause is named that is not true, it is a false alarm.
     let right = |l: &&Limit| expected.contains(&l.cause) && right_place(cell, bites, l);
     let neighbour = |l: &&Limit| cell.neighbours.contains(&l.cause);
     let outcome = match judged.as_slice() {

@@ -23,7 +23,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) seeds: std::ops::Range<u64>,
     /// The congestion controls under which each seed is run.
     pub(crate) congestion: &'a [String],
-    /// Whose load the truth is measured by.
+    /// The program whose load measures the truth.
     pub(crate) truth: Loader,
     /// Budget of each run; `None` for the one of `linerate demo`.
     pub(crate) time: Option<Nanos>,

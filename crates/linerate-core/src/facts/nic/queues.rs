@@ -89,7 +89,7 @@ impl Rss {
 pub enum Direction {
     /// Receives.
     Rx,
-    /// Sends.
+    /// The queue sends.
     Tx,
 }
 

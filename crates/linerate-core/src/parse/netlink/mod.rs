@@ -36,7 +36,7 @@ pub struct Message<'a> {
     pub body: &'a [u8],
 }
 
-/// What the framing of one part of a reply says about the whole reply.
+/// Whether a reply is complete, by the framing of one part of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Part {
     /// The reply ends with this part.

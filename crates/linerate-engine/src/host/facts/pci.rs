@@ -288,7 +288,7 @@ pub(super) mod tests {
     #[test]
     fn a_kernel_without_files_of_links_hides_them_from_all_but_root() {
         assert_eq!(gaps(&read(machine(&[]))), ["facts.pci.links"]);
-        // If other devices have the files, one without has no link.
+        // If other devices have these files, a device without them has no link.
         let eight = ["8.0 GT/s PCIe\n", "8\n"];
         let got = read(link(machine(&[]), PORT, eight, eight));
         assert_eq!(gaps(&got), ["facts.pci.payload"]);

@@ -104,7 +104,7 @@ impl<'a> Door<'a> {
             return Ok(());
         };
         line.connect(from).map_err(failed)?;
-        // What others sent before the kernel knew is not part of the stream.
+        // Datagrams that others sent before the socket was connected are not part of the stream.
         let waiting = (0..WAITING).take_while(|_| line.recv(&mut [0]).is_ok());
         waiting.for_each(drop);
         if self.lines.len() + 1 < self.wanted {

@@ -109,7 +109,7 @@ pub(super) fn collide(a: &Fault, b: &Fault) -> bool {
     }
 }
 
-/// Kinds that are the same are one; two on the same queue count as the same.
+/// Two faults of one kind, or on the same queue, exclude each other.
 fn kind(fault: &Fault) -> String {
     let code = fault.code();
     let name = code.split(':').next().unwrap_or_default();
