@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub enum Side {
     /// The host where linerate was started.
     Near,
-    /// The opposite side.
+    /// The other host.
     Far,
 }
 

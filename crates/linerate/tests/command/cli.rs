@@ -150,7 +150,7 @@ fn a_wrong_environment_is_named() {
     assert_eq!(output.status.code(), Some(2));
     let text = words(&output.stderr);
     assert!(
-        text.contains("--time") && text.contains("sets LINERATE_TIME"),
+        text.contains("--time") && text.contains("are set: LINERATE_TIME"),
         "{text}"
     );
 }
