@@ -13,13 +13,13 @@ use crate::shell::word;
 pub struct Advice {
     /// What to do: an imperative sentence without a command and without a full stop.
     pub what: String,
-    /// The steps, in order. Empty where the sentence says all.
+    /// The steps, in order. Empty if the sentence says all.
     pub steps: Vec<Step>,
-    /// The steps that restore the old state, in order. Empty where nothing is changed.
+    /// The steps that restore the old state, in order. Empty if nothing is changed.
     pub undo: Vec<Step>,
     /// Expected goodput over present goodput. `None` if unknown.
     pub gain: Option<f64>,
-    /// How it belongs to the advice above it.
+    /// How this advice relates to the one above it.
     pub joined: Joined,
 }
 
@@ -27,22 +27,22 @@ pub struct Advice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "AdviceStep")]
 pub struct Step {
-    /// The host on which it is done. Null where that does not matter.
+    /// The host on which the step is done. Null if any host will do.
     pub host: Option<Side>,
-    /// What it does, without a full stop. Empty where the advice says it.
+    /// The effect of the command, without a full stop. Empty if the advice explains it.
     pub about: String,
-    /// One line for a shell. Empty where a person does it.
+    /// One line for a shell. Empty if a person does it.
     pub command: String,
 }
 
-/// How an advice belongs to the one above it.
+/// How an advice relates to the one above it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Joined {
-    /// Either of them is enough.
+    /// Each of these advices alone is enough.
     #[default]
     Or,
-    /// Both are needed.
+    /// Both advices are needed.
     And,
     /// It helps until the other one is done.
     Until,
@@ -66,7 +66,7 @@ impl Advice {
         self.step(Step::on(host, command))
     }
 
-    /// One more step.
+    /// One more command.
     #[must_use]
     pub fn step(mut self, step: Step) -> Self {
         self.steps.push(step);
@@ -86,14 +86,14 @@ impl Advice {
         self
     }
 
-    /// The gain to be expected, where it is known.
+    /// The gain to be expected, if it is known.
     #[must_use]
     pub fn gain(mut self, gain: Option<f64>) -> Self {
         self.gain = gain;
         self
     }
 
-    /// How it belongs to the advice above it.
+    /// How this advice relates to the one above it.
     #[must_use]
     pub fn joined(mut self, joined: Joined) -> Self {
         self.joined = joined;
@@ -113,8 +113,8 @@ impl Advice {
         text(&self.undo)
     }
 
-    /// Whether it changes settings of a host, which the undo restores. All of them are of the running system: they are lost at
-    /// the next boot.
+    /// Whether it changes settings of a host, which the undo restores. All are settings of the running system:
+    /// they are lost at the next boot.
     pub fn is_lost_at_boot(&self) -> bool {
         !self.undo.is_empty()
     }
@@ -139,7 +139,7 @@ impl Step {
         }
     }
 
-    /// Says what it does.
+    /// Adds an explanation of the command.
     #[must_use]
     pub fn about(mut self, about: impl Into<String>) -> Self {
         self.about = about.into();
@@ -183,7 +183,7 @@ struct Document {
     undo_steps: Vec<Step>,
     /// Whether the settings that it changes are lost at the next boot of their host.
     lost_at_boot: bool,
-    /// How it belongs to the advice above it: `or`, `and`, `until`.
+    /// How this advice relates to the one above it: `or`, `and`, `until`.
     joined: Joined,
 }
 
@@ -202,8 +202,8 @@ impl From<Advice> for Document {
     }
 }
 
-/// A setting whose old value only a file can keep: the command that writes the file, and the one that reads it back. Both run
-/// in the same directory.
+/// A setting whose old value must be saved in a file: the command that writes the file, and the command that
+/// restores from it. Both run in the same directory.
 pub(crate) struct Kept {
     pub(crate) save: String,
     pub(crate) restore: String,
@@ -250,7 +250,7 @@ impl Advice {
             .undo(Step::on(host, kept.restore).about("in the same directory"))
     }
 
-    /// Replaces the queue of a port. What it was set to is not known in full.
+    /// Replaces the queue of a port. What it was set to is unknown in full.
     #[must_use]
     pub(crate) fn replacing_queue(self, side: Side, port: &str, kind: &str) -> Self {
         let port = word(port);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Nanos, UnitError};
 
-/// Name of the variable that holds a [`Habit`].
+/// Name of the environment variable with a [`Habit`].
 pub const VARIABLE: &str = "LINERATE_LAB_APPLICATION";
 
 /// What an application does on a connection.
@@ -34,7 +34,7 @@ pub enum Burden {
     },
     /// A pause between operations, without CPU use.
     Pause {
-        /// Its length.
+        /// The length of the pause.
         per_operation: Nanos,
     },
 }
@@ -44,24 +44,24 @@ pub enum Burden {
 /// As text: `[sender,|receiver,]work=800ps/B` or `...pause=200us/op`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Habit {
-    /// Who bears it; `None` for both.
+    /// The end that has the burden; `None` for both ends.
     pub role: Option<Role>,
-    /// What is borne.
+    /// The planted burden.
     pub burden: Burden,
 }
 
 /// A text is no habit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HabitError {
-    /// It has another form.
+    /// The text has another form.
     #[error("`{0}` is not `[sender,|receiver,]work=800ps/B` or `...pause=200us/op`")]
     Form(String),
     /// The pause is not a time.
     #[error("`{text}`: {error}")]
     Pause {
-        /// All of the text.
+        /// The whole text.
         text: String,
-        /// What is wrong with the time.
+        /// The problem with the time.
         error: UnitError,
     },
 }

@@ -1,7 +1,9 @@
-//! Reads CBOR of the plain kind that linerate writes: definite lengths, no tags. Records and messages of peers are such.
+//! Reads the plain CBOR that linerate writes: definite lengths, no tags. Records and messages of peers have
+//! this form.
 //!
-//! Texts and byte strings are borrowed from the input. A length is refused where fewer bytes are left than its items would
-//! take, so memory grows with the bytes that are there; nesting is bounded. Writing is left to `ciborium`.
+//! Texts and byte strings are borrowed from the input. A length is refused if fewer bytes are left than its
+//! items would need, so memory grows only with the bytes that are there; nesting is bounded. The crate
+//! `ciborium` does the writing.
 //= RFC 8949, sections 3 and 4
 
 use std::fmt;
@@ -23,7 +25,7 @@ mod major {
     pub(super) const SIMPLE: u8 = 7;
 }
 
-/// Values of the major type [`major::SIMPLE`]; three of them announce a float.
+/// Values of the major type [`major::SIMPLE`]; three of them precede a float.
 mod simple {
     pub(super) const FALSE: u8 = 20;
     pub(super) const TRUE: u8 = 21;
@@ -34,7 +36,7 @@ mod simple {
     pub(super) const DOUBLE: u8 = 27;
 }
 
-/// Why bytes are not the value that was asked for, as a lowercase sentence fragment.
+/// Why bytes are not the requested value, as a lowercase sentence fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Error(Box<str>);
 
@@ -56,7 +58,7 @@ fn refuse<T>(why: &str) -> Result<T, Error> {
     Err(Error(why.into()))
 }
 
-/// The first item of `bytes`, and what follows it.
+/// The first item of `bytes`, and the rest.
 pub(crate) fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<(T, &'de [u8]), Error> {
     let mut reader = Reader {
         rest: bytes,
@@ -119,7 +121,7 @@ impl<'de> Reader<'de> {
     fn length(&self, claimed: u64, each: usize) -> Result<usize, Error> {
         match usize::try_from(claimed) {
             Ok(length) if length <= self.rest.len() / each => Ok(length),
-            _ => refuse("a length exceeds what is left"),
+            _ => refuse("a length exceeds the rest of the data"),
         }
     }
 
@@ -145,7 +147,7 @@ impl<'de> Reader<'de> {
         self.bytes(value)
     }
 
-    /// The items of a list or a map. All `length` of them must be taken.
+    /// The items of a list or a map. All `length` of them must be read.
     fn items<T>(
         &mut self,
         length: usize,
@@ -168,7 +170,7 @@ impl<'de> Reader<'de> {
         Ok(taken)
     }
 
-    /// Passes over the next item. Each item takes a byte at least, so this ends.
+    /// Skips the next item. Each item uses at least one byte, so this ends.
     fn skip(&mut self) -> Result<(), Error> {
         let mut left = 1_usize;
         while left > 0 {
@@ -293,7 +295,7 @@ struct Items<'a, 'de> {
 }
 
 impl Items<'_, '_> {
-    /// Whether there is one more, which is then taken.
+    /// Whether there is another item; if so, it is consumed.
     fn advance(&mut self) -> bool {
         let more = self.left > 0;
         self.left -= usize::from(more);

@@ -1,7 +1,8 @@
-//! Settings of a host that a trial may change; how a change is written down before it is made ([`Entry`]).
+//! Settings of a host that a trial may change, and the form in which a change is saved before it is made
+//! ([`Entry`]).
 //!
-//! What a peer or a journal names is a row of [`SETTINGS`] with numbers within its bounds, never a
-//! path or a text of its own.
+//! A peer or a journal can only name a row of [`SETTINGS`] with numbers within its bounds, never a path or its
+//! own text.
 
 mod journal;
 
@@ -18,25 +19,25 @@ pub enum Setting {
     TcpRmem,
     /// The most memory that autotuning may give a send buffer.
     TcpWmem,
-    /// What `SO_RCVBUF` may ask for.
+    /// The maximum of `SO_RCVBUF`.
     RmemMax,
-    /// What `SO_SNDBUF` may ask for.
+    /// The maximum of `SO_SNDBUF`.
     WmemMax,
-    /// Segments put together for the port: TSO and GSO.
+    /// Segmentation offload while sending: TSO and GSO.
     SendOffloads,
-    /// Packets put together on arrival: GRO.
+    /// Coalescing while receiving: GRO.
     ReceiveOffloads,
-    /// Packets that wait for a CPU to take them in.
+    /// Packets that wait until a CPU processes them.
     Backlog,
     /// What waits in the queue of a token bucket at the root of the port.
     QueueBytes,
     /// Packets that wait in a plain queue at the root of the port.
     QueuePackets,
-    /// CPUs that packets of the port are handed to once they were taken in (`rps_cpus`).
+    /// CPUs that process packets of the port after they were received (`rps_cpus`).
     PacketCpus,
 }
 
-/// A queueing discipline at the root of a port whose limit can be changed and nothing else of it.
+/// A queueing discipline at the root of a port of which only the limit can be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queue {
     /// A token bucket; its limit is in bytes.
@@ -62,7 +63,7 @@ pub enum Offload {
     Tso,
     /// Segmentation just before the port.
     Gso,
-    /// Packets of one flow put together on arrival.
+    /// Coalescing of packets of one flow while receiving.
     Gro,
 }
 
@@ -77,7 +78,7 @@ impl Offload {
     }
 }
 
-/// Where a setting is, as a list of numbers.
+/// The place of a setting, as a list of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// A sysctl with this many numbers, the last of which is changed.
@@ -97,9 +98,9 @@ pub enum Access {
 pub struct SettingRow {
     /// The setting.
     pub setting: Setting,
-    /// Stable id, as it stands in facts and journals.
+    /// Stable id, used in facts and journals.
     pub id: &'static str,
-    /// Where it is.
+    /// The place of the setting.
     pub access: Access,
     /// The least and the most that a trial may set.
     pub bounds: (u64, u64),
@@ -111,7 +112,7 @@ const BUFFER: (u64, u64) = (4096, 1 << 30);
 /// Bounds of a switch.
 const SWITCH: (u64, u64) = (0, 1);
 
-/// Bounds of a queue of packets: what makes room for every burst that a port sends.
+/// Bounds of a packet queue: enough room for every burst that a port sends.
 const PACKETS: (u64, u64) = (1, 10_000);
 
 /// Bounds of a queue in bytes: one large packet, and a tenth of a second of 10 Gb/s.
@@ -184,19 +185,19 @@ pub const SETTINGS: &[SettingRow] = &[
 /// CPUs of a mask: those below 32.
 const MASK: u64 = u32::MAX as u64;
 
-/// More receive queues no port has whose packets are spread.
+/// No port whose packets are spread has more receive queues.
 const QUEUES_MAX: usize = 64;
 
 impl Setting {
-    /// Its row.
+    /// The row of a setting.
     pub fn row(self) -> &'static SettingRow {
-        // The rows stand in the order of the variants, as the tests see to.
+        // The rows are in the order of the variants; the tests check that.
         &SETTINGS[self as usize]
     }
 }
 
 impl SettingRow {
-    /// Whether it belongs to a port.
+    /// Whether the setting belongs to a port.
     pub fn of_port(&self) -> bool {
         match self.access {
             Access::Sysctl(..) => false,
@@ -204,8 +205,8 @@ impl SettingRow {
         }
     }
 
-    /// Whether a change to `new` is one: a limit is only ever raised, and by half of itself at least, and
-    /// packets are only spread where somebody has not done so otherwise.
+    /// Whether a change to `new` is useful: a limit is only raised, and at least by half, and packets are only
+    /// spread if no one else has done so.
     pub fn is_change(&self, old: &[u64], new: &[u64]) -> bool {
         match self.access {
             Access::Offloads(_) => old != new,
@@ -230,7 +231,7 @@ impl SettingRow {
         new
     }
 
-    /// What it is called on a host whose path leaves by `port`.
+    /// Its name on a host whose path uses `port`.
     pub fn what(&self, port: &str) -> String {
         match self.access {
             Access::Sysctl(name, _) => name.to_owned(),
@@ -243,7 +244,7 @@ impl SettingRow {
         }
     }
 
-    /// Its numbers, as one writes them.
+    /// The numbers of the setting as text.
     pub fn words(&self, numbers: &[u64]) -> String {
         match self.access {
             Access::Sysctl(..) => words(numbers),
@@ -262,7 +263,7 @@ impl SettingRow {
         }
     }
 
-    /// Whether the kernel could have such numbers. Its own are ints.
+    /// Whether the kernel could have these numbers. Its own are of type int.
     fn holds(&self, numbers: &[u64]) -> bool {
         let (many, most) = match self.access {
             Access::Sysctl(_, many) => (many..=many, u64::from(i32::MAX.unsigned_abs())),
@@ -277,11 +278,11 @@ impl SettingRow {
 /// A setting of one end's host that is another one while a set of connections is made and used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostChange {
-    /// Whose host.
+    /// The side of the host.
     pub side: Side,
-    /// What is changed.
+    /// The setting to change.
     pub setting: Setting,
-    /// What it becomes: bytes, or 1 for on and 0 for off.
+    /// The new value: bytes, or 1 for on and 0 for off.
     pub value: u64,
 }
 

@@ -1,14 +1,14 @@
-//! Factors: what a trial can change.
+//! Factors: the things that a trial can change.
 //!
-//! A cause predicts what a change of a factor does; a trial makes the change. A factor is a row of the table here. What
-//! causes predict of factors that they are not about is `causes/predict.rs::bystander`.
+//! A cause predicts the effect of a change of a factor; a trial makes the change. A factor is a row of the
+//! table here. `causes/predict.rs::bystander` has the predictions for factors that a cause is not about.
 
 use crate::transport::Scope;
 
 /// What kind of change a factor is. Causes predict the same of most factors of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// More at the same time.
+    /// More streams at the same time.
     Parallel,
     /// Larger buffers and windows, of connections or of a host.
     LargerBuffer,
@@ -26,7 +26,7 @@ pub enum Class {
     Congestion,
     /// Another size of segments.
     Segment,
-    /// Without a copy.
+    /// Send without a copy.
     Copy,
     /// Other CPUs or another node for the threads.
     Placement,
@@ -62,7 +62,7 @@ macro_rules! factors {
 
 factors! {
     MoreStreams Parallel Any "Twice the streams.";
-    Crowd Parallel Tcp "Sixteen times the streams, beside four times as many: what counts is how much larger a share they lose.";
+    Crowd Parallel Tcp "Sixteen times the streams, compared with four times as many: what counts is how much larger a share they lose.";
     MoreDepth Parallel Any "Twice the operations in flight.";
     LargerWindow LargerBuffer Sockets "A larger receive buffer, as far as the host allows.";
     LargerSendBuffer LargerBuffer Tcp "A larger send buffer, as far as the host allows.";
@@ -77,8 +77,8 @@ factors! {
     ReceiverWork Work Any "More CPU work for each byte on the receiving threads.";
     SmallerWrites Calls Tcp "Half the bytes in each write.";
     SmallerReads Calls Tcp "Half the bytes in each read.";
-    Unpaced Pace Sockets "The pace that was asked for lifted.";
-    Paced Pace Sockets "Each stream paced at half of what it carries: goodput follows, what counts is what it loses and how long round trips beside it take.";
+    Unpaced Pace Sockets "The requested pace removed.";
+    Paced Pace Sockets "Each stream paced at half its rate. Goodput follows the pace; what counts is the loss and the round trips under this load.";
     OtherCongestion Congestion Tcp "Another congestion control.";
     SmallerMss Segment Sockets "Segments of half the size; small ones where none get through.";
     Discard Copy Tcp "Payload dropped in the kernel instead of copied to the receiving program.";

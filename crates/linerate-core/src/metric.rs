@@ -1,7 +1,7 @@
-//! The table of metrics: what a reading is called, its unit, and how it may be combined.
+//! The table of metrics: the name of a reading, its unit, and how it may be combined.
 //!
-//! Samplers write columns under these names and the model reads them: a metric is a row here, not
-//! a field of a struct. Names are stable: they stand in records and in JSON.
+//! Samplers write columns under these names and the model reads them: a metric is a row here, not a field of a
+//! struct. Names are stable: they are used in records and in JSON.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -42,7 +42,7 @@ pub enum Unit {
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// Source: the table it stands in (`worker`, `tcp`, `cpu` ...).
+    /// Source: the table that contains it (`worker`, `tcp`, `cpu` ...).
     pub source: &'static str,
     /// Name of the column.
     pub name: &'static str,
@@ -50,7 +50,7 @@ pub struct Metric {
     pub unit: Unit,
     /// Counter or gauge.
     pub kind: Kind,
-    /// What it is, and where it is read.
+    /// The definition of the metric, and its source.
     pub doc: &'static str,
 }
 
@@ -105,16 +105,16 @@ macro_rules! metrics {
 
 metrics! {
     WORKER_BYTES = "worker" "bytes" Bytes Counter "Payload moved by this thread since its set was made; subject `tx0`, `rx0` ... by stream.";
-    WORKER_OPS = "worker" "ops" Count Counter "Operations that moved payload: one send, one receive (what was there, up to its size), one round trip.";
+    WORKER_OPS = "worker" "ops" Count Counter "Operations that moved payload: one send, one receive (the available data, up to its size), one round trip.";
     THREAD_RUN = "thread" "run_ns" Nanos Counter "Time on a CPU, /proc/PID/task/TID/schedstat field 1; subject as for worker.";
     THREAD_WAIT = "thread" "wait_ns" Nanos Counter "Time runnable but not running, schedstat field 2.";
     THREAD_USER = "thread" "user_ticks" Ticks Counter "User time, /proc/PID/task/TID/stat field 14.";
     THREAD_SYSTEM = "thread" "system_ticks" Ticks Counter "System time, stat field 15; holds softirq time on kernels without IRQ time accounting.";
     THREAD_CPU = "thread" "cpu" Count Gauge "CPU the thread last ran on, stat field 39.";
-    PROCESS_CPU = "process" "cpu_ns" Nanos Counter "CPU time of the whole program that moves payload: of this one from /proc/self/stat, of an iperf3 server what it reports; no subject.";
+    PROCESS_CPU = "process" "cpu_ns" Nanos Counter "CPU time of the whole program that moves payload: this one's from /proc/self/stat, an iperf3 server's as it reports it; no subject.";
     TCP_STATE = "tcp" "state" Count Gauge "tcpi_state.";
     TCP_CA_STATE = "tcp" "ca_state" Count Gauge "tcpi_ca_state.";
-    TCP_OPTIONS = "tcp" "options" Count Gauge "What both ends agreed on, tcpi_options: 1 for time stamps, 2 for selective acknowledgements, 4 for window scaling, 8 for ECN.";
+    TCP_OPTIONS = "tcp" "options" Count Gauge "The options that both ends agreed on, tcpi_options: 1 for time stamps, 2 for selective acknowledgements, 4 for window scaling, 8 for ECN.";
     TCP_RTT = "tcp" "rtt_us" Micros Gauge "Smoothed round-trip time, tcpi_rtt.";
     TCP_RTTVAR = "tcp" "rttvar_us" Micros Gauge "tcpi_rttvar.";
     TCP_MIN_RTT = "tcp" "min_rtt_us" Micros Gauge "Smallest round-trip time in the kernel's window, tcpi_min_rtt.";
@@ -145,7 +145,7 @@ metrics! {
     TCP_RCV_RTT = "tcp" "rcv_rtt_us" Micros Gauge "Round-trip time as the receiving end estimates it, tcpi_rcv_rtt; 0 until it could.";
     TCP_RCV_SPACE = "tcp" "rcv_space" Bytes Gauge "tcpi_rcv_space.";
     TCP_RCV_SSTHRESH = "tcp" "rcv_ssthresh" Bytes Gauge "tcpi_rcv_ssthresh.";
-    TCP_DSACK_DUPS = "tcp" "dsack_dups" Packets Counter "tcpi_dsack_dups: segments that the receiver says had come before (RFC 2883; 4.19+).";
+    TCP_DSACK_DUPS = "tcp" "dsack_dups" Packets Counter "tcpi_dsack_dups: segments that the receiver reports as duplicates (RFC 2883; 4.19+).";
     TCP_REORD_SEEN = "tcp" "reord_seen" Count Counter "tcpi_reord_seen.";
     TCP_DELIVERED = "tcp" "delivered" Packets Counter "tcpi_delivered.";
     TCP_DELIVERED_CE = "tcp" "delivered_ce" Packets Counter "tcpi_delivered_ce.";
@@ -157,21 +157,21 @@ metrics! {
     SOCKET_UNREAD = "socket" "unread_bytes" Bytes Gauge "Payload that waits for the application, SIOCINQ.";
     SOCKET_DROPS = "socket" "drops" Packets Counter "Drops at the socket, SO_MEMINFO.";
     SOCKET_CPU = "socket" "incoming_cpu" Count Gauge "CPU that took in the connection's last packet, SO_INCOMING_CPU; -1 before the first.";
-    ZEROCOPY_SENDS = "zerocopy" "sends" Count Counter "Sends that the kernel took and was asked not to copy (MSG_ZEROCOPY, or IORING_OP_SEND_ZC); subject as for tcp.";
+    ZEROCOPY_SENDS = "zerocopy" "sends" Count Counter "Sends that the kernel accepted with the request not to copy (MSG_ZEROCOPY, or IORING_OP_SEND_ZC); subject as for tcp.";
     ZEROCOPY_COMPLETIONS = "zerocopy" "completions" Count Counter "Those of them that the kernel says it is through with, on the socket's error queue or the ring.";
-    ZEROCOPY_COPIED = "zerocopy" "copied" Count Counter "Those of these that it copied all the same, SO_EE_CODE_ZEROCOPY_COPIED or IORING_NOTIF_USAGE_ZC_COPIED.";
-    ZEROCOPY_REFUSED = "zerocopy" "refused" Count Counter "Sends that were made by a copy because the kernel had no room to hold pages, ENOBUFS or ENOMEM.";
-    UDP_DATAGRAMS = "udp" "datagrams" Packets Counter "Datagrams of this step that were sent, or that came, each counted once; subject as for tcp.";
-    UDP_LOST = "udp" "lost" Packets Gauge "Datagrams of this step up to the highest number seen that have not come: lost, or on their way. Of round trips: messages without an answer so far.";
-    UDP_REORDERED = "udp" "reordered" Packets Counter "Datagrams that came for the first time after one that was sent later (RFC 4737).";
-    UDP_DUPLICATED = "udp" "duplicated" Packets Counter "Datagrams that came again; they are no payload.";
-    UDP_LATE = "udp" "late" Packets Counter "Datagrams that came after so many later ones that they cannot be told from duplicates; no payload, and counted as lost.";
-    UDP_STRAY = "udp" "stray" Packets Counter "Datagrams that came to the socket and are not of this step: another sender's, malformed, cut short, or left over.";
-    UDP_DROPS = "udp" "socket_drops" Packets Counter "Datagrams that reached this host and were lost at the socket, for want of room in its buffer: SO_MEMINFO, the counter of SO_RXQ_OVFL. Those that came joined count once.";
-    UDP_MESSAGES = "udp" "messages" Packets Counter "Messages that this program took from the socket; datagrams that came joined (UDP_GRO) are one.";
-    UDP_REFUSED = "udp" "refused" Packets Counter "Datagrams that this host did not take to send, its queue being full (ENOBUFS), its port down (ENETDOWN) or a rule of its own against them (EPERM); they were not sent, and not lost.";
-    UDP_JITTER = "udp" "jitter_ns" Nanos Gauge "Jitter of the datagrams that came, smoothed as RFC 3550, section 6.4.1, says: of a receiver that speaks iperf3's protocol.";
-    UDP_ERRORS = "udp" "path_errors" Count Counter "Messages of the path or the other host (ICMP) that came to the socket, such as that nobody listens there; each is passed over.";
+    ZEROCOPY_COPIED = "zerocopy" "copied" Count Counter "Sends among these that it copied anyway, SO_EE_CODE_ZEROCOPY_COPIED or IORING_NOTIF_USAGE_ZC_COPIED.";
+    ZEROCOPY_REFUSED = "zerocopy" "refused" Count Counter "Sends that were copied because the kernel had no room to pin pages, ENOBUFS or ENOMEM.";
+    UDP_DATAGRAMS = "udp" "datagrams" Packets Counter "Datagrams of this step that were sent, or received, each counted once; subject as for tcp.";
+    UDP_LOST = "udp" "lost" Packets Gauge "Datagrams of this step up to the highest number seen that have not arrived: lost, or still in flight. Of round trips: messages without an answer so far.";
+    UDP_REORDERED = "udp" "reordered" Packets Counter "Datagrams that arrived for the first time after one that was sent later (RFC 4737).";
+    UDP_DUPLICATED = "udp" "duplicated" Packets Counter "Datagrams that arrived again; they are no payload.";
+    UDP_LATE = "udp" "late" Packets Counter "Datagrams that arrived so late that they cannot be distinguished from duplicates; no payload, and counted as lost.";
+    UDP_STRAY = "udp" "stray" Packets Counter "Datagrams that arrived at the socket and do not belong to this step: another sender's, malformed, cut short, or left over.";
+    UDP_DROPS = "udp" "socket_drops" Packets Counter "Datagrams that reached this host and were lost at the socket, because its buffer was full: SO_MEMINFO, the counter of SO_RXQ_OVFL. Coalesced datagrams count once.";
+    UDP_MESSAGES = "udp" "messages" Packets Counter "Messages that this program read from the socket; coalesced datagrams (UDP_GRO) are one message.";
+    UDP_REFUSED = "udp" "refused" Packets Counter "Datagrams that this host refused to send, because its queue was full (ENOBUFS), its port was down (ENETDOWN) or a firewall rule rejected them (EPERM); they were not sent, and not lost.";
+    UDP_JITTER = "udp" "jitter_ns" Nanos Gauge "Jitter of the received datagrams, smoothed as in RFC 3550, section 6.4.1, by a receiver that speaks iperf3's protocol.";
+    UDP_ERRORS = "udp" "path_errors" Count Counter "ICMP errors of the path or the other host that the socket received, such as port unreachable; each is ignored.";
     CPU_USER = "cpu" "user" Ticks Counter "/proc/stat; subject is the CPU's number.";
     CPU_NICE = "cpu" "nice" Ticks Counter "/proc/stat.";
     CPU_SYSTEM = "cpu" "system" Ticks Counter "/proc/stat.";
@@ -180,7 +180,7 @@ metrics! {
     CPU_IRQ = "cpu" "irq" Ticks Counter "/proc/stat.";
     CPU_SOFTIRQ = "cpu" "softirq" Ticks Counter "/proc/stat.";
     CPU_STEAL = "cpu" "steal" Ticks Counter "/proc/stat.";
-    CLOCK_NOW = "clock" "cycles_per_ms" Count Gauge "scaling_cur_freq of a CPU that a thread is kept on; subject is the CPU's number.";
+    CLOCK_NOW = "clock" "cycles_per_ms" Count Gauge "scaling_cur_freq of a CPU that a thread is pinned to; subject is the CPU's number.";
     SOFTNET_PROCESSED = "softnet" "processed" Packets Counter "/proc/net/softnet_stat; subject is the CPU's number.";
     SOFTNET_DROPPED = "softnet" "dropped" Packets Counter "Backlog full.";
     SOFTNET_SQUEEZED = "softnet" "squeezed" Count Counter "Budget used up with work left.";
@@ -206,17 +206,17 @@ metrics! {
     QDISC_WAITING = "qdisc" "backlog_packets" Packets Gauge "Queueing discipline statistics; a group of segments that is handed on as one is one.";
     SHAPER_RATE = "shaper" "rate" BitsPerSecond Gauge "Most that a discipline or class is set to let pass in all, 0 where it sets none; subject as for qdisc.";
     SHAPER_FLOW_RATE = "shaper" "flow_rate" BitsPerSecond Gauge "Most that it lets each flow have, 0 where it sets none.";
-    SHAPER_FRAME = "shaper" "frame_bytes" Bytes Gauge "Bytes that it counts for each packet besides the packet itself.";
+    SHAPER_FRAME = "shaper" "frame_bytes" Bytes Gauge "Bytes that it counts for each packet in addition to the packet itself.";
     SHAPER_LOSS = "shaper" "loss_ppm" Count Gauge "Packets of a million that it loses on purpose.";
     SHAPER_DELAY = "shaper" "delay_ns" Nanos Gauge "Time by which it delays each packet on purpose.";
-    SHAPER_LIMIT = "shaper" "limit_packets" Packets Gauge "Packets that it holds at most, 0 where that was not read; a group of segments that is handed on as one is one.";
-    DRIVER_COUNT = "driver" "count" Count Counter "A counter of the driver that tells of drops, of pauses or of allowances of a cloud; subject is `PORT COUNTER`, with `*` for the number of a queue.";
+    SHAPER_LIMIT = "shaper" "limit_packets" Packets Gauge "The most packets that it holds, 0 if that was not read; a group of segments that is passed on as one counts as one.";
+    DRIVER_COUNT = "driver" "count" Count Counter "A counter of the driver about drops, pauses or allowances of a cloud; subject is `PORT COUNTER`, with `*` for the number of a queue.";
     FRAGMENTS_CREATED = "fragments" "created" Packets Counter "Fragments that this network namespace made of packets that were too large for a port: FragCreates of /proc/net/snmp and Ip6FragCreates of /proc/net/snmp6; subject is `ip`.";
     FRAGMENTS_RECEIVED = "fragments" "received" Packets Counter "Fragments received to be put together again: ReasmReqds and Ip6ReasmReqds.";
     CGROUP_PERIODS = "cgroup" "nr_periods" Count Counter "cpu.stat of our own cgroup (v1 or v2), and of each one above it that has a quota; subject is the cgroup's path.";
     CGROUP_THROTTLED = "cgroup" "nr_throttled" Count Counter "cpu.stat.";
     CGROUP_THROTTLED_TIME = "cgroup" "throttled_ns" Nanos Counter "cpu.stat.";
-    MEMORY_BYTES = "memory" "bytes" Bytes Counter "What CPUs moved to and from memory, mbm_total_bytes of resctrl; subject is the third-level cache.";
+    MEMORY_BYTES = "memory" "bytes" Bytes Counter "Bytes that CPUs moved to and from memory, mbm_total_bytes of resctrl; subject is the third-level cache.";
     PSI_CPU_SOME = "psi" "cpu_some_us" Micros Counter "/proc/pressure/cpu, the whole machine; subject is `cpu`.";
 }
 

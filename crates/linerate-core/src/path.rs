@@ -30,7 +30,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both, in the order in which they are measured and listed.
+    /// Both directions, in the order in which they are measured and listed.
     pub const ALL: [Self; 2] = [Self::Forward, Self::Reverse];
 
     /// The side that sends.
@@ -71,9 +71,9 @@ impl Side {
 /// A value of each end of a load, by its role.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ByRole<T> {
-    /// Of the end that sends.
+    /// The value of the sender.
     pub sender: T,
-    /// Of the end that receives.
+    /// The value of the receiver.
     pub receiver: T,
 }
 
@@ -89,7 +89,7 @@ impl<T> ByRole<T> {
 }
 
 impl<T> From<[T; 2]> for ByRole<T> {
-    /// Of the sender, then of the receiver.
+    /// The values of the sender, then of the receiver.
     fn from([sender, receiver]: [T; 2]) -> Self {
         Self { sender, receiver }
     }
@@ -111,7 +111,7 @@ pub enum Stage {
     Pcie,
     /// The network port.
     Port,
-    /// Everything between the ports.
+    /// Everything between the two ports.
     Net,
     /// Storage.
     Device,
@@ -133,15 +133,15 @@ impl Stage {
     }
 }
 
-/// Where a limit acts.
+/// The place where a limit acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// On the near host.
+    /// At the near host.
     Near,
-    /// On the far host.
+    /// At the far host.
     Far,
-    /// Between the hosts, or on neither of them alone.
+    /// Between the hosts, or not at one of them alone.
     Path,
 }
 
@@ -165,21 +165,21 @@ impl Place {
     }
 }
 
-/// In which way a path is slow. Causes of one are no rivals of causes of the other.
+/// The respect in which a path is slow. Causes of one kind are no rivals of causes of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slowness {
     /// Too little is carried.
     Rate,
-    /// It takes too long.
+    /// Answers take too long.
     Latency,
 }
 
 impl Slowness {
-    /// Both, in the order in which they are judged.
+    /// Both kinds, in the order in which they are judged.
     pub const ALL: [Self; 2] = [Self::Rate, Self::Latency];
 }
 
-/// What is measured of a path, and judged.
+/// The quantities of a path that are measured and judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Measure {
@@ -201,7 +201,7 @@ impl Measure {
         }
     }
 
-    /// In which way a path is slow where this is bad.
+    /// The kind of slowness that this figure measures.
     pub const fn slowness(self) -> Slowness {
         match self {
             Self::Goodput | Self::Operations => Slowness::Rate,

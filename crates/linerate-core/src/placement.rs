@@ -1,26 +1,26 @@
-//! In which order threads take the CPUs of a host: near the port, a core each, away from the CPUs
-//! that the port's interrupts are sent to.
+//! The order in which threads use the CPUs of a host: near the port, one core each, not on the CPUs that
+//! receive the port's interrupts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::HostFacts;
 
-/// A CPU with its disadvantages. The smaller of two is taken first: the fields are in the order of their
-/// weight.
+/// A CPU with its disadvantages. The CPU that compares smaller is used first: the fields are in the order of
+/// their weight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seat {
     /// How much farther from the port's node it is than the nearest CPU of the host, by the firmware's
-    /// distances; 0 where the distances of all CPUs are the same.
+    /// distances; 0 if the distances of all CPUs are the same.
     pub away: u32,
-    /// A better CPU of the same core comes before it.
+    /// A better CPU of the same core is used before it.
     pub sibling: bool,
-    /// How many stronger kinds of CPUs the host has.
+    /// The number of faster kinds of CPUs that the host has.
     pub kind: usize,
     /// Interrupts of the port's queues are sent to it.
     pub serves: bool,
     /// They are sent to another CPU of its core.
     pub beside: bool,
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: u32,
 }
 
@@ -52,9 +52,9 @@ pub fn seats(facts: &HostFacts, allowed: &[u32]) -> Vec<Seat> {
 
 /// What CPUs owe to others of their core.
 struct Cores {
-    /// The one of its core that is taken first.
+    /// The preferred CPU of its core.
     best: BTreeMap<u32, u32>,
-    /// Those that share a core with one that serves interrupts.
+    /// CPUs that share a core with a CPU that serves interrupts.
     beside: BTreeSet<u32>,
 }
 

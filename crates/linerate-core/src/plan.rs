@@ -18,7 +18,7 @@ pub enum Handover {
     /// Each send copies the payload into the kernel, as applications do.
     #[default]
     Copy,
-    /// The kernel sends the pages of the program (`MSG_ZEROCOPY`), and reports when it no longer needs them.
+    /// The kernel sends from the program's memory (`MSG_ZEROCOPY`), and reports when it no longer needs it.
     Zerocopy,
     /// The kernel sends pages of a file in memory (`sendfile`).
     Sendfile,
@@ -45,7 +45,7 @@ impl Handover {
     }
 }
 
-/// How the receiving application takes its payload.
+/// How the receiving application reads its payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Receive {
@@ -56,14 +56,14 @@ pub enum Receive {
     Discard,
 }
 
-/// Extra CPU work that the tool itself does on its threads, per byte of payload moved.
+/// Extra CPU work that the tool itself does on its threads, per byte of payload.
 ///
-/// A trial's factor: a thread that binds slows down in proportion, one that has slack does not.
+/// A trial's factor: a thread without slack slows down in proportion, a thread with slack does not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtraWork {
-    /// On each sending thread, picoseconds of CPU time per byte.
+    /// Work of each sending thread, picoseconds of CPU time per byte.
     pub sender_ps_per_byte: u64,
-    /// On each receiving thread, picoseconds of CPU time per byte.
+    /// Work of each receiving thread, picoseconds of CPU time per byte.
     pub receiver_ps_per_byte: u64,
 }
 
@@ -80,13 +80,13 @@ pub struct Knobs {
     /// Payload handed to the kernel in one send; zero lets each end choose by the rate it sees. Of
     /// datagrams their size; zero is what fits one packet of the route. Of memory the array of each thread.
     pub write_size: Bytes,
-    /// Largest payload taken from the kernel in one receive; zero lets each end choose.
+    /// Largest payload that one receive reads from the kernel; zero lets each end choose.
     pub read_size: Bytes,
     /// `TCP_NODELAY`.
     pub nodelay: bool,
-    /// `SO_SNDBUF` as asked for; `None` leaves the kernel's autotuning on.
+    /// The requested `SO_SNDBUF`; `None` leaves the kernel's autotuning on.
     pub send_buffer: Option<Bytes>,
-    /// `SO_RCVBUF` as asked for; `None` leaves the kernel's autotuning on.
+    /// The requested `SO_RCVBUF`; `None` leaves the kernel's autotuning on.
     pub recv_buffer: Option<Bytes>,
     /// `TCP_WINDOW_CLAMP` on the receiver: an upper bound of the window it offers.
     pub window_clamp: Option<Bytes>,
@@ -106,8 +106,8 @@ pub struct Knobs {
     pub sender_node: Option<u32>,
     /// The same for receiving threads.
     pub receiver_node: Option<u32>,
-    /// The CPUs that sending threads are kept on, one for each stream; empty leaves the choice to
-    /// that end. They come before the node.
+    /// The CPUs that sending threads are pinned to, one for each stream; empty leaves the choice to that end.
+    /// They take precedence over the node.
     pub sender_cpus: Vec<u32>,
     /// The same for receiving threads.
     pub receiver_cpus: Vec<u32>,
@@ -120,7 +120,7 @@ pub struct Knobs {
     /// Threads poll for messages or completed operations instead of sleeping until there is one. They use a
     /// full CPU at any load.
     pub busy_poll: bool,
-    /// Operations that each stream keeps in flight; zero where its transport has no such number.
+    /// Operations that each stream keeps in flight; zero if its transport has no such number.
     #[serde(skip_serializing_if = "is_zero")]
     pub depth: u32,
     /// Options of the transport that are set.
@@ -160,14 +160,14 @@ impl Default for Knobs {
     }
 }
 
-/// Left out where it is zero, so that records and messages without a depth stay as they were.
+/// Omitted if zero, so that records and messages without a depth do not change.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_zero(depth: &u32) -> bool {
     *depth == 0
 }
 
 impl Knobs {
-    /// What is judged of a load that is made with them: operations, where a number of them is kept in flight.
+    /// The judged quantity of a load with these knobs: operations, if a number of them is kept in flight.
     pub const fn measure(&self) -> Measure {
         if self.depth > 0 {
             Measure::Operations
@@ -176,7 +176,7 @@ impl Knobs {
         }
     }
 
-    /// Most that all streams together send, where that is bound.
+    /// The maximum rate of all streams together, if it is limited.
     pub fn rate(&self) -> Option<Rate> {
         let each = self.pacing?;
         Some(Rate(each.0.saturating_mul(self.streams.into())))
@@ -187,34 +187,34 @@ impl Knobs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "pattern")]
 pub enum Pattern {
-    /// Payload one way, as fast as it goes.
+    /// Payload in one direction, as fast as possible.
     Stream {
-        /// The way it flows.
+        /// The direction of the payload.
         direction: Direction,
     },
     /// The near end sends `size` bytes, the far end answers with as many; round trips are timed.
     PingPong {
-        /// Payload each way.
+        /// Payload in each direction.
         size: Bytes,
         /// Time from one intended send to the next; zero, or a round trip that takes longer, sends
         /// the next when the answer is in.
         interval: Nanos,
     },
-    /// Operations, as fast as they go, of which no program at the other end takes note. Their size is
+    /// Operations, as fast as possible, that involve no program at the other end. Their size is
     /// [`Knobs::write_size`], and [`Knobs::depth`] of them are in flight.
     Operations {
-        /// What each does.
+        /// The kind of access of each operation.
         access: Access,
     },
 }
 
-/// What an operation does.
+/// The kind of access of an operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// It reads.
+    /// Operations read.
     Read,
-    /// It writes.
+    /// Operations write.
     Write,
     /// It reads and writes as much elsewhere.
     #[default]
@@ -222,7 +222,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Copy];
 
     /// The word used in text and JSON.
@@ -234,7 +234,7 @@ impl Access {
         }
     }
 
-    /// What the options of a transport ask for.
+    /// The settings of a transport's options.
     pub fn of(options: &Options) -> Self {
         let asked = options.word(ACCESS.key);
         let named = Self::ALL
@@ -245,8 +245,8 @@ impl Access {
 }
 
 impl Pattern {
-    /// The way that payload flows; `None` where it flows both ways. Operations are counted forward: the near end asks
-    /// for them.
+    /// The direction of payload; `None` if it flows in both. Operations count as forward, since the near end
+    /// requests them.
     pub const fn direction(self) -> Option<Direction> {
         match self {
             Self::Stream { direction } => Some(direction),
@@ -255,7 +255,7 @@ impl Pattern {
         }
     }
 
-    /// Its kind.
+    /// The kind of pattern.
     pub const fn kind(self) -> PatternKind {
         match self {
             Self::Stream { .. } => PatternKind::Stream,
@@ -270,7 +270,7 @@ impl Pattern {
 pub struct SetPlan {
     /// Number of the set in this run, from 0.
     pub id: u32,
-    /// What flows.
+    /// The traffic of a load.
     pub pattern: Pattern,
     /// What the connections are made with.
     pub knobs: Knobs,
@@ -302,7 +302,7 @@ pub enum Purpose {
         /// Which direction.
         direction: Direction,
     },
-    /// Both directions at once.
+    /// Both directions at the same time.
     Both,
     /// Warms a trial's connections up; it is not counted.
     Warm {
@@ -313,7 +313,7 @@ pub enum Purpose {
     Slice {
         /// Number of the trial in this run, from 0.
         trial: u32,
-        /// Which of the trial's two settings: false is A (as it was), true is B (changed).
+        /// Which of the trial's two settings: false is A (unchanged), true is B (changed).
         changed: bool,
     },
 }
@@ -345,12 +345,12 @@ impl StepPlan {
     }
 }
 
-/// What a run will do.
+/// The plan of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The transport's name, as in [`crate::transport::TRANSPORTS`]; `sim` for the simulated path.
     pub engine: String,
-    /// The far end as it was typed; `None` when this machine is measured against itself.
+    /// The far end in the form that the user typed; `None` if this machine is measured against itself.
     pub peer: Option<String>,
     /// Knobs of the base steps.
     pub knobs: Knobs,
@@ -365,7 +365,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What the load of a direction does: it streams payload where the transport can, else it is one of operations.
+    /// The pattern of a load of one direction: a payload stream if the transport can, else operations.
     pub fn load(&self, direction: Direction) -> Pattern {
         let has = |kind| transport::named(&self.engine).is_some_and(|info| info.has(kind));
         if has(PatternKind::Operations) && !has(PatternKind::Stream) {

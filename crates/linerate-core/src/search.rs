@@ -1,9 +1,10 @@
-//! The search for the highest rate at which a path loses no more than a share: doubling until a rate loses
-//! more, halving what lies between, and a longer step at the end, which decides.
+//! The search for the highest rate at which a path loses at most a given share: it doubles the rate until too
+//! much is lost, halves the interval between, and decides with a longer step at the end.
 //!
-//! A rate fails where two steps in a row lose too much, or a longer one that its sender kept to. A sender is at its
-//! limit where it sent too little in two, and no more when it was asked for twice as much: what else a host does costs
-//! a datagram, or a moment, now and then, and a busy host costs a share of every rate.
+//! A rate fails if two steps in a row lose too much, or if one longer step does whose sender kept to the rate.
+//! A sender is at its limit if it sent too little in two steps, and sent no more when twice as much was
+//! requested: other work on a host costs a datagram or a moment now and then, and a busy host costs a share of
+//! every rate.
 //= https://www.rfc-editor.org/rfc/rfc2544#section-26.1
 
 use crate::units::Rate;
@@ -14,7 +15,7 @@ const FIRST: Rate = Rate(10_000_000);
 const LEAST: Rate = Rate(100_000);
 /// The search is over where the rates that pass and fail are as close as this share of the higher one.
 const CLOSE: f64 = 0.01;
-/// A sender that sends less than this share of what it was asked for may be at its own limit.
+/// A sender that sends less than this share of the requested rate may be at its own limit.
 const ACHIEVED: f64 = 0.95;
 /// The next rate after one that was too high, as a share of the rate that arrived: the path carries that much.
 const BELOW: f64 = 0.995;
@@ -24,15 +25,15 @@ const LONG_MOST: u32 = 5;
 /// What a step at a rate showed, of all streams.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// The rate that was asked for.
+    /// The requested rate.
     pub asked: Rate,
     /// The sent rate, in bits per second.
     pub sent: f64,
     /// The received rate, in bits per second.
     pub received: f64,
-    /// The share of what was sent that was not received.
+    /// The share of the sent datagrams that were not received.
     pub lost: f64,
-    /// Datagrams lost at the receiver's socket; `None` where that was not read.
+    /// Datagrams lost at the receiver's socket; `None` if it was not read.
     pub at_socket: Option<u64>,
     /// Whether it was one of the longer steps.
     pub long: bool,
@@ -56,18 +57,18 @@ pub enum Ask {
     Over,
 }
 
-/// A search, as far as it has come.
+/// The state of a search.
 #[derive(Debug, Clone)]
 pub struct Search {
     allowed: f64,
     most: Rate,
     looks: Vec<Look>,
-    /// The rate that is asked for next.
+    /// The rate to request next.
     next: Ask,
     /// The highest rate that passed, and the lowest that failed.
     passed: Option<Look>,
     failed: Option<Look>,
-    /// Whether the last step failed or its sender did, and it is asked for once more.
+    /// Whether the last step, or its sender, failed, and the rate is requested once more.
     again: bool,
     long: u32,
     confirmed: Option<Look>,
@@ -90,7 +91,7 @@ impl Search {
         }
     }
 
-    /// The same search again, from what its steps showed.
+    /// The same state of the search, rebuilt from the results of its steps.
     pub fn replay(allowed: f64, most: Option<Rate>, looks: impl IntoIterator<Item = Look>) -> Self {
         let mut search = Self::new(allowed, most);
         for look in looks {
@@ -104,7 +105,7 @@ impl Search {
         self.next
     }
 
-    /// Takes what the step showed that was asked for.
+    /// Processes the result of the step that was requested.
     pub fn told(&mut self, look: Look) {
         self.looks.push(look);
         // Without any arrival there is no loss to judge.
@@ -129,7 +130,7 @@ impl Search {
     fn long(&mut self, look: Look, passes: bool) {
         self.long += 1;
         let last = self.long == LONG_MOST;
-        // A sender that stood still sends what it is behind with faster than it was asked to.
+        // A sender that was delayed catches up at a higher rate than requested.
         if !passes && look.short_of() && !self.again && !last {
             self.again = true;
             return;
@@ -173,8 +174,8 @@ impl Search {
         }
     }
 
-    /// Whether the sender could send no more than in this step: it sent too little, no more when it was asked
-    /// for more, and as little when it was asked for twice or half as much.
+    /// Whether the sender could send no more than in this step: it sent too little, no more when more was
+    /// requested, and just as little when twice or half as much was requested.
     fn at_limit(&self, look: &Look) -> bool {
         let apart =
             |l: &Look| l.asked.min(look.asked).0.saturating_mul(2) <= l.asked.max(look.asked).0;
@@ -201,12 +202,12 @@ impl Search {
         &self.looks
     }
 
-    /// The longer step at the highest rate, where that passed.
+    /// The longer step at the highest rate, if it passed.
     pub fn found(&self) -> Option<&Look> {
         self.confirmed.as_ref()
     }
 
-    /// The highest rate that passed so far, in a short step.
+    /// The highest rate so far that passed a short step.
     pub fn passed(&self) -> Option<&Look> {
         self.passed.as_ref()
     }
@@ -216,9 +217,9 @@ impl Search {
         self.failed.as_ref()
     }
 
-    /// The most that the sender could send, in bits per second, where it was asked for more.
+    /// The highest rate that the sender reached when more was requested, in bits per second.
     pub fn sender_limit(&self) -> Option<f64> {
-        // One rate may have been disturbed: it counts where another one says so.
+        // A single rate may have been disturbed: it counts only if another one confirms it.
         let mut told = [self.confirmed, self.passed].into_iter().flatten();
         told.find(|look| self.at_limit(look)).map(|look| look.sent)
     }

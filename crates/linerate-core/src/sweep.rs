@@ -1,7 +1,7 @@
 //! A sweep: one load with each of several settings of one factor, in interleaved rounds.
 //!
-//! Owns what the settings are, their order in each round, and how a sweep spends its time. What its rounds
-//! showed is [`crate::model::sweep`].
+//! This module owns the settings, their order in each round, and how a sweep spends its time.
+//! [`crate::model::sweep`] has the results.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -98,7 +98,7 @@ pub fn order(round: u32, settings: usize) -> Vec<usize> {
 /// How a sweep spends its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Rounds that count, after one that warms connections up.
+    /// Rounds that count, after one that warms the connections up.
     pub rounds: u32,
     /// Time at the start of each slice that does not count.
     pub washout: Nanos,
@@ -108,20 +108,20 @@ pub struct Pace {
 
 /// A slice is as long as this before there are more rounds than are needed.
 const SLICE: u64 = 1_000_000_000;
-/// Shortest slice: a wash-out, and as much that counts.
+/// Shortest slice: a wash-out, and a measured part of the same length.
 const SLICE_LEAST: u64 = 400_000_000;
 /// Share of a slice that is washed out, and the bounds of that.
 const WASHOUT: u64 = 4;
 const WASHOUTS: [u64; 2] = [200_000_000, 1_000_000_000];
-/// Most rounds that count: after that, longer slices tell more.
+/// The most rounds that count: beyond that, longer slices give more information.
 const ROUNDS: u64 = 12;
 
 impl Pace {
-    /// In `time`, for this many settings; `None` where that is less than [`Pace::least`].
+    /// In `time`, for this many settings; `None` if that is less than [`Pace::least`].
     pub fn of(time: Nanos, settings: usize) -> Option<Self> {
         let settings = settings.max(1) as u64;
         let wanted = (time.0 / (with_rest(SLICE) * settings)).saturating_sub(1);
-        // As many rounds one way as the other.
+        // The same number of rounds in each order.
         let rounds = wanted.clamp(FEWEST as u64, ROUNDS) / 2 * 2;
         let slice = without_rest(time.0 / (settings * (rounds + 1)));
         if slice < SLICE_LEAST {
@@ -147,8 +147,7 @@ impl Pace {
     }
 }
 
-/// A slice with what lies between it and the next (arming both ends, clock pairs, readings): about a fifth
-/// more.
+/// A slice with the time to the next one (arming both ends, clock pairs, readings): about a fifth more.
 fn with_rest(slice: u64) -> u64 {
     slice * 6 / 5
 }

@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 /// Why a quantity could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// No digits where a number should stand.
+    /// Digits are missing.
     #[error("`{text}` is not a {what} (expected for example `{example}`)")]
     NotANumber {
-        /// What was typed.
+        /// The text that the user typed.
         text: String,
-        /// What kind of quantity was wanted.
+        /// The kind of quantity that was expected.
         what: &'static str,
         /// A correct one.
         example: &'static str,
@@ -26,7 +26,7 @@ pub enum UnitError {
     /// A number without its unit.
     #[error("`{text}` has no unit (expected for example `{example}`)")]
     NoUnit {
-        /// What was typed.
+        /// The text that the user typed.
         text: String,
         /// A correct one.
         example: &'static str,
@@ -34,11 +34,11 @@ pub enum UnitError {
     /// A unit that does not measure this quantity.
     #[error("`{unit}` in `{text}` is not a unit of {what} (expected for example `{example}`)")]
     WrongUnit {
-        /// What was typed.
+        /// The text that the user typed.
         text: String,
         /// The part after the number.
         unit: String,
-        /// What kind of quantity was wanted.
+        /// The kind of quantity that was expected.
         what: &'static str,
         /// A correct one.
         example: &'static str,
@@ -46,9 +46,9 @@ pub enum UnitError {
     /// Negative, not finite, or too large to count.
     #[error("`{text}` is out of range for a {what}")]
     OutOfRange {
-        /// What was typed.
+        /// The text that the user typed.
         text: String,
-        /// What kind of quantity was wanted.
+        /// The kind of quantity that was expected.
         what: &'static str,
     },
 }
@@ -85,7 +85,7 @@ pub struct PerSecond(pub f64);
 pub struct Transfers(pub u64);
 
 impl Transfers {
-    /// As memory is sold: `3200 MT/s`.
+    /// In the unit of memory modules: `3200 MT/s`.
     pub fn mega(self) -> String {
         format!("{} MT/s", self.0 / 1_000_000)
     }
@@ -118,7 +118,7 @@ impl Nanos {
     pub fn secs(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// As a standard duration.
+    /// Converts to a standard duration.
     pub const fn duration(self) -> Duration {
         Duration::from_nanos(self.0)
     }

@@ -101,7 +101,7 @@ fn of_case(text: &str) {
         match Case::read(text, &sets).and_then(|case| answer(&case)) {
             Ok(answer) => {
                 lines("resource", &answer.path.resources);
-                lines("flow", &answer.path.flows);
+                lines("group", &answer.path.groups);
                 for way in linerate_core::path::Direction::ALL {
                     lines(way.name(), &answer.ceilings(way));
                 }

@@ -89,7 +89,7 @@ fn sampled() -> Result<Duration, Box<dyn Error>> {
     let mut all = Duration::ZERO;
     for task in fs::read_dir("/proc/self/task")? {
         let task = task?.path();
-        // One that has ended meanwhile samples no more.
+        // One that has ended in the meantime samples no more.
         let name = fs::read_to_string(task.join("comm"));
         if name.is_ok_and(|name| name.trim() == "sampler") {
             let used = fs::read_to_string(task.join("schedstat"))?;

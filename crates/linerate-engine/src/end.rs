@@ -31,7 +31,7 @@ use crate::load::application::Role;
 use crate::load::transport::{self, Connected, Lines, Offer, Prepared, Transport};
 use crate::load::{BATCH, LoadError};
 
-/// Most ports below the one that the route leaves by that are watched: a bond has a few.
+/// Most ports that are watched below the port of the route: a bond has a few.
 const BELOW_MAX: usize = 8;
 
 /// One end of a path.
@@ -39,7 +39,7 @@ pub struct LocalEnd {
     side: Side,
     engine: String,
     machine: Arc<dyn Machine>,
-    /// The other end; `None` where there is none.
+    /// The other end; `None` if there is none.
     toward: Option<Toward>,
     shared: bool,
     watches_host: bool,
@@ -47,14 +47,14 @@ pub struct LocalEnd {
     batch: usize,
     facts: Option<HostFacts>,
     sets: BTreeMap<u32, EndSet>,
-    /// The host's settings; `None` where they are to stay as they are.
+    /// The host's settings; `None` if they do not change.
     changes: Option<Changes>,
 }
 
 /// A set on this end.
 struct EndSet {
     plan: SetPlan,
-    /// Until it is connected.
+    /// Kept until it is connected.
     prepared: Option<Box<dyn Prepared>>,
     /// Once it is connected.
     lanes: Vec<Arc<Lane>>,
@@ -95,7 +95,7 @@ impl LocalEnd {
         }
     }
 
-    /// Allows trials that change settings of this host, for as long as this end lives.
+    /// Allows trials that change settings of this host, as long as this end exists.
     pub fn allow_changes(&mut self, ledger: Ledger) {
         self.changes = Some(Changes::new(ledger));
     }
@@ -129,7 +129,7 @@ impl LocalEnd {
         self.facts = Some(facts);
     }
 
-    /// Reads nothing of the host while a step runs, but for what its own streams count.
+    /// During a step nothing is read on the host except the counters of its own streams.
     pub(crate) fn watch_streams_only(&mut self) {
         self.watches_host = false;
     }
@@ -145,8 +145,8 @@ impl LocalEnd {
         self.batch = batch;
     }
 
-    /// Buffers that each thread of this end would make for a set, where they do not follow from the sizes of
-    /// its operations.
+    /// Buffers that each thread of this end would make for a set, if they do not follow from the sizes of its
+    /// operations.
     pub fn room(&self, plan: &SetPlan) -> Option<Bytes> {
         self.transport().ok()?.room(self.side, plan)
     }
@@ -156,13 +156,14 @@ impl LocalEnd {
         self.transport().map_or(1, Transport::descriptors)
     }
 
-    /// Prepares a set; the offer goes to the other end.
+    /// Prepares a set; the offer is for the other end.
     pub fn prepare(&mut self, plan: &SetPlan) -> Result<Offer, LoadError> {
         if self.sets.contains_key(&plan.id) {
-            let what = format!("set {} is prepared already", plan.id);
+            let what = format!("set {} is already prepared", plan.id);
             return Err(LoadError::Unsupported { what });
         }
-        // Before the other end knows of it: a window is scaled when its first packet comes.
+        // This is set before the other end learns of the socket: the window scale is fixed when its first
+        // packet arrives.
         self.change(plan.knobs.host)?;
         let prepared = self.within_bounds(plan);
         if prepared.is_err() {
@@ -228,7 +229,7 @@ impl LocalEnd {
         got.gaps.extend(placement::refused(self.side, plan, &cpus));
         got.cpus = cpus;
         let (write, read) = sizes(plan, caps.op);
-        // Where the transport did not choose by itself.
+        // For values that the transport did not choose by itself.
         for (got, open) in [(&mut got.write_size, write), (&mut got.read_size, read)] {
             *got = if *got == 0 { open } else { *got };
         }
@@ -241,14 +242,14 @@ impl LocalEnd {
         Ok(got)
     }
 
-    /// Closes a set; unknown ids are ignored. The host is as it was then.
+    /// Closes a set; unknown ids are ignored. Afterwards the host has its old settings.
     pub fn release(&mut self, set: u32) {
         self.sets.remove(&set);
         // The next set, or the end, tries again what could not be done.
         let _ = self.change(None);
     }
 
-    /// Makes this host as a set wants it, or as it was.
+    /// Applies the host settings of a set, or restores the old ones.
     fn change(&mut self, wanted: Option<HostChange>) -> Result<(), ChangeError> {
         let own = wanted.filter(|change| change.side == self.side);
         let port = own.and_then(|_| self.facts().port).map(|port| port.name);
@@ -259,13 +260,14 @@ impl LocalEnd {
         }
     }
 
-    /// Starts the threads of a step and takes the first row of every table; payload flows only
-    /// after [`Running::go`].
+    /// Starts the threads of a step and reads the first row of every table; payload flows only after
+    /// [`Running::go`].
     pub fn arm(&mut self, plan: &StepPlan) -> Result<Running, LoadError> {
         self.arm_while(plan, &mut || true)
     }
 
-    /// The same. While threads prepare, `goes_on` is asked ten times a second: when it says no, the step is aborted.
+    /// The same. While threads prepare, `goes_on` is called ten times a second: if it returns false, the step
+    /// is aborted.
     pub fn arm_while(
         &mut self,
         plan: &StepPlan,
@@ -331,8 +333,8 @@ fn role(alone: bool, side: Side, pattern: Pattern) -> Role {
     }
 }
 
-/// The set by which threads are placed. Those that time round trips are left to the scheduler, but for those without a
-/// far end: what answers them is near one CPU and far from another.
+/// The set by which threads are placed. Sets that time round trips are left to the scheduler, except those
+/// without a far end: their memory or device is near one CPU and far from another.
 fn placed_as(alone: bool, plan: &SetPlan) -> SetPlan {
     let pattern = if alone {
         Pattern::Operations {
@@ -347,7 +349,7 @@ fn placed_as(alone: bool, plan: &SetPlan) -> SetPlan {
     }
 }
 
-/// Largest operations of a set: as the plan says, or up to `cap` where it leaves them open.
+/// Largest operations of a set: those of the plan, or up to `cap` if it does not fix them.
 fn sizes(plan: &SetPlan, cap: u32) -> (u64, u64) {
     if let Pattern::PingPong { size, .. } = plan.pattern {
         return (size.0, size.0);

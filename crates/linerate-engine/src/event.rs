@@ -1,4 +1,4 @@
-//! Events of a run, and the sinks that take them.
+//! Events of a run, and the sinks that receive them.
 
 use linerate_core::facts::Gap;
 use linerate_core::path::{Direction, Side};
@@ -16,7 +16,7 @@ pub enum Event<'a> {
     Host(&'a Host),
     /// A set of connections was made.
     Set(&'a Set),
-    /// A trial begins; `words` say what is being tried and why.
+    /// A trial begins; `words` describe the trial and its reason.
     Trial {
         plan: &'a TrialPlan,
         /// For people: "testing whether a second stream helps".
@@ -30,7 +30,7 @@ pub enum Event<'a> {
         /// Time left of the run's budget.
         left: Nanos,
     },
-    /// A step goes on; about ten times a second.
+    /// A step continues; sent about ten times a second.
     Progress {
         /// Rate over the last tick, at the receiver if that end is here.
         rate: Option<Rate>,
@@ -43,25 +43,25 @@ pub enum Event<'a> {
     Step(&'a Step),
     /// A trial proved the limit of a direction. The run continues with the open questions.
     Proved {
-        /// What was proved.
+        /// The proved limit.
         limit: &'a Limit,
         /// Time since the run began.
         after: Nanos,
     },
     /// Something the user should know now.
     Notice {
-        /// How grave it is.
+        /// The severity of the notice.
         level: Level,
-        /// Where.
+        /// The side.
         side: Side,
-        /// What could not be done or read.
+        /// The failed action or reading.
         gap: &'a Gap,
     },
     /// The run has ended; last of all events.
     Ended(&'a linerate_core::record::End),
 }
 
-/// How grave a notice is.
+/// The severity of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// The run cannot go on.
@@ -74,7 +74,7 @@ pub enum Level {
 
 /// Whether to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
+pub enum RunControl {
     Go,
     /// Stop as soon as what was measured is safe.
     Stop,
@@ -82,30 +82,30 @@ pub enum Flow {
 
 /// Takes events. Progress line, recorder and screen are sinks; a pair of sinks is a sink.
 pub trait Sink {
-    /// Takes one event. [`Flow::Stop`] asks the run to end early and keep its results.
-    fn event(&mut self, event: &Event<'_>) -> Flow;
+    /// Takes one event. [`RunControl::Stop`] asks the run to end early and keep its results.
+    fn event(&mut self, event: &Event<'_>) -> RunControl;
 }
 
 impl<A: Sink, B: Sink> Sink for (A, B) {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         let (a, b) = (self.0.event(event), self.1.event(event));
-        if a == Flow::Stop || b == Flow::Stop {
-            Flow::Stop
+        if a == RunControl::Stop || b == RunControl::Stop {
+            RunControl::Stop
         } else {
-            Flow::Go
+            RunControl::Go
         }
     }
 }
 
 impl<S: Sink + ?Sized> Sink for &mut S {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         (**self).event(event)
     }
 }
 
 /// Takes nothing, stops nothing.
 impl Sink for () {
-    fn event(&mut self, _: &Event<'_>) -> Flow {
-        Flow::Go
+    fn event(&mut self, _: &Event<'_>) -> RunControl {
+        RunControl::Go
     }
 }

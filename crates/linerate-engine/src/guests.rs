@@ -13,7 +13,7 @@ static PRESENT: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct Present(());
 
 impl Present {
-    /// From now on, until it is dropped.
+    /// From the start until this value is dropped.
     pub(crate) fn enter() -> Self {
         PRESENT.fetch_add(1, SeqCst);
         Self(())

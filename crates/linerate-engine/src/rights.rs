@@ -2,8 +2,8 @@
 
 use std::io;
 
-/// Gives up, for this process and for good, the rights that a program which it executes could bring:
-/// those of set-user-ID files and of file capabilities. To be called before threads are started.
+/// Drops, for this process and for good, the privileges that an executed program could gain from set-user-ID
+/// files and file capabilities. Must be called before threads are started.
 pub fn renounce() -> io::Result<()> {
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
@@ -13,7 +13,7 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Has the kernel send SIGTERM to this process once the one that started it has ended.
+/// Asks the kernel to send SIGTERM to this process when the process that started it has ended.
 pub fn end_with_parent() -> io::Result<()> {
     let signal = rustix::process::Signal::TERM;
     Ok(rustix::process::set_parent_process_death_signal(Some(

@@ -4,8 +4,8 @@ use linerate_core::facts::Gap;
 use linerate_core::metric::Metric;
 use linerate_core::record::{Column, Growing, Table};
 
-/// Rows of one source about one subject. The first row decides which columns there are; the table
-/// ends before the first row that lacks one of them: a table has no holes.
+/// Rows of one source about one subject. The first row decides the columns; the table ends before the first row
+/// that lacks one of them: a table has no holes.
 #[derive(Debug)]
 pub(crate) struct Sheet {
     source: &'static str,
@@ -58,7 +58,7 @@ impl Sheet {
         };
         let begun = self.columns.iter_mut().filter(|(_, v)| v.len() > rows);
         begun.for_each(|(_, values)| values.retract());
-        self.end(&format!("no longer tells {metric}"))
+        self.end(&format!("no longer reports {metric}"))
     }
 
     /// Ends the table. Returns the reason, unless it was reported before.

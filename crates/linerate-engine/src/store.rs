@@ -1,9 +1,9 @@
-//! Record files: written while a run goes on, found and read again afterwards.
+//! Record files: written during a run, found and read again afterwards.
 //!
 //! The guarantee: each frame is given to the kernel in one write when its event arrives. A crash or a kill of
-//! linerate loses no written frame, and at most the one being written. The disk is asked to keep the file
-//! (`fdatasync`) only at the end of the run, because a disk at work would disturb the measurement: a power
-//! failure during a run may cost the record. A file is never overwritten, and only its owner may read it.
+//! linerate loses no written frame, and at most the one being written. The file is flushed to disk
+//! (`fdatasync`) only at the end of the run, because disk writes would disturb the measurement: a power failure
+//! during a run may lose the record. A file is never overwritten, and only its owner may read it.
 //!
 //! A record that cannot be written never ends a run: see [`Recorder::problem`].
 
@@ -25,7 +25,9 @@ const EXTENSION: &str = "lnr";
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Neither `XDG_STATE_HOME` nor `HOME` is set.
-    #[error("there is no place for records: neither XDG_STATE_HOME nor HOME is an absolute path")]
+    #[error(
+        "there is no directory for records: neither XDG_STATE_HOME nor HOME is an absolute path"
+    )]
     NoPlace,
     /// Nothing was recorded yet.
     #[error("there is no record yet in {}", dir.display())]
@@ -36,7 +38,7 @@ pub enum StoreError {
     /// No file and no record is called this.
     #[error("there is no record called `{name}` in {}, and no such file", dir.display())]
     NotFound {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// Where records are.
         dir: PathBuf,
@@ -54,7 +56,7 @@ pub enum StoreError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         source: FrameError,
     },
 }
@@ -63,7 +65,7 @@ impl StoreError {
     /// The command or change that helps; empty when there is none.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::NoPlace => "name a place: --save DIR",
+            Self::NoPlace => "name a directory: --save DIR",
             Self::NoneYet { .. } => "linerate run PEER",
             Self::NotFound { .. } => "linerate show last",
             Self::Format {
@@ -78,9 +80,9 @@ impl StoreError {
 /// A record that was read from a file.
 #[derive(Debug)]
 pub struct Loaded {
-    /// Where it was.
+    /// Its place.
     pub path: PathBuf,
-    /// What it says.
+    /// The content of the message.
     pub record: Record,
     /// The part of the file that could not be used, to be shown to the user.
     pub damage: Option<Damage>,
@@ -101,7 +103,7 @@ impl Loaded {
 }
 
 /// The user's folder of linerate's state: `$XDG_STATE_HOME/linerate`, else `~/.local/state/linerate`; `None`
-/// where neither is an absolute path. `env` looks up an environment variable.
+/// if neither is an absolute path. `env` looks up an environment variable.
 pub fn state_directory(env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
     // The XDG rules: what is not an absolute path counts as not set.
     let absolute = |name| env(name).map(PathBuf::from).filter(|p| p.is_absolute());

@@ -21,7 +21,7 @@ use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::units::Nanos;
 use linerate_engine::host::{Machine, Query, SocketQuery};
-use linerate_engine::link::Control;
+use linerate_engine::link::StepControl;
 use linerate_engine::link::{Link, LinkError};
 use linerate_engine::peer::Stop;
 use linerate_engine::peer::address::Target;
@@ -157,7 +157,7 @@ fn measure(address: SocketAddr) {
 fn measured(client: &mut Client, id: u32) -> Result<(), LinkError> {
     let direction = Direction::ALL[id as usize % 2];
     client.prepare(&set(id, direction))?;
-    client.step(&step(id, 30), &mut |_| Control::Continue)?;
+    client.step(&step(id, 30), &mut |_| StepControl::Continue)?;
     client.release(id)
 }
 
@@ -278,7 +278,7 @@ fn killed_clients_leave_nothing() {
     let mut client = connect(address, key);
     client.prepare(&set(0, Direction::Forward)).unwrap();
     let step = client
-        .step(&step(0, 50), &mut |_| Control::Continue)
+        .step(&step(0, 50), &mut |_| StepControl::Continue)
         .unwrap();
     assert_eq!(step.trouble, None);
     assert_eq!(step.ends[1].other_sessions, 0);
@@ -303,7 +303,7 @@ fn a_killed_server_is_noticed_in_mid_step() {
             if looks == 2 {
                 server.kill().unwrap();
             }
-            Control::Continue
+            StepControl::Continue
         });
         server.wait().unwrap();
         let step = step.unwrap();
@@ -432,7 +432,7 @@ fn silence() {
                 link("down");
                 down = Instant::now();
             }
-            Control::Continue
+            StepControl::Continue
         });
         let near = down.elapsed();
         while server.sessions() > 0 && down.elapsed() < Duration::from_secs(60) {

@@ -1,11 +1,11 @@
-//! Why a lab could not be built, or not do what was asked.
+//! Why a lab could not be built, or not do what was requested.
 
 use std::fs;
 use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// What went wrong in a lab. It travels from the lab's agent to its owner, hence the plain fields.
+/// An error in a lab. It is sent from the lab's agent to its owner, hence the plain fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum LabError {
     /// This machine does not let this user make namespaces.
@@ -32,7 +32,7 @@ pub enum LabError {
     /// A fault that this lab cannot plant, or not now.
     #[error("cannot plant `{fault}`: {why}")]
     NotPlantable {
-        /// The fault, as it is typed.
+        /// The fault as users type it.
         fault: String,
         /// The reason.
         why: String,
@@ -40,10 +40,10 @@ pub enum LabError {
     /// A fault that was to be removed is not there.
     #[error("`{fault}` is not planted")]
     NotPlanted {
-        /// The fault, as it is typed.
+        /// The fault as users type it.
         fault: String,
     },
-    /// The lab has no such host.
+    /// The lab does not have this host.
     #[error("this lab has no {host}")]
     NoSuchHost {
         /// The host's name.
@@ -61,7 +61,7 @@ pub enum LabError {
     /// The lab's agent has ended, and everything in the lab with it.
     #[error("the lab is gone: {why}")]
     Gone {
-        /// What was seen.
+        /// The error that was seen.
         why: String,
     },
 }

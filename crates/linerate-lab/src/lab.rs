@@ -12,7 +12,7 @@ use crate::error::LabError;
 use crate::fault::Fault;
 use crate::message::{Channel, Reply, Request, Start};
 use crate::program::{Program, Running, Streams};
-use crate::spec::{Addresses, Forwarded, Host, Port, Spec, Topology};
+use crate::spec::{Addresses, Forwarded, Host, PortStatus, Spec, Topology};
 
 /// Two hosts, and a router between them, in namespaces of their own.
 ///
@@ -31,7 +31,7 @@ impl Lab {
     /// Builds a lab and plants the faults of its specification.
     ///
     /// The lab's processes are forks of the caller, which must not have other threads yet
-    /// ([`LabError::Threads`]). The only right needed is to create user namespaces ([`LabError::Forbidden`]
+    /// ([`LabError::Threads`]). The only privilege needed is to create user namespaces ([`LabError::Forbidden`]
     /// says what prevents it).
     pub fn build(spec: &Spec) -> Result<Self, LabError> {
         let (own, other) = Channel::pair()?;
@@ -96,7 +96,7 @@ impl Lab {
     }
 
     /// What the ports of a host counted.
-    pub fn ports(&self, host: Host) -> Result<Vec<Port>, LabError> {
+    pub fn ports(&self, host: Host) -> Result<Vec<PortStatus>, LabError> {
         match self.ask(&Request::Ports(host))? {
             Reply::Ports(ports) => Ok(ports),
             other => Err(unexpected(&other)),
@@ -118,8 +118,8 @@ impl Lab {
         self.command(&Request::Link(host, up))
     }
 
-    /// What the process did that delays, loses and drops packets; `None` without such a fault. It
-    /// counts anew when another one is planted or removed.
+    /// The counts of the process that delays, loses and drops packets; `None` without such a fault. Counting
+    /// restarts when another fault is planted or removed.
     pub fn forwarded(&self) -> Result<Option<Forwarded>, LabError> {
         match self.ask(&Request::Forwarded)? {
             Reply::Forwarded(forwarded) => Ok(forwarded),

@@ -22,9 +22,10 @@ pub mod vm;
 pub use cell::{CELLS, Cell, CellKind, Company, HEALTHY, Path};
 pub use error::LabError;
 pub use fault::{
-    Burden, Depth, Fault, FaultError, Manner, Origin, Rhythm, Role, Share, ShareError, Way,
+    Burden, Depth, Fault, FaultDirection, FaultError, Manner, Origin, Rhythm, Role, Share,
+    ShareError,
 };
 pub use lab::Lab;
 pub use program::{Finished, Output, Program, Running};
 pub use rustix::process::Signal;
-pub use spec::{Addresses, Forwarded, Host, Port, Queue, Spec, Topology};
+pub use spec::{Addresses, Forwarded, Host, PortStatus, Queue, Spec, Topology};

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::fault::Fault;
-use crate::spec::{Forwarded, Host, Port};
+use crate::spec::{Forwarded, Host, PortStatus};
 
 /// The longest message.
 const LONGEST: usize = 128 * 1024;
@@ -46,12 +46,12 @@ pub(crate) enum Request {
 /// What the agent answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// The lab stands; whether it has IPv6.
+    /// The lab is ready; whether it has IPv6.
     Built(bool),
     Done,
     /// The program runs; its pidfd is sent with this.
     Started,
-    Ports(Vec<Port>),
+    Ports(Vec<PortStatus>),
     Forwarded(Option<Forwarded>),
     Failed(LabError),
 }

@@ -1,7 +1,7 @@
 //! Ports, addresses, routes and queues of one network namespace, by synchronous netlink.
 //!
-//! Numbers and layouts are those of linux/netlink.h, linux/rtnetlink.h, linux/if_link.h,
-//! linux/if_addr.h and linux/pkt_sched.h.
+//! Numbers and layouts are from linux/netlink.h, linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h and
+//! linux/pkt_sched.h.
 
 use std::io;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use linerate_sys::netlink::Socket;
 use rustix::io::Errno;
 use rustix::net::AddressFamily;
 
-use crate::spec::{Port, Queue};
+use crate::spec::{PortStatus, Queue};
 
 /// Flags of requests that create something: replace it if it exists, fail if it exists, create it.
 const REPLACE: u16 = 0x100;
@@ -44,7 +44,7 @@ const INFO_KIND: u16 = 1;
 const INFO_DATA: u16 = 2;
 const VETH_PEER: u16 = 1;
 
-/// Times that a dump is asked for, if it is interrupted.
+/// How often a dump is requested if it is interrupted.
 const DUMPS: usize = 10;
 
 /// `IFF_UP`.
@@ -106,7 +106,7 @@ impl Netlink {
         ))
     }
 
-    /// The same once; `None` if something changed meanwhile.
+    /// The same once; `None` if something changed in the meantime.
     fn attempt(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Option<Vec<u8>>> {
         self.sequence += 1;
         let request = message(kind, REQUEST | flags, self.sequence, body);
@@ -206,7 +206,7 @@ impl Netlink {
         self.change(DELETE_LINK, 0, &[head])
     }
 
-    /// Adds an address, usable at once, or leaves the one that is there.
+    /// Adds an address, usable at once, or keeps an existing one.
     pub(crate) fn add_address(&mut self, name: &str, to: IpAddr, prefix: u8) -> io::Result<()> {
         const ADDRESS: u16 = 1;
         const LOCAL: u16 = 2;
@@ -220,7 +220,7 @@ impl Netlink {
         self.change(NEW_ADDRESS, CREATE | REPLACE, &body)
     }
 
-    /// Adds a route through a port, or replaces the one that is there.
+    /// Adds a route through a port, or replaces an existing one.
     pub(crate) fn add_route(&mut self, name: &str, route: &Route<'_>) -> io::Result<()> {
         const DESTINATION: u16 = 1;
         const PORT: u16 = 4;
@@ -264,7 +264,7 @@ impl Netlink {
     }
 
     /// All ports but the loopback, with what they counted.
-    pub(crate) fn ports(&mut self) -> io::Result<Vec<Port>> {
+    pub(crate) fn ports(&mut self) -> io::Result<Vec<PortStatus>> {
         let links = self.links()?;
         let qdiscs = self.exchange(GET_QDISC, DUMP, &[0; 20])?;
         let qdiscs: Result<Vec<_>, _> = qdisc::parse(&qdiscs).collect();
@@ -282,7 +282,7 @@ impl Netlink {
     }
 }
 
-/// `struct ifinfomsg`: the port with this index, and which of its flags become `flags`.
+/// `struct ifinfomsg`: the index of the port, and which of its flags change to `flags`.
 fn link_head(index: u32, flags: u32, which: u32) -> Vec<u8> {
     [0, index, flags, which].map(u32::to_ne_bytes).concat()
 }
@@ -295,7 +295,7 @@ fn qdisc_head(index: u32) -> Vec<u8> {
 /// `struct rtmsg`, a unicast route of the main table.
 fn route_head(route: &Route<'_>) -> Vec<u8> {
     const MAIN: u8 = 254;
-    // The kernel's own route of the subnet is replaced only by one that says it is the same.
+    // The kernel's own route of the subnet is replaced only by a route with the same attributes.
     const KERNEL: u8 = 2;
     const UNICAST: u8 = 1;
     const LINK: u8 = 253;
@@ -306,7 +306,7 @@ fn route_head(route: &Route<'_>) -> Vec<u8> {
     };
     let mut head = vec![family(route.to), route.prefix, 0, 0];
     head.extend([MAIN, KERNEL, scope, UNICAST]);
-    // No flags.
+    // The message has no flags.
     head.extend([0; 4]);
     head
 }
@@ -358,9 +358,9 @@ fn token_bucket_options(rate: u64, burst: u32, limit: u32) -> Vec<Vec<u8>> {
     options
 }
 
-fn port(link: &Link<'_>, queue: Option<Queue>) -> Port {
+fn port(link: &Link<'_>, queue: Option<Queue>) -> PortStatus {
     let stats = link.stats.unwrap_or_default();
-    Port {
+    PortStatus {
         name: link.name.to_string(),
         up: link.up,
         mtu: link.mtu.unwrap_or_default(),

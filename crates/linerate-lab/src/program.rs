@@ -15,13 +15,13 @@ use rustix::process::Signal;
 
 use crate::error::LabError;
 
-/// Where what a program writes goes.
+/// Destinations of a program's output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Output {
-    /// To whoever holds the [`Running`].
+    /// To the holder of the [`Running`].
     #[default]
     Pipe,
-    /// Where the caller's goes.
+    /// The same destination as the caller's.
     Inherit,
     /// Nowhere.
     Null,
@@ -75,14 +75,14 @@ impl Program {
         self
     }
 
-    /// Where its standard output goes.
+    /// Destination of its standard output.
     #[must_use]
     pub fn stdout(mut self, output: Output) -> Self {
         self.stdout = output;
         self
     }
 
-    /// Where its standard error goes.
+    /// Destination of its standard error.
     #[must_use]
     pub fn stderr(mut self, output: Output) -> Self {
         self.stderr = output;
@@ -168,20 +168,20 @@ fn stream(output: Output, own: BorrowedFd<'_>) -> io::Result<(Option<File>, Owne
 /// What a program left behind.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// How it ended.
+    /// How the program ended.
     pub status: ExitStatus,
-    /// What it wrote to a piped standard output.
+    /// The content of a piped standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to a piped standard error.
+    /// The content of a piped standard error.
     pub stderr: Vec<u8>,
 }
 
 /// A program that runs in a host. Dropping it lets the program run until the lab ends.
 #[derive(Debug)]
 pub struct Running {
-    /// Its standard output, if that is piped and not taken.
+    /// Its standard output, if it is piped and not taken yet.
     pub stdout: Option<File>,
-    /// What it writes to its standard error, if that is piped and not taken.
+    /// Its standard error, if it is piped and not taken yet.
     pub stderr: Option<File>,
     exit: File,
     pidfd: OwnedFd,
@@ -247,7 +247,7 @@ impl Running {
     }
 }
 
-/// Takes what a pipe holds, and closes it at its end.
+/// Reads the available data of a pipe, and closes it at its end.
 fn take(slot: &mut Option<File>, text: &mut Vec<u8>) -> io::Result<()> {
     let Some(pipe) = slot else {
         return Ok(());

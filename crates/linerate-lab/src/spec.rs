@@ -27,7 +27,8 @@ pub enum Topology {
 pub enum Host {
     /// The end that steers; its port is `eth0`.
     Near,
-    /// What lies between, a router or a bridge, with ports `near` and `far`; the ends cannot read its counters.
+    /// The device between the hosts, a router or a bridge, with ports `near` and `far`; the ends cannot read
+    /// its counters.
     Router,
     /// The end that serves; its port is `eth0`.
     Far,
@@ -84,15 +85,15 @@ impl Default for Spec {
 pub struct Addresses {
     /// Its IPv4 address.
     pub v4: Ipv4Addr,
-    /// Its IPv6 address; `None` where the kernel has no IPv6.
+    /// Its IPv6 address; `None` if the kernel has no IPv6.
     pub v6: Option<Ipv6Addr>,
 }
 
 /// What one port of a host counted since it was made.
 ///
-/// Planting or removing a delay makes the router's port `near` anew.
+/// Planting or removing a delay makes the router's port `near` again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Port {
+pub struct PortStatus {
     /// The port's name in its host.
     pub name: String,
     /// Whether it is switched on and has a carrier.
@@ -120,9 +121,9 @@ pub struct Port {
 pub struct Queue {
     /// Its kind, for example `tbf`.
     pub kind: String,
-    /// Bytes that went through.
+    /// Bytes that passed.
     pub bytes: u64,
-    /// Packets that went through, segments counted singly.
+    /// Packets that passed; each segment counts.
     pub packets: u64,
     /// Packets dropped because it was full.
     pub drops: u64,
@@ -139,7 +140,8 @@ pub struct Forwarded {
     pub bytes: [u64; 2],
     /// Frames passed on; one for a group that was segmented late.
     pub frames: [u64; 2],
-    /// Frames that it lost by itself. They are an unplanned fault, so a measurement made meanwhile is invalid.
+    /// Frames that it lost by itself. They are an unplanned fault, so a measurement made in the meantime is
+    /// invalid.
     pub lost: [u64; 2],
     /// The longest delay of a frame beyond its due time, in nanoseconds.
     pub latest_ns: [u64; 2],

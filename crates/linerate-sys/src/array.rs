@@ -1,4 +1,4 @@
-//! Arrays of memory whose NUMA node can be chosen and read back, and the ways to go through them.
+//! Arrays of memory whose NUMA node can be chosen and read back, and ways to access them.
 #![expect(
     unsafe_code,
     reason = "mappings, their NUMA policy, and wide loads have no safe binding"
@@ -28,8 +28,8 @@ unsafe impl Send for Array {}
 unsafe impl Sync for Array {}
 
 impl Array {
-    /// Maps `len` bytes, at least one. Huge pages are asked for: with small ones a processor looks for pages as long as
-    /// for memory.
+    /// Maps `len` bytes, at least one. Huge pages are requested: with small ones a processor spends as much
+    /// time on page tables as on memory.
     //= https://man7.org/linux/man-pages/man2/madvise.2.html, MADV_HUGEPAGE
     pub fn new(len: usize) -> io::Result<Self> {
         // SAFETY: maps new anonymous memory; nothing exists at its address.
@@ -55,15 +55,15 @@ impl Array {
         Ok(Self { start, len })
     }
 
-    /// Asks for the pages of a NUMA node, for pages that are not allocated yet. Where that node has no room,
+    /// Asks for the pages of a NUMA node, for pages that are not allocated yet. If that node has no room,
     /// the kernel takes others; [`Array::nodes`] shows them.
     //= https://man7.org/linux/man-pages/man2/mbind.2.html, MPOL_PREFERRED
     pub fn prefer(&mut self, node: u32) -> io::Result<()> {
         let mut nodes = [0_u64; NODE_WORDS];
         let word = nodes.get_mut(node as usize / 64);
         *word.ok_or(io::ErrorKind::InvalidInput)? |= 1 << (node % 64);
-        // SAFETY: the range is this value's own mapping; the set of nodes is as long as it says, one bit less than the
-        // number that the kernel expects.
+        // SAFETY: the range is this value's own mapping; the set of nodes has the given length, which is one
+        // bit less than the number that the kernel expects.
         let done = unsafe {
             libc::syscall(
                 libc::SYS_mbind,
@@ -140,7 +140,7 @@ impl Deref for Array {
 
 impl DerefMut for Array {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the same, writable, and borrowed by nobody else.
+        // SAFETY: the same, writable, and nothing else borrows it.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
@@ -154,10 +154,10 @@ impl Drop for Array {
     }
 }
 
-/// The NUMA node of the CPU that the calling thread is on; `None` where the kernel does not tell.
+/// The NUMA node of the CPU that the calling thread is on; `None` if the kernel does not report it.
 pub fn node_here() -> Option<u32> {
     let mut node = 0_u32;
-    // SAFETY: it writes one number, whose place is given; the CPU is not asked for.
+    // SAFETY: the call writes one number to the given place; the CPU is not requested.
     let done = unsafe {
         libc::syscall(
             libc::SYS_getcpu,
@@ -169,7 +169,7 @@ pub fn node_here() -> Option<u32> {
     (done == 0).then_some(node)
 }
 
-/// Reads every byte, as wide as the processor can; what comes of it depends on all of them.
+/// Reads every byte, with the widest loads of the processor; the result depends on all bytes.
 pub fn read(bytes: &[u8]) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {

@@ -24,7 +24,7 @@ pub struct Chain {
 unsafe impl Send for Chain {}
 
 impl Chain {
-    /// Makes a chain through a whole array; `None` where it has no room for a link, or when `goes_on` returns
+    /// Makes a chain through a whole array; `None` if it has no room for a link, or when `goes_on` returns
     /// false. Other seeds give other chains.
     pub fn new(mut links: Array, seed: u64, goes_on: &dyn Fn() -> bool) -> Option<Self> {
         let count = links.len() / LINE;
@@ -50,7 +50,7 @@ impl Chain {
             put(&mut links, line, theirs);
             put(&mut links, other, mine);
         }
-        // Not from a borrow of the bytes: those that follow would end it.
+        // Not through a borrow of the bytes: later borrows would end it.
         let first = links.start();
         let start = first as usize;
         for line in 0..count {
@@ -70,9 +70,9 @@ impl Chain {
     pub fn follow(&mut self, links: usize) {
         let mut at = self.at;
         for _ in 0..links {
-            // SAFETY: every line of the array begins with the address of such a line, as `new` wrote it and nobody else
-            // writes; lines are aligned to an address, since mappings begin on a page. That the read is volatile keeps
-            // it in the program though nothing but the next one needs it.
+            // SAFETY: every line of the array begins with the address of another line, as `new` wrote it, and
+            // nothing else writes there; lines are aligned to an address, since mappings begin on a page. The
+            // read is volatile so that the compiler keeps it although only the next read needs it.
             at = unsafe { at.read_volatile() } as *const usize;
         }
         self.at = at;

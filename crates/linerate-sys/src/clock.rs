@@ -1,4 +1,4 @@
-//! The clock that all times of a run come from.
+//! The clock of all times of a run.
 
 use std::time::Duration;
 

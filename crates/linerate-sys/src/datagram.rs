@@ -84,8 +84,8 @@ pub fn receive_told(
     head.msg_control = control.as_mut_ptr().cast();
     head.msg_controllen = control.len() as _;
     let flags = if wait { 0 } else { libc::MSG_DONTWAIT };
-    // SAFETY: the descriptor is open for as long as it is borrowed; the head points to one slice and to
-    // control data, both as long as they say and borrowed mutably; the kernel writes no more than that,
+    // SAFETY: the descriptor is open for as long as it is borrowed. The header points to one slice and to
+    // control data, both with the stated lengths and borrowed mutably. The kernel writes no more than that,
     // sets the length of control data to what it wrote, and keeps no reference (recvmsg(2)).
     let got = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut head, flags) };
     let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
@@ -102,7 +102,7 @@ pub fn drain_errors(fd: BorrowedFd<'_>) -> usize {
         .count()
 }
 
-/// Whether datagrams may be sent in fragments. Where not, one that fits the path no longer is refused.
+/// Whether datagrams may be sent in fragments. If not, a datagram that is too large for the path is refused.
 pub fn set_fragments(fd: BorrowedFd<'_>, may: bool) -> io::Result<()> {
     if v6(fd)? {
         let how = if may {
@@ -174,7 +174,7 @@ impl Inbox {
         messages.clamp(1, BATCH) * STRIDE
     }
 
-    /// Room for `messages`, at most [`BATCH`]. Memory is taken as it is used.
+    /// Room for `messages`, at most [`BATCH`]. Memory is allocated when it is first used.
     pub fn new(messages: usize) -> Self {
         Self {
             rooms: vec![0; Self::room(messages)],
@@ -203,10 +203,10 @@ impl Inbox {
             header.msg_hdr.msg_iovlen = 1;
             rooms += 1;
         }
-        // SAFETY: the descriptor is open for as long as it is borrowed. Each of the first `rooms`
-        // headers points to one slice, which outlives the call, and that to ROOM bytes of a room of
-        // its own that is borrowed mutably; names and control data are null. The kernel writes there
-        // and into the headers, and keeps no reference (recvmmsg(2)).
+        // SAFETY: the descriptor is open for as long as it is borrowed. Each of the first `rooms` headers
+        // points to one slice that outlives the call, and the slice to ROOM bytes of its own room, which is
+        // borrowed mutably; names and control data are null. The kernel writes there and into the headers, and
+        // keeps no reference (recvmmsg(2)).
         let got = unsafe {
             libc::recvmmsg(
                 fd.as_raw_fd(),

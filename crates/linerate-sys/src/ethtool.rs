@@ -21,8 +21,8 @@ const DRIVER_STATS: usize = 180;
 const NAME_BYTES: usize = 32;
 /// More counters than any driver has; a number above it is not believed.
 const MOST: usize = 1 << 14;
-/// The kernel writes as many counters as the driver has *now*, whatever was asked for: there is
-/// room for that many more than it had a moment ago.
+/// The kernel writes as many counters as the driver has *now*, whatever number was requested: there is room for
+/// that many more than it had a moment ago.
 const SPARE: usize = MOST;
 
 /// Work on groups of segments that a port does, or the kernel for it.
@@ -118,10 +118,10 @@ fn ask(fd: BorrowedFd<'_>, port: &str, buffer: &mut [u8]) -> io::Result<()> {
         *into = byte as libc::c_char;
     }
     request.ifr_ifru.ifru_data = buffer.as_mut_ptr().cast();
-    // SAFETY: the descriptor is open for as long as it is borrowed; `request` and the buffer that
-    // it points to live through the call. Each command used here reads or writes a structure of fixed size,
-    // or one item for each of the driver's counters: `counters` leaves room for `SPARE` more of
-    // them than the driver said that it had, as many as any driver has in all.
+    // SAFETY: the descriptor is open for as long as it is borrowed; `request` and the buffer that it points to
+    // live through the call. Each command used here reads or writes a structure of fixed size, or one item for
+    // each of the driver's counters: `counters` leaves room for `SPARE` more counters than the driver reported,
+    // more than any driver has.
     let rc = unsafe { libc::ioctl(fd.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
     if rc < 0 {
         return Err(io::Error::last_os_error());

@@ -38,11 +38,11 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Where an offset lies.
+    /// The position of an offset.
     #[inline]
     fn at(&self, offset: usize) -> NonNull<u8> {
         assert!(offset <= self.len);
-        // SAFETY: the offset lies within the mapping, or at its end, as was just checked.
+        // SAFETY: the offset is inside the mapping, or at its end, as was just checked.
         unsafe { self.start.add(offset) }
     }
 }
@@ -56,17 +56,17 @@ impl Drop for Mapping {
     }
 }
 
-/// Memory that another process maps too. That process may write anything to it at any time: nothing that is read from it can
-/// be trusted.
+/// Memory that another process maps too. That process may write anything to it at any time: its contents can
+/// never be trusted.
 ///
-/// The mapping is divided from its start on, by taking one part after the other. No two parts overlap. A part is either words,
-/// which are atomics and may be shared, or bytes, which have one owner. So safe code of this process cannot race: it reaches
-/// each byte of the mapping in one way only.
+/// The mapping is divided from its start into parts, one after the other. No two parts overlap. A part is
+/// either words, which are atomics and may be shared, or bytes, which have one owner. So safe code of this
+/// process cannot race: it accesses each byte of the mapping in only one way.
 #[derive(Debug)]
 pub struct SharedMemory {
     mapping: Arc<Mapping>,
     fd: OwnedFd,
-    /// Bytes that parts have taken.
+    /// Bytes already assigned to parts.
     taken: usize,
 }
 
@@ -101,7 +101,8 @@ impl SharedMemory {
 
     fn map(fd: OwnedFd, len: usize) -> io::Result<Self> {
         use std::os::fd::AsRawFd;
-        // SAFETY: asks for a new mapping at an address that the kernel chooses, where nothing is yet.
+        // SAFETY: the call requests a new mapping at an address that the kernel chooses, where nothing is
+        // mapped yet.
         let memory = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -202,24 +203,25 @@ impl<W> Clone for Words<W> {
 }
 
 impl<W> Words<W> {
-    /// All of them.
+    /// All bytes.
     #[inline]
     pub fn all(&self) -> &[W] {
         let at = self.mapping.at(self.start).cast::<W>();
-        // SAFETY: `SharedMemory::atomics` made sure that so many aligned words lie within the mapping, which lives as long as
-        // `self`, and that no part of bytes overlaps them. `W` is an atomic, since only those have a constructor: any bytes
-        // are a valid one. The other process is expected to access them atomically. If it does not, the value is arbitrary,
-        // as is any value of a process that is not trusted.
+        // SAFETY: `SharedMemory::atomics` made sure that this many aligned words are within the mapping, which
+        // lives as long as `self`, and that no part of the bytes overlaps them. `W` is an atomic, since only
+        // atomics have a constructor: any bytes are valid. The other process is expected to access them
+        // atomically. If it does not, the value is arbitrary, as is any value of an untrusted process.
         unsafe { slice::from_raw_parts(at.as_ptr(), self.count) }
     }
 }
 
-/// Bytes of shared memory. They can only be copied in and out, and no reference to them exists. The part cannot be cloned: to
-/// write takes its one owner, so that no thread of this process reads or writes at the same time.
+/// Bytes of shared memory. They can only be copied in and out, and no reference to them exists. The part cannot
+/// be cloned: writing needs its one owner, so that no thread of this process reads or writes at the same time.
 ///
-/// The other process may do so, by error or on purpose. Rust has no rule for that: its model knows the threads of one program.
-/// A copy that meets such a write is a plain `memcpy`, which ends with a mix of old and new bytes. That is tolerated since the
-/// bytes are never interpreted: no length, index, pointer or type is taken from them.
+/// The other process may do so, by error or on purpose. Rust has no rule for that: its model knows the threads
+/// of one program. A copy during such a write is a plain `memcpy`, which ends with a mix of old and new bytes.
+/// That is tolerated since the bytes are never interpreted: no length, index, pointer or type is taken from
+/// them.
 #[derive(Debug)]
 pub struct SharedBytes {
     mapping: Arc<Mapping>,
@@ -228,7 +230,7 @@ pub struct SharedBytes {
 }
 
 impl SharedBytes {
-    /// How many there are.
+    /// The number of words.
     #[inline]
     pub fn size(&self) -> usize {
         self.len
@@ -253,8 +255,9 @@ impl SharedBytes {
     #[inline]
     pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         let to = self.at(offset, bytes.len());
-        // SAFETY: the range lies within this part, which `&mut self` makes this thread's alone, and `bytes` is no part of it:
-        // no reference to shared bytes exists. For a write of another process see the type.
+        // SAFETY: the range is inside this part, which only this thread can use because of `&mut self`, and
+        // `bytes` is not part of it: no reference to shared bytes exists. For writes of another process see the
+        // type.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) }
     }
 
@@ -265,8 +268,8 @@ impl SharedBytes {
     #[inline]
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         let from = self.at(offset, into.len());
-        // SAFETY: the range lies within this part, to which no thread of this process writes while `self` is borrowed, and
-        // `into` is no part of it. For a write of another process see the type.
+        // SAFETY: the range is inside this part, to which no thread of this process writes while `self` is
+        // borrowed, and `into` is not part of it. For writes of another process see the type.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into.as_mut_ptr(), into.len()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Memory that nobody needs any more.
+//! Memory that is no longer needed.
 #![expect(
     unsafe_code,
     reason = "glibc's allocator has no other binding, and where a program's code lies is known to nobody else"
@@ -13,7 +13,7 @@ use std::ops::Range;
 //= https://man7.org/linux/man-pages/man3/mallopt.3.html, M_ARENA_MAX
 pub fn share() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it takes no memory of ours, and locks what it changes.
+    // SAFETY: the call uses no memory of ours, and locks the data that it changes.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
     }
@@ -26,9 +26,10 @@ pub fn share() {
 //= https://man7.org/linux/man-pages/man2/madvise.2.html, MADV_DONTNEED
 pub fn give_back() {
     if let Some(code) = code() {
-        // SAFETY: the pages are of a file, as `code` saw, private and not written by this program, as their mapping does not
-        // allow it: they come back as the file has them when they are next needed, those of this very function among
-        // them. Only what a debugger wrote there is gone. A failure changes nothing.
+        // SAFETY: the pages belong to a file, as `code` checked. They are private and were not written by this
+        // program, as their mapping does not allow it. When they are next needed, the kernel reads them from
+        // the file again, including the pages of this very function. Only changes by a debugger are lost. A
+        // failure changes nothing.
         unsafe {
             libc::madvise(
                 code.start as *mut libc::c_void,
@@ -38,7 +39,7 @@ pub fn give_back() {
         }
     }
     #[cfg(target_env = "gnu")]
-    // SAFETY: it takes no memory of ours, touches only free memory, and locks the heaps that it walks.
+    // SAFETY: the call uses no memory of ours, touches only free memory, and locks the heaps that it walks.
     unsafe {
         libc::malloc_trim(0);
     }

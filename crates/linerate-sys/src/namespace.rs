@@ -77,8 +77,8 @@ pub fn enter(space: Space, handle: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Maps root of the caller's new user namespace, and nobody else, to the user and group that the
-/// caller had outside. An ordinary user may do so once it has given up `setgroups`.
+/// Maps root of the caller's new user namespace, and no other user, to the user and group that the caller had
+/// outside. An ordinary user may do so after it has disabled `setgroups`.
 pub fn map_root(uid: u32, gid: u32) -> io::Result<()> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/gid_map", format!("0 {gid} 1"))?;

@@ -117,8 +117,8 @@ impl PacketPort {
                 return;
             };
             let offset = next / IN_BLOCK * BLOCK + next % IN_BLOCK * SLOT;
-            // SAFETY: `next` is below SLOTS, so the slot lies inside the mapping, which lives as
-            // long as `self`; slots are aligned to 16 bytes.
+            // SAFETY: `next` is below SLOTS, so the slot is inside the mapping, which lives as long as `self`;
+            // slots are aligned to 16 bytes.
             let slot = unsafe { self.ring.add(offset) };
             // SAFETY: a slot begins with its status, a u32 that the kernel and this process both
             // access atomically.
@@ -127,17 +127,17 @@ impl PacketPort {
                 self.next.set(Some(next));
                 return;
             }
-            // SAFETY: the status says that the slot is this process's until it is given back
-            // below, which no other call does as long as `next` is taken; the load above orders
-            // the kernel's writes before these reads.
+            // SAFETY: the status says that the slot belongs to this process until it is given back below. No
+            // other call gives it back while `next` is borrowed. The load above orders the kernel's writes
+            // before these reads.
             take(unsafe { frame(slot) });
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
             self.next.set(Some((next + 1) % SLOTS));
         }
     }
 
-    /// Sends an offload header and frame, without waiting. `EAGAIN` while too much of what was
-    /// sent before is still on its way.
+    /// Sends an offload header and a frame, without waiting. Returns `EAGAIN` while too many earlier frames are
+    /// unsent.
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
         rustix::net::send(&self.socket, bytes, SendFlags::DONTWAIT)?;
         Ok(())
@@ -167,7 +167,7 @@ impl PacketPort {
         Ok(u64::from(stats.tp_drops))
     }
 
-    /// Forgets that the port went down, so that polling waits again.
+    /// Forgets that the port was down, so that polling waits again.
     pub fn clear_error(&self) -> io::Result<()> {
         rustix::net::sockopt::socket_error(&self.socket)?.ok();
         Ok(())

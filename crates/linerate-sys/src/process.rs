@@ -97,8 +97,8 @@ fn close_listed(first: RawFd, last: RawFd) {
         .filter(|number| (first..=last).contains(number))
         .collect();
     for number in numbers {
-        // SAFETY: as in `close_range`. The list itself is closed by now: its number is either free,
-        // and the call fails, or nobody's.
+        // SAFETY: as in `close_range`. The list itself is closed by now: its number is either free, and the
+        // call fails, or unused.
         unsafe {
             libc::close(number);
         }
@@ -138,9 +138,9 @@ pub fn start_inside(command: &mut Command, net: OwnedFd, mount: OwnedFd, cwd: CS
     }
 }
 
-/// Asks the scheduler to run this thread in short slices, and so to let it wait less once it wants
-/// to run. Kernels before 6.12 have no such wish and ignore it. The nice value stays: to lower it takes a right that
-/// whoever started this program by `nice` may not have.
+/// Asks the scheduler to run this thread in short slices, so that it waits less when it wants to run. Kernels
+/// before 6.12 ignore this. The nice value stays: lowering it needs a privilege that the user who started this
+/// program with `nice` may not have.
 pub fn prefer_short_slices(slice: Duration) -> io::Result<()> {
     // struct sched_attr, first version: size, policy, flags, nice, priority, runtime, deadline,
     // period.

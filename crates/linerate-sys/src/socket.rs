@@ -48,8 +48,8 @@ fn sending(more: bool) -> SendFlags {
     flags
 }
 
-/// Receives at most as many bytes as fit; zero when the other end has closed. Without `wait` it takes available
-/// bytes only.
+/// Receives at most as many bytes as fit; zero if the other end has closed. Without `wait` it receives only
+/// available bytes.
 pub fn receive(fd: BorrowedFd<'_>, into: &mut [u8], wait: bool) -> io::Result<usize> {
     Ok(recv(fd, into, waiting(wait))?.1)
 }
@@ -68,7 +68,7 @@ fn waiting(wait: bool) -> RecvFlags {
     }
 }
 
-/// Shuts both ways down, so that every thread that is blocked on the socket returns.
+/// Shuts both directions down, so that every thread that is blocked on the socket returns.
 pub fn shutdown(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::net::shutdown(fd, Shutdown::Both)?)
 }
@@ -130,7 +130,7 @@ pub fn set_low_water(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, int(bytes))
 }
 
-/// The type of service of what a socket sends: `IP_TOS`, or `IPV6_TCLASS` where it speaks IPv6.
+/// The type of service of packets that a socket sends: `IP_TOS`, or `IPV6_TCLASS` for IPv6.
 pub fn set_traffic_class(fd: BorrowedFd<'_>, class: u8) -> io::Result<()> {
     let (level, name) = traffic_class_option(fd)?;
     set(fd, level, name, class.into())
@@ -182,8 +182,8 @@ pub fn set_pacing(fd: BorrowedFd<'_>, bytes_per_sec: u64) -> io::Result<()> {
     set_raw(fd, libc::SOL_SOCKET, SO_MAX_PACING_RATE, &raw)
 }
 
-/// `TCP_RTO_MIN_US`: what was lost is retransmitted after this time and a round trip at the earliest, 200 ms
-/// unless the route says otherwise. Kernels before 6.15 do not know it.
+/// `TCP_RTO_MIN_US`: lost data is retransmitted no sooner than this time plus a round trip, 200 ms unless the
+/// route has another value. Kernels before 6.15 do not know it.
 pub fn set_least_timeout(fd: BorrowedFd<'_>, least: Duration) -> io::Result<()> {
     let micros = u64::try_from(least.as_micros()).unwrap_or(u64::MAX);
     set(fd, libc::IPPROTO_TCP, TCP_RTO_MIN_US, int(micros))
@@ -238,7 +238,7 @@ pub fn unread(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(rustix::io::ioctl_fionread(fd)?)
 }
 
-/// The kernel's options are ints; what does not fit asks for the most.
+/// The kernel's options are ints; larger values request the maximum.
 fn int(value: u64) -> c_int {
     c_int::try_from(value).unwrap_or(c_int::MAX)
 }
@@ -268,8 +268,8 @@ fn set_raw(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &[u8]) -> io::R
 
 fn get(fd: BorrowedFd<'_>, level: c_int, name: c_int, into: &mut [u8]) -> io::Result<usize> {
     let mut len = into.len() as libc::socklen_t;
-    // SAFETY: the descriptor is open for as long as it is borrowed; the kernel writes at most
-    // `len` bytes into a slice that is that long, and sets `len` to how many (getsockopt(2)).
+    // SAFETY: the descriptor is open for as long as it is borrowed; the kernel writes at most `len` bytes into
+    // a slice of that length, and stores the number of bytes in `len` (getsockopt(2)).
     let rc = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),

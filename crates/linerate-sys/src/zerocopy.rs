@@ -64,7 +64,7 @@ impl Memory {
         self.len
     }
 
-    /// The bytes, to be filled. What was sent before and is still on its way changes with them.
+    /// The bytes, to be filled. Earlier sends that are still in flight change with them.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: `len` zeroed bytes are mapped at `start`, no other borrow of them exists, and
         // the kernel only ever reads them: what it may write (`crate::uring`) is never borrowed here.
@@ -79,8 +79,8 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, with this size, and no borrow outlives it; the
-        // kernel holds the pages that it still sends by itself.
+        // SAFETY: the mapping is this value's own, with this size, and no borrow outlives it; the kernel pins
+        // the pages that it still sends.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
@@ -110,8 +110,8 @@ pub fn notice(fd: BorrowedFd<'_>, control: &mut [u8]) -> io::Result<usize> {
     head.msg_control = control.as_mut_ptr().cast();
     head.msg_controllen = control.len() as _;
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-    // SAFETY: the descriptor is open for as long as it is borrowed; the kernel writes at most
-    // `msg_controllen` bytes into a slice that is that long, and sets it to how many (recvmsg(2)).
+    // SAFETY: the descriptor is open for as long as it is borrowed; the kernel writes at most `msg_controllen`
+    // bytes into a slice of that length, and stores the number of bytes there (recvmsg(2)).
     let rc = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut head, flags) };
     if rc < 0 {
         return Err(io::Error::last_os_error());

@@ -1,9 +1,9 @@
 //! Questions that a disturbed machine cannot answer.
 //!
-//! A test that measures with real sockets gets a wrong figure from a machine whose CPUs were taken
-//! away meanwhile. It then asks again, with fresh load. Each attempt without an answer is counted and
-//! printed by name; `test.sh` fails in CI if there are more than a few. A wrong answer that no
-//! disturbance can explain is for the test itself to assert: a panic is never forgiven.
+//! A test with real sockets measures a wrong figure on a machine whose CPUs were busy with other work. It then
+//! measures again, with fresh load. Each attempt without an answer is counted and printed by name; `test.sh`
+//! fails in CI if there are more than a few. The test itself must assert a wrong answer that no disturbance can
+//! explain: a panic is never forgiven.
 
 use std::any::type_name;
 use std::env;
@@ -12,7 +12,7 @@ use std::thread;
 use crate::disturbed::Disturbance;
 use crate::{Turn, Watch, say};
 
-/// How often a question is asked.
+/// How often a measurement is repeated.
 const ATTEMPTS: usize = 3;
 /// How many attempts may fail while the machine was quiet: chance has a part in what a load does,
 /// but not twice.
@@ -93,7 +93,7 @@ fn name<F>() -> String {
     test.unwrap_or_else(|| name_of::<F>()).to_owned()
 }
 
-/// The path of the function that a closure stands in.
+/// The path of the function that contains a closure.
 fn name_of<F>() -> &'static str {
     let name = type_name::<F>();
     name.split("::{{closure}}").next().unwrap_or(name)

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 /// How often the watch wakes up.
 const BEAT: Duration = Duration::from_millis(10);
-/// A wake-up this late means that the machine stood still. A thread that slept is preferred by the
-/// scheduler: on a CPU that four others share it is late by a few time slices of 3 ms.
+/// A wake-up this late means that the machine was suspended. The scheduler prefers a thread that slept: on a
+/// CPU that four others share it is late by a few time slices of 3 ms.
 const STOOD_STILL: Duration = Duration::from_millis(100);
 /// The share of all CPU time that a hypervisor or other programs must take to count.
 const TAKEN: f64 = 0.10;
@@ -23,14 +23,14 @@ const TAKEN: f64 = 0.10;
 pub struct Disturbance {
     /// How late the latest wake-up was.
     pub late: Duration,
-    /// Share of the CPU time that the hypervisor took, 0 to 1.
+    /// Share of the CPU time that the hypervisor used, 0 to 1.
     pub stolen: f64,
-    /// Share of the CPU time that programs took which do not belong to this test, 0 to 1.
+    /// Share of the CPU time that programs other than this test used, 0 to 1.
     pub others: f64,
 }
 
 impl Disturbance {
-    /// Whether any of it can change what a test measures.
+    /// Whether any of it can change the figures of a test.
     pub fn counts(&self) -> bool {
         self.late >= STOOD_STILL || self.stolen >= TAKEN || self.others >= TAKEN
     }
@@ -194,9 +194,10 @@ impl Stat {
     }
 }
 
-/// Kernel threads are children of this one; they do work that a test's own load asks for.
+/// Kernel threads are children of this process; they also work for a test's own load.
 const KERNEL: u32 = 2;
-/// Children of processes that ended become children of this one, or of an ancestor that asked for them.
+/// Children of processes that have ended become children of this process, or of an ancestor that requested
+/// them.
 const INIT: u32 = 1;
 
 /// The processes of a moment, without kernel threads.
@@ -228,7 +229,7 @@ impl Processes {
             if line.contains(&own) {
                 sessions.insert(stat.session);
             } else if !line.contains(&KERNEL) {
-                // An ancestor takes in the orphans of this process: when they end, their time is its own.
+                // An ancestor adopts the orphans of this process: when they end, their time counts as its own.
                 let adopts = ancestors.contains(&stat.process.id);
                 let children = if adopts { 0 } else { stat.children };
                 others.insert(stat.process, Stat { children, ..*stat });
@@ -237,13 +238,12 @@ impl Processes {
         Self { others, sessions }
     }
 
-    /// Ticks that other processes used since `before`, those among them that have begun or ended
-    /// meanwhile.
+    /// Ticks that other processes used since `before`, including processes that have begun or ended since.
     ///
-    /// When a process ends, all its time passes to its parent, also what it used before the watch began.
-    /// So much is taken from the growth of the nearest ancestor that is still there. No tick is counted
-    /// twice, unless an ancestor ended before its child did: then at most what the child had used before.
-    /// A new process counts from its start, unless its session is one of ours: it may be an orphan.
+    /// When a process ends, all its time passes to its parent, including time from before the watch began. This
+    /// is subtracted from the growth of the nearest ancestor that still exists. No tick is counted twice,
+    /// unless an ancestor ended before its child did: then at most the child's earlier time is. A new process
+    /// counts from its start, unless its session is one of ours: it may be an orphan.
     fn taken_since(&self, before: &Self) -> u64 {
         let mut grown: HashMap<u32, u64> = HashMap::new();
         for (who, now) in &self.others {

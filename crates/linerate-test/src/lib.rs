@@ -1,8 +1,8 @@
-//! What the tests of all crates share.
+//! Helpers that the tests of all crates share.
 //!
 //! - [`skip()`]: a test that cannot run here says so, and fails where it is required.
-//! - [`ask()`]: a test on a machine that was disturbed asks again, and counts that it could not tell.
-//! - [`turn()`]: one test of a program loads the machine at a time.
+//! - [`ask()`]: a test on a disturbed machine measures again, and counts when it could not decide.
+//! - [`turn()`]: only one test of a program loads the machine at a time.
 //! - [`free_ports()`]: ports for the servers of a test.
 //! - [`program`]: test programs that cannot use libtest, because they need a process with one thread.
 //!
@@ -26,6 +26,6 @@ pub use turn::{Turn, turn};
 /// tests that fail; `test.sh` must find and count these lines.
 fn say(line: &str) {
     use std::io::Write;
-    // A reader that is gone is no reason to fail.
+    // A closed pipe is no reason to fail.
     let _ = writeln!(std::io::stdout(), "\n{line}");
 }

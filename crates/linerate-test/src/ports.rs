@@ -2,13 +2,14 @@
 
 use std::net::TcpListener;
 
-/// Ports of loopback that nobody has now, all different.
+/// Unused ports of loopback, all different.
 ///
 /// # Panics
+///
 /// If the kernel has no more.
 pub fn free_ports<const N: usize>() -> [u16; N] {
     let free = || TcpListener::bind("127.0.0.1:0").expect("a free port");
-    // All are held until each of them is known: so they differ.
+    // All ports stay in use until each of them is known, so they differ.
     let listeners = [(); N].map(|()| free());
     listeners.map(|listener| listener.local_addr().expect("its address").port())
 }

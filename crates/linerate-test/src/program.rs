@@ -38,12 +38,12 @@ impl Asked {
     }
 }
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what it should.
+    /// The case passed.
     Passed,
-    /// It did not.
+    /// The case failed.
     Failed,
     /// It could not run here, which it said itself.
     Skipped,
@@ -57,8 +57,8 @@ pub fn outcome_of(case: impl FnOnce()) -> Outcome {
     }
 }
 
-/// Runs the cases that the command line asks for, in order, prints what became of each, and ends the
-/// process. `run` is called with the cases that are wanted, and with what to call for each outcome.
+/// Runs the requested cases in order, prints the outcome of each, and ends the process. `run` is called with
+/// these cases, and with a function to call for each outcome.
 pub fn main<C>(
     cases: &[(&str, C)],
     run: impl FnOnce(&[&(&str, C)], &mut dyn FnMut(&str, Outcome)),

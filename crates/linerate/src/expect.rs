@@ -11,7 +11,7 @@ use linerate_core::path::{Direction, Side};
 use linerate_core::verdict::{Disturbance, Verdict};
 use serde::{Deserialize, Serialize, de};
 
-/// One bound.
+/// One condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expect {
     text: String,
@@ -32,7 +32,7 @@ struct FigureBound {
     side: Option<Side>,
     percentile: Option<f64>,
     compare: Compare,
-    /// In the unit of the figure.
+    /// The bound in the unit of the figure.
     value: f64,
 }
 
@@ -107,7 +107,7 @@ impl FromStr for Expect {
         let no_sign = |expected: &str| {
             fail(
                 split,
-                format!("`{sign}` does not compare {name}: expected {expected}"),
+                format!("`{sign}` cannot compare {name}: expected {expected}"),
             )
         };
         let bound = if name == "cause" {
@@ -118,7 +118,7 @@ impl FromStr for Expect {
                 return Err(fail(value_at, "expected the id of a cause".into()));
             }
             if cause(value).is_none() {
-                let what = format!("`{value}` is no cause; `linerate causes` lists them");
+                let what = format!("`{value}` is not a cause; `linerate causes` lists them");
                 return Err(fail(value_at, what));
             }
             Bound::Cause(value.to_owned())
@@ -183,7 +183,7 @@ fn named(name: &str) -> Option<(&'static Figure, Option<Side>, Option<f64>)> {
         None => (None, id),
     };
     let figure = figure(id)?;
-    // Both ends are meant where none is named.
+    // Both ends are meant if none is named.
     let fits = figure.percentiles == percentile.is_some() && (figure.ends || side.is_none());
     fits.then_some((figure, side, percentile))
 }
@@ -206,12 +206,12 @@ impl<'de> Deserialize<'de> for Expect {
     }
 }
 
-/// What bounds are held against.
+/// The results that conditions are checked against.
 #[derive(Debug)]
 pub struct Found<'a> {
     /// The figures that were measured.
     pub summary: Summary,
-    /// The causes; `None` where none were looked for.
+    /// The causes; `None` if none were looked for.
     pub verdict: Option<&'a Verdict>,
 }
 
@@ -226,7 +226,7 @@ impl Found<'_> {
 }
 
 impl Expect {
-    /// Checks the result against the bound; `asked` holds the directions of the plan. The error says which
+    /// Checks the result against the condition; `asked` has the directions of the plan. The error says which
     /// value was found instead.
     pub fn check(&self, asked: &[Direction], found: &Found<'_>) -> Result<(), String> {
         match &self.bound {
@@ -242,7 +242,7 @@ impl Expect {
     fn loads(&self, figure: &Figure, asked: &[Direction]) -> Vec<Option<Direction>> {
         match self.direction {
             Some(direction) => vec![Some(direction)],
-            // Times are those of the idle path where no direction is named.
+            // Times are those of the idle path if no direction is named.
             None if figure.percentiles || asked.is_empty() => vec![None],
             None => asked.iter().copied().map(Some).collect(),
         }
@@ -310,7 +310,7 @@ impl FigureBound {
         Err(format!("{} was {found}{percentile}", name()))
     }
 
-    /// `forward goodput`, `forward near cpu`, `idle latency`, `latency beside the forward load`.
+    /// `forward goodput`, `forward near cpu`, `idle latency`, `latency during the forward load`.
     fn name(&self, of: Subject) -> String {
         let side = of.side.map_or(String::new(), |s| format!("{} ", s.name()));
         let id = format!("{side}{}", self.figure.id);
@@ -318,7 +318,7 @@ impl FigureBound {
             None if self.figure.percentiles => format!("idle {id}"),
             None => id,
             Some(direction) if self.figure.percentiles => {
-                format!("{id} beside the {} load", direction.name())
+                format!("{id} during the {} load", direction.name())
             }
             Some(direction) => format!("{} {id}", direction.name()),
         }
@@ -489,9 +489,9 @@ mod tests {
             ("forward.godput>=1Gbit/s", 8, "expected goodput"),
             ("goodput>=9", 9, "no unit"),
             ("goodput>=9s", 9, "not a unit"),
-            ("goodput=9Gbit/s", 7, "does not compare"),
+            ("goodput=9Gbit/s", 7, "cannot compare"),
             ("loss<1", 5, "no unit"),
-            ("loss=1%", 4, "does not compare"),
+            ("loss=1%", 4, "cannot compare"),
             ("cause>=x", 5, "expected ="),
             ("cause=", 6, "id of a cause"),
             ("cause=recieve-window", 6, "linerate causes"),

@@ -1,4 +1,4 @@
-//! The results for a case: goodput each way and both ways, estimates, floor, cost.
+//! The results for a case: goodput in each direction and in both, estimates, floor, cost.
 
 use super::parts::{channels, description, express};
 use super::{Case, CaseError, Host, Slot};
@@ -14,19 +14,19 @@ const SMALL: f64 = 64.0;
 pub struct Answer {
     /// The path with its resources.
     pub path: Path,
-    /// Near to far, while nothing goes the other way.
+    /// Near to far, without traffic in the other direction.
     pub forward: Option<Solution>,
-    /// Far to near, while nothing goes the other way.
+    /// Far to near, without traffic in the other direction.
     pub reverse: Option<Solution>,
-    /// Both at once.
+    /// Both directions at the same time.
     pub both: Option<Solution>,
-    /// What is no ceiling.
+    /// Estimates that are no ceilings.
     pub estimates: Vec<Estimate>,
     /// Packets per second at the forward ceiling.
     pub packets: Option<Bounds>,
-    /// Cycles that one core of the receiving host has for each of them.
+    /// Cycles that one core of the receiving host has for each packet.
     pub cycles: Option<Bounds>,
-    /// Parts of the time that a small message takes at least, one way.
+    /// The parts of the minimum one-way time of a small message.
     pub floor: Vec<Part>,
     /// What the forward goodput costs.
     pub price: Option<Price>,
@@ -37,9 +37,9 @@ pub struct Answer {
 pub struct Estimate {
     /// Stage.
     pub stage: Stage,
-    /// Where.
+    /// The place of the part.
     pub side: Place,
-    /// What is estimated, with the numbers in.
+    /// The estimated quantity, with its numbers.
     pub words: String,
 }
 
@@ -48,7 +48,7 @@ pub struct Estimate {
 pub struct Price {
     /// Amount for each Gb/s of goodput.
     pub per_gigabit: Bounds,
-    /// Of what.
+    /// The currency.
     pub currency: String,
     /// `hour`, or nothing.
     pub per: String,
@@ -68,13 +68,13 @@ impl Answer {
         self.path.ceilings(way)
     }
 
-    /// Seconds that a small message takes at least, one way.
+    /// The minimum one-way time of a small message, in seconds.
     pub fn floor_seconds(&self) -> f64 {
         self.floor.iter().map(|part| part.seconds).sum()
     }
 }
 
-/// Computes all of it.
+/// Computes all results.
 pub fn answer(case: &Case) -> Result<Answer, CaseError> {
     let description = description(case)?;
     let (path, payload) = (description.path(), description.packet.payload);

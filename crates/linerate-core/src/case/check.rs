@@ -4,7 +4,7 @@ use super::{Case, CaseError, Protocol, Storage};
 use crate::ceiling::Link;
 use crate::ceiling::infiniband::MTUS;
 
-/// Smallest MTU of Ethernet that is taken: every host must accept packets of this size.
+/// Smallest Ethernet MTU that is accepted: every host must accept packets of this size.
 //= RFC 791, section 3.1
 const SMALLEST: u32 = 576;
 
@@ -46,7 +46,7 @@ fn mtus(case: &Case, infiniband: bool) -> Result<(), CaseError> {
         if infiniband && !MTUS.contains(&mtu) {
             let there = MTUS.map(|m| m.to_string()).join(", ");
             return refuse(format!(
-                "`{side}.port.mtu` is {mtu}; packets of InfiniBand hold {there}"
+                "`{side}.port.mtu` is {mtu}; InfiniBand packets hold {there}"
             ));
         }
         if !infiniband && mtu < SMALLEST {
@@ -63,7 +63,7 @@ fn storage(storage: &Storage) -> Result<(), CaseError> {
     let counted = storage.depth.or(storage.operations).is_some();
     if counted && storage.operation.is_none_or(|size| size.0 == 0) {
         return refuse(
-            "operations are counted, but `storage.operation`, the payload of one, is not given",
+            "operations are counted, but `storage.operation`, the payload of one, is missing",
         );
     }
     Ok(())

@@ -53,7 +53,7 @@ fn put(table: &mut Table, key: &str, value: impl Into<Value>) {
 }
 
 fn title(near: &str, far: &str) -> String {
-    format!("{near} to {far}, as it was measured")
+    format!("{near} to {far}, as measured")
 }
 
 /// The measured figures in words, to compare a ceiling with.
@@ -133,7 +133,7 @@ fn of_port(table: &mut Table, host: &Host) {
     };
     put(table, "card", port.driver.clone());
     if port.is_virtual {
-        // What lies below a bridge or a tunnel is left open.
+        // The ports below a bridge or a tunnel are left unspecified.
         if host.facts.underlay() == Underlay::Nothing {
             put(table, "pcie", "none");
         }
@@ -191,7 +191,7 @@ fn cards(
     Ok(())
 }
 
-/// The narrowest link of a card, as far as there is a word for it.
+/// The narrowest link of a card, if a case file can express it.
 fn slot(table: &mut Table, chain: &[Crossing<'_>]) {
     let Some(narrow) = chain.iter().min_by_key(|crossing| crossing.rate()) else {
         return;

@@ -22,10 +22,10 @@ use crate::units::{Bytes, Nanos, Rate};
 
 pub use answer::{Answer, Estimate, Price, answer};
 pub use measured::measured;
-pub use published::{Told, told};
+pub use published::{FigureCheck, check_figures};
 pub use value::{Clock, Figure, Slot};
 
-/// Why a case is refused, in words; with line and caret where it is the text that is wrong.
+/// Why a case is refused, in words; with line and caret if the text is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CaseError(String);
@@ -34,7 +34,7 @@ pub struct CaseError(String);
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Case {
-    /// What it is, in a line.
+    /// A title in one line.
     pub title: String,
     /// What happened, for people.
     #[serde(default)]
@@ -54,13 +54,13 @@ pub struct Case {
     /// The host there.
     #[serde(default)]
     pub far: Host,
-    /// What lies between.
+    /// The network between the hosts.
     #[serde(default)]
     pub net: Net,
-    /// What the bytes come from, if it is storage on the far host.
+    /// The storage on the far host, if the bytes come from there.
     #[serde(default)]
     pub storage: Storage,
-    /// What it costs.
+    /// The price of the hardware.
     pub price: Option<PriceTag>,
     /// Rates of other things, to compare the path with.
     #[serde(default)]
@@ -70,7 +70,7 @@ pub struct Case {
     pub published: Vec<Published>,
     /// Times by size that were.
     #[serde(default)]
-    pub sweep: Vec<Sweep>,
+    pub sweep: Vec<SizeSeries>,
 }
 
 /// How bytes are moved.
@@ -90,17 +90,17 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Whether a program copies what it receives out of the kernel.
+    /// Whether a program copies received payload out of the kernel.
     pub const fn copies(self) -> bool {
         matches!(self, Self::Tcp | Self::Udp)
     }
 }
 
-/// One host.
+/// One of the two hosts.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Host {
-    /// What it is called.
+    /// The name of the medium.
     pub name: String,
     /// Clock of one core: `3.3GHz`.
     #[serde(deserialize_with = "value::text")]
@@ -108,7 +108,7 @@ pub struct Host {
     /// Its memory.
     pub memory: Memory,
     /// Its port.
-    pub port: Port,
+    pub port: PortSpec,
 }
 
 /// Memory of a host.
@@ -121,14 +121,14 @@ pub struct Memory {
     /// Millions of transfers per second: 1600 for DDR3-1600.
     #[serde(deserialize_with = "value::count::<_, 100_000>")]
     pub speed: Option<u32>,
-    /// Whether cards can write into the cache; only where they cannot is memory a ceiling.
+    /// Whether cards can write into the cache; memory is a ceiling only if they cannot.
     pub direct_cache: Option<bool>,
 }
 
 /// The cards and ports that a host uses for the path.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Port {
+pub struct PortSpec {
     /// Model of the card, for people.
     pub card: String,
     /// `10Gb/s` for Ethernet, `4x FDR` for InfiniBand.
@@ -152,19 +152,19 @@ pub struct Port {
     /// Ports in use on each card.
     #[serde(deserialize_with = "value::count::<_, 4>")]
     pub ports: Option<u32>,
-    /// Cards in use, each in a slot of its own.
+    /// Cards in use, each in its own slot.
     #[serde(deserialize_with = "value::count::<_, 8>")]
     pub cards: Option<u32>,
 }
 
-impl Port {
+impl PortSpec {
     /// Links that leave the host.
     pub fn links(&self) -> u32 {
         self.cards.unwrap_or(1) * self.ports.unwrap_or(1)
     }
 }
 
-/// What lies between the hosts.
+/// The network between the hosts.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Net {
@@ -186,7 +186,7 @@ pub struct Net {
     /// Metres of cable.
     #[serde(deserialize_with = "value::positive")]
     pub cable: Option<f64>,
-    /// Switches on the way.
+    /// Number of switches on the path.
     #[serde(deserialize_with = "value::count::<_, 64>")]
     pub switches: Option<u32>,
     /// Time in each switch.
@@ -198,16 +198,16 @@ pub struct Net {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Storage {
-    /// What is done with several paths to it.
+    /// How several paths to the storage are used.
     #[serde(deserialize_with = "value::policy")]
     pub policy: Option<Policy>,
     /// Payload of an operation.
     #[serde(deserialize_with = "value::text")]
     pub operation: Option<Bytes>,
-    /// Operations under way at once.
+    /// Operations in flight at the same time.
     #[serde(deserialize_with = "value::count::<_, 1_000_000>")]
     pub depth: Option<u32>,
-    /// Time that one of them takes.
+    /// Latency of each switch.
     #[serde(deserialize_with = "value::text")]
     pub latency: Option<Nanos>,
     /// Most operations per second of the device.
@@ -222,12 +222,12 @@ pub struct Storage {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PriceTag {
-    /// How much, for all of it.
+    /// The total price.
     #[serde(deserialize_with = "value::amount")]
     pub amount: f64,
-    /// Of what.
+    /// The currency.
     pub currency: String,
-    /// `hour`, where it is rented.
+    /// `hour` for rented hardware.
     #[serde(default)]
     pub per: String,
 }
@@ -236,14 +236,14 @@ pub struct PriceTag {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Medium {
-    /// What it is.
+    /// The name of the medium.
     pub name: String,
     /// How fast it is.
     #[serde(deserialize_with = "value::word")]
     pub rate: Rate,
 }
 
-/// A published figure, and how it stands to what is computed. One of the figures is given.
+/// A published figure, and how it compares with the computed one. Exactly one of the figures is given.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Published {
@@ -252,9 +252,9 @@ pub struct Published {
     /// What differs from the case, as it would be typed after `--set`.
     #[serde(default)]
     pub set: Vec<String>,
-    /// Which way.
+    /// The direction of the figure.
     #[serde(default)]
-    pub way: Way,
+    pub way: Directions,
     /// Payload per second.
     #[serde(default, deserialize_with = "value::text")]
     pub goodput: Option<Figure>,
@@ -267,17 +267,17 @@ pub struct Published {
     /// Time there and back.
     #[serde(default, deserialize_with = "value::text")]
     pub round_trip: Option<Nanos>,
-    /// How it stands to what is computed.
+    /// How the published figure compares with the computed one.
     pub holds: Holds,
 }
 
 /// Times of messages of many sizes.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Sweep {
+pub struct SizeSeries {
     /// What was measured.
     pub what: String,
-    /// Sizes with their times: all one way, or all there and back.
+    /// Sizes with their times: all in one direction, or all round trips.
     #[serde(deserialize_with = "value::points")]
     pub points: Vec<Point>,
 }
@@ -285,17 +285,17 @@ pub struct Sweep {
 /// Directions at work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum Directions {
     /// Near to far.
     #[default]
     Forward,
     /// Far to near.
     Reverse,
-    /// Both at once.
+    /// Both directions at the same time.
     Both,
 }
 
-/// How a published figure stands to a computed one.
+/// How a published figure compares with a computed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Holds {
@@ -352,12 +352,12 @@ fn replaced(table: &mut toml::Table, set: &str) -> Result<Case, CaseError> {
             .ok_or_else(|| refuse(format!("`{part}` has no keys below it")))?;
     }
     at.insert(last.to_owned(), typed(value.trim()));
-    // From text, as a file is: code that reads cases from a table would double what is compiled.
+    // Read as text, like a file: a second decoder for tables would double the compiled code.
     let case = toml::from_str::<Case>(&table.to_string());
     case.map_err(|e| refuse(typo::explained(e.message())))
 }
 
-/// Numbers and truth values as such, all else as text.
+/// Reads numbers and truth values as such, and everything else as text.
 fn typed(value: &str) -> toml::Value {
     use toml::Value;
     match value.parse() {

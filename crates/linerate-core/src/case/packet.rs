@@ -1,4 +1,4 @@
-//! The packets that a case sends, as far as it says.
+//! The packets that a case sends, as far as it specifies them.
 
 use super::{Case, CaseError, Protocol};
 use crate::ceiling::ethernet::{self, Ip, Transport};
@@ -6,9 +6,9 @@ use crate::ceiling::infiniband::{self, MTUS};
 use crate::ceiling::roce::{self, Version};
 use crate::ceiling::{Link, Packet};
 
-/// MTUs of Ethernet where none is given: the standard's, and the largest in common use.
+/// MTUs of Ethernet if none is given: the standard's, and the largest in common use.
 const ETHERNET_MTUS: [u32; 2] = [1500, 9000];
-/// MTUs of IP over InfiniBand where none is given: the smallest datagram, and connected mode's.
+/// MTUs of IP over InfiniBand if none is given: the smallest datagram, and connected mode's.
 //= RFC 4391, section 7; RFC 4755
 const IPOIB_MTUS: [u32; 2] = [2044, 65_520];
 

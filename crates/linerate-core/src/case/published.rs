@@ -2,7 +2,7 @@
 
 use super::answer::{cycles_in_words, packets_in_words};
 use super::value::Figure;
-use super::{Answer, Case, CaseError, Holds, Published, Way, answer};
+use super::{Answer, Case, CaseError, Directions, Holds, Published, answer};
 use crate::ceiling::Bounds;
 use crate::units::{Nanos, Rate};
 
@@ -10,38 +10,38 @@ use crate::units::{Nanos, Rate};
 const REACHED: f64 = 0.98;
 /// How much above it rounding may bring a figure.
 const ROUNDED: f64 = 1.005;
-/// What "about" means, either way.
+/// The tolerance of "about", in both directions.
 const ABOUT: f64 = 0.10;
 /// Below this share of its ceiling a figure cannot be explained by that ceiling.
 const FAR_BELOW: f64 = 0.5;
 
-/// A published figure and what was computed for it.
+/// A published figure and the computed one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct FigureCheck {
     /// What was measured.
     pub what: String,
     /// The figure, in words.
     pub figure: String,
     /// What was computed, in words.
     pub computed: String,
-    /// How they stand to each other, as the file claims.
+    /// The relation between the two figures that the file claims.
     pub claim: &'static str,
-    /// Whether they do.
+    /// Whether the claim is true.
     pub holds: bool,
 }
 
 /// Computes each published figure of a case file.
-pub fn told(text: &str) -> Result<Vec<Told>, CaseError> {
+pub fn check_figures(text: &str) -> Result<Vec<FigureCheck>, CaseError> {
     let case = Case::read(text, &[""; 0])?;
     case.published.iter().map(|p| one(text, p)).collect()
 }
 
-fn one(text: &str, published: &Published) -> Result<Told, CaseError> {
+fn one(text: &str, published: &Published) -> Result<FigureCheck, CaseError> {
     let case = Case::read(text, &published.set)?;
     let answer = answer(&case)?;
     let (figure, words) = figure(published);
     let computed = computed(&answer, published);
-    Ok(Told {
+    Ok(FigureCheck {
         what: published.what.clone(),
         figure: words,
         computed: computed.map_or_else(|| "unknown".to_owned(), |c| in_words(c, published)),
@@ -50,7 +50,7 @@ fn one(text: &str, published: &Published) -> Result<Told, CaseError> {
     })
 }
 
-/// The figure as a number, and in words: as it was published, and in bits if that was not in bits.
+/// The figure as a number, and in words: as published, and also in bits if it was published in bytes.
 fn figure(p: &Published) -> (f64, String) {
     if let Some(Figure { rate, text }) = &p.goodput {
         let words = if text.ends_with("B/s") {
@@ -78,9 +78,9 @@ fn computed(answer: &Answer, p: &Published) -> Option<Bounds> {
         return Some(Bounds::exact(2.0 * answer.floor_seconds()));
     }
     let solved = match p.way {
-        Way::Forward => &answer.forward,
-        Way::Reverse => &answer.reverse,
-        Way::Both => &answer.both,
+        Directions::Forward => &answer.forward,
+        Directions::Reverse => &answer.reverse,
+        Directions::Both => &answer.both,
     };
     solved.as_ref().map(|s| s.goodput)
 }

@@ -250,7 +250,7 @@ fn parts_that_do_not_go_together_are_refused() {
         assert!(why.contains(part), "{sets:?}: {why}");
     }
     let fdr = WHOLE.replace("10Gb/s", "4x FDR");
-    assert!(refused(&fdr, NONE).contains("packets of InfiniBand hold"));
+    assert!(refused(&fdr, NONE).contains("InfiniBand packets hold"));
     let fdr = fdr.replace("mtu = 1500", "mtu = 4096");
     assert!(Case::read(&fdr, NONE).is_ok());
     assert!(refused(&fdr, &["protocol=roce-v2"]).contains("InfiniBand"));
@@ -279,8 +279,8 @@ fn published_figures_are_held_against_what_is_computed() {
         [[published]]\nwhat = 'b'\ngoodput = '9.4Gb/s'\nholds = 'far-below'\n\
         [[published]]\nwhat = 'c'\nset = ['streams=1', 'net.flow-limit=1Gb/s']\ngoodput = '1Gb/s'\nholds = 'about'\n\
         [[published]]\nwhat = 'd'\nround-trip = '1ns'\nholds = 'above'\n";
-    let told = told(&format!("{WHOLE}{figures}")).unwrap();
-    let holds: Vec<bool> = told.iter().map(|t| t.holds).collect();
+    let checks = check_figures(&format!("{WHOLE}{figures}")).unwrap();
+    let holds: Vec<bool> = checks.iter().map(|t| t.holds).collect();
     assert_eq!(holds, [true, false, true, false]);
     let none = format!("{WHOLE}[[published]]\nwhat = 'e'\nholds = 'above'\n");
     assert!(refused(&none, NONE).contains("`e` needs one of"));

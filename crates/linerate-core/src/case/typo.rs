@@ -20,8 +20,8 @@ pub(super) fn explained(message: &str) -> String {
     }
 }
 
-/// Of the names that a message offers, the one that is nearest to the one that it refuses. The
-/// message quotes them all, the refused one first.
+/// Among the names that a message offers, the one nearest to the rejected name. The message quotes them all,
+/// the rejected one first.
 fn meant(message: &str) -> Option<&str> {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let typed = quoted.next()?;

@@ -1,4 +1,4 @@
-//! Values of a case file, each refused in words where there is no such hardware.
+//! Values of a case file. A value for which no hardware exists is refused with an explanation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -44,7 +44,7 @@ pub enum Slot {
     NoSlot,
     /// A bus that is shared.
     Bus(Bus),
-    /// PCI Express, as far as it is known.
+    /// The known properties of a PCI Express slot.
     Express {
         /// Generation.
         generation: Option<u32>,
@@ -132,7 +132,7 @@ fn named<T: Copy>(text: &str, names: &[(&str, T)], what: &str) -> Result<T, Stri
 pub struct Figure {
     /// The rate.
     pub rate: Rate,
-    /// As it is written.
+    /// The value as text.
     pub text: String,
 }
 
@@ -180,7 +180,7 @@ where
     String::deserialize(d)?.parse().map_err(Error::custom)
 }
 
-/// The same where it may be left out.
+/// The same for an optional value.
 pub(super) fn text<'de, D, T>(d: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -225,7 +225,7 @@ pub(super) fn amount<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
     }
 }
 
-/// The same where it may be left out.
+/// The same for an optional value.
 pub(super) fn positive<'de, D: Deserializer<'de>>(d: D) -> Result<Option<f64>, D::Error> {
     amount(d).map(Some)
 }

@@ -23,8 +23,8 @@ pub(super) const ENOUGH: f64 = 0.5;
 /// Share of time that a sender must wait for its timers for the path to be why its buffers are full.
 const WAITS: f64 = 0.5;
 
-/// The answer where what is kept for retransmission fills any buffer: nothing gets through, or the sender waits
-/// for its timers most of the time.
+/// The answer if data kept for retransmission fills any buffer: nothing arrives, or the sender waits for its
+/// timers most of the time.
 pub(super) fn overruled(load: &Load) -> Option<Answer> {
     let silent = load.silent().map(|silent| {
         format!(
@@ -47,7 +47,7 @@ pub(super) fn overruled(load: &Load) -> Option<Answer> {
 pub(super) enum Buffer {
     /// The receiver's: it bounds the window that is offered.
     Receive,
-    /// The sender's: it keeps what is not yet acknowledged.
+    /// The sender's buffer: it keeps unacknowledged data.
     Send,
 }
 
@@ -66,7 +66,7 @@ impl Buffer {
         }
     }
 
-    /// What it is for.
+    /// Its name in commands.
     fn way(self) -> &'static str {
         match self {
             Self::Receive => "receive",
@@ -82,7 +82,7 @@ impl Buffer {
         }
     }
 
-    /// What was asked for; the kernel doubles it.
+    /// The requested size; the kernel doubles it.
     fn asked(self, knobs: &Knobs) -> Option<Bytes> {
         match self {
             Self::Receive => knobs.recv_buffer,
@@ -98,14 +98,14 @@ impl Buffer {
         }
     }
 
-    /// Memory that setting B of a trial allows the buffer. The kernel doubles a size that a program asks for;
-    /// without one, autotuning may go up to the host's limit.
+    /// Memory that setting B of a trial allows for the buffer. The kernel doubles a size that a program
+    /// requests; without one, autotuning may go up to the host's limit.
     fn given(self, trial: &TrialPlan) -> Option<f64> {
         let asked = self.asked(&trial.after).map(|ask| ask.0 as f64 * 2.0);
         asked.or_else(|| Some(trial.after.host?.value as f64))
     }
 
-    /// The sysctl that bounds its autotuning, and what that is on a host.
+    /// The sysctl that limits its autotuning, and its value on a host.
     fn sysctl(self, limits: &BufferLimits) -> (&'static str, Option<[u64; 3]>) {
         match self {
             Self::Receive => ("net.ipv4.tcp_rmem", limits.tcp_rmem),
@@ -114,7 +114,7 @@ impl Buffer {
     }
 }
 
-/// Says what share of time the buffer held the sender.
+/// A sentence with the share of time that the buffer limited the sender.
 pub(super) fn held(buffer: Buffer, limited: f64, only: &str) -> String {
     format!(
         "the {} held the sender {only}{} of the time",
@@ -123,7 +123,7 @@ pub(super) fn held(buffer: Buffer, limited: f64, only: &str) -> String {
     )
 }
 
-/// The finding of a buffer that held the sender `limited` of the time.
+/// The finding of a buffer that limited the sender `limited` of the time.
 pub(super) fn finding(
     model: &Model,
     direction: Direction,
@@ -148,7 +148,7 @@ pub(super) fn finding(
     }
 }
 
-/// What it expects of a trial.
+/// The expected effect of a trial.
 pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let factor = trial.factor()?;
@@ -167,8 +167,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
     }
     match (buffer, factor) {
         (Buffer::Send, Factor::HalfSendBuffer) => Some(around(times(load, trial, buffer)?, 0.2)),
-        // The kernel accounts for pages that it holds differently than for copies, so the room for them is
-        // unknown.
+        // The kernel accounts for pinned pages differently than for copies, so the room for them is unknown.
         (Buffer::Send, Factor::ZeroCopy) => None,
         (Buffer::Receive, Factor::HalfWindow) => {
             let ratio = trial.after.window_clamp?.0 as f64 / load.tcp.in_flight?.0 as f64;
@@ -178,9 +177,9 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
     }
 }
 
-/// Whether a trial can prove it. Half of a window slightly larger than a full path needs halves the goodput as
-/// well, so this proves nothing there. More streams prove nothing where a queue stands: they hold more of it,
-/// and take it from others.
+/// Whether a trial can prove it. If a window is slightly larger than a full path needs, half of it halves the
+/// goodput as well, so this proves nothing there. If there is a queue, more streams prove nothing: they keep
+/// more packets in it, and take its space from others.
 pub(super) fn proves(model: &Model, trial: &TrialPlan) -> bool {
     let Some(load) = model.direction(trial.direction).map(|d| &d.base) else {
         return true;
@@ -192,7 +191,7 @@ pub(super) fn proves(model: &Model, trial: &TrialPlan) -> bool {
     }
 }
 
-/// Whether a larger one was seen to carry more, though perhaps not for sure as much more as proves it.
+/// Whether a larger buffer carried more, although perhaps not certainly enough for a proof.
 fn gained(model: &Model, direction: Direction, buffer: Buffer) -> bool {
     larger(model, direction, buffer)
         .filter_map(|t| t.effect)
@@ -210,12 +209,12 @@ fn larger(
     })
 }
 
-/// How many times as large a trial makes the buffer.
+/// The factor by which a trial enlarges the buffer.
 fn times(load: &Load, trial: &TrialPlan, buffer: Buffer) -> Option<f64> {
     Some(buffer.given(trial)? / buffer.memory(load)?.0.max(1) as f64)
 }
 
-/// A larger buffer, where it may be had.
+/// A larger buffer, if the host allows one.
 pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Option<Advice> {
     let load = &model.direction(direction)?.base;
     let side = buffer.side(direction);
@@ -225,7 +224,7 @@ pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
     let (times, gain) = tried(model, direction, buffer).unzip();
     // Twice what is in use where nothing larger could be tried.
     let memory = (buffer.memory(load)?.0 as f64 * times.unwrap_or(2.0)) as u64;
-    // Where autotuning may go so far already, something else keeps it from doing so.
+    // If autotuning may already go that far, something else keeps it from doing so.
     let set = |most: u64| format!("sudo sysctl -w {sysctl}=\"{min} {default} {most}\"");
     let what = format!("allow {} buffers of {}", buffer.way(), Bytes(memory));
     (memory > max).then(|| {
@@ -234,7 +233,7 @@ pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
     })
 }
 
-/// How much larger a trial's buffer was, and what it gained.
+/// The size ratio of a trial's buffer, and the gain.
 fn tried(model: &Model, direction: Direction, buffer: Buffer) -> Option<(f64, f64)> {
     let load = &model.direction(direction)?.base;
     let trial = larger(model, direction, buffer).next()?;

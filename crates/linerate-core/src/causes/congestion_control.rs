@@ -43,7 +43,7 @@ impl Cause for CongestionControl {
         if model.idle.is_none() {
             return Err(NoFinding::Unknown(vec![Gap {
                 what: "idle latency".to_owned(),
-                why: "without it nobody knows whether a queue stands on the way".to_owned(),
+                why: "without it a queue on the path cannot be seen".to_owned(),
                 hint: String::new(),
             }]));
         }
@@ -78,8 +78,8 @@ impl Cause for CongestionControl {
         Ok(Finding {
             side: Place::from(direction.sender()),
             share: held.share * of_each_stream(model, direction),
-            // A cap for each flow that queues nothing looks the same, unless the window shows that nothing is
-            // asked of the path.
+            // A rate cap for each flow that queues nothing looks the same, unless the window shows that the
+            // path is not fully used.
             enough: clamped.is_some() && scaled.is_some_and(|(_, gain)| gain > GAIN),
             reached: false,
             evidence,
@@ -103,8 +103,8 @@ impl Cause for CongestionControl {
         }
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        // Each stream has its own window. More streams therefore prove that the window was the limit only where
-        // it is clamped.
+        // Each stream has its own window. More streams therefore prove that the window was the limit only if it
+        // is clamped.
         match trial.factor() {
             Some(Factor::MoreStreams) => clamped(model, trial.direction).is_some(),
             factor => factor == Some(Factor::OtherCongestion),
@@ -114,7 +114,7 @@ impl Cause for CongestionControl {
         if clamped(model, direction).is_some() {
             return vec![
                 Advice::new(
-                    "look for what clamps the congestion window: `cwnd lock N` of a route, or parameters of the \
+                    "find what limits the congestion window: `cwnd lock N` of a route, or parameters of the \
                      congestion control itself",
                 )
                 .on(direction.sender(), "ip route show"),
@@ -136,10 +136,10 @@ const GROWS: &[&str] = &["cubic", "reno"];
 /// decide.
 fn recovers(load: &Load) -> Option<Gap> {
     Some(Gap {
-        what: "whether congestion control has a reason to hold back".to_owned(),
+        what: "whether congestion control has a reason to slow down".to_owned(),
         why: format!(
-            "{} segments of a stream were retransmitted since it began, and on so long a path one loss holds it for \
-             many seconds",
+            "{} segments of a stream were retransmitted since it began, and on such a long path one \
+             loss slows it down for many seconds",
             recovering(load)?
         ),
         hint: "--congestion bbr does not slow down for single losses: compare".to_owned(),
@@ -150,8 +150,8 @@ fn recovers(load: &Load) -> Option<Gap> {
 /// congestion window does not grow while something else limits the sender.
 const HELD: f64 = 0.1;
 
-/// Describes a congestion window that stood still without need. `None` where it grew, had no need to grow, or
-/// where another congestion control brought a gain.
+/// Describes a congestion window that stopped growing without a reason. `None` if it grew, had no need to grow,
+/// or if another congestion control gained goodput.
 pub(super) fn clamped(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
     let size = load.tcp.cwnd_stood?;
@@ -162,8 +162,8 @@ pub(super) fn clamped(model: &Model, direction: Direction) -> Option<String> {
     let asked = sent_again(load).is_some() || standing_queue(model, load).is_some();
     (grows && alone && !gained && !asked).then(|| {
         format!(
-            "the congestion window came to {size} and stood there, full, although nothing queued and nothing \
-             was lost"
+            "the congestion window grew to {size} and stayed there, full, although nothing queued \
+             and nothing was lost"
         )
     })
 }
@@ -182,7 +182,7 @@ fn hardly_lost(load: &Load) -> String {
     }
 }
 
-/// The sender's congestion control, as it was read.
+/// The sender's congestion control.
 fn name(model: &Model, direction: Direction) -> &str {
     model
         .direction(direction)

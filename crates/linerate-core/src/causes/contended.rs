@@ -12,8 +12,8 @@ use crate::transport::Scope;
 /// Cause `contended`.
 pub(super) struct Contended;
 
-/// Foreign bytes over ours from which they matter. Two ends read their counters up to a sample
-/// apart, which is a twentieth of a short step.
+/// Bytes of other programs over ours from which they matter. Two ends read their counters up to a sample apart,
+/// which is a twentieth of a short step.
 pub(super) const FOREIGN: f64 = 0.2;
 
 static INFO: CauseInfo = CauseInfo {
@@ -46,7 +46,7 @@ impl Cause for Contended {
             .then(|| "another session was measuring on a host at the same time".to_owned());
         let traffic = foreign.map(|foreign| {
             format!(
-                "beside this run's own bytes, the port of {} carried {} as many of others",
+                "the port of {} carried {} as many bytes of other programs as of this run",
                 foreign.side.name(),
                 percent(foreign.share)
             )
@@ -57,7 +57,7 @@ impl Cause for Contended {
         }
         vec![Cost {
             side: Place::Path,
-            // Of all that the port carried. The CPU time that another session took is unknown.
+            // The share of all traffic of the port. The CPU time that another session used is unknown.
             share: foreign
                 .filter(|_| !load.contended)
                 .map(|foreign| foreign.share / (1.0 + foreign.share)),

@@ -33,30 +33,29 @@ const MOVED: Range = Range {
     high: 1.15,
 };
 
-/// Least time that copying a received byte takes, in picoseconds: 40 GB/s. What was received last was
-/// written by another core or by a port, so it comes from a shared cache at best, and no core reads
-/// one that fast.
+/// Least time to copy a received byte, in picoseconds: 40 GB/s. The newest received bytes were written by
+/// another core or by a port, so they come from a shared cache at best, and no core reads one that fast.
 const COPY_LEAST_PS: f64 = 25.0;
 
-/// Time that copying a byte usually takes, in picoseconds: 10 GB/s. Whether a trial is worth its time
-/// depends on it, and no verdict.
+/// Usual time to copy a byte, in picoseconds: 10 GB/s. It decides only whether a trial is worth its time, and
+/// no verdict.
 const COPY_USUAL_PS: f64 = 100.0;
 
-/// How many times as fast a thread must become without the copy for a gain to be expected: twice what a
-/// limit gains at least when it is lifted.
+/// How many times as fast a thread must become without the copy for a gain to be expected: twice the least gain
+/// that counts when a limit is removed.
 const SAVES: f64 = 1.1;
 
 /// Which end's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Those that send.
+    /// Threads that send.
     Sender,
-    /// Those that receive.
+    /// Threads that receive.
     Receiver,
 }
 
 impl Role {
-    /// What the threads of an end do.
+    /// The activity of an end's threads.
     pub(super) fn of(side: Side, direction: Direction) -> Self {
         if side == direction.sender() {
             Self::Sender
@@ -85,7 +84,7 @@ impl Role {
     }
 }
 
-/// What the counters say.
+/// The result of the counters.
 pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     let load = base(model, direction)?;
     let side = role.side(direction);
@@ -133,8 +132,8 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     })
 }
 
-/// Whether a thread needs so much of its CPU that this clears the network, and gets most of it. Then it is the
-/// only cause left.
+/// Whether a thread needs so much of its CPU that the network cannot be the limit, and gets most of it. Then it
+/// is the only cause left.
 pub(super) fn is_last(model: &Model, direction: Direction, role: Role) -> bool {
     let side = role.side(direction);
     let dir = model.direction(direction);
@@ -159,7 +158,7 @@ fn of_datagrams(
     Some(dropped.map(|dropped| datagrams::words(told, dropped, "dropped at its socket")))
 }
 
-/// The cause that keeps threads of an end from a CPU that they could have, if one stands.
+/// The cause that keeps an end's threads from a CPU that they could have, if there is one.
 pub(super) fn kept_from_its_cpu(
     model: &Model,
     direction: Direction,
@@ -173,7 +172,7 @@ pub(super) fn kept_from_its_cpu(
     standing.next().map(Cause::id).or_else(both)
 }
 
-/// Share of its CPU that a thread's work took: its own time, interrupts on that CPU, and other threads of this
+/// Share of its CPU that a thread's work used: its own time, interrupts on that CPU, and other threads of this
 /// run for which it waited. Time spent waiting for other programs does not count.
 fn used(thread: &Thread, cpus: &[Cpu]) -> Option<f64> {
     let busy = thread.busy?;
@@ -223,7 +222,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
         // Buffers move the work of a full CPU between caches. The effect is unknown.
         _ if factor.class() == Class::LargerBuffer => Some(MOVED),
         // The gain is unknown. It depends on the cost of each packet (offloads), on how far the CPU is behind
-        // (backlog), and on the time that packets took of this CPU (packets on other CPUs).
+        // (backlog), and on the CPU time that packets used (packets on other CPUs).
         _ if factor.class() == Class::Packets => None,
         Factor::Discard => match role {
             Role::Receiver => uncopied(load),
@@ -258,7 +257,8 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
     }
 }
 
-/// More work slows a thread without slack; nothing follows where that work made its other work cheaper.
+/// More work slows down a thread without slack; there is no prediction if that work made its other work
+/// cheaper.
 fn of_more_work(model: &Model, trial: &TrialPlan, role: Role) -> Option<Range> {
     let measured = model.trials.iter().find(|t| t.plan.id == trial.id);
     let cheaper = measured.filter(|_| role == Role::Sender);
@@ -282,9 +282,9 @@ pub(super) fn made_cheaper(model: &Model, trial: &TrialModel) -> Option<[f64; 2]
     (full && without / with > slowed(added).high).then_some([without, with])
 }
 
-/// A thread without slack loses the added share of its time, `1/(1+w)`, or less: a thread that comes later
-/// finds more work at once, and larger batches cost less for each byte. At least half of the loss must be seen.
-/// It may lose somewhat more, since the added work takes cache and turns from the rest: a quarter more work was
+/// A thread without slack loses the added share of its time, `1/(1+w)`, or less: a thread that starts later
+/// finds more work at once, and larger batches cost less per byte. At least half of the loss must be seen. It
+/// may lose somewhat more, since the added work competes for cache and CPU turns: a quarter more work was
 /// measured to leave 0.74 to 0.84.
 fn slowed(added: f64) -> Range {
     let proportional = 1.0 / (1.0 + added);
@@ -296,8 +296,7 @@ fn slowed(added: f64) -> Range {
 
 /// A receiving thread without slack gains the time of the copy, up to the next limit. Only the least gain is
 /// known beforehand: a copy costs at least [`COPY_LEAST_PS`], and the sender may have less time left than that.
-/// `None` where the gain could be too small to differ from no change: then a trial without a gain proves
-/// nothing.
+/// `None` if the gain could be too small to differ from no change: then a trial without a gain proves nothing.
 fn uncopied(load: &Load) -> Option<Range> {
     let copy =
         COPY_LEAST_PS / ps_per_byte(load.goodput.mean, at_work(&load.receivers, load.streams))?;
@@ -310,7 +309,7 @@ fn uncopied(load: &Load) -> Option<Range> {
 }
 
 /// A sending thread without slack gains the CPU time that it saves on each byte, up to the next limit. The
-/// trial itself measures this saving; before that, a copy is assumed to have its usual cost. `None` where the
+/// trial itself measures this saving; before that, a copy is assumed to have its usual cost. `None` if the
 /// saving, or the receiver's spare time, is so small that the gain could look like no change: holding pages has
 /// a cost as well.
 fn handed_over(model: &Model, load: &Load, trial: &TrialPlan) -> Option<Range> {
@@ -327,7 +326,7 @@ fn handed_over(model: &Model, load: &Load, trial: &TrialPlan) -> Option<Range> {
     (gain.min(left) >= SAVES).then_some(Range { low: GAIN, high })
 }
 
-/// More streams, where they were seen to gain.
+/// Advice to use more streams, if they carried more.
 pub(super) fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     let Some(dir) = model.direction(direction) else {
         return Vec::new();

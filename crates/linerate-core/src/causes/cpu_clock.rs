@@ -105,7 +105,7 @@ impl Cause for CpuClock {
     }
 }
 
-/// The busy thread whose clock is lowest against its nominal one; else the answer.
+/// The busy thread with the lowest clock relative to its nominal one; else the answer.
 fn slowest(model: &Model, direction: Direction) -> Result<Slow<'_>, NoFinding> {
     let load = base(model, direction)?;
     let (mut found, mut unknown, mut clear) = (None::<Slow<'_>>, None, Vec::new());
@@ -167,17 +167,19 @@ fn clock_of<'a>(
     let cpu = cpu.ok_or_else(|| lacks("the CPU of its busy thread is not known".to_owned()))?;
     let kind = clocks.iter().find(|kind| kind.cpus.contains(&cpu));
     let clock = &kind
-        .ok_or_else(|| lacks(format!("that of CPU {cpu} was not read")))?
+        .ok_or_else(|| lacks(format!("the clock of CPU {cpu} was not read")))?
         .clock;
     let cpus = load.cpus.at(direction, side);
     let now = cpus.iter().find(|c| c.number == cpu).and_then(|c| c.clock);
-    // A CPU that worked had a clock: what says 0 says nothing.
+    // A CPU that worked had a clock: a reading of 0 is invalid.
     let now = now.filter(|now| now.0 > 0);
-    let now = now.ok_or_else(|| lacks(format!("that of CPU {cpu} was not read under load")))?;
-    // What it can at most bounds the nominal clock, but does not tell it.
+    let now =
+        now.ok_or_else(|| lacks(format!("the clock of CPU {cpu} was not read under load")))?;
+    // The highest clock that it reports is an upper bound of the nominal clock, but not the nominal clock
+    // itself.
     let enough = clock.max.filter(|max| now.0 as f64 >= max.0 as f64 * LOW);
     let nominal = clock.nominal.or(enough).filter(|nominal| nominal.0 > 0);
-    let nominal = nominal.ok_or_else(|| lacks("nothing tells its nominal clock".to_owned()))?;
+    let nominal = nominal.ok_or_else(|| lacks("its nominal clock was not read".to_owned()))?;
     Ok(Slow {
         side,
         busy,
@@ -188,7 +190,7 @@ fn clock_of<'a>(
     })
 }
 
-/// What is known of who set it.
+/// The known facts about who set the clock limit.
 fn setting(clock: &Clock) -> String {
     let governor = (!clock.governor.is_empty())
         .then(|| format!("; governor {} ({})", clock.governor, clock.driver));
@@ -196,7 +198,7 @@ fn setting(clock: &Clock) -> String {
     [governor, limit].into_iter().flatten().collect()
 }
 
-/// The limit that settings put below the nominal clock, and that clock.
+/// The limit that settings put below the nominal clock, and the nominal clock.
 fn capped(clock: &Clock) -> Option<(Hertz, Hertz)> {
     let both = clock.limit.zip(clock.nominal);
     both.filter(|(limit, nominal)| (limit.0 as f64) < nominal.0 as f64 * LOW)
@@ -212,7 +214,7 @@ fn advice(slow: &Slow<'_>) -> Advice {
         return advice.on(*side, set(most)).undo_on(*side, set(limit));
     }
     if clock.governor.is_empty() || clock.governor == "performance" {
-        let what = "look what holds the clock down: heat, or a limit of power";
+        let what = "find what limits the clock: heat or a power limit";
         let command = "sudo turbostat --quiet --show CPU,Busy%,Bzy_MHz,CoreTmp,PkgWatt";
         return Advice::new(what).on(*side, command);
     }

@@ -28,12 +28,12 @@ const MET: f64 = 0.5;
 /// A thread that waits while others run.
 struct Crowded {
     side: Side,
-    /// The CPU that it is kept on; `None` where it moved between several.
+    /// The CPU that it is pinned to; `None` if it moved between several.
     cpu: Option<u32>,
     busy: f64,
     waiting: f64,
     need: f64,
-    /// What others ran there at least; `None` where that was not read.
+    /// What others ran there at least; `None` if it was not read.
     others: Option<f64>,
 }
 
@@ -46,8 +46,9 @@ impl Crowded {
         self.others.unwrap_or(0.0)
     }
 
-    /// Whether others ran enough there to be why the thread waited. A control group that used up its quota waits in the
-    /// run queue as well, and a thread that moved may have met more of them than there were in the mean.
+    /// Whether other programs ran enough there to explain the thread's wait. A control group that used up its
+    /// quota waits in the run queue as well, and a thread that moved may have met more of them than the mean
+    /// shows.
     fn explains_waiting(&self) -> bool {
         self.others() >= OTHERS.max(self.waiting * MET)
     }
@@ -128,7 +129,7 @@ impl Cause for CpuContention {
     }
 }
 
-/// To leave the CPU to the others, or them another one.
+/// Advice to leave the CPU to the other programs, or to move them to another one.
 fn advice(model: &Model, direction: Direction, crowded: &Crowded, gain: Option<f64>) -> Advice {
     let free = idle(model, direction, crowded.side);
     let advice = if free.is_empty() {
@@ -201,8 +202,7 @@ pub(super) fn most(model: &Model, load: &Load, direction: Direction, side: Side)
     each.fold(0.0, f64::max)
 }
 
-/// What other programs used of the CPU that a thread stayed on; of one that moved, of all that it may
-/// run on.
+/// CPU time of other programs on the thread's CPU; if the thread moved, on all CPUs that it may use.
 fn others(
     model: &Model,
     load: &Load,

@@ -129,7 +129,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, No
     let (busy, waiting) = read.ok_or_else(|| lacks(model, "thread", side))?;
     let waits = waiting >= cpu_share::LOST && busy + waiting >= SUSPECT;
     let home = thread.and_then(|t| cpu_share::home(t, cpu_share::cpus(load, direction, side)));
-    // Time that a quota takes from a thread is left on its CPU, for others or idle.
+    // Time that a quota takes from a thread remains on its CPU, for others or idle.
     let full = home.filter(|cpu| cpu.busy >= ENOUGH && cpu.others.is_some_and(|o| o < NOBODY));
     if let Some(cpu) = full {
         return Err(NoFinding::Clear(format!(
@@ -152,7 +152,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, No
             percent(by.time)
         )));
     }
-    // Kernels from 6.18 on no longer count it as time that the thread waited.
+    // Since 6.18 kernels no longer count it as time that the thread waited.
     let lost = waiting.max(by.time.min(1.0 - busy));
     let stopped = Stopped {
         side,

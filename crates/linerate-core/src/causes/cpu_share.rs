@@ -13,8 +13,8 @@ use crate::record::TrialPlan;
 use crate::signs::GAIN;
 use crate::stats::Range;
 
-/// Share of its CPU that a thread must need before what it loses of it can matter: one that blocks
-/// half of the time waits for something else as well.
+/// Share of its CPU that a thread must need before a loss of CPU time can matter: a thread that blocks half of
+/// the time waits for something else as well.
 pub(super) const SUSPECT: f64 = 0.5;
 
 /// Share from which it needs no trial.
@@ -74,7 +74,7 @@ fn moves(trial: &TrialPlan, direction: Direction, side: Side) -> bool {
 }
 
 /// The effect that a trial has on a thread that gets only the share `got` of the CPU time that it needs. Added
-/// work takes `1/got` of its time: less where the work is done in larger batches, more where it makes all else
+/// work takes `1/got` of its time: less if the work is done in larger batches, more if it makes the other work
 /// cost more. A trial that frees the thread gains up to `1/got`.
 pub(super) fn predict(model: &Model, trial: &TrialPlan, side: Side, got: f64) -> Option<Range> {
     let direction = trial.direction;
@@ -96,7 +96,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, side: Side, got: f64) ->
     };
     match factor {
         Factor::OtherCpu if moves(trial, direction, side) => up_to(GAIN, 1.15),
-        // The other CPUs may be free.
+        // The other CPUs may be idle.
         Factor::MoreStreams => up_to(0.6, trial.stream_ratio() * 1.1),
         // Buffered data covers the time in which the thread does not run.
         Factor::LargerWindow | Factor::LargerSendBuffer => up_to(0.7, 1.15),

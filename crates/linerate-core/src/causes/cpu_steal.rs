@@ -26,12 +26,12 @@ const SUSPECT: f64 = 0.8;
 /// Share of samples with an empty sender's socket from which the sending thread gets too little time to write.
 const STARVED: f64 = 0.5;
 
-/// Something that works for the load on a CPU that the hypervisor takes away.
+/// Work for the load on a CPU whose time the hypervisor takes.
 struct Robbed {
     side: Side,
     /// Its CPU; `None` of a thread that moved between several.
     cpu: Option<u32>,
-    /// Share of time that the hypervisor took the CPU; of several the mean.
+    /// Share of time that the hypervisor took the CPU; the mean for several CPUs.
     steal: f64,
     /// Share of time that a thread ran there, or that packets were handled.
     ran: f64,
@@ -39,12 +39,12 @@ struct Robbed {
     need: f64,
     /// Share of time that the steal kept it from running, at most.
     lost: f64,
-    /// Whether it is the handling of packets, apart from the load's threads.
+    /// Whether it is packet processing outside the load's threads.
     packets: bool,
 }
 
 impl Robbed {
-    /// A thread that stays on one CPU; `None` where it moved or was not read.
+    /// A thread that stays on one CPU; `None` if it moved or was not read.
     ///
     /// A kernel with steal-time accounting does not count stolen time as the thread's; it is part of the time
     /// in which the thread neither ran nor slept. A kernel without it counts stolen time as time that the
@@ -66,7 +66,7 @@ impl Robbed {
         })
     }
 
-    /// The handling of packets on a CPU of its own.
+    /// Packet processing on its own CPU.
     fn of_packets(side: Side, cpu: &Cpu) -> Self {
         let need = (cpu.softirq + cpu.steal).min(cpu.busy);
         Self {
@@ -80,7 +80,8 @@ impl Robbed {
         }
     }
 
-    /// A thread that moved between CPUs. How much of what was stolen it waited for is not known: all of it, at most.
+    /// A thread that moved between CPUs. How much of the stolen time it waited for is unknown: at most all of
+    /// it.
     fn of_moved(side: Side, thread: &Thread, (steal, busy): (f64, f64)) -> Option<Self> {
         let (ran, need) = (thread.busy?, need(thread)?);
         Some(Self {
@@ -94,7 +95,7 @@ impl Robbed {
         })
     }
 
-    /// The share that it gets of what it needs.
+    /// The share of its needed CPU time that it gets.
     fn got(&self) -> f64 {
         1.0 - self.lost / self.need.max(0.01)
     }
@@ -192,9 +193,9 @@ fn advice(gain: Option<f64>) -> Advice {
     .gain(gain)
 }
 
-/// Whether the flow looks like one whose end lacks CPU time. The socket of such a sender runs empty; with a
-/// slow receiver it does not. Datagrams always count, since another check covers their loss, unless their
-/// sender keeps a pace: then it waits for that.
+/// Whether the flow looks like one whose end lacks CPU time. A sender without CPU time empties its socket; a
+/// sender with a slow receiver does not. Datagrams always count, since another check covers their loss, unless
+/// their sender keeps a pace: then it waits for the pace.
 fn paces(model: &Model, direction: Direction, side: Side) -> bool {
     let is_sender = side == direction.sender();
     model.direction(direction).is_some_and(|dir| {
@@ -213,8 +214,8 @@ pub(super) fn most(model: &Model, load: &Load, direction: Direction, side: Side)
     stolen.map(|(_, steal, _)| steal).fold(0.0, f64::max)
 }
 
-/// Of the CPUs that work for the load at an end, the one that was stolen most: its name, the share that was
-/// stolen, and the share that it was not idle. Where a thread moves, the means of all that it may run on.
+/// The CPU at an end, among those that work for the load, with the most stolen time: its name, the stolen
+/// share, and the share that it was not idle. If a thread moves, the means of all CPUs that it may run on.
 fn most_stolen(
     model: &Model,
     load: &Load,
@@ -251,7 +252,7 @@ fn worst(model: &Model, direction: Direction) -> Result<Robbed, NoFinding> {
     )
 }
 
-/// The work at an end that waits for a stolen CPU, where this may limit the load.
+/// The work at an end that waits for a stolen CPU, if that may limit the load.
 fn at(model: &Model, direction: Direction, side: Side) -> Result<Robbed, NoFinding> {
     let load = base(model, direction)?;
     let all = robbed(model, load, direction, side)?;

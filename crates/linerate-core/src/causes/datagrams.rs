@@ -1,5 +1,5 @@
-//! What causes share that concern loads by datagrams. Datagrams are neither held back nor retransmitted, so
-//! those that exceed a limit are lost. The place where they are lost shows which limit it is.
+//! Shared code of the causes for loads with datagrams. Datagrams are neither delayed nor retransmitted, so
+//! those that exceed a limit are lost. The place of the loss shows which limit it is.
 
 use super::shared_core::SharedCore;
 use super::{Answer, Cause, Finding, NoFinding, host_shaping, lacks, local_drops};
@@ -10,7 +10,7 @@ use crate::signs::threads::wanted;
 use crate::signs::{LOSSY, OVERRUN, percent};
 use crate::stats::Range;
 
-/// Part of the loss from which drops at the socket are one of its reasons.
+/// If drops at the socket are at least this part of the loss, they are one of its reasons.
 const PART: f64 = 0.3;
 
 /// Part of the loss, without drops at hosts, from which the path lost some. The number of datagrams dropped as
@@ -37,11 +37,12 @@ pub(super) const AS_MANY: Range = Range {
 /// Memory for some groups of joined datagrams of 64 KiB each.
 const GROUPS: f64 = (4 * (64 << 10)) as f64;
 
-/// Seconds of what arrives that fill a receive buffer, until which a reader is woken surely.
+/// A receive buffer holds this many seconds of arriving data before it is full, and a reader is certainly woken
+/// in that time.
 const WOKEN: f64 = 0.001;
 
-/// Whether a trial's larger receive buffer has enough room that a reader which is only late at times loses
-/// nothing. The kernel doubles the size that is asked for, and uses about half of it for itself.
+/// Whether a trial's larger receive buffer is so large that a reader which is only sometimes late loses
+/// nothing. The kernel doubles the requested size, and uses about half of it for itself.
 pub(super) fn has_room(load: &Load, trial: &TrialPlan) -> bool {
     let arrives = load
         .datagrams
@@ -80,11 +81,11 @@ pub(crate) fn moot(
     Some(Err(NoFinding::Clear(lossy(&told).unwrap_or_else(few))))
 }
 
-/// Says that so many datagrams are lost that a slow sender cannot be the limit.
+/// Reports that so many datagrams are lost that a slow sender cannot be the limit.
 pub(super) fn lossy(told: &Datagrams) -> Option<String> {
     (told.lost >= OVERRUN).then(|| {
         format!(
-            "{} of the datagrams that it sent were lost: what is lost comes first",
+            "{} of the datagrams that it sent were lost: the loss comes first",
             share(told.lost)
         )
     })
@@ -149,7 +150,7 @@ fn dropped(model: &Model, direction: Direction, told: &Datagrams) -> Result<f64,
         .ok_or_else(|| lacks(model, "udp", direction.receiver()))
 }
 
-/// `21.30 % of 81000 datagrams a second were lost on the way`.
+/// `21.30 % of 81000 datagrams a second were lost on the path`.
 pub(super) fn words(told: &Datagrams, part: f64, place: &str) -> String {
     format!(
         "{} of {:.0} datagrams a second were {place}",

@@ -19,24 +19,24 @@ use crate::transport::Scope;
 /// Cause `duplex`.
 pub(super) struct Duplex;
 
-/// Collisions for each packet sent from which they cost: two ends that both send all the time meet
-/// far more often, and a port that uses both ways never does.
+/// Collisions per sent packet from which they matter: two ends that both send all the time collide far more
+/// often, and a full-duplex port never does.
 const COLLIDED: f64 = 0.01;
 
 /// Ports that are faster know no half duplex.
 //= IEEE 802.3-2022, section 44.1: operation above 1 Gb/s is full duplex only
 const FASTEST: u64 = 1_000;
 
-/// The readings of one end.
-enum Told<'a> {
-    /// It sends and receives in turn, and packets collide; or only the collisions are known.
+/// The duplex of one end, by its readings.
+enum DuplexState<'a> {
+    /// It runs at half duplex and packets collide, or only the collisions are known; the evidence.
     Collides(String),
-    /// It sends and receives in turn.
+    /// It runs at half duplex.
     Half(&'a Nic),
-    /// It sends and receives at the same time, or has no wire.
-    Fine,
-    /// It does not say.
-    Unread(String),
+    /// It runs at full duplex, or has no wire.
+    Full,
+    /// Neither its duplex nor its collisions were read; the name of the port.
+    Unknown(String),
 }
 
 static INFO: CauseInfo = CauseInfo {
@@ -61,15 +61,15 @@ impl Cause for Duplex {
             let Some(host) = model.host(side) else {
                 continue;
             };
-            match told(host, *load.collided.at(direction, side)) {
-                Told::Collides(evidence) => {
+            match duplex_state(host, *load.collided.at(direction, side)) {
+                DuplexState::Collides(evidence) => {
                     return Ok(finding(model, direction, load, side, vec![evidence], true));
                 }
-                Told::Half(nic) => {
+                DuplexState::Half(nic) => {
                     half = half.or(Some((side, format!("{} runs at half duplex", nic.name))));
                 }
-                Told::Unread(what) => unread = Some((side, what)),
-                Told::Fine => {}
+                DuplexState::Unknown(what) => unread = Some((side, what)),
+                DuplexState::Full => {}
             }
         }
         match (half, unread) {
@@ -84,16 +84,16 @@ impl Cause for Duplex {
                 }]))
             }
             (None, Some(_)) => Err(NoFinding::Clear(
-                "no port that uses one way at a time carries this much".to_owned(),
+                "no half-duplex port carries this much".to_owned(),
             )),
             (None, None) => Err(NoFinding::Clear(
-                "no port at the ends uses one way at a time".to_owned(),
+                "no port at the ends runs at half duplex".to_owned(),
             )),
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
-            // More senders collide more, and never get more than the wire has.
+            // More senders collide more, and never carry more than the wire does.
             Factor::MoreStreams => Some(Range {
                 low: 0.5,
                 high: 1.2,
@@ -136,36 +136,36 @@ fn finding(
     }
 }
 
-fn told(host: &Host, collided: Option<f64>) -> Told<'_> {
+fn duplex_state(host: &Host, collided: Option<f64>) -> DuplexState<'_> {
     let route = host.facts.route.as_ref();
     let half = route.and_then(Route::half_duplex);
     let collided = collided.filter(|_| route.is_none_or(Route::counts_wires));
     let often = collided.filter(|share| *share >= COLLIDED);
     match (half, often) {
-        (Some(nic), Some(share)) => Told::Collides(format!(
+        (Some(nic), Some(share)) => DuplexState::Collides(format!(
             "{} runs at half duplex, and {} of the packets that it sent collided",
             nic.name,
             percent(share)
         )),
-        (Some(nic), None) => Told::Half(nic),
+        (Some(nic), None) => DuplexState::Half(nic),
         (None, often) => {
             let Some(name) = unsaid(host) else {
-                return Told::Fine;
+                return DuplexState::Full;
             };
             match (often, collided) {
-                (Some(share), _) => Told::Collides(format!(
-                    "{} of the packets that {name} sent collided: it uses one way at a time",
+                (Some(share), _) => DuplexState::Collides(format!(
+                    "{} of the packets that {name} sent collided: it runs at half duplex",
                     percent(share)
                 )),
-                // What is half duplex collides under load.
-                (None, Some(_)) => Told::Fine,
-                (None, None) => Told::Unread(name),
+                // A half-duplex port has collisions under load.
+                (None, Some(_)) => DuplexState::Full,
+                (None, None) => DuplexState::Unknown(name),
             }
         }
     }
 }
 
-/// The name of a port that may be half duplex and does not say, or that carries the path or not: that is unknown.
+/// The name of a port that may be half duplex: its duplex is unknown, or whether it carries the path.
 fn unsaid(host: &Host) -> Option<String> {
     let port = host.facts.port.as_ref()?;
     let slow = |mbps: Option<u64>| mbps.is_none_or(|mbps| mbps <= FASTEST);

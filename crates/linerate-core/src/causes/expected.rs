@@ -29,7 +29,7 @@ pub(crate) enum Fit {
     Inside,
     /// Partly within.
     Cut,
-    /// Not at all.
+    /// No effect is predicted.
     Outside,
 }
 
@@ -73,7 +73,7 @@ impl Expected {
     }
 }
 
-/// Whether an effect of a trial lies outside what a cause predicts of it.
+/// Whether the effect of a trial is outside the range that a cause predicts.
 pub(crate) fn excludes(trial: &TrialModel, cause: &dyn Cause, model: &Model) -> bool {
     let expected = Expected::of(cause, model, &trial.plan);
     trial.effect.is_some() && expected.fits(shown(trial)) == Fit::Outside

@@ -22,7 +22,7 @@ pub(super) struct FlowRateCap;
 /// Relative distance from a multiple of one rate within which streams count as carrying that rate each.
 const WITHIN: f64 = 0.12;
 
-/// How many times as many streams prove a rate for each stream, where no other cause is left.
+/// How many times as many streams prove a rate for each stream, if no other cause is left.
 const MANY: f64 = 4.0;
 
 /// Relative difference of a stream's goodput up to which one rate limits it; a queue or a stolen CPU causes
@@ -59,8 +59,8 @@ impl Cause for FlowRateCap {
         }
         if let Some((streams, gain)) = too_few(model, direction) {
             return Err(NoFinding::Clear(format!(
-                "{streams} streams carried only {gain:.2} times as much: they fill one rate that \
-                 drops what exceeds it"
+                "{streams} streams carried only {gain:.2} times as much: they share one rate, and \
+                 traffic above it is dropped"
             )));
         }
         let mut evidence = vec![held.why.clone()];
@@ -114,8 +114,8 @@ impl Cause for FlowRateCap {
     }
 }
 
-/// The most streams, where they are many times as many and got a whole rate each, and how many times as much they
-/// carried.
+/// The trial with the most streams, if these are many times as many and each got its full rate, and the ratio
+/// of the goodputs.
 fn many(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     let dir = model.direction(direction)?;
     let most = dir.sweep.iter().max_by_key(|more| more.streams)?;
@@ -151,15 +151,15 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
         share: way / 2.0,
         enough: false,
         reached: false,
-        evidence: std::iter::once(datagrams::words(told, way, "lost on the way"))
+        evidence: std::iter::once(datagrams::words(told, way, "lost on the path"))
             .chain(dir.sweep.first().map(scaled))
             .collect(),
     }))
 }
 
-/// Streams, four or more times as many, that carried well less than that multiple. One stream may fill so
-/// little of a rate that drops excess packets that two carry twice as much. Where this many got a full rate
-/// each, a limit that even more of them share is another one.
+/// Streams, four or more times as many, that carried well less than that multiple. One stream may use so little
+/// of a rate that drops excess packets that two streams carry twice as much. If this many streams got their
+/// full rate each, a limit shared by even more streams is a different one.
 fn too_few(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     let dir = model.direction(direction)?;
     let many = |more: &&Load| times(dir, more) >= MANY;
@@ -172,7 +172,7 @@ fn too_few(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     only_dropped(model, &dir.base).then(|| (more.streams, more.over(&dir.base).mid))
 }
 
-/// How many times as many streams.
+/// The ratio of the numbers of streams.
 fn times(dir: &DirectionModel, more: &Load) -> f64 {
     f64::from(more.streams) / f64::from(dir.base.streams.max(1))
 }

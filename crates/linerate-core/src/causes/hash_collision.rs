@@ -25,7 +25,7 @@ pub(crate) struct Crowded {
     side: Side,
     cpu: u32,
     softirq: f64,
-    /// How many streams it takes in.
+    /// The number of streams whose packets it receives.
     streams: u32,
     /// CPUs of queues that have next to nothing to do.
     idle: Vec<u32>,
@@ -56,7 +56,7 @@ impl Cause for HashCollision {
             enough: !refused(model, direction),
             reached: false,
             evidence: vec![format!(
-                "CPU {} of {} took in the packets of {} streams and handled packets {} of the time, \
+                "CPU {} of {} received the packets of {} streams and processed packets {} of the time, \
                  while CPU{s} {}, which other queues of the port are served by, had next to none",
                 crowded.cpu,
                 crowded.side.name(),
@@ -69,7 +69,7 @@ impl Cause for HashCollision {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let crowded = crowded(model, trial.direction)?;
         if trial.factor()? == Factor::OtherPorts {
-            // At most as many times as much as there are queues for those that shared one.
+            // Streams that shared a queue gain at most a factor of the number of queues.
             return spread_out(model, trial).then(|| Range {
                 low: GAIN,
                 high: f64::from(crowded.streams) * 1.1,
@@ -96,14 +96,13 @@ pub(crate) fn crowded(model: &Model, direction: Direction) -> Option<Crowded> {
     check(model, direction).ok()
 }
 
-/// Whether new connections were dialled for a trial and fell into the same queue each time: what hashes
-/// them does not look at ports.
+/// Whether new connections of a trial used the same queue each time: then the hash does not include ports.
 fn refused(model: &Model, direction: Direction) -> bool {
     let tried = model.tried(direction, Factor::OtherPorts);
     tried.is_some_and(|trial| trial.slices == 0)
 }
 
-/// Whether the streams of a trial's changed setting kept apart for as long as it ran, or have not run.
+/// Whether the streams of a trial's changed setting used separate queues all the time, or were not measured.
 fn spread_out(model: &Model, trial: &TrialPlan) -> bool {
     let base = model.direction(trial.direction).map(|d| &d.base);
     let before = base.and_then(Load::crowd);
@@ -167,21 +166,21 @@ fn check(model: &Model, direction: Direction) -> Result<Crowded, NoFinding> {
     })
 }
 
-/// How many streams the full CPU takes in, where they are several.
+/// The number of streams whose packets the full CPU receives, if there are several.
 fn taken_in(load: &Load, side: Side, full: &Cpu) -> Result<u32, NoFinding> {
     let name = side.name();
     let known: Option<Vec<u32>> = load.receivers.iter().map(|t| t.takes_in).collect();
     let Some(known) = known else {
         return Err(NoFinding::Unknown(vec![Gap {
             what: format!("the receive queue of each stream at {name}"),
-            why: "the CPU that takes in its packets was not told, or changed".to_owned(),
+            why: "the CPU that receives its packets is unknown, or changed".to_owned(),
             hint: String::new(),
         }]));
     };
     match known.iter().filter(|cpu| **cpu == full.number).count() {
         several @ 2.. => Ok(several as u32),
         few => Err(NoFinding::Clear(format!(
-            "CPU {} of {name} took in the packets of {few} of {} streams",
+            "CPU {} of {name} received the packets of {few} of {} streams",
             full.number,
             known.len()
         ))),

@@ -1,4 +1,4 @@
-//! A shaper on the sender's own port: the host holds its packets back by itself.
+//! A shaper on the sender's own port: the host itself delays its packets.
 
 use super::predict::{around, bystander, one_rate};
 use super::{Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, lacks};
@@ -17,18 +17,18 @@ use crate::units::Rate;
 /// Cause `host-shaping`.
 pub(super) struct HostShaping;
 
-/// Share of a shaper's ceiling from which it may bind although the ceiling is not reached: buckets
-/// that are too small for a timer, and recovery from what was lost, take some.
+/// Share of a shaper's ceiling from which it may be the limit although the ceiling is not reached: buckets that
+/// are too small for a timer, and recovery from losses, use the rest.
 const NEAR: f64 = 0.9;
 
-/// From these values a shaper may bind where packets always wait in it: share of its ceiling, and times in a
-/// second that it is out of tokens. Buckets that are far too small for a timer cost up to half of the rate. A
-/// shaper that is not full is hardly ever out of tokens; a full one is for each packet, or for each wake of its
-/// timer.
+/// A shaper may be the limit from these values if packets always wait in it: share of its ceiling, and times
+/// per second that it is out of tokens. Buckets that are far too small for a timer cost up to half of the rate.
+/// A shaper that is not full is hardly ever out of tokens; a full one is so for each packet, or for each
+/// wake-up of its timer.
 const SHORT: f64 = 0.5;
 const OFTEN: f64 = 100.0;
 
-/// Share of samples with packets waiting in a shaper from which it holds them back all the time.
+/// If packets wait in a shaper in this share of the samples, it delays them all the time.
 const WAITING: f64 = 0.9;
 
 /// The tightest shaper that the load passed, and how far it was used.
@@ -41,18 +41,18 @@ struct Used<'a> {
 }
 
 impl Used<'_> {
-    /// Whether its own counters say that packets waited in it for its limit, all the time.
+    /// Whether its own counters show that packets always waited in it because of its limit.
     fn holds(&self) -> bool {
         let waits = self.shaper.waiting.is_some_and(|w| w >= WAITING);
         let held = self.shaper.held.is_some_and(|held| held >= 1.0);
-        // Some shapers do not count how often their limit holds packets back. For those, waiting packets are
+        // Some shapers do not count how often their limit delays packets. For those, waiting packets are
         // enough.
         waits && (held || !self.shaper.counts_held())
     }
 
-    /// How often in a second the shaper runs out of tokens, where this is often enough for it to pass less than
-    /// its rate: its buckets, or the timer that fills them, are too coarse. `None` for datagrams: fewer arrive
-    /// as well where the path behind the shaper loses them.
+    /// How many times a second the shaper runs out of tokens, if this is often enough to pass less than its
+    /// rate: its buckets, or the timer that fills them, are too coarse. `None` for datagrams: fewer also arrive
+    /// if the path behind the shaper loses them.
     fn falls_short(&self) -> Option<f64> {
         let connections = !self.datagrams && self.share >= SHORT && self.holds();
         self.shaper

@@ -39,7 +39,7 @@ impl Cause for Interrupted {
         let silent = load.ticks.iter().filter(|rate| **rate <= 0.0).count();
         vec![Cost {
             side: Place::Path,
-            // What happened in other steps took nothing of the one that is judged.
+            // Events in other steps took nothing from the step that is judged.
             share: (silent > 0).then(|| silent as f64 / load.ticks.len() as f64),
             evidence: load.interruptions.clone(),
             advice: self.advice(model, direction),

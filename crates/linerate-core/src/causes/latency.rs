@@ -1,4 +1,4 @@
-//! Whether the load makes round trips so long that it is worth a cause.
+//! Whether the load lengthens round trips enough to look for a cause.
 
 use super::{NoFinding, base};
 use crate::facts::Gap;
@@ -12,16 +12,16 @@ use crate::units::Nanos;
 //= Villamizar, Song, "High performance TCP in ANSNET", CCR 24(5), 1994: one bandwidth-delay product
 const TIMES: f64 = 2.0;
 
-/// The least delay that a load must add to count. A well-kept queue holds less than this. So does the queue
-/// that Linux lets a stream keep in its own port (1 ms at its pace), and the wait of a thread for its turn on a
-/// busy CPU.
+/// The least delay that a load must add to count. A well-configured queue adds less than this. So does the
+/// queue that Linux lets a stream keep in its own port (1 ms at its pace), and the wait of a thread for its
+/// turn on a busy CPU.
 //= RFC 8289, section 3.2: a standing queue of 5 ms is acceptable
 const ADDED: Nanos = Nanos::from_millis(5);
 
 /// How a load raised the round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Raised {
-    /// On the idle path.
+    /// The round trip on the idle path.
     pub(crate) idle: Nanos,
     /// Under load.
     pub(crate) loaded: Nanos,
@@ -35,16 +35,16 @@ impl Raised {
         self.loaded.0.saturating_sub(self.idle.0) as f64
     }
 
-    /// Its part of the round trip.
+    /// The share of the round trip that the queue explains.
     pub(super) fn share(self) -> f64 {
         self.added() / self.loaded.0.max(1) as f64
     }
 
-    /// Both, in words.
+    /// Both round trips, in words.
     pub(super) fn words(self) -> String {
         let Self { idle, loaded, .. } = self;
         let least = if self.at_least { "at least " } else { "" };
-        format!("a round trip took {least}{loaded} beside the load, {idle} on the idle path (p50)")
+        format!("a round trip took {least}{loaded} under load, {idle} on the idle path (p50)")
     }
 
     fn is_far(self) -> bool {
@@ -52,7 +52,7 @@ impl Raised {
     }
 }
 
-/// How the load of a direction raised the round trip, where it did so by far; else why not.
+/// The increase of the round trip by the load of a direction, if it is large; else why not.
 pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFinding> {
     let load = base(model, direction)?;
     let least = || idle_at_least(model).max(load.tcp.min_rtt);
@@ -80,7 +80,7 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFi
         Some(own) => NoFinding::Clear(format!(
             "the streams' own round trip took {own}, {idle} on the idle path"
         )),
-        None => untimed(&format!("{} beside the load", direction.name()), beside),
+        None => untimed(&format!("{} under load", direction.name()), beside),
     })
 }
 
@@ -91,7 +91,7 @@ pub(super) fn idle(model: &Model, direction: Direction) -> Result<Nanos, NoFindi
     let first = model.directions.first().map(|dir| dir.direction);
     if first != Some(direction) {
         return Err(NoFinding::Clear(
-            "it is told of the other direction".to_owned(),
+            "it is reported for the other direction".to_owned(),
         ));
     }
     if let Ok(raised) = raised(model, direction) {

@@ -58,7 +58,7 @@ impl Cause for LatencyIdleStates {
                 .filter(|s| s.latency >= ADDED)?;
             let micros = ADDED.0 / 1000;
             let advice = Advice::new(format!(
-                "let no CPU rest in a state that takes {micros} us or more to leave; it costs power"
+                "forbid idle states of CPUs that take {micros} us or more to leave; this costs power"
             ));
             let advice = advice.on(side, format!("sudo cpupower idle-set -D {micros}"));
             Some(advice.undo_on(side, undo(model, side)).joined(Joined::And))
@@ -74,10 +74,9 @@ fn rests(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let own = base(model, direction)?.latency.as_ref();
     let beside = |dir: &DirectionModel| median(dir.base.latency.as_ref());
     let loaded = model.directions.iter().filter_map(beside).min();
-    let loaded =
-        loaded.ok_or_else(|| untimed(&format!("{} beside the load", direction.name()), own))?;
+    let loaded = loaded.ok_or_else(|| untimed(&format!("{} under load", direction.name()), own))?;
     let words = format!(
-        "a round trip took {idle} on the idle path, {loaded} beside a load, which keeps CPUs awake (p50)"
+        "a round trip took {idle} on the idle path, {loaded} under load, which keeps CPUs awake (p50)"
     );
     let added = idle.0.saturating_sub(loaded.0);
     if (idle.0 as f64) < loaded.0 as f64 * TIMES || added < ADDED.0 {
@@ -125,7 +124,7 @@ fn undo(model: &Model, side: Side) -> String {
     format!("sudo cpupower idle-set -E{}", off.concat())
 }
 
-/// The state of a host's CPUs with the longest wake-up time, among the enabled ones; `None` where nothing puts
+/// The state of a host's CPUs with the longest wake-up time, among the enabled ones; `None` if nothing puts
 /// CPUs to sleep, as in most virtual machines.
 fn deepest(model: &Model, side: Side) -> Result<Option<&IdleState>, NoFinding> {
     let states = model.host(side).and_then(|h| h.facts.idle_states.as_ref());

@@ -81,9 +81,9 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let all = Nanos::from_micros(micros(near).saturating_add(micros(far)));
     let share = all.0 as f64 / idle.0.max(1) as f64;
     let words = format!(
-        "a round trip took {idle} on the idle path (p50), and the ports are set to hold interrupts back for {all} of it"
+        "a round trip took {idle} on the idle path (p50), and the ports are set to delay interrupts for {all} of it"
     );
-    // Ports that would wait for longer than the round trip took did not wait.
+    // A port whose delay is longer than the whole round trip did not apply it.
     if share < SUSPECT || all < NOTABLE || share >= 1.0 {
         return Err(NoFinding::Clear(words));
     }
@@ -94,8 +94,8 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     };
     let told = worst.map(|held| {
         format!(
-            "{} of {} waits {} us after a packet, so that others may come; together that is {} of the \
-             round trip",
+            "{} of {} waits {} us after a packet for more packets; together that is {} of the round \
+             trip",
             held.port,
             side.name(),
             held.micros,
@@ -111,7 +111,7 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     })
 }
 
-/// The card on the path to the other end with the longest interrupt delay; `None` where none has one, or its
+/// The card on the path to the other end with the longest interrupt delay; `None` if none has one, or its
 /// driver adapts it to the load.
 fn held(model: &Model, side: Side) -> Result<Option<Held<'_>>, NoFinding> {
     let facts = model.host(side).map(|host| &host.facts);
@@ -130,14 +130,14 @@ fn held(model: &Model, side: Side) -> Result<Option<Held<'_>>, NoFinding> {
     Ok(told.into_iter().max_by_key(|held| held.micros))
 }
 
-/// Drivers of cards for which `rx-usecs` is the least time from one interrupt to the next: a packet that comes
-/// alone interrupts at once.
+/// Drivers of cards for which `rx-usecs` is the least time between two interrupts: a single packet interrupts
+/// at once.
 //= Intel 82599 and X710 datasheets, "interrupt throttling" (ITR)
 const THROTTLE: [&str; 9] = [
     "e1000", "e1000e", "igb", "igbvf", "ixgbe", "ixgbevf", "i40e", "iavf", "ice",
 ];
 
-/// What one card is set to; `None` where that was not read.
+/// What one card is set to; `None` if it was not read.
 fn fixed(card: &Nic) -> Option<Held<'_>> {
     let set = card.coalesce?;
     let at_once = set.adaptive_rx == Some(true)

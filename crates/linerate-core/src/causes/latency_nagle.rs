@@ -30,7 +30,7 @@ impl Cause for LatencyNagle {
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         if !model.watched {
             return Err(NoFinding::Clear(
-                "linerate's own load waits for no answer, and what it times sets TCP_NODELAY"
+                "linerate's own load waits for no answer, and its round trips set TCP_NODELAY"
                     .to_owned(),
             ));
         }
@@ -78,8 +78,8 @@ fn evidence(load: &Load, share: f64) -> Vec<String> {
     );
     let delayed = tcp.rtt.zip(tcp.min_rtt).map(|(rtt, least)| {
         format!(
-            "an acknowledgement took {rtt} on average and {least} at least: the receiver delays it, or a queue stands \
-             on the way"
+            "an acknowledgement took {rtt} on average and at least {least}: the receiver delays it, \
+             or there is a queue on the path"
         )
     });
     std::iter::once(held).chain(delayed).collect()

@@ -1,4 +1,4 @@
-//! A queue stands on the way while the path is loaded, and all that passes waits in it.
+//! There is a queue on the path while it is loaded, and all packets wait in it.
 
 use super::congestion_control::use_bbr;
 use super::latency::{Raised, raised};
@@ -17,7 +17,7 @@ use crate::units::Rate;
 /// Cause `latency-queue`.
 pub(super) struct LatencyQueue;
 
-/// Part of what the load added to the round trip that must be found in one place for it to be there.
+/// Part of the increase of the round trip that must be found at one place to blame that place.
 const MOST: f64 = 0.5;
 
 /// Goodput at half the pace over that before: it followed the pace, and nothing else became slow.
@@ -26,8 +26,8 @@ const FOLLOWS: Range = Range {
     high: 0.75,
 };
 
-/// Share of the rate that a shaper in front of a path leaves it, for the queue to stand where it can be
-/// kept short.
+/// Share of the path's rate at which a shaper is set in front of it, so that the queue forms at the shaper,
+/// where it can be kept short.
 const BELOW: f64 = 0.95;
 
 static INFO: CauseInfo = CauseInfo {
@@ -155,12 +155,12 @@ fn longest(load: &Load) -> Option<&Queue> {
     load.queues.iter().flatten().max_by_key(|queue| queue.wait)
 }
 
-/// That queue, where it explains most of what the load added.
+/// That queue, if it explains most of the increase under load.
 fn own_queue(load: &Load, raised: Raised) -> Option<&Queue> {
     longest(load).filter(|queue| queue.wait.0 as f64 >= raised.added() * MOST)
 }
 
-/// A queue of our own port kept short, and apart for each flow.
+/// A queue of our own port that is short and separate for each flow.
 fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
     let port = queue.subject.split(' ').next()?;
     let of_port = |subject: &str| subject.split(' ').next() == Some(port);
@@ -169,12 +169,12 @@ fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
         .filter(|s| of_port(&s.subject))
         .filter_map(|s| s.rate)
         .collect();
-    // Of several classes one queue is not the port's to replace.
+    // With several classes, one queue cannot be replaced at the port.
     if rates.len() > 1 {
         return None;
     }
     let rate = rates.first();
-    // What limits the rate now would be gone with its queue.
+    // The present limit of the rate would disappear with its queue.
     let kind = rate.map_or("fq_codel".to_owned(), |rate| {
         format!("cake bandwidth {}bit", rate.0)
     });
@@ -182,7 +182,7 @@ fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
     Some(Advice::new(what).replacing_queue(side, port, &kind))
 }
 
-/// A shaper of our own port just below the rate of the path, so that the queue stands here.
+/// A shaper of our own port just below the rate of the path, so that the queue forms here.
 fn shaped(model: &Model, load: &Load, side: Side) -> Option<Advice> {
     let port = &model.host(side)?.facts.port.as_ref()?.name;
     let sizes = load.packets?;

@@ -14,14 +14,14 @@ use crate::transport::Scope;
 /// Cause `latency-wakeup`.
 pub(super) struct LatencyWakeup;
 
-/// Share of the round trip below which waiting for a CPU does not explain what the load added: at least
-/// half of it was added.
+/// Share of the round trip below which waiting for a CPU does not explain the increase under load, which is at
+/// least half of the round trip.
 const LITTLE: f64 = 0.1;
 
-/// Share from which it explains most of it, whatever else there is.
+/// From this share on it explains most of the increase, whatever else there is.
 const MOST: f64 = 0.5;
 
-/// Factor by which the mean share may exceed the one of the median round trip: a few waits are long.
+/// Factor by which the mean share may exceed that of the median round trip: a few waits are long.
 const UNEVEN: f64 = 1.5;
 
 static INFO: CauseInfo = CauseInfo {
@@ -60,7 +60,7 @@ impl Cause for LatencyWakeup {
         let waits = waited(model, direction).ok();
         let late = waits.map(|waits| worst(&waits).0);
         let first = late.map(|side| Advice::new(format!(
-            "on {}, let the program that must answer fast run before the rest (chrt --fifo), or give it CPUs of its \
+            "on {}, let the program that must answer fast run before others (chrt --fifo), or give it CPUs of its \
              own (taskset)",
             side.name()
         )));
@@ -68,7 +68,7 @@ impl Cause for LatencyWakeup {
     }
 }
 
-/// The waits of a direction; why they are none, or what would tell.
+/// The wake-up delays of a direction; otherwise why there are none, or which reading is missing.
 fn late(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let raised = raised(model, direction)?;
     let waits = waited(model, direction)?;

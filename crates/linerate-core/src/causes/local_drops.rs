@@ -73,7 +73,7 @@ impl Cause for LocalDrops {
         }
     }
     fn predict_loss(&self, _: &Model, trial: &TrialPlan) -> Option<Range> {
-        // At half the pace there is room for what comes.
+        // At half the pace the queue has room for all packets.
         (trial.factor()? == Factor::Paced).then_some(Range {
             low: 0.0,
             high: 0.3,
@@ -96,7 +96,7 @@ pub(crate) fn most<'a>(model: &Model, load: &'a Load, direction: Direction) -> O
     counters.max_by(|a, b| a.per_sec.total_cmp(&b.per_sec))
 }
 
-/// What more room gained, where that was tried.
+/// The gain of a longer queue, if that was tried.
 fn lifted(model: &Model, direction: Direction) -> Option<f64> {
     let effect = model.tried(direction, Factor::HostRoom)?.effect?;
     (effect.low > EQUAL.high).then_some(effect.mid)
@@ -206,7 +206,7 @@ fn room(local: &Local, direction: Direction) -> Option<Advice> {
                 .on(side, format!("tc -s filter show dev {port} {hook}"))
         }
         (LocalEvent::Queue, Some(kind)) => {
-            let what = format!("use fq_codel in place of {kind}, or give {kind} a longer limit");
+            let what = format!("use fq_codel instead of {kind}, or give {kind} a longer limit");
             Advice::new(what).replacing_queue(side, name, "fq_codel")
         }
         (LocalEvent::Ring, _) => ring(side, name, "rx"),
@@ -232,7 +232,7 @@ fn room(local: &Local, direction: Direction) -> Option<Advice> {
                 set("10000"),
             )
         }
-        _ => Advice::new(format!("find out what {name} drops"))
+        _ => Advice::new(format!("find out why {name} drops packets"))
             .on(side, format!("ip -s -s link show dev {port}"))
             .on(side, format!("ethtool -S {port}")),
     })

@@ -20,12 +20,12 @@ use crate::units::{Bytes, Rate};
 /// Cause `memory-bandwidth`.
 pub(super) struct MemoryBandwidth;
 
-/// Share of its CPU that a thread must want: one that waits for memory looks busy.
+/// Share of its CPU that a thread must need: a thread that waits for memory looks busy.
 const SUSPECT: f64 = 0.8;
 /// Share of what the modules could move at which channels are full in practice.
 //= J. D. McCalpin, STREAM: 80 to 90 % of the peak is what well-written loops reach
 const FULL: f64 = 0.8;
-/// Up to this share of the channels nothing is seen of them.
+/// Up to this share of the channels, they show no effect.
 const FAR: f64 = 0.5;
 /// Bytes of the buffer of a program where the plan leaves them open, at the most.
 const BUFFER: u64 = 1 << 20;
@@ -33,7 +33,7 @@ const BUFFER: u64 = 1 << 20;
 //= JEDEC JESD79-3F: the slowest standard speed but one
 const LEAST: f64 = 1066e6 * 8.0 * 8.0;
 
-/// What one end says.
+/// The findings of one end.
 enum End {
     Clear(String),
     Unknown(NoFinding),
@@ -81,7 +81,7 @@ impl Cause for MemoryBandwidth {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let work = |on_sender| {
             let added = added_work(model, trial, on_sender)?;
-            // From all of it, where one thread waits, to none, where many do.
+            // From all of it, if one thread waits, to none, if many threads do.
             Some(Range {
                 low: 0.8 / (1.0 + added),
                 high: EQUAL.high,
@@ -89,12 +89,12 @@ impl Cause for MemoryBandwidth {
         };
         let factor = trial.factor()?;
         match (factor.class(), factor) {
-            // Of three crossings one stays.
+            // Of three memory crossings one remains.
             (_, Factor::Discard) => Some(Range {
                 low: GAIN,
                 high: 3.0,
             }),
-            // The same at the sending end, where that is the full one.
+            // The same at the sending end, if that one is full.
             (_, Factor::ZeroCopy) => match self.check(model, trial.direction) {
                 Ok(found) if found.side == trial.direction.sender().into() => Some(Range {
                     low: GAIN,
@@ -103,7 +103,7 @@ impl Cause for MemoryBandwidth {
                 Err(NoFinding::Unknown(_)) => None,
                 _ => bystander(model, trial),
             },
-            // All streams share the channels.
+            // All streams share the memory channels.
             (_, Factor::MoreStreams | Factor::MoreDepth | Factor::OtherCongestion) => Some(Range {
                 low: 0.3,
                 high: GAIN,
@@ -136,7 +136,7 @@ impl Cause for MemoryBandwidth {
     }
     fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
         vec![Advice::new(
-            "fill every memory channel with modules of the highest speed that the board takes; keep buffers small \
+            "fill every memory channel with modules of the highest speed that the board supports; keep buffers small \
              enough for the cache",
         )]
     }
@@ -164,7 +164,7 @@ fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
         .count()
         .max(1);
     let known = facts.channels.map(|c| (c.capacity().0 * 8.0, c.words()));
-    // What one node has: payload need not be spread over all of them.
+    // The channels of one node: payload may not be spread over all nodes.
     let (least, words) = match &known {
         Some((rate, words)) => (rate / nodes as f64, words.as_str()),
         None => (LEAST, "one channel of DDR3-1066, the least there is"),
@@ -190,7 +190,7 @@ fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
     seen(side, load, facts.channels, nodes, traffic)
 }
 
-/// What is seen of channels that may be full.
+/// The findings about channels that may be full.
 fn seen(
     side: Side,
     load: &Load,
@@ -206,23 +206,23 @@ fn seen(
         }
         (None, _) => {
             let hint = if shared {
-                // The list of modules is not read where there is no card.
+                // The list of modules is not read if there is no card.
                 "--ring SIZE and fewer streams: rings that fit into the last cache need no memory"
             } else {
                 "sudo linerate ..."
             };
-            unknown(side, "what its memory modules could move", hint)
+            unknown(side, "the capacity of its memory modules", hint)
         }
         (_, None) => {
             let hint =
                 "sudo mount -t resctrl resctrl /sys/fs/resctrl, on a processor that counts it";
-            unknown(side, "what its CPUs move to and from memory", hint)
+            unknown(side, "the traffic between its CPUs and memory", hint)
         }
     }
 }
 
-/// Why payload through shared memory needs no channel: all that the streams write and read again and again fits into the last
-/// cache. `None` where it does not, or where the cache is not known.
+/// Why payload through shared memory needs no channel: all that the streams write and read again and again fits into
+/// the last cache. `None` if it does not, or where the cache is unknown.
 fn cached(load: &Load, facts: &HostFacts, name: &str) -> Option<String> {
     let cache = facts.last_cache?;
     let knobs = &load.knobs;
@@ -242,13 +242,13 @@ fn unknown(side: Side, what: &str, hint: &str) -> End {
     }]))
 }
 
-/// What the counters say of channels: the CPUs' own traffic, and at most all that the card moves, which
-/// they do not count.
+/// The channel traffic by the counters: that of the CPUs, plus at most all traffic of the card, which they do
+/// not count.
 fn counted(side: Side, channels: Channels, nodes: usize, traffic: f64, by_card: f64) -> End {
     let (name, words) = (side.name(), channels.words());
     let (least, most) = channels.capacity();
     let at_least = traffic / (most * 8.0);
-    // It may all go to one node.
+    // All traffic may go to one node.
     let at_most = (traffic + by_card) / (least * 8.0 / nodes as f64);
     let moved = Rate(traffic as u64);
     if at_most < FULL {

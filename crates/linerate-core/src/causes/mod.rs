@@ -74,7 +74,7 @@ pub(crate) const FULL: f64 = 0.98;
 /// A thread that wants more of its CPU than this has too little slack for something else to bind.
 const BUSY: f64 = 0.9;
 
-/// Every cause: first those that only disturb a measurement, last those of latency.
+/// Every cause: the causes that only disturb a measurement come first, the causes of latency last.
 pub const CAUSES: &[&dyn Cause] = &[
     &contended::Contended,
     &interrupted::Interrupted,
@@ -119,7 +119,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &latency_queue::LatencyQueue,
 ];
 
-/// What is known of a cause before any load is.
+/// The facts about a cause that are known before any load.
 #[derive(Debug, Clone, Copy)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -132,37 +132,38 @@ pub struct CauseInfo {
     pub name: &'static str,
     /// The transports whose loads it can limit. For others it is not evaluated, and is no rival.
     pub scope: Scope,
-    /// The stage that binds when this cause holds.
+    /// The limiting stage if this cause holds.
     pub stage: Stage,
-    /// In which way it makes a path slow.
+    /// How the cause makes a path slow: in rate or in latency.
     pub slows: Slowness,
-    /// The factors whose trials can prove it: those that touch what it is about. Other trials can only exclude it.
+    /// The factors whose trials can prove it: those that affect its resource. Other trials can only exclude it.
     pub decided_by: &'static [Factor],
-    /// The causes that this one is a reason for, at the same place: it is no rival of theirs. Where one of them is
-    /// proved, both are named; and whether it could be read does not matter to that proof.
+    /// The causes that this cause explains, at the same place: it is no rival of theirs. If one of them is
+    /// proved, both are named, and the proof does not depend on readings of this cause.
     pub explains: &'static [&'static str],
-    /// Its page for people: what it means, how it differs from similar causes, how to confirm it by hand, how to mend it.
+    /// Its page for people: its meaning, the differences to similar causes, how to confirm it by hand, and how
+    /// to fix it.
     pub page: &'static str,
-    /// Whether it is about the idle path, which both directions share: it is named for the first one that was measured,
-    /// and cleared for the other.
+    /// Whether it is about the idle path, which both directions share: it is named for the first measured
+    /// direction, and cleared for the other.
     pub is_once: bool,
     /// Whether it only disturbs a measurement. It is then never the limit of the path, and has neither rivals
     /// nor trials.
     pub only_disturbs: bool,
-    /// Whether proofs of other causes stand where it could not be read. A kernel counts stolen time only where its
-    /// hypervisor reports it, so other proofs must not depend on it.
+    /// Whether proofs of other causes remain valid if this cause could not be read. A kernel counts stolen time
+    /// only if its hypervisor reports it, so other proofs must not depend on it.
     pub may_be_unread: bool,
     /// Whether a finding of it proves itself without a trial: it is a ceiling that was reached, every input of which was
     /// read.
     pub proves_itself: bool,
-    /// Whether it is full speed: nothing is to be mended where it holds.
+    /// Whether the cause means full speed: then there is nothing to fix.
     pub full_speed: bool,
-    /// The stage whose ceiling is reached where it holds.
+    /// The stage whose ceiling is reached if the cause holds.
     pub ceiling: Option<Stage>,
     /// Whether it acts on the share that is delivered, not on the rate that is sent. What a sender's own port drops was
     /// sent.
     pub of_delivery: bool,
-    /// Whether a queue on the way is a reason for it.
+    /// Whether a queue on the path explains it.
     pub slowed_by_queue: bool,
 }
 
@@ -190,13 +191,13 @@ impl CauseInfo {
 
 /// A reason for slowness that can be tested.
 pub trait Cause: Sync {
-    /// What is known of it before any load is.
+    /// The facts about the cause that are known before any load.
     fn info(&self) -> &'static CauseInfo;
-    /// Its id.
+    /// The id of the cause.
     fn id(&self) -> &'static str {
         self.info().id
     }
-    /// The stage that binds where it was found at `place`, for a cause that may stand at several.
+    /// The limiting stage if the cause was found at `place`, for a cause that may be at several places.
     fn stage_at(&self, place: Place) -> Stage {
         let _ = place;
         self.info().stage
@@ -206,13 +207,13 @@ pub trait Cause: Sync {
         let _ = (model, direction);
         Vec::new()
     }
-    /// Whether what it found, too little to name it by itself, is enough where no other cause is left: it shows
-    /// where all goodput must pass, and that little or nothing is to spare there.
+    /// Whether weak evidence of this cause is enough if no other cause is left: it shows a place that all
+    /// goodput must pass, with little or no capacity to spare.
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
         let _ = (model, direction);
         false
     }
-    /// What the counters say of it, for one direction.
+    /// The result of its counters, for one direction.
     fn check(&self, model: &Model, direction: Direction) -> Answer;
     /// The predicted ratio of the goodput, after over before the trial's change, if this cause holds; `None`
     /// when it is unknown.
@@ -227,14 +228,14 @@ pub trait Cause: Sync {
     fn predict_latency(&self, _model: &Model, _trial: &TrialPlan) -> Option<Range> {
         None
     }
-    /// Whether a trial touches the cause: its factor decides the cause, at the end where the cause is.
+    /// Whether a trial tests the cause: its factor decides the cause, at the end where the cause is.
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let _ = model;
         trial
             .factor()
             .is_some_and(|f| self.info().decided_by.contains(&f))
     }
-    /// What to do when it holds.
+    /// The remedy if the cause holds.
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice>;
 }
 
@@ -248,13 +249,13 @@ pub fn cause(id: &str) -> Option<&'static dyn Cause> {
     CAUSES.iter().copied().find(|c| c.id() == id)
 }
 
-/// What a cause answers: it may hold, or why it was not found.
+/// The answer of a cause: it may hold, or the reason why it was not found.
 pub type Answer = Result<Finding, NoFinding>;
 
 /// Why a cause was not found.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NoFinding {
-    /// It does not hold, and this is why.
+    /// It does not hold, for this reason.
     Clear(String),
     /// It cannot be known without these.
     Unknown(Vec<Gap>),
@@ -263,15 +264,14 @@ pub enum NoFinding {
 /// A cause that may hold, with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// Where.
+    /// The place of the finding.
     pub side: Place,
     /// How much of the time, or of the slowness, it explains; 0 to 1.
     pub share: f64,
     /// Whether the evidence is enough to name it as `supported` without a deciding trial. A rival
     /// that cannot be ruled out by counters is a finding, but not enough.
     pub enough: bool,
-    /// Whether it is a ceiling that was reached: a resource whose capacity and use were both read,
-    /// and that is used up.
+    /// Whether a ceiling was reached: both capacity and use of a resource were read, and it is used up.
     pub reached: bool,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
@@ -280,7 +280,7 @@ pub struct Finding {
 /// What a cause cost a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
-    /// Where.
+    /// The place of the finding.
     pub side: Place,
     /// Its share of the time, or of the bytes that a port carried; `None` if unknown.
     pub share: Option<f64>,
@@ -328,20 +328,20 @@ fn lacks(model: &Model, what: &str, side: crate::path::Side) -> NoFinding {
     NoFinding::Unknown(vec![known.map_or_else(
         || Gap {
             what: format!("{} {what}", side.name()),
-            why: "the readings hold no such counter".to_owned(),
+            why: "the readings have no such counter".to_owned(),
             hint: String::new(),
         },
         |(_, gap)| gap.clone(),
     )])
 }
 
-/// The port of an end for a command: its wire where there is one, else the one that its route leaves by. `PORT`
-/// where none is known.
+/// The port of an end for a command: its wire if there is one, else the one that its route leaves by. `PORT` if
+/// none is known.
 fn port_of(model: &Model, side: crate::path::Side) -> &str {
     model.host(side).map_or("PORT", port_at)
 }
 
-/// The same of a host.
+/// The same for a host.
 fn port_at(host: &Host) -> &str {
     let route = host.facts.route.as_ref();
     let wires = route.and_then(Route::wires).unwrap_or_default();

@@ -19,7 +19,7 @@ use crate::transport::{Scope, Transport};
 /// Cause `mtu-black-hole`.
 pub(super) struct MtuBlackHole;
 
-/// Least gain of smaller packets: all against nothing.
+/// Least gain of smaller packets: all of the payload arrives instead of none.
 const FLOWS: f64 = 10.0;
 
 static INFO: CauseInfo = CauseInfo {
@@ -47,18 +47,18 @@ impl Cause for MtuBlackHole {
                 "the sender's own port loses it: {why}"
             )));
         }
-        // A connection that stands still may see a drop a second for any reason.
+        // A connection without progress may see a drop per second for any reason.
         let holds = || local_drops::holds(model, load, direction);
         let datagrams = load.transport == Transport::Udp;
         if let Some(own) = datagrams.then(holds).flatten() {
             return Err(NoFinding::Clear(format!(
-                "the hosts themselves drop what does not arrive: {own}"
+                "the hosts themselves drop the missing packets: {own}"
             )));
         }
         let Some(small) = model.idle.as_ref().filter(|idle| idle.samples > 0) else {
             return Err(NoFinding::Unknown(vec![Gap {
                 what: "round trips of the idle path".to_owned(),
-                why: "without them nobody knows whether small packets pass".to_owned(),
+                why: "without them it is unknown whether small packets pass".to_owned(),
                 hint: String::new(),
             }]));
         };
@@ -139,7 +139,7 @@ fn find(model: &Model, direction: Direction) -> Advice {
     };
     let payload = full_packet(model, direction).saturating_sub(headers);
     let advice = Advice::new(
-        "find what drops large packets, and let routers and firewalls pass ICMP \"fragmentation needed\" and \
+        "find what drops large packets, and let routers and firewalls forward ICMP \"fragmentation needed\" and \
          \"packet too big\"",
     );
     let Some(peer) = peer else {
@@ -158,7 +158,7 @@ fn find(model: &Model, direction: Direction) -> Advice {
     )
 }
 
-/// Bytes of the largest packet that both ports take, and that the sender believes to fit the path.
+/// Bytes of the largest packet that both ports support, and that the sender assumes to fit the path.
 fn full_packet(model: &Model, direction: Direction) -> u64 {
     let mtu = |side| model.host(side)?.facts.port.as_ref()?.mtu;
     let ports = [direction.sender(), direction.receiver()].map(mtu);

@@ -21,15 +21,14 @@ use crate::transport::Scope;
 /// Cause `numa-remote`.
 pub(super) struct NumaRemote;
 
-/// Share of its CPU that an end must want before the way to memory can matter: with time to spare it
+/// Share of its CPU that an end must need before the distance to memory can matter: an end with time to spare
 /// waits for something else.
 const SUSPECT: f64 = 0.8;
 
 /// Share from which a thread on the wrong node is named without a trial.
 const ENOUGH: f64 = 0.95;
 
-/// Most that the right node gains: firmware tables put the far node at two to three times the
-/// distance.
+/// The most that the right node gains: firmware tables put the far node at two to three times the distance.
 //= ACPI 6.5, 5.2.17 (SLIT): distances are relative to 10 for local memory
 const MOST: f64 = 3.0;
 
@@ -82,7 +81,7 @@ impl Cause for NumaRemote {
             });
         }
         if trial.factor()? == Factor::OtherCpu {
-            // It may be on either node.
+            // The thread may be on either node.
             return Some(Range {
                 low: 0.5,
                 high: MOST,
@@ -201,7 +200,7 @@ fn port(model: &Model, side: Side) -> &str {
 fn interrupts_back(model: &Model, side: Side, off: &OffNode) -> Advice {
     let host = model.host(side);
     let route = host.and_then(|host| host.facts.route.as_ref());
-    // A bond has no interrupts of its own.
+    // A bond has no interrupts.
     let wires = route.and_then(Route::wires).unwrap_or_default();
     let mut ports: Vec<&str> = wires.iter().map(|nic| nic.name.as_str()).collect();
     if ports.is_empty() {
@@ -211,7 +210,7 @@ fn interrupts_back(model: &Model, side: Side, off: &OffNode) -> Advice {
         .iter()
         .map(|p| format!("/sys/class/net/{}/device/msi_irqs/*", word(p)));
     let folders = folders.collect::<Vec<_>>().join(" ");
-    // Each interrupt has a list of its own.
+    // Each interrupt has its own list of CPUs.
     let kept = Kept::files("/proc/irq/*/smp_affinity_list", "affinity-before.txt");
     let cpus = ranges(&off.near);
     Advice::new(format!(

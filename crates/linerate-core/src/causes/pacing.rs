@@ -1,4 +1,4 @@
-//! The program asked the kernel to pace its streams.
+//! The program set a pace for its streams in the kernel.
 
 use super::predict::bystander;
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
@@ -14,7 +14,7 @@ use crate::transport::{Scope, Transport};
 /// Cause `pacing`.
 pub(super) struct Pacing;
 
-/// Share of the pace that a stream must reach for the pace to be what holds it.
+/// Share of the pace that a stream must reach for the pace to be its limit.
 const REACHED: f64 = 0.85;
 
 /// Share of the pace from which a trial decides. On a busy CPU or in a virtual machine, late timers are not
@@ -41,7 +41,7 @@ impl Cause for Pacing {
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = base(model, direction)?;
         let Some(pace) = load.knobs.pacing.or(load.tcp.max_pacing) else {
-            return Err(NoFinding::Clear("no pace was asked for".to_owned()));
+            return Err(NoFinding::Clear("no pace was set".to_owned()));
         };
         // TCP's pace counts packets and goodput their payload. For datagrams both count payload.
         let payload = load
@@ -63,7 +63,7 @@ impl Cause for Pacing {
             enough: reached >= REACHED,
             reached: false,
             evidence: vec![format!(
-                "each stream ran at {} of the pace that was asked for, {pace}",
+                "each stream ran at {} of the pace that was set, {pace}",
                 percent(reached)
             )],
         })
@@ -88,7 +88,7 @@ impl Cause for Pacing {
         let what = if ours {
             "run without --pacing"
         } else {
-            "let the sending program ask for a higher pace (SO_MAX_PACING_RATE), or for none"
+            "let the sending program set a higher pace (SO_MAX_PACING_RATE), or none"
         };
         vec![Advice::new(what).gain(gain)]
     }

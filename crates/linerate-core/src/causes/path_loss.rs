@@ -1,4 +1,4 @@
-//! Packets are lost on the way whatever the rate, and congestion control takes that for a full path.
+//! Packets are lost on the path at any rate, and congestion control mistakes the loss for a full path.
 
 use super::congestion_control::use_bbr;
 use super::datagrams::{self, on_the_way};
@@ -34,15 +34,15 @@ const BBR_MINDS: f64 = 0.1;
 //= draft-ietf-ccwg-bbr: BBR.LossThresh is 2 %
 const BBR3_MINDS: f64 = 0.02;
 
-/// What timers may take of a goodput that is still about the same.
+/// The share that timeouts may take of a goodput that counts as the same.
 const NEARLY: f64 = 0.8;
 
-/// Share of bytes lost from which timers run out one after the other, each twice as long as the one before, so that next
-/// to nothing arrives.
+/// Share of lost bytes from which retransmission timers expire one after the other, each twice as long as the
+/// one before, so that almost nothing arrives.
 const IN_ROWS: f64 = 0.2;
 
-/// Segments lost in each round trip from which the first version sends less as well: while it recovers it sends for a
-/// round trip no more than what arrives, and where each brings a loss it never comes out of that.
+/// With this many lost segments in each round trip, the first version of BBR sends less too: during recovery it
+/// sends no more than what arrives for one round trip, and if each round trip has a loss, recovery never ends.
 //= Linux, net/ipv4/tcp_bbr.c: bbr_set_cwnd_to_recover_or_restore, "packet conservation" in the first round of recovery
 const EACH_ROUND: f64 = 1.0;
 
@@ -113,9 +113,9 @@ impl Cause for PathLoss {
             high: f64::MAX,
         };
         match trial.factor()? {
-            // One fills the pauses of another.
+            // One stream fills the pauses of another.
             Factor::MoreStreams if bbr::sends(load) && erratic(load) => Some(any_gain),
-            // No stream of datagrams is held back: how much more they send, their hosts decide.
+            // Datagram streams are not slowed down by loss: their hosts decide how much more they send.
             Factor::MoreStreams if load.transport == Transport::Udp => None,
             // What BBR loses, all streams lose of one rate that they share.
             Factor::MoreStreams | Factor::OtherCongestion if bbr::sends(load) => None,
@@ -153,7 +153,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     }
     Some(match on_the_way(model, direction, (load, told)) {
         Ok(way) => {
-            let evidence = vec![datagrams::words(told, way, "lost on the way")];
+            let evidence = vec![datagrams::words(told, way, "lost on the path")];
             Ok(finding(load, direction, way, evidence))
         }
         Err(answer) => Err(answer),
@@ -177,7 +177,7 @@ fn finding(load: &Load, direction: Direction, share: f64, evidence: Vec<String>)
 }
 
 /// The answer for connections of which almost nothing arrives; `None` for others. With so much loss that timers
-/// run out in a row, most samples are silent. If nothing arrives at all, it is no random loss.
+/// expire in a row, most samples are silent. If nothing arrives at all, it is no random loss.
 fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
     let load = &model.direction(direction)?.base;
     let silent = load.silent()?;
@@ -209,24 +209,24 @@ fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
     Some(Ok(Finding { enough, ..found }))
 }
 
-/// Why what was retransmitted, `share` of the bytes, is no loss that matters.
+/// Why retransmissions of `share` of the bytes are no loss that matters.
 fn too_few(load: &Load, share: f64) -> String {
     let again = percent(share);
     match sent_again(load).and(late(load)) {
         None => format!("only {again} of the bytes were retransmitted"),
-        Some(Late::Told(late)) => format!(
-            "{again} of the bytes were retransmitted, and of that {} had come, only late",
+        Some(Late::Reported(late)) => format!(
+            "{again} of the bytes were retransmitted, and {} of that had arrived, only late",
             percent(late.min(1.0))
         ),
         Some(Late::Overtook(late)) => format!(
-            "{again} of the bytes were retransmitted, and packets overtook each other {} as often",
+            "{again} of the bytes were retransmitted, and packets were reordered {} as often",
             percent(late)
         ),
     }
 }
 
-/// Whether BBR carries about what it would without the loss: it never waited for a timeout, or carried
-/// steadily; and where it may slow down nevertheless, more streams gained nothing.
+/// Whether BBR carries about as much as without the loss: it never waited for a timeout, or its rate was
+/// steady; and if it may slow down nevertheless, more streams gained nothing.
 fn shrugged_off(model: &Model, direction: Direction, lost: f64) -> bool {
     let Some(dir) = model.direction(direction) else {
         return false;
@@ -238,7 +238,7 @@ fn shrugged_off(model: &Model, direction: Direction, lost: f64) -> bool {
     bbr::sends(&dir.base) && lost < BBR_MINDS && !stopped && !slowed
 }
 
-/// Whether some version of BBR sends less for losing such a share.
+/// Whether some version of BBR sends less when it loses this share of packets.
 fn bbr_may_slow(load: &Load, lost: f64) -> bool {
     let payload = load.packets.map(|sizes| sizes.payload);
     let payload = payload.filter(|bytes| bytes.0 > 0);
@@ -266,7 +266,7 @@ fn evidence(model: &Model, direction: Direction, load: &Load, lost: f64) -> Vec<
     [Some(again), law, scaled].into_iter().flatten().collect()
 }
 
-/// Where it is lost is not known.
+/// The place of the loss is unknown.
 fn search(model: &Model) -> Advice {
     let count = |side: Side| {
         let port = word(port_of(model, side));

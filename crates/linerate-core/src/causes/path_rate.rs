@@ -32,7 +32,7 @@ pub(super) struct PathRate;
 /// suspected.
 const HELD: f64 = 0.5;
 
-/// More streams that gain less than this carry the same.
+/// If more streams gain less than this, they carry the same.
 const SAME: f64 = 1.05;
 
 static INFO: CauseInfo = CauseInfo {
@@ -92,7 +92,7 @@ impl Cause for PathRate {
             .map(|d| Rate(d.base.goodput.mean as u64));
         rate.map(|rate| {
             Advice::new(format!(
-                "ask who runs the network what limits it to about {rate} of payload: a shaper, a slower link or a \
+                "ask the operator of the network what limits it to about {rate} of payload: a shaper, a slower link or a \
                  contract"
             ))
         })
@@ -101,7 +101,7 @@ impl Cause for PathRate {
     }
 }
 
-/// A load whose sender is held by the network, not by a window, a buffer or a CPU.
+/// A load whose sender is limited by the network, not by a window, a buffer or a CPU.
 pub(super) struct Held<'a> {
     /// The load.
     pub(super) load: &'a Load,
@@ -113,7 +113,7 @@ pub(super) struct Held<'a> {
     pub(super) lifted: bool,
 }
 
-/// The load of a direction if the network may hold it back; else why not.
+/// The load of a direction if the network may limit it; else why not.
 pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Held<'_>, NoFinding> {
     let held = held_back(model, direction)?;
     if let Some(own) = of_a_host(model, held.load, direction) {
@@ -142,8 +142,8 @@ fn carried(more: &Load, gain: f64) -> String {
     format!("{} streams carried {gain:.2} times as much", more.streams)
 }
 
-/// The load of a direction if congestion control holds it back, be it for what happens on the hosts'
-/// own ground; else why not.
+/// The load of a direction if congestion control limits it, even if the reason is inside the hosts; else why
+/// not.
 pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>, NoFinding> {
     let load = base(model, direction)?;
     if let Some(silent) = load.silent() {
@@ -183,11 +183,11 @@ pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>,
     })
 }
 
-/// Says how it is known that the network limited the sender for `share` of the time. The kernel's clocks give
-/// `network` of it.
+/// A sentence with the evidence that the network limited the sender for `share` of the time. The kernel's
+/// clocks show `network` of it.
 fn why(queued: bool, network: f64, share: f64) -> String {
     if queued && network < HELD {
-        "most of what the sender kept in flight stood in a queue on the way".to_owned()
+        "most of what the sender kept in flight waited in a queue on the path".to_owned()
     } else if network < HELD {
         "more window or buffer, where one held the sender, carried no more".to_owned()
     } else {
@@ -198,10 +198,10 @@ fn why(queued: bool, network: f64, share: f64) -> String {
     }
 }
 
-/// Share of time that a window or a buffer limited the sender, where a trial enlarged it, or gave one to each
-/// of more streams, without a gain. A window slightly larger than the path needs looks like a limit, and is
-/// none. It counts up to the growth of the network's share in the enlarged load: a window and a buffer of one
-/// size hide each other, and so does a slow reader.
+/// Share of time that a window or a buffer limited the sender, if a trial enlarged it, or more streams had one
+/// each, without a gain. A window slightly larger than the path needs looks like a limit, and is none. It
+/// counts up to the growth of the network's share in the enlarged load: a window and a buffer of one size hide
+/// each other, and so does a slow reader.
 fn lifted(model: &Model, direction: Direction) -> f64 {
     let Some(base) = model.direction(direction).map(|d| &d.base) else {
         return 0.0;
@@ -228,7 +228,7 @@ fn lifted(model: &Model, direction: Direction) -> f64 {
 /// The trials of a larger receive window.
 pub(super) const LARGER_WINDOW: [Factor; 2] = [Factor::LargerWindow, Factor::HostWindow];
 
-/// The first trial of these that surely gained nothing.
+/// The first of these trials that certainly gained nothing.
 pub(super) fn without_gain<'a>(
     model: &'a Model,
     direction: Direction,
@@ -272,7 +272,7 @@ pub(super) fn on_cpus(model: &Model, load: &Load, direction: Direction) -> Optio
         })
 }
 
-/// Whether the threads of an end were given more work, and carried as much: they only looked busy.
+/// Whether the threads of an end got more work and carried as much: then they only looked busy.
 fn had_time(model: &Model, direction: Direction, side: Side) -> bool {
     let work = model.tried(direction, Role::of(side, direction).factor());
     let effect = work.and_then(|trial| trial.effect);
@@ -297,7 +297,7 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
         let gain = gain.mid;
         evidence.push(if gain > SAME {
             format!(
-                "{} streams carried {gain:.2} times as much, which is not surely more than one rate gives",
+                "{} streams carried {gain:.2} times as much, which is not clearly more than one rate",
                 more.streams
             )
         } else {
@@ -361,7 +361,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
         let sent = more.datagrams.map_or(0.0, |m| m.sent) / told.sent;
         let streams = more.streams;
         format!(
-            "{streams} streams sent {sent:.2} times as much, and {:.2} times as much came",
+            "{streams} streams sent {sent:.2} times as much, and {:.2} times as much arrived",
             gain.mid
         )
     });
@@ -370,7 +370,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
         share: way,
         enough: more.is_some() && datagrams::surely_on_the_way(told),
         reached: false,
-        evidence: std::iter::once(datagrams::words(told, way, "lost on the way"))
+        evidence: std::iter::once(datagrams::words(told, way, "lost on the path"))
             .chain(more)
             .chain(shared(&dir.base))
             .collect(),
@@ -380,7 +380,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
 /// Other traffic on a port, as a share of ours, from which the path's rate is reported as more than ours.
 const OTHERS: f64 = 0.05;
 
-/// Says that other traffic takes a part of the rate, where it is too small to invalidate the measurement.
+/// A remark that other traffic uses a part of the rate, if that is too little to invalidate the measurement.
 fn shared(load: &Load) -> Option<String> {
     let few = OTHERS..contended::FOREIGN;
     let foreign = load.foreign.filter(|f| few.contains(&f.share))?;
@@ -391,8 +391,8 @@ fn shared(load: &Load) -> Option<String> {
     ))
 }
 
-/// How many times as much more streams carried: by the trial of as many, which takes turns with the load,
-/// else by one short look at them.
+/// The ratio of goodput with more streams: from the trial with as many, which alternates with the load, else
+/// from one short measurement.
 fn gain(model: &Model, direction: Direction, load: &Load, more: &Load) -> Interval {
     let tried = model.tried(direction, Factor::MoreStreams);
     let tried = tried.filter(|t| t.plan.after.streams == more.streams);
@@ -411,7 +411,7 @@ pub(super) fn of_each_stream(model: &Model, direction: Direction) -> f64 {
     }
 }
 
-/// Whether more streams carried more, as far as it was measured.
+/// Whether more streams carried more, as far as this was measured.
 pub(super) fn scales(direction: &DirectionModel) -> Option<(u32, f64)> {
     direction
         .sweep

@@ -1,4 +1,4 @@
-//! Packets are reordered on the path, and the sender takes the late ones for lost.
+//! Packets are reordered on the path, and the sender mistakes the late ones for lost.
 
 use super::congestion_control::use_bbr;
 use super::cpu_share::is_excluded;
@@ -50,12 +50,12 @@ impl Cause for PathReordering {
         }
         if bbr::sends(load) && !bbr::may_be_outlasted(model, load) {
             return Err(NoFinding::Clear(
-                "bbr does not slow down where packets overtake".to_owned(),
+                "bbr does not slow down when packets are reordered".to_owned(),
             ));
         }
         if load.tcp.needless.or(load.tcp.reordered).is_none() {
             return Err(NoFinding::Unknown(vec![Gap {
-                what: format!("segments that come late {}", direction.name()),
+                what: format!("segments that arrive late {}", direction.name()),
                 why: "the sender's kernel does not count them".to_owned(),
                 hint: "Linux 4.19 or later".to_owned(),
             }]));
@@ -63,16 +63,18 @@ impl Cause for PathReordering {
         let Some(late) = late(load) else {
             return Err(NoFinding::Clear(seldom(load)));
         };
-        if let (Late::Told(share), Some(lost)) = (late, lost(load))
+        if let (Late::Reported(share), Some(lost)) = (late, lost(load))
             && share < MOST_LATE
         {
             return Err(NoFinding::Clear(format!(
-                "{} of the bytes were lost indeed, and less than that came late",
+                "{} of the bytes were really lost, and fewer arrived late",
                 percent(lost)
             )));
         }
         if let Some(queue) = long_queue(model, load) {
-            return Err(NoFinding::Clear(format!("it costs nothing beside {queue}")));
+            return Err(NoFinding::Clear(format!(
+                "it costs nothing compared with {queue}"
+            )));
         }
         Ok(Finding {
             side: Place::Path,
@@ -106,7 +108,7 @@ impl Cause for PathReordering {
         let gain = bbr::gained(model, direction);
         let load = model.direction(direction).map(|d| &d.base);
         let spread = Advice::new(
-            "find what spreads the packets of one connection over several ways: load balancing packet by packet (bond \
+            "find what spreads the packets of one connection over several routes: load balancing packet by packet (bond \
              mode balance-rr), queues of one port on several CPUs (RPS), a radio link",
         );
         let other = load.and_then(|load| use_bbr(model, load, direction.sender(), gain));
@@ -114,9 +116,9 @@ impl Cause for PathReordering {
     }
 }
 
-/// Says that only reordering limits the sender: most retransmitted segments, all the time, had arrived. A rate,
-/// of all or of each stream, queues, drops or marks packets, and does not reorder them. BBR fills a rate
-/// without any of these, but fills none where its window is empty before packets arrive.
+/// A sentence that only reordering limits the sender: most retransmitted segments, all the time, had arrived. A
+/// rate, of all or of each stream, queues, drops or marks packets, and does not reorder them. BBR fills a rate
+/// without any of these, but not if its window is empty before packets arrive.
 pub(super) fn alone(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
     let late = holds(model, load)?;
@@ -124,11 +126,11 @@ pub(super) fn alone(model: &Model, direction: Direction) -> Option<String> {
     let drops = lost(load).is_some_and(|lost| !bbr::sends(load) && explains(load, lost));
     let found = PathReordering.check(model, direction).is_ok();
     let stands = found && !is_excluded(&PathReordering, model, direction);
-    // What holds each stream gives more to more of them.
+    // A limit on each stream gives more to more streams.
     let each = of_each_stream(model, direction) >= 1.0;
     (stands && each && !queues && !drops).then(|| {
         format!(
-            "{} of the segments that were retransmitted had come, only late: a rate queues or drops, and reorders nothing",
+            "{} of the retransmitted segments had arrived, only late: a rate limit queues or drops, but does not reorder",
             percent(late)
         )
     })
@@ -156,29 +158,27 @@ fn seldom(load: &Load) -> String {
     let again = load.tcp.repeated.unwrap_or_default();
     if let Some(twice) = load.tcp.needless {
         if twice > again {
-            return "more segments came twice than were retransmitted: the network copies packets"
+            return "more segments arrived twice than were retransmitted: the network duplicates packets"
                 .to_owned();
         }
         return format!(
-            "{} of the segments that were retransmitted had come",
+            "{} of the retransmitted segments had arrived",
             percent(twice / again.max(f64::MIN_POSITIVE))
         );
     }
     let events = load.tcp.reordered.unwrap_or_default();
-    format!(
-        "packets overtook each other {events:.1} times in a second, too seldom for what was retransmitted"
-    )
+    format!("packets were reordered {events:.1} times a second, too rarely for the retransmissions")
 }
 
 fn words(late: Late, again: f64) -> String {
     let again = percent(again);
     match late {
-        Late::Told(_) => format!(
-            "{} of the segments that were retransmitted ({again} of the bytes) had come, only late",
+        Late::Reported(_) => format!(
+            "{} of the retransmitted segments ({again} of the bytes) had arrived, only late",
             percent(late.share())
         ),
         Late::Overtook(share) => format!(
-            "packets overtook each other {} as often as segments were retransmitted ({again} of the bytes)",
+            "packets were reordered {} as often as segments were retransmitted ({again} of the bytes)",
             percent(share)
         ),
     }

@@ -18,7 +18,7 @@ use crate::units::Rate;
 /// Cause `pause-frames`.
 pub(super) struct PauseFrames;
 
-/// Share of time that a port stands still from which it matters.
+/// Share of time that a port is paused from which it matters.
 const STOPPED: f64 = 0.05;
 
 /// The largest share of time that pauses may stop a port for, from which they are named where their duration is
@@ -69,12 +69,12 @@ impl Cause for PauseFrames {
                 percent(share)
             )));
         }
-        // What the other end sends the receiver's port asked for, unless a switch did.
+        // The receiver's port requested the pauses that the other end sends, unless a switch did.
         let asked = there.is_some_and(|there| there.sent * 2.0 >= paused.received);
         let origin = if asked {
             format!("the {} port sent them", direction.receiver().name())
         } else {
-            "they came from what is between the hosts".to_owned()
+            "the network between the hosts sent them".to_owned()
         };
         Ok(Finding {
             side: if asked {
@@ -107,13 +107,14 @@ impl Cause for PauseFrames {
         };
         let set = |to: &str| format!("sudo ethtool -A {} rx {to}", word(&nic.name));
         let find = Advice::new(
-            "find out who asks for pauses, and why it cannot keep up: the counters of the receiver and of the switch",
+            "find out which device requests pauses, and why it cannot keep up: the counters of the receiver and of the switch",
         );
         let count = format!(
             "ethtool -S {} | grep -i pause",
             word(port_of(model, receiver))
         );
-        let ignore = Advice::new("obey no pauses; packets are then lost where they were asked for");
+        let ignore =
+            Advice::new("ignore pause requests; the device that requests them then drops packets");
         vec![
             find.on(receiver, count),
             ignore.on(sender, set("off")).undo_on(sender, set("on")),
@@ -127,7 +128,7 @@ fn wire(model: &Model, side: Side) -> Option<&Nic> {
     wires.first().copied()
 }
 
-/// Share of time that a port stood still, and how that is known.
+/// Share of time that a port was paused, and how that is known.
 fn stopped(paused: &Paused, speed: Option<Rate>) -> Option<(f64, &'static str)> {
     if let Some(share) = paused.stopped {
         return Some((share, "of the time"));
@@ -136,7 +137,7 @@ fn stopped(paused: &Paused, speed: Option<Rate>) -> Option<(f64, &'static str)> 
     Some((longest.min(1.0), "of the time at the most"))
 }
 
-/// Nothing counts pauses: they may only be where the port obeys them.
+/// The driver counts no pauses: there may be some if the port obeys pause frames.
 fn uncounted(side: Side, nic: &Nic) -> NoFinding {
     let obeys = nic.pause.is_some_and(|pause| pause.rx == Some(true));
     if !obeys {

@@ -24,7 +24,7 @@ use crate::units::Rate;
 /// Cause `pcie-slot`.
 pub(super) struct PcieSlot;
 
-/// Goodput that any link allows: the slowest moves 2 Gb/s, and headers take less than half of it.
+/// Goodput that any link allows: the slowest moves 2 Gb/s, and headers use less than half of it.
 //= PCI Express Base Specification 1.0: one lane of 2.5 GT/s with 8b/10b
 const ANY: f64 = 1e9;
 
@@ -68,13 +68,13 @@ impl Cause for PcieSlot {
     }
 }
 
-/// The slot that goodput comes up to, and its narrowest link; else why there is none.
+/// The slot whose ceiling goodput nearly reaches, and its narrowest link; else why there is none.
 fn full<'a>(
     model: &'a Model,
     direction: Direction,
     load: &Load,
 ) -> Result<(&'a Ceiling, Crossing<'a>), String> {
-    let none = || "no port at the ends stands in a slot that could limit it".to_owned();
+    let none = || "no port at the ends is in a slot that could limit it".to_owned();
     let dir = model.direction(direction).ok_or_else(none)?;
     let ceiling = dir.ceiling_of(Stage::Pcie).ok_or_else(none)?;
     if let Some(wire) = wire(model, direction).filter(|wire| wire.rate <= ceiling.least) {
@@ -142,7 +142,7 @@ fn finding(load: &Load, ceiling: &Ceiling, crossing: &Crossing<'_>, binds: bool)
     }
 }
 
-/// Why the link is what it is.
+/// The reason for the link's speed and width.
 fn origin(crossing: &Crossing<'_>) -> String {
     let (card, slot) = (crossing.device.address, crossing.slot.address);
     let now = crossing.now;
@@ -154,7 +154,7 @@ fn origin(crossing: &Crossing<'_>) -> String {
             format!("{card} could use {own}, and its slot (port {slot}) leaves it {best} at most")
         }
         (_, Some(own), Some(_)) => format!("{card} itself can do no more than {own}"),
-        _ => format!("the link of {card} runs at {now}; its ends do not say what they could do"),
+        _ => format!("the link of {card} runs at {now}; its ends do not report what they support"),
     }
 }
 
@@ -178,19 +178,19 @@ fn bonded(model: &Model) -> bool {
     routes.filter_map(Route::wires).any(|wires| wires.len() > 1)
 }
 
-/// Where no slot is known to be full, an unread one may be; `None` where none can be.
+/// If no slot is known to be full, an unread one may be; `None` if none can be.
 fn open(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     let of = |host| match usb_gap(host, load) {
         None if load.goodput.mean >= ANY => gap(host, direction, load),
         usb => usb,
     };
     let gap = model.hosts.iter().find_map(of)?;
-    // More streams of a bond may have taken more slots.
+    // More streams over a bond may have used more slots.
     let scaled = scaled(model, direction, "slots").filter(|_| !bonded(model));
     Some(scaled.map_or_else(|| NoFinding::Unknown(vec![gap]), NoFinding::Clear))
 }
 
-/// What is not known of the slots of an end.
+/// The unknown properties of the slots of an end.
 fn gap(host: &Host, direction: Direction, load: &Load) -> Option<Gap> {
     let port = host.facts.port.as_ref();
     match host.facts.underlay() {
@@ -203,7 +203,7 @@ fn gap(host: &Host, direction: Direction, load: &Load) -> Option<Gap> {
         Underlay::Hidden if port.is_some_and(|port| port.is_virtual) => {
             Some(untold(host, "slot", &[]))
         }
-        // How large the packets of others are on a slot is not known.
+        // How large the packets of others are on a slot is unknown.
         Underlay::Wires(wires)
             if are_read(host, &wires) && port.is_some_and(|port| port.is_ethernet) =>
         {
@@ -217,7 +217,7 @@ fn gap(host: &Host, direction: Direction, load: &Load) -> Option<Gap> {
     }
 }
 
-/// Whether the links of the slots of these ports are known, or they have none.
+/// Whether the links of these ports' slots are known, or they have none.
 fn are_read(host: &Host, wires: &[&Nic]) -> bool {
     let known = |route: &Route, nic: &Nic| {
         let links = route.crossings(nic);
@@ -250,7 +250,7 @@ fn usb_gap(host: &Host, load: &Load) -> Option<Gap> {
     let (name, hub, signals) = wires.iter().find_map(slow)?;
     let hub = hub.map_or_else(String::new, |hub| format!(" at the hub {hub}"));
     Some(Gap {
-        what: format!("what USB leaves the {} port {name}", host.side.name()),
+        what: format!("the USB capacity of the {} port {name}", host.side.name()),
         why: format!("it signals {signals}{hub}, of which controllers leave half or more"),
         hint: "lsusb -t; the same adapter in a faster socket".to_owned(),
     })
@@ -278,7 +278,7 @@ fn unknown_cable(host: &Host, cable: Address) -> Gap {
 fn unread_link(host: &Host) -> Gap {
     Gap {
         what: slot_of(host),
-        why: "its link was not read, or its port is not Ethernet: what it carries is not known"
+        why: "its link was not read, or its port is not Ethernet: its capacity is unknown"
             .to_owned(),
         hint: match host.side {
             Side::Near => "lspci -vv".to_owned(),

@@ -1,4 +1,4 @@
-//! Predictions of causes for trials that do not change what the cause is about.
+//! Predictions of causes for trials that do not change the factor of the cause.
 
 use crate::factor::{Class, Factor};
 use crate::model::{Load, Model};
@@ -22,8 +22,8 @@ pub(super) const UNCOPIED: Range = Range {
     high: EQUAL.high,
 };
 
-/// Work that a trial adds on one end, as a share of the wall time of each byte: as the trial's own
-/// setting A took it, once that was measured, since a load may run at another rate than before.
+/// Work that a trial adds on one end, as a share of the wall time of each byte. The time is that of the trial's
+/// own setting A, once it was measured, since a load may run at another rate than before.
 pub(super) fn added_work(model: &Model, trial: &TrialPlan, on_sender: bool) -> Option<f64> {
     let (a, b) = (trial.before.extra_work, trial.after.extra_work);
     let extra = if on_sender {
@@ -56,7 +56,7 @@ pub(super) fn around(ratio: f64, by: f64) -> Range {
 }
 
 /// The prediction of a cause that a trial's factor does not touch: no change, unless the change would create a
-/// new limit. `None` where this is unknown.
+/// new limit. `None` if this is unknown.
 pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let factor = trial.factor()?;
@@ -83,15 +83,15 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
         (Class::Packets, _) => may_lose(0.3),
         // Smaller segments cost more. They gain only where larger ones vanish.
         (Class::Segment, _) => may_lose(0.0),
-        // To hold pages may cost more than to copy them.
+        // Pinning pages may cost more than copying them.
         (Class::Copy, _) => Some(UNCOPIED),
         // Threads gain if they have waited for another node.
         (Class::Placement, _) => may_lose(0.5),
     }
 }
 
-/// More streams that carried more through what all of them share, in words: it did not hold the base
-/// load.
+/// If more streams carried more through a shared resource, the resource did not limit the base load; a sentence
+/// that says so.
 pub(super) fn scaled(model: &Model, direction: Direction, shared: &str) -> Option<String> {
     let model = model.direction(direction)?;
     let base = &model.base;

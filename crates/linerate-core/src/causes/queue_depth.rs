@@ -1,4 +1,4 @@
-//! Too few operations in flight: each waits for the one before it, and nothing on the way is full.
+//! Too few operations in flight: each waits for the one before it, and nothing on the path is full.
 
 use super::predict::{bystander, per_stream};
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};

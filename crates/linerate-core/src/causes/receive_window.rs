@@ -132,8 +132,8 @@ fn advice(model: &Model, direction: Direction) -> Option<Advice> {
     if !is_scaled(load) {
         let name = "net.ipv4.tcp_window_scaling";
         let advice = Advice::new(
-            "turn window scaling on at the end where it is 0; if it is 1 at both, a firewall takes the option out of \
-             the handshake",
+            "turn window scaling on at the end where it is 0; if it is 1 at both, a firewall removes \
+             the option from the handshake",
         );
         let look = Step {
             host: None,
@@ -157,7 +157,7 @@ fn advice(model: &Model, direction: Direction) -> Option<Advice> {
     }
     if is_clamped(model, direction) {
         let advice = Advice::new(
-            "look for what clamps the window, since a larger buffer did not make it larger: `window N` of a route, or a \
+            "find what limits the window, since a larger buffer did not enlarge it: `window N` of a route, or a \
              firewall between the hosts that rewrites it",
         );
         return Some(advice.on(direction.receiver(), "ip route show"));

@@ -1,4 +1,4 @@
-//! The receiving program does not come to read, though data wait and it has CPU time.
+//! The receiving program does not read, though data wait and it has CPU time.
 
 use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
@@ -103,7 +103,7 @@ impl Cause for ReceiverApp {
             Factor::ReceiverWork => {
                 Some(around(1.0 / (1.0 + added_work(model, trial, false)?), 0.06))
             }
-            // It pauses all the same; what it saves is some of the time in between.
+            // The receiver still pauses. Discarding payload saves only some of the time between pauses.
             Factor::Discard => Some(Range {
                 high: EQUAL.high / (1.0 - wanted(&load.receivers)?),
                 ..EQUAL
@@ -150,7 +150,7 @@ fn waits(
     }
     if let Some(caught_up) = load.caught_up.filter(|share| *share >= CAUGHT_UP) {
         return Err(NoFinding::Clear(format!(
-            "the program had read all there was in {} of the looks",
+            "the program had read everything in {} of the samples",
             percent(caught_up)
         )));
     }
@@ -195,7 +195,7 @@ fn of_datagrams(
         seen: words(told, dropped, "dropped at its socket"),
     };
     let found = idle.finding(model, load, direction);
-    // Too little room for what comes at once looks the same.
+    // A buffer that is too small for a burst looks the same.
     Ok(Finding {
         enough: found.enough && room_did_not_help(model, load, direction),
         ..found
@@ -215,14 +215,14 @@ pub(super) struct Idle {
     pub(super) side: Side,
     /// Share of its CPU that its thread needed.
     pub(super) busy: f64,
-    /// Share of time, or of what there was to do, in which it did not come.
+    /// Share of the time, or of the work, in which the program did not read.
     pub(super) share: f64,
-    /// That in words.
+    /// The same in words.
     pub(super) seen: String,
 }
 
 impl Idle {
-    /// The finding. Where a hypervisor or other programs took the rest of the CPU, the program may have waited
+    /// The finding. If a hypervisor or other programs took the rest of the CPU, the program may have waited
     /// for that.
     pub(super) fn finding(self, model: &Model, load: &Load, direction: Direction) -> Finding {
         let idle = format!(

@@ -74,7 +74,7 @@ fn evidence(load: &Load) -> Option<String> {
     let rtt = load.tcp.rtt?;
     let again = sent_again(load).map_or(String::new(), |share| {
         format!(
-            "; {} of the bytes were retransmitted, and take room in it a round trip longer",
+            "; {} of the bytes were retransmitted, and stay in it for one more round trip",
             percent(share)
         )
     });

@@ -1,4 +1,4 @@
-//! The sending program does not come to write, though there is room and it has CPU time.
+//! The sending program does not write, though there is room and it has CPU time.
 
 use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
@@ -47,11 +47,11 @@ fn of_datagrams(load: &Load, direction: Direction, busy: f64) -> Answer {
     }
     Err(NoFinding::Unknown(vec![Gap {
         what: format!(
-            "what the sending program of {} waited for",
+            "why the sending program of {} waited",
             direction.sender().name()
         ),
         why: format!(
-            "its thread used its CPU only {} of the time, and almost all that it sent came",
+            "its thread used its CPU only {} of the time, and almost everything that it sent arrived",
             percent(busy)
         ),
         hint: String::new(),
@@ -126,7 +126,7 @@ impl Cause for SenderApp {
         match trial.factor()? {
             Factor::SmallerWrites => halved(wanted(&load.senders)),
             Factor::SenderWork => Some(around(1.0 / (1.0 + added_work(model, trial, true)?), 0.06)),
-            // It pauses all the same; what it saves is some of the time in between.
+            // The sender still pauses. Sending without a copy saves only some of the time between pauses.
             Factor::ZeroCopy => Some(Range {
                 high: UNCOPIED.high / (1.0 - wanted(&load.senders)?),
                 ..UNCOPIED
@@ -150,7 +150,7 @@ impl Cause for SenderApp {
     }
 }
 
-/// Describes what the program left undone. Bytes may wait unsent where they are too few for a segment.
+/// Describes the idle time of the program. Bytes may wait unsent if they are too few for a segment.
 fn left(load: &Load, only: &str, starved: f64) -> String {
     let what = if load.tcp.not_sent.unwrap_or_default() == Bytes(0) {
         "left the connection without data"
@@ -173,7 +173,7 @@ fn room(load: &Load) -> Option<String> {
     if let Some(share) = is_corked(load) {
         return Some(format!(
             "in {} of the samples less than a segment waited unsent although nothing was unacknowledged: \
-             TCP_CORK or MSG_MORE holds it back",
+             TCP_CORK or MSG_MORE delays it",
             percent(share)
         ));
     }
@@ -190,8 +190,8 @@ fn room(load: &Load) -> Option<String> {
 //= tcp(7), TCP_CORK: what is corked is sent after 200 ms
 fn more(load: &Load) -> String {
     let action = if is_corked(load).is_some() {
-        "let the sending program end each message without MSG_MORE, or take TCP_CORK off: else what is less \
-         than a segment is sent after 200 ms"
+        "let the sending program end each message without MSG_MORE, or turn TCP_CORK off: else the \
+         last part of a segment is sent only after 200 ms"
     } else {
         "let the sending program send more before it waits for a reply: a larger window of its own \
          protocol (SSH, SMB, HTTP/2, replication), larger requests or more at once, or several connections"

@@ -42,15 +42,15 @@ impl Shared {
         self.busy / (self.busy + self.threads + self.interrupts)
     }
 
-    /// Whether the contended resource is used up: the thread's time or, where both ends may use no other, the
-    /// CPU's. On one CPU each end gets the time that the other leaves; it waits for it asleep as well as in the
-    /// run queue.
+    /// Whether the contended resource is used up: the thread's time or, if both ends can use no other CPU, the
+    /// time of the CPU. On one CPU each end gets the time that the other leaves; it waits for that asleep as
+    /// well as in the run queue.
     fn is_used_up(&self) -> bool {
         let by_both = self.busy + self.threads;
         self.need >= ENOUGH || (self.idle.is_empty() && by_both >= ENOUGH)
     }
 
-    /// The end at which a trial meets it: where both share the CPU, the one that has more work.
+    /// The end whose trial is used: if both share the CPU, the one that has more work.
     fn at(&self, trial: &TrialPlan) -> Side {
         match trial.factor() {
             Some(Factor::SenderWork) if self.idle.is_empty() => trial.direction.sender(),
@@ -105,7 +105,7 @@ impl Cause for SharedCore {
         cpu_share::predict(model, trial, shared.at(trial), shared.got())
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        // Where threads can go elsewhere, that they do is the trial; where they cannot, more work is.
+        // If threads can go elsewhere, that they do is the trial; where they cannot, more work is.
         worst(model, trial.direction).is_ok_and(|shared| {
             let moves = trial.factor() == Some(Factor::OtherCpu);
             moves != shared.idle.is_empty()
@@ -118,15 +118,15 @@ impl Cause for SharedCore {
         };
         let advice = if shared.idle.is_empty() {
             Advice::new(format!(
-                "move one end to another machine, or let it use other CPUs than CPU {} where this one has some \
-                 (taskset, cpuset)",
+                "move one end to another machine, or let it use other CPUs than CPU {} if there are \
+                 others (taskset, cpuset)",
                 shared.cpu
             ))
         } else {
             cpu_share::taskset(model, shared.side, &shared.idle)
         };
-        // What two CPUs carry that never did is not known: payload that crosses from one to the other costs more
-        // than what lies in the cache of one, at times more than the second one saves.
+        // How much two CPUs carry is unknown if they never did: payload that crosses from one CPU to the other
+        // costs more than payload in the cache of one, and sometimes more than the second CPU saves.
         let parts = !shared.idle.is_empty();
         let gain = parts.then(|| cpu_share::gain(model, direction, shared.got()));
         vec![advice.gain(gain.flatten())]
@@ -152,7 +152,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, NoFindi
     }
     let Some(cpu) = cpu_share::home(thread, cpu_share::cpus(load, direction, side)) else {
         return Err(NoFinding::Clear(format!(
-            "threads of {name} are not kept on one CPU"
+            "threads of {name} are not pinned to one CPU"
         )));
     };
     let threads = (cpu.ours.unwrap_or(busy) - busy).max(0.0);
@@ -221,7 +221,7 @@ fn of_the_other_end(
     there.filter_map(|t| t.busy).sum()
 }
 
-/// Whether interrupts of the port are sent to a CPU. Where none is known to be, as behind a virtual
+/// Whether interrupts of the port are sent to a CPU. If none is known to be, as behind a virtual
 /// port, softirq follows the thread that sends, and cannot be parted from it.
 pub(super) fn serves(model: &Model, side: Side, cpu: &Cpu) -> bool {
     let host = model.hosts.iter().find(|h| h.side == side);

@@ -20,7 +20,7 @@ pub(super) struct SmallPackets;
 /// A packet of this many times the MTU is a group of segments that is handled at once.
 const GROUPED: f64 = 2.0;
 
-/// From this MTU on a port is one for jumbo frames.
+/// From this MTU on, a port is configured for jumbo frames.
 const JUMBO: u32 = 9000;
 
 /// How the CPUs of an end handle packets.
@@ -31,7 +31,7 @@ enum Handled {
     Single(Side, Vec<&'static str>),
     /// One by one after its card cut or joined them: frames could be larger.
     Frames(String),
-    /// It is not known of the port of this side.
+    /// It is unknown of the port of this side.
     Unread(Side),
 }
 
@@ -79,7 +79,7 @@ impl Cause for SmallPackets {
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        // As the full core that it explains.
+        // The same as for the full core that it explains.
         let receiver = Place::from(trial.direction.receiver());
         let id = match self.check(model, trial.direction) {
             Ok(found) if found.side == receiver => "receiver-core",
@@ -120,14 +120,14 @@ fn host(model: &Model, side: Side) -> Option<&Host> {
     model.hosts.iter().find(|h| h.side == side)
 }
 
-/// The port that stands for an end: the wire where there is one, else the one that its route leaves by.
+/// The port that represents an end: its wire if it has one, else the port that its route uses.
 fn port(model: &Model, side: Side) -> Option<&Nic> {
     let route = host(model, side)?.facts.route.as_ref()?;
     let wires = route.wires().unwrap_or_default();
     wires.first().copied().or_else(|| route.ports.first())
 }
 
-/// Those of the wanted offloads of an end's port that are off and could be on.
+/// The wanted offloads of an end's port that are off and could be turned on.
 fn lacking(model: &Model, side: Side, wanted: &[&'static str]) -> Vec<&'static str> {
     let offloads = port(model, side).and_then(|port| port.offloads.as_ref());
     let lacking = offloads.map_or(Vec::new(), Offloads::lacking);

@@ -18,11 +18,12 @@ use crate::units::Bytes;
 /// Cause `socket-drops`.
 pub(super) struct SocketDrops;
 
-/// Share of its CPU below which a reader has time for certain: what is dropped is dropped for want of room.
+/// If a reader uses less than this share of its CPU, it certainly has time: drops are then due to a full
+/// buffer.
 const IDLE: f64 = 0.5;
 
-/// Receive buffer to ask for, which holds some milliseconds of any rate that one thread can read. A few times a small one
-/// is no more room where one group of joined datagrams fills that.
+/// The receive buffer to request: it holds some milliseconds of any rate that one thread can read. A small
+/// buffer a few times larger is no improvement if one group of coalesced datagrams fills it.
 pub(crate) const ROOM: u64 = 8 << 20;
 
 static INFO: CauseInfo = CauseInfo {
@@ -43,7 +44,7 @@ impl Cause for SocketDrops {
         let load = base(model, direction)?;
         let Some(told) = &load.datagrams else {
             return Err(NoFinding::Clear(
-                "a connection does not send what has no room".to_owned(),
+                "a connection sends only as much as the buffer has room for".to_owned(),
             ));
         };
         let dropped = at_the_socket(model, direction, told)?;
@@ -70,19 +71,19 @@ impl Cause for SocketDrops {
             reached: false,
             evidence: std::iter::once(words(told, dropped, "dropped at the receiver's socket"))
                 .chain(reader(load))
-                .chain(memory.map(|bytes| format!("its receive buffer holds {bytes} of memory")))
+                .chain(memory.map(|bytes| format!("its receive buffer has {bytes} of memory")))
                 .collect(),
         })
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
         match trial.factor()? {
-            // What was lost comes, or some of it.
+            // All or some of the lost datagrams arrive.
             Factor::LargerWindow => Some(Range {
                 low: 0.97,
                 high: 1.1 / (1.0 - load.datagrams?.lost).max(0.01),
             }),
-            // Each has a socket of its own.
+            // Each stream has its own socket.
             Factor::MoreStreams => Some(Range {
                 low: 0.6,
                 high: trial.stream_ratio() * 1.1 / (1.0 - load.datagrams?.lost).max(0.01),
@@ -102,7 +103,7 @@ impl Cause for SocketDrops {
     }
 }
 
-/// More room: the program asks for it as long as the host allows more, else the host is to allow it.
+/// A larger buffer: the program can request it up to the host's limit; beyond that the limit must be raised.
 fn room(model: &Model, load: &Load, side: Side) -> Advice {
     let most = model
         .host(side)
@@ -110,7 +111,7 @@ fn room(model: &Model, load: &Load, side: Side) -> Advice {
     let asked = load.recv_memory.map(|memory| memory.0 / 2);
     match most.zip(asked) {
         Some((most, asked)) if most > asked => Advice::new(format!(
-            "let the receiving program ask for more room (SO_RCVBUF), up to the {} that {} allows",
+            "let the receiving program set a larger buffer (SO_RCVBUF), up to the {} that {} allows",
             Bytes(most),
             side.name()
         )),
@@ -119,7 +120,7 @@ fn room(model: &Model, load: &Load, side: Side) -> Advice {
             let set = |most: u64| format!("sudo sysctl -w {name}={most}");
             let room = most.map_or(ROOM, |most| ROOM.max(most.saturating_mul(2)));
             let advice = Advice::new(format!(
-                "allow receive buffers of {}, and let the receiving program ask for as much (SO_RCVBUF)",
+                "allow receive buffers of {}, and let the receiving program set that size (SO_RCVBUF)",
                 Bytes(room)
             ));
             match most {

@@ -21,7 +21,7 @@ pub(super) struct SoftirqCore;
 /// Share of a CPU's time in softirq from which it has no time left (METHOD section 2).
 pub(super) const FULL: f64 = 0.9;
 
-/// Share of time from which a thread of ours on that CPU is what the packets come from.
+/// Share of time from which a thread of ours on that CPU counts as the source of the packets.
 const THREAD: f64 = 0.05;
 
 /// A CPU that is full of packets.
@@ -84,7 +84,7 @@ impl Cause for SoftirqCore {
 /// What a CPU without time for more packets expects of a trial.
 pub(super) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
-        // On one queue they share it, on others they have CPUs of their own.
+        // On one queue they share a CPU, on others they have their own.
         Factor::MoreStreams => Some(Range {
             low: 0.8,
             high: trial.stream_ratio() * 1.1,
@@ -133,9 +133,9 @@ pub(super) fn spread(model: &Model, side: Side, full: u32) -> Option<Advice> {
     let mask = others.fold(0_u32, |mask, cpu| mask | 1 << cpu);
     let queues = format!("/sys/class/net/{port}/queues/rx-*");
     (mask != 0).then(|| {
-        // Somebody may have spread them before, each queue in its own way.
+        // Each queue may have been set in its own way before.
         Advice::new(format!(
-            "let all CPUs take the packets of {port}; more streams do the same where it has more queues (ethtool -l)"
+            "let all CPUs process the packets of {port}; more streams do the same where it has more queues (ethtool -l)"
         ))
         .keeping(
             side,
@@ -186,9 +186,9 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Full<'_>, NoFin
     }
 }
 
-/// CPUs of an end that handle packets apart from the load's own threads, be they of this path or not. Where
-/// the ends share a machine both see all CPUs: the one whose port sends interrupts there, or the one that
-/// receives, has it.
+/// CPUs of an end that process packets separately from the load's own threads, for this path or others. If the
+/// ends share a machine, both see all CPUs: a CPU belongs to the end whose port sends interrupts to it, or else
+/// to the receiving end.
 fn apart<'a>(
     model: &Model,
     load: &'a Load,
@@ -215,7 +215,7 @@ fn apart<'a>(
         .filter(apart)
 }
 
-/// The CPU that handles most packets apart from the load's threads, where they are known to be the load's.
+/// The CPU that processes most packets in addition to the load's threads, if these packets belong to the load.
 pub(super) fn of_the_load<'a>(
     model: &Model,
     load: &'a Load,
@@ -229,8 +229,8 @@ pub(super) fn of_the_load<'a>(
     busy.max_by(|a, b| a.softirq.total_cmp(&b.softirq))
 }
 
-/// Whether a CPU takes in packets of a stream. `None` where the CPU of a stream is unknown or changed, and at
-/// the sender, whose sockets take in no payload.
+/// Whether a CPU receives packets of a stream. `None` if the CPU of a stream is unknown or changed, and at the
+/// sender, whose sockets receive no payload.
 fn takes_in(load: &Load, direction: Direction, side: Side, cpu: &Cpu) -> Option<bool> {
     let receivers = (side == direction.receiver()).then_some(&load.receivers)?;
     let known: Option<Vec<u32>> = receivers.iter().map(|thread| thread.takes_in).collect();

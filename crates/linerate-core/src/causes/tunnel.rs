@@ -1,4 +1,4 @@
-//! The route goes through a tunnel: headers for each packet, and a CPU that makes them.
+//! The route goes through a tunnel: each packet gets headers, which cost bytes and CPU time.
 
 use super::predict::one_rate;
 use super::{Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base};
@@ -17,26 +17,26 @@ use crate::transport::Scope;
 /// Cause `tunnel`.
 pub(super) struct Tunnel;
 
-/// Fragments for each packet of a load from which its packets are cut in two: half of them are, at the least.
+/// Fragments per packet of a load from which its packets are split in two: at least half of them are.
 const CUT: f64 = 1.0;
 
 /// A tunnel on the route of one end.
 struct Through<'a> {
     side: Side,
     nic: &'a Nic,
-    /// The ports that all packets go through, from the one that the route leaves by downwards.
+    /// The ports that all packets pass, from the port of the route downwards.
     chain: Vec<&'a Nic>,
 }
 
 /// Whether the packets of a load fit into the port below a tunnel.
 enum Fit {
-    /// As far as it is known.
+    /// The packets fit, as far as is known.
     Fits,
-    /// They do not.
+    /// They do not fit; the evidence.
     Cut(String),
-    /// Something is cut up here, and what the tunnel adds is not known.
+    /// Something is cut up here, and what the tunnel adds is unknown.
     MayBeCut(String),
-    /// Packets as large as the port takes would not: path MTU discovery has made them smaller.
+    /// Packets of the port's size would not fit, but path MTU discovery has made them smaller.
     Mended(String),
 }
 
@@ -119,8 +119,8 @@ impl Cause for Tunnel {
     }
 }
 
-/// That path MTU discovery has corrected the size of packets for a tunnel whose own MTU does not fit into the port below,
-/// and what to set so that it need not: reported with any verdict.
+/// A remark that path MTU discovery has corrected the packet size for a tunnel whose own MTU does not fit into
+/// the port below, and the setting that avoids this: reported with any verdict.
 pub(crate) fn mended(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
     tunnels(model, direction)
@@ -131,14 +131,14 @@ pub(crate) fn mended(model: &Model, direction: Direction) -> Option<String> {
         })
 }
 
-/// The tunnels of both ends, the sender's first: its packets are those of the load.
+/// The tunnels of both ends, the sender's first: the load's packets are the sender's.
 fn tunnels(model: &Model, direction: Direction) -> Vec<Through<'_>> {
     let mut all: Vec<Through<'_>> = model.hosts.iter().filter_map(through).collect();
     all.sort_by_key(|tunnel| tunnel.side != direction.sender());
     all
 }
 
-/// The tunnel that the route of a host goes through, if it does.
+/// The tunnel on the route of a host, if there is one.
 fn through(host: &Host) -> Option<Through<'_>> {
     let route: &Route = host.facts.route.as_ref()?;
     let chain = route.carriers();
@@ -150,8 +150,8 @@ fn through(host: &Host) -> Option<Through<'_>> {
     })
 }
 
-/// Whether the packets of a load fit below a tunnel. What leaves is judged by its size, and by the fragments that the
-/// sender made where those were counted; what arrives by the fragments that both ends counted.
+/// Whether the packets of a load fit the port below a tunnel. At the sender the packet size decides, and the
+/// fragments that it made, if they were counted; at the receiver, the fragments that both ends counted.
 fn fit(load: &Load, direction: Direction, tunnel: &Through<'_>) -> Fit {
     let ByRole {
         sender: made,
@@ -163,7 +163,8 @@ fn fit(load: &Load, direction: Direction, tunnel: &Through<'_>) -> Fit {
             let rate = received.unwrap_or_default();
             format!("{rate:.0} fragments per second were received")
         };
-        // The kernel counts those of the whole host: of this load they are surely only if its sender made as many.
+        // The kernel counts the fragments of the whole host. They certainly belong to this load only if its
+        // sender made as many.
         return match (is_cut(received), is_cut(made)) {
             (Some(true), Some(true)) => Fit::Cut(words()),
             (Some(true), _) => Fit::MayBeCut(words()),
@@ -197,7 +198,7 @@ fn each(load: &Load, per_sec: Option<f64>) -> Option<f64> {
     Some(per_sec? / packets.filter(|packets| *packets > 0.0)?)
 }
 
-/// Whether it is known what all its tunnels add, and into which ports.
+/// Whether the headers of all its tunnels, and the ports below them, are known.
 fn knows(tunnel: &Through<'_>) -> bool {
     let mut ports = tunnel.chain.iter().enumerate();
     ports.all(|(at, nic)| {

@@ -113,7 +113,7 @@ fn clear(load: &Load, ceiling: Option<&Ceiling>) -> NoFinding {
     })
 }
 
-/// A wire of which it was not read what it carries, or whether it carries the path, may be full.
+/// A wire may be full if its speed is unknown, or whether it carries the path.
 pub(super) fn unread(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     let known = wire(model, direction).is_some();
     let hosts = model.hosts.iter();
@@ -123,7 +123,7 @@ pub(super) fn unread(model: &Model, direction: Direction, load: &Load) -> Option
     (!gaps.is_empty()).then_some(NoFinding::Unknown(gaps))
 }
 
-/// What is not known of the wire of an end; `known`: the ceiling of the wire at an end is.
+/// What is unknown of the wire of an end; `known`: the ceiling of the wire at an end is.
 fn gap(host: &Host, direction: Direction, load: &Load, known: bool) -> Option<Gap> {
     let port = host.facts.port.as_ref();
     match host.facts.underlay() {
@@ -140,7 +140,7 @@ fn gap(host: &Host, direction: Direction, load: &Load, known: bool) -> Option<Ga
             let open = port.is_none_or(|port| port.is_ethernet) && !(known && tells_speed(host));
             open.then(|| Gap {
                 what: format!("the speed of the {} port", host.side.name()),
-                why: "without it nobody knows what the wire carries".to_owned(),
+                why: "without it the capacity of the wire is unknown".to_owned(),
                 hint: format!("ethtool {}", port_at(host)),
             })
         }

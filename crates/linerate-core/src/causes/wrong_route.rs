@@ -1,4 +1,4 @@
-//! Traffic leaves by a slower port than one that reaches the other end too.
+//! The traffic uses a slower port, although a faster one reaches the other end too.
 
 use crate::advice::Advice;
 use crate::shell::word;
@@ -22,30 +22,30 @@ pub(super) struct WrongRoute;
 /// Another route must be this many times faster to be reported.
 const FASTER: f64 = 1.1;
 
-/// Another way between the two hosts.
+/// Another route between the two hosts.
 struct Detour<'a> {
-    /// The ports that it would use in place of those in use; one of them may stay.
+    /// The ports of this route, one at each end; `None` for a port that is already in use.
     near: Option<&'a Other>,
     far: Option<&'a Other>,
-    /// What its two ports carry, as far as they tell.
+    /// The speeds of its two ports, if they are known.
     speeds: [Option<Rate>; 2],
     /// Own and other address of the end that has to change its route.
     via: (IpAddr, IpAddr),
 }
 
-/// What other ways there are.
-enum Way<'a> {
-    /// None that is faster.
+/// Whether there is a faster route between the two hosts.
+enum Alternative<'a> {
+    /// No faster one.
     None,
-    /// A faster one, and what the slower of its two ports carries.
+    /// A faster route, and the speed of the slower of its two ports.
     Faster(Detour<'a>, Rate),
-    /// One that may be faster: a port of it does not tell its speed.
-    Untold(Detour<'a>),
+    /// A route that may be faster: the speed of one of its ports is unknown.
+    Unknown(Detour<'a>),
 }
 
 static INFO: CauseInfo = CauseInfo {
     id: "wrong-route",
-    name: "the route takes the slower port",
+    name: "the route uses the slower port",
     scope: Scope::Sockets,
     stage: Stage::Port,
     explains: &["wire-full"],
@@ -66,22 +66,22 @@ impl Cause for WrongRoute {
         }
         let Some([near, far]) = routes(model) else {
             return Err(NoFinding::Unknown(vec![Gap {
-                what: "other ways between the hosts".to_owned(),
+                what: "other routes between the hosts".to_owned(),
                 why: "the routes of both hosts were not read".to_owned(),
                 hint: String::new(),
             }]));
         };
         if near.gateway.is_some() || far.gateway.is_some() {
-            let why = "the other end is behind a router: networks of one name may be two";
+            let why = "the other end is behind a router: the two networks with the same address may be different ones";
             return Err(NoFinding::Clear(why.to_owned()));
         }
-        match (other_way(near, far), full) {
-            (Way::None, _) => Err(NoFinding::Clear(
+        match (alternative(near, far), full) {
+            (Alternative::None, _) => Err(NoFinding::Clear(
                 "no faster port is in a network with the other end".to_owned(),
             )),
             (_, Err(open)) => Err(open),
-            (Way::Untold(detour), Ok(_)) => Err(untold(&detour)),
-            (Way::Faster(detour, speed), Ok(ceiling)) => Ok(Finding {
+            (Alternative::Unknown(detour), Ok(_)) => Err(speed_unknown(&detour)),
+            (Alternative::Faster(detour, speed), Ok(ceiling)) => Ok(Finding {
                 side: place(&detour),
                 share: 1.0 - (used(near, far).0 as f64 / speed.0 as f64).min(1.0),
                 enough: true,
@@ -98,21 +98,21 @@ impl Cause for WrongRoute {
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        // As the full wire that it explains.
+        // The same as for the full wire that it explains.
         super::cause("wire-full")?.predict(model, trial)
     }
     fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
         let Some([near, far]) = routes(model) else {
             return Vec::new();
         };
-        match other_way(near, far) {
-            Way::Faster(detour, _) => vec![advice(&detour)],
-            Way::Untold(_) | Way::None => Vec::new(),
+        match alternative(near, far) {
+            Alternative::Faster(detour, _) => vec![advice(&detour)],
+            Alternative::Unknown(_) | Alternative::None => Vec::new(),
         }
     }
 }
 
-/// The wire that is full; else the answer: another port would not help, or it is not known whether a
+/// The wire that is full; else the answer: another port would not help, or it is unknown whether a
 /// wire is full.
 fn full_wire<'a>(
     model: &'a Model,
@@ -142,26 +142,26 @@ fn routes(model: &Model) -> Option<[&Route; 2]> {
     Some([of(Side::Near)?, of(Side::Far)?])
 }
 
-/// What the slower of the two ports in use carries; nothing where that is not known.
+/// What the slower of the two ports in use carries; nothing if it is unknown.
 fn used(near: &Route, far: &Route) -> Rate {
     let of = |route: &Route| Some(route.speed()?.0);
     Rate(of(near).into_iter().chain(of(far)).min().unwrap_or(0))
 }
 
-/// The fastest other way, if it is faster than the one in use; else one that may be.
+/// The fastest other route, if it is faster than the one in use; else one that may be.
 ///
-/// The two hosts are neighbours by the ports in use, so that an address of one in a network of the
-/// other is most likely a neighbour there too. Who answers there was not asked: that is why this is
+/// The two hosts are neighbours through the ports in use, so an address of one in a network of the other is
+/// most likely a neighbour there too. Whether the same host answers there was not tested: that is why this is
 /// never more than supported.
-fn other_way<'a>(near: &'a Route, far: &'a Route) -> Way<'a> {
+fn alternative<'a>(near: &'a Route, far: &'a Route) -> Alternative<'a> {
     let now = used(near, far).0 as f64;
     let is_faster = |speed: Rate| now > 0.0 && speed.0 as f64 >= now * FASTER;
     let mut open = None;
     let mut best: Option<(Detour<'_>, Rate)> = None;
     for detour in detours(near, far) {
-        let told = detour.slower();
-        let slow = now > 0.0 && told.is_some_and(|speed| !is_faster(speed));
-        let faster = told.filter(|speed| is_faster(*speed));
+        let speed = detour.slower();
+        let slow = now > 0.0 && speed.is_some_and(|speed| !is_faster(speed));
+        let faster = speed.filter(|speed| is_faster(*speed));
         match faster {
             _ if slow => {}
             Some(speed) if !detour.speeds.contains(&None) => {
@@ -176,13 +176,13 @@ fn other_way<'a>(near: &'a Route, far: &'a Route) -> Way<'a> {
         }
     }
     match (best, open) {
-        (Some((detour, speed)), _) => Way::Faster(detour, speed),
-        (None, Some(detour)) => Way::Untold(detour),
-        (None, None) => Way::None,
+        (Some((detour, speed)), _) => Alternative::Faster(detour, speed),
+        (None, Some(detour)) => Alternative::Unknown(detour),
+        (None, None) => Alternative::None,
     }
 }
 
-/// Every other way, whatever it carries.
+/// Every other route, whatever its speed.
 fn detours<'a>(near: &'a Route, far: &'a Route) -> Vec<Detour<'a>> {
     let mut found: Vec<Detour<'a>> = Vec::new();
     for a in &near.others {
@@ -212,8 +212,8 @@ impl Detour<'_> {
     }
 }
 
-/// Whether a network contains an address and says where the address is. Link-local networks and the network of
-/// all addresses do not: every host is in them.
+/// Whether a network contains an address and identifies where the host is. Link-local networks and the network
+/// of all addresses do not: every host is in them.
 //= RFC 3927, section 2.1; RFC 4291, section 2.5.6
 fn meets(network: (IpAddr, u8), address: IpAddr) -> bool {
     let of_link = match address {
@@ -239,7 +239,7 @@ fn pair<'a>(a: &'a Other, b: &'a Other) -> Option<Detour<'a>> {
     })
 }
 
-/// The address of a port in a network with the address that the other end is reached by, and that one.
+/// The address of a port in a network with the address at which the other end is reached, and that address.
 fn one_sided(port: &Other, own: &Route) -> Option<(IpAddr, IpAddr)> {
     let peer = own.peer?;
     let mut within = port.networks.iter();
@@ -247,8 +247,8 @@ fn one_sided(port: &Other, own: &Route) -> Option<(IpAddr, IpAddr)> {
     Some((found.0, peer))
 }
 
-/// The gap of a way that may be faster.
-fn untold(detour: &Detour<'_>) -> NoFinding {
+/// The gap of a route that may be faster.
+fn speed_unknown(detour: &Detour<'_>) -> NoFinding {
     let ends = [("near", detour.near), ("far", detour.far)];
     let mut unread = ends
         .into_iter()
@@ -259,7 +259,7 @@ fn untold(detour: &Detour<'_>) -> NoFinding {
     );
     NoFinding::Unknown(vec![Gap {
         what: format!("the speed of {what}"),
-        why: "there is another way between the hosts, and it may be faster than the full one"
+        why: "there is another route between the hosts, and it may be faster than the full one"
             .to_owned(),
         hint: format!("ethtool {port}"),
     }])
@@ -293,7 +293,7 @@ fn advice(detour: &Detour<'_>) -> Advice {
     let (own, other) = detour.via;
     let (near, far) = (detour.near, detour.far);
     if near.is_some() && far.is_some() {
-        let what = format!("measure the way over {other}, and use that address if it is faster");
+        let what = format!("measure the route over {other}, and use that address if it is faster");
         return Advice::new(what).on(Side::Near, format!("linerate run {other}"));
     }
     let side = if near.is_some() {
@@ -304,7 +304,7 @@ fn advice(detour: &Detour<'_>) -> Advice {
     let name = near.or(far).map_or("", |port| &port.name);
     let bits = if other.is_ipv4() { 32 } else { 128 };
     let port = word(name);
-    Advice::new(format!("let packets to {other} take {name}"))
+    Advice::new(format!("send packets to {other} through {name}"))
         .on(
             side,
             format!("sudo ip route add {other}/{bits} dev {port} src {own}"),

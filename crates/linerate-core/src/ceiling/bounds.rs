@@ -3,7 +3,7 @@
 /// Larger than any rate, price or size that is counted here, and far from what overflows.
 const LARGEST: f64 = 1e18;
 
-/// Which end of every interval is taken: the one that leaves the least goodput, or the most.
+/// Which end of every interval is used: the one with the least goodput, or the one with the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// Least goodput.
@@ -13,10 +13,10 @@ pub enum End {
 }
 
 impl End {
-    /// Both.
+    /// Both ends.
     pub const ALL: [Self; 2] = [Self::Low, Self::High];
 
-    /// The end that a cost has to take so that the goodput comes out at this one.
+    /// The end of its interval that a cost must have for this end of the goodput.
     pub(super) const fn of_cost(self) -> Self {
         match self {
             Self::Low => Self::High,
@@ -25,8 +25,8 @@ impl End {
     }
 }
 
-/// What lies between `low` and `high`, both included, in the unit of its place.
-/// `0 <= low <= high`, both finite, whatever it was made of.
+/// The range from `low` to `high`, both included, in the unit of its context. `0 <= low <= high`, and both are
+/// finite, whatever the input was.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Bounds {
     low: f64,
@@ -34,7 +34,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// From one end to the other, in either order.
+    /// The range between two values, given in either order.
     pub fn new(a: f64, b: f64) -> Self {
         let (a, b) = (sane(a), sane(b));
         Self {
@@ -66,7 +66,7 @@ impl Bounds {
         self.high
     }
 
-    /// One end.
+    /// One end of the interval.
     pub const fn at(self, end: End) -> f64 {
         match end {
             End::Low => self.low,
@@ -79,12 +79,12 @@ impl Bounds {
         self.high - self.low <= self.high * 1e-9
     }
 
-    /// Whether `value` lies within, ends included.
+    /// Whether `value` is inside, ends included.
     pub fn contains(self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Both ends times a factor.
+    /// Both ends multiplied by a factor.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         Self::new(self.low * factor, self.high * factor)

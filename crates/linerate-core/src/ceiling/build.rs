@@ -1,7 +1,7 @@
-//! From the description of a path to its resources, and what each flow asks of them.
+//! From the description of a path to its resources, and how much of them each group of streams uses.
 
 use super::part::{Description, EachStream, Kind, Links, Part, Shared, Slots, Usb};
-use super::{Bounds, Cost, Demand, Flow, Path, Resource, usb};
+use super::{Bounds, Cost, Demand, Path, Resource, StreamGroup, usb};
 use crate::path::{Direction, Place};
 
 impl Description {
@@ -11,7 +11,7 @@ impl Description {
             description: self,
             path: Path {
                 resources: Vec::new(),
-                flows: self.flows(),
+                groups: self.groups(),
             },
         };
         for part in &self.parts {
@@ -20,9 +20,9 @@ impl Description {
         builder.path
     }
 
-    /// One flow for each direction and link; [`Builder::ask`] finds it by both.
-    fn flows(&self) -> Vec<Flow> {
-        let flow = |direction, streams: &Bounds| Flow {
+    /// One group for each direction and link; [`Builder::ask`] finds it by both.
+    fn groups(&self) -> Vec<StreamGroup> {
+        let group = |direction, streams: &Bounds| StreamGroup {
             direction,
             streams: *streams,
             packet: self.packet.payload,
@@ -30,7 +30,7 @@ impl Description {
             demands: Vec::new(),
         };
         let ways = self.directions.iter();
-        ways.flat_map(|way| self.streams.iter().map(|streams| flow(*way, streams)))
+        ways.flat_map(|way| self.streams.iter().map(|streams| group(*way, streams)))
             .collect()
     }
 }
@@ -63,8 +63,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Each slot has a direction to the card and one to memory. A card that sends reads memory and asks for it; one that
-    /// receives writes.
+    /// Each slot has a direction to the card and one to memory. A card that sends reads memory and sends
+    /// requests for it; a card that receives writes memory.
     fn slots(&mut self, part: &Part, slots: &Slots) {
         let (most, headers) = headers(slots.frame_per_byte);
         let with_headers = |cost: Cost| {
@@ -145,15 +145,15 @@ impl Builder<'_> {
         self.path.resources.len() - 1
     }
 
-    /// Lets the flow of a direction over a link use a resource.
+    /// Lets the group of one direction and link use a resource.
     fn ask(&mut self, way: Direction, link: usize, resource: usize, cost: Cost, formula: String) {
         let ways = &self.description.directions;
         let Some(first) = ways.iter().position(|known| *known == way) else {
             return;
         };
         let at = first * self.description.streams.len() + link;
-        if let Some(flow) = self.path.flows.get_mut(at) {
-            flow.demands.push(Demand {
+        if let Some(group) = self.path.groups.get_mut(at) {
+            group.demands.push(Demand {
                 resource,
                 cost,
                 formula,
@@ -303,6 +303,6 @@ mod tests {
         };
         let path = description.path();
         let found = Direction::ALL.map(|way| path.ceilings(way).len());
-        assert_eq!((found, path.flows[0].demands.len()), ([0, 0], 0));
+        assert_eq!((found, path.groups[0].demands.len()), ([0, 0], 0));
     }
 }

@@ -1,5 +1,5 @@
-//! Processors: what each packet may cost. An estimate, never a ceiling: how many cycles a packet
-//! takes is not a property of the hardware.
+//! Processors: the cost of each packet. An estimate, never a ceiling: the number of cycles for a packet is not
+//! a property of the hardware.
 
 use super::Bounds;
 
@@ -12,7 +12,7 @@ pub fn packets(goodput: Bounds, payload: Bounds) -> Bounds {
     )
 }
 
-/// Cycles that one core of `clock` Hz has for each packet if it handles all of them.
+/// Cycles that one core of `clock` Hz has for each packet if it processes all of them.
 pub fn cycles(clock: f64, packets: Bounds) -> Bounds {
     let each = |packets: f64| clock / packets.max(f64::MIN_POSITIVE);
     Bounds::new(each(packets.high()), each(packets.low()))

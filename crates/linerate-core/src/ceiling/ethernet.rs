@@ -14,7 +14,7 @@ pub(crate) const VLAN: u32 = 4;
 /// Bytes of a TCP header without options.
 //= RFC 9293, section 3.1
 const TCP: u32 = 20;
-/// Bytes that timestamps take in each segment, padding included.
+/// Bytes that timestamps use in each segment, padding included.
 //= RFC 7323, appendix A
 const TIMESTAMPS: u32 = 12;
 /// Bytes of a UDP header.
@@ -24,16 +24,16 @@ pub(crate) const UDP: u32 = 8;
 /// Bytes that VXLAN puts between the outer IP header and the inner frame.
 //= RFC 7348, section 5
 pub(crate) const VXLAN: u32 = UDP + 8;
-/// The same of Geneve without options.
+/// The same for Geneve without options.
 //= RFC 8926, sections 3 and 3.4
 pub(crate) const GENEVE: u32 = UDP + 8;
 /// Bytes that GRE without options puts between the outer IP header and the inner packet.
 //= RFC 2784, section 2.1
 pub(crate) const GRE: u32 = 4;
-/// The same of IP in IP.
+/// The same for IP in IP.
 //= RFC 2003, section 3
 pub(crate) const IPIP: u32 = 0;
-/// The same of WireGuard: a header and the check value of Poly1305.
+/// The same for WireGuard: a header and the check value of Poly1305.
 //= WireGuard white paper, section 5.4.6
 pub(crate) const WIREGUARD: u32 = UDP + 16 + 16;
 
@@ -47,7 +47,7 @@ pub enum Ip {
 }
 
 impl Ip {
-    /// Both.
+    /// Both possibilities.
     pub const ALL: [Self; 2] = [Self::V4, Self::V6];
 
     /// Bytes of the header without options.
@@ -83,7 +83,7 @@ impl Transport {
     }
 }
 
-/// A tunnel over IPv4; over IPv6 it takes 20 bytes more.
+/// A tunnel over IPv4; over IPv6 it needs 20 bytes more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tunnel {
     /// RFC 7348.
@@ -99,7 +99,7 @@ pub enum Tunnel {
 }
 
 impl Tunnel {
-    /// Names, as they are typed.
+    /// Names as users type them.
     pub const NAMES: [(&'static str, Self); 5] = [
         ("vxlan", Self::Vxlan),
         ("geneve", Self::Geneve),
@@ -126,14 +126,14 @@ pub const fn wire(mtu: u32, vlans: u32) -> u32 {
     mtu.saturating_add(FRAME + VLAN * vlans)
 }
 
-/// Payload bytes of a full packet; zero where the MTU holds no payload.
+/// Payload bytes of a full packet; zero if the MTU holds no payload.
 pub fn payload(mtu: u32, ip: Ip, transport: Transport, tunnel: Option<Tunnel>) -> u32 {
     let around = tunnel.map_or(0, Tunnel::header);
     mtu.saturating_sub(around + ip.header() + transport.header())
 }
 
-/// Full packets of every possible kind: each MTU with each version of IP and each transport. `None` where one
-/// of them holds no payload.
+/// Full packets of every possible kind: each MTU with each version of IP and each transport. `None` if one of
+/// them has no payload.
 pub fn packet(
     mtus: &[u32],
     ips: &[Ip],

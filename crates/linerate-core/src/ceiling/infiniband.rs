@@ -1,4 +1,4 @@
-//! InfiniBand: data rates of links, and what RDMA and IP leave of them.
+//! InfiniBand: data rates of links, and the parts of them that RDMA and IP can use.
 
 use super::ethernet::{Ip, Transport};
 use super::{Bounds, Packet};

@@ -1,4 +1,4 @@
-//! Floors of latency: the least that physics and link rates allow, one way, in seconds.
+//! Minimum latencies: the least that physics and link rates allow in one direction, in seconds.
 
 use super::Bounds;
 
@@ -9,13 +9,13 @@ const METRE: f64 = 1.468 / 299_792_458.0;
 /// A part of the floor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// What takes the time, with the numbers in.
+    /// The source of the delay, with its numbers.
     pub words: String,
     /// Seconds.
     pub seconds: f64,
 }
 
-/// The time to put `bytes` on something that carries `capacity` bytes per second, at its fastest.
+/// The time to transfer `bytes` over something with a capacity of `capacity` bytes per second, at its fastest.
 pub fn serialisation(name: &str, bytes: f64, capacity: Bounds) -> Part {
     let rate = capacity.high().max(1.0);
     Part {

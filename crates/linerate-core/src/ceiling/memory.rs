@@ -10,7 +10,7 @@ const BUS: f64 = 8.0;
 /// Channels of one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Channels {
-    /// How many have modules.
+    /// Channels with modules.
     pub count: u32,
     /// Transfers per second, in millions.
     pub speed: u32,
@@ -33,8 +33,8 @@ impl Channels {
     }
 }
 
-/// The fewest times that a received byte crosses memory where cards cannot write into the cache:
-/// the card writes it, and a program that copies reads it. What is sent can come from the cache.
+/// The fewest times that a received byte crosses memory if cards cannot write into the cache: the card writes
+/// it, and a program that copies reads it. Sent bytes can come from the cache.
 pub const fn fewest(copied: bool) -> u32 {
     if copied { 2 } else { 1 }
 }
@@ -44,8 +44,8 @@ pub const fn typical(copied: bool) -> u32 {
     if copied { 3 } else { 1 }
 }
 
-/// How often each byte of operations on memory crosses the channels at least, counted once for each. Writes that go around
-/// the caches need not read what they replace.
+/// The least number of times that each byte of memory operations crosses the channels, counted once for each.
+/// Writes that bypass the caches need not read the old contents.
 pub const fn crossings(access: Access) -> u32 {
     match access {
         Access::Read | Access::Write => 1,

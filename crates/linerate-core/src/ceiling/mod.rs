@@ -1,10 +1,9 @@
 //! Ceilings: the most goodput that each part of a path allows, computed from its hardware.
 //!
-//! One kind of hardware is one file here: it turns that into a capacity and into what a payload byte, a
-//! packet or an operation costs of it. A case file and a run describe their paths by the same
-//! [parts](part); [`part::Description::path`] makes a [`Path`] of them, and [`Path::solve`] shares that
-//! among the flows. Nothing here is measured, and nothing is guessed: an input that is not known makes
-//! an interval of all that it could be.
+//! Each kind of hardware has a file here: the file computes its capacity, and the cost of a payload byte, a
+//! packet or an operation. A case file and a run describe their paths with the same [parts](part);
+//! [`part::Description::path`] makes a [`Path`] of them, and [`Path::solve`] shares that among the groups.
+//! Nothing here is measured or guessed: an unknown input gives an interval of all its possible values.
 
 mod bounds;
 mod build;
@@ -28,5 +27,5 @@ pub mod usb;
 
 pub use bounds::{Bounds, End};
 pub use link::Link;
-pub use resource::{Cost, Demand, Flow, Input, Packet, Path, Resource, Source};
+pub use resource::{Cost, Demand, Input, Packet, Path, Resource, Source, StreamGroup};
 pub use solve::{Ceiling, Next, Solution};

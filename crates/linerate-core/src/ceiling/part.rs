@@ -1,15 +1,15 @@
-//! The parts that a path is made of, as they are described: by a case file, or by what was read of the hosts of a run.
+//! The described parts of a path: from a case file, or from the readings of the hosts of a run.
 
 use super::{Bounds, Cost, Input, Link, Packet, pcie};
 use crate::path::{Direction, Place, Stage};
 use crate::units::Rate;
 
-/// A path, or one end of it, as it is described.
+/// The description of a path, or of one end of it.
 #[derive(Debug, Clone)]
 pub struct Description {
     /// The directions in which payload flows.
     pub directions: Vec<Direction>,
-    /// Streams on each of the links that lie side by side. Each link is a flow of each direction.
+    /// Streams on each of the parallel links. Each link has one group of streams in each direction.
     pub streams: Vec<Bounds>,
     /// The packets that are sent.
     pub packet: Packet,
@@ -19,33 +19,33 @@ pub struct Description {
     pub parts: Vec<Part>,
 }
 
-/// A part of a path, which limits what flows through it.
+/// A part of a path, which limits the traffic through it.
 #[derive(Debug, Clone)]
 pub struct Part {
     /// Name: `link`, `near slot of eth0`.
     pub name: String,
-    /// Its stage.
+    /// The stage of the part.
     pub stage: Stage,
-    /// Where it is.
+    /// The place of the part.
     pub side: Place,
     /// The directions that use it.
     pub ways: Vec<Direction>,
-    /// What is known of it, for those who ask where the ceiling comes from.
+    /// The inputs of the ceiling, to show where it comes from.
     pub inputs: Vec<Input>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
 }
 
 /// What a part is.
 #[derive(Debug, Clone)]
 pub enum Kind {
-    /// Links side by side, each of them full duplex.
+    /// Parallel links, each of them full duplex.
     Links(Links),
     /// PCI Express slots, or the links of switches above them.
     Slots(Slots),
     /// The wires of USB that adapters are on.
     Usb(Usb),
-    /// One thing that all flows share: a bus, memory, a shaper, a device.
+    /// One thing that all groups of streams share: a bus, memory, a shaper, a device.
     Shared(Shared),
     /// A limit for each stream.
     EachStream(EachStream),
@@ -54,21 +54,21 @@ pub enum Kind {
 /// Links side by side.
 #[derive(Debug, Clone)]
 pub struct Links {
-    /// Each link.
+    /// The values of each link.
     pub links: Vec<Link>,
-    /// What begins the formula where there are several: `2 x `.
+    /// What begins the formula if there are several: `2 x `.
     pub times: String,
 }
 
 /// The slots of cards.
 #[derive(Debug, Clone)]
 pub struct Slots {
-    /// For each link the number of the slot that it goes through, and the slot. Links with the same number share it.
+    /// For each link the number of its slot, and the slot. Links with the same number share a slot.
     pub of_links: Vec<(usize, pcie::Slot)>,
-    /// What begins the formula where there are several: `2 slots of `.
+    /// What begins the formula if there are several: `2 slots of `.
     pub times: String,
     /// Bytes that cross it for each payload byte at the most, because of the headers of packets; a card that cuts and
-    /// joins packets needs fewer. `None` where headers are not counted.
+    /// joins packets needs fewer. `None` if headers are not counted.
     pub frame_per_byte: Option<f64>,
     /// What else is known of the direction to memory.
     pub request_inputs: Vec<Input>,
@@ -77,21 +77,21 @@ pub struct Slots {
 /// The wires of USB that adapters are on.
 #[derive(Debug, Clone)]
 pub struct Usb {
-    /// For each link the number of the wire that it goes through, and what that signals. Links with the same number
-    /// share it.
+    /// For each link the number of its wire, and the wire's signalling rate. Links with the same number share a
+    /// wire.
     pub of_links: Vec<(usize, Rate)>,
     /// Bytes that cross it for each payload byte, because of the headers of packets.
     pub frame_per_byte: f64,
 }
 
-/// What flows share.
+/// What all groups of streams share.
 #[derive(Debug, Clone)]
 pub struct Shared {
     /// Units per second.
     pub capacity: Bounds,
-    /// What flows use of it.
+    /// How much each group uses of it.
     pub cost: Cost,
-    /// How the goodput that it leaves comes about.
+    /// The formula of the goodput that it allows.
     pub formula: String,
 }
 
@@ -100,8 +100,8 @@ pub struct Shared {
 pub struct EachStream {
     /// The most that a stream gets.
     pub rate: Rate,
-    /// What counts towards it.
+    /// The bytes that count towards the limit.
     pub cost: Cost,
-    /// How the goodput that it leaves comes about.
+    /// The formula of the goodput that it allows.
     pub formula: String,
 }

@@ -5,11 +5,11 @@ use super::Bounds;
 /// A bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bus {
-    /// Its name, as it is typed: `pci-32/33`.
+    /// Its name as users type it: `pci-32/33`.
     pub name: &'static str,
     /// Bits that move in one clock.
     pub bits: u32,
-    /// Clock in units of 100/3 MHz: the nominal 33 MHz are one of them.
+    /// Clock in units of 100/3 MHz: the nominal 33 MHz are one unit.
     thirds: u32,
 }
 
@@ -40,7 +40,7 @@ impl Bus {
         Bounds::exact(f64::from(self.bits) / 8.0 * self.clock())
     }
 
-    /// How the goodput comes about.
+    /// The formula of the goodput.
     pub fn words(self) -> String {
         let clock = self.clock() / 1e6;
         format!(

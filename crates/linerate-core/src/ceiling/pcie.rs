@@ -1,8 +1,8 @@
-//! PCI Express: what a slot leaves of its lanes.
+//! PCI Express: the payload capacity of a slot's lanes.
 //!
-//! A card that receives from the network writes memory; one that sends reads it, and its requests
-//! go the other way. Both ends of an interval follow pcie-bench: at the upper one only packets of
-//! data are on the link, at the lower one acknowledgements and credits as often as recommended.
+//! A card that receives from the network writes memory. A card that sends reads memory, and its requests travel
+//! in the other direction. Both ends of an interval follow pcie-bench: at the upper end the link carries only
+//! data packets, at the lower end also acknowledgements and credits as often as recommended.
 
 use super::{Bounds, Cost};
 use crate::units::Transfers;
@@ -29,7 +29,7 @@ const TLP: f64 = 28.0;
 /// Lanes that a link can have.
 pub const WIDTHS: [u32; 6] = [1, 2, 4, 8, 12, 16];
 
-/// Payloads of a packet, in bytes, where nothing better is known: machines negotiate these.
+/// Payloads of a packet, in bytes, if nothing better is known: machines negotiate these.
 pub const USUAL_PAYLOADS: [u32; 3] = [128, 256, 512];
 
 /// Payloads and sizes of requests that the specification knows, in bytes.
@@ -39,7 +39,7 @@ pub const SIZES: [u32; 6] = [128, 256, 512, 1024, 2048, 4096];
 /// Generations that there are.
 pub const GENERATIONS: [u32; 7] = [1, 2, 3, 4, 5, 6, 7];
 
-/// A slot, as far as it is known: all that each of its properties may be.
+/// A slot with all possible values of each unknown property.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
     /// Generations, from [`GENERATIONS`].
@@ -52,7 +52,7 @@ pub struct Slot {
     pub requests: Vec<u32>,
 }
 
-/// How many bits of data stand in how many that are transferred, at this speed of a lane.
+/// The number of data bits, and the number of transferred bits that carry them, at this speed of a lane.
 //= PCI Express Base Specification 6.0, section 4.2: 8b/10b, 128b/130b from 8 GT/s on, flits from 64 on
 pub fn line_code(speed: Transfers) -> (u64, u64) {
     match speed.0 {
@@ -86,8 +86,8 @@ pub fn generation(speed: Transfers) -> Option<u32> {
     })
 }
 
-/// Symbols after which an acknowledgement is due. From the fourth generation on the third's are
-/// taken, as pcie-bench does.
+/// Symbols after which an acknowledgement is due. From the fourth generation on, the values of the third are
+/// used, as pcie-bench does.
 //= PCI Express Base Specification 3.0, section 3.5.3.1, tables 3-7 to 3-9
 fn acknowledge_after(generation: u32, lanes: u32, payload: u32) -> f64 {
     let internal = match generation {
@@ -113,8 +113,8 @@ fn kept(generation: u32, lanes: u32, payload: u32) -> f64 {
 }
 
 impl Slot {
-    /// Bits per second of frames that a card can move each way, from the least when it writes to the most when
-    /// it reads.
+    /// Bits per second of frames that a card can move in each direction, from the minimum when it writes to the
+    /// maximum when it reads.
     pub fn leaves(&self) -> Bounds {
         let (capacity, write, read) = (self.capacity(), self.write(), self.read());
         Bounds::new(
@@ -168,12 +168,12 @@ impl Slot {
         Cost::bytes(Bounds::of(costs))
     }
 
-    /// How the goodput of a receiving card comes about.
+    /// The formula of the goodput of a receiving card.
     pub fn write_words(&self) -> String {
         self.words(WRITE)
     }
 
-    /// How the goodput of a sending card comes about.
+    /// The formula of the goodput of a sending card.
     pub fn read_words(&self) -> String {
         self.words(COMPLETION)
     }

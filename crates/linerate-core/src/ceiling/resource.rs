@@ -1,4 +1,4 @@
-//! The resources of a path, and the demand of each flow on them.
+//! The resources of a path, and the demand of each group of streams on them.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,13 +6,13 @@ use serde::Serialize;
 use super::Bounds;
 use crate::path::{Direction, Place, Stage};
 
-/// Where an input of a ceiling comes from.
+/// The source of an input of a ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// It was given.
     Given,
-    /// It was not given; the value says what was assumed.
+    /// The input was not given; the value is the assumption.
     Assumed,
 }
 
@@ -29,15 +29,15 @@ impl Source {
 /// An input of a ceiling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
-    /// The key that it goes by: `near.port.mps`.
+    /// The name of its key: `near.port.mps`.
     pub key: String,
     /// Its value in words: `128 B`, `128 to 512 B`.
     pub value: String,
-    /// Where it comes from.
+    /// Where the value comes from.
     pub source: Source,
 }
 
-/// What carries the bytes of flows, and how much of it there is.
+/// A resource that carries bytes, and its capacity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
     /// Name: `link`, `near slot`. Resources of one name are replaced together: the members of a
@@ -45,15 +45,15 @@ pub struct Resource {
     pub name: String,
     /// Stage that it belongs to.
     pub stage: Stage,
-    /// Where.
+    /// The place of the resource.
     pub side: Place,
-    /// Units per second: bytes, unless what is demanded of it are packets or operations.
+    /// Units per second: bytes, unless packets or operations are limited.
     pub capacity: Bounds,
     /// What the capacity and the demands were computed from.
     pub inputs: Vec<Input>,
 }
 
-/// What a flow uses of a resource, in units of its capacity.
+/// How much of a resource a group uses, in units of its capacity.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cost {
     /// For each payload byte.
@@ -74,40 +74,39 @@ impl Cost {
     }
 }
 
-/// What a flow asks of one resource.
+/// The demand of a group on one resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demand {
     /// Index of the resource in its path.
     pub resource: usize,
-    /// How much.
+    /// The cost per unit.
     pub cost: Cost,
-    /// How the goodput that the resource leaves comes about, with the numbers in:
-    /// `1 Gb/s x 1460/1538`.
+    /// The formula of the goodput that the resource allows, with its numbers: `1 Gb/s x 1460/1538`.
     pub formula: String,
 }
 
-/// Streams that go the same way and are treated alike.
+/// Streams of one direction that are treated alike.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Flow {
+pub struct StreamGroup {
     /// Direction.
     pub direction: Direction,
-    /// How many there are.
+    /// The number of streams.
     pub streams: Bounds,
     /// Payload bytes of a packet.
     pub packet: Bounds,
     /// Payload bytes of an operation.
     pub operation: Bounds,
-    /// What it asks of the resources.
+    /// Its demands on the resources.
     pub demands: Vec<Demand>,
 }
 
 /// Everything that bytes cross between two hosts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Path {
-    /// What it is made of, in the order of the forward direction.
+    /// Its resources, in the order of the forward direction.
     pub resources: Vec<Resource>,
-    /// What goes over it, in both directions.
-    pub flows: Vec<Flow>,
+    /// The groups of streams that use it, in both directions.
+    pub groups: Vec<StreamGroup>,
 }
 
 /// A packet as the wire sees it.

@@ -20,7 +20,7 @@ const RESERVED: u32 = 40 + 8 + 12 + 4 + 28 + 4;
 pub enum Version {
     /// Straight on Ethernet.
     V1,
-    /// Over UDP.
+    /// RoCE over UDP.
     V2(Ip),
 }
 
@@ -33,13 +33,13 @@ pub const fn overhead(version: Version, vlans: u32) -> u32 {
     ethernet::wire(TRANSPORT + network, vlans)
 }
 
-/// The payload of a packet where Ethernet's MTU is `mtu`; `None` where not even the smallest fits.
+/// The payload of a packet where Ethernet's MTU is `mtu`; `None` if not even the smallest fits.
 pub fn payload(mtu: u32) -> Option<u32> {
     let room = mtu.checked_sub(RESERVED)?;
     MTUS.into_iter().rev().find(|size| *size <= room)
 }
 
-/// Full packets of large messages, with any of these MTUs of Ethernet and versions.
+/// Full packets of large messages, with any of these Ethernet MTUs and protocol versions.
 pub fn packet(mtus: &[u32], versions: &[Version], vlans: u32) -> Option<Packet> {
     let mut kinds = Vec::new();
     for mtu in mtus {

@@ -1,20 +1,20 @@
-//! Shares the resources of a path among its flows, max-min fair.
+//! Shares the resources of a path among its groups, max-min fair.
 //!
-//! All streams rise together until a resource is used up; the streams that need it stay where they
-//! are and the others rise on. With one flow and nothing shared that is the minimum over the stages.
+//! The rates of all streams rise together until a resource is used up; the streams that need it keep their rate
+//! and the others rise further. With one group and nothing shared this is the minimum over the stages.
 
-use super::{Bounds, Demand, End, Flow, Path, Resource};
+use super::{Bounds, Demand, End, Path, Resource, StreamGroup};
 use crate::path::Direction;
 
-/// Bits of a byte: flows are counted in bytes, goodput in bits.
+/// Bits of a byte: rates are counted in bytes, goodput in bits.
 const BITS: f64 = 8.0;
 
-/// The most goodput that a path allows to some of its flows.
+/// The most goodput that a path allows to some of its groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solution {
-    /// All flows together, bits per second.
+    /// All groups together, bits per second.
     pub goodput: Bounds,
-    /// Goodput of each direction that was asked for, bits per second, in the order asked.
+    /// Goodput of each requested direction, bits per second, in the requested order.
     pub each: Vec<Bounds>,
     /// Names of the resources that bind first: one, or two where the ends of the interval have
     /// different ones.
@@ -23,7 +23,7 @@ pub struct Solution {
     pub next: Option<Next>,
 }
 
-/// What binds once the first is out of the way.
+/// The next limit once the first is removed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Next {
     /// Names of the resources.
@@ -39,21 +39,21 @@ pub struct Ceiling<'a> {
     pub resource: &'a Resource,
     /// Bits per second.
     pub goodput: Bounds,
-    /// How it comes about, with the numbers in.
+    /// The formula of the value, with its numbers.
     pub formula: &'a str,
 }
 
 /// Result of one end of the intervals.
 struct Shared {
-    /// Goodput of each flow, all its streams together, bytes per second.
+    /// Goodput of each group, all its streams together, bytes per second.
     rates: Vec<f64>,
     /// The resource that was used up first.
     first: usize,
 }
 
 impl Path {
-    /// What the flows of `ways` get while the others rest. `None` when no resource limits them:
-    /// then nothing is known, which is not the same as much.
+    /// The rates of the groups in the directions `ways` while the others are idle. `None` if no resource limits
+    /// them: then the rate is unknown, which does not mean that it is high.
     pub fn solve(&self, ways: &[Direction]) -> Option<Solution> {
         let (goodput, each, binding) = self.both_ends(ways, |_| true)?;
         let others = |r: &Resource| !binding.contains(&r.name);
@@ -84,7 +84,7 @@ impl Path {
         let [low, high] = End::ALL.map(|end| self.share(&[way], end, |r| r.name == name));
         let (low, high) = (low?, high?);
         let resource = self.resources.get(high.first)?;
-        let demands = self.flows.iter().filter(|f| f.direction == way);
+        let demands = self.groups.iter().filter(|f| f.direction == way);
         let demand = demands
             .flat_map(|f| &f.demands)
             .find(|d| d.resource == high.first)?;
@@ -105,8 +105,8 @@ impl Path {
         let low = self.share(ways, End::Low, &counts)?;
         let high = self.share(ways, End::High, &counts)?;
         let sum = |s: &Shared, way: Option<Direction>| {
-            let flows = self.flows.iter().zip(&s.rates);
-            let ours = flows.filter(|(f, _)| way.is_none_or(|w| w == f.direction));
+            let groups = self.groups.iter().zip(&s.rates);
+            let ours = groups.filter(|(f, _)| way.is_none_or(|w| w == f.direction));
             ours.map(|(_, rate)| rate).sum::<f64>() * BITS
         };
         let of = |way| Bounds::new(sum(&low, way), sum(&high, way));
@@ -119,28 +119,28 @@ impl Path {
         Some((of(None), each, binding))
     }
 
-    /// Shares the resources that count among the flows of `ways`; `None` if a flow has no limit, or
-    /// if nothing flows.
+    /// Shares the selected resources among the groups of `ways`; `None` if a group has no limit, or if nothing
+    /// flows.
     fn share(
         &self,
         ways: &[Direction],
         end: End,
         counts: impl Fn(&Resource) -> bool,
     ) -> Option<Shared> {
-        let streams = |f: &Flow| {
+        let streams = |f: &StreamGroup| {
             let asked = ways.contains(&f.direction);
             if asked { f.streams.at(end) } else { 0.0 }
         };
-        let mut rising: Vec<bool> = self.flows.iter().map(|f| streams(f) > 0.0).collect();
+        let mut rising: Vec<bool> = self.groups.iter().map(|f| streams(f) > 0.0).collect();
         let mut left: Vec<f64> = self.resources.iter().map(|r| r.capacity.at(end)).collect();
-        let mut rates = vec![0.0; self.flows.len()];
+        let mut rates = vec![0.0; self.groups.len()];
         let mut first = None;
         while rising.contains(&true) {
             let mut asked = vec![0.0; self.resources.len()];
-            for (flow, _) in self.flows.iter().zip(&rising).filter(|(_, up)| **up) {
-                for (resource, cost) in costs(flow, end) {
+            for (group, _) in self.groups.iter().zip(&rising).filter(|(_, up)| **up) {
+                for (resource, cost) in costs(group, end) {
                     if let Some(sum) = asked.get_mut(resource) {
-                        *sum += streams(flow) * cost;
+                        *sum += streams(group) * cost;
                     }
                 }
             }
@@ -149,13 +149,13 @@ impl Path {
                 .map(|r| (r, left[r] / asked[r]));
             let (tight, level) = levels.min_by(|a, b| a.1.total_cmp(&b.1))?;
             first = first.or(Some(tight));
-            for (i, flow) in self.flows.iter().enumerate() {
-                if !rising[i] || !costs(flow, end).any(|(r, cost)| r == tight && cost > 0.0) {
+            for (i, group) in self.groups.iter().enumerate() {
+                if !rising[i] || !costs(group, end).any(|(r, cost)| r == tight && cost > 0.0) {
                     continue;
                 }
                 rising[i] = false;
-                rates[i] = streams(flow) * level;
-                for (resource, cost) in costs(flow, end) {
+                rates[i] = streams(group) * level;
+                for (resource, cost) in costs(group, end) {
                     if let Some(rest) = left.get_mut(resource) {
                         *rest = (*rest - rates[i] * cost).max(0.0);
                     }
@@ -166,14 +166,14 @@ impl Path {
     }
 }
 
-/// What one payload byte of `flow` costs of each resource that it needs.
-fn costs(flow: &Flow, end: End) -> impl Iterator<Item = (usize, f64)> {
+/// What one payload byte of `group` costs of each resource that it needs.
+fn costs(group: &StreamGroup, end: End) -> impl Iterator<Item = (usize, f64)> {
     let per = move |size: Bounds| size.at(end).max(1.0);
-    flow.demands.iter().map(move |d: &Demand| {
+    group.demands.iter().map(move |d: &Demand| {
         let at = end.of_cost();
         let cost = d.cost.per_byte.at(at)
-            + d.cost.per_packet.at(at) / per(flow.packet)
-            + d.cost.per_operation.at(at) / per(flow.operation);
+            + d.cost.per_packet.at(at) / per(group.packet)
+            + d.cost.per_operation.at(at) / per(group.operation);
         (d.resource, cost)
     })
 }
@@ -198,8 +198,8 @@ mod tests {
         }
     }
 
-    fn flow(direction: Direction, streams: f64, costs: &[(usize, Bounds)]) -> Flow {
-        Flow {
+    fn group(direction: Direction, streams: f64, costs: &[(usize, Bounds)]) -> StreamGroup {
+        StreamGroup {
             direction,
             streams: Bounds::exact(streams),
             packet: Bounds::exact(1000.0),
@@ -220,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn one_flow_gets_the_minimum_and_the_next_is_named() {
+    fn one_group_gets_the_minimum_and_the_next_is_named() {
         let path = Path {
             resources: vec![
                 resource("a", Bounds::exact(30.0)),
                 resource("b", Bounds::exact(10.0)),
                 resource("c", Bounds::new(15.0, 20.0)),
             ],
-            flows: vec![flow(
+            groups: vec![group(
                 Direction::Forward,
                 1.0,
                 &[(0, one()), (1, one()), (2, one())],
@@ -245,10 +245,11 @@ mod tests {
 
     #[test]
     fn what_both_directions_share_is_given_once() {
-        let both = |costs: &[(usize, Bounds)]| Direction::ALL.map(|d| flow(d, 1.0, costs)).to_vec();
+        let both =
+            |costs: &[(usize, Bounds)]| Direction::ALL.map(|d| group(d, 1.0, costs)).to_vec();
         let path = Path {
             resources: vec![resource("bus", Bounds::exact(100.0))],
-            flows: both(&[(0, one())]),
+            groups: both(&[(0, one())]),
         };
         assert_eq!(path.solve(FORWARD).unwrap().goodput, Bounds::exact(800.0));
         let shared = path.solve(&Direction::ALL).unwrap();
@@ -257,15 +258,15 @@ mod tests {
     }
 
     #[test]
-    fn what_one_flow_cannot_use_is_left_to_the_other() {
+    fn what_one_group_cannot_use_is_left_to_the_other() {
         let path = Path {
             resources: vec![
                 resource("slow", Bounds::exact(2.0)),
                 resource("bus", Bounds::exact(10.0)),
             ],
-            flows: vec![
-                flow(Direction::Forward, 1.0, &[(0, one()), (1, one())]),
-                flow(Direction::Reverse, 1.0, &[(1, one())]),
+            groups: vec![
+                group(Direction::Forward, 1.0, &[(0, one()), (1, one())]),
+                group(Direction::Reverse, 1.0, &[(1, one())]),
             ],
         };
         let solved = path.solve(&Direction::ALL).unwrap();
@@ -274,17 +275,17 @@ mod tests {
 
     #[test]
     fn packets_and_operations_count_too() {
-        let mut one_flow = flow(Direction::Forward, 1.0, &[(0, Bounds::default())]);
-        one_flow.demands[0].cost.per_packet = one();
+        let mut one_group = group(Direction::Forward, 1.0, &[(0, Bounds::default())]);
+        one_group.demands[0].cost.per_packet = one();
         let mut path = Path {
             resources: vec![resource("packets", Bounds::exact(5.0))],
-            flows: vec![one_flow],
+            groups: vec![one_group],
         };
         assert_eq!(
             path.solve(FORWARD).unwrap().goodput,
             Bounds::exact(40_000.0)
         );
-        path.flows[0].demands[0].cost = Cost {
+        path.groups[0].demands[0].cost = Cost {
             per_operation: one(),
             ..Cost::default()
         };
@@ -296,7 +297,7 @@ mod tests {
     fn without_a_limit_there_is_no_ceiling() {
         let path = Path {
             resources: vec![resource("a", one())],
-            flows: vec![flow(Direction::Forward, 1.0, &[])],
+            groups: vec![group(Direction::Forward, 1.0, &[])],
         };
         assert_eq!(path.solve(FORWARD), None);
         assert_eq!(path.solve(&[Direction::Reverse]), None);
@@ -311,7 +312,7 @@ mod tests {
 
     prop_compose! {
         fn paths()(capacities in prop::collection::vec(bounds(), 1..6))(
-            flows in prop::collection::vec(
+            groups in prop::collection::vec(
                 (any::<bool>(), 1u32..9, prop::collection::btree_map(0..capacities.len(), bounds(), 1..5)),
                 1..6,
             ),
@@ -320,18 +321,18 @@ mod tests {
             let names = ["a", "b", "c", "d", "e", "f"];
             Path {
                 resources: names.iter().zip(&capacities).map(|(n, c)| resource(n, *c)).collect(),
-                flows: flows.iter().map(|(forward, streams, costs)| {
+                groups: groups.iter().map(|(forward, streams, costs)| {
                     let way = if *forward { Direction::Forward } else { Direction::Reverse };
                     let costs: Vec<_> = costs.iter().map(|(r, c)| (*r, *c)).collect();
-                    flow(way, f64::from(*streams), &costs)
+                    group(way, f64::from(*streams), &costs)
                 }).collect(),
             }
         }
     }
 
     fn used(path: &Path, shared: &Shared, end: End, resource: usize) -> f64 {
-        let flows = path.flows.iter().zip(&shared.rates);
-        flows
+        let groups = path.groups.iter().zip(&shared.rates);
+        groups
             .flat_map(|(f, rate)| costs(f, end).map(move |(r, cost)| (r, cost * rate)))
             .filter(|(r, _)| *r == resource)
             .map(|(_, used)| used)
@@ -351,7 +352,7 @@ mod tests {
                     let capacity = resource.capacity.at(end);
                     prop_assert!(used(&path, &shared, end, r) <= capacity * (1.0 + 1e-9));
                 }
-                for f in &path.flows {
+                for f in &path.groups {
                     prop_assert!(f.demands.iter().any(|d| full(d.resource)));
                 }
             }
@@ -382,7 +383,7 @@ mod tests {
             let costs: Vec<_> = stages.iter().enumerate().map(|(i, (_, cost))| (i, *cost)).collect();
             let path = Path {
                 resources: names.iter().zip(&stages).map(|(n, (c, _))| resource(n, *c)).collect(),
-                flows: vec![flow(Direction::Forward, f64::from(streams), &costs)],
+                groups: vec![group(Direction::Forward, f64::from(streams), &costs)],
             };
             let whole = path.solve(FORWARD).unwrap().goodput;
             let ceilings = path.ceilings(Direction::Forward);
@@ -399,7 +400,7 @@ mod tests {
             index in 0usize..4,
         ) {
             let b = |i: usize| Bounds::new(numbers[i].0, numbers[i].1);
-            let mut odd = flow(Direction::Forward, 1.0, &[(index, b(0)), (0, b(1))]);
+            let mut odd = group(Direction::Forward, 1.0, &[(index, b(0)), (0, b(1))]);
             odd.streams = b(2);
             odd.packet = b(3);
             odd.operation = b(4);
@@ -407,7 +408,7 @@ mod tests {
             odd.demands[0].cost.per_operation = b(1);
             let path = Path {
                 resources: vec![resource("a", b(5)), resource("b", b(2))],
-                flows: vec![odd],
+                groups: vec![odd],
             };
             if let Some(solved) = path.solve(&Direction::ALL) {
                 prop_assert!(solved.goodput.high().is_finite());

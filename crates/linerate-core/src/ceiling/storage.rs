@@ -1,18 +1,18 @@
-//! Storage: how many operations are under way, and over how many paths.
+//! Storage: the number of operations in flight, and of paths.
 
 use super::Bounds;
 
 /// What a multipath layer does with several paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// One path carries everything, the others wait for it to fail.
+    /// One path carries everything; the others are used only when it fails.
     Failover,
     /// Every path carries its share.
     RoundRobin,
 }
 
 impl Policy {
-    /// Names, as they are typed.
+    /// Names as users type them.
     pub const NAMES: [(&'static str, Self); 2] = [
         ("failover", Self::Failover),
         ("round-robin", Self::RoundRobin),
@@ -27,7 +27,7 @@ impl Policy {
     }
 }
 
-/// Operations per second with `depth` of them in flight, each of which takes `seconds`.
+/// Operations per second with `depth` operations in flight that take `seconds` each.
 //= Little, A proof for the queuing formula L = lambda W, Operations Research 9 (1961)
 pub fn operations(depth: u32, seconds: f64) -> Bounds {
     Bounds::exact(f64::from(depth) / seconds.max(1e-9))

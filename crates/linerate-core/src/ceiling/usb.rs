@@ -15,12 +15,12 @@ const BULK: [(u64, f64); 2] = [
     (480_000_000, 13.0 * 512.0 * 8_000.0),
 ];
 
-/// Signals of the first kind of the third version. At 5 Gb/s, or at 10 Gb/s with two such lanes, carry 8 bits in 10.
+/// First-generation lanes of USB 3.x: 5 Gb/s, or 10 Gb/s with two lanes. They carry 8 bits in 10.
 //= Universal Serial Bus 3.2 Specification, section 6.3: 8b/10b for Gen 1, 128b/132b for Gen 2
 pub const GEN1: Rate = Rate(5_000_000_000);
 
-/// Bits per second of payload that a USB link carries each way: from the rate that every controller reaches, to
-/// the rate that the line code allows.
+/// Bits per second of payload that a USB link carries in each direction: from the rate that every controller
+/// reaches, to the rate that the line code allows.
 pub fn leaves(signalled: Rate) -> Bounds {
     let bits = signalled.0 as f64;
     let bulk = BULK.iter().find(|(speed, _)| *speed == signalled.0);
@@ -32,7 +32,7 @@ pub fn leaves(signalled: Rate) -> Bounds {
     Bounds::new(most.min(bits * LEAST), most)
 }
 
-/// How what it leaves at the most comes about.
+/// The formula of the highest rate that it allows.
 pub fn words(signalled: Rate) -> String {
     match signalled.0 {
         12_000_000 => "19 packets of 64 B in 1 ms".to_owned(),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{SETTINGS, Setting, words};
 
-/// A change as it is written down before it is made.
+/// A change in the form that is written to disk before it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Boot id of the machine: a later boot has not got the change.
@@ -13,11 +13,11 @@ pub struct Entry {
     pub network: String,
     /// What was changed.
     pub setting: Setting,
-    /// The port whose setting it is; empty for settings that belong to no port.
+    /// The port of the setting; empty for settings that belong to no port.
     pub port: String,
-    /// What it was.
+    /// The old value.
     pub old: Vec<u64>,
-    /// What it was to become.
+    /// The value that was to be set.
     pub new: Vec<u64>,
 }
 
@@ -27,14 +27,14 @@ pub struct Entry {
 pub struct Damaged {
     /// Which line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The problem with it.
     pub what: &'static str,
 }
 
 /// First word of each line of a journal of this format.
 const FORMAT: &str = "linerate-change-1";
 
-/// More entries than that no journal has.
+/// No journal has more entries.
 const ENTRIES_MAX: usize = 64;
 
 /// Longest name in an entry; a port's has 15 letters.
@@ -49,7 +49,7 @@ impl Entry {
         self.setting.row().what(&self.port)
     }
 
-    /// Its line in a journal; `None` where a name cannot be written down.
+    /// Its line in a journal; `None` if a name cannot be written to the journal.
     pub fn line(&self) -> Option<String> {
         let Self {
             boot,
@@ -102,8 +102,8 @@ impl fmt::Display for Entry {
     }
 }
 
-/// Reads a journal, all of it or none. A last line without a line end was cut off while it was written: its
-/// change was never made.
+/// Reads a journal, completely or not at all. A last line without a line end was cut off while it was written:
+/// its change was never made.
 pub fn journal(bytes: &[u8]) -> Result<Vec<Entry>, Damaged> {
     let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
     let lines = bytes[..whole].split_inclusive(|b| *b == b'\n');

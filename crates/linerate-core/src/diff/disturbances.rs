@@ -6,13 +6,14 @@ use crate::verdict::Disturbance;
 /// A disturbance in two records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DisturbanceChange {
-    /// What became of it.
+    /// The change of the disturbance.
     pub fate: Fate,
-    /// The disturbance: of the second record where it is there.
+    /// The disturbance: from the second record if it is there.
     pub disturbance: Disturbance,
 }
 
-/// All disturbances of both records: those of the first, then those that only the second has.
+/// All disturbances of both records: first the disturbances of the first record, then those that only the
+/// second has.
 pub(super) fn changes(before: &Judged<'_>, after: &Judged<'_>) -> Vec<DisturbanceChange> {
     let first = before.verdict.disturbances.iter();
     let first = first.map(|one| match same(after, one) {
@@ -38,8 +39,8 @@ fn same<'a>(judged: &'a Judged<'_>, one: &Disturbance) -> Option<&'a Disturbance
     all.find(|other| key(other) == key(one))
 }
 
-/// What became of one that the `other` record does not have: `fate` where that record could tell, and does not name
-/// it as a limit.
+/// The change of a disturbance that the `other` record does not have: `fate` if that record could show it and
+/// does not name it as a limit.
 fn alone(one: &Disturbance, other: &Judged<'_>, fate: Fate) -> Fate {
     let about = |cause: &str, direction| cause == one.cause && direction == one.direction;
     let mut limits = other.verdict.limits.iter();

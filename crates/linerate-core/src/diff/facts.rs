@@ -10,7 +10,7 @@ use crate::path::{Direction, Side};
 use crate::record::SetEnd;
 use crate::units::{Bytes, Rate};
 
-/// What is known of an end, by name. What was not read is not there.
+/// The known facts of an end, by name. Facts that were not read are missing.
 #[derive(Default)]
 struct Known(Vec<(String, String)>);
 
@@ -21,7 +21,7 @@ impl Known {
     }
 }
 
-/// What both records know and tell differently, of the near host first.
+/// The facts that both records know and that differ, near host first.
 pub(super) fn changes(before: &Judged<'_>, after: &Judged<'_>) -> Vec<(Side, Change)> {
     let of = |side| {
         let [a, b] = [before, after].map(|judged| known(judged, side).0);

@@ -4,18 +4,18 @@ use super::{Judged, PlanChange};
 use crate::figure::{Entry, Figure, Subject, Summary, Value};
 use crate::stats::{EQUAL, Interval, is_equal};
 
-/// How two values of a figure compare. Intervals are those of the second value over the first.
+/// How two values of a figure compare. Intervals are for the ratio of the second value to the first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
-    /// They differ: all of the interval lies outside 3 % of one.
+    /// They differ: the whole interval is more than 3 % away from one.
     Differ(Interval),
     /// They are the same to within 3 %.
     Same(Interval),
-    /// The interval does not tell.
+    /// The interval does not decide.
     Unsure(Interval),
     /// There is no ratio, and why.
     Nothing(&'static str),
-    /// Another load was asked for.
+    /// Another load was requested.
     OtherPlan,
 }
 
@@ -24,17 +24,17 @@ pub enum Outcome {
 pub struct FigureChange {
     /// Which figure.
     pub figure: &'static Figure,
-    /// Of what.
+    /// Its subject: the idle path, or a direction.
     pub of: Subject,
-    /// In the first record; `None` where it was not measured.
+    /// In the first record; `None` if it was not measured.
     pub before: Option<Value>,
-    /// In the second.
+    /// The value in the second record.
     pub after: Option<Value>,
     /// How both compare.
     pub outcome: Outcome,
 }
 
-/// All figures that one of the records has.
+/// All figures of the records.
 pub(super) fn changes(
     before: &Judged<'_>,
     after: &Judged<'_>,

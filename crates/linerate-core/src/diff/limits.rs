@@ -12,13 +12,13 @@ use crate::verdict::{Answered, Certainty, Limit};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
-    /// It is in both records.
+    /// The limit is in both records.
     Stayed,
     /// It is in the second record only; in the first its cause was cleared or excluded.
     Came,
     /// It is in the first record only; in the second its cause was cleared or excluded.
     Went,
-    /// It is in one record, and the other one does not show whether it was there.
+    /// The limit is in one record, and the other one does not show whether it was there.
     Untold,
 }
 
@@ -37,19 +37,19 @@ impl Fate {
 /// A limit in two records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimitChange {
-    /// What became of it.
+    /// The change of the limit.
     pub fate: Fate,
-    /// The limit: of the second record where it is upheld there.
+    /// The limit: from the second record if it is confirmed there.
     pub limit: Limit,
-    /// How surely it was known in the first record; `None` where it was not upheld.
+    /// How certain it was in the first record; `None` if it was not a limit there.
     pub before: Option<Certainty>,
-    /// The same of the second.
+    /// The same for the second record.
     pub after: Option<Certainty>,
-    /// What the record says of its cause that does not uphold it; empty where both do.
+    /// The other record's answer for the cause if it does not confirm the limit; empty if both do.
     pub why: String,
 }
 
-/// All limits of both records: those of the first, then those that only the second has.
+/// All limits of both records: first the limits of the first record, then those that only the second has.
 pub(super) fn changes(before: &Judged<'_>, after: &Judged<'_>) -> Vec<LimitChange> {
     let of_first = before
         .verdict
@@ -80,7 +80,7 @@ fn upheld<'a>(judged: &'a Judged<'_>, limit: &Limit) -> Option<&'a Limit> {
 }
 
 /// Whether an answer for a cause and a direction belongs to this limit. A cause that is reported for one
-/// direction only may stand at the other one if the records measured different directions.
+/// direction only may be reported for the other one if the records measured different directions.
 fn of(limit: &Limit, cause: &str, direction: Direction) -> bool {
     let told_once = causes::cause(limit.cause).is_some_and(|cause| cause.info().is_once);
     limit.cause == cause && (limit.direction == direction || told_once)

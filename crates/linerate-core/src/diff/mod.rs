@@ -23,7 +23,7 @@ pub use figures::{FigureChange, Outcome};
 pub use limits::{Fate, LimitChange};
 pub use plan::PlanChange;
 
-/// A record with what it says today.
+/// A record with its present verdict.
 #[derive(Debug)]
 pub struct Judged<'a> {
     /// What was read.
@@ -67,7 +67,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// A change; `None` where both values are the same.
+    /// A change; `None` if both values are the same.
     fn of(what: impl Into<String>, before: String, after: String) -> Option<Self> {
         (before != after).then(|| Self {
             what: what.into(),
@@ -82,9 +82,9 @@ impl Change {
 pub struct Diff {
     /// What one must know to read the rest: other hosts, runs that were cut short.
     pub notes: Vec<String>,
-    /// What was asked differently.
+    /// The options that differ.
     pub plan: Vec<PlanChange>,
-    /// What is known to be different about each host.
+    /// The facts of each host that differ.
     pub facts: Vec<(Side, Change)>,
     /// What was measured in either record.
     pub figures: Vec<FigureChange>,
@@ -97,7 +97,7 @@ pub struct Diff {
 /// Why two records cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DiffError {
-    /// Both are the same run.
+    /// Both names mean the same run.
     #[error("both are records of the same run")]
     Same,
     /// Nothing was measured in one of them.

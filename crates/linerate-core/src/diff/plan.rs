@@ -11,11 +11,12 @@ use crate::units::{Bytes, Rate};
 /// Something that two plans ask differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanChange {
-    /// What.
+    /// The option that differs.
     pub change: Change,
-    /// Whether another load was asked for: what was measured under it does not tell of the path then.
+    /// Whether the two runs used another load: figures under different loads say nothing about a change of the
+    /// path.
     pub load: bool,
-    /// Whether other round trips were asked for too.
+    /// Whether other round trips were requested too.
     pub idle: bool,
 }
 
@@ -34,7 +35,7 @@ pub(super) fn changes(before: &Plan, after: &Plan) -> Vec<PlanChange> {
     let knobs = knobs(&before.knobs, &after.knobs);
     let knobs = knobs.into_iter().flatten().map(plan(true, false));
     let engine = engine.into_iter().map(plan(true, true));
-    // Options of a transport are those of all its sets.
+    // The options of a transport are the same for all its sets.
     let options = options(&before.knobs.options, &after.knobs.options);
     let options = options.into_iter().map(plan(true, true));
     let rest = budget.into_iter().flatten().map(plan(false, false));

@@ -261,7 +261,7 @@ fn what_is_told_once_is_found_under_the_other_direction() {
     let other = gone.answers[0].clone();
     gone.answers.push(Answered {
         direction: Direction::Reverse,
-        why: vec!["it is told of the other direction".into()],
+        why: vec!["it is reported for the other direction".into()],
         ..other
     });
     let mut untold = gone.clone();

@@ -1,4 +1,4 @@
-//! Block devices and file systems: what lies under a path, down to the disks.
+//! Block devices and file systems: the devices below a path, down to the disks.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::units::Bytes;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Storage {
-    /// Block devices that hold something, by name.
+    /// Block devices with a capacity, by name.
     pub devices: Vec<BlockDevice>,
     /// File systems on block devices or on other hosts, in the order in which they were mounted.
     pub filesystems: Vec<FileSystem>,
@@ -20,7 +20,7 @@ pub struct Storage {
     pub gaps: Vec<Gap>,
 }
 
-/// A block device. Text that is not known is empty.
+/// A block device. Text that is unknown is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BlockDevice {
@@ -41,7 +41,7 @@ pub struct BlockDevice {
     /// How a disk is reached: `pcie`, `rdma`, `tcp`, `srp`, `iser`, `iscsi`, `fc`, `sas`, `usb`,
     /// `ata`, `virtio`; `raid` for what a RAID controller shows: a disk, or a volume of several.
     pub transport: String,
-    /// Address on the PCI bus of what it hangs on.
+    /// PCI address of its parent device.
     pub pci: String,
     /// NUMA node of that.
     pub node: Option<u32>,
@@ -49,7 +49,7 @@ pub struct BlockDevice {
     pub queue: QueueLimits,
     /// Ways to it, of a device that has several (NVMe, multipath); one for other NVMe disks.
     pub paths: Vec<Path>,
-    /// How it chooses among them: `numa`, `round-robin`, `queue-depth`.
+    /// The policy that selects a path: `numa`, `round-robin`, `queue-depth`.
     pub policy: String,
 }
 
@@ -66,9 +66,9 @@ pub enum Layer {
     Volume,
     /// Encryption.
     Crypt,
-    /// Several ways to one disk, joined by the device mapper.
+    /// Several paths to one disk, joined by the device mapper.
     Multipath,
-    /// Something else of the device mapper.
+    /// Another kind of device mapper target.
     Mapped,
     /// Software RAID.
     Raid,
@@ -79,7 +79,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// What people call it.
+    /// The usual name of the transport.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Disk => "disk",
@@ -107,8 +107,8 @@ impl Path {
 }
 
 impl BlockDevice {
-    /// Number of ways that carry requests under a policy that uses them all. While there are optimized
-    /// ways, no policy uses the others.
+    /// Number of paths that carry requests under a policy that uses them all. While there are optimized paths,
+    /// no policy uses the others.
     //= torvalds/linux, drivers/nvme/host/multipath.c: __nvme_find_path and nvme_round_robin_path
     pub fn usable_ways(&self) -> usize {
         let of = |ana: &[&str]| {
@@ -136,11 +136,11 @@ pub struct QueueLimits {
     pub rotational: Option<bool>,
     /// Requests that may wait in each hardware queue.
     pub requests: Option<u64>,
-    /// Commands that the device takes at once (SCSI).
+    /// Commands that the device accepts at once (SCSI).
     pub depth: Option<u64>,
     /// Largest request; larger ones are split.
     pub largest: Option<Bytes>,
-    /// Largest request that the hardware takes.
+    /// Largest request that the hardware accepts.
     pub largest_hardware: Option<Bytes>,
     /// Read ahead.
     pub read_ahead: Option<Bytes>,
@@ -157,7 +157,7 @@ pub struct QueueLimits {
 pub struct Namespace {
     /// Number of the subsystem; for a disk with a single path it may be the controller's number.
     pub subsystem: u32,
-    /// Number of the controller, in the name of one way to the namespace: `nvme0c1n1`.
+    /// Number of the controller, in the name of one path to the namespace: `nvme0c1n1`.
     pub controller: Option<u32>,
     /// Number of the namespace below the subsystem.
     pub number: u32,
@@ -178,7 +178,7 @@ impl Namespace {
         })
     }
 
-    /// Whether this is one of the ways to the disk of that name.
+    /// Whether this is one of the paths to the disk of that name.
     pub fn is_way_to(self, disk: &str) -> bool {
         let head = Self {
             controller: None,
@@ -194,7 +194,7 @@ fn decimal(text: &str) -> Option<u32> {
     digits.then(|| text.parse().ok())?
 }
 
-/// A way to a device.
+/// A path to a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Path {
@@ -209,7 +209,7 @@ pub struct Path {
     /// The target's state of an NVMe path (ANA): `optimized`, `non-optimized`, `inaccessible`,
     /// `persistent-loss`, `change`.
     pub ana_state: String,
-    /// Block device of a way of NVMe, which the kernel hides from all but itself: `nvme0c1n1`.
+    /// Hidden block device of an NVMe path: `nvme0c1n1`.
     pub device: String,
     /// NUMA node.
     pub node: Option<u32>,
@@ -223,11 +223,11 @@ pub struct Path {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileSystem {
-    /// Where it is mounted.
+    /// Mount point.
     pub point: String,
     /// Kind: `ext4`, `nfs4`.
     pub kind: String,
-    /// Name of the block device that it lies on; empty for one on another host.
+    /// Name of its block device; empty for one on another host.
     pub device: String,
     /// Options that speed depends on, of one on another host: `proto=rdma`, `nconnect=4`.
     pub options: Vec<String>,
@@ -239,12 +239,13 @@ impl Storage {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// The disks, or what passes for them.
+    /// The disks, or their equivalents.
     pub fn disks(&self) -> impl Iterator<Item = &BlockDevice> {
         self.devices.iter().filter(|d| d.layer == Layer::Disk)
     }
 
-    /// The file system that holds a path: the one mounted last at the longest part of it.
+    /// The file system of a path: the one with the longest matching mount point, and among those the one that
+    /// was mounted last.
     pub fn filesystem(&self, path: &str) -> Option<&FileSystem> {
         let holds = |point: &str| {
             let rest = path.strip_prefix(point.trim_end_matches('/'));

@@ -1,5 +1,5 @@
-//! Lists that another host sends: no more of them is kept than a host would have sent. What is looked up
-//! in them again and again must not be as long as another host likes.
+//! Lists that another host sends: they are cut to the length that a real host would have. Lists that are
+//! searched repeatedly must not have a length that another host chooses.
 
 use serde::{Deserialize, Deserializer};
 
@@ -27,7 +27,7 @@ where
     Ok(all)
 }
 
-/// As [`at_most`], of a list that may be missing.
+/// Like [`at_most`], for a list that may be missing.
 pub(super) fn some_at_most<'de, D, T, const MOST: usize>(
     from: D,
 ) -> Result<Option<Vec<T>>, D::Error>

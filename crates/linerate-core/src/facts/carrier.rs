@@ -15,12 +15,12 @@ use crate::units::Rate;
 const USUAL_MTU: u32 = 1500;
 /// Bytes that a packet of InfiniBand carries on most fabrics.
 const USUAL_PAYLOAD: u32 = 2048;
-/// Rates closer than this are the same: they come out of divisions.
+/// Rates that differ by less than this are equal: they result from divisions.
 const SAME: f64 = 1e-6;
 
-/// A port and the rate that its wire runs at, or could run at where it is down.
+/// A port and the rate of its wire; for a port that is down, the rate that it could have.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Load {
+pub struct PortLoad {
     /// Its name: `eth0`, `mlx5_0`.
     pub name: String,
     /// The rate of its wire; of InfiniBand without the line code.
@@ -38,18 +38,18 @@ pub struct Load {
 pub enum Via<'a> {
     /// A PCI Express link.
     Link(Crossing<'a>),
-    /// USB: the hub whose wire it is, if it is not the adapter's own, and its signalling rate.
+    /// USB: the hub that owns the limiting wire, if it is not the adapter's own, and its signalling rate.
     Usb(Option<&'a str>, Rate),
 }
 
 /// A carrier with all ports whose traffic crosses it.
 #[derive(Debug, Clone)]
 pub struct Carrier<'a> {
-    /// What it is.
+    /// The carrier's kind.
     pub via: Via<'a>,
-    /// Bits per second of frames that it leaves them each way.
+    /// Bits per second of frames that it allows in each direction.
     pub leaves: Bounds,
-    /// The ports, with what narrower carriers let through before this one.
+    /// The ports, with the rates that narrower carriers before this one allow.
     pub ports: Vec<Arrival>,
 }
 
@@ -57,14 +57,14 @@ pub struct Carrier<'a> {
 #[derive(Debug, Clone)]
 pub struct Arrival {
     /// The port.
-    pub load: Load,
+    pub load: PortLoad,
     /// Bits per second of frames while all other ports are idle.
     alone: f64,
     /// The same while all ports in use are busy; none for a port that is down or on standby.
     shared: f64,
 }
 
-impl Load {
+impl PortLoad {
     fn is_used(&self) -> bool {
         self.up && !self.stands_by
     }
@@ -72,14 +72,14 @@ impl Load {
 
 impl Carrier<'_> {
     /// The ports that are faster than this by themselves.
-    pub fn exceeded_by(&self) -> Vec<&Load> {
+    pub fn exceeded_by(&self) -> Vec<&PortLoad> {
         let beyond = |port: &&Arrival| exceeds(port.alone, self.leaves.high());
         let ports = self.ports.iter().filter(beyond);
         ports.map(|port| &port.load).collect()
     }
 
-    /// The ports that are in use, where they are faster than this together and none is by itself.
-    pub fn exceeded_by_all(&self) -> Option<Vec<&Load>> {
+    /// The ports in use, if together they are faster than this and no single one is.
+    pub fn exceeded_by_all(&self) -> Option<Vec<&PortLoad>> {
         let used = self.ports.iter().filter(|port| port.load.is_used());
         let total = used.clone().map(|port| port.shared).sum();
         let are_faster = self.exceeded_by().is_empty() && exceeds(total, self.leaves.high());
@@ -91,18 +91,18 @@ fn exceeds(rate: f64, leaves: f64) -> bool {
     rate > leaves * (1.0 + SAME)
 }
 
-/// The carriers of a machine's ports. Where several carry the traffic of the same ports, the one that leaves them
-/// least; of links that are alike the nearest, of hubs the farthest.
+/// The carriers of a machine's ports. If several carry the traffic of the same ports, the slowest counts; among
+/// equal links the nearest, among equal hubs the farthest.
 ///
-/// Unknown and left out: tunnels, links that were not read or are placeholders, ports without a speed or with several
-/// PCI functions.
+/// Left out because they are unknown: tunnels, links that were not read or are placeholders, ports without a
+/// speed or with several PCI functions.
 pub fn carriers(inventory: &Inventory) -> Vec<Carrier<'_>> {
     let chains = chains(inventory);
     let (sets, of_key) = users(&chains);
     let mut narrowest: BTreeMap<usize, (Via<'_>, Bounds)> = BTreeMap::new();
     for (key, via, leaves) in chains.iter().flat_map(|(_, chain)| chain) {
         let least = narrowest.entry(of_key[key]).or_insert((*via, *leaves));
-        // A slow hub slows down what hangs on it; a link is mended in the slot of its card.
+        // A slow hub slows down everything attached to it; a slow link must be fixed in the slot of its card.
         let is_hub = matches!(via, Via::Usb(Some(_), _)) && leaves.high() <= least.1.high();
         if is_hub || leaves.high() < least.1.high() {
             *least = (*via, *leaves);
@@ -110,7 +110,8 @@ pub fn carriers(inventory: &Inventory) -> Vec<Carrier<'_>> {
     }
     let found = narrowest.into_iter();
     let mut found: Vec<_> = found.map(|(set, via)| (&sets[set], via)).collect();
-    // What crosses a carrier has crossed those of fewer of its ports before.
+    // Carriers with fewer ports come first: traffic reaches them before it reaches carriers that more ports
+    // share.
     found.sort_by_key(|(users, _)| users.len());
     let mut arrivals: Vec<Arrival> = chains.iter().map(|(load, _)| Arrival::of(load)).collect();
     let mut carriers = Vec::new();
@@ -131,7 +132,7 @@ pub fn carriers(inventory: &Inventory) -> Vec<Carrier<'_>> {
 
 /// The sets of ports that share carriers, in a fixed order, and the set of each carrier by its place. A set has as many
 /// members as there are ports: each is compared once for a carrier, not for each port again.
-fn users<'a>(chains: &[(Load, Chain<'a>)]) -> (Vec<Vec<usize>>, BTreeMap<Key<'a>, usize>) {
+fn users<'a>(chains: &[(PortLoad, Chain<'a>)]) -> (Vec<Vec<usize>>, BTreeMap<Key<'a>, usize>) {
     let mut users: BTreeMap<Key<'a>, Vec<usize>> = BTreeMap::new();
     for (at, (_, chain)) in chains.iter().enumerate() {
         for (key, ..) in chain {
@@ -151,7 +152,7 @@ fn users<'a>(chains: &[(Load, Chain<'a>)]) -> (Vec<Vec<usize>>, BTreeMap<Key<'a>
 }
 
 impl Arrival {
-    fn of(load: &Load) -> Self {
+    fn of(load: &PortLoad) -> Self {
         Self {
             load: load.clone(),
             alone: load.frames,
@@ -171,8 +172,8 @@ enum Key<'a> {
 
 type Chain<'a> = Vec<(Key<'a>, Via<'a>, Bounds)>;
 
-/// Each port with what carries it, the nearest first.
-fn chains(inventory: &Inventory) -> Vec<(Load, Chain<'_>)> {
+/// Each port with its carriers, the nearest first.
+fn chains(inventory: &Inventory) -> Vec<(PortLoad, Chain<'_>)> {
     let loads = loads(inventory).into_iter().map(|(load, card)| {
         let links = links(&inventory.pci, card, load.rate);
         (load, links)
@@ -187,7 +188,7 @@ fn chains(inventory: &Inventory) -> Vec<(Load, Chain<'_>)> {
 }
 
 /// The ports whose rate is known, with the PCI addresses of their cards.
-fn loads(inventory: &Inventory) -> Vec<(Load, &str)> {
+fn loads(inventory: &Inventory) -> Vec<(PortLoad, &str)> {
     let nics = inventory
         .network
         .nics
@@ -207,12 +208,12 @@ fn loads(inventory: &Inventory) -> Vec<(Load, &str)> {
     nics.chain(ports).collect()
 }
 
-/// The driver that makes one port of several PCI functions, each with a link of its own (Socket Direct).
+/// The driver that makes one port of several PCI functions, each with its own link (Socket Direct).
 //= Linux Documentation/networking/multi-pf-netdev.rst
 const COMBINES: &str = "mlx5_core";
 
-/// Whether a port may have more PCI functions than the one that is known as its device: functions of the same model and
-/// driver in another slot that no network port and no InfiniBand port belongs to.
+/// Whether a port may have more PCI functions than its known device: functions of the same model and driver in
+/// another slot without a network port or an InfiniBand port.
 fn has_several_functions(inventory: &Inventory, nic: &Nic) -> bool {
     let address: Option<Address> = nic.pci.parse().ok();
     let own = address.and_then(|address| pci::at(&inventory.pci, address));
@@ -234,8 +235,8 @@ fn has_several_functions(inventory: &Inventory, nic: &Nic) -> bool {
     inventory.pci.iter().filter(is_alike).any(is_free)
 }
 
-/// A port of Ethernet with a wire of its own. One that is down may come up at the fastest mode that it supports.
-fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<Load> {
+/// An Ethernet port with its own wire. A port that is down may come up with the fastest mode that it supports.
+fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<PortLoad> {
     let is_whole = nic.kind.is_empty() && nic.stack.below.is_empty() && !nic.is_virtual;
     let is_own = nic.device.is_empty() || nic.device == nic.pci || nic.usb.is_some();
     let modes = nic.link.supported.iter();
@@ -246,7 +247,7 @@ fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<Load> {
     };
     let mtu = nic.mtu.unwrap_or(USUAL_MTU).max(1);
     let (frame, wire) = (ethernet::frame(mtu, 0), f64::from(ethernet::wire(mtu, 0)));
-    let load = |rate: Rate| Load {
+    let load = |rate: Rate| PortLoad {
         name: nic.name.clone(),
         rate,
         frames: rate.0 as f64 * frame / wire,
@@ -258,12 +259,12 @@ fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<Load> {
 }
 
 /// A port of InfiniBand that is in use. Its rate is the signalling rate less the overhead of the line code.
-fn infiniband_load(name: String, port: &IbPort) -> Option<Load> {
+fn infiniband_load(name: String, port: &IbPort) -> Option<PortLoad> {
     let rate = port.in_use()?;
     let speed = Speed::NAMES.iter().find(|(known, _)| *known == rate.speed);
     let data = f64::from(rate.width) * speed?.1.lane();
     let headers = infiniband::rdma(&[USUAL_PAYLOAD])?.wire_per_byte.low();
-    (port.layer == Some(Layer::InfiniBand)).then_some(Load {
+    (port.layer == Some(Layer::InfiniBand)).then_some(PortLoad {
         name,
         rate: Rate(data as u64),
         frames: data / headers,
@@ -272,8 +273,8 @@ fn infiniband_load(name: String, port: &IbPort) -> Option<Load> {
     })
 }
 
-/// Whether a port is a standby member of a bond that sends by one member, or may be one of a team, whose runner is unknown.
-/// Where the active member of a bond is unknown, it is taken to be the first.
+/// Whether a port is a standby member of a bond that sends through one member, or may be one of a team, whose
+/// mode is unknown. If the active member of a bond is unknown, the first one counts as active.
 fn stands_by(inventory: &Inventory, nic: &Nic) -> bool {
     let above = nic
         .stack
@@ -315,25 +316,25 @@ fn usb_chain(nic: &Nic) -> Chain<'_> {
     wires.collect()
 }
 
-/// What the devices behind a PCI Express link need of it.
+/// The demand of the devices behind a PCI Express link.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Need {
-    /// All of them are networks: bits per second of frames of the ports whose rate is known, and whether it
-    /// is known of all.
+    /// All are network ports: bits per second of frames of the ports with a known rate, and whether all rates
+    /// are known.
     Ports {
         /// The rates of the wires together.
         rate: Rate,
-        /// Frames of them together.
+        /// The sum of their frames.
         frames: f64,
         /// Whether each function has a port whose rate is known.
         all_known: bool,
     },
-    /// Disks or accelerators are among them, which take what they get.
+    /// Disks or accelerators are among them, whose demand is unknown.
     Open,
 }
 
 impl Need {
-    /// Of the devices behind the link whose end towards memory is at `slot`; `None` where there are none.
+    /// Of the devices behind the link whose end towards memory is at `slot`; `None` if there are none.
     pub fn behind(inventory: &Inventory, slot: Address) -> Option<Self> {
         let devices = behind(&inventory.pci, slot);
         if devices.is_empty() {

@@ -1,4 +1,4 @@
-//! Processors of a machine, and what they are doing.
+//! Processors of a machine, and their activity.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub struct Processors {
     pub nodes: Vec<Node>,
     /// Caches, those that are alike together.
     pub caches: Vec<Cache>,
-    /// Groups of CPUs that differ in what they can do; empty when all are alike.
+    /// Groups of CPUs with different capabilities; empty if all are alike.
     pub kinds: Vec<Kind>,
     /// Idle states of the first CPU.
     pub idle: Vec<IdleState>,
@@ -54,9 +54,9 @@ pub struct Cpu {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Clock {
-    /// As it was read.
+    /// The text that was read.
     pub now: Option<Hertz>,
-    /// What is promised at full load.
+    /// The clock promised at full load.
     pub nominal: Option<Hertz>,
     /// The most that the hardware can.
     pub max: Option<Hertz>,
@@ -64,14 +64,14 @@ pub struct Clock {
     pub limit: Option<Hertz>,
     /// What sets the clock.
     pub driver: String,
-    /// By which rule: `performance`, `powersave`.
+    /// The governor: `performance`, `powersave`.
     pub governor: String,
-    /// What the hardware is asked to prefer, where it decides.
+    /// The preference given to the hardware, if the hardware decides.
     pub preference: String,
 }
 
 impl Processors {
-    /// Where its nodes stand to each other.
+    /// The distances between its NUMA nodes.
     pub fn topology(&self) -> Topology {
         let node = |node: &Node| topology::Node {
             id: node.id,
@@ -86,7 +86,7 @@ impl Processors {
 }
 
 impl Node {
-    /// Its CPUs, as far as they are known.
+    /// Its known CPUs.
     pub fn known_cpus(&self) -> &[u32] {
         self.cpus.as_deref().unwrap_or_default()
     }
@@ -99,7 +99,7 @@ pub struct Clocked {
     /// Their numbers.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
-    /// How, without what it reads now.
+    /// The settings, without present values.
     pub clock: Clock,
 }
 
@@ -133,7 +133,7 @@ pub struct Cache {
     pub size: Bytes,
     /// CPUs that share one.
     pub shared_by: usize,
-    /// Number of such caches.
+    /// Number of caches of this kind.
     pub count: usize,
 }
 
@@ -147,7 +147,7 @@ pub struct Kind {
     pub cpus: Vec<u32>,
 }
 
-/// A way for a CPU to rest.
+/// An idle state of a CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IdleState {
@@ -173,8 +173,8 @@ impl Processors {
         all.map(|c| c.len()).filter(|&n| n > 0)
     }
 
-    /// CPUs under each clock of a sort, the sorts in the order of their first CPU. The clocks of
-    /// now are left out: they differ all the time.
+    /// The CPUs with each kind of clock, in the order of their first CPU. Current clock rates are ignored,
+    /// since they always differ.
     pub fn clocks(&self) -> Vec<(Clock, Vec<u32>)> {
         let mut sorts: Vec<(Clock, Vec<u32>)> = Vec::new();
         for cpu in &self.cpus {
@@ -218,18 +218,18 @@ pub fn kinds(cpus: &[Cpu]) -> Vec<Kind> {
     found
 }
 
-/// What the machine did between two readings, a tenth of a second apart.
+/// The activity of the machine between two readings, a tenth of a second apart.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Busy {
     /// Each CPU, in the order of `/proc/stat`.
-    pub cpus: Vec<Load>,
+    pub cpus: Vec<CpuLoad>,
     /// Processes that used CPU time, the busiest first, without linerate.
     pub processes: Vec<Process>,
 }
 
 /// How a CPU spent its time, as shares of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct Load {
+pub struct CpuLoad {
     /// Number of the CPU.
     pub cpu: u32,
     /// Everything except idle time and waiting for devices.
@@ -273,14 +273,14 @@ pub fn elapsed(before: &[CpuTimes], after: &[CpuTimes]) -> Option<f64> {
     (mean > 0.0).then_some(mean)
 }
 
-/// How each CPU spent the time between two readings. One that shows no time is left out: it went
-/// offline or its counters stand.
-pub fn loads(before: &[CpuTimes], after: &[CpuTimes]) -> Vec<Load> {
+/// How each CPU spent the time between two readings. A CPU without any elapsed time is left out: it went
+/// offline, or its counters do not change.
+pub fn loads(before: &[CpuTimes], after: &[CpuTimes]) -> Vec<CpuLoad> {
     let load = |(cpu, ticks): (u32, [u64; 8])| {
         let all: u64 = ticks.iter().sum();
         let share = |part: u64| part as f64 / all as f64;
         let [_, _, _, idle, waiting, irq, softirq, steal] = ticks;
-        (all > 0).then(|| Load {
+        (all > 0).then(|| CpuLoad {
             cpu,
             busy: share(all - idle - waiting),
             interrupts: share(irq + softirq),
@@ -295,7 +295,7 @@ fn deltas<'a>(
     before: &'a [CpuTimes],
     after: &'a [CpuTimes],
 ) -> impl Iterator<Item = (u32, [u64; 8])> + 'a {
-    // Both are in the order of the file; a CPU may have come or gone.
+    // Both are in the order of the file; CPUs may have appeared or disappeared.
     let mut old = before.iter().peekable();
     after.iter().filter_map(move |new| {
         while old.next_if(|o| o.cpu < new.cpu).is_some() {}
@@ -322,7 +322,7 @@ mod tests {
             times(2, [0, 0, 0, 10, 0, 0, 0, 0]),
         ];
         let loads = loads(&before, &after);
-        let want = Load {
+        let want = CpuLoad {
             cpu: 0,
             busy: 0.7,
             interrupts: 0.2,

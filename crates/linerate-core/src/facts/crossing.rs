@@ -1,4 +1,4 @@
-//! The PCI Express links between a card and the processor, and which of their figures mean something.
+//! The PCI Express links between a card and the processor, and which of their figures can be trusted.
 
 use super::pci::{self, Device, Link, Payload};
 use crate::ceiling::pcie::{self, SIZES, Slot, USUAL_PAYLOADS};
@@ -7,18 +7,18 @@ use crate::units::{Rate, Transfers};
 /// A PCI Express link that the bytes cross.
 #[derive(Debug, Clone, Copy)]
 pub struct Crossing<'a> {
-    /// The end away from memory: the card, or a switch on the way to it.
+    /// The end further from memory: the card, or a switch on the path to it.
     pub device: &'a Device,
     /// The end towards memory: the slot's side.
     pub slot: &'a Device,
-    /// The link as it runs; empty where it is a tunnel.
+    /// The link as it runs; empty if it is a tunnel.
     pub now: Link,
     /// Whether it runs through a cable that tunnels PCI Express: its figures are placeholders.
     pub is_tunnel: bool,
 }
 
 impl<'a> Crossing<'a> {
-    /// The link above a device; `None` where none is known.
+    /// The link above a device; `None` if none is known.
     pub fn above(all: &'a [Device], device: &'a Device) -> Option<Self> {
         let slot = pci::other_end(all, device)?;
         let is_tunnel = is_tunnel(all, device, slot);
@@ -30,13 +30,13 @@ impl<'a> Crossing<'a> {
         })
     }
 
-    /// The best that both ends could do together; `None` where one of them does not say.
+    /// The best values that both ends support; `None` if one of them does not report its own.
     pub fn best(&self) -> Option<Link> {
         let both = self.device.max?.common(self.slot.max?);
         (!self.is_tunnel).then_some(both)
     }
 
-    /// Bits that it carries each second and way before packets take theirs.
+    /// Bits that it carries per second in each direction, including packet headers.
     pub fn rate(&self) -> Option<Rate> {
         self.now.rate()
     }
@@ -49,8 +49,8 @@ pub fn crossings<'a>(all: &'a [Device], card: &'a Device) -> Vec<Crossing<'a>> {
         .collect()
 }
 
-/// A link as the formulas of PCI Express take it, with packets as large as the card behind it makes them; `None` where its
-/// speed or its width is not known.
+/// A link in the form that the formulas of PCI Express need, with the packet sizes of the card behind it;
+/// `None` if its speed or its width is unknown.
 pub fn slot(link: Link, payload: Option<Payload>) -> Option<Slot> {
     let one_or = |known: Option<u32>, all: &[u32]| known.map_or(all.to_vec(), |k| vec![k]);
     Some(Slot {
@@ -61,9 +61,9 @@ pub fn slot(link: Link, payload: Option<Payload>) -> Option<Slot> {
     })
 }
 
-/// Whether a card's link figures are placeholders, as those of ports inside the processor are. No card is built whose
-/// own link, at the lowest speed there is, carries less than half of what one of its ports does. At higher speeds such
-/// cards exist: an adapter that several hosts share leaves each of them a few of its lanes.
+/// Whether a card's link figures are placeholders, as they are for ports inside the processor. At the lowest
+/// speed, a real card's link carries at least half of what one of its ports does. At higher speeds cards with
+/// slower links exist: an adapter that several hosts share gives each of them only a few lanes.
 pub fn is_made_up(crossings: &[Crossing<'_>], port: Rate) -> bool {
     let own = crossings.first().and_then(|c| c.device.max);
     own.is_some_and(|own| {
@@ -72,8 +72,9 @@ pub fn is_made_up(crossings: &[Crossing<'_>], port: Rate) -> bool {
     })
 }
 
-/// Whether a link has the figures that ports inside the processor show by default: one lane at the lowest speed. Cards
-/// with such a link exist, but not with several ports that need more than it together. A switch has a real link.
+/// Whether a link has the default figures of ports inside the processor: one lane at the lowest speed. Real
+/// cards can have this link too, but not with several ports that together need more than it carries. A switch
+/// has a real link.
 //= Linux drivers/net/ethernet/intel/i40e/i40e_main.c: "Devices on the IOSF bus do not have this information and will report
 //= PCI Gen 1 x 1 by default"; ixgbe_main.c does not check the links of X550EM either
 pub fn is_default(link: &Crossing<'_>) -> bool {
@@ -82,7 +83,8 @@ pub fn is_default(link: &Crossing<'_>) -> bool {
     link.device.buses.is_none() && is_slowest && own.width == Some(1)
 }
 
-/// Whether the link figures of a device are those of a tunnel: it is an end of one, at either side of the cable.
+/// Whether the link figures of a device belong to a tunnel: it is one end of a tunnel, at either side of the
+/// cable.
 pub fn shows_tunnel(all: &[Device], device: &Device) -> bool {
     let is_far_end =
         |device: &Device| Crossing::above(all, device).is_some_and(|link| link.is_tunnel);
@@ -110,8 +112,8 @@ fn is_controller(device: &Device) -> bool {
     device.vendor == INTEL && BRIDGES.contains(&device.device)
 }
 
-/// Whether a link is a tunnel through a Thunderbolt or USB4 cable. At the far end of a tunnel stands a
-/// switch, never a card: the links behind it are real.
+/// Whether a link is a tunnel through a Thunderbolt or USB4 cable. The far end of a tunnel is always a switch,
+/// never a card; the links behind it are real.
 ///
 /// The kernel marks removable devices, but a slot for other cards may be removable, too. [`Device::tunneled`]
 /// is set only for devices attached by Thunderbolt or USB4. Linux before 5.14 has no such mark, so only the ids

@@ -1,4 +1,4 @@
-//! Whole numbers of facts that are published as they stand.
+//! Whole numbers of facts that are published unchanged.
 
 use serde::{Serialize, Serializer};
 

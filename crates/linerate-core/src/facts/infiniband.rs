@@ -14,13 +14,13 @@ use crate::units::Rate;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Infiniband {
-    /// In the order of their names.
+    /// In alphabetical order.
     pub devices: Vec<IbDevice>,
     /// What could not be read.
     pub gaps: Vec<Gap>,
 }
 
-/// An RDMA device. Text that is not known is empty.
+/// An RDMA device. Text that is unknown is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IbDevice {
@@ -36,7 +36,7 @@ pub struct IbDevice {
     pub pci: String,
     /// NUMA node.
     pub node: Option<u32>,
-    /// GUID of the device; that of a port is another one.
+    /// GUID of the device. Each port has another GUID.
     pub node_guid: Option<Guid>,
     /// The card that this is a virtual function of; `None` for a card itself, and in a guest, which cannot see it.
     pub virtual_of: Option<VirtualOf>,
@@ -72,7 +72,7 @@ impl Guid {
 }
 
 impl fmt::Display for Guid {
-    /// As ibstat prints it and `opensm -g` takes it.
+    /// In the format that ibstat prints and `opensm -g` accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{:016x}", self.0)
     }
@@ -94,11 +94,11 @@ pub struct IbPort {
     pub layer: Option<Layer>,
     /// Local identifier; 0 until a subnet manager gives one.
     pub lid: Option<u64>,
-    /// That of the subnet manager; 0 for none.
+    /// LID of the subnet manager; 0 if there is none.
     pub sm_lid: Option<u64>,
     /// Addresses.
     pub gids: Vec<Gid>,
-    /// Counters of the port, then those of the device (`hw.`), since they were last cleared.
+    /// Counters since they were last cleared: first those of the port, then those of the device (prefix `hw.`).
     pub counters: Vec<Counter>,
 }
 
@@ -127,15 +127,15 @@ pub enum Layer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkState {
-    /// No link.
+    /// There is no link.
     Down,
     /// There is a link; no subnet manager has set it up yet.
     Initializing,
     /// Set up but not started.
     Armed,
-    /// In use.
+    /// Link is in use.
     Active,
-    /// In use, with a short fault.
+    /// Link is in use after a short fault.
     #[serde(rename = "active, deferred")]
     ActiveDefer,
 }
@@ -176,7 +176,7 @@ pub struct Gid {
     pub netdev: String,
 }
 
-/// LIDs that no port has: the one of a port without a manager, and the permissive ones of InfiniBand and
+/// LIDs that no port has: that of a port without a manager, and the permissive ones of InfiniBand and
 /// Omni-Path.
 const NO_LIDS: [u64; 3] = [0, 0xffff, 0xffff_ffff];
 
@@ -218,7 +218,7 @@ impl IbPort {
 }
 
 impl Layer {
-    /// In a word.
+    /// The name in one word.
     pub fn name(self) -> &'static str {
         match self {
             Self::InfiniBand => "InfiniBand",
@@ -228,7 +228,7 @@ impl Layer {
 }
 
 impl LinkState {
-    /// In a word or two.
+    /// The name in a word or two.
     pub fn name(self) -> &'static str {
         match self {
             Self::Down => "down",
@@ -239,7 +239,7 @@ impl LinkState {
         }
     }
 
-    /// The state with this number; `None` for one that is not known.
+    /// The state with this number; `None` for an unknown number.
     pub fn of(number: u32) -> Option<Self> {
         let states = [
             Self::Down,
@@ -253,7 +253,7 @@ impl LinkState {
 }
 
 impl PhysicalState {
-    /// In a word or two.
+    /// The name in a word or two.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sleep => "sleep",
@@ -266,7 +266,7 @@ impl PhysicalState {
         }
     }
 
-    /// The state with this number; `None` for one that is not known.
+    /// The state with this number; `None` for an unknown number.
     pub fn of(number: u32) -> Option<Self> {
         let states = [
             Self::Sleep,

@@ -1,4 +1,4 @@
-//! Interrupts: what each is for, and which CPUs serve it.
+//! Interrupts: their purpose, and the CPUs that serve them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub struct Interrupts {
     pub gaps: Vec<Gap>,
 }
 
-/// A numbered interrupt. Text that is not known is empty.
+/// A numbered interrupt. Text that is unknown is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Irq {
@@ -39,24 +39,24 @@ pub struct Irq {
     pub node: Option<u32>,
 }
 
-/// The queue that an interrupt is for.
+/// The queue that an interrupt serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
     /// Number of the queue.
     pub number: u32,
-    /// Which way; `None` for a pair of queues, one each way.
+    /// The direction; `None` for a pair of queues, one for each direction.
     pub direction: Option<Direction>,
 }
 
 impl Served {
-    /// Whether packets come in by it.
+    /// Whether it serves received packets.
     pub fn receives(self) -> bool {
         self.direction != Some(Direction::Tx)
     }
 }
 
 impl Irq {
-    /// The queue that it serves, by its name; `None` where the name does not say.
+    /// The queue that it serves, by its name; `None` if the name does not show it.
     pub fn queue(&self) -> Option<Served> {
         let name = self.name.split('@').next()?.to_ascii_lowercase();
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -78,7 +78,7 @@ impl Irq {
         Some(Served { number, direction })
     }
 
-    /// The PCI addresses that it may tell: what its chip and its name end in.
+    /// The PCI addresses that the interrupt may name: the ends of its chip and of its name.
     fn addresses(&self) -> impl Iterator<Item = &str> {
         [&self.chip, &self.name].into_iter().flat_map(move |text| {
             let breaks = text.rmatch_indices(['-', ':', '@', ' ']).take(WORDS);
@@ -87,9 +87,8 @@ impl Irq {
         })
     }
 
-    /// The ports and devices that it may name: what its name or a word of it starts with, up to the
-    /// end of a word. `eth1-rx-0`, `i40e-eth1-TxRx-0`, `ixgbe: eth1-rx-0`; `eth10-rx-0` is not of
-    /// `eth1`.
+    /// The ports and devices that it may name: its name or a word of it starts with them, up to the end of a
+    /// word. `eth1-rx-0`, `i40e-eth1-TxRx-0`, `ixgbe: eth1-rx-0`; `eth10-rx-0` is not of `eth1`.
     fn words(&self) -> impl Iterator<Item = &str> {
         let breaks = self.name.match_indices(['-', ' ']).take(WORDS);
         let starts = breaks.map(|(at, _)| at + 1);
@@ -105,7 +104,7 @@ impl Irq {
 /// Most breaks of a name that are looked at: a kernel's have three or four.
 const WORDS: usize = 8;
 
-/// What identifies the port of an interrupt, with the indices of those ports.
+/// The text that identifies the port of an interrupt, with the indices of those ports.
 #[derive(Default)]
 struct Signs<'a> {
     /// Numbers that the kernel names for queues.
@@ -127,7 +126,7 @@ impl<'a> Signs<'a> {
             if !nic.pci.is_empty() {
                 signs.addresses.entry(&nic.pci).or_default().push(nic.index);
             }
-            // In the middle of some names an address stands: `hns3-0000:7d:00.0-TxRx-0`.
+            // Some names contain an address: `hns3-0000:7d:00.0-TxRx-0`.
             for name in [&nic.device, &nic.name, &nic.pci] {
                 if !name.is_empty() {
                     signs.names.entry(name).or_default().push(nic.index);
@@ -173,8 +172,8 @@ impl Interrupts {
     }
 }
 
-/// Those of a port's queues that no CPU of these, in ascending order, serves: `close` are the CPUs of
-/// its node. One whose CPUs are not known is not counted.
+/// The queues of a port whose interrupts go to none of the CPUs `close`, the CPUs of its node in ascending
+/// order. Queues whose CPUs are unknown are not counted.
 pub fn remote<'a>(irqs: &[&'a Irq], close: &[u32]) -> Vec<&'a Irq> {
     let queues = irqs.iter().filter(|irq| irq.queue().is_some());
     let known = queues.filter(|irq| !irq.effective.is_empty());

@@ -13,7 +13,7 @@ pub struct Machine {
     pub vendor: String,
     /// Its type, by its firmware: `PowerEdge R910`, `m5.large`.
     pub product: String,
-    /// What it stands on.
+    /// The kind of machine below it: hypervisor or hardware.
     pub platform: Platform,
     /// What kind of container this process is in, if there are signs of one.
     pub container: Option<String>,
@@ -23,11 +23,11 @@ pub struct Machine {
     pub cpus_allowed: Vec<u32>,
     /// Memory that our cgroup allows; `None` when there is no limit.
     pub memory_limit: Option<Bytes>,
-    /// What the kernel takes the time from.
+    /// The clock source of the kernel.
     pub clock_source: String,
 }
 
-/// What a machine stands on.
+/// The kind of machine: hypervisor or hardware.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Platform {
     /// Whether it is a guest; `None` when unknown.
@@ -38,14 +38,14 @@ pub struct Platform {
     pub cloud: &'static str,
 }
 
-/// What the firmware says of the machine; empty where it says nothing.
+/// The firmware's description of the machine; empty if there is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Firmware {
     /// `sys_vendor`.
     pub vendor: String,
     /// `product_name`.
     pub product: String,
-    /// `chassis_asset_tag`: some clouds tell themselves apart by it.
+    /// `chassis_asset_tag`: some clouds identify themselves by it.
     pub tag: String,
 }
 

@@ -18,14 +18,14 @@ pub struct Memory {
     pub huge_page: Option<Bytes>,
     /// Huge pages set aside.
     pub huge_pages: Option<u64>,
-    /// Slots and their modules, as the firmware lists them; `None` where this cannot be read.
+    /// Slots and their modules, as the firmware lists them; `None` if this cannot be read.
     pub modules: Option<Vec<Module>>,
 }
 
 /// A slot for a memory module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Module {
-    /// Where it is: `DIMM_A1`.
+    /// Its location: `DIMM_A1`.
     pub locator: String,
     /// Which bank, in the firmware's words: `P0 CHANNEL A`.
     pub bank: String,
@@ -33,9 +33,9 @@ pub struct Module {
     pub size: Option<Bytes>,
     /// `DDR4`; empty when unknown.
     pub kind: &'static str,
-    /// What it is made for.
+    /// Its rated speed.
     pub rated: Option<Transfers>,
-    /// What it is set to.
+    /// Its configured speed.
     pub now: Option<Transfers>,
     /// Bits of data in each transfer.
     pub width_bits: Option<u16>,
@@ -45,7 +45,7 @@ pub struct Module {
     pub ranks: Option<u8>,
 }
 
-/// Channels that have modules, as far as the firmware lists them separately.
+/// Channels with modules, if the firmware lists them separately.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Channels {
@@ -58,8 +58,8 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Those of `modules`; `None` where none is there, the speed of one is not known, or one is not as
-    /// wide as a channel: soldered LPDDR counts parts of channels.
+    /// The channels of `modules`; `None` if there are no modules, if the speed of one is unknown, or if one is
+    /// narrower than a channel: soldered LPDDR counts parts of channels.
     pub fn of(modules: &[Module]) -> Option<Self> {
         let there = || modules.iter().filter(|m| m.size.is_some());
         if there().any(|m| m.width_bits.is_some_and(|bits| bits != 64)) {

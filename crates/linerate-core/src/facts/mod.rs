@@ -1,4 +1,4 @@
-//! Facts of a host: what does not change during a run, as far as it could be read.
+//! Facts of a host that do not change during a run, as far as they could be read.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,13 +46,13 @@ pub struct Inventory {
     pub interrupts: irq::Interrupts,
     /// Its RDMA devices.
     pub infiniband: infiniband::Infiniband,
-    /// Its disks and what lies on them.
+    /// Its disks and their file systems.
     pub storage: block::Storage,
     /// Settings that matter to a path.
     pub tunables: Vec<Tunable>,
-    /// What it is doing; `None` where two readings of it cannot be had.
+    /// The activity of the machine; `None` if two readings of it are not possible.
     pub busy: Option<cpu::Busy>,
-    /// What could not be read, of all of them.
+    /// The gaps of all facts.
     pub gaps: Vec<Gap>,
 }
 
@@ -88,7 +88,7 @@ pub struct Port {
     pub speed_mbps: Option<u64>,
     /// Maximum transmission unit in bytes.
     pub mtu: Option<u32>,
-    /// Whether what it sends are Ethernet frames: the arithmetic of its wire is known then.
+    /// Whether it sends Ethernet frames: then the framing of its wire is known.
     pub is_ethernet: bool,
     /// True for ports without a wire of their own (veth, tun, virtio, loopback): their speed is
     /// nominal and gives no ceiling.
@@ -100,8 +100,8 @@ pub struct Port {
     pub served_by: Vec<u32>,
 }
 
-/// Limits of socket buffers, in bytes: minimum, default, maximum of autotuning, and what
-/// `SO_SNDBUF`/`SO_RCVBUF` may ask for.
+/// Limits of socket buffers, in bytes: minimum, default, maximum of autotuning, and the most that
+/// `SO_SNDBUF`/`SO_RCVBUF` may request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BufferLimits {
@@ -109,9 +109,9 @@ pub struct BufferLimits {
     pub tcp_rmem: Option<[u64; 3]>,
     /// `net.ipv4.tcp_wmem`.
     pub tcp_wmem: Option<[u64; 3]>,
-    /// `net.core.rmem_max`; the kernel doubles what is asked for.
+    /// `net.core.rmem_max`; the kernel doubles the requested size.
     pub rmem_max: Option<u64>,
-    /// `net.core.wmem_max`; the kernel doubles what is asked for.
+    /// `net.core.wmem_max`; the kernel doubles the requested size.
     pub wmem_max: Option<u64>,
 }
 
@@ -132,9 +132,9 @@ pub struct HostFacts {
     /// CPUs that this process may run on.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
-    /// NUMA nodes; 1 where there is no sysfs to say otherwise.
+    /// NUMA nodes; 1 if there is no sysfs to say otherwise.
     pub nodes: u32,
-    /// Where its CPUs stand.
+    /// The topology of its CPUs.
     pub topology: topology::Topology,
     /// Clock settings of the CPUs that threads take first. Empty where nothing sets clocks, as in most virtual
     /// machines; `None` if unknown.
@@ -144,16 +144,16 @@ pub struct HostFacts {
     /// unknown.
     #[serde(deserialize_with = "some_at_most::<_, _, FEW>")]
     pub idle_states: Option<Vec<cpu::IdleState>>,
-    /// Its memory channels; `None` where the firmware's list was not read, as behind a virtual port.
+    /// Its memory channels; `None` if the firmware's list was not read, as behind a virtual port.
     pub channels: Option<memory::Channels>,
     /// Size of the second-level cache of one core.
     pub l2_cache: Option<Bytes>,
-    /// Size of the last cache before memory; `None` where it was not read, as where a card moves payload to memory.
+    /// Size of the last cache before memory; `None` if it was not read, as where a card moves payload to memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_cache: Option<Bytes>,
-    /// The port that the route to the other end leaves by.
+    /// The port of the route to the other end.
     pub port: Option<Port>,
-    /// That route, with what lies below the port; `None` in records from before it was read.
+    /// That route, with the devices below the port; `None` in records from before it was read.
     pub route: Option<route::Route>,
     /// Congestion controls this process may choose.
     #[serde(deserialize_with = "at_most::<_, _, FEW>")]
@@ -186,7 +186,7 @@ impl HostFacts {
         }
     }
 
-    /// Whether a card may move what the path carries, be it below a port that is made of others.
+    /// Whether a card may carry the path's traffic, including a card below a port that is made of others.
     pub fn has_card(&self) -> bool {
         self.port.is_some() && self.underlay() != Underlay::Nothing
     }

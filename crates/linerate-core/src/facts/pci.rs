@@ -72,7 +72,7 @@ impl FromStr for Address {
     }
 }
 
-/// Buses that lie behind a bridge, first and last.
+/// First and last bus number behind a bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buses {
     /// The bus right behind it.
@@ -98,7 +98,7 @@ pub enum PortKind {
 }
 
 impl PortKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 5] = [
         Self::Endpoint,
         Self::Root,
@@ -107,7 +107,7 @@ impl PortKind {
         Self::Other,
     ];
 
-    /// By its number in the capability.
+    /// By its code in the capability.
     pub fn of(code: u8) -> Self {
         match code {
             0 | 1 => Self::Endpoint,
@@ -118,7 +118,7 @@ impl PortKind {
         }
     }
 
-    /// In a word.
+    /// The kind in one word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Endpoint => "endpoint",
@@ -137,7 +137,7 @@ pub struct Payload {
     pub now: u32,
     /// Most that the device could.
     pub max: u32,
-    /// Most that one read may ask for.
+    /// The largest read request.
     pub read_request: u32,
 }
 
@@ -152,7 +152,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Bits that it carries each second and way, without the line code; packets take more from it.
+    /// Bits that it carries per second in each direction, without the line code; packet headers reduce that
+    /// further.
     pub fn rate(self) -> Option<Rate> {
         let (speed, width) = (self.speed?, u64::from(self.width?));
         let (data, coded) = line_code(speed);
@@ -185,7 +186,7 @@ impl fmt::Display for Link {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Device {
-    /// Where it is.
+    /// Its PCI address.
     pub address: Address,
     /// The bridge above it; `None` on a root bus.
     pub parent: Option<Address>,
@@ -201,7 +202,7 @@ pub struct Device {
     pub driver: String,
     /// Names that users know it by: `eth0`, `mlx5_0`, `nvme0`.
     pub names: Vec<String>,
-    /// What it is to the tree; `None` when unknown.
+    /// Its role in the tree; `None` if unknown.
     pub kind: Option<PortKind>,
     /// Its link as it runs.
     pub now: Option<Link>,
@@ -221,7 +222,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// What it does, in words, by the class codes of the specification.
+    /// Its function, in words, by the class codes of the specification.
     pub fn function(&self) -> &'static str {
         match (self.class >> 16, self.class >> 8 & 0xff) {
             (0x01, 0x08) => "NVMe",
@@ -258,10 +259,10 @@ pub fn at(all: &[Device], address: Address) -> Option<&Device> {
     found.ok().map(|i| &all[i])
 }
 
-/// Finds the bridge above each device, by the buses that lie behind bridges. Of bridges whose buses
-/// lie in each other the innermost is the parent.
+/// Finds the bridge above each device, by the bus numbers behind each bridge. Among nested bridges the
+/// innermost is the parent.
 ///
-/// A bridge counts only for buses above its own, so that no set of numbers makes a circle.
+/// A bridge counts only for buses above its own, so that no set of numbers makes a loop.
 pub fn find_parents(all: &mut [Device]) {
     let mut above: BTreeMap<(u32, u8), (u8, Address)> = BTreeMap::new();
     for bridge in all.iter() {
@@ -298,8 +299,8 @@ pub fn bridges_above<'a>(all: &'a [Device], device: &Device) -> Vec<&'a Device> 
     found
 }
 
-/// The port at the other end of the link of `device`; `None` where a bus inside a switch, and no
-/// link, lies between the two.
+/// The port at the other end of the link of `device`; `None` if a bus inside a switch, and no link,
+/// lies between the two.
 pub fn other_end<'a>(all: &'a [Device], device: &Device) -> Option<&'a Device> {
     let above = bridges_above(all, device);
     let parent = *above.first()?;

@@ -1,4 +1,4 @@
-//! The route of a host to the other end, and what lies below it down to the slots of its cards.
+//! The route of a host to the other end, and the devices below it, down to the slots of its cards.
 
 use std::net::IpAddr;
 
@@ -14,12 +14,12 @@ use crate::units::Rate;
 pub const PORTS_MAX: usize = 32;
 /// Most other ports that are kept.
 pub const OTHERS_MAX: usize = 16;
-/// Most addresses of one of them that are kept.
+/// The most addresses that are kept for one of them.
 pub const NETWORKS_MAX: usize = 8;
-/// Most PCI devices that are kept: cards, and what is above them.
+/// Most PCI devices that are kept: cards, and the bridges above them.
 const DEVICES_MAX: usize = 128;
 
-/// The way that the connections of a path leave a host by, as it was when the session began.
+/// The route of the path's connections out of a host, at the beginning of the session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Route {
@@ -27,7 +27,7 @@ pub struct Route {
     pub own: Option<IpAddr>,
     /// Address of the other end.
     pub peer: Option<IpAddr>,
-    /// The neighbour that packets are handed to; `None` where the other end is one itself.
+    /// The neighbour that packets are handed to; `None` if the other end is one itself.
     pub gateway: Option<IpAddr>,
     /// The port that the route leaves by, then those below it, each with its stack, its wire and its errors.
     #[serde(deserialize_with = "at_most::<_, _, PORTS_MAX>")]
@@ -46,7 +46,7 @@ pub struct Route {
 pub struct Other {
     /// Interface name.
     pub name: String,
-    /// Speed; `None` where the driver does not tell one.
+    /// Speed; `None` if the driver does not report it.
     pub speed: Option<Rate>,
     /// Its addresses, each with the leading bits that its network shares; only those that are good
     /// beyond the link.
@@ -60,7 +60,7 @@ impl Route {
         self.ports.iter().find(|nic| nic.index == index)
     }
 
-    /// The sum of its wires' rates; `None` where one of them is unknown.
+    /// The sum of its wires' rates; `None` if one of them is unknown.
     pub fn speed(&self) -> Option<Rate> {
         let wires = self.wires()?;
         let speeds: Option<Vec<u64>> = wires.iter().map(|w| Some(w.link.speed?.0)).collect();
@@ -83,7 +83,7 @@ impl Route {
         crossing::crossings(&self.pci, card)
     }
 
-    /// The wire that is used one way at a time, if one is.
+    /// The half-duplex wire, if there is one.
     pub fn half_duplex(&self) -> Option<&Nic> {
         let mut wires = self.wires()?.into_iter();
         wires.find(|nic| nic.link.is_half())
@@ -97,7 +97,7 @@ impl Route {
     }
 }
 
-/// Whether `address` lies in the network of `own`.
+/// Whether `address` is in the network of `own`.
 pub fn shares_network(own: (IpAddr, u8), address: IpAddr) -> bool {
     let same = |a: u128, b: u128, bits: u32, prefix: u8| {
         let host = bits.saturating_sub(u32::from(prefix));

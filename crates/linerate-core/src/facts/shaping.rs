@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Nanos, Rate};
 
-/// A queueing discipline or class that holds packets back, delays or loses them on purpose.
+/// A queueing discipline or class that delays or loses packets on purpose.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Shaper {
@@ -14,12 +14,12 @@ pub struct Shaper {
     pub kind: String,
     /// Handle or class as `tc` writes it: `1:`, `1:10`.
     pub id: String,
-    /// What it is set to.
+    /// Its settings.
     pub set: Shaping,
 }
 
-/// Settings that hold packets back. Rates count the bytes of frames, as the kernel does: what a port
-/// puts before the packet counts, preamble, gap and check sequence do not.
+/// Settings that delay packets. Rates count the bytes of frames, as the kernel does: the port's header counts;
+/// preamble, gap and check sequence do not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Shaping {
@@ -31,13 +31,13 @@ pub struct Shaping {
     pub flow_rate: Option<Rate>,
     /// Bytes that may pass at once.
     pub burst: Option<Bytes>,
-    /// By how much packets are delayed on purpose (netem).
+    /// The intentional delay of packets (netem).
     pub delay: Option<Nanos>,
     /// Packets of a million that are lost on purpose (netem).
     pub loss_ppm: Option<u32>,
-    /// Packets that it holds at most (netem); of others it was not read.
+    /// The most packets that it holds (netem); not read for others.
     pub limit: Option<u32>,
-    /// Bytes that it counts for each packet besides those of the frame; may be negative.
+    /// Bytes that the shaper counts for each packet in addition to the frame; may be negative.
     pub overhead: i32,
 }
 

@@ -1,4 +1,4 @@
-//! Where the CPUs of a host stand to each other and to its memory.
+//! The distances between the CPUs of a host, and to its memory.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use super::bounded::{CPUS, FEW, NODES, at_most, cores};
 use super::cpu::Kind;
 
-/// What the placement of threads depends on. What is not known is empty.
+/// The facts that decide where threads are placed. Unknown facts are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Topology {
     /// NUMA nodes, in ascending order; none where the kernel was built without them.
     #[serde(deserialize_with = "at_most::<_, _, NODES>")]
     pub nodes: Vec<Node>,
-    /// CPUs of each core that has more than one of them.
+    /// CPUs of each core with more than one CPU.
     #[serde(deserialize_with = "cores")]
     pub cores: Vec<Vec<u32>>,
-    /// CPUs grouped by computing power, the strongest first; empty where all are alike.
+    /// CPUs grouped by computing power, the strongest first; empty if all are alike.
     #[serde(deserialize_with = "at_most::<_, _, FEW>")]
     pub kinds: Vec<Kind>,
 }
@@ -41,13 +41,13 @@ pub struct Node {
 const REMOTE: u32 = 20;
 
 /// Factor of the nearest distance from which a node is remote. The nodes of one package that firmware divides
-/// (sub-NUMA clustering, nodes per socket) are 11 or 12 apart, packages 20 and more.
+/// (sub-NUMA clustering, nodes per socket) have distances of 11 or 12, packages 20 and more.
 //= ACPI 6.5, 5.2.17 (SLIT): 12 is 1.2 times the latency of local memory
 const APART: f64 = 1.5;
 
 impl Topology {
-    /// How far each CPU is from `node`, by the firmware's distances; `None` where there is no such
-    /// node, or no second one with CPUs.
+    /// The distance of each CPU from `node`, as the firmware reports it; `None` if there is no such node, or no
+    /// second node with CPUs.
     pub fn distances_from(&self, node: u32) -> Option<Vec<(u32, u32)>> {
         let home = self.nodes.iter().find(|n| n.id == node)?;
         if !self.several() {
@@ -64,8 +64,8 @@ impl Topology {
         Some(all.collect())
     }
 
-    /// CPUs nearest to `node`, ascending: its own, or those of the nearest node if it has none. `None` as in
-    /// [`Topology::distances_from`].
+    /// The CPUs nearest to `node`, ascending: its own CPUs, or the CPUs of the nearest node if it has none.
+    /// `None` as in [`Topology::distances_from`].
     pub fn near(&self, node: u32) -> Option<Vec<u32>> {
         let all = self.distances_from(node)?;
         let least = all.iter().map(|(_, distance)| *distance).min()?;
@@ -75,8 +75,8 @@ impl Topology {
         Some(near)
     }
 
-    /// CPUs that are hardly further from `node` than the nearest, ascending: those of its package,
-    /// where firmware divides it. `None` as in [`Topology::distances_from`].
+    /// The CPUs that are not much further from `node` than the nearest ones, ascending: the CPUs of its
+    /// package, if the firmware divides it. `None` as in [`Topology::distances_from`].
     pub fn close_to(&self, node: u32) -> Option<Vec<u32>> {
         let all = self.distances_from(node)?;
         let least = all.iter().map(|(_, distance)| *distance).min()?;

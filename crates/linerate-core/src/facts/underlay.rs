@@ -1,5 +1,5 @@
-//! The ports that carry a path below the port that its route leaves by: ports with wires, only software, or one
-//! of several ports that cannot be distinguished from here.
+//! The ports that carry a path below the port of its route: ports with wires, only software, or one of several
+//! ports that cannot be distinguished from here.
 
 use std::collections::BTreeMap;
 
@@ -15,28 +15,27 @@ const SPREADING: [&str; 5] = [
     "balance-alb",
 ];
 
-/// Kinds that hand their packets to the one port below as they are, but for a tag.
+/// Kinds that pass their packets unchanged, except for a tag, to the one port below.
 const THROUGH: [&str; 5] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"];
 
-/// Kinds with nothing below whose packets stay in the machine: what stands at their other end is
-/// another namespace or a guest. Devices that a hypervisor made up have no kind.
+/// Kinds of ports without a port below whose packets stay in the machine: the other end is another namespace or
+/// a guest. Emulated devices have no kind.
 const LOCAL: [&str; 6] = ["", "veth", "netkit", "vxcan", "dummy", "ifb"];
 
-/// Kind of a port whose packets a program reads: a guest's port where it is part of a bridge, else a tunnel's.
+/// Kind of a port whose packets a program reads: a guest's port if it is part of a bridge, else a tunnel's.
 const TUN: &str = "tun";
 
 /// What carries the path at one end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Underlay<'a> {
-    /// These ports with a wire: one, or those of a bond that spreads streams.
+    /// These ports with a wire: one port, or the ports of a bond that distributes streams.
     Wires(Vec<&'a Nic>),
-    /// No wire: the host, or the one below it, made up all that the path crosses.
+    /// No wire: this host or its hypervisor emulates every port of the path.
     Nothing,
     /// One or more of these ports with a wire. It is unknown which, or in which packets: a bridge may lead
     /// anywhere, a tunnel adds headers.
     OneOf(Vec<&'a Nic>),
-    /// The port below is unknown: a tunnel looks up its own route, or a port stands on one of another
-    /// namespace.
+    /// The port below is unknown: a tunnel looks up its own route, or the port below is in another namespace.
     Hidden,
 }
 
@@ -49,7 +48,7 @@ impl Route {
         })
     }
 
-    /// The ports with a wire that carry the path; `None` where there is none, or if unknown.
+    /// The ports with a wire that carry the path; `None` if there is none, or if unknown.
     pub fn wires(&self) -> Option<Vec<&Nic>> {
         match self.underlay() {
             Underlay::Wires(wires) => Some(wires),
@@ -57,7 +56,8 @@ impl Route {
         }
     }
 
-    /// The bond that sends all packets to one host by one of its several members, if the route goes through one.
+    /// The bond that sends all packets to one host through one of its members, if the route goes through a bond
+    /// with several.
     pub fn bond_by_host(&self) -> Option<&Nic> {
         let by_host = |nic: &&Nic| nic.stack.bond.as_ref().is_some_and(Bond::sends_by_one);
         let several = self.wires()?.len() > 1;
@@ -67,7 +67,7 @@ impl Route {
             .filter(|_| several)
     }
 
-    /// The ports that all packets surely go through, from the one that the route leaves by downwards.
+    /// The ports that all packets certainly pass, from the port of the route downwards.
     pub fn carriers(&self) -> Vec<&Nic> {
         let mut all: Vec<&Nic> = Vec::new();
         let mut next = self.ports.first();
@@ -78,7 +78,7 @@ impl Route {
         all
     }
 
-    /// The one port below that carries the packets of another; `None` where there is none, or several.
+    /// The one port below that carries the packets of another; `None` if there is none, or several.
     fn only_below(&self, nic: &Nic) -> Option<&Nic> {
         let below = nic.stack.below.iter().take(PORTS_MAX);
         let mut below: Vec<&Nic> = below.map(|index| self.nic(*index)).collect::<Option<_>>()?;
@@ -95,8 +95,8 @@ impl Route {
         }
     }
 
-    /// `known` holds the ports found so far, so that each port is visited once. A port that stands on itself,
-    /// which no kernel makes, has an unknown underlay.
+    /// `known` holds the ports found so far, so that each port is visited once. A port on top of itself, which
+    /// no kernel makes, has an unknown underlay.
     fn below<'a>(&'a self, nic: &'a Nic, known: &mut BTreeMap<u32, Underlay<'a>>) -> Underlay<'a> {
         if let Some(underlay) = known.get(&nic.index) {
             return underlay.clone();
@@ -110,7 +110,7 @@ impl Route {
         underlay
     }
 
-    /// What carries a port that stands on these.
+    /// The underlay of a port on top of these.
     fn over<'a>(
         &'a self,
         nic: &'a Nic,
@@ -127,7 +127,7 @@ impl Route {
                 _ => any(all(lower)),
             },
             ("bridge", _) => {
-                // What a guest's end of it does with packets is the guest's.
+                // The guest decides what its end does with packets.
                 let members = lower.iter().filter(|m| m.up && m.kind != TUN).copied();
                 one(all(&members.collect::<Vec<_>>()))
             }
@@ -158,7 +158,7 @@ fn in_use<'a>(nic: &Nic, members: &[&'a Nic]) -> Option<Vec<&'a Nic>> {
     (!up.is_empty()).then_some(up)
 }
 
-/// The one among the members of a bridge that is more than software; else any of them.
+/// A member of a bridge that is more than software, if there is one; else any member.
 fn one(mut members: Vec<Underlay<'_>>) -> Underlay<'_> {
     members.retain(|underlay| *underlay != Underlay::Nothing);
     // Two VLANs of one port are that port.

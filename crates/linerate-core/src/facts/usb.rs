@@ -8,7 +8,7 @@ use crate::units::Rate;
 //= Universal Serial Bus Specification 2.0, section 4.1.1: seven tiers, the controller and the device among them
 pub const HUBS_MAX: usize = 5;
 
-/// A hub. All that hangs on it shares its wire towards the controller.
+/// A hub. All devices on it share its wire to the controller.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hub {
@@ -18,8 +18,8 @@ pub struct Hub {
     pub speed: Option<Rate>,
 }
 
-/// The slowest of the wires that an adapter and the hubs above it hang on, by the name of the hub, if it is one of
-/// theirs, and what it signals. Of wires that are alike the farthest: others share it.
+/// The slowest wire between an adapter and its host: the name of the hub, if the wire is a hub's, and its
+/// signalling rate. Among equally slow wires the farthest counts, since others share it.
 pub fn slowest(adapter: Rate, hubs: &[Hub]) -> (Option<&str>, Rate) {
     let hubs = hubs
         .iter()

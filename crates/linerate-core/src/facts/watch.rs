@@ -11,7 +11,7 @@ use crate::units::{Nanos, Rate};
 /// What happened between two looks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Change {
-    /// Time between them.
+    /// Time between the two readings.
     pub time: Nanos,
     /// CPU use; `None` if unknown.
     pub busy: Option<Busy>,
@@ -38,7 +38,7 @@ pub struct LinkStats {
     pub tx_errors: u64,
     /// Packets received but dropped by the host.
     pub rx_dropped: u64,
-    /// Packets dropped on their way out.
+    /// Packets dropped while sending.
     pub tx_dropped: u64,
     /// Collisions.
     pub collisions: u64,
@@ -61,9 +61,9 @@ pub struct PortCount {
     pub stats: LinkStats,
     /// Interrupts of its device by the CPU that served them.
     pub interrupts: BTreeMap<u32, u64>,
-    /// Its driver; empty where it has none.
+    /// Its driver; empty if it has none.
     pub driver: String,
-    /// What the driver counts, those of all queues together.
+    /// The driver's counters, added up over all queues.
     pub counters: Vec<Counter>,
 }
 
@@ -72,9 +72,9 @@ pub struct PortCount {
 pub struct Grown {
     /// Its name.
     pub name: String,
-    /// By how much.
+    /// Its growth.
     pub by: u64,
-    /// What it counts; `None` where that is not known.
+    /// What it counts; `None` if it is unknown.
     pub meaning: Option<Meaning>,
 }
 
@@ -114,7 +114,7 @@ impl PortChange {
     }
 }
 
-/// The activity of a port in `time`. `None` where no time passed, or where a counter fell: it was cleared, or
+/// The activity of a port in `time`. `None` if no time passed, or where a counter fell: it was cleared, or
 /// another port now has the name.
 pub fn port_change(before: &PortCount, after: &PortCount, time: Nanos) -> Option<PortChange> {
     let seconds = (time.0 > 0).then_some(time.0 as f64 / 1e9)?;

@@ -26,7 +26,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Each direction that was measured, with its base load and the parts of it.
+    /// Each measured direction, with its base load and the parts of it.
     fn loads(&self) -> impl Iterator<Item = (Direction, &Load, &[Part])> {
         let each = Direction::ALL.into_iter().zip(&self.parts);
         each.filter_map(|(direction, parts)| {
@@ -101,7 +101,7 @@ pub(super) fn loss(source: &Source<'_>) -> Vec<Entry> {
     source.each(&LOSS, |load, parts| {
         let lost = load.datagrams.as_ref()?.lost;
         let counts = counted(parts, |part| part.lost);
-        // The parts leave out what was lost after the last datagram that the receiver took.
+        // The parts do not include losses after the last datagram that the receiver read.
         let evidence = counts.map_or(Evidence::None, |value| value.evidence);
         Some(Value {
             mid: lost,
@@ -110,7 +110,7 @@ pub(super) fn loss(source: &Source<'_>) -> Vec<Entry> {
     })
 }
 
-/// The share of events over all parts; `None` where a part did not count them.
+/// The share of events over all parts; `None` if a part did not count them.
 fn counted(parts: &[Part], count: impl Fn(&Part) -> Option<Count>) -> Option<Value> {
     Value::share(parts.iter().map(count).collect::<Option<_>>()?)
 }
@@ -119,7 +119,7 @@ pub(super) fn cpu(source: &Source<'_>) -> Vec<Entry> {
     let alone = source.model.alone;
     let of_end = |(direction, parts): (Direction, &[Part]), end: usize| {
         let sides = [direction.sender(), direction.receiver()];
-        // Without a far end the only one starts all operations, whichever way they go.
+        // Without a far end, the only end starts all operations, in either direction.
         let side = if alone { Side::Near } else { sides[end] };
         Some(Entry {
             figure: &CPU,
@@ -137,7 +137,7 @@ pub(super) fn cpu(source: &Source<'_>) -> Vec<Entry> {
         .collect()
 }
 
-/// CPU time in nanoseconds for each byte of one end; `None` where the time or the bytes are not known.
+/// CPU time in nanoseconds for each byte of one end; `None` if the time or the bytes are unknown.
 fn cost(parts: &[Part], end: usize) -> Option<Value> {
     let nanos: Option<Vec<f64>> = parts.iter().map(|p| Some(p.cpu[end]? * 1e9)).collect();
     let nanos = nanos.filter(|all| !all.is_empty())?;
@@ -159,8 +159,8 @@ pub(super) fn round_trips(source: &Source<'_>) -> Vec<Entry> {
     idle.into_iter().chain(loaded).flatten().collect()
 }
 
-/// Each percentile of round trips, with its interval where all of them are known; without a value where the samples do
-/// not support it.
+/// Each percentile of round trips, with its interval if all of them are known; without a value if there are too
+/// few samples.
 pub fn percentiles(
     direction: Option<Direction>,
     latency: &Latency,

@@ -24,7 +24,7 @@ pub use value::{Evidence, Subject, Value};
 
 use derive::Source;
 
-/// Which way of a figure is the better one.
+/// Which direction of a figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
@@ -37,7 +37,7 @@ pub enum Better {
 /// How the values of several runs become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
-    /// The median of the runs: one run that went wrong does not move it.
+    /// The median of the runs: one failed run does not move it.
     Median,
     /// The events of all runs over all that could have been one: a rare event needs every count there is.
     Pooled,
@@ -53,7 +53,7 @@ pub struct Figure {
     pub label: &'static str,
     /// Unit of the values.
     pub unit: Unit,
-    /// Which way is better.
+    /// Whether more or less is better.
     pub better: Better,
     /// How several runs are merged.
     pub merge: Merge,
@@ -103,7 +103,7 @@ figures! {
     MESSAGES = "messages" "messages_per_sec" "messages" PerSecond Higher Median single messages
         "Messages that the receiving program received, in a second: datagrams, or messages of a transport that counts them.";
     LATENCY = "latency" "round_trip_ns" "round trip" Nanos Lower Median percentiles round_trips
-        "Round-trip times: on the idle path, or beside the load of a direction.";
+        "Round-trip times: on the idle path, or under the load of a direction.";
     RETRANSMITS = "retransmits" "sent_again_share" "retransmitted" Share Lower Pooled single retransmits
         "Segments that the sender retransmitted, as a share of those it sent.";
     LOSS = "loss" "lost_share" "lost" Share Lower Pooled single loss

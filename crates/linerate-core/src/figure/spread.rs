@@ -12,14 +12,14 @@ pub struct Spread {
     pub low: f64,
     /// All runs in one value.
     pub middle: f64,
-    /// How it was merged: as the figure asks for, or by the median where a run has no counts.
+    /// How it was merged: as the figure defines, or by the median if a run has no counts.
     pub merge: Merge,
     /// The highest value of a run.
     pub high: f64,
 }
 
 impl Spread {
-    /// `None` where no run has the figure.
+    /// `None` if no run has the figure.
     pub fn of(figure: &Figure, values: &[&Value]) -> Option<Self> {
         let mut ascending: Vec<f64> = values.iter().map(|value| value.mid).collect();
         ascending.sort_by(f64::total_cmp);
@@ -38,7 +38,7 @@ impl Spread {
     }
 }
 
-/// The events of all runs over all that could have been one; `None` where a value has no counts.
+/// The events of all runs over all that could have been one; `None` if a value has no counts.
 fn pooled(values: &[&Value]) -> Option<f64> {
     let chances = |value: &&Value| match &value.evidence {
         Evidence::Counts(counts) => Some(counts.iter().map(|count| count.of).sum()),

@@ -11,7 +11,7 @@ use crate::record::Record;
 pub struct Entry {
     /// Which figure.
     pub figure: &'static Figure,
-    /// Of what.
+    /// Its subject: the idle path, or a direction.
     pub of: Subject,
     /// The value, or why there is none although it was measured: `58 round trips are too few for p99.9`.
     pub value: Result<Value, String>,
@@ -31,7 +31,7 @@ impl Entry {
 /// The figures of one measurement, whatever program made it. What was not measured is not in it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summary {
-    /// The figures: those of the idle path first, then those of each direction, in the order of [`ALL`].
+    /// The figures: first those of the idle path, then those of each direction, in the order of [`ALL`].
     pub entries: Vec<Entry>,
 }
 
@@ -57,7 +57,7 @@ impl Summary {
         self.entries.iter().filter(move |e| e.figure == figure)
     }
 
-    /// A value; `None` where it was not measured.
+    /// A value; `None` if it was not measured.
     pub fn value(&self, figure: &'static Figure, of: Subject) -> Option<&Value> {
         self.all(figure)
             .find(|entry| entry.of == of)
@@ -65,7 +65,7 @@ impl Summary {
     }
 }
 
-/// Where an entry stands: the idle path first, the sender before the receiver, low percentiles first.
+/// Order of entries: the idle path first, the sender before the receiver, low percentiles first.
 fn order(entry: &Entry) -> ((Option<Direction>, usize, bool), f64) {
     let Subject {
         direction,

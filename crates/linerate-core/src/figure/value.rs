@@ -3,7 +3,7 @@
 use crate::path::{Direction, Side};
 use crate::stats::{Count, Interval, change, share_change};
 
-/// The part of a measurement that a value is of.
+/// The part of a measurement that a value describes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Subject {
     /// Direction of the load; `None` for the idle path.
@@ -32,9 +32,9 @@ pub enum Evidence {
     None,
     /// Its 95 % interval.
     Interval(Interval),
-    /// It may be off by this share of itself, either way, at 95 %; the interval where its samples give one.
+    /// Its relative error in either direction, at 95 %; the interval if its samples give one.
     Relative(f64, Option<Interval>),
-    /// Events in equal parts of the time, of those that could have been one.
+    /// Events in equal parts of the time, among everything that could have been one.
     Counts(Vec<Count>),
 }
 
@@ -64,7 +64,7 @@ impl Value {
         }
     }
 
-    /// The share of events in all that could have been one; `None` where nothing could.
+    /// The share of events in all that could have been one; `None` if nothing could.
     pub fn share(counts: Vec<Count>) -> Option<Self> {
         let of: f64 = counts.iter().map(|count| count.of).sum();
         let events: f64 = counts.iter().map(|count| count.events).sum();
@@ -74,7 +74,7 @@ impl Value {
         })
     }
 
-    /// Its 95 % interval, where there is one.
+    /// Its 95 % interval, if there is one.
     pub fn interval(&self) -> Option<Interval> {
         match self.evidence {
             Evidence::Interval(interval) => Some(interval),
@@ -83,7 +83,7 @@ impl Value {
         }
     }
 
-    /// The ratio to `before`, with its 95 % interval; `None` where the evidence of both does not allow one.
+    /// The ratio to `before`, with its 95 % interval; `None` if the evidence of both does not allow one.
     pub fn over(&self, before: &Self) -> Option<Interval> {
         match (&before.evidence, &self.evidence) {
             (Evidence::Relative(a, _), Evidence::Relative(b, _)) => {

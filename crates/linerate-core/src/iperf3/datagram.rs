@@ -1,14 +1,14 @@
-//! Datagrams of a test by UDP: how a stream begins, and the header of each datagram.
+//! Datagrams of a UDP test: the beginning of a stream, and the header of each datagram.
 //!
 //! UDP has no connections. A client sends a hello from its own port for each stream, and the server answers
-//! from its one port; both are four bytes without further meaning. Each later datagram holds the time when it
-//! was sent and its number, from 1. Nothing in it proves who sent it.
+//! from its one port; both are four bytes without further meaning. Each later datagram has the time when it was
+//! sent and its number, from 1. Nothing in it proves who sent it.
 //= https://github.com/esnet/iperf src/iperf_udp.c; iperf.h, UDP_CONNECT_MSG and below it
 
 /// Bytes of a hello, and of its answer.
 pub const HELLO_LEN: usize = 4;
 
-/// What this side says to begin a stream: servers take any four bytes.
+/// The hello of this side that begins a stream: servers accept any four bytes.
 pub const HELLO: [u8; HELLO_LEN] = *b"9876";
 
 /// Shortest datagram: the longer one of both headers, whichever is used.
@@ -55,10 +55,10 @@ pub fn is_answer(bytes: &[u8]) -> bool {
 /// Bits of the numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Width {
-    /// 32: after 4294967295 comes 0.
+    /// 32 bits: after 4294967295 the number is 0.
     #[default]
     Narrow,
-    /// 64, which the client asks for.
+    /// 64 bits, which the client requests.
     Wide,
 }
 
@@ -72,17 +72,17 @@ impl Width {
     }
 }
 
-/// What stands in front of a datagram.
+/// The header of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// When it was sent, in microseconds of the sender's clock.
     pub micros: u64,
-    /// Its number, from 1, as far as there are bits for it.
+    /// Its number, from 1, modulo the available bits.
     pub number: u64,
 }
 
 impl Header {
-    /// Writes it where a datagram begins; one that is too short stays as it is.
+    /// Writes the header at the start of a datagram; a datagram that is too short stays unchanged.
     #[inline]
     pub fn write(self, width: Width, datagram: &mut [u8]) {
         let Some(room) = datagram.get_mut(..width.header_len()) else {
@@ -98,7 +98,7 @@ impl Header {
         }
     }
 
-    /// Reads it; `None` where the datagram ends before.
+    /// Reads it; `None` if the datagram ends before.
     #[inline]
     pub fn read(datagram: &[u8], width: Width) -> Option<Self> {
         let (seconds, rest) = datagram.split_first_chunk()?;

@@ -27,7 +27,7 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Of a stream that begins `now`.
+    /// For a stream that begins `now`.
     pub fn new(width: Width, now: u64) -> Self {
         Self {
             width,
@@ -39,7 +39,7 @@ impl Intake {
         }
     }
 
-    /// Takes a datagram that was read `now`; its payload in bytes, where that counts.
+    /// Counts a datagram that was read `now`; returns its payload in bytes if it is in the measured time.
     #[inline]
     pub fn take(&mut self, datagram: &[u8], now: u64) -> u64 {
         let header = Header::read(datagram, self.width);
@@ -56,7 +56,7 @@ impl Intake {
         datagram.len() as u64
     }
 
-    /// The full number of a datagram; `None` where no sender can have reached it.
+    /// The full number of a datagram; `None` if no sender can have reached it.
     fn number(&self, told: u64, now: u64) -> Option<u64> {
         let number = match self.width {
             Width::Wide => told,
@@ -86,12 +86,12 @@ impl Intake {
     }
 }
 
-/// How much the time on the way changes from one datagram to the next, smoothed. Clocks of both ends need
-/// not agree: a difference of differences is left.
+/// How much the transit time changes from one datagram to the next, smoothed. The clocks of both ends need not
+/// agree: only a difference of differences remains.
 //= https://www.rfc-editor.org/rfc/rfc3550#section-6.4.1
 #[derive(Debug, Default)]
 struct Jitter {
-    /// Time on the way of the one before, by two clocks.
+    /// Transit time of the previous datagram, by two clocks.
     last: Option<i64>,
     micros: f64,
 }

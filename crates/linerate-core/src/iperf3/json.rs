@@ -1,10 +1,10 @@
-//! JSON behind its length, and fields of it: versions differ in what they tell, and in how.
+//! JSON behind its length, and its fields: versions of iperf3 report different fields in different ways.
 
 use serde_json::{Map, Value};
 
 use super::Malformed;
 
-/// Most bytes of JSON: 128 streams take a third of it.
+/// Maximum size of JSON in bytes: 128 streams use a third of it.
 pub const JSON_MAX: usize = 64 * 1024;
 
 /// Largest whole number up to which a double is exact. iperf3 reads numbers as doubles.
@@ -16,7 +16,7 @@ pub fn frame(json: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes(), json].concat()
 }
 
-/// How many bytes of JSON follow.
+/// The number of JSON bytes that follow.
 pub fn length(bytes: [u8; 4]) -> Result<usize, Malformed> {
     let length = u32::from_be_bytes(bytes);
     match usize::try_from(length) {
@@ -30,7 +30,7 @@ pub(super) fn object(bytes: &[u8]) -> Result<Map<String, Value>, Malformed> {
     if bytes.len() > JSON_MAX {
         return Err(Malformed::Long(bytes.len() as u32));
     }
-    // Some versions count the zero at the end of the text.
+    // Some versions count the terminating zero of the text.
     let text = bytes.strip_suffix(&[0]).unwrap_or(bytes);
     match serde_json::from_slice(text) {
         Ok(Value::Object(fields)) => Ok(fields),
@@ -39,7 +39,7 @@ pub(super) fn object(bytes: &[u8]) -> Result<Map<String, Value>, Malformed> {
     }
 }
 
-/// A whole number that is not negative; zero where there is none.
+/// A whole number that is not negative; zero if there is none.
 pub(super) fn count(fields: &Map<String, Value>, name: &'static str) -> Result<u64, Malformed> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(0),
@@ -63,7 +63,7 @@ pub(super) fn switch(fields: &Map<String, Value>, name: &'static str) -> Result<
     }
 }
 
-/// A short text of printing characters; `None` where there is none.
+/// A short text of printing characters; `None` if there is none.
 pub(super) fn word(
     fields: &Map<String, Value>,
     name: &'static str,
@@ -81,7 +81,7 @@ pub(super) fn word(
     }
 }
 
-/// A finite number; `None` where there is none.
+/// A finite number; `None` if there is none.
 pub(super) fn number(fields: &Map<String, Value>, name: &str) -> Option<f64> {
     fields.get(name)?.as_f64().filter(|n| n.is_finite())
 }

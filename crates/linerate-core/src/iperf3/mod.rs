@@ -29,7 +29,7 @@ pub use refusal::{REFUSAL_LEN, Refusal};
 pub use results::{Cpu, Datagrams, Results, StreamResult, stream_id};
 pub use state::State;
 
-/// Port of an iperf3 server, where none is named.
+/// Port of an iperf3 server, if none is named.
 pub const PORT: u16 = 5201;
 
 /// Most data connections of a test.
@@ -66,10 +66,10 @@ pub enum Malformed {
     /// No JSON, or not an object.
     #[error("no JSON: {0}")]
     NotJson(String),
-    /// A field that is not what it should be.
+    /// A field with an impossible value.
     #[error("`{0}` is missing or makes no sense")]
     Field(&'static str),
-    /// More streams than a test can have.
+    /// More streams than a test may have.
     #[error("more than {STREAMS_MAX} streams")]
     Streams,
 }

@@ -40,13 +40,13 @@ pub struct Params {
     pub time: u64,
     /// Bytes of payload after which the client ends the test.
     pub num: u64,
-    /// The same in writes.
+    /// The same, as a number of writes.
     pub blocks: u64,
     /// Data connections.
     pub parallel: u32,
     /// The server sends.
     pub reverse: bool,
-    /// Both send.
+    /// Both ends send.
     pub bidirectional: bool,
     /// `TCP_NODELAY`.
     pub nodelay: bool,
@@ -60,7 +60,7 @@ pub struct Params {
     pub bandwidth: u64,
     /// Writes that it hands over at once to keep that.
     pub burst: u64,
-    /// The same, kept by the kernel.
+    /// The same, applied by the kernel.
     pub fqrate: u64,
     /// Congestion control of both ends.
     pub congestion: Option<String>,
@@ -116,7 +116,7 @@ impl Params {
         })
     }
 
-    /// Writes what a client wants; what is unset is left out.
+    /// Writes the parameters of a client; unset ones are left out.
     pub fn encode(&self) -> Vec<u8> {
         let mut fields = Map::new();
         let protocol = match self.protocol {

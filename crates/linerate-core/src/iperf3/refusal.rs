@@ -1,11 +1,11 @@
-//! A server's message when it gives up: two numbers, which the client translates to text.
+//! A server's message when it stops a test: two numbers, which the client translates to text.
 
 use std::io;
 
 /// Bytes of a refusal.
 pub const REFUSAL_LEN: usize = 8;
 
-/// Why a server gives up, as numbers for which every iperf3 client has a text.
+/// Why a server stops a test, as numbers for which every iperf3 client has a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// iperf3's own number.
@@ -109,13 +109,13 @@ impl Refusal {
     pub const DATAGRAM_SIZE: Self = Self::new(20);
     /// An option is not implemented.
     pub const UNSUPPORTED: Self = Self::new(13);
-    /// More bandwidth is asked for than the server's limit.
+    /// The requested bandwidth exceeds the server's limit.
     pub const RATE: Self = Self::new(27);
     /// The test would last longer than the server's own limit.
     pub const LIMIT_OF_TIME: Self = Self::new(37);
     /// The server cannot drop payload unread.
     pub const DISCARD: Self = Self::new(39);
-    /// The server received nothing for as long as it waits.
+    /// The server received nothing during its waiting time.
     pub const SILENCE: Self = Self::new(144);
     /// The parameters could not be read.
     pub const PARAMETERS: Self = Self::new(114);
@@ -127,7 +127,7 @@ impl Refusal {
     pub const AFFINITY: Self = Self::new(132);
     /// The congestion control could not be set.
     pub const CONGESTION: Self = Self::new(134);
-    /// A socket buffer is not as large as asked for.
+    /// A socket buffer is smaller than requested.
     pub const BUFFER: Self = Self::new(141);
     /// Who asks did not prove that he may.
     pub const LOGIN: Self = Self::new(142);
@@ -140,7 +140,7 @@ impl Refusal {
         Self { code, errno: 0 }
     }
 
-    /// The same for an error of the system.
+    /// The same for a system error.
     #[must_use]
     pub fn because(self, error: &io::Error) -> Self {
         Self {
@@ -166,7 +166,7 @@ impl Refusal {
         }
     }
 
-    /// What it says, in words.
+    /// Its text for users.
     pub fn words(self) -> String {
         let mut all = WORDS.iter();
         match all.find(|(known, _)| *known == self.code) {

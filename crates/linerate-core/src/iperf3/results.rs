@@ -8,24 +8,25 @@ use super::{Malformed, STREAMS_MAX};
 /// No program uses more than all CPUs, in percent of one: a kernel for x86 takes 8192 at most.
 //= arch/x86/Kconfig, NR_CPUS_RANGE_END: 8192
 const CPU_MOST: f64 = 100.0 * 8192.0;
-/// Nor do datagrams come more unevenly than over the whole time, or than this, in seconds, where that is unknown.
+/// Datagrams also do not arrive more unevenly than over the whole time, or, if that is unknown, than this in
+/// seconds.
 const JITTER_MOST: f64 = 3600.0;
 
-/// Most streams of a test: as many each way, where both send at once.
+/// The most streams of a test: as many in each direction if both send at the same time.
 const RESULTS_MAX: usize = 2 * STREAMS_MAX as usize;
 
 /// Share of one CPU that a side's program used, in percent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cpu {
-    /// In all.
+    /// Total CPU time.
     pub total: f64,
-    /// In the program.
+    /// CPU time in the program.
     pub user: f64,
-    /// In the kernel on its behalf.
+    /// CPU time that the kernel used for the program.
     pub system: f64,
 }
 
-/// What one side counted. What it did not tell is `None`.
+/// The counts of one side. Counts that it did not report are `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
     /// CPU of its program.
@@ -43,7 +44,7 @@ pub struct StreamResult {
     pub id: u64,
     /// Payload that it sent or received, in bytes.
     pub bytes: u64,
-    /// Segments that it retransmitted; a receiver cannot tell.
+    /// Segments that it retransmitted; a receiver cannot know them.
     pub retransmits: Option<u64>,
     /// Seconds that it counted for; servers before 3.2 do not say.
     pub seconds: Option<f64>,
@@ -58,7 +59,7 @@ pub struct Datagrams {
     pub packets: Option<u64>,
     /// What that was when those began that count; versions before 3.14 do not say.
     pub omitted: u64,
-    /// Those that were lost before the last that it read; of a sender zero.
+    /// Datagrams lost before the last one that it read; zero for a sender.
     pub errors: Option<u64>,
     /// Jitter, the variation of the transit time, in seconds.
     pub jitter: Option<f64>,
@@ -71,7 +72,7 @@ pub fn stream_id(index: usize) -> u64 {
 }
 
 impl Results {
-    /// Reads what the other side counted.
+    /// Reads the counts of the other side.
     pub fn decode(json: &[u8]) -> Result<Self, Malformed> {
         let fields = object(json)?;
         let share = |name| number(&fields, name).filter(|share| (0.0..=CPU_MOST).contains(share));
@@ -102,7 +103,7 @@ impl Results {
         ids.into_iter().eq((0..streams).map(stream_id))
     }
 
-    /// Writes what this side counted: with all fields that some version of iperf3 insists on.
+    /// Writes the counts of this side, with all fields that some version of iperf3 requires.
     pub fn encode(&self) -> Vec<u8> {
         // In a test of both directions at once, some streams send and others receive.
         let told = |r: &StreamResult| r.retransmits.is_some();
@@ -128,15 +129,15 @@ impl Results {
         each.fold(0, u64::saturating_add)
     }
 
-    /// Datagrams that were sent up to the last one that it sent or read, of all streams; `None` where one
-    /// of them does not say.
+    /// Datagrams of all streams up to the last one that the side sent or read; `None` if a stream does not
+    /// report it.
     pub fn packets(&self) -> Option<u64> {
         let each = self.streams.iter().map(|stream| stream.datagrams);
         each.map(|told| Some(told.packets?.saturating_sub(told.omitted)))
             .try_fold(0, |sum: u64, n| Some(sum.saturating_add(n?)))
     }
 
-    /// Those of them that were lost.
+    /// The datagrams that were lost.
     pub fn errors(&self) -> Option<u64> {
         let mut each = self.streams.iter().map(|stream| stream.datagrams.errors);
         each.try_fold(0, |sum: u64, n| Some(sum.saturating_add(n?)))
@@ -150,7 +151,7 @@ impl Results {
         Some(all.iter().sum::<f64>() / all.len() as f64)
     }
 
-    /// The longest time that a stream counted for; `None` where one of them does not say.
+    /// The longest measuring time of a stream; `None` if a stream does not report it.
     pub fn seconds(&self) -> Option<f64> {
         let mut longest = None;
         for stream in &self.streams {
@@ -160,7 +161,7 @@ impl Results {
         longest
     }
 
-    /// Segments that were retransmitted; `None` where a stream does not report it.
+    /// Segments that were retransmitted; `None` if a stream does not report it.
     pub fn retransmits(&self) -> Option<u64> {
         let each = self.streams.iter().map(|stream| stream.retransmits);
         let all: Option<Vec<u64>> = each.collect();
@@ -184,7 +185,7 @@ fn stream(value: &Value) -> Result<StreamResult, Malformed> {
     })
 }
 
-/// What makes no sense is not known: some versions write a minus as a number beyond all bounds.
+/// What makes no sense is unknown: some versions write a minus as a number beyond all bounds.
 fn datagrams(fields: &Map<String, Value>) -> Datagrams {
     let told = |name| fields.get(name).and_then(whole);
     let most = seconds(fields).unwrap_or(JITTER_MOST);
@@ -196,7 +197,7 @@ fn datagrams(fields: &Map<String, Value>) -> Datagrams {
     }
 }
 
-/// From start to end; `None` where that is no time.
+/// From start to end; `None` if that is no time.
 fn seconds(fields: &Map<String, Value>) -> Option<f64> {
     let passed = number(fields, "end_time")? - number(fields, "start_time")?;
     (passed > 0.0 && passed.is_finite()).then_some(passed)

@@ -9,15 +9,15 @@ pub enum State {
     TestRunning,
     /// The client has ended the test.
     TestEnd,
-    /// The client shall tell its parameters.
+    /// The client must send its parameters.
     ParamExchange,
     /// The client shall open its data connections.
     CreateStreams,
-    /// The server goes away.
+    /// The server closes the test.
     ServerTerminate,
-    /// The client goes away.
+    /// The client closes the test.
     ClientTerminate,
-    /// Both tell what they counted, the client first.
+    /// Both send their counts, the client first.
     ExchangeResults,
     /// All results have been sent.
     DisplayResults,
@@ -25,7 +25,7 @@ pub enum State {
     IperfDone,
     /// The server runs another test, or does not know the cookie.
     AccessDenied,
-    /// The server gives up; a [`super::Refusal`] follows.
+    /// The server stops the test; a [`super::Refusal`] follows.
     ServerError,
 }
 
@@ -52,7 +52,7 @@ impl State {
         found.map_or(0, |(_, code)| code.cast_unsigned())
     }
 
-    /// What a byte means; `None` where iperf3 says no such thing.
+    /// The meaning of a byte; `None` if iperf3 does not define it.
     pub fn decode(byte: u8) -> Option<Self> {
         let mut all = CODES.iter();
         let found = all.find(|(_, code)| code.cast_unsigned() == byte);

@@ -1,4 +1,4 @@
-//! Whether the receiving program falls behind what arrives, or catches up with it.
+//! Whether the receiving program is slower than the arriving payload, or keeps up with it.
 
 use super::Thread;
 use super::readings::{Window, gauge, mean};
@@ -9,11 +9,11 @@ use crate::record::EndReadings;
 /// read later, does not show a reader that is slower than the arrivals.
 const PARTS: usize = 4;
 
-/// Payload that arrived and stayed unread, over the payload that the program read meanwhile, all streams: by
-/// how much the arrivals are faster than the reader.
+/// Payload that arrived and stayed unread, over the payload that the program read in the meantime, all
+/// streams: by how much the arrivals are faster than the reader.
 ///
 /// Uses the least growth between quarters of the time, less the size of one read, since a reader may let that
-/// much pile up. `None` where the receive queues were not read, or too seldom.
+/// much pile up. `None` if the receive queues were not read, or too seldom.
 pub(super) fn behind(
     receiving: &EndReadings,
     set: u32,
@@ -59,7 +59,7 @@ fn looks(receiving: &EndReadings, set: u32, window: Window) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// The most that one read takes.
+/// The most that one read returns.
 pub(crate) fn a_read(readers: &[Thread]) -> f64 {
     let sizes = readers.iter().filter_map(|t| t.bytes_per_op);
     sizes.fold(0.0, f64::max)

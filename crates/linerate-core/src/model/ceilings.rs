@@ -1,5 +1,5 @@
-//! The ceilings of a direction of a run: its path as what was read of the hosts describes it, and the packets that
-//! were sent.
+//! The ceilings of a direction of a run: from the hosts' facts about the path, and the sizes of the packets
+//! sent.
 
 use super::{Ceiling, Packets, Shaping};
 use crate::ceiling::part::{Description, Kind, Links, Part, Slots, Usb};
@@ -14,11 +14,10 @@ use crate::units::{Bytes, Rate};
 /// No link can carry more than this many times its ceiling, whatever the error of a measurement.
 const BEYOND: f64 = 1.02;
 
-/// The most goodput that each wire and slot, and each shaper of the sender's own ports, allows, the
-/// lowest first. Empty where nothing with a capacity of its own is known, or no size of packets: no ceiling is better
-/// than a false one.
+/// The most goodput that each wire and slot, and each shaper of the sender's own ports, allows, the lowest
+/// first. Empty if no capacity or no packet size is known: no ceiling is better than a false one.
 ///
-/// A link or a wire that carried more than it could is not what it says: a hypervisor emulates it.
+/// If a link or a wire carried more than its nominal rate, that rate is wrong: a hypervisor emulates it.
 pub(super) fn ceilings(
     hosts: &[Host],
     direction: Direction,
@@ -44,8 +43,8 @@ pub(super) fn ceilings(
     all
 }
 
-/// The least goodput that this stage allows, where it is unknown which of these ports carries the path. `None`
-/// where the inputs of a ceiling are unknown; no limit where none of the ports has such a stage.
+/// The least goodput that this stage allows if the port that carries the path is unknown. `None` if inputs of a
+/// ceiling are unknown; no limit if none of the ports has this stage.
 pub(crate) fn least_of(
     host: &Host,
     ports: &[&Nic],
@@ -113,8 +112,8 @@ impl Sizes {
         })
     }
 
-    /// The parts that such packets pass, with this many VLAN tags, over this many links. Any number of streams
-    /// may share a link.
+    /// The parts that packets of this size pass, with this many VLAN tags, over this many links. Any number of
+    /// streams may share a link.
     fn describe(
         self,
         direction: Direction,
@@ -144,15 +143,15 @@ struct Ports<'a> {
     name: &'a str,
     tags: u32,
     wires: Vec<Wire<'a>>,
-    /// Whether all its packets leave by one of its wires.
+    /// Whether all its packets use one of its wires.
     sends_by_one: bool,
 }
 
 struct Wire<'a> {
     speed: Rate,
-    /// From the card to the processor; empty where that is not known, or where there is no slot.
+    /// The links from the card to the processor; empty if unknown, or if there is no slot.
     crossings: Vec<Crossing<'a>>,
-    /// The slowest USB wire above it, with the name of its hub, if it is one of a hub.
+    /// The slowest USB wire above it, with the name of its hub, if a hub owns it.
     usb: Option<(Option<&'a str>, Rate)>,
 }
 
@@ -163,7 +162,7 @@ impl<'a> Wire<'a> {
 }
 
 impl<'a> Ports<'a> {
-    /// `None` where an end has no wire of Ethernet, or one without a known speed.
+    /// `None` if an end has no wire of Ethernet, or one without a known speed.
     fn of(host: &'a Host) -> Option<Self> {
         let port = host.facts.port.as_ref().filter(|port| port.is_ethernet)?;
         let nominal = port.speed_mbps.and_then(|m| m.checked_mul(1_000_000));
@@ -234,8 +233,8 @@ impl<'a> Ports<'a> {
         (Stage::Net, self.called("port"), Kind::Links(links))
     }
 
-    /// The links of PCI Express that are as far from the cards as each other, where all of them are known. Cards behind
-    /// one link share it.
+    /// The PCI Express links at equal distance from the cards, if all of them are known. Cards behind one link
+    /// share it.
     fn slots(&self, frame_per_byte: f64) -> impl Iterator<Item = (Stage, String, Kind)> {
         let deepest = self.wires.iter().map(|w| w.crossings.len()).min();
         (0..deepest.unwrap_or(0)).filter_map(move |depth| {
@@ -259,7 +258,7 @@ impl<'a> Ports<'a> {
         })
     }
 
-    /// The USB that all of the wires hang on, if they do. Adapters on one hub share its wire.
+    /// The USB wire that all the adapters share, if there is one. Adapters on one hub share its wire.
     fn usb(&self, frame_per_byte: f64) -> Option<(Stage, String, Kind)> {
         let of_links: Option<Vec<_>> = self
             .wires

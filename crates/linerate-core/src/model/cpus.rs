@@ -20,7 +20,7 @@ struct Own {
     user: f64,
 }
 
-/// CPUs of one host. Where both ends share the machine, the threads of both are this run's.
+/// CPUs of one host. If both ends share the machine, the threads of both are this run's.
 pub(super) fn cpus(step: &Step, side: Side, shared: bool, window: Window) -> Vec<Cpu> {
     let sides = [Side::Near, Side::Far].into_iter();
     let ends = sides.filter(|s| shared || *s == side);
@@ -33,7 +33,7 @@ pub(super) fn cpus(step: &Step, side: Side, shared: bool, window: Window) -> Vec
         .collect()
 }
 
-/// The time of each CPU that this run's threads used; `None` where an end has no thread readings.
+/// The time of each CPU that this run's threads used; `None` if an end has no thread readings.
 fn own<'a>(
     ends: impl Iterator<Item = Option<&'a EndReadings>>,
     window: Window,
@@ -50,7 +50,7 @@ fn own<'a>(
 }
 
 /// Adds the time that one thread used of each CPU. Growth between two rows counts for the CPU at the second
-/// one. `None` where this was not read.
+/// one. `None` if it was not read.
 fn add_used(all: &mut BTreeMap<u32, Own>, table: &Table, window: Window) -> Option<()> {
     let column = |metric| table.column(metric);
     let (run, user) = (column(m::THREAD_RUN)?, column(m::THREAD_USER)?);
@@ -103,8 +103,8 @@ fn cpu(
     let busy = 1.0 - (grown[3] + grown[4]) / all;
     let softirq = (grown[5] + grown[6]) / all;
     let steal = grown[7] / all;
-    // Two bounds from below: a kernel without IRQ time accounting counts interrupts twice, as such
-    // and as time of the thread that they interrupt; user time it never does.
+    // Two lower bounds: a kernel without IRQ time accounting counts interrupt time twice, once as interrupts
+    // and once as time of the interrupted thread, but never as user time.
     let others = own.map(|own| {
         let rest = busy - softirq - steal - own.ran;
         rest.max((grown[0] + grown[1] - own.user) / all).max(0.0)
@@ -131,8 +131,8 @@ fn clock(end: &EndReadings, cpu: &str, window: Window) -> Option<Hertz> {
     Some(Hertz((mean(kilohertz)?.max(0.0) * 1e3) as u64))
 }
 
-/// The share of a thread's CPU that interrupts and the hypervisor took. A CPU is never busier than it was, so
-/// time counted twice is left out.
+/// The share of a thread's CPU that interrupts and the hypervisor used. It is never more than the CPU's busy
+/// time, so time counted twice is left out.
 pub(super) fn taken(thread: &Thread, cpus: &[Cpu]) -> Option<f64> {
     let home = thread.home?;
     let cpu = cpus.iter().find(|cpu| cpu.number == home)?;

@@ -1,4 +1,4 @@
-//! Which CPU takes in the packets of each stream, and how many streams share one.
+//! Which CPU receives the packets of each stream, and how many streams share one.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use crate::metric::SOCKET_CPU;
 use crate::path::Direction;
 use crate::record::{EndReadings, Record, Step};
 
-/// Streams whose packets one CPU takes in, where they arrive.
+/// Streams whose packets are received by one CPU, at the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crowd {
     /// The CPU.
     pub cpu: u32,
-    /// How many streams.
+    /// The number of streams.
     pub streams: u32,
 }
 
 impl Load {
-    /// The CPU that takes in the packets of most streams; `None` where that was not read of each
-    /// stream, or changed meanwhile.
+    /// The CPU that receives the packets of most streams; `None` if it was not read of each stream,
+    /// or changed in the meantime.
     pub fn crowd(&self) -> Option<Crowd> {
         let mut streams: BTreeMap<u32, u32> = BTreeMap::new();
         for thread in &self.receivers {
@@ -36,7 +36,7 @@ pub fn crowd(record: &Record, step: &Step, direction: Direction) -> Option<Crowd
     load(record, step, direction)?.crowd()
 }
 
-/// The CPU that took in the packets of one stream at every sample.
+/// The CPU that received the packets of one stream at every sample.
 pub(super) fn takes_in(
     receiving: &EndReadings,
     set: u32,

@@ -15,11 +15,11 @@ pub struct Datagrams {
     pub per_sec: f64,
     /// Share of the sent datagrams that were not received.
     pub lost: f64,
-    /// The part of it that was dropped at the receiver's socket for want of room, at least: datagrams that the
-    /// kernel joined (UDP_GRO) are dropped as one. `None` where this was not read.
+    /// The part of the loss that was dropped at the receiver's socket because its buffer was full, as a lower
+    /// bound: coalesced datagrams (UDP_GRO) are dropped as one. `None` if it was not read.
     pub at_socket: Option<f64>,
-    /// Mean number of datagrams in a message: those that the kernel joined. `None` where this was not counted,
-    /// or nothing was read.
+    /// Mean number of datagrams in a message: those that the kernel joined. `None` if it was not counted, or
+    /// nothing was read.
     pub joined: Option<f64>,
     /// Share of received datagrams that arrived after one that was sent later.
     pub reordered: f64,
@@ -29,8 +29,7 @@ pub struct Datagrams {
 
 impl Datagrams {
     /// Share of the sent datagrams that was dropped at the socket, as an estimate. It assumes that dropped
-    /// datagrams were joined by the kernel in the same way as those that were read. `None` where a counter is
-    /// missing.
+    /// datagrams were coalesced by the kernel in the same way as the read ones. `None` if a counter is missing.
     pub fn dropped(&self) -> Option<f64> {
         let least = self.at_socket?;
         let joined = self.joined.filter(|_| least > 0.0);
@@ -39,35 +38,35 @@ impl Datagrams {
     }
 }
 
-/// The same in numbers, with what the sender counted, each end over its own clock.
+/// The same in numbers, with the counts of the sender, each end over its own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counted {
-    /// Those that the sender's kernel took; `None` where that was not read.
+    /// Datagrams that the sender's kernel accepted; `None` if it was not read.
     pub sent: Option<u64>,
-    /// Those that it did not take at once, for want of room in a queue of its host (ENOBUFS): they were
-    /// sent later.
+    /// Datagrams that a full queue of the sending host refused at first (ENOBUFS); they were sent later.
     pub refused: Option<u64>,
     /// Datagrams received for the first time.
     pub came: u64,
     /// Datagrams sent and not received.
     pub lost: u64,
-    /// The part of these that was dropped at the receiver's socket, at least; `None` where this was not read.
+    /// The part of these that was dropped at the receiver's socket, as a lower bound; `None` if it was not
+    /// read.
     pub at_socket: Option<u64>,
-    /// Datagrams received after one that was sent later; `None` where the receiver does not count them.
+    /// Datagrams received after one that was sent later; `None` if the receiver does not count them.
     pub reordered: Option<u64>,
-    /// Datagrams received again; `None` where the receiver does not count them.
+    /// Datagrams received again; `None` if the receiver does not count them.
     pub duplicated: Option<u64>,
 }
 
 impl Counted {
-    /// The share of the sent datagrams that did not arrive; `None` where none were sent.
+    /// The share of the sent datagrams that did not arrive; `None` if none were sent.
     pub fn share_lost(&self) -> Option<f64> {
         let all = self.came.saturating_add(self.lost);
         (all > 0).then(|| self.lost as f64 / all as f64)
     }
 }
 
-/// The counts of both ends for a set of datagrams of `size` bytes; `None` where the receiver counted none.
+/// The counts of both ends for a set of datagrams of `size` bytes; `None` if the receiver counted none.
 pub(super) fn counted(
     sending: &EndReadings,
     receiving: &EndReadings,
@@ -96,7 +95,7 @@ pub(super) fn counted(
     let later = in_all.saturating_sub(earlier.max(0.0) as u64);
     let most = handed.map_or(0, |all| all.saturating_sub(came));
     let told = count(receiving, m::UDP_LOST)?;
-    // A receiver that nothing reached does not know that anything was sent, nor can it say so later.
+    // A receiver without any arrival does not know that anything was sent, and cannot report it later.
     let all = handed.filter(|_| came == 0 && !receiving.is_sampled());
     let lost = all.unwrap_or(told.max(later.min(most)));
     // Drops at the socket after the window count where losses after the window do.
@@ -116,14 +115,14 @@ pub(super) fn counted(
     })
 }
 
-/// Bytes of a whole step that were sent and did not come, to the last; `None` where a stream did not end in
-/// order.
+/// The exact number of bytes of a whole step that were sent and did not arrive; `None` if a stream did not end
+/// in order.
 fn missing(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<u64> {
     let handed = total(sending, set, |t| t.sent)?;
     Some(handed.saturating_sub(total(receiving, set, |t| t.received)?))
 }
 
-/// A sum over the streams of a set; `None` where one of them did not end in order.
+/// A sum over the streams of a set; `None` if one of them did not end in order.
 pub(super) fn total(end: &EndReadings, set: u32, of: impl Fn(&Total) -> u64) -> Option<u64> {
     let mut streams = end
         .totals
@@ -136,7 +135,7 @@ pub(super) fn total(end: &EndReadings, set: u32, of: impl Fn(&Total) -> u64) -> 
     })
 }
 
-/// What the sending and the receiving end counted of a set; `None` where the latter counted no datagrams.
+/// What the sending and the receiving end counted of a set; `None` if the latter counted no datagrams.
 pub(super) fn datagrams(ends: [&EndReadings; 2], set: u32, window: Window) -> Option<Datagrams> {
     let [sender, receiver] = ends;
     let Count { events, of: all } = lost(receiver, set, window)?;
@@ -163,7 +162,7 @@ pub(super) fn datagrams(ends: [&EndReadings; 2], set: u32, window: Window) -> Op
     })
 }
 
-/// Datagrams of a set that were sent over a window, and those of them that did not come.
+/// Datagrams of a set that were sent over a window, and the number of them that did not arrive.
 pub(super) fn lost(receiving: &EndReadings, set: u32, window: Window) -> Option<Count> {
     let missing = sum(receiving, set, m::UDP_LOST, window)?.max(0.0);
     let came = sum(receiving, set, m::UDP_DATAGRAMS, window)?;
@@ -173,14 +172,14 @@ pub(super) fn lost(receiving: &EndReadings, set: u32, window: Window) -> Option<
     })
 }
 
-/// Whether any datagram of a set arrived, by the receiver's count; `None` where it does not report one.
+/// Whether any datagram of a set arrived, by the receiver's count; `None` if it does not report one.
 pub(super) fn came(receiving: &EndReadings, set: u32) -> Option<bool> {
     let last = |table: &Table| table.column(m::UDP_DATAGRAMS)?.last().copied();
     let all: Vec<i64> = tables(receiving, set).map(last).collect::<Option<_>>()?;
     (!all.is_empty()).then(|| all.iter().any(|datagrams| *datagrams > 0))
 }
 
-/// The last jitter that the streams of a set had, mean; `None` where one of them does not report it.
+/// The last jitter of the streams of a set, mean; `None` if one of them does not report it.
 pub(super) fn jitter(end: &EndReadings, set: u32) -> Option<Nanos> {
     let last = |table: &Table| table.column(m::UDP_JITTER)?.last().copied();
     let all: Vec<i64> = tables(end, set).map(last).collect::<Option<_>>()?;
@@ -188,7 +187,7 @@ pub(super) fn jitter(end: &EndReadings, set: u32) -> Option<Nanos> {
     Some(Nanos(mean.max(0.0) as u64))
 }
 
-/// What the streams of a set counted over a window; `None` where one of them did not.
+/// The counts of the streams of a set over a window; `None` if one of them did not count.
 pub(super) fn sum(end: &EndReadings, set: u32, metric: m::Metric, window: Window) -> Option<f64> {
     let each: Option<Vec<f64>> = tables(end, set).map(|t| grown(t, metric, window)).collect();
     each.filter(|all| !all.is_empty())

@@ -1,4 +1,4 @@
-//! From a record to its model.
+//! Derives the model of a record.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -23,15 +23,16 @@ pub fn derive(record: &Record) -> Model {
     Deriver::default().derive(record)
 }
 
-/// A trial as far as it went; `None` for one that is not in the record.
+/// A trial as far as it was measured; `None` if the record has no such trial.
 pub fn trial(record: &Record, id: u32) -> Option<TrialModel> {
     Deriver::default().trial(record, id)
 }
 
 /// Derives the model of a growing record; each step is derived once.
 ///
-/// A record grows as a run writes it: hosts come first, and sets and trials come before the steps that use them. A
-/// deriver belongs to one record; it starts again where the record has other hosts, another idle step, or fewer steps.
+/// A record grows during a run: hosts come first, and sets and trials come before the steps that use them. A
+/// deriver belongs to one record; it starts again if the record has other hosts, another idle step, or fewer
+/// steps.
 #[derive(Debug, Default)]
 pub struct Deriver {
     basis: Basis,
@@ -44,11 +45,11 @@ pub struct Deriver {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Basis {
     hosts: usize,
-    /// Where the idle step is.
+    /// Index of the idle step.
     idle: Option<usize>,
 }
 
-/// What one step says. Each part is derived when it is first asked for.
+/// The derived parts of one step. Each part is derived when it is first needed.
 #[derive(Debug, Default)]
 struct StepModel {
     /// Its load in each direction.
@@ -84,7 +85,7 @@ impl Deriver {
         }
     }
 
-    /// Derives one direction; `None` where no base load was measured.
+    /// Derives one direction; `None` if no base load was measured.
     pub fn direction(&mut self, record: &Record, direction: Direction) -> Option<DirectionModel> {
         self.follow(record);
         let steps = || record.steps.iter().enumerate();
@@ -140,7 +141,7 @@ impl Deriver {
             .collect()
     }
 
-    /// A trial as far as it went; `None` for one that is not in the record.
+    /// A trial as far as it was measured; `None` if the record has no such trial.
     pub fn trial(&mut self, record: &Record, id: u32) -> Option<TrialModel> {
         self.follow(record);
         let plan = record.trials.iter().find(|t| t.id == id)?;
@@ -192,7 +193,7 @@ impl Deriver {
         cell.get_or_init(|| Away::of(&record.steps[at]))
     }
 
-    /// Makes room for the steps that are new, and forgets all where the record is not the one that was known.
+    /// Makes room for new steps, and forgets everything if the record is a different one.
     fn follow(&mut self, record: &Record) {
         let basis = Basis {
             hosts: record.hosts.len(),
@@ -231,7 +232,7 @@ pub fn same_machine(record: &Record) -> bool {
         [near, far, ..] => {
             !near.facts.boot_id.is_empty() && near.facts.boot_id == far.facts.boot_id
         }
-        // Of a far end that is there and was not read it is not known.
+        // It is unknown for a far end that exists and was not read.
         _ => is_alone(record),
     }
 }
@@ -252,7 +253,7 @@ pub fn round_trips(record: &Record, step: &Step) -> Option<Histogram> {
     merge(all)
 }
 
-/// Round trips a second that were answered while a step counted; `None` where that was not read.
+/// Round trips a second that were answered while a step counted; `None` if it was not read.
 pub fn round_trip_rate(record: &Record, step: &Step) -> Option<f64> {
     let timed = round_trips(record, step)?.set;
     let set = record.sets.iter().find(|set| set.plan.id == timed)?;
@@ -279,8 +280,8 @@ pub fn latency_of(record: &Record, step: &Step) -> Option<Latency> {
     })
 }
 
-/// Round trips after which streams have begun: they double what is in flight with each, from ten segments on, so that
-/// 12 of them make more than 50 MB of it.
+/// Round trips after which streams have started: they double the data in flight with each, from ten segments
+/// on, so that after 12 of them it is more than 50 MB.
 //= RFC 6928, section 2; RFC 5681, section 3.1
 const BEGIN: u64 = 12;
 
@@ -290,12 +291,12 @@ fn has_started(step: &Step, rtt: Option<Nanos>) -> bool {
     took >= rtt.unwrap_or_default().0.saturating_mul(BEGIN)
 }
 
-/// Whether nothing but the load was on the path, and all of it was; or nothing got through.
+/// Whether the path carried the whole load and nothing else; or nothing arrived at all.
 pub fn undisturbed(step: &Step) -> bool {
     (step.trouble.is_none() || stalled(step)) && !contended(step) && Away::of(step).is_empty()
 }
 
-/// Whether another session loaded a host meanwhile.
+/// Whether another session loaded a host in the meantime.
 pub(super) fn contended(step: &Step) -> bool {
     step.ends.iter().any(|e| e.other_sessions > 0)
 }

@@ -10,15 +10,15 @@ use crate::record::{Host, Step, Table};
 /// Pauses on the link of a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Paused {
-    /// Pause frames received in a second: the other end of the wire asked it to stop.
+    /// Pause frames received per second: requests of the other end of the wire to stop sending.
     pub received: f64,
     /// Pause frames sent in a second.
     pub sent: f64,
-    /// Share of time that it stood still, where the driver counts that.
+    /// Share of time that it was paused, if the driver counts that.
     pub stopped: Option<f64>,
 }
 
-/// What a cloud queued or dropped because a machine was over one of its allowances.
+/// Packets that a cloud queued or dropped because a machine exceeded one of its allowances.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Allowance {
     /// Whose.
@@ -27,7 +27,7 @@ pub struct Allowance {
     pub counter: String,
     /// Packets in a second.
     pub per_sec: f64,
-    /// Packets that the port moved in a second, that way; `None` where that was not counted.
+    /// Packets per second that the port moved in that direction; `None` if they were not counted.
     pub of: Option<f64>,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Counted<'a> {
     pub(super) meaning: Meaning,
 }
 
-/// The driver of a port; empty where it was not read.
+/// The driver of a port; empty if it was not read.
 fn driver<'a>(hosts: &'a [Host], side: Side, port: &str) -> &'a str {
     let host = hosts.iter().find(|host| host.side == side);
     let ports = host.and_then(|host| host.facts.route.as_ref());
@@ -87,7 +87,7 @@ fn driver<'a>(hosts: &'a [Host], side: Side, port: &str) -> &'a str {
     nic.map_or("", |nic| nic.driver.as_str())
 }
 
-/// Pauses at the port of the sender and of the receiver; `None` where nothing counts them. One pause
+/// Pauses at the port of the sender and of the receiver; `None` if nothing counts them. One pause
 /// may be counted under several names.
 pub(super) fn paused(
     hosts: &[Host],
@@ -115,7 +115,7 @@ pub(super) fn paused(
     }
 }
 
-/// Allowances that were counted on the way of a direction, exceeded or not.
+/// Counted allowances along a direction, exceeded or not.
 pub(super) fn allowances(
     hosts: &[Host],
     step: &Step,

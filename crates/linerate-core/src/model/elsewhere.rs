@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Cpu, Load, Model};
 use crate::path::{Direction, Side};
 
-/// A CPU that is used less than this is idle enough to take a thread.
+/// A CPU with less use than this is idle enough for another thread.
 const IDLE: f64 = 0.2;
 
 /// Share of time that a thread must lose on its CPU before another one is worth a try.
@@ -20,8 +20,8 @@ pub(crate) struct Elsewhere {
     pub(crate) cpus: Vec<u32>,
 }
 
-/// The end whose threads lose most of their CPUs to others, to each other or to the port's
-/// interrupts, where as many idle CPUs are there.
+/// The end whose threads lose most of their CPUs to other programs, to each other or to the port's interrupts,
+/// if it has as many idle CPUs.
 pub(crate) fn elsewhere(model: &Model, direction: Direction) -> Option<Elsewhere> {
     let load = &model.direction(direction)?.base;
     let ends = [direction.receiver(), direction.sender()].into_iter();
@@ -54,7 +54,7 @@ fn lost(model: &Model, load: &Load, direction: Direction, side: Side) -> f64 {
     threads.iter().filter_map(of).fold(0.0, f64::max)
 }
 
-/// CPUs that this end may use and that had little to do, none of them used by the load.
+/// CPUs that this end may use and that were mostly idle, none of them used by the load.
 pub(crate) fn idle(model: &Model, direction: Direction, side: Side) -> Vec<u32> {
     let Some(load) = model.direction(direction).map(|d| &d.base) else {
         return Vec::new();

@@ -6,13 +6,13 @@ use crate::record::{EndReadings, Record, Step};
 use crate::shell::word;
 use crate::transport::TCP;
 
-/// Whether there is no far end: this host alone moved the bytes. A step may have readings of one end in other runs too,
-/// where the far end was lost.
+/// Whether there is no far end: this host alone moved the bytes. In other runs a step may have readings of only
+/// one end too, if the far end was lost.
 pub fn is_alone(record: &Record) -> bool {
     record.hosts.len() == 1 && record.start.plan.peer.is_none()
 }
 
-/// The far end and the transport of a plan, as `linerate run` takes them.
+/// The far end and the transport of a plan, as arguments of `linerate run`.
 pub(super) fn asked(plan: &Plan) -> String {
     let peer = plan.peer.iter().map(|peer| format!(" {}", word(peer)));
     let engine = Some(&plan.engine).filter(|engine| *engine != TCP.name);
@@ -20,7 +20,7 @@ pub(super) fn asked(plan: &Plan) -> String {
     peer.chain(engine).collect()
 }
 
-/// Where the data of a side are in lists of both ends.
+/// Index of a side in lists of both ends.
 pub(super) const fn index(side: Side) -> usize {
     match side {
         Side::Near => 0,
@@ -28,12 +28,12 @@ pub(super) const fn index(side: Side) -> usize {
     }
 }
 
-/// The readings of one side; `None` where it was lost.
+/// The readings of one side; `None` if it was lost.
 pub(super) fn end(step: &Step, side: Side) -> Option<&EndReadings> {
     step.ends.get(index(side))
 }
 
-/// The readings of the end that sends; the only one where there is no far end.
+/// The readings of the end that sends; the only one if there is no far end.
 pub(super) fn sending<'a>(
     record: &Record,
     step: &'a Step,
@@ -42,7 +42,7 @@ pub(super) fn sending<'a>(
     of(record, step, direction.sender())
 }
 
-/// The readings of the end that receives; the only one where there is no far end.
+/// The readings of the end that receives; the only one if there is no far end.
 pub(super) fn receiving<'a>(
     record: &Record,
     step: &'a Step,

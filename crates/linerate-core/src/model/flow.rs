@@ -1,7 +1,7 @@
-//! The model of a connection that others made: the same causes then explain it.
+//! The model of a connection of another program: the same causes then explain it.
 //!
-//! This end is `near`. Of the far one nothing is read, and no experiment is made: what only the far
-//! host could tell is a gap.
+//! This end is `near`. Nothing is read at the far end, and no experiment is made: readings of the far host are
+//! gaps.
 
 use std::net::SocketAddr;
 
@@ -29,8 +29,8 @@ use crate::stats::steady_state;
 use crate::transport::Transport;
 use crate::units::{Bytes, Nanos, Rate};
 
-/// What arrives in a round trip, of the window offered, from which the window is full. Both are means
-/// over a sample, and a sender that waits for a window leaves up to a fifth of it unused.
+/// If the data that arrive in a round trip are this share of the offered window, the window is full. Both are
+/// means over a sample, and a sender that waits for a window leaves up to a fifth of it unused.
 const FULL_WINDOW: f64 = 0.8;
 
 /// A thread of a process with several threads that uses less of its CPU than this has time left, whichever
@@ -40,7 +40,7 @@ const IDLE: f64 = 0.5;
 /// What was read of one connection over a look at it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flow {
-    /// This end.
+    /// Address of this end.
     pub local: SocketAddr,
     /// The far end.
     pub remote: SocketAddr,
@@ -60,19 +60,19 @@ pub struct Flow {
 /// A process that holds a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// Its id.
+    /// The process id.
     pub pid: u32,
-    /// Its name.
+    /// The name of the process.
     pub name: String,
 }
 
 impl Flow {
-    /// What its tables are about.
+    /// The subject of its tables.
     pub const SUBJECT: &'static str = "s0/0";
 }
 
-/// The model of a connection, in the direction that carried more; `None` where it was not read twice,
-/// or by a kernel that does not count its bytes.
+/// The model of a connection, in the direction that carried more; `None` if it was not read twice, or
+/// by a kernel that does not count its bytes.
 pub fn flow(flow: &Flow) -> Option<Model> {
     let table = flow.readings.about("tcp", |_| true).next()?;
     let (first, last) = (*table.at.first()?, *table.at.last()?);
@@ -122,7 +122,7 @@ pub fn flow(flow: &Flow) -> Option<Model> {
     })
 }
 
-/// Sources of the far end that causes ask for.
+/// Sources of the far end that causes need.
 const FAR: [&str; 3] = ["tcp", "socket", "thread"];
 
 fn far_gap(what: &str, flow: &Flow) -> Gap {
@@ -133,7 +133,7 @@ fn far_gap(what: &str, flow: &Flow) -> Gap {
     }
 }
 
-/// An end as it is typed: an address of IPv4 that is mapped into IPv6 is one of IPv4.
+/// The address of an end in the form that users type: an IPv4 address mapped into IPv6 becomes an IPv4 address.
 pub fn name_of(end: SocketAddr) -> String {
     SocketAddr::new(end.ip().to_canonical(), end.port()).to_string()
 }
@@ -177,7 +177,7 @@ fn load(
         copied: None,
         unread: socket(m::SOCKET_UNREAD).filter(|_| !sends),
         behind: behind(near, 0, window, goodput, &threads.receiver).filter(|_| !sends),
-        // A look at a transfer that runs is too short to tell.
+        // The observation of a running transfer is too short to show this.
         caught_up: None,
         receivers: threads.receiver,
         recv_memory: socket(m::SOCKET_RCVBUF)
@@ -222,7 +222,7 @@ fn counted(
     }
 }
 
-/// This end as the one that sends.
+/// This end in the role of the sender.
 fn sender(flow: &Flow) -> Sender<'_> {
     Sender {
         transport: Transport::Tcp,
@@ -245,13 +245,13 @@ fn own_end(flow: &Flow) -> SetEnd {
     }
 }
 
-/// What is known of this end, by its role.
+/// The known facts of this end, by its role.
 fn placed<T: Default>(sends: bool, own: T) -> ByRole<T> {
     let none = T::default();
     ByRole::from(if sends { [own, none] } else { [none, own] })
 }
 
-/// The readings as those of a step that loaded nothing.
+/// The readings in the form of a step without a load.
 fn as_step(near: &EndReadings, direction: Direction, window: Window) -> Step {
     Step {
         plan: StepPlan {
@@ -289,9 +289,9 @@ fn ticks(table: &Table, counter: m::Metric) -> Vec<Tick> {
         .collect()
 }
 
-/// What the receiving end knows about the sender's limit: whether the window that it offers is full. Its round
-/// trip is the kernel's own estimate (`tcpi_rcv_rtt`); the data in flight is what arrives within one round
-/// trip. Only the sender knows all other limits.
+/// The receiving end's view of the sender's limit: whether the window that it offers is full. Its round trip is
+/// the kernel's own estimate (`tcpi_rcv_rtt`); the data in flight is what arrives within one round trip. Only
+/// the sender knows all other limits.
 fn receiving(table: &Table, ticks: &[Tick], window: Window) -> TcpShares {
     let of = |metric| mean(gauge(table, metric, window));
     let micros = |us: f64| Nanos((us.max(0.0) * 1e3) as u64);
@@ -340,8 +340,8 @@ fn threads(near: &EndReadings, window: Window) -> Vec<Thread> {
     Vec::new()
 }
 
-/// The rate of a connection over the whole measurement, in bits per second: sent, then received. `None` where
-/// it was not counted.
+/// The rate of a connection over the whole measurement, in bits per second: sent, then received. `None` if it
+/// was not counted.
 pub fn carried(flow: &Flow) -> Option<[Rate; 2]> {
     let table = flow.readings.about("tcp", |_| true).next()?;
     let whole = Window {

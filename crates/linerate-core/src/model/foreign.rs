@@ -20,7 +20,7 @@ const HOUSEKEEPING: f64 = 125_000.0;
 const LOOPBACK: &str = "lo";
 
 /// Bytes that the ports carried in the direction of the load beyond those that the sender's sockets sent,
-/// headers and retransmissions included. Returns the port with the larger excess. `None` where a counter is
+/// headers and retransmissions included. Returns the port with the larger excess. `None` if a counter is
 /// missing.
 ///
 /// The whole step counts, including the time before the load began. The far port never receives more than was
@@ -56,7 +56,7 @@ const WHOLE: Window = Window {
     to: u64::MAX,
 };
 
-/// Packets received for each one sent, where a network copies them; `None` where too few were counted.
+/// Packets received for each one sent, where a network copies them; `None` if too few were counted.
 fn copies(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f64> {
     let prefix = format!("s{set}/");
     let count = |end: &EndReadings, metric: m::Metric| -> Option<f64> {

@@ -7,7 +7,7 @@ use crate::path::{ByRole, Direction, Side};
 use crate::record::Step;
 
 /// Fragments in a second: those that the sender's host made, and those that the receiver's host received;
-/// `None` where they were not counted.
+/// `None` if they were not counted.
 pub(super) fn fragments(step: &Step, direction: Direction, window: Window) -> ByRole<Option<f64>> {
     let of = |side: Side, metric| {
         let table = end(step, side)?.about("fragments", |_| true).next()?;

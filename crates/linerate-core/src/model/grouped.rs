@@ -6,7 +6,7 @@ use crate::metric::{self as m, Metric};
 use crate::record::{EndReadings, Table};
 
 /// Mean bytes of the packets of a counter, `table` of `end`, as far as a counter shows it. Sources are the port
-/// (it counts groups if it is made by software, else packets on the wire), the CPUs (after a card joined
+/// (it counts groups if it is made by software, else packets on the wire), the CPUs (after a card coalesced
 /// packets), and the queue itself. None of these sees larger groups than there are, so the largest value is the
 /// closest. A filter selects drops by their size, so no mean applies to them.
 pub(super) fn packet_bytes(
@@ -33,7 +33,7 @@ pub(super) fn sees_arrivals(subject: &str) -> bool {
     matches!(subject.split(' ').nth(1), Some("ingress" | "clsact"))
 }
 
-/// The port that a counter belongs to; of a CPU the one that the path comes in by.
+/// The port that a counter belongs to; for a CPU's counter, the port through which the path arrives.
 fn port_of<'a>(end: &'a EndReadings, table: &Table) -> Option<&'a Table> {
     let name = table.subject.split(' ').next();
     let mut ports = end.tables.iter().filter(|t| t.source == "port");
@@ -56,7 +56,7 @@ fn taken_in(end: &EndReadings, port: &Table, window: Window) -> Option<f64> {
     Some(per_second(port, m::PORT_RX_BYTES, window)? / packets)
 }
 
-/// Of those that waited in a queue.
+/// The mean of the packets that waited in a queue.
 fn queued(queue: &Table, window: Window) -> Option<f64> {
     let sum = |metric| gauge(queue, metric, window).sum::<f64>();
     let packets = Some(sum(m::QDISC_WAITING)).filter(|n| *n > 0.0)?;

@@ -15,7 +15,7 @@ impl Load {
     }
 }
 
-/// Of the sends without a copy that the kernel is through with, the share that it copied all the same.
+/// Of the completed sends without a copy, the share that the kernel copied anyway.
 pub(super) fn copied(end: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let prefix = format!("s{set}/");
     let (mut done, mut copied) = (0.0, 0.0);

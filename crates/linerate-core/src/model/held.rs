@@ -1,7 +1,7 @@
-//! What held the sender back: shares of time, from the kernel's clocks and from its state.
+//! Which limit held the sender back: shares of time, from the kernel's clocks and from its state.
 //!
-//! Neither is enough alone. The clocks (`tcpi_rwnd_limited`, `tcpi_sndbuf_limited`) run only where the kernel
-//! is sure: a sender in slow start counts as limited by its congestion window when that is twice the data in
+//! Neither is enough alone. The clocks (`tcpi_rwnd_limited`, `tcpi_sndbuf_limited`) run only when the kernel is
+//! sure: a sender in slow start counts as limited by its congestion window when that is twice the data in
 //! flight, and a paced sender counts as busy between two bursts. The state at each sample is a snapshot, but it
 //! shows what the sender would need to send more.
 
@@ -15,13 +15,14 @@ use crate::units::Nanos;
 /// sender waits for.
 const FULL_WINDOW: f64 = 0.9;
 
-/// Times the shortest round trip from which an acknowledgement is late, and by how much at least. A receiver
-/// delays one by 40 ms or more, and answers the next segment at once: half of it is the mean.
+/// An acknowledgement is late if it takes this many times the shortest round trip, and longer by at least this.
+/// A receiver delays an acknowledgement by 40 ms or more, and answers the next segment at once: the mean is
+/// half of that.
 //= Linux, include/net/tcp.h, TCP_DELACK_MIN: 40 ms; RFC 9293, section 3.8.6.3: less than 500 ms
 const LATE: f64 = 2.0;
 const LATE_BY: Nanos = Nanos::from_millis(10);
 
-/// Shares of time; `None` where a counter is missing.
+/// Shares of time; `None` if a counter is missing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Held {
     pub(super) rwnd_limited: Option<f64>,
@@ -47,12 +48,12 @@ enum State {
     Nagle,
     /// Data wait for congestion control.
     Network,
-    /// All that was written is sent; whether there is room for more is not known.
+    /// All that was written is sent; whether there is room for more is unknown.
     Untold,
 }
 
 impl Held {
-    /// From the tables of a set's sockets on the sending end.
+    /// Derived from the tables of a set's sockets on the sending end.
     pub(super) fn of(tcp: &[&Table], sockets: &[&Table], window: Window, writer: Writer) -> Self {
         let states: Vec<State> = tcp
             .iter()
@@ -94,7 +95,7 @@ impl Held {
     }
 }
 
-/// The state at each row of the window; nothing where a column is missing.
+/// The state at each row of the window; nothing if a column is missing.
 fn states(tcp: &Table, socket: Option<&Table>, window: Window, writer: Writer) -> Vec<State> {
     let sender = Sender::of(tcp);
     let mut room = socket.map(|socket| Room::of(socket, tcp, window, writer));
@@ -153,7 +154,7 @@ impl<'a> Sender<'a> {
         let at = |column| value(column, row);
         let counted = || Some(at(self.sent)? - at(self.again)? - at(self.acked)?);
         let most = self.flight(row)?;
-        // What is unacknowledged is a byte at least.
+        // Unacknowledged data are at least one byte.
         let counted = counted().filter(|bytes| *bytes >= 1.0);
         Some(counted.map_or(most, |bytes| bytes.min(most)))
     }
@@ -183,7 +184,7 @@ impl<'a> Sender<'a> {
     /// The state at a row of a program that may wait although there is room.
     fn state(&self, row: usize, full: Option<bool>) -> Option<State> {
         let full_window = self.fills_window(row, self.small_flight(row)?);
-        // Where the memory in use was not read, only the kernel's clock shows time without room.
+        // If the memory in use was not read, only the kernel's clock shows time without room.
         let full = full.or(self.clock.map(|_| false));
         let small = self.is_small(row);
         Some(match (full_window, self.nothing_waits(row)?, full) {

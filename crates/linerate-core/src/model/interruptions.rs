@@ -1,4 +1,4 @@
-//! What interrupted a step: link changes, silence in mid-flow, ends that stood still.
+//! Interruptions of a step: link changes, silence in the middle of a flow, ends that stopped for a moment.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,9 +16,9 @@ use crate::units::Nanos;
 //= Linux, TCP_RTO_MIN
 pub(crate) const TIMEOUT: Nanos = Nanos::from_millis(200);
 
-/// Timers that may run out in a row, each twice as long as the one before, before this counts as an outage of
-/// the path. At least two, and as many as make it improbable (`SELDOM`) that all streams lose their
-/// retransmissions by chance.
+/// Number of consecutive timeouts, each twice as long as the one before, before this counts as an outage of the
+/// path. At least two, and as many as make it improbable (`SELDOM`) that all streams lose their retransmissions
+/// by chance.
 //= RFC 6298, section 5.5: the timer doubles
 const TIMERS: u32 = 2;
 const TIMERS_MAX: u32 = 4;
@@ -51,8 +51,8 @@ pub fn stalled(step: &Step) -> bool {
         && totals().filter(|t| t.sent == 0).all(|t| t.received <= FEW)
 }
 
-/// All interruptions of a step. `ticks` holds the rates at which payload of `set`, or answers of round trips
-/// next to it, arrived, each with its start.
+/// All interruptions of a step. `ticks` has the rates at which payload of `set`, or answers of concurrent round
+/// trips, arrived, each with its start.
 pub(super) fn interruptions(
     step: &Step,
     set: u32,
@@ -67,8 +67,9 @@ pub(super) fn interruptions(
     let timer = TIMEOUT.0.saturating_add(tcp.rtt.unwrap_or_default().0);
     let throughout =
         loses_throughout(step).then(|| timeouts(tcp.retransmitted, streams).saturating_mul(timer));
-    // A path that is long compared with a sample is silent between two windows, one that drops packets all the time
-    // while its sender waits for a timeout, or for several, and one that has dropped all of a window for one of them.
+    // These paths are silent for a while without an interruption: a path that is long compared with a sample,
+    // between two windows; a path that drops packets all the time, while its sender waits for one or several
+    // timeouts; and a path that has dropped a whole window, for one timeout.
     let natural = |silence: &Silence| {
         let once = || Some(timer).filter(|_| silence.timeouts(step, set) > 0.0);
         let windows = tcp.rtt.unwrap_or_default().0.saturating_mul(2);
@@ -91,24 +92,24 @@ pub(super) fn interruptions(
     found
 }
 
-/// How many times the first timer may streams be silent that lose such a share of what they send.
+/// How many times the first timeout a stream may be silent when it loses this share of its packets.
 fn timeouts(lost: Option<f64>, streams: u32) -> u64 {
     let lost = lost.unwrap_or(0.0).clamp(0.0, 0.5);
     let in_a_row = (SELDOM.ln() / lost.ln() / f64::from(streams.max(1))).ceil() as u32;
     (1 << in_a_row.clamp(TIMERS, TIMERS_MAX)) - 1
 }
 
-/// Links and ends that were away during a step, whatever its payload says.
+/// Links and ends that were down during a step, whatever its payload shows.
 #[derive(Debug)]
 pub(super) struct Away {
-    /// Ports whose link went up or down, each with its side, and how often.
+    /// Ports whose link went up or down, each with its side and the number of times.
     links: Vec<((&'static str, String), f64)>,
-    /// Ends that stood still, in words.
+    /// Ends that stopped for a moment, in words.
     ends: Vec<String>,
 }
 
 impl Away {
-    /// Of a step.
+    /// The interruptions of a step.
     pub(super) fn of(step: &Step) -> Self {
         Self {
             links: changes(step).collect(),
@@ -127,13 +128,13 @@ impl Away {
     }
 }
 
-/// In how many steps, and in one of how many, an end must have stood still to be reported for a load that was
-/// measured in another step. Any busy machine stands still once, and a slice in which it did is repeated.
+/// An end that stopped for a moment in other steps is reported only if it did so in this many steps, and in at
+/// least one of this many. Any busy machine stops once, and a slice in which it did is repeated.
 const STOOD_STILL: usize = 2;
 const ONE_IN: usize = 10;
 
-/// Interruptions seen in other steps of the same direction: a link that changed, and ends that stood still
-/// repeatedly. Intermittent interruptions seldom fall into the two seconds that are judged.
+/// Interruptions in other steps of the same direction: a link that changed, and ends that stopped repeatedly.
+/// Intermittent interruptions seldom fall into the two seconds that are judged.
 pub(super) fn outages_beside<'a>(steps: impl Iterator<Item = &'a Away>) -> Vec<String> {
     let (mut links, mut still, mut all) = (BTreeMap::new(), Vec::new(), 0);
     for away in steps {
@@ -178,11 +179,11 @@ fn changes(step: &Step) -> impl Iterator<Item = ((&'static str, String), f64)> {
     })
 }
 
-/// Ends that stood still: nothing was read there for a while, and hardly any payload moved.
+/// Ends that stopped for a moment: nothing was read there for a while, and hardly any payload moved.
 fn standstills(step: &Step) -> impl Iterator<Item = String> {
     let missed = step.plan.tick.0.saturating_mul(MISSED);
     let ends = [Side::Near, Side::Far].into_iter().zip(&step.ends);
-    // An end that reports sums only took no samples that could be missing.
+    // An end that reports only sums has no samples that could be missing.
     let sampled = ends.filter(|(_, end)| end.is_sampled());
     sampled.filter_map(move |(side, end)| {
         let pause = longest_pause(end, step.plan.washout, missed)?;
@@ -205,16 +206,15 @@ struct Pause {
     beyond: u64,
 }
 
-/// The longest time between two readings of one end, whatever they are of (with many streams one row
-/// of all takes long, and is no pause), beyond the wash-out, in which none is planned. Only of times longer
-/// than `least` it is known.
+/// The longest time between two readings of one end, after the wash-out. Whatever is read counts: with many
+/// streams one row of all takes long, and is not a pause. Only times longer than `least` are known.
 fn longest_pause(end: &EndReadings, washout: Nanos, least: u64) -> Option<Pause> {
     let planned = |from: u64| if from < washout.0 { washout.0 } else { 0 };
-    // Nothing was read in a pause, and so nothing of the table that has most rows: only where that has a gap the others
-    // are looked at.
+    // During a pause nothing was read, including the table with the most rows: the others are checked only if
+    // that table has a gap.
     let often = end.tables.iter().max_by_key(|t| t.at.len())?;
     let mut at = Cow::Borrowed(&often.at[..]);
-    // Those of a file need not be in order.
+    // In a file they may be in any order.
     if !at.is_sorted() {
         at.to_mut().sort_unstable();
     }
@@ -246,13 +246,13 @@ fn pauses(end: &EndReadings, window: Window, least: u64) -> Vec<(u64, u64)> {
     times.filter(|(from, to)| to - from > least).collect()
 }
 
-/// Whether times in order may lie within a window.
+/// Whether ascending times may be in a window.
 fn meets(at: &[u64], window: Window) -> bool {
     let ends = at.first().zip(at.last());
     ends.is_some_and(|(first, last)| *first <= window.to && *last >= window.from)
 }
 
-/// Whether payload moved in a pause about as it did otherwise; `None` where that was not read.
+/// Whether payload moved in a pause about as it did otherwise; `None` if it was not read.
 fn went_on(end: &EndReadings, pause: &Pause) -> Option<bool> {
     let (mut inside, mut all) = ((0.0, 0.0_f64), (0.0, 0.0_f64));
     for table in end.about(m::WORKER_BYTES.source, |_| true) {

@@ -52,9 +52,9 @@ fn beside(record: &Record, step: &Step) -> Vec<u32> {
 /// Over which part of a step its figures are.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Over {
-    /// What a verdict is about: the steady part; all that counts where none is found.
+    /// What a verdict is about: the steady part; all that counts if none is found.
     Steady,
-    /// What a single probe is asked for: all that counts but a ramp at its start.
+    /// The measured part of a single measurement: all of it except a ramp at its start.
     AllButRamp,
 }
 
@@ -62,14 +62,14 @@ pub(super) enum Over {
 pub(super) struct Part {
     /// When each tick of all the time that counts began, and its rate.
     ticks: Vec<(u64, f64)>,
-    /// The tick with which the part begins; `None` where the series is not steady from any on: it is all then.
+    /// The tick with which the part begins; `None` if the series is not steady from any on: it is all then.
     begin: Option<usize>,
     /// The part.
     pub(super) window: Window,
 }
 
 impl Part {
-    /// What is left out at the start of the time that counts.
+    /// The ramp that is left out at the start of the measured time.
     pub(super) fn ramp(&self) -> Nanos {
         // The first row is read when that begins, or a little later.
         let from = self.ticks.first().map_or(0, |(from, _)| *from);
@@ -105,7 +105,7 @@ impl Over {
         slice_goodput(receiving, set, self.of(receiving, window))
     }
 
-    /// The tick with which it begins; `None` where the series is not steady from any on.
+    /// The tick with which it begins; `None` if the series is not steady from any on.
     fn begin(
         self,
         receiving: &EndReadings,
@@ -223,7 +223,7 @@ fn operations(
 /// The least share of duplicate segments that a receiver reports.
 const TOLD: f64 = 0.2;
 
-/// The sender's counters of the connections of a set, completed by those of the receiver.
+/// The sender's counters of the connections of a set, completed by the receiver's counters.
 fn connections(
     record: &Record,
     set: u32,
@@ -245,10 +245,10 @@ fn connections(
     shares
 }
 
-/// The threads that receive, with where the packets of their streams are taken in.
+/// The threads that receive, with where the packets of their streams are received.
 fn receivers(end: &EndReadings, plan: &SetPlan, cpus: &[Cpu], window: Window) -> Vec<Thread> {
     let mut receivers = at_work(end, &format!("s{}/rx", plan.id), cpus, window);
-    // Of a thread that moves several streams one would not tell where the others are taken in.
+    // If a thread moves several streams, the CPU of one stream does not show where the others are received.
     if receivers.len() >= plan.knobs.streams as usize {
         for thread in &mut receivers {
             thread.takes_in = takes_in(end, plan.id, thread.stream, window);
@@ -296,7 +296,7 @@ fn start_of(ticks: &[(u64, f64)], ramp_end: Option<usize>) -> u64 {
     first.map_or(0, |(from, _)| *from)
 }
 
-/// A mean, with what its steady samples say of it.
+/// A mean, with the interval that its steady samples give.
 pub(super) fn estimate(mean: f64, steady: &[f64]) -> Estimate {
     Estimate {
         mean,
@@ -305,14 +305,14 @@ pub(super) fn estimate(mean: f64, steady: &[f64]) -> Estimate {
     }
 }
 
-/// Fewest samples that tell anything of how a goodput scatters.
+/// Fewest samples that show how a goodput varies.
 const LOOK: usize = 4;
 
 /// Share of samples without any payload from which nothing gets through.
 const SILENT: f64 = 0.9;
 
 impl Load {
-    /// The share of samples in which nothing arrived, where that is nearly all of them.
+    /// The share of silent samples, if nearly all samples are silent.
     pub fn silent(&self) -> Option<f64> {
         let silent = self.ticks.iter().filter(|rate| **rate <= 0.0).count();
         let share = silent as f64 / self.ticks.len().max(1) as f64;
@@ -324,7 +324,7 @@ impl Load {
         self.ticks.iter().any(|rate| *rate > 0.0)
     }
 
-    /// What is judged of it, besides its round trips.
+    /// The judged properties of a load other than its round trips.
     pub fn measure(&self) -> Measure {
         match self.operations {
             Some(_) => self.knobs.measure(),
@@ -339,8 +339,8 @@ impl Load {
         judged.unwrap_or(&self.goodput)
     }
 
-    /// How many times as much as `base` it carried. What is known of each widens the interval, as independent
-    /// errors do; it is open both ways where nothing is.
+    /// The ratio of its goodput to that of `base`. The uncertainties of both widen the interval like
+    /// independent errors; if nothing is known of one, the interval is open at both ends.
     pub fn over(&self, base: &Self) -> Interval {
         let ratio = self.rate().mean / base.rate().mean;
         let mid = if ratio.is_finite() { ratio } else { 0.0 };
@@ -354,9 +354,9 @@ impl Load {
         Interval { low, mid, high }
     }
 
-    /// By what share its rate may be another: the interval of its mean; of one short look three standard
-    /// errors, as a few samples tell them; of a longer load that wanders too slowly for an interval, all
-    /// that its samples span.
+    /// By what share its rate may really differ: the interval of its mean; for one short sample, three standard
+    /// errors, as a few samples estimate them; for a longer load that varies too slowly for an interval, the
+    /// range of all its samples.
     pub(crate) fn doubt(&self) -> Option<f64> {
         let known = self.rate().interval.and_then(Interval::relative);
         known.or_else(|| {
@@ -435,7 +435,7 @@ fn goodput_ticks(receiving: &EndReadings, set: u32, window: Window) -> Vec<(u64,
     ticks
 }
 
-/// Start time of each tick at the receiver, and what was counted in a second of it, all streams.
+/// Start time of each tick at the receiver, and the bytes counted in a second of it, over all streams.
 fn ticks(receiving: &EndReadings, set: u32, metric: m::Metric, window: Window) -> Vec<(u64, f64)> {
     let mut sum: Vec<(u64, f64)> = Vec::new();
     for table in receivers_of(receiving, set) {
@@ -475,7 +475,8 @@ fn table_ticks(table: &Table, metric: m::Metric, window: Window) -> Vec<(u64, f6
         .collect()
 }
 
-/// Memory of the receive buffers of a set, mean; of datagrams, whose buffers stay as they were made, from the set.
+/// Mean memory of the receive buffers of a set; for datagrams, whose buffers keep their size, from the set
+/// itself.
 fn recv_memory(
     receiving: &EndReadings,
     set: &Set,

@@ -1,4 +1,4 @@
-//! What hosts lost or held back themselves, as their own counters tell.
+//! Losses and delays that the hosts cause themselves, by their own counters.
 
 use super::ends::end;
 use super::grouped::{packet_bytes, sees_arrivals};
@@ -14,17 +14,17 @@ use crate::record::{Host, Step, Table};
 pub struct Local {
     /// Whose counter.
     pub side: Side,
-    /// What it counts.
+    /// The kind of event.
     pub what: LocalEvent,
     /// What it belongs to: a port, `PORT COUNTER` of its driver, `PORT KIND HANDLE` of a queueing discipline, a CPU.
     pub subject: String,
-    /// How often it happened.
+    /// The number of times.
     pub count: f64,
-    /// How often in a second.
+    /// The number per second.
     pub per_sec: f64,
-    /// Mean bytes of a packet that it counts, where that is known: a group of segments may be one.
+    /// Mean bytes of a packet that it counts, if it is known: a group of segments may be one.
     pub bytes: Option<f64>,
-    /// Share of the packets that a discipline is set to lose, where that is what it counts.
+    /// Share of the packets that a discipline is configured to lose, if it counts those.
     pub meant: Option<f64>,
 }
 
@@ -41,7 +41,7 @@ pub enum LocalEvent {
     Backlog,
     /// Packets that a port dropped on arrival.
     Arrival,
-    /// Packets that a port dropped on the way out.
+    /// Packets that a port dropped while sending.
     Departure,
     /// Packets for which the receive ring of a port had no room.
     Ring,
@@ -67,7 +67,7 @@ impl LocalEvent {
             Self::Held => "held back by the shaper of",
             Self::Backlog => "dropped by the backlog of CPU",
             Self::Arrival => "dropped on arrival by",
-            Self::Departure => "dropped on the way out by",
+            Self::Departure => "dropped while sending by",
             Self::Ring => "missed by the ring of",
             Self::Collision => "collided at",
         }
@@ -86,12 +86,12 @@ impl Local {
         )
     }
 
-    /// Name of the port that it is of; of a CPU its number.
+    /// Name of its port; for a CPU its number.
     pub(crate) fn port(&self) -> &str {
         self.subject.split(' ').next().unwrap_or_default()
     }
 
-    /// Kind of the discipline that it is of.
+    /// Kind of its discipline.
     pub(crate) fn kind(&self) -> Option<&str> {
         self.subject.split(' ').nth(1)
     }
@@ -103,7 +103,7 @@ impl Local {
     }
 }
 
-/// Everything that the hosts counted beyond what they count `idle`.
+/// The hosts' counts above their counts on the `idle` path.
 pub(super) fn local(
     hosts: &[Host],
     idle: Option<&Step>,
@@ -164,7 +164,7 @@ pub(super) mod tests {
     use crate::record::EndReadings;
     use crate::units::Nanos;
 
-    /// A step of a second whose far end read these tables.
+    /// A step of one second whose far end read these tables.
     pub(in super::super) fn loaded(tables: Vec<Table>) -> Step {
         let far = EndReadings {
             tables,
@@ -235,7 +235,7 @@ pub(super) mod tests {
 
     #[test]
     fn frames_that_a_port_drops_all_the_time_are_not_of_the_load() {
-        assert_eq!(arrivals(None, 4), Some(4.0), "nobody looked before");
+        assert_eq!(arrivals(None, 4), Some(4.0), "it was not read before");
         assert_eq!(
             (arrivals(Some(0), 3), arrivals(Some(0), 4)),
             (None, Some(1.0))

@@ -1,4 +1,4 @@
-//! The steps of a search for a rate, as the search takes them.
+//! The steps of a search for a rate, in the form that the search needs.
 
 use super::datagrams::total;
 use super::ends::end;

@@ -8,10 +8,11 @@ use crate::units::Nanos;
 /// Parts of a step in each of which packets must be retransmitted for loss to be what the path does.
 const PARTS: u64 = 4;
 
-/// Episodes of loss from which it comes again and again: a queue that streams overrun while they start is one.
+/// From this number of loss episodes on, loss is recurrent: a queue that streams overflow while they start is a
+/// single episode.
 const EPISODES: usize = 3;
 
-/// Round trips in which a sender gets over what was lost at once, and samples in which it shows.
+/// Round trips in which a sender recovers from simultaneous losses, and the samples in which that shows.
 const ROUND_TRIPS: u64 = 4;
 const SAMPLES: u64 = 2;
 
@@ -33,7 +34,7 @@ pub(super) fn loses_throughout(step: &Step) -> bool {
     let lost = tables.flat_map(|(table, metric)| {
         let counts = table.column(metric).unwrap_or_default();
         let grown = counts.windows(2).zip(table.at.iter().skip(1));
-        // What is lost while the streams start is no sign.
+        // Losses while the streams start do not count.
         let grown = grown.filter(move |(pair, at)| pair[1] > pair[0] && **at > washout);
         grown.map(move |(_, at)| (at - washout - 1) / part)
     });
@@ -58,7 +59,7 @@ pub(super) fn loses_again(
     tables.any(|table| episodes(table, window, rtt.unwrap_or_default()) >= EPISODES)
 }
 
-/// Times in a window in which a stream sent segments again, apart from each other.
+/// Separate times in a window at which a stream retransmitted segments.
 pub(super) fn episodes(table: &Table, window: Window, rtt: Nanos) -> usize {
     let counts = table.column(m::TCP_RETRANS).unwrap_or_default();
     let grown = counts.windows(2).zip(table.at.windows(2));

@@ -20,22 +20,22 @@ pub struct MemoryLoad {
     pub access: Access,
     /// Size of each array; each thread has one, or two for copies.
     pub array: Bytes,
-    /// Size of the last cache; `None` where that is not known.
+    /// Size of the last cache; `None` if it is unknown.
     pub last_cache: Option<Bytes>,
-    /// The most that the memory modules can give it; why that is not known.
+    /// The most that the memory modules can give it; why that is unknown.
     pub ceiling: Result<ModuleCeiling, Gap>,
 }
 
 /// What memory modules can give a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModuleCeiling {
-    /// In bits per second, as the load counts.
+    /// In bits per second, counted like the load.
     pub rate: Bounds,
-    /// How it comes about: `2 x 3200 MT/s x 8 B, crossed twice by each byte`.
+    /// The formula: `2 x 3200 MT/s x 8 B, crossed twice by each byte`.
     pub words: String,
 }
 
-/// The load of memory of a step; `None` where it is another load.
+/// The load of memory of a step; `None` if it is another load.
 pub fn memory_load(record: &Record, step: &Step) -> Option<MemoryLoad> {
     let is_memory = Transport::of(&record.start.plan.engine) == Transport::Memory;
     let set = stream_set(record, step, Direction::Forward).filter(|_| is_memory)?;
@@ -62,7 +62,7 @@ fn ceiling(facts: &HostFacts, access: Access, array: Bytes) -> Result<ModuleCeil
     match facts.last_cache {
         None => {
             return Err(gap(
-                "how much of an array the caches hold is not known: the kernel shows none",
+                "the part of an array that the caches hold is unknown: the kernel shows no caches",
                 "",
             ));
         }
@@ -150,7 +150,7 @@ mod tests {
         );
         let gap = of(Some(32 << 20), 1).unwrap_err();
         assert_eq!(gap.hint, "--size 128MiB");
-        assert!(of(None, 1 << 40).unwrap_err().why.contains("not known"));
+        assert!(of(None, 1 << 40).unwrap_err().why.contains("unknown"));
     }
 
     #[test]

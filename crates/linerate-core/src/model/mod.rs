@@ -98,7 +98,7 @@ use crate::units::{Bytes, Nanos, Rate};
 pub struct Model {
     /// The hosts, near first.
     pub hosts: Vec<Host>,
-    /// Both ends share one machine (same boot id), hence its CPUs.
+    /// Both ends share one machine (same boot id), and so its CPUs.
     pub same_machine: bool,
     /// Round trips on the idle path.
     pub idle: Option<Latency>,
@@ -116,7 +116,7 @@ pub struct Model {
     pub watched: bool,
     /// Whether there is no far end: this host alone moved the bytes, to a disk or within its memory.
     pub alone: bool,
-    /// The far end and the transport, as `linerate run` takes them. Begins with a space, or is empty.
+    /// The far end and the transport, as arguments of `linerate run`. Begins with a space, or is empty.
     pub asked: String,
 }
 
@@ -126,7 +126,7 @@ impl Model {
         self.hosts.iter().find(|host| host.side == side)
     }
 
-    /// The ends that a load has, the one that sends in front; the near one alone where there is no far end.
+    /// The ends that a load has, the one that sends in front; the near one alone if there is no far end.
     pub fn ends(&self, direction: Direction) -> impl Iterator<Item = Side> + use<> {
         let alone = self.alone;
         let both = [direction.sender(), direction.receiver()].into_iter();
@@ -138,13 +138,13 @@ impl Model {
         self.directions.iter().find(|d| d.direction == direction)
     }
 
-    /// The trial of a factor that a direction had: it has one of each.
+    /// The trial of a factor in a direction: there is at most one of each.
     pub fn tried(&self, direction: Direction, factor: Factor) -> Option<&TrialModel> {
         let of = |t: &&TrialModel| t.plan.direction == direction && t.plan.factor() == Some(factor);
         self.trials.iter().find(of)
     }
 
-    /// The direction that carries less than half of the other one: a user looks at it first.
+    /// The direction that carries less than half of the other one: a user reads it first.
     pub fn slower(&self) -> Option<Direction> {
         far_slower(|direction| Some(self.direction(direction)?.base.rate().mean))
     }
@@ -166,12 +166,12 @@ pub fn far_slower(rate: impl Fn(Direction) -> Option<f64>) -> Option<Direction> 
 pub struct Ceiling {
     /// The goodput.
     pub rate: Rate,
-    /// What it may be instead, because an input was not read or is only known to lie between bounds;
-    /// the same where all is known.
+    /// The possible capacities, because an input was not read or is only known to be in a range; the same value
+    /// twice if everything is known.
     pub least: Rate,
     /// The stage that gives it.
     pub stage: crate::path::Stage,
-    /// Where it stands.
+    /// The place of the resource.
     pub side: crate::path::Place,
     /// Name of the resource: `far port eth0`.
     pub name: String,
@@ -186,13 +186,13 @@ impl Ceiling {
         ends.words(|rate| Rate(rate as u64).to_string())
     }
 
-    /// The share of it that a load reached.
+    /// The share of the ceiling that a load reached.
     pub fn reached(&self, load: &Load) -> f64 {
         load.goodput.at_most() / (self.rate.0 as f64).max(1.0)
     }
 }
 
-/// One direction.
+/// The model of one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DirectionModel {
     /// Which.
@@ -216,7 +216,7 @@ impl DirectionModel {
         self.ceilings.iter().find(|c| c.stage == stage)
     }
 
-    /// The load with the fewest streams that comes within 5 % of the best: where more gain nothing.
+    /// The load with the fewest streams within 5 % of the best: more streams gain nothing.
     pub fn knee(&self) -> &Load {
         let loads = || std::iter::once(&self.base).chain(&self.sweep);
         let best = loads().map(|l| l.rate().mean).fold(0.0, f64::max);
@@ -238,8 +238,8 @@ pub struct Estimate {
     pub samples: usize,
 }
 
-/// How far above its mean the upper end of an interval is still taken as reached. A wider interval means that
-/// the goodput varies, and a full resource gives a steady one.
+/// How far above its mean the upper end of an interval still counts as reached. A wider interval means that the
+/// goodput varies, and a full resource gives a steady one.
 const BEYOND_MEAN: f64 = 1.01;
 
 impl Estimate {
@@ -261,7 +261,7 @@ pub struct Latency {
     pub percentiles: Vec<(f64, Nanos)>,
     /// Number of round trips.
     pub samples: u64,
-    /// The shortest of them.
+    /// The shortest round trip.
     pub least: Nanos,
 }
 
@@ -275,16 +275,16 @@ impl Latency {
     }
 }
 
-/// One step under load, one direction of it.
+/// One direction of one step under load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
-    /// What moved its bytes.
+    /// The transport of the load.
     pub transport: Transport,
     /// Streams: connections, or sources of datagrams.
     pub streams: u32,
-    /// What they were made with.
+    /// The settings of its connections.
     pub knobs: Knobs,
-    /// What each end got.
+    /// The settings that each end got.
     pub made: ByRole<SetEnd>,
     /// Goodput at the receiver over the steady part.
     pub goodput: Estimate,
@@ -298,20 +298,20 @@ pub struct Load {
     pub steady: bool,
     /// What its connections counted at the sender; nothing for other transports.
     pub tcp: TcpShares,
-    /// Sizes of the packets that it sends; `None` where they are not known, as those of other transports.
+    /// Sizes of the packets that it sends; `None` if unknown, as for other transports.
     pub packets: Option<Packets>,
-    /// What became of its datagrams; `None` where they were not counted, and for other transports.
+    /// What became of its datagrams; `None` if they were not counted, and for other transports.
     pub datagrams: Option<Datagrams>,
     /// The sending threads.
     pub senders: Vec<Thread>,
     /// The receiving threads.
     pub receivers: Vec<Thread>,
-    /// Share of the sends without a copy that the kernel copied all the same; `None` where it reported none.
+    /// Share of the sends without a copy that the kernel copied anyway; `None` if it reported none.
     pub copied: Option<f64>,
     /// Payload that waits for the receiving application, mean bytes over streams and time.
     pub unread: Option<f64>,
-    /// Payload that arrived and stayed unread, throughout, over what the program read: by how much what
-    /// arrives is faster than the reader. 0 where it keeps up, or where the window is full of it.
+    /// Payload that arrived and was never read in time, over the payload that the program read: by how much the
+    /// arrivals are faster than the reader. 0 if the reader keeps up, or if unread payload fills the window.
     pub behind: Option<f64>,
     /// Share of the samples of the receive queues that held no more than one read: the program had read
     /// everything. `None` without samples.
@@ -320,7 +320,7 @@ pub struct Load {
     pub recv_memory: Option<Bytes>,
     /// CPUs of the sender's and of the receiver's host.
     pub cpus: ByRole<Vec<Cpu>>,
-    /// How the CPU quota of the sender and of the receiver stopped them; `None` where nothing was
+    /// How the CPU quota of the sender and of the receiver stopped them; `None` if nothing was
     /// counted.
     pub throttled: ByRole<Option<Throttled>>,
     /// Bytes per second that CPUs of the sender's and of the receiver's host moved to and from memory.
@@ -328,7 +328,7 @@ pub struct Load {
     /// Round trips under load.
     pub latency: Option<Latency>,
     /// Share of the time of these round trips that their threads waited for a CPU, on the sender's and the
-    /// receiver's host. `None` where nothing was timed, or this was not read.
+    /// receiver's host. `None` if nothing was timed, or this was not read.
     pub probe_waited: ByRole<Option<f64>>,
     /// Other sessions loaded a host at the same time.
     pub contended: bool,
@@ -336,24 +336,24 @@ pub struct Load {
     pub foreign: Option<Foreign>,
     /// Packets that a host lost or delayed itself: drops and shaping at its own port.
     pub local: Vec<Local>,
-    /// Shapers of the sender's own ports that its packets passed; `None` where no queueing discipline
+    /// Shapers of the sender's own ports that its packets passed; `None` if no queueing discipline
     /// was read.
     pub shapers: Option<Vec<Shaping>>,
-    /// Queues of the sender's own ports that its packets passed; `None` where no queueing discipline was
+    /// Queues of the sender's own ports that its packets passed; `None` if no queueing discipline was
     /// read.
     pub queues: Option<Vec<Queue>>,
     /// Mean bytes of a packet, as the sender's port sent it and as the receiver's port received it.
     pub packet_bytes: ByRole<Option<f64>>,
-    /// Pauses at the port of the sender and of the receiver; `None` where nothing counts them.
+    /// Pauses at the port of the sender and of the receiver; `None` if nothing counts them.
     pub paused: ByRole<Option<Paused>>,
     /// Allowances of a cloud that were counted, exceeded or not.
     pub allowances: Vec<Allowance>,
     /// Fragments in a second: those that the sender's host made, and those that the receiver's host received;
-    /// `None` where they were not counted.
+    /// `None` if they were not counted.
     pub fragments: ByRole<Option<f64>>,
-    /// Bytes of the largest packets that were sent last; `None` where the sender was not read.
+    /// Bytes of the largest packets that were sent last; `None` if the sender was not read.
     pub in_use: Option<Bytes>,
-    /// Collisions for each packet that the port of the sender and of the receiver sent; `None` where
+    /// Collisions for each packet that the port of the sender and of the receiver sent; `None` if
     /// they were not counted.
     pub collided: ByRole<Option<f64>>,
     /// Whether segments were retransmitted throughout, or in several episodes: not because streams had overrun a queue
@@ -363,8 +363,7 @@ pub struct Load {
     pub interruptions: Vec<String>,
 }
 
-/// What a CPU quota did to an end: of the groups that the program runs in, the one that stopped it
-/// longest.
+/// The effect of a CPU quota on an end: among the program's control groups, the one that was stopped longest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Throttled {
     /// Path of the control group.
@@ -378,16 +377,16 @@ pub struct Throttled {
 /// Other traffic in the direction of the load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Foreign {
-    /// The end whose port carried the most of it.
+    /// The end whose port carried most of it.
     pub side: Side,
-    /// Its bytes over ours.
+    /// Bytes of other programs divided by ours.
     pub share: f64,
 }
 
 /// A trial and its measured effect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialModel {
-    /// What was tried.
+    /// The setting that was tried.
     pub plan: TrialPlan,
     /// The rate that is judged, after over before; `None` while too few slices were measured.
     pub effect: Option<Interval>,
@@ -395,17 +394,17 @@ pub struct TrialModel {
     pub slices: u32,
     /// Mean goodput of each setting, bits per second.
     pub goodput: [f64; 2],
-    /// CPU time of the sending threads for each byte that arrived, in seconds, of each setting; `None` where
-    /// it was not read.
+    /// CPU time of the sending threads for each byte that arrived, in seconds, of each setting; `None` if it
+    /// was not read.
     pub cost: [Option<f64>; 2],
-    /// Share of the segments that were retransmitted, of each setting; `None` where none were counted.
+    /// Share of the segments that were retransmitted, of each setting; `None` if none were counted.
     pub lost: [Option<f64>; 2],
     /// The load of its last slice with the change; `None` before there is one.
     pub changed: Option<Load>,
-    /// Share of segments retransmitted after over before; `None` while too little was measured, and where
+    /// Share of segments retransmitted after over before; `None` while too little was measured, and if
     /// nothing was retransmitted in either setting.
     pub loss: Option<Interval>,
-    /// Round trips under load, after over before. `None` while too few slices were measured, and where no round
-    /// trips were timed during them.
+    /// Round trips under load, ratio of after to before. `None` while too few slices were measured, and if no
+    /// round trips were timed during them.
     pub latency: Option<Interval>,
 }

@@ -6,18 +6,18 @@ use super::{Load, Model};
 use crate::facts::{Gap, HostFacts};
 use crate::path::{Direction, Side};
 
-/// How an end's threads and interrupts stand to the node of its port.
+/// The NUMA nodes of an end's threads and interrupts, compared with that of its port.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Nodes {
     /// There is no other node to be on, for this reason.
     Alike(String),
-    /// It is unknown.
+    /// The node is unknown.
     Unknown(Gap),
     /// There are CPUs near to the port and CPUs that are not.
     Apart(OffNode),
 }
 
-/// What is on the wrong node.
+/// Threads or interrupts on the wrong NUMA node.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct OffNode {
     /// Node of the port.
@@ -26,7 +26,7 @@ pub(crate) struct OffNode {
     pub(crate) near: Vec<u32>,
     /// CPUs of remote ones that threads ran on.
     pub(crate) threads: Vec<u32>,
-    /// CPUs of remote ones that the port's interrupts are sent to, where none is sent to a closer one.
+    /// Remote CPUs that receive all of the port's interrupts.
     pub(crate) interrupts: Vec<u32>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn nodes(facts: &HostFacts, load: &Load, direction: Direction, side: 
         };
     }
     let Some(port) = &facts.port else {
-        return Nodes::Unknown(gap(side, "the port was not told", ""));
+        return Nodes::Unknown(gap(side, "the port is unknown", ""));
     };
     let Some(node) = port.node else {
         return if facts.has_card() {
@@ -88,9 +88,9 @@ fn ran_on(load: &Load, direction: Direction, side: Side) -> impl Iterator<Item =
     threads.iter().filter_map(|thread| thread.cpu)
 }
 
-/// The end whose threads could follow the port's interrupts to another node, and that node: all its
-/// interrupts are sent there, the threads were kept elsewhere, and as many of its CPUs are free of
-/// interrupts. The receiving end comes first: its work begins in interrupts.
+/// The end whose threads could move to the NUMA node of the port's interrupts, and that node: all interrupts
+/// are sent there, the threads ran elsewhere, and enough CPUs of the node are free of interrupts. The receiving
+/// end comes first: its work begins in interrupts.
 pub(crate) fn follows(model: &Model, direction: Direction) -> Option<(Side, u32)> {
     let load = &model.direction(direction)?.base;
     let ends = [

@@ -1,5 +1,5 @@
-//! Packets that a discipline of a host's own port loses on purpose, at any rate, as a bad line would: they are not
-//! dropped for want of room.
+//! Packets that a queueing discipline of a host's own port drops on purpose at any rate, like a bad line: its
+//! queue is not full.
 
 use super::ends::end;
 use super::readings::{Window, gauge, growth, mean};
@@ -21,7 +21,7 @@ pub(super) fn part(all: &mut Vec<Local>, step: &Step, window: Window) {
             (local.what, local.meant) = (LocalEvent::Meant, meant);
         }
     }
-    // What a discipline hangs on counts that as dropped as well.
+    // The parent of a discipline counts that as dropped as well.
     let lost: Vec<Local> = of(all, LocalEvent::Meant).cloned().collect();
     for local in all.iter_mut().filter(|l| l.what == LocalEvent::Queue) {
         let below = lost.iter().filter(|meant| shares_port(meant, local));
@@ -33,12 +33,13 @@ pub(super) fn part(all: &mut Vec<Local>, step: &Step, window: Window) {
     all.retain(|local| local.count > 0.0);
 }
 
-/// How many times what it is set to lose a discipline may lose, and how many packets beyond, to have lost it for that.
+/// A discipline lost packets on purpose if it lost at most this many times its configured share, plus this many
+/// packets.
 const MORE: f64 = 3.0;
 const BEYOND: f64 = 10.0;
 
-/// The share that a discipline is set to lose; `None` of one that loses nothing on purpose, whose room was used up, or
-/// that loses far more than that: a burst may fill it between two samples.
+/// The share that a discipline is configured to lose; `None` if it loses nothing on purpose, was full, or loses
+/// far more than that: a burst may fill it between two samples.
 fn meant(end: &EndReadings, subject: &str, window: Window) -> Option<f64> {
     let set = end.of("shaper", subject)?;
     let share = mean(gauge(set, m::SHAPER_LOSS, window))? / 1e6;

@@ -23,15 +23,15 @@ fn tells(interval: &Interval) -> bool {
     interval.relative().is_some_and(|half| half <= WIDEST) || interval.high <= 0.0
 }
 
-/// One direction of a step, with what one load is asked for that a verdict is not.
+/// One direction of a step, with figures that only a single measurement reports.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Once {
     /// Which direction.
     pub direction: Direction,
     /// The load.
     pub load: Load,
-    /// Payload that the sender handed to its kernel and that the receiver took from its own, each over its
-    /// own clock, in the time that goodput is over; `None` where it was not counted.
+    /// Payload that the sender passed to its kernel and that the receiver read from its own, each over its own
+    /// clock, in the time of the goodput; `None` if it was not counted.
     pub moved: ByRole<Option<(Bytes, Nanos)>>,
     /// The ramp at the start of the time that counts, which is left out of that.
     pub ramp: Nanos,
@@ -40,20 +40,20 @@ pub struct Once {
     pub sampled: bool,
     /// The receiver's part of it in intervals of about a second, which add up to it. Empty if unknown.
     pub intervals: Vec<(Bytes, Nanos)>,
-    /// Segments retransmitted in that time; `None` where a counter is missing.
+    /// Segments retransmitted in that time; `None` if a counter is missing.
     pub again: Option<u64>,
     /// The same as a share of the segments that were sent.
     pub again_share: Option<f64>,
     /// CPU time of the threads that move payload, in nanoseconds for each byte of goodput: of the sender
-    /// and of the receiver; of the whole program where only that is known, `None` where it was not read.
+    /// and of the receiver; of the whole program where only that is known, `None` if it was not read.
     pub cpu_per_byte: ByRole<Option<f64>>,
-    /// CPU time of the whole program in percent of one CPU; `None` where it was not read.
+    /// CPU time of the whole program in percent of one CPU; `None` if it was not read.
     pub program: ByRole<Option<f64>>,
     /// The counts of its datagrams in that time; `None` for a load without datagrams.
     pub datagrams: Option<Counted>,
-    /// Their jitter as the receiver smooths it; `None` where it does not report it.
+    /// Their jitter as the receiver smooths it; `None` if it does not report it.
     pub jitter: Option<Nanos>,
-    /// Times from one send to the next in the time that counts, of a sender that keeps a rate by itself.
+    /// Times between sends in the measured time, of a sender that keeps a rate by itself.
     pub send_gaps: Option<Histogram>,
 }
 
@@ -64,7 +64,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     let receiving = receiving(record, step, direction)?;
     let part = Over::AllButRamp.part(step, receiving, set);
     let window = part.window;
-    // Its samples are all alike: what stands still for a while is one of them, and part of the mean for all its time.
+    // All samples have equal weight: a pause is a sample too, and counts in the mean for its whole time.
     let mean = load.goodput.mean;
     let holds = |interval: &Interval| (interval.low..=interval.high).contains(&mean);
     load.goodput.interval = load.goodput.interval.filter(tells).filter(holds);
@@ -115,7 +115,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     })
 }
 
-/// What one side moved of the payload of a step, whatever is known of the other; `None` where it was not counted.
+/// The payload of a step that one side moved, whatever is known of the other; `None` if it was not counted.
 pub fn moved_by(
     record: &Record,
     step: &Step,
@@ -142,7 +142,7 @@ fn program(end: &EndReadings) -> Option<f64> {
     Some(nanos / 1e9 * 100.0)
 }
 
-/// Payload that the workers of one end moved, and the time between the readings of the first of them.
+/// Payload that the workers of one end moved, and the time between the readings of the first worker.
 fn moved(end: &EndReadings, prefix: &str, window: Window) -> Option<(Bytes, Nanos)> {
     let workers = end.about("worker", |s| s.starts_with(prefix));
     let grown: Vec<(f64, f64)> = workers
@@ -153,8 +153,8 @@ fn moved(end: &EndReadings, prefix: &str, window: Window) -> Option<(Bytes, Nano
     Some((Bytes(bytes as u64), Nanos((seconds * 1e9) as u64)))
 }
 
-/// What the workers of the receiving end took, from one row to another a second later, a row of all of them
-/// at a time. `None` where they do not have the same rows.
+/// The payload that the workers of the receiving end read, from one row to another a second later, with one row
+/// of all workers at a time. `None` if they do not have the same rows.
 fn intervals(receiving: &EndReadings, prefix: &str, window: Window) -> Option<Vec<(Bytes, Nanos)>> {
     let workers: Vec<&Table> = receiving
         .about("worker", |s| s.starts_with(prefix))

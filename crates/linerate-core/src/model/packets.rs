@@ -1,4 +1,4 @@
-//! Sizes of the packets of a load: the one place that knows them, for each transport.
+//! Sizes of the packets of a load: the only place that knows them, for each transport.
 
 use super::readings::{Window, gauge, mean};
 use crate::ceiling::ethernet::{self, Ip};
@@ -12,9 +12,9 @@ use crate::units::Bytes;
 pub struct Packets {
     /// Payload of a full packet: a segment of TCP, or a datagram.
     pub payload: Bytes,
-    /// Bytes of a full IP packet. `None` where the sender was not read.
+    /// Bytes of a full IP packet. `None` if the sender was not read.
     pub packet: Option<Bytes>,
-    /// MTU of the path, as the kernel knows it; `None` where no connection reports it.
+    /// MTU of the path, as the kernel knows it; `None` if no connection reports it.
     pub path_mtu: Option<Bytes>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    /// The sizes of its packets; `None` for a transport whose packets are not known, or where nothing was read.
+    /// The sizes of its packets; `None` for a transport whose packets are unknown, or if nothing was read.
     pub(super) fn packets(&self, made: &SetEnd, window: Window) -> Option<Packets> {
         match self.transport {
             Transport::Tcp => self.of_connections(window),
@@ -50,8 +50,8 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// A full packet is as large as the path allows, or smaller where the receiver does not accept such
-    /// segments. An end with packets of 9000 bytes sends 1500 to a receiver that accepts no more, and its
+    /// A full packet is as large as the path allows, or smaller if the receiver does not accept segments of
+    /// that size. An end with packets of 9000 bytes sends 1500 to a receiver that accepts no more, and its
     /// kernel still reports 9000 for the path.
     fn of_connections(&self, window: Window) -> Option<Packets> {
         let bytes = |metric| {
@@ -76,8 +76,8 @@ impl<'a> Sender<'a> {
     }
 }
 
-/// The sizes that the receiver of a connection knows. It estimates the sender's segments, and what their headers add is
-/// not known.
+/// The sizes that the receiver of a connection knows. It estimates the sender's segments, and what their headers add
+/// is unknown.
 pub(super) fn received(table: &Table, window: Window) -> Option<Packets> {
     let bytes = |metric| mean(gauge(table, metric, window)).map(whole);
     Some(Packets {
@@ -87,8 +87,8 @@ pub(super) fn received(table: &Table, window: Window) -> Option<Packets> {
     })
 }
 
-/// Each datagram is a packet of IPv4: 20 bytes more of IPv6 are 1.3 % of a full one. Nothing is known of those that travel
-/// in fragments.
+/// Each datagram is an IPv4 packet: 20 more bytes of IPv6 are 1.3 % of a full one. Packet sizes of fragmented
+/// datagrams are unknown.
 fn of_datagrams(sender: &SetEnd) -> Option<Packets> {
     let in_fragments = sender.gaps.iter().any(|gap| gap.what == "set.fragments");
     let size = Some(sender.write_size).filter(|size| !in_fragments && *size > 0)?;
@@ -116,7 +116,7 @@ fn last_segment(socket: &Table, is_ipv6: bool) -> Option<Bytes> {
 //= Linux, include/uapi/linux/tcp.h: TCPI_OPT_TIMESTAMPS
 const TIMESTAMPS: u8 = 1;
 
-/// Whether the segments of a connection carry timestamps, as they do where that was not read.
+/// Whether the segments of a connection carry timestamps, as they do if it was not read.
 fn has_timestamps(socket: &Table) -> bool {
     let options = socket.column(m::TCP_OPTIONS).and_then(|all| all.last());
     options.is_none_or(|options| *options as u8 & TIMESTAMPS != 0)

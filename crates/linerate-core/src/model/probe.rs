@@ -8,7 +8,7 @@ use crate::path::Side;
 use crate::record::{Record, Step, Table};
 
 /// Share of the time of all round trips of a step that their threads on one end were runnable and did
-/// not run, at most 1; `None` where nothing was timed or that was not read.
+/// not run, at most 1; `None` if nothing was timed or that was not read.
 pub(super) fn waited(record: &Record, step: &Step, side: Side) -> Option<f64> {
     let timed = round_trips(record, step)?;
     let all: f64 = timed

@@ -15,15 +15,15 @@ pub struct Thread {
     pub user: Option<f64>,
     /// CPU it ran on last.
     pub cpu: Option<u32>,
-    /// CPU that it was on at every sample; `None` where it moved.
+    /// CPU that it was on at every sample; `None` if it moved.
     pub home: Option<u32>,
     /// Share of time that interrupts and the hypervisor took on the thread's CPU, on top of the time that it
-    /// ran and waited. `None` where this was not read. Zero on kernels that count interrupts as time of the
+    /// ran and waited. `None` if it was not read. Zero on kernels that count interrupts as time of the
     /// interrupted thread.
     pub taken: Option<f64>,
     /// Payload per operation, mean.
     pub bytes_per_op: Option<f64>,
-    /// The CPU that took in the packets of its stream in every sample. `None` where it changed or was not read.
+    /// The CPU that received the packets of its stream in every sample. `None` if it changed or was not read.
     pub takes_in: Option<u32>,
 }
 
@@ -38,14 +38,14 @@ pub struct Cpu {
     pub softirq: f64,
     /// Share of time stolen by the hypervisor.
     pub steal: f64,
-    /// Share of time that this run's threads were on it, those of both ends where they share the
-    /// machine; `None` where that was not read.
+    /// Share of time that this run's threads ran on this CPU, of both ends if they share the machine; `None` if
+    /// it was not read.
     pub ours: Option<f64>,
     /// Share of time that it ran something else than this run's threads and interrupts, at least;
-    /// `None` where that was not read.
+    /// `None` if it was not read.
     pub others: Option<f64>,
-    /// Packets per second that the network stack took in on it.
+    /// Packets per second that the network stack received on it.
     pub packets: Option<f64>,
-    /// Its clock under the load; `None` where it was not read.
+    /// Its clock under the load; `None` if it was not read.
     pub clock: Option<Hertz>,
 }

@@ -11,14 +11,14 @@ use crate::units::Nanos;
 pub struct Queue {
     /// `PORT KIND HANDLE`.
     pub subject: String,
-    /// Time that a byte waited in it, mean, less what it delays on the idle path as well.
+    /// Mean time that a byte waited in it, without its delay on the idle path.
     pub wait: Nanos,
 }
 
-/// Share of our bytes that a discipline must have sent for all of them to pass it.
+/// Share of our bytes that a discipline must have sent to count as passed by all of them.
 const PASSED: f64 = 0.9;
 
-/// The queues that the streams of `set` passed; `None` where none was read, as for a port without queues.
+/// The queues that the streams of `set` passed; `None` if none was read, as for a port without queues.
 /// `idle` holds the readings of the idle path, if there are any.
 pub(super) fn queues(
     sending: &EndReadings,
@@ -55,7 +55,7 @@ fn wait(table: &Table, window: Window) -> Option<f64> {
     Some(backlog / rate * 1e9)
 }
 
-/// Nanoseconds by which it delays everything on purpose, where it says so.
+/// Nanoseconds of intentional delay for all packets, if it reports them.
 fn delay(end: &EndReadings, queue: &Table, window: Window) -> Option<f64> {
     let set = end.of("shaper", &queue.subject)?;
     mean(gauge(set, m::SHAPER_DELAY, window))

@@ -16,7 +16,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// All of a step.
+    /// The whole step.
     pub(super) const WHOLE: Self = Self {
         from: 0,
         to: u64::MAX,
@@ -31,7 +31,7 @@ impl Window {
         }
     }
 
-    /// From a moment within the step to its end.
+    /// The window from a moment within the step to its end.
     pub(super) fn starting(self, from: u64) -> Self {
         Self {
             from: from.max(self.from),
@@ -39,17 +39,17 @@ impl Window {
         }
     }
 
-    /// Indices of the rows that lie within.
+    /// Indices of the rows in the window.
     pub(super) fn within(self, table: &Table) -> Range<usize> {
         let from = table.at.partition_point(|at| *at < self.from);
         let to = table.at.partition_point(|at| *at <= self.to);
-        // Times ascend, but those of a file need not.
+        // Times ascend, but in a file they may not.
         from.min(to)..to
     }
 
-    /// Indices of the rows nearest to both ends; `None` when they are not two rows. Where the last row before the end
-    /// is older than that row is than the one before it, an end stood still there, which belongs to the window: then
-    /// it is the next row.
+    /// Indices of the rows nearest to both ends; `None` if these are fewer than two rows. If the last row is
+    /// further from the end of the window than from the row before it, the end had stopped for a moment, which
+    /// belongs to the window: then the next row is used.
     pub(super) fn rows(self, table: &Table) -> Option<(usize, usize)> {
         let (a, b) = (nearest(&table.at, self.from)?, nearest(&table.at, self.to)?);
         let spacing = b.checked_sub(1);
@@ -66,8 +66,8 @@ impl Window {
     }
 }
 
-/// Index of the time nearest to `to` in an ascending list, the first of several. A long record is asked this so
-/// often that it must not be gone through each time.
+/// Index of the time nearest to `to` in an ascending list, the first of several. A long record calls this so
+/// often that it must not scan the whole list.
 fn nearest(at: &[u64], to: u64) -> Option<usize> {
     let after = at.partition_point(|t| *t < to);
     let before = after.checked_sub(1);
@@ -127,7 +127,7 @@ pub(super) fn gauge(
     within.unwrap_or_default().iter().map(|v| *v as f64)
 }
 
-/// Mean of what is there; `None` of nothing.
+/// Mean of the values; `None` if there are none.
 pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let add = |(sum, n): (f64, u32), value| (sum + value, n + 1);
     let (sum, n) = values.into_iter().fold((0.0, 0), add);

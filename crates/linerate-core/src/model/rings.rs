@@ -1,5 +1,5 @@
-//! Packets that cards and their drivers dropped, as far as the kernel does not count them itself: `rx_no_dma_resources`
-//! of ixgbe and `pkts rx OOB` of vmxnet3 stand in no statistics of the port.
+//! Packets that cards and their drivers dropped, and that the kernel does not count itself:
+//! `rx_no_dma_resources` of ixgbe and `pkts rx OOB` of vmxnet3 are in no statistics of the port.
 
 use super::driver::{Counted, counters};
 use super::readings::{Window, per_second};
@@ -56,8 +56,8 @@ fn largest<'a>(
     rates.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Reports the drops of a driver as `what`, but for as many as the kernel counted under `known`: those may be the same.
-/// Those that the kernel only calls dropped on arrival are reported under the driver's counter.
+/// Reports the drops of a driver as `what`, without the number that the kernel counted under `known`: those may
+/// be the same. Drops that the kernel only calls dropped on arrival are reported under the driver's counter.
 fn beyond(
     all: &mut Vec<Local>,
     (side, port): (Side, &str),

@@ -25,9 +25,9 @@ const RAN: f64 = 0.01;
 /// Who writes into a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writer {
-    /// linerate, which writes whenever there is room.
+    /// linerate itself, which writes whenever the buffer has room.
     Own,
-    /// A program that may have a window of its own, or nothing to write.
+    /// A program that may have its own window, or nothing to write.
     Any {
         /// `net.ipv4.tcp_wmem` of its host.
         tcp_wmem: Option<[u64; 3]>,
@@ -50,7 +50,7 @@ pub(super) struct Room<'a> {
     writer: Writer,
     /// Whether the program filled the room.
     reached: bool,
-    /// The first row that is not before the time asked for last.
+    /// The first row that is not before the last requested time.
     next: usize,
 }
 
@@ -72,8 +72,8 @@ impl<'a> Room<'a> {
         room
     }
 
-    /// Whether the memory in use shows that the program waits for room: it took all there is, or it stays just
-    /// above the mark at which the kernel wakes a program.
+    /// Whether the used memory shows that the program waits for room: the buffer is full, or stays just above
+    /// the mark at which the kernel wakes a program.
     fn comes_to_an_end(&self, rows: std::ops::Range<usize>) -> bool {
         let used: Vec<f64> = rows.filter_map(|row| self.used(row)).collect();
         let above = || used.iter().filter(|used| **used > WRITABLE);
@@ -84,7 +84,7 @@ impl<'a> Room<'a> {
     }
 
     /// Whether the send buffer has no room for the program at the row nearest to `at`, which ascends from call to
-    /// call; `None` where it was not read.
+    /// call; `None` if it was not read.
     pub(super) fn is_full(&mut self, at: u64) -> Option<bool> {
         let before = |row: &usize| self.at.get(*row).is_some_and(|time| *time < at);
         while before(&self.next) {
@@ -118,8 +118,8 @@ fn may_grow(size: u64, mss: u64, tcp_wmem: Option<[u64; 3]>) -> bool {
     !most && (initial || is_autotuned(size, mss))
 }
 
-/// Memory of a segment for the kernel's own description of it, aligned. Payload and headers come on top,
-/// rounded up to a power of two.
+/// Memory that the kernel needs to describe a segment, aligned. Payload and headers are added, rounded up to a
+/// power of two.
 const DESCRIPTION: u64 = 256;
 
 /// Payload and headers of the largest segment, on loopback, rounded up.
@@ -128,11 +128,11 @@ const LARGEST: u64 = 1 << 17;
 /// Segments that a buffer has room for at least, by autotuning.
 const LEAST_SEGMENTS: u64 = 10;
 
-/// Whether autotuning chose this size: two or, by BBR, three times a number of segments. `SO_SNDBUF` of
-/// other processes cannot be read, but would have to be such a multiple by chance.
+/// Whether autotuning chose this size: two or, with BBR, three times a number of segments. `SO_SNDBUF` of other
+/// processes cannot be read, but a fixed size would be such a multiple only by chance.
 //= Linux, net/ipv4/tcp_input.c, tcp_sndbuf_expand(): sndmem * nr_segs * per_mss; net/ipv4/tcp_bbr.c, bbr_sndbuf_expand(): 3
 fn is_autotuned(size: u64, mss: u64) -> bool {
-    // The segment size that counts is what the far end announced: it may be larger than the one in use.
+    // The segment size announced by the far end counts: it may be larger than the one in use.
     let least = mss.clamp(1, LARGEST).next_power_of_two();
     let payloads = std::iter::successors(Some(least), |payload| Some(payload * 2));
     let mut segments = payloads

@@ -1,4 +1,4 @@
-//! Shapers of the sender's own ports: what they let pass, and whether packets wait in them for that.
+//! Shapers of the sender's own ports: the rate that they allow, and whether packets wait in them because of it.
 
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::tcp::payload_sent;
@@ -9,7 +9,7 @@ use crate::metric as m;
 use crate::record::{EndReadings, Table};
 use crate::units::Rate;
 
-/// A queueing discipline or class with a rate of its own, which the sender's packets passed.
+/// A queueing discipline or class with its own rate, which the sender's packets passed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shaping {
     /// `PORT KIND HANDLE`, as of the discipline.
@@ -18,11 +18,11 @@ pub struct Shaping {
     pub rate: Option<Rate>,
     /// The most that each stream gets.
     pub flow_rate: Option<Rate>,
-    /// Bytes that it counts for each packet besides the packet itself.
+    /// Bytes that it counts for each packet in addition to the packet itself.
     pub frame: f64,
-    /// Share of samples in which packets waited in it for its limit; `None` where they may have been there anyway.
+    /// Share of samples in which packets waited in it for its limit; `None` if they may have been there anyway.
     pub waiting: Option<f64>,
-    /// Packets that a limit held back, each second.
+    /// Packets per second that a limit delayed.
     pub held: Option<f64>,
 }
 
@@ -31,7 +31,7 @@ pub struct Shaping {
 const COUNTING: [&str; 3] = ["tbf", "htb", "cake"];
 
 impl Shaping {
-    /// Whether it counts how often its limit held a packet back. Without such a counter, `held` says nothing.
+    /// Whether it counts how often its limit delayed a packet. Without this counter, `held` is meaningless.
     pub fn counts_held(&self) -> bool {
         let kind = self.subject.split(' ').nth(1);
         kind.is_some_and(|kind| COUNTING.contains(&kind))
@@ -44,7 +44,7 @@ impl Shaping {
         Some((Rate((shared.capacity.high() * 8.0) as u64), shared.formula))
     }
 
-    /// The same as a part of the path, which counts payload alone.
+    /// The same as a part of the path, which counts payload only.
     pub(super) fn shared(&self, packets: Packets, streams: u32) -> Option<Shared> {
         let payload = packets.payload.0 as f64;
         let counted = packets.packet?.0 as f64 + self.frame;
@@ -78,13 +78,14 @@ impl Load {
     }
 }
 
-/// How many times as much as passes in its delay stands in a discipline for its rate: traffic is not even.
+/// A queue longer than this many times its delay at the traffic's rate is due to the shaper's rate: traffic is
+/// not even.
 const DELAYED: f64 = 1.2;
 
-/// Packets from which some wait in a discipline that keeps the one that it is sending.
+/// From this number of packets on, some wait in a discipline that keeps the packet being sent.
 const SEVERAL: f64 = 2.0;
 
-/// Share of our bytes that a discipline must have sent for all of them to pass it.
+/// Share of our bytes that a discipline must have sent to count as passed by all of them.
 const PASSED: f64 = 0.9;
 
 /// The shapers of the sender's own ports that the streams of `set` passed: those that sent about as much as the
@@ -114,7 +115,7 @@ pub(super) fn shapers(sending: &EndReadings, set: u32, window: Window) -> Option
     Some(passed.map(|(shaper, _)| shaper.clone()).collect())
 }
 
-/// The configuration of a shaper with the counters of its discipline; `None` where it sets no rate.
+/// The configuration of a shaper with the counters of its discipline; `None` if it sets no rate.
 fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
     let value = |metric| mean(gauge(set, metric, window));
     let rate = |metric| value(metric).filter(|v| *v > 0.0).map(|v| Rate(v as u64));
@@ -137,8 +138,8 @@ fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
     Some(Shaping { waiting, ..shaping })
 }
 
-/// Share of the samples in which a discipline held more packets than it delays on purpose, plus the one being
-/// sent; `None` where that was not read.
+/// Share of the samples in which a discipline held more packets than its intentional delay explains, plus the
+/// one being sent; `None` if it was not read.
 fn waiting_for_it(set: &Table, queue: &Table, window: Window) -> Option<f64> {
     let delay = mean(gauge(set, m::SHAPER_DELAY, window))? / 1e9;
     let delayed = per_second(queue, m::QDISC_BYTES, window)? * delay * DELAYED;

@@ -6,12 +6,13 @@ use crate::metric as m;
 use crate::path::Side;
 use crate::record::{Step, Table};
 
-/// Share of such a time that a thread of the load had to wait for its CPU for that to be the reason.
+/// If a thread of the load waited for its CPU for this share of a silence, the wait is the reason.
 const WAITED: f64 = 0.5;
 
-/// Rates of payload that arrived, with their starts. Where none arrived in mid-flow, the rate of answers to
-/// round trips of sets `beside` the load stands in: a path that passes small packets both ways was not down,
-/// whatever the sender waits for. Before and after all payload, answers say nothing about the load.
+/// Rates of received payload, with their starts. When no payload arrived in the middle of a flow, the rate of
+/// answers to the round trips of the sets `beside` the load is used: a path that passes small packets in both
+/// directions was not down, whatever the sender waits for. Before and after all payload, answers say nothing
+/// about the load.
 pub(super) fn heard(step: &Step, ticks: &[(u64, f64)], beside: &[u32]) -> Vec<(u64, f64)> {
     let subjects: Vec<String> = beside.iter().map(|set| format!("s{set}/tx")).collect();
     let asks = |subject: &str| subjects.iter().any(|s| subject.starts_with(s));
@@ -77,8 +78,8 @@ impl Silence {
         grown.map(|(times, _)| times).sum()
     }
 
-    /// Whether all threads of an end that move payload of `set` waited for their CPUs meanwhile: it was their host
-    /// that kept them from going on, and no path.
+    /// Whether all threads of an end that move payload of `set` waited for their CPUs in the meantime: it was
+    /// their host that kept them from going on, and no path.
     pub(super) fn is_of_a_cpu(self, step: &Step, set: u32) -> bool {
         let window = Window {
             from: self.from,

@@ -19,17 +19,17 @@ const PARTS: u64 = 30;
 /// What was counted in one part of the steady time of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {
-    /// Segments that the sender retransmitted, of those it sent; `None` where that was not read.
+    /// Segments that the sender retransmitted, of those it sent; `None` if it was not read.
     pub resent: Option<Count>,
-    /// Datagrams that were sent and not received, of those sent; `None` where they were not counted.
+    /// Datagrams that were sent and not received, of those sent; `None` if they were not counted.
     pub lost: Option<Count>,
-    /// CPU time in seconds of the sending and of the receiving threads; `None` where it was not read.
+    /// CPU time in seconds of the sending and of the receiving threads; `None` if it was not read.
     pub cpu: [Option<f64>; 2],
-    /// Payload in bytes that the sending and the receiving threads moved meanwhile.
+    /// Payload in bytes that the sending and the receiving threads moved in the meantime.
     pub bytes: [f64; 2],
 }
 
-/// The base load of a direction in equal parts of its steady time; none where it was not measured.
+/// The base load of a direction in equal parts of its steady time; none if it was not measured.
 pub fn parts(record: &Record, direction: Direction) -> Vec<Part> {
     let Some(step) = base(record, direction) else {
         return Vec::new();
@@ -62,7 +62,7 @@ pub fn parts(record: &Record, direction: Direction) -> Vec<Part> {
     split(steady, step.plan.tick.0).filter_map(of).collect()
 }
 
-/// Every round trip of the idle path; `None` where none was timed.
+/// Every round trip of the idle path; `None` if none was timed.
 pub fn idle_round_trips(record: &Record) -> Option<Histogram> {
     round_trips(
         record,
@@ -75,7 +75,7 @@ pub fn base_round_trips(record: &Record, direction: Direction) -> Option<Histogr
     round_trips(record, base(record, direction)?)
 }
 
-/// The step that the model takes for the base load.
+/// The step that the model uses as the base load.
 fn base(record: &Record, direction: Direction) -> Option<&Step> {
     let is = |p: &Purpose| matches!(p, Purpose::Base { direction: d } if *d == direction);
     let mut all = record.steps.iter().filter(|s| is(&s.plan.purpose));
@@ -92,8 +92,8 @@ fn split(window: Window, tick: u64) -> impl Iterator<Item = Window> {
     })
 }
 
-/// CPU time in seconds, where all of it was read, and payload in bytes of the threads whose names begin
-/// with `prefix`; `None` where payload was not read.
+/// CPU time in seconds, if all of it was read, and payload in bytes, of the threads whose names begin with
+/// `prefix`; `None` if payload was not read.
 fn moved(end: &EndReadings, prefix: &str, window: Window) -> Option<(Option<f64>, f64)> {
     let (mut cpu, mut bytes) = (Some(0.0), None);
     for worker in end.about("worker", |s| s.starts_with(prefix)) {

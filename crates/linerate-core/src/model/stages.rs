@@ -1,4 +1,4 @@
-//! The path as a list of stages from the near program to the far one: what each is made of, and its ceiling.
+//! The path as a list of stages from the near program to the far one: the parts of each, and its ceiling.
 
 use super::{Ceiling, DirectionModel, Load, Model};
 use crate::facts::crossing::Crossing;
@@ -15,15 +15,15 @@ use crate::units::Bytes;
 pub struct PathStage {
     /// Which.
     pub stage: Stage,
-    /// Where.
+    /// The place of the stage.
     pub side: Place,
-    /// Its parts in words, in the order in which the bytes cross them. Empty where they could not be read.
+    /// Its parts in words, in the order in which the bytes cross them. Empty if they could not be read.
     pub parts: Vec<String>,
     /// The lowest ceiling that it gives each direction, forward first, where one is known.
     pub ceilings: [Option<Ceiling>; 2],
 }
 
-/// Where the host, or the one below it, made the port up.
+/// Whether the port is emulated by this host or by the hypervisor.
 const NO_SLOT: &str = "none: the port is virtual";
 
 /// The stages of one host, from the program to the wire.
@@ -68,7 +68,7 @@ pub fn stages(model: &Model) -> Vec<PathStage> {
     out.chain(ports.then_some(net)).chain(into).collect()
 }
 
-/// The lowest ceiling of each direction at a place. A wire's ceiling is the one of its port.
+/// The lowest ceiling of each direction at a place. A wire belongs to its port.
 fn ceilings(model: &Model, stage: Stage, side: Place) -> [Option<Ceiling>; 2] {
     let given = if stage == Stage::Port {
         Stage::Net
@@ -187,7 +187,7 @@ fn link(crossing: &Crossing<'_>) -> String {
     )
 }
 
-/// The port that the route leaves by, then what lies below it.
+/// The port of the route, then the ports below it.
 fn ports(facts: &HostFacts) -> Vec<String> {
     match &facts.route {
         Some(route) if !route.ports.is_empty() => route.ports.iter().map(nic).collect(),
@@ -239,7 +239,7 @@ fn net(model: &Model, near: Option<&Host>) -> Vec<String> {
         Some(gateway) => format!("by the router {gateway}"),
         None if model.same_machine => "within one machine".to_owned(),
         None => match near.and_then(|host| host.facts.port.as_ref()) {
-            // Who is next to each other in a tunnel may be far apart.
+            // The ends of a tunnel are neighbours in it, but may be far apart.
             Some(port) if port.is_virtual && !port.is_ethernet => {
                 format!("by the tunnel {}", port.name)
             }

@@ -24,10 +24,10 @@ const KNEE: f64 = 0.95;
 pub struct Sweep {
     /// Its settings, in their order, measured or not.
     pub settings: Vec<Setting>,
-    /// The one that the others are compared with: copies as usual, else the one with most goodput. `None`
-    /// where nothing was measured.
+    /// The setting that the others are compared with: copies if possible, else the one with most goodput.
+    /// `None` if nothing was measured.
     pub reference: Option<usize>,
-    /// Where larger settings gain nothing; `None` where that is not asked or not known.
+    /// The setting from which larger ones gain nothing; `None` if it is not requested or unknown.
     pub knee: Option<Knee>,
     /// Where the rate falls as arrays of memory grow, in order: a cache is full there. Empty of other sweeps.
     pub falls: Vec<Fall>,
@@ -48,12 +48,12 @@ pub struct Fall {
 pub struct Setting {
     /// What its connections are made with.
     pub knobs: Knobs,
-    /// Goodput over its rounds; `None` where none was measured.
+    /// Goodput over its rounds; `None` if none was measured.
     pub goodput: Option<Estimate>,
     /// CPU time of the threads that move payload, nanoseconds for each byte: of the sender and of the
     /// receiver.
     pub cpu: ByRole<Option<Estimate>>,
-    /// Of its sends without a copy, the share that the kernel copied all the same.
+    /// Of its sends without a copy, the share that the kernel copied anyway.
     pub copied: Option<f64>,
     /// Goodput in multiples of the reference's.
     pub goodput_ratio: Option<Interval>,
@@ -61,14 +61,14 @@ pub struct Setting {
     pub cpu_ratio: Option<Interval>,
 }
 
-/// The smallest setting that comes within 5 % of the best, by number.
+/// The number of the smallest setting within 5 % of the best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Knee {
-    /// By the estimates.
+    /// By the estimates alone.
     pub at: usize,
     /// The smallest that it may be, by the intervals.
     pub from: usize,
-    /// The smallest that surely comes so near.
+    /// The smallest setting that is certainly that close.
     pub to: usize,
 }
 
@@ -76,18 +76,18 @@ pub struct Knee {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Cost {
-    /// Less: all of the interval lies below 0.97.
+    /// Less: the whole interval is below 0.97.
     Less,
-    /// The same: all of the interval lies within 0.97 to 1.03.
+    /// The same: the whole interval is within 0.97 to 1.03.
     Same,
-    /// More: all of the interval lies above 1.03.
+    /// More: the whole interval is above 1.03.
     More,
-    /// None of these.
+    /// None of these cases.
     Untold,
 }
 
 impl Cost {
-    /// By the interval of the ratio of what both cost.
+    /// By the interval of the ratio of their CPU costs.
     pub fn of(ratio: Interval) -> Self {
         if ratio.high < EQUAL.low {
             Self::Less
@@ -102,7 +102,7 @@ impl Cost {
 }
 
 impl Setting {
-    /// The CPU cost of its sender relative to the reference. `None` where CPU time is unknown, and for the
+    /// The CPU cost of its sender relative to the reference. `None` if CPU time is unknown, and for the
     /// reference.
     pub fn cost(&self) -> Option<Cost> {
         self.cpu_ratio.map(Cost::of)
@@ -157,8 +157,8 @@ pub fn sweep(record: &Record, swept: Swept, settings: &[Knobs], direction: Direc
     }
 }
 
-/// The rounds of a setting; `None` for one that was disturbed. The first step of a set warms its connections
-/// up and does not count.
+/// The rounds of a setting; `None` for a disturbed one. The first step of a set warms its connections up and
+/// does not count.
 fn slices(record: &Record, knobs: &Knobs, direction: Direction) -> Vec<Option<Slice>> {
     let mut warm = Vec::new();
     let mut rounds = Vec::new();
@@ -171,7 +171,7 @@ fn slices(record: &Record, knobs: &Knobs, direction: Direction) -> Vec<Option<Sl
         if warm.contains(&id) {
             rounds.push(slice(record, step, id, direction).filter(|_| undisturbed(step)));
         } else {
-            // Connections that were lost and made anew in the middle miss that round.
+            // Connections that were lost and made again in the middle miss that round.
             rounds.extend((!warm.is_empty()).then_some(None));
             warm.push(id);
         }
@@ -251,7 +251,7 @@ fn pairs(
     both.filter_map(pair).collect()
 }
 
-/// The knee of settings with these goodputs in multiples of the best one's; `None` where nothing was compared
+/// The knee of settings with these goodputs in multiples of the best one's; `None` if nothing was compared
 /// with it.
 fn knee_of(ratios: &[Option<Interval>], best: usize) -> Option<Knee> {
     let itself = Interval {
@@ -271,12 +271,13 @@ fn knee_of(ratios: &[Option<Interval>], best: usize) -> Option<Knee> {
     })
 }
 
-/// A rate has fallen below this share of what it was.
+/// A rate has fallen if it is below this share of the earlier rate.
 const FALLEN: f64 = 0.85;
 
-/// Where rates fall: by more than noise and by more than a seventh, both of the best and of the last that was about as good. A
-/// fall begins at the last setting that was that much faster, and goes on while each setting is slower than the one before.
-/// `ratio` is the rate of a setting over the rate of another; only settings that are `known` are asked for.
+/// Where rates fall: by more than noise and by more than a seventh, compared with the best setting and with the
+/// last one that was about as good. A fall begins at the last setting that was that much faster, and goes on
+/// while each setting is slower than the one before. `ratio` is the rate of a setting over the rate of another;
+/// it is called only for settings that are `known`.
 fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -> Vec<Fall> {
     let mut falls: Vec<Fall> = Vec::new();
     let Some((&first, rest)) = known.split_first() else {
@@ -306,7 +307,7 @@ fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -
             }
             _ => {}
         }
-        // While it falls each setting is held against the one before it.
+        // While it falls, each setting is compared with the one before it.
         if fallen || to_best.mid > 1.0 {
             best = at;
         }

@@ -15,12 +15,12 @@ use crate::units::{Bytes, Nanos, Rate};
 const SCALING: u8 = 4;
 const SACK: u8 = 2;
 
-/// Mean share of a congestion window that is in flight where this window limits the sender.
+/// Mean share of a congestion window that is in flight if this window limits the sender.
 const FULL_CWND: f64 = 0.9;
-/// Share of the samples in which it must have stood: it starts small.
+/// Share of the samples in which the window must have been constant: it starts small.
 const MOSTLY: f64 = 0.8;
 
-/// Bytes of payload that a set sent over a window, what it retransmitted included; `None` where a counter is
+/// Bytes of payload that a set sent over a window, what it retransmitted included; `None` if a counter is
 /// missing.
 pub(super) fn payload_sent(sending: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let grown = |t: &Table, metric| growth(t, metric, window).map(|(grown, _)| grown);
@@ -36,8 +36,8 @@ pub(super) fn payload_sent(sending: &EndReadings, set: u32, window: Window) -> O
     workers.map(|t| grown(t, m::WORKER_BYTES)).sum()
 }
 
-/// Segments that a set sent over a window and those of them that it retransmitted, all streams; `None`
-/// where a counter is missing.
+/// Segments that all streams of a set sent over a window, and the number of them that were retransmitted;
+/// `None` if a counter is missing.
 pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Count> {
     let prefix = format!("s{set}/");
     let count = |table: &Table| {
@@ -57,7 +57,7 @@ pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Co
     })
 }
 
-/// Segments that a set retransmitted over a window, all streams; `None` where a sender does not tell.
+/// Segments that all streams of a set retransmitted over a window; `None` if a sender does not report them.
 pub(super) fn sent_again(sending: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let prefix = format!("s{set}/");
     let each = about_tcp(sending, &prefix).into_iter();
@@ -68,15 +68,15 @@ pub(super) fn sent_again(sending: &EndReadings, set: u32, window: Window) -> Opt
     Some(all.iter().sum::<f64>() * stands_for(sending, set))
 }
 
-/// By how much two ends may read apart at least, whatever their clocks say, and how small a share of what was retransmitted the segments of this time must be, and
-/// those that may be in flight.
+/// The least time by which the readings of two ends may differ, whatever their clocks say; and how small a
+/// share of the retransmitted segments the segments of this time, and those in flight, must be.
 const APART: Nanos = Nanos::from_millis(20);
 const FEW: f64 = 0.1;
 
 /// The share of a set's retransmissions in a step that were needless: all but the segments that the receiver
 /// did not get. The receiver's segment count includes duplicates. Its reports (DSACK) show fewer, since an
 /// acknowledgement names one range only, and one acknowledgement covers several segments that arrive out of
-/// order. Nothing is in flight when a step begins; a few missing segments at its end may be. `None` where there
+/// order. Nothing is in flight when a step begins; a few missing segments at its end may be. `None` if there
 /// are too few retransmissions, where not all connections were read at both ends, or where the number is
 /// impossible.
 //= RFC 2883, section 4; Linux, __tcp_ack_snd_check(): SACK compression
@@ -105,7 +105,7 @@ pub(super) fn came_twice(sending: &EndReadings, receiving: &EndReadings, set: u3
     let apart = all * by / secs.max(by);
     let tells = again > 0.0 && apart <= again * FEW;
     let whole = senders.len() == receivers.len() && stands_for(sending, set) <= 1.0;
-    // A port that joins segments may not say of how many, and a network may copy them.
+    // A port that coalesces segments may not report their number, and a network may copy them.
     let possible = (-apart..=again + in_flight + apart).contains(&missing);
     let lost = Some(missing).filter(|missing| *missing > in_flight.min(again * FEW));
     (whole && tells && possible).then(|| (again - lost.unwrap_or(0.0)).max(0.0) / again)
@@ -116,7 +116,7 @@ fn about_tcp<'a>(end: &'a EndReadings, prefix: &'a str) -> Vec<&'a Table> {
     end.about("tcp", move |s| s.starts_with(prefix)).collect()
 }
 
-/// Streams of a set for each one whose connection was read: of very many, some stand for all.
+/// Number of streams per connection that was read: of very many streams, some represent all.
 fn stands_for(end: &EndReadings, set: u32) -> f64 {
     let prefix = format!("s{set}/");
     let read = end.about("tcp", |s| s.starts_with(&prefix)).count();
@@ -214,8 +214,8 @@ fn timers(ran_out: Option<f64>, secs: f64, streams: f64) -> Option<f64> {
     Some((waited / streams.max(1.0)).min(1.0))
 }
 
-/// The mean congestion window, where the window of every stream settled at one value, was full, and no longer
-/// changed. `None` where one did not, or where there are too few samples.
+/// The mean congestion window, if the window of every stream settled at one value, was full, and no longer
+/// changed. `None` if one did not, or if there are too few samples.
 fn stood(tables: &[&Table], window: Window, mss: Option<Bytes>) -> Option<Bytes> {
     let stood = |table: &&Table| {
         let cwnd: Vec<f64> = gauge(table, m::TCP_CWND, window).collect();

@@ -4,7 +4,7 @@ use super::readings::Window;
 use crate::metric::Metric;
 use crate::record::{Column, Table};
 
-/// All of a second.
+/// The whole second.
 pub(super) const WHOLE: Window = Window {
     from: 0,
     to: 1_000_000_000,

@@ -1,4 +1,4 @@
-//! Trials: what each slice says, and the effect of the change.
+//! Trials: the result of each slice, and the effect of the change.
 
 use super::datagrams::lost;
 use super::derive::{round_trips, undisturbed};
@@ -14,7 +14,7 @@ use crate::plan::{Pattern, Purpose};
 use crate::record::{Record, Set, Step, TrialPlan};
 use crate::stats::{Comparison, Count, samples, share_ratio};
 
-/// The readings of an undisturbed slice; `None` for those that were not taken.
+/// The readings of an undisturbed slice; `None` for readings that were not taken.
 #[derive(Debug)]
 pub(super) struct Slice {
     /// Whether it was measured with the change.
@@ -33,7 +33,7 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// Of a step; `None` of one that is no slice, or was disturbed.
+    /// For a step; `None` if it is not a slice, or was disturbed.
     pub(super) fn of(record: &Record, step: &Step, direction: Direction) -> Option<Self> {
         let Purpose::Slice { changed, .. } = step.plan.purpose else {
             return None;
@@ -149,9 +149,9 @@ fn of_each(slices: &[(bool, f64)]) -> [Option<f64>; 2] {
     })
 }
 
-/// Whether the change was one: a kernel that copies what it was asked not to has changed nothing that a
-/// trial could be about, and has the trouble of both; a connection may keep its route's congestion control, and
-/// a window its route's clamp, whatever its buffer is.
+/// Whether the change took effect. A kernel that copies despite a request not to has changed nothing that the
+/// trial is about, and has the cost of both. A connection may keep the congestion control of its route, and a
+/// window may keep the clamp of its route, whatever its buffer is.
 fn took_effect<'a>(plan: &TrialPlan, last: impl Fn(bool) -> Option<&'a Load>) -> bool {
     match plan.factor() {
         Some(Factor::LargerWindow | Factor::HostWindow) => !stayed(last(false), last(true)),
@@ -175,7 +175,7 @@ pub(crate) fn stayed(small: Option<&Load>, large: Option<&Load>) -> bool {
         .is_some_and(|(small, large)| large < small * GROWN)
 }
 
-/// Whether both settings of a trial are what was asked for: a change that was refused is no change.
+/// Whether both settings of a trial are the requested ones: a change that was refused is no change.
 fn made_as_planned(record: &Record, id: u32) -> bool {
     record
         .steps
@@ -186,7 +186,7 @@ fn made_as_planned(record: &Record, id: u32) -> bool {
         .all(|set| set.ends.iter().all(|e| e.gaps.is_empty()) && placed(set))
 }
 
-/// Whether threads are kept where the plan says: an older far end does not know that part of it.
+/// Whether threads are pinned where the plan says: an older far end does not know that part of it.
 fn placed(set: &Set) -> bool {
     let Pattern::Stream { direction } = set.plan.pattern else {
         return true;

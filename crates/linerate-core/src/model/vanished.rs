@@ -12,10 +12,11 @@ use crate::record::{EndReadings, Record, Step, Total};
 use crate::transport::Transport;
 use crate::units::Bytes;
 
-/// Packets that every path takes.
+/// Packets of this size pass every path.
 //= RFC 791, section 3.1: every internet module must be able to receive a datagram of 576 octets
 const ALWAYS: u64 = 576;
-/// Payload of a stream that may be acknowledged all the same: what small packets carry, such as the word that opens it.
+/// Payload of a stream that may be acknowledged although full packets are lost: the content of small packets,
+/// such as the mark that opens the stream.
 const FEW: f64 = 512.0;
 /// The packet of a port of which nothing was read.
 //= RFC 894: 1500 bytes
@@ -34,7 +35,7 @@ pub struct Vanished {
     pub echo: Bytes,
 }
 
-/// The vanished bytes of a step's load. `None` where something arrived, nothing was sent, or the counters are
+/// The vanished bytes of a step's load. `None` if something arrived, nothing was sent, or the counters are
 /// unknown. Small messages do pass: the streams were connected, and both ends agreed on the step.
 pub fn vanished(record: &Record, step: &Step, direction: Direction) -> Option<Vanished> {
     let set = stream_set(record, step, direction)?;
@@ -65,7 +66,7 @@ pub fn vanished(record: &Record, step: &Step, direction: Direction) -> Option<Va
     })
 }
 
-/// A sum over the streams of a set; `None` where the end does not tell of any.
+/// A sum over the streams of a set; `None` if the end reports none.
 fn total(end: &EndReadings, set: u32, of: fn(&Total) -> u64) -> Option<u64> {
     let totals = end.totals.iter().filter(|t| t.set == set);
     totals.map(of).reduce(u64::saturating_add)
@@ -86,8 +87,8 @@ fn no_segment(plan: &SetPlan, (sending, receiving): (&EndReadings, Option<&EndRe
     let arrived = receiving.and_then(|end| total(end, plan.id, |t| t.received));
     let few = |acked: f64| acked < FEW * f64::from(plan.knobs.streams);
     let unacked = acked(sending, plan.id).map(few);
-    // A path that is merely slow causes no retransmissions. An end that reports sums may have sent all that its
-    // buffer takes before it began to count.
+    // A path that is merely slow causes no retransmissions. An end that reports sums may have filled its send
+    // buffer before it began to count.
     let again = sent_again(sending, plan.id, WHOLE);
     again.is_some_and(|again| again > 0.0)
         && unacked.unwrap_or(arrived == Some(0))
@@ -95,13 +96,13 @@ fn no_segment(plan: &SetPlan, (sending, receiving): (&EndReadings, Option<&EndRe
         && total(sending, plan.id, |t| t.sent).is_some()
 }
 
-/// All of a step.
+/// The whole step.
 const WHOLE: Window = Window {
     from: 0,
     to: u64::MAX,
 };
 
-/// Payload that the other end has acknowledged; `None` where the kernel does not report it.
+/// Payload that the other end has acknowledged; `None` if the kernel does not report it.
 fn acked(sending: &EndReadings, set: u32) -> Option<f64> {
     let prefix = format!("s{set}/");
     let sockets = sending.about("tcp", |s| s.starts_with(&prefix));
@@ -112,7 +113,7 @@ fn acked(sending: &EndReadings, set: u32) -> Option<f64> {
         .map(|all| all.iter().sum())
 }
 
-/// Bytes of the largest packet that the ports take which are known.
+/// Bytes of the largest packet that the known ports support.
 fn full_packet(record: &Record) -> u64 {
     let ports = record.hosts.iter().filter_map(|h| h.facts.port.as_ref());
     let mtu = ports.filter_map(|port| port.mtu).min();

@@ -1,11 +1,10 @@
-//! `/proc/self/cgroup` and `/proc/self/mountinfo`: where our own controllers are, and the limits
-//! that stand there.
+//! `/proc/self/cgroup` and `/proc/self/mountinfo`: the paths of our own controllers, and their limits.
 
 use super::mounts::Mount;
 use super::{Malformed, text};
 use crate::units::Bytes;
 
-/// Version of the cgroup interface that holds the CPU controller.
+/// Version of the cgroup interface with the CPU controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// One hierarchy for each controller.
@@ -14,18 +13,18 @@ pub enum Version {
     V2,
 }
 
-/// Where our own cgroup is seen in the file system.
+/// The path of our own cgroup in the file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Which interface.
     pub version: Version,
-    /// Where the hierarchy is mounted.
+    /// Mount point of the hierarchy.
     pub mount: String,
     /// Our group below the mount: empty or starting with `/`.
     pub group: String,
 }
 
-/// Finds our cgroup of a controller from the two files; `Ok(None)` without such a cgroup.
+/// Finds our cgroup of a controller from the two files; `Ok(None)` if there is none.
 pub fn place(
     controller: &str,
     membership: &[u8],
@@ -52,8 +51,7 @@ pub fn place(
     Err(Malformed::Missing("a mount that shows our own cgroup"))
 }
 
-/// The hierarchy that holds the controller, with our path in it. Where v1 has the controller, v2
-/// cannot have it.
+/// The hierarchy with the controller, and our path in it. If v1 has the controller, v2 cannot have it.
 fn membership_of(controller: &[u8], text: &[u8]) -> Result<Option<(Version, String)>, Malformed> {
     let mut found = None;
     for line in text::lines(text, "/proc/self/cgroup") {
@@ -115,7 +113,7 @@ pub fn count(text: &[u8], key: &str) -> Option<u64> {
     })
 }
 
-/// `group` relative to `root`, if it lies in it and never climbs out of it.
+/// `group` relative to `root`, if it is below `root` and its path never goes up out of it.
 fn below<'a>(group: &'a str, root: &str) -> Option<&'a str> {
     let rest = group.strip_prefix(root.trim_end_matches('/'))?;
     let inside = rest.is_empty() || rest.starts_with('/');

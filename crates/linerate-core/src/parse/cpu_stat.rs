@@ -16,8 +16,8 @@ pub struct Throttling {
 }
 
 /// Reads the file of either cgroup version: v1 counts `throttled_time` in nanoseconds, v2
-/// `throttled_usec` in microseconds. `None` where the file is whole but has no throttling in it, as
-/// in a v2 group whose CPU controller is off.
+/// `throttled_usec` in microseconds. `None` if the file is whole but has no throttling in it, as in
+/// a v2 group whose CPU controller is off.
 pub fn parse(text: &[u8]) -> Result<Option<Throttling>, Malformed> {
     let (mut periods, mut throttled, mut time) = (None, None, None);
     for line in text::lines(text, WHAT) {

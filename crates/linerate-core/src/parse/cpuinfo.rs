@@ -32,7 +32,7 @@ fn arm(text: &[u8]) -> Option<String> {
     ))
 }
 
-/// The model of the first CPU; `None` where the file does not tell.
+/// The model of the first CPU; `None` if the file does not contain it.
 pub fn model(text: &[u8]) -> Option<String> {
     ["model name", "Model Name", "cpu model", "cpu", "uarch"]
         .iter()
@@ -41,7 +41,7 @@ pub fn model(text: &[u8]) -> Option<String> {
         .or_else(|| arm(text))
 }
 
-/// Whether the CPUs run under a hypervisor; `None` where the architecture does not show it.
+/// Whether the CPUs run under a hypervisor; `None` if the architecture does not show it.
 pub fn is_guest(text: &[u8]) -> Option<bool> {
     let flags = sysctl::value(text, "flags")?;
     Some(text::fields(flags).any(|flag| flag == b"hypervisor"))

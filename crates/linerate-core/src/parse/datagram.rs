@@ -7,38 +7,38 @@
 
 /// Length of a [`Header`] on the wire, and of the shortest datagram.
 pub const HEADER_LEN: usize = 24;
-/// Longest datagram that IPv4 carries: 65535 less its header and that of UDP.
+/// Longest datagram that IPv4 carries: 65535 bytes without the IPv4 and the UDP header.
 pub const DATAGRAM_MAX: usize = 65_507;
 /// Upper bound of numbers: no sender reaches it, and no computation with them overflows.
 pub const NUMBER_MAX: u64 = 1 << 56;
 
-/// What a datagram is for.
+/// The purpose of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It carries payload.
+    /// The datagram carries payload.
     Payload,
     /// The step has ended; the number is the count of datagrams sent in it.
     End,
-    /// The receiver has read such an end.
+    /// The receiver has read the mark of an end.
     Ended,
-    /// It asks for an answer.
+    /// It requests an answer.
     Ping,
-    /// It answers.
+    /// The datagram answers.
     Pong,
 }
 
 /// The front of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Known to the ends of the stream alone, another one each way.
+    /// A secret of the ends of the stream, a different one for each direction.
     pub tag: u64,
     /// Size of the whole datagram: payload of UDP, this header included.
     pub size: u16,
-    /// What it is for.
+    /// The purpose of the datagram.
     pub kind: Kind,
-    /// Steps that the connection was used in before.
+    /// Number of earlier steps of this connection.
     pub step: u32,
-    /// Datagrams of this step that were sent before it.
+    /// Number of earlier datagrams of this step.
     pub number: u64,
 }
 
@@ -56,11 +56,11 @@ pub enum Stray {
     Malformed,
 }
 
-/// Where the number of a header stands: the only field that changes from one datagram to the next.
+/// The offset of the number in a header: the only field that changes from one datagram to the next.
 pub const NUMBER_AT: usize = 16;
 
 impl Header {
-    /// As it is sent, in network order.
+    /// In network byte order.
     pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut raw = [0; HEADER_LEN];
         raw[..8].copy_from_slice(&self.tag.to_be_bytes());
@@ -109,7 +109,7 @@ impl Header {
     }
 }
 
-/// The bytes of a field, which lies within the header.
+/// The bytes of a field, which is inside the header.
 #[inline]
 fn field<const N: usize>(raw: &[u8; HEADER_LEN], at: usize) -> [u8; N] {
     raw[at..].first_chunk().copied().unwrap_or([0; N])

@@ -1,4 +1,4 @@
-//! Replies of the `ethtool` ioctl (linux/ethtool.h): who drives a port, and what its driver counts.
+//! Replies of the `ethtool` ioctl (linux/ethtool.h): the driver of a port, and its counters.
 
 use super::Malformed;
 use super::netlink::{after, string, u32_at, u64_at};
@@ -8,7 +8,7 @@ const COUNTERS: &str = "counters of the driver";
 /// Bytes of a counter's name (`ETH_GSTRING_LEN`).
 const NAME: usize = 32;
 
-/// `struct ethtool_drvinfo`. Text that the driver does not tell is empty.
+/// `struct ethtool_drvinfo`. Text that the driver does not report is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Info {
     /// Driver.

@@ -1,6 +1,6 @@
-//! Replies of the generic netlink family `ethtool`: how a port is set.
+//! Replies of the generic netlink family `ethtool`: the settings of a port.
 //!
-//! Numbers of attributes are those of linux/ethtool_netlink.h.
+//! Attribute numbers are from linux/ethtool_netlink.h.
 
 use super::Malformed;
 use super::genetlink::{bodies, change_bodies};
@@ -40,7 +40,7 @@ pub fn link_state(reply: &[u8]) -> Result<String, Malformed> {
     const REASONS: [&str; 11] = [
         "the two ends do not agree on a speed",
         "link training failed",
-        "the two ends do not understand each other",
+        "the two ends cannot negotiate",
         "the signal is bad",
         "no cable",
         "a bad cable",
@@ -171,7 +171,7 @@ pub fn fec(reply: &[u8]) -> Result<Fec, Malformed> {
             5 => {
                 for statistic in attributes(value) {
                     match statistic? {
-                        // The total stands first, those of the lanes behind it.
+                        // The total comes first, followed by the values of the lanes.
                         (2, value) => fec.corrected = Some(u64_at(value, 0, WHAT)?),
                         (3, value) => fec.uncorrectable = Some(u64_at(value, 0, WHAT)?),
                         _ => {}
@@ -211,7 +211,7 @@ pub fn mask_rss(reply: &mut [u8]) {
     });
 }
 
-/// Calls `take` with each attribute of a reply, which must hold a message.
+/// Calls `take` with each attribute of a reply, which must contain a message.
 fn each(
     reply: &[u8],
     mut take: impl FnMut(u16, &[u8]) -> Result<(), Malformed>,

@@ -1,4 +1,4 @@
-//! `/proc/interrupts`: what each interrupt is for, and who serves it.
+//! `/proc/interrupts`: the purpose of each interrupt, and the CPUs that serve it.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct Interrupt {
     pub number: u32,
     /// Times that it arrived, over all CPUs.
     pub total: u64,
-    /// The CPU that served most of them; `None` where there were none.
+    /// The CPU that served most of them; `None` if there were none.
     pub busiest: Option<u32>,
     /// What delivers it: `PCI-MSIX-0000:03:00.0`, `IO-APIC`.
     pub chip: String,
@@ -31,7 +31,8 @@ pub fn parse(text: &[u8]) -> Result<Vec<Interrupt>, Malformed> {
     Ok(all)
 }
 
-/// How many interrupts each CPU served, of those that `group` gives a group: by group and CPU.
+/// The number of interrupts that each CPU served, by group and CPU, for the interrupts that `group` assigns to
+/// a group.
 pub fn by_cpu(
     text: &[u8],
     group: impl Fn(u32) -> Option<u32>,
@@ -113,7 +114,7 @@ fn interrupt<'a>(
     })
 }
 
-/// `1-edge`, `-event`, or a word of its own as on Arm: `Edge`.
+/// `1-edge`, `-event`, or another word as on Arm: `Edge`.
 fn is_trigger(field: &[u8]) -> bool {
     if [&b"Edge"[..], b"Level", b"None"].contains(&field) {
         return true;

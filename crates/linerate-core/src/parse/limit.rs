@@ -1,5 +1,5 @@
-//! The limit of a queueing discipline, read from its options (`TCA_OPTIONS`) and put into them. Structures
-//! are those of linux/pkt_sched.h.
+//! The limit of a queueing discipline, read from its options (`TCA_OPTIONS`) and written into them. Structures
+//! are from linux/pkt_sched.h.
 
 use super::Malformed;
 use super::netlink::{attributes, change_attributes, u16_at, u32_at, u64_at};
@@ -59,8 +59,8 @@ struct Bucket {
 }
 
 /// The size of a bucket. The kernel reports it as the time that the bucket takes to fill, in ticks, and expects
-/// bytes. This picks the largest size that gives as many ticks: a smaller one might no longer let the largest
-/// packets pass.
+/// bytes. This returns the largest size with the same number of ticks: a smaller bucket might no longer let the
+/// largest packets pass.
 fn bucket(options: &[u8]) -> Result<Bucket, Malformed> {
     let (mut parms, mut wide) = (None, None);
     for attribute in attributes(options) {
@@ -72,7 +72,7 @@ fn bucket(options: &[u8]) -> Result<Bucket, Malformed> {
     }
     let parms = parms.ok_or(Malformed::Missing(WHAT))?;
     let ticks = u32_at(parms, BUCKET, WHAT)?;
-    // A second bucket for peaks is reported in ticks as well. Such a discipline is not changed.
+    // A second bucket for peaks is reported in ticks as well. A discipline with such a bucket is not changed.
     if u32_at(parms, PEAK, WHAT)? != 0 || parms.get(1) == Some(&CELLS) {
         return Err(Malformed::Missing(WHAT));
     }

@@ -17,11 +17,11 @@ pub const LOOPBACK: u16 = 772;
 /// Hardware type of IP over InfiniBand (`ARPHRD_INFINIBAND`).
 pub const INFINIBAND: u16 = 32;
 
-/// `ARPHRD_ETHER`: Ethernet, and what looks like it.
+/// `ARPHRD_ETHER`: Ethernet, and devices that behave like it.
 //= include/uapi/linux/if_arp.h
 pub const ETHERNET: u16 = 1;
 
-/// A network port. Text that is not known is empty.
+/// A network port. Text that is unknown is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link<'a> {
     /// Index in its network namespace.
@@ -38,11 +38,11 @@ pub struct Link<'a> {
     pub address: &'a [u8],
     /// Maximum transmission unit in bytes.
     pub mtu: Option<u32>,
-    /// The largest that the driver takes; `None` where it names no bound.
+    /// The largest value that the driver accepts; `None` if it reports no bound.
     pub mtu_max: Option<u32>,
     /// Index of the port that it sits on; of the other half of a pair (`veth`).
     pub lower: Option<u32>,
-    /// That port lies in another network namespace.
+    /// That port is in another network namespace.
     pub lower_elsewhere: bool,
     /// Index of the bond, bridge or team that it is part of.
     pub master: Option<u32>,
@@ -68,8 +68,8 @@ pub fn parse(reply: &[u8]) -> impl Iterator<Item = Result<Link<'_>, Malformed>> 
     })
 }
 
-/// Overwrites all that [`parse`] does not read: addresses, keys, names that people gave. What
-/// `address` makes of a hardware address, or of the ends of a tunnel, stays.
+/// Overwrites everything that [`parse`] does not read: addresses, keys, names that people gave. A hardware
+/// address, or the ends of a tunnel, become the result of `address`.
 pub fn mask(reply: &mut [u8], mut address: impl FnMut(&mut [u8])) {
     netlink::change_messages(reply, |kind, body| {
         let attributes = body.split_at_mut_checked(FIXED);
@@ -85,7 +85,7 @@ pub fn mask(reply: &mut [u8], mut address: impl FnMut(&mut [u8])) {
     });
 }
 
-/// As [`mask`], of `IFLA_LINKINFO`.
+/// Like [`mask`], for `IFLA_LINKINFO`.
 fn mask_info(value: &mut [u8], address: &mut impl FnMut(&mut [u8])) {
     let kind = info(value).map_or(String::new(), |(kind, _)| kind.into_owned());
     let read = match kind.as_str() {

@@ -1,11 +1,11 @@
-//! `SO_MEMINFO`: what a socket's queues take of memory.
+//! `SO_MEMINFO`: the memory used by a socket's queues.
 
 use crate::metric::{self, Metric};
 
 /// Bytes that a reader should offer.
 pub const ROOM: usize = 64;
 
-/// Where each metric stands: an array of u32, in the order of include/uapi/linux/sock_diag.h.
+/// The index of each metric in an array of u32, in the order of include/uapi/linux/sock_diag.h.
 const FIELDS: &[(Metric, usize)] = &[
     (metric::SOCKET_RMEM_ALLOC, 0),
     (metric::SOCKET_RCVBUF, 4),
@@ -14,7 +14,7 @@ const FIELDS: &[(Metric, usize)] = &[
     (metric::SOCKET_DROPS, 32),
 ];
 
-/// Every metric of the table, with its value where the reply is long enough to hold it.
+/// Every metric of the table, with its value if the reply is long enough to contain it.
 pub fn values(raw: &[u8]) -> impl Iterator<Item = (Metric, Option<i64>)> + '_ {
     FIELDS.iter().map(|(metric, at)| {
         let field = raw.get(*at..at + 4).and_then(|f| f.first_chunk());

@@ -3,7 +3,7 @@
 use super::text;
 use crate::units::Bytes;
 
-/// The amount of `key`, such as `MemTotal`; `None` where no whole line gives it.
+/// The amount of `key`, such as `MemTotal`; `None` if no whole line gives it.
 pub fn bytes(text: &[u8], key: &str) -> Option<Bytes> {
     match field(text, key)? {
         (value, Some(b"kB")) => value.checked_mul(1024).map(Bytes),

@@ -1,8 +1,8 @@
-//! Decoders of what the kernel answers: text of /proc and /sys, netlink messages, socket options;
-//! and of the marks and headers that another end puts into its payload.
+//! Decoders of the kernel's answers: text of /proc and /sys, netlink messages, socket options; and of the marks
+//! and headers that another end puts into its payload.
 //!
-//! One format is one file. Every parser takes bytes and returns values or [`Malformed`]. No input makes it
-//! panic, it does not guess, and it skips additions of newer kernels.
+//! Each format has its own file. Every parser takes bytes and returns values or [`Malformed`]. No input makes
+//! it panic, it does not guess, and it skips additions of newer kernels.
 
 pub mod address;
 pub mod cgroup;

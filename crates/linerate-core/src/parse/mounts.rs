@@ -1,4 +1,4 @@
-//! `/proc/self/mountinfo`: which file system lies where, and on what.
+//! `/proc/self/mountinfo`: the mounted file systems, their mount points and devices.
 
 use super::{Malformed, text};
 
@@ -7,15 +7,15 @@ const WHAT: &str = "mountinfo";
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Number of the device: `254:0`; major 0 where there is no single one.
+    /// Number of the device: `254:0`; major 0 if there is no single one.
     pub number: String,
-    /// What part of the file system is mounted: `/` is all of it.
+    /// The mounted part of the file system: `/` is all of it.
     pub root: String,
-    /// Where it is mounted.
+    /// Mount point.
     pub point: String,
     /// Kind: `ext4`, `nfs4`.
     pub kind: String,
-    /// What is mounted: `/dev/vda`, `server:/export`.
+    /// The mounted device: `/dev/vda`, `server:/export`.
     pub source: String,
     /// Options of the file system.
     pub options: Vec<String>,
@@ -29,13 +29,13 @@ pub fn parse(text: &[u8]) -> Result<Vec<Mount>, Malformed> {
 }
 
 impl Mount {
-    /// `36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue`; `None` where a field is missing.
+    /// `36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue`; `None` if a field is missing.
     pub fn of(line: &[u8]) -> Option<Self> {
-        // What is mounted may be empty.
+        // The mounted device may be empty.
         let mut fields = line.split(|&b| b == b' ');
         let number = text::trimmed(fields.nth(2)?);
         let (root, point) = (unescaped(fields.next()?), unescaped(fields.next()?));
-        // Options of this mount and optional fields stand before the dash.
+        // Options of this mount and optional fields are before the dash.
         fields.find(|&field| field == b"-")?;
         let kind = text::trimmed(fields.next()?);
         let source = unescaped(fields.next()?);

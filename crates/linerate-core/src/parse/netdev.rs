@@ -1,5 +1,5 @@
-//! Replies of the generic netlink family `netdev` (6.8+): which poller and which interrupt serve a
-//! queue. Numbers of attributes are those of linux/netdev.h.
+//! Replies of the generic netlink family `netdev` (6.8+): which poller and which interrupt serve a queue.
+//! Attribute numbers are from linux/netdev.h.
 
 use super::Malformed;
 use super::genetlink::bodies;
@@ -14,7 +14,7 @@ const NAPI: &str = "poller message";
 pub struct Queue {
     /// Number, counted for each direction.
     pub number: u32,
-    /// Which way.
+    /// The direction of the queue.
     pub direction: Direction,
     /// The poller that serves it.
     pub napi: Option<u32>,
@@ -23,13 +23,13 @@ pub struct Queue {
 /// A poller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Napi {
-    /// Its number.
+    /// Number of the interrupt.
     pub id: u32,
     /// The interrupt that wakes it.
     pub irq: Option<u32>,
 }
 
-/// `NETDEV_CMD_QUEUE_GET`: queues; those of a kind that is not known are passed over.
+/// `NETDEV_CMD_QUEUE_GET`: queues. Queues of an unknown kind are skipped.
 pub fn queues(reply: &[u8]) -> Result<Vec<Queue>, Malformed> {
     let mut queues = Vec::new();
     for body in bodies(reply) {

@@ -44,7 +44,7 @@ fn share(of: u32) -> f64 {
 }
 
 /// The mean share that a model of loss in bursts loses: `NETEM_LOSS_GI` (1) or `NETEM_LOSS_GE` (2). `None` of a model
-/// that is not known, or that may end in a state that it never leaves.
+/// that is unknown, or that may end in a state that it never leaves.
 fn modelled(nested: &[u8]) -> Result<Option<f64>, Malformed> {
     let mut mean = None;
     for attribute in attributes(nested) {
@@ -59,8 +59,9 @@ fn modelled(nested: &[u8]) -> Result<Option<f64>, Malformed> {
     Ok(mean.filter(|mean| mean.is_finite()))
 }
 
-/// `struct tc_netem_gimodel`: from a gap into a burst (13) and out of it (31), from a loss of a burst to what comes in it
-/// (32) and back (23), and to a single loss in a gap (14). How often each state is taken, over a gap that is one.
+/// `struct tc_netem_gimodel`: the transitions from a gap into a burst (13) and out of it (31), from a loss in a
+/// burst to a received packet in it (32) and back (23), and to a single loss in a gap (14). The result is the
+/// time in each state relative to the gap.
 //= Salsano et al., "Definition of a general and intuitive loss model for packet networks and its implementation in the
 //= Netem module in the Linux kernel", 2012; Linux, net/sched/sch_netem.c: loss_4state
 fn four_states([p13, p31, p32, p14, p23]: [f64; 5]) -> f64 {

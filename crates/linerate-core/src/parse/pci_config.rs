@@ -1,6 +1,6 @@
-//! A PCI device's `config`, the space that the specification lays out, and the text of its link.
+//! A PCI device's `config`, the configuration space of the specification, and the text of its link.
 //!
-//! The first 64 bytes are for everyone; what lies behind them is for root.
+//! Everyone can read the first 64 bytes; only root can read the rest.
 
 use super::{Malformed, text};
 use crate::facts::pci::{Buses, Link, Payload, PortKind};
@@ -9,14 +9,14 @@ use crate::units::Transfers;
 const WHAT: &str = "configuration space";
 /// The part that everyone may read.
 const HEADER: usize = 64;
-/// Bytes to read. All capabilities used here lie in them. The rest of the PCI Express configuration space is
+/// Bytes to read. All capabilities used here are in them. The rest of the PCI Express configuration space is
 /// sixteen times as large, and slow to read from the device.
 pub const LENGTH: usize = 256;
 /// Most capabilities that fit, 4 bytes each: a longer chain runs in a circle.
 const MOST: usize = (LENGTH - HEADER) / 4;
 const EXPRESS: u8 = 0x10;
 
-/// What is used of the configuration space.
+/// The fields of the configuration space that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// Vendor id.
@@ -27,7 +27,7 @@ pub struct Config {
     pub class: u32,
     /// Buses behind the device, if it is a bridge that leads to any.
     pub buses: Option<Buses>,
-    /// What it says of PCI Express.
+    /// Its PCI Express capability.
     pub express: Express,
 }
 
@@ -38,7 +38,7 @@ pub enum Express {
     Hidden,
     /// Conventional PCI, or inside the chip set.
     Absent,
-    /// As the device reports it.
+    /// The values that the device reports.
     Here(Capability),
 }
 
@@ -49,13 +49,13 @@ pub struct Capability {
     pub kind: PortKind,
     /// Sizes of packets.
     pub payload: Payload,
-    /// The link as it runs; `None` for what has no link.
+    /// The present state of the link; `None` for devices without a link.
     pub now: Option<Link>,
     /// The best that this end of the link can.
     pub max: Option<Link>,
 }
 
-/// Reads the space, or as much of it as the reply holds.
+/// Reads the configuration space, or the part of it that the reply contains.
 pub fn parse(space: &[u8]) -> Result<Config, Malformed> {
     let header = space.get(..HEADER).ok_or(Malformed::Short(WHAT))?;
     let vendor = u16::from_le_bytes([header[0], header[1]]);
@@ -97,7 +97,7 @@ fn express(space: &[u8], header: &[u8]) -> Express {
     Express::Absent
 }
 
-/// The registers of the capability at `at`; `None` where the space ends before they do.
+/// The registers of the capability at `at`; `None` if the space ends before they do.
 fn capability(space: &[u8], at: usize) -> Option<Capability> {
     let word = |offset: usize| {
         let raw = space.get(at + offset..at + offset + 2)?;
@@ -119,7 +119,7 @@ fn capability(space: &[u8], at: usize) -> Option<Capability> {
     })
 }
 
-/// Speed and width as both link registers hold them.
+/// Speed and width in the format of both link registers.
 fn link(register: u16) -> Link {
     let code = usize::from(register & 15);
     let speed = code.checked_sub(1).and_then(|c| SPEEDS.get(c));

@@ -1,4 +1,4 @@
-//! `/proc/stat`: where each CPU's time went.
+//! `/proc/stat`: how each CPU spent its time.
 
 use super::{Malformed, text};
 use crate::facts::cpu::CpuTimes;
@@ -7,7 +7,7 @@ const WHAT: &str = "/proc/stat";
 
 /// The CPUs that are online, in the order of the file. The line that sums them up is left out.
 pub fn cpus(text: &[u8]) -> impl Iterator<Item = Result<CpuTimes, Malformed>> {
-    // The lines of the CPUs come first; the long line of interrupts is never looked at.
+    // The lines of the CPUs come first; the long line of interrupts is never read.
     text::lines(text, WHAT)
         .take_while(|line| line.is_err() || line.is_ok_and(|l| l.starts_with(b"cpu")))
         .filter_map(|line| line.and_then(cpu).transpose())

@@ -19,9 +19,9 @@ pub const ROOT: u32 = u32::MAX;
 pub struct Qdisc<'a> {
     /// Index of its port.
     pub port: u32,
-    /// Handle; zero for those that the kernel made by itself. Of a class its number.
+    /// Handle; zero if the kernel made it by itself. For a class its number.
     pub handle: u32,
-    /// What it hangs on: [`ROOT`], or a class.
+    /// Its parent: [`ROOT`], or a class.
     pub parent: u32,
     /// Kind: `fq_codel`, `tbf`, `noqueue` ...
     pub kind: Cow<'a, str>,
@@ -32,7 +32,7 @@ pub struct Qdisc<'a> {
 }
 
 impl Qdisc<'_> {
-    /// Handle or class as `tc` writes it; the class it hangs on where it has no handle of its own.
+    /// Handle or class as `tc` writes it; the parent class if it has no handle of its own.
     pub fn id(&self) -> String {
         let own = self.handle != 0 || self.parent == ROOT;
         let id = if own { self.handle } else { self.parent };

@@ -13,7 +13,7 @@ const MAGIC: [u8; 4] = *b"lnrt";
 const KIND_RUN: u8 = 1;
 const KIND_END: u8 = 2;
 
-/// What stands between two runs.
+/// The mark between two runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     /// This many bytes of payload follow: 1 to [`RUN_MAX`].
@@ -26,7 +26,7 @@ pub enum Mark {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MarkError {
     /// Other bytes than a mark's.
-    #[error("no mark where one must stand: {0:02x?}")]
+    #[error("a mark is missing: {0:02x?}")]
     NotAMark([u8; 8]),
     /// A run that no sender would announce.
     #[error("a run of {0} bytes was announced")]

@@ -1,6 +1,5 @@
-//! What queueing disciplines and classes are set to (`TCA_OPTIONS`): the part that holds packets back.
-//! Numbers of attributes and structures are those of linux/pkt_sched.h; rates there are bytes per
-//! second.
+//! The settings of queueing disciplines and classes (`TCA_OPTIONS`) that delay packets. Attribute numbers and
+//! structures are from linux/pkt_sched.h; rates there are bytes per second.
 
 use super::Malformed;
 use super::netem::netem;
@@ -31,7 +30,7 @@ pub fn discipline(qdisc: &Qdisc<'_>) -> Result<Option<Shaping>, Malformed> {
     Ok(Some(set).filter(Shaping::is_set))
 }
 
-/// As [`discipline`], of a class.
+/// Like [`discipline`], for a class.
 pub fn class(class: &Qdisc<'_>) -> Result<Option<Shaping>, Malformed> {
     let set = match &*class.kind {
         "htb" => htb(class.options)?,
@@ -47,7 +46,7 @@ pub fn has_classes(kind: &str) -> bool {
 }
 
 /// `struct tc_ratespec`: the rate, and the extra bytes that it counts for each packet. A rate that does not fit
-/// stands in another attribute.
+/// is in another attribute.
 fn spec(value: &[u8], at: usize) -> Result<(u64, i32), Malformed> {
     let overhead = u16_at(value, at + 2, WHAT)?;
     let rate = u32_at(value, at + 8, WHAT)?;
@@ -63,7 +62,7 @@ fn tbf(options: &[u8]) -> Result<Shaping, Malformed> {
     let (mut parms, mut wide) = (None, None);
     for attribute in attributes(options) {
         match attribute? {
-            // The bucket stands behind two rates and the limit.
+            // The bucket is after two rates and the limit.
             (1, value) => parms = Some((spec(value, 0)?, u32_at(value, 28, WHAT)?)),
             (4, value) => wide = Some(u64_at(value, 0, WHAT)?),
             _ => {}
@@ -71,7 +70,7 @@ fn tbf(options: &[u8]) -> Result<Shaping, Malformed> {
     }
     let ((narrow, overhead), bucket) = parms.ok_or(Malformed::Missing(WHAT))?;
     let bytes = wide.unwrap_or(narrow);
-    // The kernel gives the bucket as the time that it takes to fill.
+    // The kernel reports the bucket as the time that it takes to fill.
     let burst = u128::from(bytes) * u128::from(bucket) * u128::from(TICK) / 1_000_000_000;
     Ok(Shaping {
         rate: rate(bytes),
@@ -98,8 +97,8 @@ fn fq(options: &[u8]) -> Result<Shaping, Malformed> {
     })
 }
 
-/// `TCA_CAKE_BASE_RATE64` (2), which is 0 for none, `TCA_CAKE_OVERHEAD` (6) and `TCA_CAKE_RAW` (12),
-/// which is there where frames count as they are.
+/// `TCA_CAKE_BASE_RATE64` (2), which is 0 for no limit, `TCA_CAKE_OVERHEAD` (6) and `TCA_CAKE_RAW` (12), which
+/// is present if frames are counted without overhead.
 fn cake(options: &[u8]) -> Result<Shaping, Malformed> {
     let (mut bytes, mut overhead, mut raw) = (0, 0, false);
     for attribute in attributes(options) {
@@ -141,7 +140,7 @@ fn htb(options: &[u8]) -> Result<Shaping, Malformed> {
     })
 }
 
-/// `TCA_HFSC_USC` (3): the curve that a class never exceeds; its second slope is the one that lasts.
+/// `TCA_HFSC_USC` (3): the curve that a class never exceeds; its second slope is the permanent one.
 fn hfsc(options: &[u8]) -> Result<Shaping, Malformed> {
     let mut upper = 0;
     for attribute in attributes(options) {

@@ -32,8 +32,8 @@ pub fn modules(table: &[u8]) -> Result<Vec<Module>, Malformed> {
     Ok(found)
 }
 
-/// Overwrites the strings that name a place, a person or a piece: all but those that say where a
-/// module sits. Bytes that are no table are emptied.
+/// Overwrites the strings that identify a place, a person or a device: all except the location of a module.
+/// Bytes that are no table are emptied.
 pub fn mask(table: &mut [u8]) {
     let mut at = 0;
     while at < table.len() {
@@ -59,7 +59,7 @@ pub fn mask(table: &mut [u8]) {
     }
 }
 
-/// The first structure of `bytes`. A second zero byte stands behind its strings.
+/// The first structure of `bytes`. A second zero byte ends its strings.
 fn structure(bytes: &[u8]) -> Result<Structure<'_>, Malformed> {
     let length = usize::from(*bytes.get(1).ok_or(Malformed::Short(WHAT))?);
     if length < HEAD {
@@ -118,7 +118,7 @@ fn size(data: &[u8]) -> Option<Bytes> {
     Some(Bytes(bytes)).filter(|b| b.0 > 0)
 }
 
-/// Transfers per second at `at`, or at `extended` where they do not fit.
+/// Transfers per second at `at`, or at `extended` if the value does not fit.
 fn speed(data: &[u8], at: usize, extended: usize) -> Option<Transfers> {
     let mega = match word(data, at)? {
         0 => return None,
@@ -149,7 +149,7 @@ fn kind(code: u8) -> &'static str {
     }
 }
 
-/// The string whose number stands at `at`; 0 means none.
+/// The string whose number is at `at`; 0 means none.
 fn string(structure: &Structure<'_>, at: usize) -> String {
     let number = usize::from(structure.formatted[at]);
     let mut strings = structure.strings.split(|&b| b == 0);

@@ -2,8 +2,8 @@
 
 use super::text;
 
-/// The count of `name` among those of `group` (`Ip`) in /proc/net/snmp, which has a line of names and a line of
-/// values for each group; `None` without such a count.
+/// The count `name` of the group `group` (`Ip`) in /proc/net/snmp, which has a line of names and a line of
+/// values for each group; `None` if it is missing.
 pub fn count(text: &[u8], group: &str, name: &str) -> Option<u64> {
     let lines = text::lines(text, "snmp").filter_map(Result::ok);
     let mut rows = lines.filter_map(|line| {

@@ -23,9 +23,9 @@ const INET6: u8 = 10;
 pub struct Connection<'a> {
     /// This end; an address of IPv4 that is mapped into IPv6 stays so.
     pub local: SocketAddr,
-    /// The other end.
+    /// The address of the other end.
     pub remote: SocketAddr,
-    /// Index of the port that the socket is bound to; 0 where it is bound to none.
+    /// Index of the port that the socket is bound to; 0 if it is bound to none.
     pub bound: u32,
     /// Number of the socket, which no other one has until the next boot.
     pub cookie: u64,
@@ -35,13 +35,13 @@ pub struct Connection<'a> {
     pub queued: u32,
     /// The user that the socket belongs to.
     pub user: u32,
-    /// The socket's inode, by which processes hold it; 0 once none does.
+    /// The socket's inode, which identifies the processes that hold it; 0 once none does.
     pub inode: u32,
-    /// `TCP_INFO`; empty where the kernel gave none.
+    /// `TCP_INFO`; empty if the kernel gave none.
     pub tcp_info: &'a [u8],
-    /// `SO_MEMINFO`; empty where the kernel gave none.
+    /// `SO_MEMINFO`; empty if the kernel gave none.
     pub mem_info: &'a [u8],
-    /// Congestion control; empty where the kernel gave none.
+    /// Congestion control; empty if the kernel gave none.
     pub congestion: Cow<'a, str>,
 }
 
@@ -78,7 +78,7 @@ fn connection(body: &[u8]) -> Result<Connection<'_>, Malformed> {
         local: end(body, family, 4, 8)?,
         remote: end(body, family, 6, 24)?,
         bound: u32_at(body, 40, WHAT)?,
-        // Two halves, the lower one first on any machine.
+        // The cookie has two halves; the lower one comes first on every machine.
         cookie: u64::from(u32_at(body, 44, WHAT)?) | u64::from(u32_at(body, 48, WHAT)?) << 32,
         unread: u32_at(body, 56, WHAT)?,
         queued: u32_at(body, 60, WHAT)?,
@@ -100,7 +100,7 @@ fn connection(body: &[u8]) -> Result<Connection<'_>, Malformed> {
     Ok(connection)
 }
 
-/// The end whose port stands at `port` and whose address at `at`.
+/// The end with its port at `port` and its address at `at`.
 fn end(body: &[u8], family: u8, port: usize, at: usize) -> Result<SocketAddr, Malformed> {
     let length = match family {
         INET => 4,

@@ -1,4 +1,4 @@
-//! `/proc/net/softnet_stat`: packets that each CPU took off its backlog and rings.
+//! `/proc/net/softnet_stat`: packets that each CPU received from its backlog and rings.
 
 use super::{Malformed, text};
 

@@ -15,7 +15,7 @@ pub fn words(text: &[u8]) -> Vec<String> {
     line(text).split_whitespace().map(str::to_owned).collect()
 }
 
-/// One whole number and nothing else.
+/// Exactly one whole number.
 pub fn number(text: &[u8]) -> Result<u64, Malformed> {
     let [value] = numbers(text)?;
     Ok(value)
@@ -70,7 +70,7 @@ pub fn list(text: &[u8]) -> Result<Vec<u32>, Malformed> {
     Ok(all)
 }
 
-/// A size such as `1280K`, as sysfs writes those of caches, in bytes.
+/// A size such as `1280K` in bytes, in the format of cache sizes in sysfs.
 pub fn size(text: &[u8]) -> Result<u64, Malformed> {
     const WHAT: &str = "size";
     let line = text::first_line(text, WHAT)?.trim_ascii();
@@ -96,17 +96,17 @@ pub fn value<'a>(text: &'a [u8], key: &str) -> Option<&'a [u8]> {
     })
 }
 
-/// As [`value`], as text.
+/// Like [`value`], as text.
 pub fn value_text(text: &[u8], key: &str) -> Option<String> {
     value(text, key).map(text::trimmed)
 }
 
-/// As [`value`], as a hexadecimal number without prefix.
+/// Like [`value`], as a hexadecimal number without prefix.
 pub fn value_hexadecimal(text: &[u8], key: &str) -> Option<u64> {
     value(text, key).and_then(text::hexadecimal)
 }
 
-/// As [`value`], as a list of CPUs.
+/// Like [`value`], as a list of CPUs.
 pub fn value_list(text: &[u8], key: &str) -> Result<Vec<u32>, Malformed> {
     let found = value(text, key).ok_or(Malformed::Missing("list of numbers"))?;
     list(&[found, b"\n"].concat())

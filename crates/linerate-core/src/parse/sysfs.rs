@@ -1,4 +1,4 @@
-//! Shapes of text that sysfs has besides those of sysctls: masks, choices, numbers with a sign.
+//! Text formats of sysfs other than those of sysctls: masks, choices, numbers with a sign.
 
 use super::{Malformed, text};
 
@@ -39,7 +39,7 @@ pub fn chosen(text: &[u8]) -> Result<String, Malformed> {
     })
 }
 
-/// A number that may be `-1` (or any other negative number), which stands for none.
+/// A number; `-1`, like any negative number, stands for none.
 pub fn number_or_none(text: &[u8]) -> Result<Option<u64>, Malformed> {
     const WHAT: &str = "value";
     let line = text::first_line(text, WHAT)?.trim_ascii();

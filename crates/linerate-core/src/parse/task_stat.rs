@@ -4,7 +4,7 @@ use super::{Malformed, text};
 
 const WHAT: &str = "thread stat";
 
-/// What is used of a thread's `stat`.
+/// The fields of a thread's `stat` that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskStat {
     /// `R` running, `S` sleeping, `Z` ended but not yet reaped ...
@@ -26,13 +26,13 @@ pub fn identity(text: &[u8]) -> Option<(u32, String)> {
     Some((u32::try_from(pid).ok()?, name))
 }
 
-/// Reads the one line of the file. The name in field 2 may hold blanks, brackets and line ends, so
-/// fields are counted from the last closing bracket.
+/// Reads the only line of the file. The name in field 2 may contain blanks, brackets and line ends, so fields
+/// are counted from the last closing bracket.
 pub fn parse(text: &[u8]) -> Result<TaskStat, Malformed> {
     let line = text.strip_suffix(b"\n").ok_or(Malformed::Short(WHAT))?;
     let bracket = line.iter().rposition(|&b| b == b')');
     let after = &line[bracket.ok_or(Malformed::Missing(WHAT))? + 1..];
-    // `nth` counts from the last field taken: state is field 3.
+    // `nth` counts from the last field that was read: state is field 3.
     let mut fields = text::fields(after);
     let state = fields.next().ok_or(Malformed::Short(WHAT))?;
     let &[state] = state else {

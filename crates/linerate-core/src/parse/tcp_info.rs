@@ -1,16 +1,16 @@
-//! `TCP_INFO`: what the kernel counts about one connection.
+//! `TCP_INFO`: the kernel's counters of one connection.
 //!
-//! The struct grows with the kernel, so each field is taken only where the reply is long enough.
+//! The struct grows with the kernel, so each field is read only if the reply is long enough.
 
 use crate::metric::{self, Metric};
 
-/// Bytes that a reader should offer: more than any kernel knows so far.
+/// Bytes that a reader should provide: more than any present kernel needs.
 pub const ROOM: usize = 512;
 
 /// How a field is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Store {
-    /// One byte.
+    /// A field of one byte.
     U8,
     /// The lowest bit of a byte: bit fields are laid out from the least significant bit on little
     /// endian machines, and from the most significant on big endian ones.
@@ -37,7 +37,7 @@ impl Store {
         }
     }
 
-    /// The field's value; `None` when the kernel says that there is none.
+    /// The field's value; `None` if the kernel reports that there is none.
     fn value(self, field: &[u8]) -> Option<i64> {
         let raw = match *field {
             [a] => u64::from(a),
@@ -56,7 +56,7 @@ impl Store {
     }
 }
 
-/// Where each metric stands.
+/// The offset of each metric.
 //= include/uapi/linux/tcp.h, struct tcp_info (6.18)
 const FIELDS: &[(Metric, usize, Store)] = &[
     (metric::TCP_STATE, 0, Store::U8),
@@ -99,7 +99,7 @@ const FIELDS: &[(Metric, usize, Store)] = &[
     (metric::TCP_TOTAL_RTO, 240, Store::U16),
 ];
 
-/// Every metric of the table, with its value where the kernel gave one.
+/// Every metric of the table, with its value if the kernel reported one.
 pub fn values(raw: &[u8]) -> impl Iterator<Item = (Metric, Option<i64>)> + '_ {
     FIELDS.iter().map(|(metric, at, store)| {
         let field = raw.get(*at..at + store.width());

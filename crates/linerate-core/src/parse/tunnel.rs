@@ -13,25 +13,25 @@ const WHAT: &str = "tunnel";
 /// A tunnel with its ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// What it adds to packets.
+    /// Bytes that it adds to packets.
     pub tunnel: Tunnel,
-    /// The outer address of its other end, where there is one.
+    /// The outer address of its other end, if there is one.
     pub remote: Option<IpAddr>,
-    /// Its own outer address, where it is set.
+    /// Its own outer address, if it is set.
     pub local: Option<IpAddr>,
-    /// Index of the port that it is bound to; `None` where the route decides.
+    /// Index of the port that it is bound to; `None` if the route decides.
     pub link: Option<u32>,
 }
 
-/// Numbers of the attributes of a kind that are read; 0 where it has none.
+/// Numbers of the attributes of a kind that are read; 0 if it has none.
 struct Numbers {
     link: u16,
-    /// Addresses: of the other end by IPv4 and IPv6, and its own.
+    /// Attributes of addresses: of the other end by IPv4 and IPv6, and its own.
     remote: [u16; 2],
     local: [u16; 2],
     /// The destination is set per packet (collect_md), and the sender limits the size.
     external: u16,
-    /// Flags of GRE on the way out.
+    /// Flags of GRE for sent packets.
     gre: u16,
     /// Flags of IPv6 outside.
     flags: u16,
@@ -146,7 +146,7 @@ fn present(all: &[u16]) -> Vec<u16> {
     all.iter().copied().filter(|number| *number > 0).collect()
 }
 
-/// Attributes of a kind that [`Link::tunnel`] reads, apart from addresses; a mask leaves them.
+/// The attributes of a kind that [`Link::tunnel`] reads, except addresses; a mask keeps them.
 pub(super) fn read(kind: &str) -> Vec<u16> {
     let numbers = numbers(kind);
     present(&[
@@ -161,7 +161,7 @@ pub(super) fn read(kind: &str) -> Vec<u16> {
     ])
 }
 
-/// Attributes of a kind that hold addresses of its ends.
+/// Attributes of a kind with addresses of its ends.
 pub(super) fn addresses(kind: &str) -> Vec<u16> {
     let numbers = numbers(kind);
     present(&[numbers.remote, numbers.local].concat())
@@ -232,7 +232,7 @@ fn attributes_of(kind: &str, details: &[u8]) -> Result<Attributes, Malformed> {
         } else if is(numbers.bare) {
             read.bare = true;
         } else if is(numbers.gre) {
-            // In the order of the network.
+            // In network byte order.
             read.gre = u16::from_be(u16_at(value, 0, WHAT)?);
         } else if is(numbers.flags) && value.len() >= 4 {
             read.flags = u32_at(value, 0, WHAT)?;
@@ -247,7 +247,7 @@ fn attributes_of(kind: &str, details: &[u8]) -> Result<Attributes, Malformed> {
     Ok(read)
 }
 
-/// Bytes that options add to the headers of a kind; `None` where they have no bound that is known.
+/// Bytes that options add to the headers of a kind; `None` if they have no bound that is known.
 fn besides(kind: &str, read: &Attributes) -> Option<u32> {
     let gre = GRE_FLAGS.iter().filter(|flag| read.gre & **flag != 0);
     let gre = gre.count() as u32 * 4;
@@ -274,7 +274,7 @@ fn secured(tunnel: &mut Tunnel, read: &Attributes) {
     let icv = u32::from(read.icv.unwrap_or(16));
     let named = if read.sci == Some(0) { 0 } else { NAME };
     tunnel.least = Some(TAG + named + icv);
-    // One with several senders names them in any case.
+    // A tunnel with several senders always has their names.
     tunnel.most = Some(TAG + NAME + icv);
 }
 

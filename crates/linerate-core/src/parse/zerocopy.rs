@@ -1,6 +1,6 @@
 //! The kernel's reports on sends without a copy: control messages of a socket's error queue.
 //!
-//! Each holds the range of numbers of the sends that are complete.
+//! Each report has the range of numbers of the completed sends.
 //= https://docs.kernel.org/networking/msg_zerocopy.html#notification-parsing
 
 use super::control::{messages, word};
@@ -18,9 +18,9 @@ const CODE_COPIED: u8 = 1;
 /// Sends that the kernel is through with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// How many.
+    /// The number of sends.
     pub sends: u64,
-    /// Whether it copied them all the same.
+    /// Whether it copied them anyway.
     pub copied: bool,
 }
 

@@ -21,8 +21,8 @@ use super::stored::{Budget, StoredStep};
 use super::{End, FORMAT, Host, Record, Set, Start, Step, TrialPlan};
 use crate::cbor;
 
-/// What a record begins with. The first byte is no text and the line ends are of both kinds, so
-/// that a transfer that rewrites text is noticed.
+/// The first bytes of a record. The first byte is not text and both kinds of line ends occur, so that a
+/// transfer that rewrites text is noticed.
 pub const MAGIC: [u8; 8] = *b"\x89LNR\r\n\x1a\n";
 
 /// Most values, times included, that the tables of one record may hold: 2 GiB once unpacked, or
@@ -44,11 +44,11 @@ pub enum FrameError {
         /// The version found.
         found: u32,
     },
-    /// Not even the start can be read.
+    /// The start of the file cannot be read.
     #[error("the start of the record cannot be read: {0}")]
     NoStart(Cut),
     /// A table that must not be written: it would not be read again.
-    #[error("column `{column}` of table `{table}` is not as long as its times")]
+    #[error("column `{column}` of table `{table}` has another length than its times")]
     Ragged {
         /// Source and subject of the table.
         table: String,
@@ -68,18 +68,18 @@ pub enum FrameError {
 pub struct Damage {
     /// Frames of kinds that this version does not know; the rest was read.
     pub skipped: u32,
-    /// Where reading stopped, when it stopped early.
+    /// The byte at which reading stopped early, if it did.
     pub cut: Option<Cut>,
 }
 
-/// Where a record is damaged. What stands before is whole.
+/// The place of damage in a record. Everything before it is intact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     /// First byte that is not used, counted from the start of the file.
     pub at: usize,
     /// Bytes from there to the end: all lost.
     pub lost: usize,
-    /// What is wrong there, as a lowercase sentence fragment.
+    /// The problem there, as a lowercase sentence fragment.
     pub what: String,
 }
 
@@ -109,16 +109,16 @@ impl fmt::Display for Damage {
     }
 }
 
-/// One frame to be written.
+/// A frame to write.
 #[derive(Debug, Clone, Copy)]
 pub enum Frame<'a> {
     /// How the run began.
     Start(&'a Start),
     /// Facts of a host.
     Host(&'a Host),
-    /// A set of connections as it was made.
+    /// A set of connections, with the settings that it got.
     Set(&'a Set),
-    /// A trial as it was planned.
+    /// A planned trial.
     Trial(&'a TrialPlan),
     /// A step with its readings.
     Step(&'a Step),
@@ -218,7 +218,7 @@ fn checksum(length: u32, rest: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The record in `bytes`, and what could not be used of it.
+/// The record in `bytes`, and the parts that could not be used.
 pub fn decode(bytes: &[u8]) -> Result<(Record, Option<Damage>), FrameError> {
     if bytes.len() < FILE_HEADER || bytes[..MAGIC.len()] != MAGIC {
         return Err(FrameError::NotARecord);

@@ -14,19 +14,19 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// How many values there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.packed.len() * BLOCK + self.last.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Appends a value.
     pub fn push(&mut self, value: i64) {
-        // A full block is packed no sooner, so that its last value can be taken back.
+        // A full block is packed only when the next value arrives, so that its last value can still be removed.
         if self.last.len() == BLOCK {
             self.packed.push(pack(&self.last).into_boxed_slice());
             self.last.clear();

@@ -30,9 +30,9 @@ pub struct Record {
     pub start: Start,
     /// Facts of the hosts, near first; one or more.
     pub hosts: Vec<Host>,
-    /// Sets of connections as they were made.
+    /// Sets of connections, with the settings that they got.
     pub sets: Vec<Set>,
-    /// Trials as they were planned; their slices are steps.
+    /// Planned trials; their slices are steps.
     pub trials: Vec<TrialPlan>,
     /// Steps in the order in which they were run.
     pub steps: Vec<Step>,
@@ -58,14 +58,14 @@ pub struct Start {
 pub struct Host {
     /// Which end.
     pub side: Side,
-    /// What is known of it.
+    /// The known readings of it.
     pub facts: HostFacts,
 }
 
-/// A set of connections as it was made.
+/// A set of connections, with the settings that it got.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Set {
-    /// What was asked for.
+    /// The plan.
     pub plan: SetPlan,
     /// What each end got, near first.
     pub ends: Vec<SetEnd>,
@@ -89,13 +89,13 @@ pub struct SetEnd {
     pub write_size: u64,
     /// Operation size chosen where the plan left it open.
     pub read_size: u64,
-    /// Datagrams that a sender which keeps a rate hands over at once; zero where it keeps none.
+    /// Datagrams that a sender which keeps a rate hands over at once; zero if it keeps none.
     pub burst: u64,
-    /// What was asked for and refused.
+    /// The requests that were refused.
     pub gaps: Vec<Gap>,
 }
 
-/// A trial as it was planned.
+/// A planned trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialPlan {
     /// Number of the trial in this run.
@@ -104,7 +104,7 @@ pub struct TrialPlan {
     pub kind: String,
     /// The direction that is loaded.
     pub direction: Direction,
-    /// Setting A: as it was.
+    /// Setting A: unchanged.
     pub before: Knobs,
     /// Setting B: one factor changed.
     pub after: Knobs,
@@ -115,13 +115,13 @@ pub struct TrialPlan {
 /// A step and all that was read during it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// What was asked for.
+    /// The plan.
     pub plan: StepPlan,
     /// When it began, since the start of the run, on the near clock.
     pub began: Nanos,
     /// Readings of each end, near first.
     pub ends: Vec<EndReadings>,
-    /// Far clock minus near clock at the start of the step, with its bound; `None` when not taken.
+    /// Far clock minus near clock at the start of the step, with its bound; `None` if it was not measured.
     pub clock: Option<ClockPair>,
     /// How the step ended, when not as planned.
     pub trouble: Option<Trouble>,
@@ -140,14 +140,14 @@ impl Step {
 pub struct ClockPair {
     /// Far minus near, in nanoseconds.
     pub offset_ns: i64,
-    /// The truth is within this of it.
+    /// The maximum error.
     pub bound_ns: u64,
 }
 
-/// What went wrong in a step.
+/// A failure in a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
-    /// Who met it.
+    /// The end that reported it.
     pub side: Side,
     /// What happened, as a lowercase sentence fragment.
     pub what: String,
@@ -168,7 +168,7 @@ pub struct EndReadings {
     pub totals: Vec<Total>,
     /// Other sessions that loaded this host during the step.
     pub other_sessions: u32,
-    /// Congestion control, of an end that reports it with its readings only; `None` where the set says it.
+    /// Congestion control, of an end that reports it only with its readings; `None` if the set has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
     /// What could not be read.
@@ -207,11 +207,11 @@ pub struct Table {
     pub subject: String,
     /// Time of each row, nanoseconds since this end's start of the step.
     pub at: Vec<u64>,
-    /// One column for each metric; all as long as `at`.
+    /// One column for each metric; all are as long as `at`.
     pub columns: Vec<Column>,
 }
 
-/// One metric's values.
+/// The values of one metric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     /// Name, as in [`crate::metric`].
@@ -234,7 +234,7 @@ impl Table {
             .map(|c| c.values.as_slice())
     }
 
-    /// The first column that is not as long as the time axis.
+    /// The first column with another length than the time axis.
     pub(crate) fn ragged(&self) -> Option<&Column> {
         let rows = self.at.len();
         self.columns.iter().find(|c| c.values.len() != rows)
@@ -253,19 +253,19 @@ pub struct Histogram {
     pub set: u32,
     /// Values in nanoseconds (three significant digits), ascending, with how often each was seen.
     pub counts: Vec<(u64, u64)>,
-    /// How many of them were due and not answered: they took at least the recorded time.
+    /// How many of them were due and not answered: these took at least the recorded time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unanswered: u64,
     /// How many more were sent and never answered, where a path may lose them. They are in no other count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
     /// How long answers waited in the kernel of the asking end before its program read them, as counts. Empty
-    /// where the kernel did not stamp arrivals.
+    /// if the kernel did not stamp arrivals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<(u64, u64)>,
 }
 
-/// Records without such round trips are those of before there was a number of them.
+/// Records without these round trips are older than the field that counts them.
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"
@@ -280,7 +280,7 @@ fn is_zero(n: &u64) -> bool {
 pub enum End {
     /// All that was planned was measured.
     Complete,
-    /// Stopped by the user; what was measured stands.
+    /// Stopped by the user; the measurements until then are valid.
     Interrupted,
     /// Could not go on.
     Failed {

@@ -1,14 +1,14 @@
 //! Columns of integers as bytes.
 //!
-//! A packed column is one byte that names the order of differences (0: the values, 1: their
-//! differences, 2: the differences of those), then the residuals as zigzag varints of seven bits to
-//! the byte, lowest first. A zero is followed by one byte that says how many more zeros follow:
-//! most counters stand still or grow evenly. The number of values stands outside.
+//! A packed column is one byte that names the order of differences (0: the values, 1: their differences, 2: the
+//! differences of the differences), then the residuals as zigzag varints of seven bits to the byte, lowest
+//! first. A zero is followed by one byte with the number of further zeros: most counters are constant or grow
+//! evenly. The number of values is stored elsewhere.
 
-/// Most values that one byte of a packed column can stand for: bounds what a hostile one expands to.
+/// Most values that one byte of a packed column can represent: this bounds the size of a hostile one.
 const VALUES_PER_BYTE: usize = 128;
 
-/// Packs `values` with the order of differences that takes the least room.
+/// Packs `values` with the order of differences that needs the least space.
 pub(super) fn pack(values: &[i64]) -> Vec<u8> {
     let mut best = pack_order::<0>(values);
     for other in [pack_order::<1>(values), pack_order::<2>(values)] {
@@ -70,7 +70,7 @@ impl Trend {
 fn pack_order<const ORDER: u8>(values: &[i64]) -> Vec<u8> {
     let mut out = vec![ORDER];
     let mut trend = Trend::default();
-    // Where the count of the run of zeros stands that may still grow.
+    // Position of the count of the current run of zeros.
     let mut run: Option<usize> = None;
     for &value in values {
         let residual = trend.residual::<ORDER>(value);
@@ -132,7 +132,7 @@ fn push_varint(out: &mut Vec<u8>, mut raw: u64) {
 
 /// Takes one varint off the front; `None` when it is truncated or longer than 64 bits.
 fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    // Most are of one byte.
+    // Most residuals are of one byte.
     if let Some((&byte, rest)) = bytes.split_first()
         && byte < 0x80
     {

@@ -103,7 +103,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Packed<'a> {
     }
 }
 
-/// How many more values may be unpacked.
+/// The number of values that may still be unpacked.
 pub(super) struct Budget(pub(super) u64);
 
 impl Budget {
@@ -111,7 +111,7 @@ impl Budget {
         self.0 = self
             .0
             .checked_sub(values as u64)
-            .ok_or("it holds more readings than a record may")?;
+            .ok_or("it has more readings than a record may have")?;
         Ok(())
     }
 }
@@ -200,7 +200,8 @@ impl StoredColumn<'_> {
             name: self.name,
             unit: self.unit,
             kind: self.kind,
-            values: unpack(&self.values.0, rows).ok_or("a column is not as long as its times")?,
+            values: unpack(&self.values.0, rows)
+                .ok_or("a column has another length than its times")?,
         })
     }
 }
@@ -232,7 +233,7 @@ impl StoredEnd<'_> {
 }
 
 impl StoredStep<'_> {
-    /// The step as it was read; says in words what does not fit.
+    /// The step that was read; an error describes anything that is inconsistent.
     pub(super) fn open(self, budget: &mut Budget) -> Result<Step, &'static str> {
         let ends = self.ends.into_iter().map(|e| e.open(budget));
         Ok(Step {

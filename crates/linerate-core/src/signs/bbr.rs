@@ -9,7 +9,7 @@ use crate::path::Direction;
 use crate::record::TrialPlan;
 use crate::units::Nanos;
 
-/// Its name.
+/// The name in the kernel.
 pub(crate) const NAME: &str = "bbr";
 
 /// How many times the data of one shortest round trip it keeps in flight, and how many bursts on top.
@@ -38,7 +38,7 @@ pub(crate) fn may_be_outlasted(model: &Model, load: &Load) -> bool {
     long || outlasted(model, load).is_some()
 }
 
-/// Whether a round trip is longer than bbr's window lasts.
+/// Whether a round trip is so long that BBR's window is empty before it ends.
 fn is_longer(load: &Load, trip: Nanos) -> bool {
     let bursts = burst(load).0.saturating_mul(BURSTS);
     let lasts = |shortest: Nanos| shortest.0.saturating_mul(WINDOWS).saturating_add(bursts);
@@ -46,8 +46,9 @@ fn is_longer(load: &Load, trip: Nanos) -> bool {
     shortest.is_some_and(|shortest| trip.0 > lasts(shortest).saturating_add(NOTABLE.0))
 }
 
-/// Whether a trial puts it in the place of another one where its window is not too small. By its own round trips it was,
-/// once they were measured, unless it carried more: then they were its own queue.
+/// Whether a trial may use BBR instead of another congestion control because its window is large enough. If its
+/// own round trips were measured, they show that the window was too small, unless it carried more: then they
+/// contain its own queue.
 pub(crate) fn has_room(model: &Model, trial: &TrialPlan) -> bool {
     let by_it = trial.after.congestion.as_deref() == Some(NAME);
     let base = model.direction(trial.direction).map(|dir| &dir.base);
@@ -59,7 +60,7 @@ pub(crate) fn has_room(model: &Model, trial: &TrialPlan) -> bool {
     by_it && !empties && !slowed
 }
 
-/// How many times as much it carried, where it was tried.
+/// The ratio of BBR's goodput to that of the old congestion control, if this trial was made.
 pub(crate) fn gained(model: &Model, direction: Direction) -> Option<f64> {
     let trial = model.tried(direction, Factor::OtherCongestion)?;
     let by_it = trial.plan.after.congestion.as_deref() == Some(NAME);

@@ -17,13 +17,13 @@ pub(crate) const GROWS: Range = Range {
     high: f64::MAX,
 };
 
-/// The same where packets are lost at any rate: no larger one.
+/// The same if packets are lost at any rate: the share does not grow.
 pub(crate) const ALIKE: Range = Range {
     low: 0.3,
     high: 2.0,
 };
 
-/// How many times as many streams are a few, and how many times those are many.
+/// Ratio of the numbers of streams for a few streams, and then for many.
 const TIMES: u32 = 4;
 
 /// Most streams of a trial.
@@ -33,10 +33,11 @@ const MOST: u32 = 64;
 /// not the limit.
 const UNHELD: f64 = 3.0;
 
-/// A few streams and many, where they tell one rate from loss at any rate: each halves its window when it loses, so
-/// that those of one rate lose the oftener the smaller their windows are, and those that lose at random do not. Where a
-/// few carry far more than the load did, the rate of all is not what held that; and what is lost at half the pace, or
-/// all the time, is lost at any.
+/// A comparison of a few streams and many, where it distinguishes one limited rate from loss at any rate. A
+/// stream halves its window at each loss. So streams that share one rate lose more often the smaller their
+/// windows are, and streams with random loss do not. If a few streams carry far more than the load did, a total
+/// rate did not limit the load; and packets that are lost at half the pace, or all the time, are lost at any
+/// rate.
 pub(crate) fn crowds(model: &Model, direction: Direction) -> Option<[u32; 2]> {
     let dir = model.direction(direction)?;
     let load = &dir.base;
@@ -46,7 +47,7 @@ pub(crate) fn crowds(model: &Model, direction: Direction) -> Option<[u32; 2]> {
     let share = !more.is_empty() && more.iter().all(|gain| *gain <= FILLED.high);
     let unheld = match lost_at_half_pace(model, direction) {
         Some(lost) => loss_leaves(load, lost)? >= load.goodput.mean * UNHELD,
-        // Nothing would be seen of it then.
+        // The effect would be invisible then.
         None => often_sent_again(load).is_none() && !load.keeps_losing,
     };
     let law = follows_law(load) && !bbr::sends(load);
@@ -56,8 +57,8 @@ pub(crate) fn crowds(model: &Model, direction: Direction) -> Option<[u32; 2]> {
 /// Segments in flight from which each of many streams still has a window to halve.
 const WINDOWS: f64 = 100.0;
 
-/// How many times as much as its loss would leave to it a load carries whose segments are lost in groups: cubic's own law
-/// leaves up to ten times as much as the one that is reckoned with here.
+/// A load whose segments are lost in groups carries up to this many times the goodput that its loss would
+/// allow: cubic's own law allows up to ten times as much as the law that is used here.
 //= RFC 9438, section 5.1
 const IN_GROUPS: f64 = 10.0;
 
@@ -77,7 +78,7 @@ fn follows_law(load: &Load) -> bool {
         && left.is_none_or(|left| load.goodput.mean <= left * IN_GROUPS)
 }
 
-/// The share of segments that were retransmitted at half the pace, where that was tried.
+/// The share of segments that were retransmitted at half the pace, if that was tried.
 fn lost_at_half_pace(model: &Model, direction: Direction) -> Option<f64> {
     model.tried(direction, Factor::Paced)?.lost[1]
 }

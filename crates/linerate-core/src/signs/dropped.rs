@@ -16,8 +16,8 @@ const GROUP: f64 = 65_536.0;
 /// Part of the loss, or of the retransmissions, that drops must explain before they count as its reason.
 pub(crate) const MOST: f64 = 0.5;
 
-/// Drops in a second while the other direction is loaded, over those while this one is. Up to this ratio, the
-/// drops belong to this direction.
+/// Ratio of the drops per second while the other direction is loaded to those while this one is. Up to this
+/// ratio, the drops belong to this direction.
 const ALONE: f64 = 0.5;
 
 /// Drops in a second from which a filter enforces a rate. Fewer are stray packets.
@@ -26,22 +26,22 @@ const POLICED: f64 = 10.0;
 /// What the hosts dropped of the payload of one direction.
 pub(crate) struct Dropped<'a> {
     pub(crate) counters: Vec<&'a Local>,
-    /// Packets in a second; each holds one segment or a group of them.
+    /// Packets per second; each holds one segment or a group of them.
     pub(crate) per_sec: f64,
-    /// Those of the sending host.
+    /// The drops of the sending host.
     pub(crate) by_sender: f64,
-    /// Segments (datagrams) in a second that they held, estimated: one each where this is unknown.
+    /// Estimated segments (datagrams) per second in them: one each if unknown.
     pub(crate) segments: f64,
 }
 
 /// How much drops explain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weight {
-    /// Most of what was lost, as far as it is known how many segments each held.
+    /// Most of the losses, as far as the number of segments in each dropped packet is known.
     Most,
     /// Too little to matter, at the most that they can be.
     Little,
-    /// That depends on how many segments each of them held.
+    /// That depends on the number of segments in each of them.
     Open,
 }
 
@@ -57,8 +57,8 @@ impl<'a> Dropped<'a> {
     }
 }
 
-/// The drops on the way of the payload: at the sender where it leaves, at the receiver where it comes
-/// in. Disciplines of one port that hang together count each other's drops, and a CPU's backlog those of its ports.
+/// The drops along the payload's path: at the sender while sending, at the receiver while receiving. Connected
+/// queueing disciplines of one port count each other's drops, and a CPU's backlog counts those of its ports.
 pub(crate) fn dropped<'a>(model: &Model, load: &'a Load, direction: Direction) -> Dropped<'a> {
     let (sender, receiver) = (direction.sender(), direction.receiver());
     let mut queues: BTreeMap<(bool, bool, &str), &Local> = BTreeMap::new();
@@ -119,9 +119,9 @@ fn drops_what_leaves(model: &Model, load: &Load, direction: Direction, local: &L
     !as_many || !(lossy() || standing_queue(model, load).is_some())
 }
 
-/// Estimate of the load's segments in a second that the packets of a counter held. A filter drops the packets
-/// that exceed its rate, the largest first, so the size of those that pass says nothing about them. A few drops
-/// have another reason, and count as one segment each.
+/// Estimate of the load's segments per second in the packets of a counter. A filter drops the packets that
+/// exceed its rate, the largest first, so the size of the passed ones says nothing about them. A few drops have
+/// another reason, and count as one segment each.
 pub(crate) fn segments(load: &Load, local: &Local) -> f64 {
     if local.sees_arrivals() {
         let exceeds = local.per_sec >= POLICED;
@@ -142,8 +142,8 @@ pub(crate) fn most_of(load: &Load) -> f64 {
     (GROUP / load.packets.map_or(1.0, |sizes| sizes.payload.0 as f64)).max(1.0)
 }
 
-/// Segments sent in a second, and those of them that were retransmitted; datagrams sent, and lost. `None` where
-/// the sender's were not counted.
+/// Segments sent per second, and the retransmitted ones; or datagrams sent, and the lost ones. `None` if the
+/// sender did not count them.
 pub(crate) fn sent(load: &Load) -> Option<(f64, f64)> {
     let datagrams = load.datagrams.as_ref();
     let datagrams = datagrams.map(|told| (told.sent, told.sent * told.lost));
@@ -155,7 +155,7 @@ fn is_rare(load: &Load) -> bool {
     load.transport == Transport::Tcp && sent_again(load).is_some_and(|share| share <= LOSSY)
 }
 
-/// Whether the hosts dropped a packet in a second, or any where so few matter.
+/// Whether the hosts dropped at least one packet per second, or any packet if little was retransmitted.
 pub(crate) fn is_notable(load: &Load, dropped: &Dropped<'_>) -> bool {
     dropped.per_sec >= 1.0 || (is_rare(load) && dropped.per_sec > 0.0)
 }

@@ -15,16 +15,15 @@ const VANISHES: Range = Range {
     high: 0.3,
 };
 
-/// The same where packets are lost at any rate: about as many as before. The interval is wide where losses are
-/// few or come in bursts. It has no upper end, since no cause that must be kept apart predicts more loss at
-/// half the pace.
+/// The same if packets are lost at any rate: about as many as before. The interval is wide if losses are few or
+/// come in bursts. It has no upper end, since no competing cause predicts more loss at half the pace.
 pub(crate) const STAYS: Range = Range {
     low: 0.31,
     high: f64::MAX,
 };
 
-/// How much better another congestion control may fill such a rate: one loss-based stream fills at least
-/// a quarter of it.
+/// How much more another congestion control may carry at such a rate: one loss-based stream uses at least a
+/// quarter of it.
 const FILLED_BY_OTHER: f64 = 4.0;
 
 /// The change in goodput with more streams on a path that drops packets above its rate. Each stream halves its
@@ -94,12 +93,13 @@ pub(crate) fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
     (!bbr::sends(load)).then_some(each * f64::from(load.streams))
 }
 
-/// How many times the shortest wait for a timer those that ran out took on average, at most: each in a row doubles.
+/// The mean time of expired timers is at most this many times the shortest one: each consecutive timeout
+/// doubles.
 const BACKED_OFF: f64 = 4.0;
 
-/// The least goodput that this loss allows if retransmission timers run out as well. It is unknown how many
-/// losses do that: nearly all, where only a few segments are in flight. It equals [`loss_leaves`] where no
-/// timer ran out, and is never below the goodput of the time without such waits.
+/// The least goodput that this loss allows if retransmission timers expire as well. It is unknown how many
+/// losses cause that: nearly all, if only a few segments are in flight. It equals [`loss_leaves`] if no timer
+/// expired, and is never below the goodput of the time without such waits.
 pub(crate) fn loss_leaves_at_least(load: &Load, lost: f64) -> Option<f64> {
     let most = loss_leaves(load, lost)?;
     if load.tcp.timeouts == Some(0.0) {
@@ -131,17 +131,17 @@ fn segment_time(rtt: f64, lost: f64) -> f64 {
 /// What a queue adds to a round trip that hosts on busy CPUs do not.
 const LONG: Nanos = Nanos(5_000_000);
 
-/// How many times as much as its loss would leave to it a load carries that overruns a queue by itself.
+/// A load that overflows a queue by itself carries this many times the goodput that its loss would allow.
 const BEYOND: f64 = 3.0;
 
-/// The queue whose overflow is all that is lost: had loss held the sender, no queue would stand.
+/// The queue whose overflow explains all losses: if the loss had limited the sender, there would be no queue.
 pub(crate) fn overrun(model: &Model, load: &Load, lost: f64) -> Option<String> {
     let beyond = load.goodput.mean >= loss_leaves(load, lost)? * BEYOND;
     beyond.then(|| long_queue(model, load))?
 }
 
-/// The queue on the path that holds most of the data in flight: even a window that shrinks now and then fills
-/// the path.
+/// The queue on the path that holds most of the data in flight: even a window that sometimes shrinks fills the
+/// path.
 pub(crate) fn long_queue(model: &Model, load: &Load) -> Option<String> {
     let empty = load.tcp.min_rtt?;
     let long = load.tcp.rtt?.0 >= empty.0.saturating_add(LONG.0);
@@ -154,11 +154,11 @@ const OVERTAKEN: f64 = 0.2;
 /// Duplicates received for each segment retransmitted, from which the network copied some.
 const COPIED: f64 = 1.5;
 
-/// How it is known that retransmitted segments were only late.
+/// The evidence that retransmitted segments were only late.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Late {
     /// The receiver reports this many duplicates for each retransmission.
-    Told(f64),
+    Reported(f64),
     /// Packets were reordered this often for each retransmission; duplicates are not reported.
     Overtook(f64),
 }
@@ -166,7 +166,7 @@ pub(crate) enum Late {
 impl Late {
     /// This share, at most 1.
     pub(crate) fn share(self) -> f64 {
-        let (Self::Told(share) | Self::Overtook(share)) = self;
+        let (Self::Reported(share) | Self::Overtook(share)) = self;
         share.min(1.0)
     }
 }
@@ -177,10 +177,10 @@ impl Late {
 pub(crate) fn late(load: &Load) -> Option<Late> {
     let again = load.tcp.repeated.filter(|again| *again > 0.0)?;
     let of = |events: f64| events / again;
-    let late = load.tcp.needless.map(|n| Late::Told(of(n)));
+    let late = load.tcp.needless.map(|n| Late::Reported(of(n)));
     late.or_else(|| load.tcp.reordered.map(|n| Late::Overtook(of(n))))
         .filter(|late| late.share() >= OVERTAKEN)
-        .filter(|late| !matches!(late, Late::Told(share) if *share >= COPIED))
+        .filter(|late| !matches!(late, Late::Reported(share) if *share >= COPIED))
 }
 
 /// Share of the retransmitted segments that must have been late for reordering to be the main reason.
@@ -195,7 +195,7 @@ const MADE_UP: f64 = 10.0;
 /// The share of retransmitted segments that the receiver reports as duplicates, all the time: most of them, and
 /// enough to limit the sender. A rate that is exceeded now and then does not look like this.
 pub(crate) fn mostly_late(load: &Load) -> Option<f64> {
-    let Some(Late::Told(share)) = late(load) else {
+    let Some(Late::Reported(share)) = late(load) else {
         return None;
     };
     let left = loss_leaves(load, sent_again(load)?);
@@ -227,17 +227,17 @@ pub(crate) fn only_dropped(model: &Model, load: &Load) -> bool {
     lost && standing_queue(model, load).is_none()
 }
 
-/// Segments that a stream had retransmitted since it began, on a path so long that it may recover from that for longer
-/// than a load lasts: at 1 Gb/s and 1 ms cubic takes four seconds to come back to where it was.
+/// Segments that a stream had retransmitted since it began, on a path so long that the stream may take longer
+/// than a load to recover: at 1 Gb/s and 1 ms cubic needs four seconds to return to its old rate.
 //= RFC 9438, section 4.2: K = cubic_root(W_max x (1 - 0.7) / 0.4)
 pub(crate) fn recovering(load: &Load) -> Option<u64> {
     let slow = is_far(load) && !bbr::sends(load) && load.transport == Transport::Tcp;
     load.tcp.repeated_ever.filter(|n| *n > 0 && slow)
 }
 
-/// The effect of more streams on one rate that all share: none, unless it drops excess packets; somewhat less
-/// goodput where they overflow a queue more often than one does. Datagrams fill any rate, and more loss does
-/// not fill it better.
+/// The effect of more streams on a rate that all share: none, unless it drops excess packets; somewhat less
+/// goodput if many streams overflow a queue more often than one. Datagrams fill any rate, and more loss does
+/// not change that.
 pub(crate) fn filled(model: &Model, load: &Load) -> Range {
     let queued = standing_queue(model, load).is_some();
     if load.transport == Transport::Udp || queued {
@@ -265,7 +265,7 @@ pub(crate) fn of_other_congestion(model: &Model, load: &Load) -> Range {
     }
 }
 
-/// The share retransmitted that a rate predicts which drops what exceeds it. Where a queue stands,
+/// The share of retransmissions that is expected for a rate that drops excess traffic. If there is a queue,
 /// packets may be lost at random too: nothing is predicted.
 pub(crate) fn of_a_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;

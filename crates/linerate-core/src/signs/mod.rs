@@ -22,8 +22,7 @@ pub(crate) const LOSSY: f64 = 0.0005;
 /// host loses fewer, and is not the limit.
 pub(crate) const OVERRUN: f64 = 0.05;
 
-/// The least gain that a limit predicts of being lifted: more than equal, however near the next
-/// limit stands.
+/// The least gain that a limit predicts for its removal: more than no change, however close the next limit is.
 pub(crate) const GAIN: f64 = 1.05;
 
 /// A share in per cent, for sentences.

@@ -5,7 +5,7 @@ use super::percent;
 use crate::model::{Load, Local, LocalEvent};
 use crate::path::Direction;
 
-/// The discipline that loses most of what a direction loses, where one does.
+/// The discipline that causes most of the losses of a direction, if one does.
 pub(crate) fn own_loss(load: &Load, direction: Direction) -> Option<&Local> {
     let (all, lost) = sent(load)?;
     let own = load
@@ -18,7 +18,7 @@ pub(crate) fn own_loss(load: &Load, direction: Direction) -> Option<&Local> {
     (may_be_all && (meant || segments(load, most) >= lost * MOST)).then_some(most)
 }
 
-/// What it did and is set to, in words.
+/// Its effect and its settings, in words.
 pub(crate) fn words(own: &Local) -> String {
     let meant = own.meant.map(percent).unwrap_or_default();
     format!(

@@ -8,13 +8,14 @@ use crate::units::{Bytes, Nanos};
 /// Longer than the idle round trip by this much at least: scheduling alone takes some.
 pub(crate) const NOTABLE: Nanos = Nanos(200_000);
 
-/// What a sender sends in one go at most: what its pace carries in this time, in one group of segments.
+/// The most that a sender sends in one burst: the amount that its pace carries in this time, in one group of
+/// segments.
 //= Linux, tcp_tso_autosize(): sk_pacing_shift is 10
 const BURST: Nanos = Nanos(1_000_000);
 const GROUP: Bytes = Bytes(64 << 10);
 
-/// Describes a round trip under load that is well above the one of an empty path. Where packets are lost, a
-/// wait behind the sender's own burst is no queue: a rate that drops excess packets slows the sender down, and
+/// Describes a round trip under load that is well above the one of an empty path. If packets are lost, a wait
+/// behind the sender's own burst is no queue: a rate that drops excess packets slows the sender down, and
 /// makes its bursts long.
 pub(crate) fn standing_queue(model: &Model, load: &Load) -> Option<String> {
     let (empty, loaded) = longer(model, load, 1.5)?;
@@ -27,7 +28,7 @@ pub(crate) fn standing_queue(model: &Model, load: &Load) -> Option<String> {
     ))
 }
 
-/// Whether most of what is in flight stands in a queue: fewer bytes in flight would carry as much.
+/// Whether most of the data in flight is in a queue: fewer bytes in flight would carry as much.
 pub(crate) fn mostly_queued(model: &Model, load: &Load) -> bool {
     longer(model, load, 2.0).is_some()
 }
@@ -40,9 +41,9 @@ pub(crate) fn is_full(model: &Model, load: &Load) -> bool {
 
 /// How the round trip of a path without queues is known.
 enum Empty {
-    /// It was timed before the load.
+    /// The round trips were timed before the load.
     Idle(Nanos),
-    /// So few were timed that they have no median: the shortest of them, or that the kernel saw under load.
+    /// Too few round trips were timed for a median: the shortest of them, or the kernel's shortest under load.
     Least(Nanos),
 }
 
@@ -63,7 +64,7 @@ fn longer(model: &Model, load: &Load, times: f64) -> Option<(Empty, Nanos)> {
     well.then_some((empty, loaded))
 }
 
-/// The time that a burst of one stream takes at the rate that it gets.
+/// The duration of a burst of one stream at its rate.
 pub(crate) fn burst(load: &Load) -> Nanos {
     let each = load.goodput.mean / f64::from(load.streams.max(1));
     let group = GROUP.0 as f64 * 8.0 / each.max(1.0) * 1e9;

@@ -4,13 +4,13 @@
 use crate::model::{Load, Model};
 use crate::units::Nanos;
 
-/// How many times as long as an acknowledgement an answer of the far end takes at least, and by how much longer:
-/// to wake a thread takes well under that.
+/// An answer of the far end takes at least this many times as long as an acknowledgement, and longer by at
+/// least this: waking a thread takes well under that.
 const TIMES: f64 = 2.0;
 const LONGER: Nanos = Nanos(2_000_000);
 
-/// That somebody else than the far end acknowledges what is sent, in words: the shortest acknowledgement took far
-/// less time than the shortest answer.
+/// A sentence that something other than the far end acknowledges the data: the shortest acknowledgement took
+/// far less time than the shortest answer.
 pub(crate) fn relayed(model: &Model, load: &Load) -> Option<String> {
     let answer = model.idle.as_ref()?.least;
     let acknowledged = load.tcp.min_rtt?;
@@ -18,8 +18,8 @@ pub(crate) fn relayed(model: &Model, load: &Load) -> Option<String> {
         && answer.0 > acknowledged.0.saturating_add(LONGER.0);
     sooner.then(|| {
         format!(
-            "something on the way acknowledges for the far end, after {acknowledged}, where an answer of the \
-             far end takes {answer}: the window is that of a proxy, a tunnel or the like"
+            "something on the path acknowledges for the far end: after {acknowledged}, but an answer \
+             of the far end takes {answer}. The window belongs to a proxy, a tunnel or the like"
         )
     })
 }

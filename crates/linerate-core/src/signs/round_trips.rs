@@ -3,8 +3,8 @@
 use crate::model::{Latency, Model};
 use crate::units::Nanos;
 
-/// Round trips of which the shortest is no longer than their true median, in 98 % of cases: of two such long
-/// trips a second few fit into a load.
+/// With this many round trips, the shortest is at most their true median in 98 % of cases. More are not
+/// required: a load has only few long round trips.
 pub(crate) const FEW: u64 = 6;
 
 /// The median round trip, where enough were timed for one.

@@ -3,8 +3,8 @@
 use crate::model::{Load, Thread};
 use crate::path::{Direction, Side};
 
-/// Share of time that the busiest thread runs, waits for its CPU, or has it taken away by interrupts
-/// and the hypervisor; `None` where it was not read.
+/// Share of time in which the busiest thread runs, waits for its CPU, or loses it to interrupts and the
+/// hypervisor; `None` if it was not read.
 pub(crate) fn wanted(threads: &[Thread]) -> Option<f64> {
     threads
         .iter()

@@ -1,5 +1,5 @@
-//! Whether a port may be the limit although it is unknown if the path crosses it: one of several ports below a
-//! bridge, or the one below a tunnel.
+//! Whether a port may be the limit although it is unknown whether the path crosses it: one of several ports
+//! below a bridge, or the port below a tunnel.
 
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
@@ -8,12 +8,12 @@ use crate::path::{Direction, Stage};
 use crate::record::Host;
 use crate::units::Rate;
 
-/// Share of such a port's least rate below which the port is not the limit. Outer headers take up to a tenth of
+/// Below this share of such a port's lowest rate, the port is not the limit. Outer headers use up to a tenth of
 /// packets of the usual sizes.
 //= RFC 7348, section 5: 50 bytes of VXLAN, 70 over IPv6; RFC 4303: about as many of ESP
 const FAR_BELOW: f64 = 0.8;
 
-/// Whether goodput is not far below what each of these ports leaves at a stage, as far as is known.
+/// Whether goodput is near the capacity of each of these ports at a stage, as far as is known.
 pub(crate) fn may_bind(
     host: &Host,
     ports: &[&Nic],
@@ -26,7 +26,7 @@ pub(crate) fn may_bind(
     !far_below && !goes_elsewhere(host, ports, load)
 }
 
-/// Whether a bridge led the path past these ports, to a guest say: together they do not carry as
+/// Whether the path left these ports through a bridge, for example to a guest: together they do not carry as
 /// much.
 pub(crate) fn goes_elsewhere(host: &Host, ports: &[&Nic], load: &Load) -> bool {
     let route = host.facts.route.as_ref();
@@ -36,16 +36,16 @@ pub(crate) fn goes_elsewhere(host: &Host, ports: &[&Nic], load: &Load) -> bool {
     bridged && speeds.is_some_and(|all| goodput(load) > sum(all))
 }
 
-/// The gap for a port whose path is carried by one of `ports`, or by unknown ones; `what` of them is missing.
+/// The gap for a port whose traffic uses one of `ports`, or unknown ports; `what` of them is missing.
 pub(crate) fn untold(host: &Host, what: &str, ports: &[&Nic]) -> Gap {
     let port = host.facts.port.as_ref();
     let name = port.map_or("PORT", |port| &port.name);
     let why = if ports.is_empty() {
-        format!("what {name} stands on was not told: a tunnel has a route of its own")
+        format!("the port below {name} is unknown: a tunnel has its own route")
     } else {
         let names: Vec<&str> = ports.iter().map(|nic| nic.name.as_str()).collect();
         format!(
-            "nobody knows whether, and in which packets, the path crosses {}",
+            "it is unknown whether, and in which packets, the path crosses {}",
             names.join(" or ")
         )
     };

@@ -1,20 +1,20 @@
 //! The fate of numbered datagrams: lost, duplicated, reordered.
 
-/// Numbers below the highest one that are remembered, unless more are asked for. A datagram that is later than
-/// this cannot be distinguished from a duplicate.
+/// How many numbers below the highest one are remembered by default. A datagram that is later than this cannot
+/// be distinguished from a duplicate.
 pub const WINDOW: u64 = 1 << 17;
-/// Most numbers that may be asked for: 128 KiB of bits.
+/// The most numbers that may be remembered: 128 KiB of bits.
 pub const WINDOW_MAX: u64 = 1 << 20;
 const WORD: u64 = u64::BITS as u64;
 
 /// How a datagram arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// In order; numbers that it skips are lost or still in flight.
+    /// In order; skipped numbers are lost or still in flight.
     Fresh,
-    /// For the first time, after one that was sent later.
+    /// It arrived for the first time, after one that was sent later.
     Reordered,
-    /// Again.
+    /// The datagram is a duplicate.
     Duplicate,
     /// So late that it may be a duplicate.
     Late,
@@ -34,7 +34,7 @@ impl Arrival {
 //= https://www.rfc-editor.org/rfc/rfc4737#section-3.3
 #[derive(Debug, Clone)]
 pub struct Arrivals {
-    /// The highest number so far and one.
+    /// The highest number so far plus one.
     next: u64,
     taken: u64,
     reordered: u64,
@@ -66,7 +66,7 @@ impl Arrivals {
         }
     }
 
-    /// Bytes of memory of one that remembers `numbers`.
+    /// Bytes of memory for `numbers` remembered numbers.
     pub fn room(numbers: u64) -> u64 {
         window(numbers) / 8
     }
@@ -102,7 +102,7 @@ impl Arrivals {
         }
     }
 
-    /// Forgets all of it, for the next step.
+    /// Forgets all numbers, for the next step.
     pub fn clear(&mut self) {
         let (window, seen) = (self.window, std::mem::take(&mut self.seen));
         *self = Self {
@@ -158,7 +158,7 @@ impl Arrivals {
         self.taken
     }
 
-    /// Numbers up to the highest known that have not come: lost, or on their way.
+    /// Numbers up to the highest received one that have not arrived: lost, or still in flight.
     pub fn missing(&self) -> u64 {
         self.next - self.taken
     }
@@ -179,7 +179,7 @@ impl Arrivals {
     }
 }
 
-/// The number of bits kept where `numbers` are asked for.
+/// The number of bits kept for the requested `numbers`.
 fn window(numbers: u64) -> u64 {
     numbers.clamp(WINDOW, WINDOW_MAX).next_power_of_two()
 }

@@ -19,7 +19,7 @@ use super::Interval;
 /// Fewest blocks that give an interval: 4 pairs, so 3 degrees of freedom.
 pub const MIN_BLOCKS: usize = 2;
 
-/// Most blocks of a comparison, whatever is asked for.
+/// Most blocks of a comparison, whatever number is requested.
 pub const MAX_BLOCKS: usize = 12;
 
 /// Slices in a block.
@@ -29,12 +29,12 @@ pub(super) const BLOCK: usize = 4;
 /// was dead in a slice gives a large ratio, not an infinite one.
 const FLOOR: f64 = 1e-3;
 
-/// How much wider intervals are, by the logarithm of the number of looks.
+/// How much wider intervals are, by the logarithm of the number of checks.
 ///
-/// Calibrated by simulation (tests/offline/statistics.rs of the engine) for 1 to 11 looks, so that the
-/// interval at which a comparison was stopped covers the truth in 95 to 96 % of all trials. Less is
-/// needed than repeated significance tests at one hypothesis ask for (Pocock, Biometrika 64, 1977:
-/// 1.23 times for 5 looks), because the judge stops on what *agrees* with a prediction.
+/// Calibrated by simulation (tests/offline/statistics.rs of the engine) for 1 to 11 checks, so that the
+/// interval at which a comparison was stopped covers the truth in 95 to 96 % of all trials. Repeated
+/// significance tests of one hypothesis need more (Pocock, Biometrika 64, 1977: 1.23 times for 5 checks): they
+/// stop on a difference, while the judge stops on what *agrees* with a prediction.
 const PER_LOOK: f64 = 0.045;
 
 /// A slice was pushed that is not the next one of the pattern, or after the last one.
@@ -93,12 +93,12 @@ impl Comparison {
         Ok(())
     }
 
-    /// Slices taken so far.
+    /// Number of slices so far.
     pub fn slices(&self) -> usize {
         self.values.len()
     }
 
-    /// True when all declared blocks are in: the last interval stands.
+    /// True when all declared blocks are complete: the last interval is final.
     pub fn finished(&self) -> bool {
         self.values.len() >= self.max_blocks * BLOCK
     }

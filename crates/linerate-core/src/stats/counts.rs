@@ -1,4 +1,4 @@
-//! Shares of rare events compared between two settings: segments retransmitted, of those sent.
+//! Shares of rare events compared between two settings: retransmitted segments among the sent ones.
 //!
 //! Events come in bursts (a queue that overflows loses many packets at once), so their number varies more than
 //! for independent events. The slices themselves show how much more, and this many events count as one
@@ -18,7 +18,7 @@ pub struct Count {
     pub of: f64,
 }
 
-/// More events of a setting than this tell no more of its share.
+/// After this many events of a setting, more events do not improve the estimate of its share.
 const ENOUGH: f64 = 1e4;
 
 /// Quantile of the normal distribution that bounds 95 %.
@@ -44,7 +44,7 @@ pub fn share_ratio(slices: &[(bool, Count)], max_blocks: usize) -> Option<Interv
 }
 
 /// The share of events after over that before, each counted in parts of one stretch of time, with its
-/// 95 % interval; `None` where nothing happened at all, and for fewer than two parts of either.
+/// 95 % interval; `None` if nothing happened at all, and for fewer than two parts of either.
 pub fn share_change(before: &[Count], after: &[Count]) -> Option<Interval> {
     if before.len() < 2 || after.len() < 2 {
         return None;
@@ -69,7 +69,7 @@ fn ratio(a: &Setting, b: &Setting, critical: impl Fn(f64) -> f64) -> Option<Inte
         mid,
         high: mid * ratio.inverse_cdf(0.975).max(1.0),
     };
-    // The spread is itself an estimate, and looks are taken on the way.
+    // The spread is an estimate, and the comparison is checked repeatedly before it ends.
     let interval = interval.widened(critical(freedom) / NORMAL);
     let finite = interval.low.is_finite() && interval.high.is_finite();
     (finite && interval.low <= mid && mid <= interval.high).then_some(interval)
@@ -100,8 +100,8 @@ impl Setting {
     }
 }
 
-/// How many events come together, at least one (Pearson's chi-squared over its degrees of freedom),
-/// and those degrees. A setting without events says nothing of it.
+/// The mean number of events that occur together, at least one (Pearson's chi-squared over its degrees of
+/// freedom), and the degrees of freedom. A setting without events contributes nothing.
 fn overdispersion(settings: &[&Setting]) -> (f64, f64) {
     let (mut squares, mut freedom) = (0.0, 0.0);
     for setting in settings.iter().filter(|s| s.events > 0.0) {

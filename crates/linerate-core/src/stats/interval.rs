@@ -14,14 +14,14 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Half the width as a share of the estimate: 0.004 is written as +-0.4 %. `None` where the
+    /// Half the width as a share of the estimate: 0.004 is written as +-0.4 %. `None` if the
     /// estimate is zero.
     pub fn relative(self) -> Option<f64> {
         (self.mid != 0.0).then(|| (self.high - self.low) / 2.0 / self.mid.abs())
     }
 
-    /// The interval of a ratio, made `factor` times as wide in its logarithm: for decisions that
-    /// should be surer than 95 %. An interval that reaches zero stays as it is.
+    /// The interval of a ratio, `factor` times as wide in its logarithm: for decisions that need more than 95 %
+    /// confidence. An interval that reaches zero stays unchanged.
     #[must_use]
     pub fn widened(self, factor: f64) -> Self {
         if self.low <= 0.0 {
@@ -44,14 +44,14 @@ pub struct Range {
     pub high: f64,
 }
 
-/// "No gain": a change of at most 3 % either way.
+/// "No gain": a change of at most 3 % in either direction.
 pub const EQUAL: Range = Range {
     low: 0.97,
     high: 1.03,
 };
 
 impl Range {
-    /// From one end to the other, in either order.
+    /// The range between two values, given in either order.
     pub fn new(a: f64, b: f64) -> Self {
         Self {
             low: a.min(b),
@@ -59,12 +59,12 @@ impl Range {
         }
     }
 
-    /// All of `interval` lies in this range: the effect is as predicted.
+    /// The whole `interval` is in this range: the effect is as predicted.
     pub fn contains(self, interval: Interval) -> bool {
         self.low <= interval.low && interval.high <= self.high
     }
 
-    /// None of `interval` lies in this range: the prediction failed.
+    /// The whole `interval` is outside this range: the prediction failed.
     pub fn excludes(self, interval: Interval) -> bool {
         interval.high < self.low || self.high < interval.low
     }

@@ -7,9 +7,9 @@ use crate::record::Histogram;
 
 /// Samples that must lie beyond a percentile on its thinner side.
 ///
-/// The number beyond the true percentile is then Poisson with a mean of 10 or more: in 95 % of
-/// cases the share that really lies beyond the value given is within a factor of two of the share
-/// asked for. With fewer it could be any.
+/// The number beyond the true percentile is then Poisson with a mean of 10 or more: in 95 % of cases the share
+/// that really lies beyond the reported value is within a factor of two of the requested share. With fewer
+/// samples the share could be anything.
 pub const BEYOND: f64 = 10.0;
 
 /// The median of values in ascending order: of an even number, the mean of the two in the middle. `None` of none.
@@ -25,8 +25,8 @@ pub fn samples(histogram: &Histogram) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
-/// The value that the share `q` (0 to 1) of all samples does not exceed. `None` when fewer than
-/// [`BEYOND`] samples lie on either side of it: 1,000 samples support p99, and 10,000 p99.9.
+/// The value that the share `q` (0 to 1) of all samples does not exceed. `None` if there are fewer than
+/// [`BEYOND`] samples on either side of it: 1,000 samples support p99, and 10,000 p99.9.
 pub fn percentile(histogram: &Histogram, q: f64) -> Option<u64> {
     let all = samples(histogram) as f64;
     // A share such as 0.99 is not exact in binary: a millionth of a sample of grace.
@@ -39,12 +39,12 @@ pub fn percentile(histogram: &Histogram, q: f64) -> Option<u64> {
 /// Quantile of the normal distribution that bounds 95 %.
 const NORMAL: f64 = 1.96;
 
-/// A percentile with its 95 % interval, where the samples support it as for [`percentile`]: between the
-/// samples that it may lie at, as the number of samples below it is binomial (Conover, Practical
-/// Nonparametric Statistics, 1999, section 3.2).
+/// A percentile with its 95 % interval, if the samples support it as for [`percentile`]. The interval lies
+/// between the samples whose ranks follow from the binomial number of samples below the percentile (Conover,
+/// Practical Nonparametric Statistics, 1999, section 3.2).
 ///
-/// That holds for round trips that are independent of each other. Those of one queue resemble their
-/// neighbours: the interval is the least that can be meant.
+/// That is exact for independent round trips. Round trips in one queue resemble their neighbours, so the true
+/// interval is at least this wide.
 pub fn percentile_ci(histogram: &Histogram, q: f64) -> Option<Interval> {
     let mid = percentile(histogram, q)?;
     let all = samples(histogram) as f64;
@@ -62,7 +62,7 @@ pub fn percentile_ci(histogram: &Histogram, q: f64) -> Option<Interval> {
 fn at_rank(histogram: &Histogram, rank: f64) -> Option<u64> {
     let rank = (rank.max(1.0) as u64).min(samples(histogram));
     let mut counts = Cow::Borrowed(&histogram.counts[..]);
-    // Those of a file need not be in order.
+    // In a file they may be in any order.
     if !counts.is_sorted() {
         counts.to_mut().sort_unstable();
     }

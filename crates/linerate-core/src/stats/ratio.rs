@@ -1,12 +1,12 @@
-//! Ratios: of two series that were read together, and of two means that are known apart.
+//! Ratios: of two series that were read together, and of two independent means.
 
 use super::{Interval, mean_ci};
 
-/// The mean of `over` over the mean of `under`, two series read at the same times, with its 95 %
-/// interval; `None` where [`mean_ci`] has none, where they differ in length or where nothing is below.
+/// The mean of `over` divided by the mean of `under`, two series read at the same times, with its 95 %
+/// interval; `None` if [`mean_ci`] has none, if they differ in length or if the divisor is zero.
 ///
-/// What a value of `over` exceeds its share of `under` by is a series around zero, whose mean is as
-/// uncertain as the ratio (Cochran, Sampling Techniques, 1977, section 6.4).
+/// The difference between a value of `over` and its expected share of `under` is a series around zero, whose
+/// mean is as uncertain as the ratio (Cochran, Sampling Techniques, 1977, section 6.4).
 pub fn ratio_ci(over: &[f64], under: &[f64]) -> Option<Interval> {
     let below: f64 = under.iter().sum();
     if over.len() != under.len() || below <= 0.0 {
@@ -21,7 +21,7 @@ pub fn ratio_ci(over: &[f64], under: &[f64]) -> Option<Interval> {
 }
 
 /// How many times `before` is `after`, two positive means that are known independently of each other.
-/// `None` where an interval reaches zero: the ratio could be anything then.
+/// `None` if an interval reaches zero: the ratio could be anything then.
 ///
 /// The distances of both estimates from their ends add as errors do, in the logarithm and each on its
 /// own side (MOVER: Zou and Donner, Statistics in Medicine 27, 2008).

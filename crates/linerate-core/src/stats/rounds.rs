@@ -1,8 +1,8 @@
 //! Settings that are measured in rounds: A B C, then C B A, and so on.
 //!
-//! A round holds one value of each setting, and a value is one sample, however many readings it is made of. Two
-//! settings of a round are close in time, so a drift over the whole sweep hardly affects their ratio. Rounds
-//! alternate their order, so a steady drift cancels between two of them.
+//! A round has one value of each setting, and a value is one sample, whatever number of readings it is made of.
+//! Two settings of a round are close in time, so a drift over the whole sweep hardly affects their ratio.
+//! Rounds alternate their order, so a steady drift cancels between two of them.
 
 use super::Interval;
 use super::compare::{MIN_BLOCKS, critical};
@@ -29,7 +29,7 @@ pub fn rounds_ci(values: &[f64]) -> Option<Interval> {
 }
 
 /// The ratio of `under` to `over`, round by round, with the 95 % interval: the mean of the logarithms of the
-/// rounds. `None` where [`rounds_ci`] has none, and where a round has nothing to compare.
+/// rounds. `None` if [`rounds_ci`] has none, and where a round has nothing to compare.
 pub fn rounds_ratio(pairs: &[(f64, f64)]) -> Option<Interval> {
     let logs: Vec<f64> = pairs
         .iter()

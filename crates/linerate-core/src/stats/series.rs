@@ -12,14 +12,14 @@ pub const SHORTEST: usize = 10;
 /// Fewest independent values that a series must be worth for an interval of its mean.
 const WORTH: f64 = 2.0;
 
-/// Mean step, either way, between independent neighbours of a normal series with deviation 1: 2 / sqrt(pi).
+/// Mean absolute step between independent neighbours of a normal series with deviation 1: 2 / sqrt(pi).
 const MEAN_STEP: f64 = 1.128;
 
 /// First autocorrelation below which a series swings from each value to the next.
 const SWINGS: f64 = -0.5;
 
-/// A series without a swing from each value to the next: where it has one, the means of its pairs. A sender
-/// that waits for a timer every second sample makes one; it says nothing of how well the mean is known.
+/// A series without an alternation from each value to the next: if it has one, the means of its pairs. A sender
+/// that waits for a timer every second sample causes one; it does not show how well the mean is known.
 pub fn without_swing(values: &[f64]) -> Cow<'_, [f64]> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     if values.len() < 2 * SHORTEST || autocorrelation(values, mean).is_none_or(|r| r > SWINGS) {
@@ -31,14 +31,13 @@ pub fn without_swing(values: &[f64]) -> Cow<'_, [f64]> {
 
 /// Mean of a correlated series with its 95 % interval.
 ///
-/// A swing from each value to the next is taken out first ([`without_swing`]).
-/// Each value counts for less the more it resembles its neighbour: the series is worth
-/// n(1-r)/(1+r) independent values, with r the first autocorrelation, corrected for its bias in
-/// short series (Marriott and Pope, Biometrika 41, 1954). `None` for fewer than 10 values, values
-/// that are not finite, and series worth fewer than 2 independent values: such a mean holds for
-/// that time alone. In simulations the interval covers the truth in 93 to 97 % as long as the
-/// series is some 20 times its correlation time; a wander slower than that looks like a level, and
-/// cannot be seen from within.
+/// A swing from each value to the next is removed first ([`without_swing`]). Each value counts for less the
+/// more it resembles its neighbour: the series is worth n(1-r)/(1+r) independent values, with r the first
+/// autocorrelation, corrected for its bias in short series (Marriott and Pope, Biometrika 41, 1954). `None` for
+/// fewer than 10 values, values that are not finite, and series worth fewer than 2 independent values: their
+/// mean is valid for that time only. In simulations the interval covers the truth in 93 to 97 % as long as the
+/// series is some 20 times its correlation time. A slower variation looks like a constant level, and cannot be
+/// detected within the series.
 pub fn mean_ci(values: &[f64]) -> Option<Interval> {
     if values.len() < SHORTEST || !values.iter().all(|v| v.is_finite()) {
         return None;
@@ -52,7 +51,7 @@ pub fn mean_ci(values: &[f64]) -> Option<Interval> {
         return None;
     }
     let t = StudentsT::new(0.0, 1.0, worth - 1.0).ok()?;
-    // The mean follows the values: of `worth` independent ones it takes one degree of freedom.
+    // The mean is estimated from the values: of `worth` independent ones it uses one degree of freedom.
     let variance = squares / n * worth / (worth - 1.0);
     let half = t.inverse_cdf(0.975) * (variance / worth).sqrt();
     let interval = Interval {
@@ -73,7 +72,7 @@ fn inflation(values: &[f64], mean: f64) -> f64 {
     (1.0 + r) / (1.0 - r)
 }
 
-/// How much each value resembles the next, from -1 to 1; `None` where all are the same.
+/// How much each value resembles the next, from -1 to 1; `None` if all are the same.
 fn autocorrelation(values: &[f64], mean: f64) -> Option<f64> {
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
     let neighbours = values.windows(2);
@@ -81,13 +80,12 @@ fn autocorrelation(values: &[f64], mean: f64) -> Option<f64> {
     (squares > 0.0).then(|| lagged / squares)
 }
 
-/// The first index from which the series is steady; `None` when it never is.
+/// The first index from which the series is steady; `None` if it never is.
 ///
-/// The ramp is cut where the standard error of the rest is least (MSER: White, Simulation 69,
-/// 1997), in the first half of the series. The rest counts as steady unless its halves, or its
-/// last quarter and what is before, differ by more than 2 % and by more than three standard errors:
-/// a ramp that goes on, or a shift of level, makes the answer `None`. So do fewer than 10 values,
-/// and values that are not finite.
+/// The ramp is cut where the standard error of the rest is least (MSER: White, Simulation 69, 1997), in the
+/// first half of the series. The rest counts as steady unless its halves, or its last quarter and the part
+/// before, differ by more than 2 % and by more than three standard errors: a ramp that continues, or a shift of
+/// level, gives `None`. So do fewer than 10 values, and values that are not finite.
 pub fn steady_state(values: &[f64]) -> Option<usize> {
     if values.len() < SHORTEST || !values.iter().all(|v| v.is_finite()) {
         return None;
@@ -115,7 +113,7 @@ pub fn ramp_end(values: &[f64], before: f64) -> Option<usize> {
     is_level(values).then_some(0)
 }
 
-/// How far a ramp may fall on its way to a level, as a part of it.
+/// How far a ramp may decrease on its way to a level, as a part of it.
 const RAMP_FALLS: f64 = 0.25;
 
 /// Number of empty values in a row that end a ramp once data arrived. A ramp that grows by round trips may have
@@ -142,9 +140,9 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Where in the first half to cut a series so that the standard error of the mean of the rest is least, were
-/// its values independent; the first of several places. From the back each value is added to what was summed
-/// behind it, so that a long series is gone through once (Welford, Technometrics 4, 1962).
+/// The place in the first half where a series must be cut so that the standard error of the mean of the rest is
+/// least, assuming independent values; the first of several. The values are added up from the end, so that a
+/// long series is read only once (Welford, Technometrics 4, 1962).
 fn least_error(values: &[f64]) -> usize {
     let (mut mean, mut squares) = (0.0, 0.0);
     let (mut least, mut cut) = (f64::INFINITY, 0);

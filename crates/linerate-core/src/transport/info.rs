@@ -6,7 +6,7 @@ use super::options::{ACCESS, MEMORY_NODE, OptionInfo, RING};
 /// When bytes are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternKind {
-    /// Payload one way, as fast as it goes.
+    /// Payload in one direction, as fast as possible.
     Stream,
     /// Messages and their answers, one at a time or when they are due.
     RoundTrips,
@@ -14,18 +14,18 @@ pub enum PatternKind {
     Operations,
 }
 
-/// What is at the other end.
+/// The kind of far end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FarEnd {
     /// A peer, which may be on this host.
     Peer,
     /// Another process of this host.
     Process,
-    /// None.
+    /// There is no far end.
     Absent,
 }
 
-/// A transport, as far as it is known without a machine.
+/// A transport, with the facts that do not depend on a machine.
 #[derive(Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -36,17 +36,17 @@ pub struct TransportInfo {
     pub name: &'static str,
     /// Which causes and factors apply to it.
     pub class: Transport,
-    /// What it is, in a few words for the help.
+    /// Its description in a few words, for the help.
     pub doc: &'static str,
     /// The patterns that it has.
     pub patterns: &'static [PatternKind],
-    /// What is at the other end.
+    /// The kind of far end.
     pub far_end: FarEnd,
     /// What one sample of its round trips is.
     pub sample: &'static str,
     /// Whether a message may be sent and never answered.
     pub loses_messages: bool,
-    /// Whether payload may be lost on the way: what one end sent and the other received may differ.
+    /// Whether payload may be lost on the path: the sent and the received payload may differ.
     pub lossy: bool,
     /// Whether it can receive without copying to the user ([`crate::plan::Receive::Discard`]).
     pub discard: bool,
@@ -57,17 +57,17 @@ pub struct TransportInfo {
 }
 
 impl TransportInfo {
-    /// Whether it has a pattern.
+    /// Whether the transport has a pattern.
     pub fn has(&self, pattern: PatternKind) -> bool {
         self.patterns.contains(&pattern)
     }
 
-    /// Whether it carries a load.
+    /// Whether the transport carries a load.
     pub fn carries_load(&self) -> bool {
         self.has(PatternKind::Stream) || self.has(PatternKind::Operations)
     }
 
-    /// What the others differ from.
+    /// The row with the usual values, from which other rows differ.
     const BASE: Self = Self {
         name: "",
         class: Transport::Other,
@@ -83,55 +83,55 @@ impl TransportInfo {
     };
 }
 
-/// Connections of TCP.
+/// TCP connections.
 pub static TCP: TransportInfo = TransportInfo {
     name: "tcp",
     class: Transport::Tcp,
-    doc: "connections of TCP",
+    doc: "TCP connections",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
     discard: true,
     ..TransportInfo::BASE
 };
 
-/// Datagrams of UDP.
+/// UDP datagrams.
 pub static UDP: TransportInfo = TransportInfo {
     name: "udp",
     class: Transport::Udp,
-    doc: "datagrams of UDP",
+    doc: "UDP datagrams",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
     loses_messages: true,
     lossy: true,
     ..TransportInfo::BASE
 };
 
-/// A new connection of TCP for each message.
+/// A new TCP connection for each message.
 pub static CONNECT: TransportInfo = TransportInfo {
     name: "connect",
     class: Transport::Tcp,
-    doc: "a new connection of TCP for each message",
+    doc: "a new TCP connection for each message",
     patterns: &[PatternKind::RoundTrips],
     sample: "connection",
     loses_messages: true,
     ..TransportInfo::BASE
 };
 
-/// Memory that two processes of this host share.
+/// Shared memory of two processes on this host.
 pub static SHM: TransportInfo = TransportInfo {
     name: "shm",
     class: Transport::Shm,
-    doc: "memory that two processes of this host share",
+    doc: "shared memory of two processes on this machine",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
     far_end: FarEnd::Process,
     options: &[RING],
     ..TransportInfo::BASE
 };
 
-/// The memory of this host. Operations go through an array of each thread. A round trip is a load of which the next one
-/// needs the result.
+/// The memory of this host. Each thread works on an array of its own. A round trip is a load from memory whose result is
+/// the address of the next one.
 pub static MEMORY: TransportInfo = TransportInfo {
     name: "memory",
     class: Transport::Memory,
-    doc: "the memory of this host",
+    doc: "memory of this machine, without a network",
     patterns: &[PatternKind::Operations, PatternKind::RoundTrips],
     far_end: FarEnd::Absent,
     options: &[ACCESS, MEMORY_NODE],
@@ -149,7 +149,7 @@ pub static NULL: TransportInfo = TransportInfo {
     ..TransportInfo::BASE
 };
 
-/// All of them, in the order in which they are listed.
+/// All transports, in display order.
 pub static TRANSPORTS: &[&TransportInfo] = &[&TCP, &UDP, &CONNECT, &SHM, &MEMORY, &NULL];
 
 /// The transport with this name.

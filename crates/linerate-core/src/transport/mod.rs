@@ -1,4 +1,4 @@
-//! Transports: what moves the bytes of a load, and which causes apply to it.
+//! Transports: the mechanisms that move the bytes of a load, and the causes that apply to each.
 
 mod info;
 mod options;
@@ -22,12 +22,12 @@ pub enum Transport {
     Shm,
     /// The memory of the host, without a kernel or a far end in between.
     Memory,
-    /// One of which only bytes, operations and their times are known.
+    /// A transport of which only bytes, operations and their times are known.
     Other,
 }
 
 impl Transport {
-    /// All of them.
+    /// All classes.
     pub const ALL: [Self; 5] = [Self::Tcp, Self::Udp, Self::Shm, Self::Memory, Self::Other];
 
     /// The transport of an engine, by its name in records. The simulated path moves bytes as TCP does.
@@ -56,7 +56,7 @@ impl fmt::Display for Transport {
 pub enum Scope {
     /// All: it is about hosts, threads or the measurement.
     Any,
-    /// Those whose bytes pass a port.
+    /// Transports whose bytes pass a port.
     Ports,
     /// Those whose packets pass the kernel's network stack.
     Sockets,

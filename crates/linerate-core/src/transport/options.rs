@@ -1,5 +1,5 @@
-//! Options of transports, each declared once as a row: the row is the flag, its help, its key in files and records, and the
-//! check of what a peer asks for.
+//! Options of transports. Each is declared once as a row: the row is the flag, its help, its key in files and
+//! records, and the check of a peer's request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PatternKind;
 
-/// Most options that a plan may hold: a peer's plan is bounded before it is checked.
+/// Most options that a plan may have: a peer's plan is bounded before it is checked.
 const OPTIONS_MAX: usize = 32;
 
 /// An option of a transport.
@@ -19,13 +19,13 @@ pub struct OptionInfo {
     pub key: &'static str,
     /// The help, a line without a full stop.
     pub help: &'static str,
-    /// Which values it takes.
+    /// The values that it accepts.
     pub kind: Kind,
-    /// The one pattern that has it; `None` where all have.
+    /// The one pattern that has it; `None` if all have.
     pub pattern: Option<PatternKind>,
 }
 
-/// The values that an option takes.
+/// The values that an option accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Yes or no.
@@ -53,11 +53,11 @@ pub enum Kind {
 #[serde(untagged)]
 #[schemars(rename = "OptionValue")]
 pub enum Setting {
-    /// Of a switch.
+    /// The value of a switch.
     Switch(bool),
-    /// Of a number, or of a size in bytes.
+    /// The value of a number, or of a size in bytes.
     Number(u64),
-    /// Of words.
+    /// The value of a word.
     Word(String),
 }
 
@@ -71,10 +71,10 @@ impl fmt::Display for Setting {
     }
 }
 
-/// What operations do. The words are those of [`crate::plan::Access`].
+/// What operations do, in the words of [`crate::plan::Access`].
 pub const ACCESS: OptionInfo = OptionInfo {
     key: "access",
-    help: "What operations do with memory [default: copy]",
+    help: "What each operation does with the memory [default: copy]",
     kind: Kind::Word(&["read", "write", "copy"]),
     pattern: Some(PatternKind::Operations),
 };
@@ -82,7 +82,7 @@ pub const ACCESS: OptionInfo = OptionInfo {
 /// The NUMA node whose memory is used.
 pub const MEMORY_NODE: OptionInfo = OptionInfo {
     key: "memory-node",
-    help: "NUMA node of the memory, whichever CPUs the threads are on [default: the node of each thread's CPU]",
+    help: "Use memory of this NUMA node [default: the node of each thread's CPU]",
     //= Linux include/linux/numa.h: NODES_SHIFT is 10 at most
     kind: Kind::Count {
         least: 0,
@@ -94,7 +94,7 @@ pub const MEMORY_NODE: OptionInfo = OptionInfo {
 /// Room in the memory of each stream and direction.
 pub const RING: OptionInfo = OptionInfo {
     key: "ring",
-    help: "Shared memory for each stream and direction, a power of two such as 1MiB",
+    help: "Size of the shared memory of each stream and direction, a power of two such as 1MiB",
     kind: Kind::Size {
         least: 4096,
         most: 16 << 20,
@@ -160,7 +160,8 @@ impl Options {
         Self(own.map(|(key, set)| (key.clone(), set.clone())).collect())
     }
 
-    /// Whether a `pattern` of a transport with these `rows` takes them; why not, as a lowercase fragment.
+    /// Whether a `pattern` of a transport with these `rows` accepts the options; if not, the reason as a
+    /// lowercase fragment.
     pub fn check(&self, rows: &[OptionInfo], pattern: PatternKind) -> Result<(), String> {
         if self.0.len() > OPTIONS_MAX {
             return Err(format!("more than {OPTIONS_MAX} options"));
@@ -183,7 +184,7 @@ impl OptionInfo {
         self.pattern.is_none_or(|own| own == pattern)
     }
 
-    /// Whether it takes a value; why not, as a lowercase fragment.
+    /// Whether it accepts a value; if not, the reason as a lowercase fragment.
     pub fn check(&self, setting: &Setting) -> Result<(), String> {
         let key = self.key;
         match (self.kind, setting) {

@@ -18,8 +18,8 @@ const MOST: f64 = 0.45;
 /// Growth of the data in flight over growth of goodput, from which the excess waits in a queue on the path.
 const STANDS: f64 = 1.1;
 
-/// Share of the goodput, in a load whose limit was lifted, that more streams must carry to show whether they
-/// share one rate.
+/// The share of the goodput that more streams must carry, after a limit was removed, to show whether they share
+/// one rate.
 const AS_MUCH: f64 = 0.9;
 
 /// The next limit of a direction with a known limit: the limit of the load in which the first one was lifted,
@@ -36,7 +36,7 @@ pub(super) fn next(
     behind(model, causes, dir, found).or_else(|| ceiling(causes, dir, found))
 }
 
-/// A load that went beyond the limits that were found, and how much.
+/// A load that exceeded the limits that were found, and by how much.
 struct Beyond<'a> {
     load: &'a Load,
     change: String,
@@ -46,7 +46,7 @@ struct Beyond<'a> {
     crowded: bool,
 }
 
-/// The load in which a trial lifted what was found, or the one with the streams that carried most.
+/// The load of a trial that removed the limit, or the one whose number of streams carried most.
 fn beyond<'a>(model: &'a Model, dir: &'a DirectionModel, found: &[Limit]) -> Option<Beyond<'a>> {
     let trials = found.iter().filter_map(|limit| limit.trial.as_ref());
     let lifted = trials.filter_map(|decided| {
@@ -95,15 +95,15 @@ fn relieved(load: &Load) -> Load {
     load
 }
 
-/// Whether one rate is for all of a load or for each of its streams was seen: more streams carried about
+/// Whether it was measured that a rate limits the whole load or each of its streams: more streams carried about
 /// as much, or more.
 fn is_parted(sweep: &[Load], load: &Load) -> bool {
     let most = sweep.iter().map(|l| l.goodput.mean).fold(0.0, f64::max);
     most >= load.goodput.mean * AS_MUCH
 }
 
-/// Whether one stream could carry as much as many did, by the largest buffers that both ends would give
-/// it: else those bind next, and many streams do not show it.
+/// Whether one stream could carry as much as many did, with the largest buffers that both ends allow: otherwise
+/// buffers are the next limit, and many streams do not show it.
 fn fits_one_stream(model: &Model, dir: &DirectionModel, many: &Load) -> bool {
     let most = |side, is_sender: bool| {
         let limits = model.host(side)?.facts.buffers;
@@ -112,7 +112,7 @@ fn fits_one_stream(model: &Model, dir: &DirectionModel, many: &Load) -> bool {
         } else {
             limits.tcp_rmem
         }?;
-        // Half of it is payload.
+        // Half of the memory is payload.
         Some(most as f64 / 2.0)
     };
     let (sender, receiver) = (dir.direction.sender(), dir.direction.receiver());
@@ -125,8 +125,8 @@ fn fits_one_stream(model: &Model, dir: &DirectionModel, many: &Load) -> bool {
     fits(most(sender, true)) && fits(most(receiver, false))
 }
 
-/// The limit of the load that went beyond. `None` where it is the one already found: the same limit binds
-/// again, at a higher rate.
+/// The limit of the load that exceeded the limits. `None` if it is the one already found: the same limit
+/// applies again, at a higher rate.
 fn behind(
     model: &Model,
     causes: &[&'static dyn Cause],
@@ -199,7 +199,7 @@ fn evidence(beyond: &Beyond<'_>, finding: &Finding) -> Vec<String> {
     )]
 }
 
-/// The lowest ceiling that was not reached: no mending of what is below goes beyond it.
+/// The lowest ceiling that was not reached: fixing causes below it cannot exceed it.
 fn ceiling(causes: &[&'static dyn Cause], dir: &DirectionModel, found: &[Limit]) -> Option<Limit> {
     // A slot may be named inside of its interval, a shaper just below its ceiling.
     let named = |cause: &dyn Cause| found.iter().any(|l| l.cause == cause.id());
@@ -234,7 +234,7 @@ fn limit_of(ceiling: &Ceiling, cause: &dyn Cause, dir: &DirectionModel) -> Limit
     }
 }
 
-/// The cause that applies where a ceiling is reached: the one of its stage, else the one of the wire.
+/// The cause of a reached ceiling: the one of its stage, else the one of the wire.
 fn cause_of(causes: &[&'static dyn Cause], ceiling: &Ceiling) -> Option<&'static dyn Cause> {
     let of = |stage| {
         let mut causes = causes.iter().copied();

@@ -4,7 +4,7 @@ use super::{Limit, Verdict};
 use crate::model::Model;
 use crate::path::{Direction, Slowness};
 
-/// One answer to what limits the path.
+/// One answer to the question what limits the path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Entry<'a> {
     /// A limit that was upheld.
@@ -35,7 +35,7 @@ pub fn entries<'a>(model: &Model, verdict: &'a Verdict) -> Vec<Entry<'a>> {
         .collect()
 }
 
-/// The answer to read first; `None` where no direction was measured.
+/// The answer to read first; `None` if no direction was measured.
 pub fn headline<'a>(model: &Model, verdict: &'a Verdict) -> Option<Entry<'a>> {
     entries(model, verdict).into_iter().next()
 }

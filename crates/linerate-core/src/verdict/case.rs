@@ -9,18 +9,19 @@ use crate::path::{Direction, Measure, Slowness};
 use crate::stats::Interval;
 use crate::transport::Transport;
 
-/// One cause before the judge.
+/// One cause under judgement.
 pub(super) struct Party {
     /// The cause.
     pub(super) cause: &'static dyn Cause,
-    /// What it says of the base load.
+    /// Its answer for the base load.
     pub(super) answer: Answer,
-    /// Trials (by number) whose effect lies outside what it predicted.
+    /// Trials (by number) whose effect is outside its prediction.
     pub(super) excluded_by: Vec<u32>,
 }
 
 impl Party {
-    /// In play: neither clear nor excluded, not one that only disturbs, and read where the others depend on it.
+    /// Still possible: neither clear nor excluded, more than a disturbance, and read if other causes depend on
+    /// it.
     pub(super) fn stands(&self) -> bool {
         let in_play = match self.answer {
             Ok(_) => !self.cause.info().only_disturbs,
@@ -56,11 +57,11 @@ pub(super) struct Case<'a> {
     /// The whole model.
     pub(super) model: &'a Model,
     direction: Direction,
-    /// In which way it is slow.
+    /// In which respect the path is slow.
     slowness: Slowness,
     /// What moved the load.
     pub(super) transport: Transport,
-    /// The causes of that which apply.
+    /// The causes that apply to it.
     pub(super) parties: Vec<Party>,
     /// Trials of this direction that have an effect.
     pub(super) trials: Vec<(&'a TrialModel, Interval)>,
@@ -79,7 +80,7 @@ fn transport(model: &Model, direction: Direction) -> Option<Transport> {
     model.direction(direction).map(|d| d.base.transport)
 }
 
-/// What is judged of the load of a direction that is slow in this way.
+/// The verdict on the load of a direction that is slow in this respect.
 fn measure(model: &Model, direction: Direction, slowness: Slowness) -> Measure {
     match slowness {
         Slowness::Latency => Measure::Latency,
@@ -110,7 +111,7 @@ fn are_apart(one: &Party, other: &Party, direction: Direction) -> bool {
 }
 
 impl<'a> Case<'a> {
-    /// Evaluates those of `causes` that make a path slow in that way, and applies every trial of `direction`.
+    /// Evaluates the `causes` that make a path slow in this respect, and applies every trial of `direction`.
     pub(super) fn of(
         model: &'a Model,
         direction: Direction,
@@ -147,9 +148,9 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The proof of `party`: a ceiling that was reached, or a trial. A trial proves a cause if it changed what
-    /// the cause is about, if its effects lie inside the cause's prediction, and if no rival is left. It must
-    /// also have been able to refute: it excluded another cause, or the resource that the cause is about was
+    /// The proof of `party`: a ceiling that was reached, or a trial. A trial proves a cause if it changed the
+    /// factor of the cause, if its effects are inside the cause's prediction, and if no rival is left. It must
+    /// also have been able to refute the cause: it excluded another cause, or the resource of the cause was
     /// used up.
     pub(super) fn proof(&self, party: &Party) -> Option<Proof<'a>> {
         let Ok(finding) = &party.answer else {
@@ -174,12 +175,12 @@ impl<'a> Case<'a> {
                     && own.fits(shown(trial)) == Fit::Inside
                     && (finding.reached || !self.excluded(trial.plan.id).is_empty())
             })
-            // The trial that excluded most is the one to show.
+            // The trial that excluded most is shown.
             .max_by_key(|(trial, _)| self.excluded(trial.plan.id).len())
             .map(|(trial, effect)| Proof::Trial(trial, *effect))
     }
 
-    /// Whether a finding remains true next to one that was proved: it explains that one, or it concerns the
+    /// Whether a finding remains true in addition to a proved one: it explains that one, or it concerns the
     /// other factor of a datagram goodput (the rate sent, and the share delivered).
     pub(super) fn is_beside(&self, party: &Party, proved: &Party) -> bool {
         party.cause.info().explains.contains(&proved.cause.id())
@@ -191,7 +192,7 @@ impl<'a> Case<'a> {
         self.transport == Transport::Udp
     }
 
-    /// What is judged of the load.
+    /// The judged quantity of the load.
     pub(super) fn measure(&self) -> Measure {
         measure(self.model, self.direction, self.slowness)
     }

@@ -27,7 +27,7 @@ pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
     let of = |dir| (dir, of_direction(model, causes, dir));
     let mut parts: Vec<(&DirectionModel, Verdict)> = model.directions.iter().map(of).collect();
     let mut verdict = Verdict::default();
-    // Answers keep the order of the directions; all else begins with the one that is far slower.
+    // Answers keep the order of the directions; everything else begins with the much slower direction.
     for (_, part) in &mut parts {
         verdict.answers.append(&mut part.answers);
     }
@@ -71,8 +71,8 @@ fn of_direction(model: &Model, causes: &[&'static dyn Cause], dir: &DirectionMod
     verdict
 }
 
-/// Puts limits of the rate before those of latency, then those of the much slower direction, then proved ones,
-/// then those with the largest gain. The sort is stable: among equals, forward stays first.
+/// Puts limits of the rate before limits of latency, then limits of the much slower direction, then proved
+/// limits, then limits with the largest gain. The sort is stable: among equals, forward stays first.
 fn sort(limits: &mut [Limit], slow: Option<Direction>) {
     let rank = |limit: &Limit| {
         (
@@ -268,7 +268,7 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
             .unwrap_or_else(|| "no cause that linerate knows fits what was measured".to_owned()),
         [one] => format!("it may be {one}, and no trial proved it"),
         several => format!(
-            "it may be {}, and no trial told them apart",
+            "it may be {}, and no experiment distinguished them",
             several.join(" or ")
         ),
     };
@@ -301,7 +301,7 @@ fn unforeseen(case: &Case<'_>) -> Option<String> {
 }
 
 /// What prevents an answer where the load makes round trips long and nothing could be named; nothing
-/// where they stay short, or were not timed at all.
+/// if they stay short, or were not timed at all.
 fn unexplained(case: &Case<'_>, direction: Direction) -> Vec<Unknown> {
     let timed = |dir: &DirectionModel| dir.base.latency.is_some();
     match raised(case.model, direction) {

@@ -26,7 +26,7 @@ pub struct Verdict {
     pub limits: Vec<Limit>,
     /// What disturbed the measurement and is none of the limits.
     pub disturbances: Vec<Disturbance>,
-    /// What would bind next, once the limits are lifted, as far as it is known.
+    /// The expected next limit once the present limits are removed, as far as it is known.
     pub next: Vec<Limit>,
     /// What prevents an answer, or part of one.
     pub unknown: Vec<Unknown>,
@@ -34,7 +34,7 @@ pub struct Verdict {
     pub answers: Vec<Answered>,
 }
 
-/// How surely a limit is known.
+/// How certain a limit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
@@ -57,71 +57,71 @@ impl Certainty {
 /// A finding that the judge upheld.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limit {
-    /// What is slow.
+    /// The limited quantity.
     pub metric: Measure,
     /// Id of the cause.
     pub cause: &'static str,
     /// Stage that binds.
     pub stage: Stage,
-    /// Where.
+    /// The place of the limit.
     pub side: Place,
     /// Direction that is limited.
     pub direction: Direction,
-    /// How surely.
+    /// The certainty.
     pub certainty: Certainty,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
     /// The trial that decided, if one did.
     pub trial: Option<Decided>,
-    /// What to do.
+    /// The remedy.
     pub advice: Vec<Advice>,
 }
 
-/// What disturbed a measurement: it took something of it, and was not found to be what limits the path.
+/// A disturbance of a measurement: it took a part of it, and is not the limit of the path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Disturbance {
     /// Id of the cause.
     pub cause: &'static str,
-    /// Stage that it takes from.
+    /// The stage that it affects.
     pub stage: Stage,
-    /// Where.
+    /// The place of the disturbance.
     pub side: Place,
-    /// Direction whose measurement it disturbed.
+    /// The direction whose measurement it disturbed.
     pub direction: Direction,
-    /// The share of the time, or of what a port carried, that it took; `None` where that is not known.
+    /// The share of the time, or of the port's traffic, that it used; `None` if unknown.
     pub share: Option<f64>,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
-    /// What to do.
+    /// The remedy.
     pub advice: Vec<Advice>,
 }
 
 impl Disturbance {
-    /// About how many times the goodput there would be without it, as if the rest of the time had carried it all; `None`
-    /// where that is not known. After an outage a sender starts again from little: that costs more.
+    /// About how many times the goodput there would be without it, as if the rest of the time had carried it all;
+    /// `None` if it is unknown. After an outage a sender starts again from little: that costs more.
     pub fn gain(&self) -> Option<f64> {
         let left = 1.0 - self.share?;
         (left > 0.0).then(|| 1.0 / left)
     }
 }
 
-/// A trial's measured effect, and what it decided.
+/// A trial's measured effect, and its conclusion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decided {
     /// Number of the trial in the record.
     pub id: u32,
     /// Row of the table of trial kinds.
     pub kind: &'static str,
-    /// What was changed, before the word "gave": "half the receive window".
+    /// The change, before the word "gave": "half the receive window".
     pub words: &'static str,
     /// Goodput after the change over goodput before, with its 95 % interval.
     pub effect: Interval,
-    /// Share of bytes that were retransmitted, or of datagrams that were lost, after the change over that before, where
-    /// that is what decided.
+    /// Ratio of the share of retransmitted bytes, or of lost datagrams, after the change to that before, if it
+    /// decided.
     pub loss: Option<Interval>,
-    /// What moved the load.
+    /// The transport of the load.
     pub transport: Transport,
-    /// Round trips beside the load after the change over those before, where that is what decided.
+    /// The ratio of the loaded round trips after and before the change, if it decided.
     pub latency: Option<Interval>,
     /// Slices measured.
     pub slices: u32,
@@ -132,7 +132,7 @@ pub struct Decided {
 /// What prevents an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unknown {
-    /// What is not known.
+    /// What is unknown.
     pub what: String,
     /// Why.
     pub why: String,
@@ -153,8 +153,8 @@ pub struct Answered {
     pub why: Vec<String>,
 }
 
-/// The causes of goodput that stay in play where none could be supported, those with evidence first. Left
-/// out is what would only be a reason for another cause, or only disturbs.
+/// The remaining causes of goodput if none could be supported, those with evidence first. Causes that only
+/// explain another cause, or only disturb, are left out.
 pub fn suspects(verdict: &Verdict) -> Vec<&Answered> {
     let names_a_limit = |answered: &&Answered| {
         let unread = answered.outcome == "unknown";

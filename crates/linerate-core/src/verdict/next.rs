@@ -9,8 +9,8 @@ use crate::stats::Interval;
 use crate::trial::TRIALS;
 
 /// The most informative trial for each of `directions`, numbered `id`, the best first: the others may not be
-/// made if time is short. Leaves out a direction with a proved cause, and one where no trial could separate the
-/// causes that are left.
+/// made if time is short. Leaves out a direction with a proved cause, and one for which no trial could separate
+/// the remaining causes.
 pub fn next_trials(
     model: &Model,
     directions: &[Direction],
@@ -19,7 +19,7 @@ pub fn next_trials(
 ) -> Vec<TrialPlan> {
     let of = |direction| most_telling(&Case::of(model, direction, slowness, CAUSES), direction, id);
     let mut told: Vec<(f64, TrialPlan)> = directions.iter().filter_map(|d| of(*d)).collect();
-    // The sort is stable: among equals, the direction that was asked for first comes first.
+    // The sort is stable: among equals, the direction that was requested first comes first.
     told.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     told.into_iter().map(|(_, plan)| plan).collect()
 }
@@ -48,7 +48,7 @@ pub(super) fn most_telling(
     let mut best: Option<(f64, TrialPlan)> = None;
     for plan in untried(case.model, direction, id) {
         let score = expected(case, &suspects, &plan);
-        // Of equals the earlier row stands.
+        // Among equals the earlier row wins.
         if score > best.as_ref().map_or(0.0, |(s, _)| *s) {
             best = Some((score, plan));
         }
@@ -107,13 +107,13 @@ fn worth(
     parted.iter().filter(|p| p.stands()).count() * 2 + usize::from(proves)
 }
 
-/// Whether a trial decides as it stands, for goodput and for latency: its effects lie inside of what one
-/// cause in play predicts and no prediction is cut by them, or well outside of all of them. `model` is the
-/// one from before it.
+/// Whether a trial already decides, for goodput and for latency: its effects are inside the prediction of one
+/// remaining cause and do not partly overlap another, or are well outside of all predictions. `model` is the
+/// one from before the trial.
 ///
-/// An effect outside of all predictions must stay so when its interval is twice as wide: to stop at
-/// the first interval that happens to miss everything would spoil its coverage (the study in
-/// `benches/truth/` shows by how much).
+/// An effect outside of all predictions must stay outside when its interval is twice as wide: stopping at the
+/// first interval that happens to miss everything would spoil the coverage (the study in `benches/truth/` shows
+/// by how much).
 pub fn decides(model: &Model, trial: &TrialModel) -> bool {
     if trial.effect.is_none() {
         return false;

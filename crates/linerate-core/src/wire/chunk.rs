@@ -1,10 +1,10 @@
-//! Messages cut to fit Noise transport frames, and put together again under a bound.
+//! Messages cut into Noise transport frames, and reassembled within a bound.
 //!
 //! The plain text of a frame is one byte (0: more follows, 1: last) and a part of the message.
 
 use super::WireError;
 
-/// Largest Noise message, which is also what its length prefix of two bytes can say.
+/// Largest Noise message, which is also the maximum of its two-byte length prefix.
 pub const FRAME_MAX: usize = 65_535;
 /// What encryption adds to a frame.
 pub const FRAME_TAG: usize = 16;

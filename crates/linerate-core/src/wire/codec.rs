@@ -1,8 +1,8 @@
 //! Messages as CBOR, checked before they are decoded.
 //!
-//! The check walks the headers without allocating: only the plain subset that linerate writes
-//! passes (definite lengths, no tags), no deeper and with no more items than the bounds say. The
-//! decoder behind it can then allocate no more than in proportion to what really arrived.
+//! The check walks the headers without allocating: only the plain subset that linerate writes passes (definite
+//! lengths, no tags), within bounds of depth and items. The decoder can then allocate only in proportion to the
+//! received bytes.
 
 use std::borrow::Cow;
 
@@ -25,12 +25,12 @@ pub struct Bounds {
 pub const DEPTH_MAX: usize = 16;
 
 impl Bounds {
-    /// Of what a server reads: plans and offers.
+    /// For messages that a server reads: plans and offers.
     pub const ASK: Self = Self {
         bytes: 64 * 1024,
         items: 16 * 1024,
     };
-    /// Of what a client reads: the readings of a step.
+    /// For messages that a client reads: the readings of a step.
     pub const ANSWER: Self = Self {
         bytes: 32 * 1024 * 1024,
         items: 16 * 1024 * 1024,
@@ -62,10 +62,10 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8], bounds: Bounds) -> Result<T, Wi
     }
 }
 
-/// Where texts with control characters stand.
+/// The place of the first text with control characters.
 type Texts = Vec<std::ops::Range<usize>>;
 
-/// Walks over one CBOR item; returns the texts that hold control characters.
+/// Walks over one CBOR item; returns the texts with control characters.
 fn check(bytes: &[u8], bounds: Bounds) -> Result<Texts, WireError> {
     if bytes.len() > bounds.bytes {
         return Err(WireError::TooLarge {
@@ -97,7 +97,7 @@ fn check(bytes: &[u8], bounds: Bounds) -> Result<Texts, WireError> {
             4 | 5 => {
                 let per_entry = u64::from(header.major) - 3;
                 let count = header.value.saturating_mul(per_entry);
-                // Every item takes a byte at least.
+                // Every item uses at least one byte.
                 let count = within(count, bytes.len() - at, header.start)?;
                 if depth == DEPTH_MAX {
                     return Err(WireError::TooComplex {
@@ -105,7 +105,7 @@ fn check(bytes: &[u8], bounds: Bounds) -> Result<Texts, WireError> {
                         limit: DEPTH_MAX,
                     });
                 }
-                // One more than there are, because the list itself is taken off below.
+                // One more than there are, because the list itself is subtracted below.
                 open[depth] = count + 1;
                 depth += 1;
             }

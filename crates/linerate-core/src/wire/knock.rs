@@ -1,9 +1,9 @@
 //! How the ends of a session find each other with datagrams.
 //!
-//! A data connection that has proved itself ([`super::proof`]) carries the far end's [`Place`]: a port, and a
-//! challenge that is used once. The near end sends its knock there, and the far end answers to the knock's
-//! source address. From then on each end's socket is connected to the other. The keyed hashes are computed
-//! elsewhere; this module defines the layouts and the exact bytes that the hashes cover.
+//! An authenticated data connection ([`super::proof`]) carries the far end's [`Place`]: a port, and a challenge
+//! that is used once. The near end sends its hello (knock) there, and the far end answers to its source
+//! address. From then on each end's socket is connected to the other. The keyed hashes are computed elsewhere;
+//! this module defines the layouts and the exact bytes that the hashes cover.
 
 use super::WireError;
 
@@ -16,7 +16,7 @@ pub const MAC_LEN: usize = 32;
 
 const MAGIC: &[u8; 8] = b"LRknock\0";
 
-/// Where the far end takes the datagrams of one stream.
+/// The address at which the far end receives the datagrams of one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// UDP port, at the address to which the data connection was made.
@@ -26,7 +26,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// As it stands on the data connection.
+    /// The encoding on the data connection.
     pub fn encode(&self) -> [u8; PLACE_LEN] {
         let mut bytes = [0; PLACE_LEN];
         bytes[..2].copy_from_slice(&self.port.to_be_bytes());
@@ -46,7 +46,7 @@ impl Place {
     }
 }
 
-/// A datagram that says who sends it, in either direction.
+/// A datagram that identifies its sender, in either direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Knock {
     /// HMAC-SHA256 of the [`transcript`] with the session's secret.
@@ -54,7 +54,7 @@ pub struct Knock {
 }
 
 impl Knock {
-    /// As it is sent.
+    /// Its encoding.
     pub fn encode(&self) -> [u8; KNOCK_LEN] {
         let mut bytes = [0; KNOCK_LEN];
         bytes[..8].copy_from_slice(MAGIC);
@@ -72,7 +72,7 @@ impl Knock {
     }
 }
 
-/// What a keyed hash is for.
+/// The purpose of a keyed hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// The near end knocks.

@@ -21,24 +21,24 @@ pub struct PlanLimits {
     pub samples: u64,
 }
 
-/// Most streams of a load that have a thread each, with buffers of its own; more share as many threads at most.
+/// Most streams of a load with their own threads and buffers; more streams share this many threads.
 pub const THREADS_MAX: u32 = 64;
 /// Largest operation or message: buffers of this size are made, one or two for each thread.
 const OPERATION_MAX: Bytes = Bytes(16 * 1024 * 1024);
 /// Buffers of all streams of a set together.
 const OPERATIONS_MAX: Bytes = Bytes(1 << 30);
-/// Buffers of all sets of a session together: what as many streams as there may be take where the plan leaves
-/// their operations open.
+/// Buffers of all sets of a session together: as many as the maximum number of streams need if the plan does
+/// not fix their operations.
 const ROOM_MAX: Bytes = Bytes(4 << 30);
-/// How many times what one session may take all of them may take together, and how much of that those of one
-/// address may: whatever one address takes, half of a session is left to others.
+/// How many times the amount of one session all sessions together may use, and how much of that the sessions of
+/// one address may use: whatever one address uses, half the amount of a session is left to others.
 const ALL_SESSIONS: u64 = 2;
 const ONE_ADDRESS: f64 = 0.75;
 /// What an operation may grow to where the plan leaves its size open.
 const OPERATION_OPEN: Bytes = Bytes(1 << 20);
 /// Buffers that a ring has at least, together.
 const RING_ROOM: Bytes = Bytes(512 * 1024);
-/// Largest socket buffer asked for; the kernel has its own bound below.
+/// Largest socket buffer that may be requested; the kernel has its own bound below that.
 const BUFFER_MAX: Bytes = Bytes(1 << 30);
 /// A thread that burns time must still look up in time to see a stop.
 const EXTRA_WORK_MAX_PS: u64 = 1_000_000;
@@ -48,17 +48,17 @@ const EXTRA_WORK_MAX_PS: u64 = 1_000_000;
 pub struct Taken {
     /// Sets.
     pub sets: usize,
-    /// Streams of all of them; one that takes more descriptors than one counts for as many.
+    /// Streams of all sessions together; a stream that needs several descriptors counts as several.
     pub streams: u32,
-    /// Threads of all of them.
+    /// Threads of all sessions together.
     pub threads: u32,
-    /// Buffers of all of them.
+    /// Buffers of all sessions together.
     pub room: Bytes,
 }
 
 impl Taken {
     /// The demand of one set at this end. `each` is the buffer memory that its engine needs for each thread;
-    /// `None` where this follows from the sizes of operations.
+    /// `None` if this follows from the sizes of operations.
     pub fn of(plan: &SetPlan, each: Option<Bytes>) -> Self {
         let each = each.unwrap_or_else(|| buffers(plan));
         Self {
@@ -69,7 +69,7 @@ impl Taken {
         }
     }
 
-    /// The same where the engine holds so many descriptors for each stream.
+    /// The same for an engine that holds this many descriptors for each stream.
     #[must_use]
     pub fn holding(self, descriptors: u32) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Taken {
     }
 }
 
-/// The threads that a set may take at each end.
+/// The threads that a set may use at each end.
 fn threads(plan: &SetPlan) -> u32 {
     match plan.pattern {
         Pattern::Stream { .. } => plan.knobs.streams.min(THREADS_MAX),
@@ -102,7 +102,7 @@ fn threads(plan: &SetPlan) -> u32 {
 fn buffers(plan: &SetPlan) -> Bytes {
     let operation = operation(plan);
     match plan.knobs.copy {
-        // The kernel has one to fill while another is looked at, and many where they are small.
+        // The kernel fills one while another is read, and small buffers need to be many.
         Handover::IoUring => Bytes(operation.0.saturating_mul(2).max(RING_ROOM.0)),
         Handover::Copy | Handover::Zerocopy | Handover::Sendfile => operation,
     }
@@ -137,11 +137,11 @@ impl Default for PlanLimits {
     fn default() -> Self {
         Self {
             sets: 32,
-            // 10,000 each way and a trial of as many; other bounds limit their cost.
+            // 10,000 streams in each direction, and a trial with as many; other bounds limit their cost.
             streams: 40_000,
             room_for_streams: u32::MAX,
             threads: 4096,
-            // An hour, and what comes before the part that counts.
+            // An hour, and the time before the measured part.
             step: Nanos::from_secs(3660),
             samples: 20_000,
         }
@@ -149,7 +149,7 @@ impl Default for PlanLimits {
 }
 
 impl PlanLimits {
-    /// The same on a host that has room for so many streams of all sessions.
+    /// The same on a host with room for this many streams of all sessions.
     #[must_use]
     pub fn within(self, room_for_streams: u32) -> Self {
         let one_address = (f64::from(room_for_streams) * ONE_ADDRESS) as u32;
@@ -213,7 +213,7 @@ impl PlanLimits {
         named(knobs)
     }
 
-    /// Whether all sessions together, and those from one address, may take this much.
+    /// Whether all sessions together, and those from one address, may use this much.
     pub fn together(&self, all: Taken, of_one_address: Taken) -> Result<(), String> {
         self.share(1.0, all)
             .map_err(|what| format!("more than {what} in all sessions"))?;
@@ -221,7 +221,7 @@ impl PlanLimits {
             .map_err(|what| format!("more than {what} in all sessions from one address"))
     }
 
-    /// Whether that share of what all sessions may take suffices; the error is what does not.
+    /// Whether the remaining share of all sessions suffices; the error names the resource that does not.
     fn share(&self, share: f64, taken: Taken) -> Result<(), String> {
         let part = |all: u64| (all as f64 * share) as u64;
         let streams = ALL_SESSIONS * u64::from(self.streams);
@@ -277,7 +277,7 @@ impl PlanLimits {
     }
 }
 
-/// Whether what a set names has a name that can be, and a value within bounds.
+/// Whether the names in a set are possible names, and its values within bounds.
 fn named(knobs: &Knobs) -> Result<(), String> {
     // //= linux/include/net/tcp.h, TCP_CA_NAME_MAX
     let name_ok = |name: &String| {

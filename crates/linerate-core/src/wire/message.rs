@@ -1,7 +1,7 @@
-//! The messages of a control connection: the near end asks, the far end answers.
+//! The messages of a control connection: the near end sends requests, the far end answers.
 //!
-//! Every ask but [`Ask::Stop`] and [`Ask::Bye`] has one answer. The server says
-//! [`Answer::Bye`] on its own when it ends a session.
+//! Every request but [`Ask::Stop`] and [`Ask::Bye`] has one answer. The server sends [`Answer::Bye`] by itself
+//! when it ends a session.
 
 use std::fmt;
 
@@ -92,19 +92,19 @@ pub enum Answer {
     },
     /// A set is connected.
     Connected {
-        /// What the far end got.
+        /// The settings that the far end got.
         end: SetEnd,
     },
     /// A set is closed.
     Released,
-    /// What the far clock says.
+    /// The time of the far clock.
     Pong {
         /// Nanoseconds since some moment of this session.
         at: u64,
     },
     /// The step is armed.
     Armed,
-    /// The step was given up.
+    /// The step was aborted.
     Disarmed,
     /// The step runs.
     Going {
@@ -116,11 +116,11 @@ pub enum Answer {
         /// The readings.
         end: EndReadings,
     },
-    /// This cannot be done; the session goes on.
+    /// The request is impossible; the session goes on.
     Refused {
         /// Why, as a lowercase sentence fragment.
         what: String,
-        /// What helps; may be empty.
+        /// The hint; may be empty.
         hint: String,
     },
     /// The server ends the session.
@@ -141,17 +141,17 @@ impl fmt::Debug for Secret {
 }
 
 impl Ask {
-    /// As CBOR.
+    /// Encodes as CBOR.
     pub fn encode(&self) -> Result<Vec<u8>, WireError> {
         codec::encode(self, Bounds::ASK)
     }
 
-    /// From CBOR received from outside.
+    /// Decodes CBOR received from outside.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         codec::decode(bytes, Bounds::ASK)
     }
 
-    /// Its name, for logs.
+    /// The name of the message, for logs.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Hello { .. } => "hello",
@@ -171,13 +171,13 @@ impl Ask {
 }
 
 impl Answer {
-    /// As CBOR.
+    /// Encodes as CBOR.
     pub fn encode(&self) -> Result<Vec<u8>, WireError> {
         codec::encode(self, Bounds::ANSWER)
     }
 
-    /// From CBOR received from outside. Readings must allow a model to be made: columns as long as their time
-    /// axis, and times that only grow.
+    /// Decodes CBOR received from outside. Readings must be usable for a model: columns as long as their time
+    /// axis, and ascending times.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let answer = codec::decode(bytes, Bounds::ANSWER)?;
         if let Self::Readings { end } = &answer {

@@ -1,13 +1,12 @@
-//! What two peers say to each other, and how it stands on the wire.
+//! The messages of two peers, and their encoding.
 //!
-//! A connection opens with the [`preamble`], readable by every version. A control connection goes
-//! on with a Noise handshake and then carries [`message`]s: CBOR ([`codec`]), cut into the
-//! [`chunk`]s of Noise transport frames. A data connection goes on with the [`proof`] that it
-//! belongs to a session, and then carries payload, or the [`knock`] of datagrams. [`limits`] bound what a plan may ask of a
-//! server.
+//! A connection opens with the [`preamble`], readable by every version. A control connection goes on with a
+//! Noise handshake and then carries [`message`]s: CBOR ([`codec`]), cut into the [`chunk`]s of Noise transport
+//! frames. A data connection goes on with the [`proof`] that it belongs to a session, and then carries payload,
+//! or the [`knock`] of datagrams. [`limits`] bound what a plan may ask of a server.
 //!
-//! All of it is hostile until decoded: sizes, depths and counts are bounded before anything is
-//! allocated, and no decoder here can panic. This module does no cryptography and no I/O.
+//! All of it is hostile until decoded: sizes, depths and counts are bounded before anything is allocated, and
+//! no decoder here can panic. This module does no cryptography and no I/O.
 
 pub mod chunk;
 pub mod codec;
@@ -18,7 +17,7 @@ pub mod preamble;
 pub mod proof;
 pub mod samples;
 
-/// Why bytes from a peer are not what they should be.
+/// Why bytes from a peer are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The bytes do not begin with the magic of linerate.
@@ -39,7 +38,7 @@ pub enum WireError {
     /// A message nests deeper, or holds more items, than the bound allows.
     #[error("message with more than {limit} {what}")]
     TooComplex {
-        /// What is too many: `items` or `levels`.
+        /// The kind that is too many: `items` or `levels`.
         what: &'static str,
         /// The bound.
         limit: usize,
@@ -53,10 +52,10 @@ pub enum WireError {
     /// Well-formed, but not a message of this protocol.
     #[error("unknown message: {why}")]
     Unknown {
-        /// What the decoder met.
+        /// The error that the decoder found.
         why: String,
     },
-    /// Impossible readings: a column that is not as long as the time axis, or a time axis that goes back.
+    /// Impossible readings: a column with another length than the time axis, or a time axis that goes back.
     #[error("malformed readings of {table}")]
     Readings {
         /// Source and subject.
@@ -65,7 +64,7 @@ pub enum WireError {
     /// A message could not be written.
     #[error("message cannot be encoded: {why}")]
     Encode {
-        /// What the encoder met.
+        /// The error that the encoder found.
         why: String,
     },
     /// A transport frame breaks the rules of chunks.

@@ -1,5 +1,5 @@
-//! The first bytes of every connection, in both directions: fixed in size and layout for good, so
-//! that any version can tell any other what it speaks.
+//! The first bytes of every connection, in both directions. Their size and layout never change, so that any
+//! version can tell any other which versions it speaks.
 
 use super::WireError;
 use crate::plan::{Handover, SetPlan};
@@ -8,11 +8,12 @@ use crate::plan::{Handover, SetPlan};
 pub const HELLO_LEN: usize = 32;
 /// Size of a [`Reply`].
 pub const REPLY_LEN: usize = 96;
-/// The versions of the protocol that this build speaks: lowest and highest. From 2 on a plan may ask for io_uring.
+/// The versions of the protocol that this build supports: lowest and highest. From 2 on a plan may request
+/// io_uring.
 pub const VERSIONS: Versions = Versions { low: 1, high: 2 };
 
 const HELLO_MAGIC: &[u8; 8] = b"LINERATE";
-// Not the same as the other one, or a service that echoes would look like a server.
+// Different from the other one, or a service that echoes would look like a server.
 const REPLY_MAGIC: &[u8; 8] = b"linerate";
 const WORDS_AT: usize = 48;
 
@@ -26,14 +27,15 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// The highest version that both ranges hold.
+    /// The highest version that is in both ranges.
     pub fn common(self, other: Self) -> Option<u16> {
         let high = self.high.min(other.high);
         (high >= self.low.max(other.low)).then_some(high)
     }
 }
 
-/// The first version in which a far end understands such a plan: of an older one it would be a broken message.
+/// The first version in which a far end understands this plan. To an older version the message would be
+/// malformed.
 pub fn since(plan: &SetPlan) -> u16 {
     match plan.knobs.copy {
         Handover::IoUring => 2,
@@ -41,7 +43,7 @@ pub fn since(plan: &SetPlan) -> u16 {
     }
 }
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The control connection of a new session.
@@ -55,11 +57,11 @@ pub enum Kind {
 pub struct Hello {
     /// Versions it speaks.
     pub versions: Versions,
-    /// What the connection is for.
+    /// The purpose of the connection.
     pub kind: Kind,
 }
 
-/// Whether a server asks for a key.
+/// Whether a server requires a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Sessions need the pre-shared key.
@@ -73,7 +75,7 @@ pub enum Access {
 pub struct Reply {
     /// Versions it speaks. With none in common, the server closes after this reply.
     pub versions: Versions,
-    /// Whether it asks for a key.
+    /// Whether it requires a key.
     pub access: Access,
     /// Fresh on every connection: its proofs are valid on this connection only.
     pub nonce: [u8; 32],
@@ -132,7 +134,7 @@ impl Reply {
         let words: &[u8] = match self.access {
             Access::Key => {
                 bytes[12] = 1;
-                b"a linerate server; it asks for a key\n"
+                b"a linerate server; it requires a key\n"
             }
             Access::Open => {
                 bytes[12] = 2;

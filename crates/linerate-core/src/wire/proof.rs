@@ -1,6 +1,6 @@
-//! How a data connection says which session it belongs to, and proves it.
+//! How a data connection names its session, and proves that it belongs to it.
 //!
-//! The keyed hash is made elsewhere; here stand the layout and the exact bytes that it covers.
+//! The keyed hash is computed elsewhere; this module has the layout and the exact bytes that the hash covers.
 
 use super::preamble::{HELLO_LEN, REPLY_LEN};
 
@@ -24,7 +24,7 @@ pub struct Claim {
     pub proof: [u8; PROOF_LEN],
 }
 
-/// Who proves.
+/// The end that proves itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prover {
     /// The dialling side.
@@ -34,7 +34,7 @@ pub enum Prover {
 }
 
 impl Claim {
-    /// As it stands on the wire.
+    /// The encoding on the wire.
     pub fn encode(&self) -> [u8; CLAIM_LEN] {
         let mut bytes = [0; CLAIM_LEN];
         bytes[..16].copy_from_slice(&self.session);

@@ -1,4 +1,4 @@
-//! How densely the streams of a step are read: what is read of them has to fit into one answer.
+//! How often the streams of a step are read: all readings have to fit into one answer.
 
 use super::codec::Bounds;
 use crate::units::Nanos;
@@ -11,7 +11,7 @@ const VALUES_MAX: u64 = Bounds::ANSWER.bytes as u64 / 9;
 pub(super) const TICK: Nanos = Nanos::from_millis(100);
 /// Samples of a long step. Readings of hundreds of CPUs and of the streams must fit into an answer.
 const TICKS: u64 = 1_200;
-/// Streams of a set whose connections are read: of more, this many stand for all.
+/// Streams of a set whose connections are read: if there are more, this many represent all.
 const READ_MAX: u32 = 1024;
 
 /// Every how many streams of a set one is read.
@@ -19,18 +19,18 @@ pub fn read_every(streams: u32) -> u32 {
     streams.div_ceil(READ_MAX).max(1)
 }
 
-/// How many streams of a set are read.
+/// The number of streams of a set that are read.
 pub fn read_of(streams: u32) -> u32 {
     streams.div_ceil(read_every(streams))
 }
 
-/// Time from one sample to the next in a step that reads so many streams: the shorter the better, as long as all
-/// that is read fits into an answer.
+/// Time between samples in a step that reads this many streams: as short as possible, provided that all
+/// readings fit into an answer.
 pub fn tick(length: Nanos, streams: u64) -> Nanos {
     let decades = (0..).map_while(|k| TICK.0.checked_mul(10_u64.checked_pow(k)?));
     let mut ticks = decades.flat_map(|decade| [decade, 2 * decade, 5 * decade]);
     let few = |tick: u64| length.0 / tick <= TICKS && fits(length.0, tick, streams);
-    // Where not even two rows fit, the answer is the server's to refuse.
+    // If not even two rows fit, the answer is the server's to refuse.
     let tick = ticks.find(|tick| few(*tick) || *tick >= length.0);
     tick.map_or(length, Nanos)
 }

@@ -394,7 +394,7 @@ fn a_sender_with_time_and_no_pace_whose_datagrams_come_is_not_understood() {
     let m = model(datagrams(told(0.0, 0.0), [0.5, 0.3]));
     let verdict = judge(&m);
     assert!(verdict.limits.is_empty());
-    let asked = |u: &&linerate_core::verdict::Unknown| u.what.contains("near waited for");
+    let asked = |u: &&linerate_core::verdict::Unknown| u.what.contains("program of near waited");
     assert!(verdict.unknown.iter().any(|u| asked(&u)), "{verdict:?}");
 }
 

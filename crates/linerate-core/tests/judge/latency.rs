@@ -331,7 +331,7 @@ fn few_long_round_trips_say_at_least_how_long_they_are() {
     assert_eq!(told, "enough");
     let limit = verdict.limits.iter().find(|l| l.cause == "latency-queue");
     let words = &limit.unwrap().evidence[0];
-    assert!(words.contains("at least 30 ms beside"), "{words}");
+    assert!(words.contains("at least 30 ms under load"), "{words}");
     // Five may all be longer than usual, and one short one says nothing of the others.
     assert_eq!(few(5, Nanos::from_millis(30)).0, "unknown");
     assert_eq!(few(6, Nanos::from_millis(5)).0, "unknown");

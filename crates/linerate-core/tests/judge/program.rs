@@ -241,11 +241,8 @@ fn a_corked_write_is_the_programs_doing() {
     let corked = of(0);
     assert_eq!(limits(&corked), [("sender-app", Place::Near)]);
     let said = words(&corked);
-    assert!(
-        said.contains("TCP_CORK or MSG_MORE holds it back"),
-        "{said}"
-    );
-    assert!(said.contains("take TCP_CORK off"), "{said}");
+    assert!(said.contains("TCP_CORK or MSG_MORE delays it"), "{said}");
+    assert!(said.contains("turn TCP_CORK off"), "{said}");
     assert!(!words(&of(1)).contains("TCP_CORK"));
 }
 

@@ -152,7 +152,7 @@ fn a_window_that_a_larger_buffer_leaves_as_it_was_is_clamped_elsewhere() {
         let told = limit
             .advice
             .iter()
-            .any(|a| a.what.contains("what clamps the window"));
+            .any(|a| a.what.contains("what limits the window"));
         assert_eq!(told, clamped, "{:?}", limit.advice);
     }
 }

@@ -1,4 +1,4 @@
-//! Reading and writing the settings of this host, and telling this host from others.
+//! Reading and writing the settings of this host, and distinguishing this host from others.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ use super::{queue, spread};
 /// Longest text of a setting here: three numbers, or a mask of CPUs.
 const TEXT_MAX: u64 = 4096;
 
-/// This host, or a tree of files that stands for one.
+/// This host, or a directory tree that represents one.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
     root: PathBuf,
@@ -42,15 +42,14 @@ impl Host {
         entry.boot == self.boot && entry.network == self.network
     }
 
-    /// Whether a setting may be written here; the system's answer where not.
+    /// Whether a setting may be written here; if not, the system's answer.
     pub(super) fn may_write(&self, row: &SettingRow) -> io::Result<()> {
         match row.access {
             Access::Sysctl(name, _) => {
                 let opened = OpenOptions::new().write(true).open(self.path(name));
                 opened.map(drop)
             }
-            // The same right is needed for the port and for this, which can be asked for without
-            // turning anything.
+            // The same privilege is needed for the port and for this call, which changes nothing.
             Access::Offloads(_) | Access::Limit(_) | Access::Spread => {
                 let path = self.path("net.ipv4.tcp_rmem");
                 OpenOptions::new().write(true).open(path).map(drop)
@@ -90,7 +89,7 @@ impl Host {
                     .write(true)
                     .truncate(true)
                     .open(self.path(name))?;
-                // In one write: the kernel takes each as a whole.
+                // Written in one call: the kernel takes each write as a whole value.
                 file.write_all(format!("{}\n", row.words(numbers)).as_bytes())
             }
             Access::Offloads(offloads) => {

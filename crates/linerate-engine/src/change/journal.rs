@@ -22,17 +22,17 @@ pub(super) struct Journal {
     path: PathBuf,
 }
 
-/// Whether a journal is made where there is none.
+/// Whether a journal is made if there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Make {
-    /// With its directory.
+    /// The file with its directory.
     Yes,
-    /// It is only looked for.
+    /// The file is opened only if it exists.
     No,
 }
 
 impl Journal {
-    /// The journal of `network` in `dir`; `None` where there is none and `make` does not ask for one.
+    /// The journal of `network` in `dir`; `None` if there is none and `make` does not ask for one.
     pub(super) fn open(dir: &Path, network: &str, make: Make) -> Result<Option<Self>, ChangeError> {
         let path = dir.join(format!("changes-{network}"));
         let failed = |source| ChangeError::Journal {
@@ -67,7 +67,7 @@ impl Journal {
         }
     }
 
-    /// All that it says.
+    /// Its whole content.
     pub(super) fn read(&mut self) -> Result<Vec<Entry>, ChangeError> {
         let mut bytes = Vec::new();
         let mut read = || {
@@ -90,7 +90,7 @@ impl Journal {
     /// Says this and nothing else, and is on the disk before it returns.
     pub(super) fn write(&mut self, entry: &Entry) -> Result<(), ChangeError> {
         let mut write = || {
-            let no_line = || io::Error::other("a name cannot be written down");
+            let no_line = || io::Error::other("a name cannot be written to the journal");
             let line = entry.line().ok_or_else(no_line)?;
             self.file.set_len(0)?;
             self.file.seek(SeekFrom::Start(0))?;
@@ -105,7 +105,7 @@ impl Journal {
         self.file.set_len(0).map_err(|e| self.failed(e))
     }
 
-    /// Removes it. Whoever opened it meanwhile sees that, and makes another.
+    /// Removes it. Whoever opened it in the meantime sees that, and makes another.
     pub(super) fn remove(self) -> Result<(), ChangeError> {
         std::fs::remove_file(&self.path).map_err(|e| self.failed(e))
     }
@@ -119,7 +119,7 @@ impl Journal {
 }
 
 fn open(path: &Path, make: Make) -> io::Result<File> {
-    // NONBLOCK: what stands there may be a pipe.
+    // NONBLOCK: the path may be a pipe.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     OpenOptions::new()
         .read(true)
@@ -139,7 +139,7 @@ fn trusted(file: &File) -> io::Result<()> {
         return Err(io::Error::other("it is not a regular file"));
     }
     if !own || meta.mode() & 0o022 != 0 {
-        let why = "others could have written it";
+        let why = "other users can write to it";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Changes of this host's settings for a trial: written down first, undone when the trial, the session
 //! or the process ends, and after a kill by the next process that starts.
 //!
-//! A value that somebody else has set meanwhile is never overwritten.
+//! A value that somebody else has set in the meantime is never overwritten.
 
 mod host;
 mod journal;
@@ -26,11 +26,11 @@ use journal::{Journal, Make};
 /// Takes a line for the user, without its end.
 pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What the gap of a host is about whose settings cannot be changed although its user allowed it.
+/// The subject of the gap of a host whose settings cannot be changed although its user allowed it.
 pub const SETTINGS_GAP: &str = "host settings";
 
-/// How long a process that was killed may take to end: its threads leave the kernel, its memory is freed. This
-/// is a number of looks and the time between them, so that a machine that stood still gets as many looks.
+/// How long a killed process may take to end: its threads leave the kernel, its memory is freed. The limit is a
+/// number of checks with a pause between them, so that a machine that was suspended gets as many checks.
 const DYING: (u32, Duration) = (50, Duration::from_millis(10));
 
 /// Why a setting was not changed, or not set back.
@@ -40,13 +40,13 @@ pub enum ChangeError {
     #[error("settings of this host may not be changed")]
     NotAllowed,
     /// Another process is at it: two would undo each other's.
-    #[error("another linerate is trying settings of this host")]
+    #[error("another linerate is changing settings of this host")]
     Busy,
     /// Somebody else sets what a trial set.
-    #[error("somebody else changes settings of this host meanwhile")]
+    #[error("another program is changing settings of this host")]
     Spoiled,
     /// Setting A and setting B would be the same.
-    #[error("{what} is so already, or nearly")]
+    #[error("{what} already has this value, or nearly")]
     Same {
         /// The setting.
         what: String,
@@ -54,7 +54,7 @@ pub enum ChangeError {
     /// The request is outside the settings and values that linerate may change.
     #[error("{what}")]
     Bounds {
-        /// What is wrong with it.
+        /// The problem with it.
         what: String,
     },
     /// The system does not let it be read or written.
@@ -66,11 +66,11 @@ pub enum ChangeError {
         source: io::Error,
     },
     /// What was changed could not be set back.
-    #[error("cannot set {what} back to \"{old}\": {source}")]
+    #[error("cannot restore {what} to \"{old}\": {source}")]
     NotUndone {
         /// The setting.
         what: String,
-        /// What it was.
+        /// The old value.
         old: String,
         /// The system's answer.
         source: io::Error,
@@ -83,16 +83,16 @@ pub enum ChangeError {
         /// The system's answer.
         source: io::Error,
     },
-    /// The journal says something that no linerate wrote; nothing of it was done.
+    /// The journal has an entry that no linerate wrote; nothing in it was executed.
     #[error("journal of changes {}: {source}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         source: Damaged,
     },
     /// This host could not be identified.
-    #[error("cannot tell which boot and which network this is: {source}")]
+    #[error("cannot identify the boot and the network namespace of this host: {source}")]
     Nowhere {
         /// The system's answer.
         #[from]
@@ -112,9 +112,9 @@ impl ChangeError {
                 "sudo linerate ..."
             }
             Self::Journal { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "start linerate once as the user whose file this is"
+                "start linerate once as the owner of this file"
             }
-            Self::Damaged { .. } => "look at the settings that it names, then remove it",
+            Self::Damaged { .. } => "check the settings that it names, then remove it",
             _ => "",
         }
     }
@@ -151,8 +151,8 @@ impl Ledger {
             Ok(None) => Ok(()),
             Err(ChangeError::Busy) => {
                 (self.tell)(
-                    "note: another linerate is trying settings of this host, which may change what is \
-                     measured meanwhile",
+                    "note: another linerate is changing settings of this host, which may affect this \
+                     measurement",
                 );
                 Ok(())
             }
@@ -160,7 +160,7 @@ impl Ledger {
         }
     }
 
-    /// The journal. A process that was killed just now holds it until the last of its threads has ended.
+    /// The journal. A process that was just killed holds it until the last of its threads has ended.
     fn journal(&self, host: &Host, make: Make) -> Result<Option<Journal>, ChangeError> {
         let (looks, apart) = DYING;
         let look = || Journal::open(&self.dir, &host.network, make);
@@ -191,11 +191,11 @@ impl Ledger {
     }
 }
 
-/// What became of an undoing.
+/// The result of an undo.
 enum Undone {
-    /// It is as it was.
+    /// The setting still has its old value.
     Back,
-    /// It was so before, or there is no such port any more.
+    /// It already had that value, or the port no longer exists.
     Already,
     /// Somebody else has set it to this.
     Foreign(Vec<u64>),
@@ -212,7 +212,7 @@ fn undo(host: &Host, entry: &Entry) -> io::Result<Undone> {
     if now == entry.old {
         return Ok(Undone::Already);
     }
-    // Some of several switches may have been turned when it was killed.
+    // If it was killed, some of several switches may have been changed.
     let both = entry.old.iter().zip(&entry.new);
     let ours = |(n, (old, new)): (&u64, (&u64, &u64))| n == old || n == new;
     if now.len() != entry.old.len() || !now.iter().zip(both).all(ours) {
@@ -222,13 +222,13 @@ fn undo(host: &Host, entry: &Entry) -> io::Result<Undone> {
     if host.read(row, port)? == entry.old {
         return Ok(Undone::Back);
     }
-    Err(io::Error::other("the system did not take it"))
+    Err(io::Error::other("the kernel did not accept the value"))
 }
 
 fn foreign(entry: &Entry, now: &[u64]) -> String {
     let row = entry.setting.row();
     format!(
-        "not undone: {} is \"{}\" now, which somebody else made it; before a trial set it to \"{}\" it was \"{}\"",
+        "not undone: {} is \"{}\" now, set by another program; before an experiment set it to \"{}\" it was \"{}\"",
         entry.what(),
         row.words(now),
         row.words(&entry.new),
@@ -246,7 +246,7 @@ pub struct Changes {
     spoiled: bool,
 }
 
-/// The right to change settings, for as long as the journal is held.
+/// The permission to change settings, as long as the journal is held.
 struct Held {
     host: Host,
     journal: Journal,
@@ -263,8 +263,8 @@ impl Changes {
         }
     }
 
-    /// Ids of the settings that can be changed here, on a path that leaves by `port`, as far as there is
-    /// something to change: of offloads where some are off. A gap says why there are none.
+    /// Ids of the settings that can be changed here, on a path through `port`, if there is something to change:
+    /// for offloads, if some are off. A gap says why there are none.
     pub fn possible(&self, port: Option<&str>) -> (Vec<String>, Option<Gap>) {
         let lacks = |e: &ChangeError| Gap {
             what: SETTINGS_GAP.to_owned(),
@@ -352,7 +352,7 @@ impl Changes {
                 self.made = Some((change, entry));
                 return Ok(());
             }
-            Ok(_) => io::Error::other("the system did not take it"),
+            Ok(_) => io::Error::other("the kernel did not accept the value"),
             Err(e) => e,
         };
         // Whatever it became was this end's doing. If this fails too, the journal knows.
@@ -398,7 +398,7 @@ impl Changes {
     }
 }
 
-/// The right to change settings, taken when it is first needed. Changes left by a killed process are undone
+/// Permission to change settings, acquired when it is first needed. Changes left by a killed process are undone
 /// first.
 fn hold<'a>(held: &'a mut Option<Held>, ledger: &Ledger) -> Result<&'a mut Held, ChangeError> {
     if held.is_none() {
@@ -421,7 +421,7 @@ impl Drop for Changes {
         if let Some(Held { mut journal, .. }) = self.held.take()
             && journal.read().is_ok_and(|entries| entries.is_empty())
         {
-            // An empty one that stays does no harm.
+            // An empty file that remains is harmless.
             let _ = journal.remove();
         }
     }

@@ -1,4 +1,4 @@
-//! The CPUs that packets of a port are handed to once they were taken in: `rps_cpus` of each receive queue.
+//! The CPUs that process packets of a port after their reception: `rps_cpus` of each receive queue.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -44,7 +44,7 @@ pub(super) fn read(folder: &Path) -> io::Result<Vec<u64>> {
 pub(super) fn write(folder: &Path, masks: &[u64]) -> io::Result<()> {
     let queues = queues(folder)?;
     if queues.len() != masks.len() {
-        return Err(io::Error::other("it has another number of receive queues"));
+        return Err(io::Error::other("its number of receive queues has changed"));
     }
     for (file, mask) in queues.iter().zip(masks) {
         let mut file = OpenOptions::new().write(true).truncate(true).open(file)?;
@@ -72,7 +72,7 @@ fn queues(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// `00000000,0000000c`: groups of 32 CPUs, the highest first, of which all but the last must be none.
 fn mask(file: &Path) -> io::Result<u64> {
-    let other = || io::Error::new(io::ErrorKind::InvalidData, "a mask of CPUs from 32 on");
+    let other = || io::Error::new(io::ErrorKind::InvalidData, "a CPU mask with CPUs above 31");
     let text = text(file)?;
     let groups = text.trim().split(',');
     let groups: Result<Vec<u64>, _> = groups.map(|g| u64::from_str_radix(g, 16)).collect();

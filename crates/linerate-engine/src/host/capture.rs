@@ -1,4 +1,4 @@
-//! Recording of what a machine answered, and a machine made of such a recording.
+//! Records the answers of a machine, and replays them as a machine.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,14 +13,14 @@ use super::{Machine, Query, SocketQuery};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Captured {
-    /// By path.
+    /// Files by path.
     pub files: BTreeMap<String, Vec<Answer<Vec<u8>>>>,
-    /// By path.
+    /// Directories by path.
     pub lists: BTreeMap<String, Vec<Answer<Vec<String>>>>,
     /// What symbolic links point to, by path.
     pub links: BTreeMap<String, Vec<Answer<String>>>,
     pub queries: Vec<(Query, Vec<Answer<Vec<u8>>>)>,
-    /// By question and stream.
+    /// Replies by question and stream.
     pub sockets: Vec<(SocketQuery, Vec<Answer<Vec<u8>>>)>,
 }
 
@@ -97,7 +97,7 @@ impl<T: Clone> Answer<T> {
     }
 }
 
-/// A machine that writes down what another one answers.
+/// A machine that records the answers of another one.
 #[derive(Debug)]
 pub struct Capture<M> {
     machine: M,
@@ -113,7 +113,7 @@ impl<M: Machine> Capture<M> {
         }
     }
 
-    /// What was answered so far.
+    /// The answers so far.
     pub fn captured(&self) -> Captured {
         self.captured
             .lock()
@@ -203,7 +203,7 @@ impl<M: Machine> Machine for Capture<M> {
     }
 }
 
-/// Adds an answer to those of the same question.
+/// Adds an answer to the answers to the same question.
 fn add<Q: PartialEq, T>(all: &mut Vec<(Q, Vec<Answer<T>>)>, query: Q, answer: Answer<T>) {
     match all.iter_mut().find(|(q, _)| *q == query) {
         Some((_, answers)) => answers.push(answer),
@@ -219,15 +219,15 @@ fn answers<'a, Q: PartialEq, T>(
     all.iter().find(|(q, _)| q == query).map(|(_, a)| a)
 }
 
-/// A machine that answers as a captured one did: the same question asked again gets the next
-/// answer. A question that was not asked then, or not as often, is an error: nothing is made up.
+/// A machine that replays a capture: the same question asked again gets the next answer. A question that was
+/// not asked then, or more often than then, is an error: nothing is made up.
 #[derive(Debug)]
 pub struct Replay {
     captured: Captured,
     given: Mutex<Given>,
 }
 
-/// How many answers to each question were given.
+/// The number of answers given to each question.
 #[derive(Debug, Default)]
 struct Given {
     files: BTreeMap<String, usize>,
@@ -247,12 +247,12 @@ impl Replay {
     }
 }
 
-/// The next answer to a question that was asked `given` times.
+/// The next answer to a question that was asked before `given` times.
 fn next<T: Clone>(answers: Option<&Vec<Answer<T>>>, given: &mut usize) -> io::Result<T> {
     let answers = answers.ok_or_else(|| missing(io::ErrorKind::Unsupported, "was not captured"))?;
     let answer = answers.get(*given);
     let answer =
-        answer.ok_or_else(|| missing(io::ErrorKind::UnexpectedEof, "was not captured as often"))?;
+        answer.ok_or_else(|| missing(io::ErrorKind::UnexpectedEof, "was captured fewer times"))?;
     *given += 1;
     answer.result()
 }
@@ -290,7 +290,7 @@ impl Machine for Replay {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let count = given.sockets.entry(*query).or_default();
         let reply = next(answers(&self.captured.sockets, query), count)?;
-        // As the kernel does: what does not fit is cut off.
+        // Like the kernel: anything that does not fit is cut off.
         let length = reply.len().min(into.len());
         into[..length].copy_from_slice(&reply[..length]);
         Ok(length)

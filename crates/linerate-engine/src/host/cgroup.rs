@@ -1,6 +1,6 @@
 //! Source `cgroup`: how often a CPU quota stopped us.
 //!
-//! A quota counts where it is set: one on a group above ours (a pod's, a slice's) stops us and
+//! A quota is counted by the group that has it: a quota on a group above ours (a pod's, a slice's) stops us and
 //! shows only there, so the groups above that have one are read too.
 
 use std::io;
@@ -24,9 +24,9 @@ const METRICS: &[Metric] = &[
     metric::CGROUP_THROTTLED_TIME,
 ];
 
-/// Reads `cpu.stat` of our own cgroup and of those above it.
+/// Reads `cpu.stat` of our own cgroup and of its parents.
 pub(super) struct Cgroup {
-    /// Groups to read, ours first; found anew after each take.
+    /// Groups to read, ours first; found again after each take.
     groups: Option<Vec<Group>>,
     sheets: Sheets<usize>,
 }
@@ -72,7 +72,7 @@ impl Source for Cgroup {
     }
 }
 
-/// The groups whose quota can stop us. Empty where the kernel shows that none can.
+/// The groups whose quota can stop us. Empty if the kernel shows that none can.
 fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
     let place = place(machine)?;
     let mut found = Vec::new();
@@ -126,7 +126,7 @@ fn place(machine: &dyn Machine) -> Result<Place, Gap> {
     place.ok_or_else(|| gap("cgroup", "this kernel has no CPU controller", ""))
 }
 
-/// Most processes above our own that are asked.
+/// Most processes above our own that are checked.
 const ANCESTORS: usize = 32;
 
 /// Where our cgroup of a controller is, as we see it or, where it is hidden from us, a process above our own.
@@ -144,7 +144,7 @@ pub(super) fn place_of(
 }
 
 /// Where a process above our own sees our cgroup of a controller, if it looks at the same hierarchy: `ip netns exec`
-/// mounts /sys anew for us, without control groups below it. To look through another's eyes takes root's rights.
+/// mounts /sys again for us, without control groups below it. To look through another's eyes takes root's rights.
 fn by_ancestor(machine: &dyn Machine, controller: &str, membership: &[u8]) -> Option<Place> {
     let space = |who: &str| machine.target(&format!("/proc/{who}/ns/cgroup")).ok();
     let own = space("self")?;
@@ -183,8 +183,8 @@ fn has_quota(machine: &dyn Machine, version: Version, folder: &str) -> Result<bo
     }
 }
 
-/// Whether all groups up to the real root of a v2 hierarchy are in sight: it alone has no
-/// `cgroup.type`, and lists the controllers. Without a CPU controller on the way, there is no quota.
+/// Whether all groups up to the real root of a v2 hierarchy are visible: only the root has no `cgroup.type`,
+/// and lists the controllers. Without a CPU controller on the path, there is no quota.
 fn shows_root(machine: &dyn Machine, place: &Place) -> Result<bool, Gap> {
     let there = |name: &str| {
         let path = format!("{}/{name}", place.mount);

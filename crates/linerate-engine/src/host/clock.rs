@@ -23,7 +23,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Of these CPUs.
+    /// The CPUs to read.
     pub(super) fn new(cpus: Vec<u32>) -> Self {
         Self {
             cpus,
@@ -42,7 +42,7 @@ impl Source for Clock {
             return Ok(());
         };
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
-        // Without it, as in most virtual machines, the facts tell.
+        // Without it, as in most virtual machines, the facts have the clock.
         let Some(kilohertz) = number(machine, "clock", &path)? else {
             return Ok(());
         };

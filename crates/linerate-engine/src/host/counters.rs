@@ -1,4 +1,4 @@
-//! Source `driver`: those counters of a port's driver that tell of drops, of pauses and of allowances of a cloud.
+//! Source `driver`: the counters of a port's driver about drops, pauses and cloud allowances.
 
 use std::io;
 
@@ -17,9 +17,9 @@ use super::{Ethtool, Machine, Query, invalid};
 const METRICS: &[Metric] = &[metric::DRIVER_COUNT];
 /// Rows from one reading to the next: some drivers ask their firmware for each counter.
 const EVERY: usize = 10;
-/// More counters than this are not kept.
+/// More counters than this are dropped.
 const MOST: usize = 32;
-/// What causes ask for.
+/// Counters that causes need.
 const ASKED: [Meaning; 7] = [
     Meaning::PauseReceived,
     Meaning::PauseSent,
@@ -34,7 +34,7 @@ const ASKED: [Meaning; 7] = [
 pub(super) struct Counters {
     port: u32,
     name: String,
-    /// Who drives it: what its counters are called depends on that.
+    /// The driver of the port, which determines the names of its counters.
     driver: Option<String>,
     /// Rows begun.
     rows: usize,
@@ -56,9 +56,9 @@ impl Counters {
         }
     }
 
-    /// The counters that mean something to a run, those of all queues together: the driver's own, and where there are no
-    /// pauses among them those that the kernel has a common name for. A driver without counters is no gap of a run, but
-    /// of whoever needs them.
+    /// The counters that matter to a run, added up over all queues: the driver's own and, if it has no pause
+    /// counters, the kernel's common ones. A driver without counters is not a gap of a run, but of the cause
+    /// that needs them.
     fn read(&mut self, machine: &dyn Machine) -> Vec<Counter> {
         let own = || -> io::Result<Vec<Counter>> {
             let reply = machine.query(&Query::DriverCounters(self.port))?;

@@ -1,4 +1,4 @@
-//! Source `fragments`: packets that this network namespace cut up, and fragments that it took in.
+//! Source `fragments`: packets that this network namespace fragmented, and fragments that it received.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use super::{Machine, invalid, unreadable};
 pub(super) const SNMP: &str = "/proc/net/snmp";
 const SNMP6: &str = "/proc/net/snmp6";
 const METRICS: &[Metric] = &[metric::FRAGMENTS_CREATED, metric::FRAGMENTS_RECEIVED];
-/// What the table is about.
+/// The subject of the table.
 const SUBJECT: &str = "ip";
 
 /// Reads what the kernel counts of fragments.
@@ -31,7 +31,7 @@ impl Fragments {
     }
 }
 
-/// Fragments of both versions of IP since boot. A kernel without IPv6 has none of its own.
+/// Fragments of both versions of IP since boot. A kernel without IPv6 has no IPv6 counters.
 pub(super) fn read_all(machine: &dyn Machine) -> io::Result<Counts> {
     let four = machine.file(SNMP)?;
     let six = machine.file(SNMP6).unwrap_or_default();

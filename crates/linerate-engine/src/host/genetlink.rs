@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::netlink::{DUMP, REQUEST, Request, Socket, attribute};
 use super::{Query, invalid};
 
-/// What can be asked of the family `ethtool` about a port.
+/// The possible queries of the family `ethtool` about a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ethtool {
@@ -50,7 +50,7 @@ impl Ethtool {
         }
     }
 
-    /// `ETHTOOL_FLAG_STATS` where there are counters.
+    /// `ETHTOOL_FLAG_STATS` if there are counters.
     fn flags(self) -> u32 {
         match self {
             Self::Pause | Self::Fec => 4,
@@ -111,7 +111,7 @@ impl Generic {
         };
         let reply = socket.exchange(request);
         if reply.is_err() {
-            // What is left of a reply that went wrong must not be taken for the next one.
+            // The rest of a failed reply must not be mistaken for the next reply.
             self.socket = None;
         }
         reply
@@ -123,7 +123,7 @@ fn head(command: u8) -> [u8; 4] {
     [command, 1, 0, 0]
 }
 
-/// The header of an ethtool request names the port by its index and says what else is wanted.
+/// The header of an ethtool request names the port by its index, and further options.
 fn ethtool(what: Ethtool, index: u32) -> Vec<u8> {
     const NESTED: u16 = 0x8000;
     let header = [
@@ -137,7 +137,7 @@ fn ethtool(what: Ethtool, index: u32) -> Vec<u8> {
     .concat()
 }
 
-/// A dump of linux/netdev.h for one port, whose index stands in the attribute `kind`.
+/// A dump of linux/netdev.h for one port, whose index is in the attribute `kind`.
 fn netdev(command: u8, kind: u16, index: u32) -> Vec<u8> {
     [
         head(command).to_vec(),

@@ -13,13 +13,13 @@ use super::genetlink::Generic;
 use super::netlink::Socket;
 use super::{Kept, LIMIT, Machine, Query, SocketQuery, driver, sock_diag, socket};
 
-/// Room for a small file that is kept open; a longer one is opened anew each time.
+/// Room for a small file that is kept open; a longer one is opened again each time.
 const KEPT_ROOM: usize = 1024;
 
 /// Files under a root; with the root `/`, queries too.
 ///
-/// Below another root there is only what the tree holds: queries are refused there, because the
-/// running kernel's replies belong to another machine, and links that lead out of the tree do not.
+/// Below another root there are only the files of the tree: queries are refused, because the running kernel's
+/// replies belong to another machine, and links out of the tree are not followed.
 #[derive(Debug)]
 pub struct Live {
     root: Option<OwnedFd>,
@@ -45,7 +45,7 @@ impl Live {
         }
     }
 
-    /// The machine whose /proc and /sys lie under `root`. Fails where `root` is no directory.
+    /// The machine whose /proc and /sys are under `root`. Fails if `root` is not a directory.
     pub fn under(root: &Path) -> io::Result<Self> {
         if root == Path::new("/") {
             return Ok(Self::new());
@@ -74,7 +74,7 @@ impl Live {
         Ok(opened?)
     }
 
-    /// The link itself, not what it points to.
+    /// The link itself, not its target.
     fn open_link(&self, path: &str) -> io::Result<OwnedFd> {
         self.open(path, OFlags::PATH | OFlags::NOFOLLOW)
     }
@@ -84,7 +84,7 @@ impl Live {
         if self.root.is_none() {
             return Ok(());
         }
-        let why = "a tree of files holds no replies to queries";
+        let why = "a directory tree contains no replies to kernel queries";
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
 }
@@ -102,7 +102,7 @@ fn answer<T>(
     };
     let reply = ask(socket);
     if reply.is_err() {
-        // What is left of a reply that went wrong must not be taken for the next one.
+        // The rest of a failed reply must not be mistaken for the next reply.
         *slot = None;
     }
     reply
@@ -137,7 +137,7 @@ impl Machine for Live {
         let read = || rustix::io::pread(&*file, &mut *text, 0);
         let length = rustix::io::retry_on_intr(read)?;
         if length == text.len() {
-            // There may be more of it.
+            // More may follow.
             *text = self.file(path)?;
             return Ok(text);
         }
@@ -213,7 +213,7 @@ impl Machine for Live {
 
     fn target(&self, path: &str) -> io::Result<String> {
         let target = match &self.root {
-            // One call instead of three: of a host with many connections tens of thousands are asked for.
+            // One call instead of three: a host with many connections is asked for tens of thousands.
             None => rustix::fs::readlink(path, Vec::new())?,
             Some(_) => rustix::fs::readlinkat(self.open_link(path)?, "", Vec::new())?,
         };

@@ -1,4 +1,4 @@
-//! A capture that may be given away: names, addresses and serial numbers are taken out.
+//! A capture that is safe to share: names, addresses and serial numbers are removed.
 
 use std::mem;
 
@@ -26,7 +26,7 @@ const NAMES: [&str; 7] = [
     "/dm/name",
     "/loop/backing_file",
 ];
-/// Files that hold a GUID.
+/// Files with a GUID.
 const GUIDS: [&str; 2] = ["/node_guid", "/sys_image_guid"];
 /// What of a device's `uevent` is read.
 const UEVENT: [&[u8]; 5] = [
@@ -42,7 +42,7 @@ const STATUS: [&[u8]; 3] = [b"PPid:", b"CapEff:", b"Cpus_allowed_list:"];
 /// How links begin that lead to no file.
 const NO_FILES: [&str; 2] = ["socket:[", "cgroup:["];
 
-/// The numbers that stand for what is masked.
+/// The numbers that replace the masked values.
 #[derive(Default)]
 struct Known {
     addresses: Addresses,
@@ -50,11 +50,11 @@ struct Known {
 }
 
 impl Captured {
-    /// Overwrites the host's name, names and memory addresses of processes, what is mounted,
-    /// addresses of ports and other hosts, keys and serial numbers.
+    /// Overwrites the host's name, names and memory addresses of processes, mounts, addresses of ports and
+    /// other hosts, keys and serial numbers.
     ///
-    /// Hardware addresses, GUIDs and the names of control groups become numbers, the same wherever they stand: a
-    /// port is known by its address, a group by those above it.
+    /// Hardware addresses, GUIDs and the names of control groups become numbers, which are the same everywhere:
+    /// a port is identified by its address, a group by the groups above it.
     pub fn mask(&mut self) {
         let mut known = Known::default();
         for (path, answers) in &mut self.files {
@@ -84,7 +84,7 @@ impl Captured {
                 }
                 addresses.in_names(reply);
             }
-            // Where a tunnel leads is asked for by the address that its link has.
+            // The route of a tunnel is looked up by the address in its link.
             if let Query::Route(toward) = query {
                 addresses.of_ends(toward);
             }

@@ -1,4 +1,4 @@
-//! Source `memory`: what the CPUs move to and from memory, as their own monitoring counts it.
+//! Source `memory`: the traffic between CPUs and memory, counted by their own monitoring.
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::{self, Metric};
@@ -38,11 +38,11 @@ impl Source for Memory {
         if self.rows % EVERY != 1 {
             return Ok(());
         }
-        // Not mounted: no gap of a run, but of whoever needs it.
+        // Not mounted: this is not a gap of a run, but of the cause that needs it.
         let names = machine.list(FOLDER).unwrap_or_default();
         for name in names.iter().filter(|name| name.starts_with(CACHE)) {
             let path = format!("{FOLDER}/{name}/mbm_total_bytes");
-            // Some processors count occupancy only. `Unavailable` stands where there is no value.
+            // Some processors count occupancy only. `Unavailable` stands if there is no value.
             let Some(bytes) = number(machine, "memory", &path)? else {
                 continue;
             };

@@ -1,8 +1,8 @@
-//! Readings of the machine. One source is one file here.
+//! Readings of the machine. Each source has a file here.
 //!
-//! Every reading is a file under a root or a query whose raw reply can be captured and replayed:
-//! nothing here looks at the machine but through [`Machine`], and nothing here decodes: that is
-//! the work of [`linerate_core::parse`].
+//! Every reading is a file under a root or a query whose raw reply can be captured and replayed: nothing here
+//! accesses the machine except through [`Machine`], and nothing here decodes: that is the work of
+//! [`linerate_core::parse`].
 
 use std::io;
 use std::net::IpAddr;

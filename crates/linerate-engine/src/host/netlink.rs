@@ -12,12 +12,12 @@ use rustix::net::{AddressFamily, Protocol};
 
 use super::{LIMIT, Query, Toward};
 
-/// The kernel answers at once; this only keeps a fault from becoming a hang.
+/// The kernel answers at once; this only prevents a fault from hanging the program.
 const DEADLINE: Duration = Duration::from_secs(1);
-/// A dump during which something changed is asked for again, this often at most.
+/// A dump that changed while it was read is requested again, at most this often.
 const ATTEMPTS: u32 = 3;
 
-/// What is sent: a message without its number.
+/// The request: a message without its number.
 pub(crate) struct Request {
     pub(crate) kind: u16,
     pub(crate) flags: u16,
@@ -56,8 +56,8 @@ impl Socket {
         Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     }
 
-    /// Sends the request for a dump and hands over each part of the reply. What changes meanwhile may
-    /// be missing, or there twice.
+    /// Sends the request for a dump and hands over each part of the reply. What changes in the
+    /// meantime may be missing, or there twice.
     pub(super) fn stream(
         &mut self,
         request: &Request,
@@ -78,7 +78,7 @@ impl Socket {
             .send(&message(*kind, *flags, self.sequence, body))
     }
 
-    /// The reply to the last request; `None` where a dump changed while it was read.
+    /// The reply to the last request; `None` if a dump changed while it was read.
     fn reply(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut reply = Vec::new();
         let whole = self.each_part(|part| {

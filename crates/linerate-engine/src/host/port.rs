@@ -30,13 +30,13 @@ const METRICS: &[Metric] = &[
 ];
 
 /// Reads one port by its index.
-pub(super) struct Port {
+pub(super) struct PortCounters {
     port: Result<u32, Gap>,
     sheets: Sheets<u32>,
 }
 
-impl Port {
-    /// The port with this index, or why it is not known.
+impl PortCounters {
+    /// The port with this index, or why it is unknown.
     pub(super) fn new(port: Result<u32, Gap>) -> Self {
         Self {
             port,
@@ -45,7 +45,7 @@ impl Port {
     }
 }
 
-impl Source for Port {
+impl Source for PortCounters {
     fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
         let index = self.port.clone()?;
         let reply = machine.query(&Query::Link(index));

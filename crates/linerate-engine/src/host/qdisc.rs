@@ -1,5 +1,5 @@
-//! Source `qdisc`: queueing disciplines of the port that the path leaves by, their classes, and what
-//! they are set to (table `shaper`).
+//! Source `qdisc`: queueing disciplines of the port of the path, their classes, and their settings (table
+//! `shaper`).
 
 use linerate_core::facts::Gap;
 use linerate_core::facts::shaping::Shaping;
@@ -40,13 +40,13 @@ const CLASSES_MAX: usize = 64;
 /// Port, handle and parent.
 type Key = (u32, u32, u32);
 
-/// Reads the disciplines of one port by its index, with their classes where these may hold packets
-/// back, and what each is set to.
+/// Reads the disciplines of one port by its index, with their classes if these may delay packets, and the
+/// settings of each.
 pub(super) struct Qdisc {
     port: Result<u32, Gap>,
-    /// What is read once of the port.
+    /// Facts of the port that are read once.
     known: Option<Known>,
-    /// Its classes are too many.
+    /// The discipline has too many classes.
     crowded: bool,
     sheets: Sheets<Key>,
     shapers: Sheets<Key>,
@@ -59,7 +59,7 @@ struct Known {
 }
 
 impl Qdisc {
-    /// The port with this index, or why it is not known.
+    /// The port with this index, or why it is unknown.
     pub(super) fn new(port: Result<u32, Gap>) -> Self {
         Self {
             port,
@@ -167,7 +167,7 @@ impl Source for Qdisc {
             .map_err(|error| unreadable("qdisc", WHAT, &invalid(error), HINT))?;
         if all.is_empty() {
             let name = self.known.as_ref().map_or("", |known| &known.name);
-            let why = format!("the kernel names no discipline of {name}");
+            let why = format!("the kernel lists no queueing discipline of {name}");
             return Err(gap("qdisc", &why, HINT));
         }
         for qdisc in &all {
@@ -177,7 +177,7 @@ impl Source for Qdisc {
             }
         }
         if !self.crowded && all.iter().any(|q| shaping::has_classes(&q.kind)) {
-            // What the disciplines tell stands without it.
+            // The readings of the disciplines are valid without it.
             if let Err(gap) = self.classes(machine, index, at, gaps) {
                 gaps.push(gap);
             }
@@ -195,9 +195,8 @@ impl Source for Qdisc {
     }
 }
 
-/// True for a queue of `mq`, whose own statistics are the sum over its queues: a port with 64 of
-/// them would fill the record with 64 tables that say nothing more. Those with a limit of their own are
-/// watched all the same.
+/// True for a queue of `mq`, whose own statistics are the sum over its queues: a port with 64 of them would
+/// fill the record with 64 tables without more information. Queues with their own limit are watched anyway.
 fn summed_up(qdisc: &qdisc::Qdisc<'_>, all: &[qdisc::Qdisc<'_>]) -> bool {
     let major = |id: u32| id >> 16;
     let hangs_on =

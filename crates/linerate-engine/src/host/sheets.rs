@@ -12,10 +12,10 @@ use crate::sheet::Sheet;
 #[derive(Debug)]
 pub(super) struct Sheets<K> {
     metrics: &'static [Metric],
-    /// What helps where a kernel does not tell one of them.
+    /// The hint for a metric that a kernel does not report.
     hint: &'static str,
     all: Vec<Keyed<K>>,
-    /// Where the next row is expected: rows come in the same order each time.
+    /// The expected place of the next row: rows come in the same order each time.
     next: usize,
 }
 
@@ -27,8 +27,8 @@ struct Keyed<K> {
 }
 
 impl<K: PartialEq> Sheets<K> {
-    /// No tables yet; all `metrics` belong to one source, and `hint` helps where a kernel does not
-    /// tell one of them.
+    /// No tables yet; all `metrics` belong to one source, and `hint` is for metrics that a kernel does not
+    /// report.
     pub(super) fn new(metrics: &'static [Metric], hint: &'static str) -> Self {
         Self {
             metrics,
@@ -38,7 +38,7 @@ impl<K: PartialEq> Sheets<K> {
         }
     }
 
-    /// Appends a row about `key`: a value for each metric, `None` where it could not be read.
+    /// Appends a row about `key`: a value for each metric, `None` if it could not be read.
     pub(super) fn push(
         &mut self,
         key: K,
@@ -63,7 +63,7 @@ impl<K: PartialEq> Sheets<K> {
         self.next = place + 1;
         let keyed = &mut self.all[place];
         keyed.fresh = true;
-        // Counters stay far below 2^63; a capture that says otherwise must not turn negative.
+        // Counters stay far below 2^63; a capture with larger ones must not become negative.
         let value = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
         let row = self.metrics.iter().zip(values);
         let row = row.map(|(metric, v)| (*metric, v.map(value)));
@@ -74,7 +74,7 @@ impl<K: PartialEq> Sheets<K> {
     fn tell_missing(&self, values: &[Option<u64>], gaps: &mut Vec<Gap>) {
         for (metric, _) in self.metrics.iter().zip(values).filter(|(_, v)| v.is_none()) {
             let what = format!("{}.{}", metric.source, metric.name);
-            gaps.push(gap(&what, "this kernel does not tell it", self.hint));
+            gaps.push(gap(&what, "this kernel does not report it", self.hint));
         }
     }
 

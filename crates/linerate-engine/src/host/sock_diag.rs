@@ -20,12 +20,12 @@ const WANTED: u8 = 1 << (2 - 1) | 1 << (4 - 1) | 1 << (7 - 1);
 //= include/net/tcp_states.h
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
-/// One connection, such that no later one with the same ends is taken for it.
+/// Identifies one connection, and is never equal for a later one with the same ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ConnectionId {
-    /// This end.
+    /// Address of this end.
     pub local: SocketAddr,
-    /// The other end.
+    /// The address of the other end.
     pub remote: SocketAddr,
     /// Index of the port that the socket is bound to, or 0.
     pub bound: u32,
@@ -101,9 +101,9 @@ mod tests {
     }
 
     /// The connection, its bytes sent and received, and its unread bytes.
-    type Told = (ConnectionId, Option<(u64, u64)>, u32);
+    type Reading = (ConnectionId, Option<(u64, u64)>, u32);
 
-    fn told(reply: &[u8], local: SocketAddr) -> Option<Told> {
+    fn reading(reply: &[u8], local: SocketAddr) -> Option<Reading> {
         let mut all = parse(reply).map(Result::unwrap);
         let own = all.find(|one| one.local == local)?;
         Some((id_of(&own), own.moved(), own.unread))
@@ -118,7 +118,7 @@ mod tests {
         let machine = Live::new();
         let ask = |query, local| {
             let mut found = None;
-            let mut each = |part: &[u8]| found = found.or(told(part, local));
+            let mut each = |part: &[u8]| found = found.or(reading(part, local));
             machine.parts(&query, &mut each).unwrap();
             found
         };

@@ -8,7 +8,7 @@ use linerate_core::parse::tcp_info;
 use linerate_sys::socket;
 use serde::{Deserialize, Serialize};
 
-/// What is asked about a socket.
+/// A query about a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SocketAsk {
     TcpInfo,
@@ -28,7 +28,7 @@ pub struct SocketQuery {
     pub set: u32,
     /// Stream of the set.
     pub stream: u32,
-    /// What is asked.
+    /// The query.
     pub ask: SocketAsk,
 }
 

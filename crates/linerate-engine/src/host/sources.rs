@@ -13,7 +13,7 @@ use super::counters::Counters;
 use super::cpu::Cpu;
 use super::fragments::Fragments;
 use super::memory::Memory;
-use super::port::Port;
+use super::port::PortCounters;
 use super::psi::Psi;
 use super::qdisc::Qdisc;
 use super::softnet::Softnet;
@@ -72,7 +72,7 @@ pub(super) fn no_route(what: &str, toward: Toward, error: &io::Error) -> Gap {
 }
 
 impl Sources {
-    /// The host's sources; of its ports, the one that the route to `toward` leaves by.
+    /// The host's sources; among its ports, the port of the route to `toward`.
     pub fn new(machine: Arc<dyn Machine>, toward: impl Into<Toward>) -> Self {
         let toward = toward.into();
         let port = |what| {
@@ -87,7 +87,7 @@ impl Sources {
             1..1,
             [
                 Slot::new(Softnet::new()),
-                Slot::new(Port::new(port)),
+                Slot::new(PortCounters::new(port)),
                 Slot::new(Qdisc::new(qdisc)),
             ],
         );
@@ -128,31 +128,31 @@ impl Sources {
         self.threads.push(Slot::new(Thread::new(subject, tid)));
     }
 
-    /// Watches the clocks of these CPUs, after all else.
+    /// Watches the clocks of these CPUs, after all other sources.
     pub fn watch_clocks(&mut self, cpus: Vec<u32>) {
         self.host.push(Slot::new(Clock::new(cpus)));
     }
 
-    /// Watches the queueing disciplines of ports below the one that the route leaves by.
+    /// Watches the queueing disciplines of ports below the port of the route.
     pub fn watch_below(&mut self, ports: impl IntoIterator<Item = u32>) {
         for port in ports {
             self.host.push(Slot::new(Qdisc::new(Ok(port))));
         }
     }
 
-    /// Watches what the drivers of these ports count, by index and name.
+    /// Watches the counters of these ports' drivers, by index and name.
     pub fn watch_drivers(&mut self, ports: impl IntoIterator<Item = (u32, String)>) {
         for (port, name) in ports {
             self.host.push(Slot::new(Counters::new(port, name)));
         }
     }
 
-    /// Watches what the host cuts into fragments, as a tunnel whose packets do not fit makes it do.
+    /// Watches how many packets the host fragments, as it must if a tunnel's packets do not fit.
     pub fn watch_fragments(&mut self) {
         self.host.push(Slot::new(Fragments::new()));
     }
 
-    /// Watches no thread from now on; what was read of them stays to be taken.
+    /// Stops watching threads; the readings so far remain available.
     pub fn forget_threads(&mut self) {
         for mut slot in self.threads.drain(..) {
             self.kept.append(&mut slot.source.take());
@@ -172,14 +172,14 @@ impl Sources {
             }
         }
         for gap in gaps {
-            // One gap for all subjects that share it.
+            // One gap for all subjects with the same reason.
             if !self.gaps.contains(&gap) {
                 self.gaps.push(gap);
             }
         }
     }
 
-    /// The tables and gaps since the last call. What could not be read is tried anew after it.
+    /// The tables and gaps since the last call. What could not be read is tried again after it.
     pub fn take(&mut self) -> (Vec<Table>, Vec<Gap>) {
         let mut tables = std::mem::take(&mut self.kept);
         for slot in self.threads.iter_mut().chain(&mut self.host) {

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::{Answer, Captured, Failure, Query, Replay, Sources};
 
-/// Where tests route to.
+/// The destination of routes in tests.
 pub(super) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A captured machine, built by hand.
@@ -83,7 +83,7 @@ impl Fake {
         Sources::new(Arc::new(Replay::new(self.0)), LOOPBACK)
     }
 
-    /// Takes `rows` rows and gives what `source` made of them.
+    /// Takes `rows` rows and returns the tables of `source`.
     pub(super) fn watch(self, source: &str, rows: u64) -> (Vec<Table>, Vec<Gap>) {
         let mut sources = self.sources();
         (0..rows).for_each(|at| sources.observe(at));

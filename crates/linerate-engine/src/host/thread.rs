@@ -12,7 +12,7 @@ use super::sources::Source;
 use super::{Kept, Machine, gap, invalid, unreadable};
 
 const PROC: &str = "mount -t proc proc /proc";
-/// Those of `schedstat`, then those of `stat`.
+/// The values of `schedstat`, then those of `stat`.
 const METRICS: &[Metric] = &[
     metric::THREAD_RUN,
     metric::THREAD_WAIT,
@@ -54,7 +54,7 @@ impl File {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// Both files.
+    /// Both files of a thread.
     Both,
     /// Only `stat`: this kernel keeps no scheduler statistics.
     StatOnly,

@@ -41,8 +41,8 @@ impl Streams {
         totals.into_iter().map(stream).collect()
     }
 
-    /// Payload of a stream that counts. A thread that moves several of them knows only what it moved in all up to
-    /// the end of the omitted part: each has a share of that.
+    /// Measured payload of a stream. A thread that moves several streams knows only the total up to the end of
+    /// the omitted part: each stream gets a share of that.
     fn counted(&self, end: &EndReadings, total: &Total) -> u64 {
         let lanes: Vec<&Table> = self.lanes(end).collect();
         let moved = total.sent.max(total.received);
@@ -50,7 +50,7 @@ impl Streams {
             return moved;
         };
         let Some(omitted) = self.omitted(lane, WORKER_BYTES) else {
-            // It ended before anything counted.
+            // The stream ended before the measured part.
             return 0;
         };
         let with = |t: &&Total| {
@@ -100,7 +100,7 @@ impl Streams {
         Datagrams {
             packets: Some(last(UDP_DATAGRAMS) + last(UDP_LOST)),
             omitted: omitted(UDP_DATAGRAMS) + omitted(UDP_LOST),
-            // One that was missing then may have come since.
+            // A datagram that was missing then may have arrived since.
             errors: Some(last(UDP_LOST).saturating_sub(omitted(UDP_LOST))),
             jitter: Some(last(UDP_JITTER) as f64 / 1e9),
         }
@@ -123,14 +123,14 @@ impl Streams {
         tables.find(|t| t.source == source && t.subject == subject)
     }
 
-    /// What a counter had grown to when the omitted part ended; `None` where it did not.
+    /// What a counter had grown to when the omitted part ended; `None` if it did not.
     fn omitted(&self, table: &Table, metric: Metric) -> Option<u64> {
         let row = table.at.iter().position(|at| *at >= self.omit.0)?;
         since_first(table.column(metric)?, row)
     }
 }
 
-/// By how much a column has grown since its first row.
+/// The growth of a column since its first row.
 fn grown(table: &Table, metric: Metric) -> Option<u64> {
     let values = table.column(metric)?;
     since_first(values, values.len().checked_sub(1)?)

@@ -16,7 +16,7 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    /// Up to now; `None` where it cannot be read.
+    /// Up to now; `None` if it cannot be read.
     pub(crate) fn now(machine: &dyn Machine) -> Option<Self> {
         let stat = machine.file("/proc/self/stat").ok()?;
         let stat = task_stat::parse(&stat).ok()?;

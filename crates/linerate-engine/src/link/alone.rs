@@ -8,7 +8,7 @@ use linerate_core::plan::{SetPlan, StepPlan};
 use linerate_core::record::{EndReadings, Host, Set, Step, Trouble};
 use linerate_core::units::{Bytes, Nanos, Rate};
 
-use super::{Control, Ended, Link, LinkError, Live};
+use super::{Ended, Link, LinkError, Live, StepControl};
 use crate::end::{LocalEnd, Running};
 use crate::host::Machine;
 use crate::load::LoadError;
@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Time that a step may take beyond its plan.
 const OVERTIME: Duration = Duration::from_secs(20);
 
-/// This end, and no other.
+/// The only end of this link.
 pub struct Alone {
     end: LocalEnd,
     epoch: Instant,
@@ -38,7 +38,7 @@ impl Alone {
     fn drive(
         plan: &StepPlan,
         mut running: Running,
-        watch: &mut dyn FnMut(Live) -> Control,
+        watch: &mut dyn FnMut(Live) -> StepControl,
     ) -> (EndReadings, Ended) {
         let time = plan.washout.duration() + plan.measure.duration() + OVERTIME;
         let deadline = Instant::now() + time;
@@ -82,7 +82,7 @@ impl Link for Alone {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Control,
+        watch: &mut dyn FnMut(Live) -> StepControl,
     ) -> Result<Step, LinkError> {
         let still = Live {
             rate: Rate(0),
@@ -92,7 +92,7 @@ impl Link for Alone {
         };
         let armed = self
             .end
-            .arm_while(plan, &mut || watch(still) != Control::Stop);
+            .arm_while(plan, &mut || watch(still) != StepControl::Stop);
         let mut running = armed.map_err(|e| refused(&e))?;
         let began = self.now();
         running.go();
@@ -215,10 +215,10 @@ mod tests {
     }
 
     /// Stops a step once its payload flows.
-    fn stop_at_work(live: Live) -> Control {
+    fn stop_at_work(live: Live) -> StepControl {
         match live.elapsed {
-            Nanos(0) => Control::Continue,
-            _ => Control::Stop,
+            Nanos(0) => StepControl::Continue,
+            _ => StepControl::Stop,
         }
     }
 
@@ -230,11 +230,11 @@ mod tests {
         assert_eq!(stopped.trouble.unwrap().what, "stopped");
         assert!(stopped.ends[0].totals[0].complete);
         let whole = link
-            .step(&step(&[3], 50), &mut |_| Control::Continue)
+            .step(&step(&[3], 50), &mut |_| StepControl::Continue)
             .unwrap();
         assert_eq!(whole.trouble, None);
         link.release(3).unwrap();
-        let gone = link.step(&step(&[3], 50), &mut |_| Control::Continue);
+        let gone = link.step(&step(&[3], 50), &mut |_| StepControl::Continue);
         assert!(matches!(gone, Err(LinkError::Refused { .. })));
     }
 
@@ -247,6 +247,6 @@ mod tests {
         let Err(LinkError::Refused { what, .. }) = link.prepare(&set(0, knobs)) else {
             panic!("so much was found")
         };
-        assert!(what.contains("may be taken"), "{what}");
+        assert!(what.contains("may be used"), "{what}");
     }
 }

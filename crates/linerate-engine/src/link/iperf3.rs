@@ -17,7 +17,7 @@ use linerate_core::plan::{Pattern, SetPlan, StepPlan};
 use linerate_core::record::{EndReadings, Host, Set, SetEnd, Step, Trouble};
 use linerate_core::units::Nanos;
 
-use super::{Control, Link, LinkError, Live};
+use super::{Link, LinkError, Live, StepControl};
 use crate::end::{LocalEnd, Running};
 use crate::host::{Machine, Toward};
 use crate::iperf3::client::{ClientError, Opened, Report, Test, Wanted, dialled, missing};
@@ -39,13 +39,13 @@ const QUIET_AT_MOST: Duration = Duration::from_secs(14);
 
 /// What a link is made with.
 pub struct Options {
-    /// Addresses of the server; the first that takes a connection is used.
+    /// Addresses of the server; the first one that accepts a connection is used.
     pub servers: Vec<SocketAddr>,
     /// What carries the payload: TCP or UDP.
     pub protocol: Protocol,
     /// Time at the start of a test that does not count. The server leaves out whole seconds of it.
     pub washout: Nanos,
-    /// How long a test is after that.
+    /// The length of a test after the omitted part.
     pub time: Nanos,
     pub machine: Arc<dyn Machine>,
 }
@@ -103,8 +103,8 @@ impl Iperf3 {
         &self.ends
     }
 
-    /// Seconds that the server is asked to leave out. Of datagrams it is asked for none: servers before 3.14 send
-    /// the losses of an omitted part with those that count, and datagrams have no slow start.
+    /// Seconds that the server should omit. None with datagrams: servers before 3.14 send the losses of an
+    /// omitted part with the measured ones, and datagrams have no slow start.
     fn omit(&self) -> u64 {
         let second = 1_000_000_000;
         let whole = self.options.washout.0.is_multiple_of(second);
@@ -126,7 +126,7 @@ impl Iperf3 {
             Some(opened) => opened,
             None => dialled(&[self.server], &|| self.stop.load(Ordering::Relaxed))?,
         };
-        // Reading this host takes its time, and the server waits only so long.
+        // Reading this host takes time, and the server waits only for a while.
         self.end.facts();
         let wanted = Wanted {
             protocol: self.options.protocol,
@@ -191,7 +191,7 @@ impl Link for Iperf3 {
     fn prepare(&mut self, plan: &SetPlan) -> Result<Set, LinkError> {
         self.alive()?;
         let (test, near) = self.agree(plan).map_err(|e| self.fails(&e))?;
-        // What a server sends is of the size that it was asked for.
+        // A server sends operations of the requested size.
         let size = test
             .datagram
             .filter(|_| test.direction == Direction::Reverse);
@@ -209,7 +209,7 @@ impl Link for Iperf3 {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Control,
+        watch: &mut dyn FnMut(Live) -> StepControl,
     ) -> Result<Step, LinkError> {
         self.alive()?;
         let [set] = plan.sets[..] else {
@@ -276,7 +276,7 @@ struct Course<'a> {
     plan: &'a StepPlan,
     set: u32,
     began: Instant,
-    watch: &'a mut dyn FnMut(Live) -> Control,
+    watch: &'a mut dyn FnMut(Live) -> StepControl,
     stopped: bool,
 }
 
@@ -314,7 +314,7 @@ impl Course<'_> {
 
     /// Shows what is seen; whether the user wants to stop.
     fn stops(&mut self, running: &Running) -> bool {
-        self.stopped |= (self.watch)(running.live()) == Control::Stop;
+        self.stopped |= (self.watch)(running.live()) == StepControl::Stop;
         self.stopped
     }
 
@@ -352,8 +352,8 @@ impl Course<'_> {
         }
     }
 
-    /// Says that the test ends, and waits until the server asks for results. Receivers go on meanwhile, or the server
-    /// could be stuck in its sends.
+    /// Reports that the test ends, and waits until the server requests results. Receivers continue in the
+    /// meantime, or the server could block in its sends.
     fn end(&mut self, running: &Running) -> Result<(), ClientError> {
         self.test.end()?;
         let (said, mut quiet) = (Instant::now(), Instant::now());

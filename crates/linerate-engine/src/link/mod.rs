@@ -53,7 +53,7 @@ pub struct Live {
 
 /// How a step goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Control {
+pub enum StepControl {
     /// As planned.
     Continue,
     /// Enough is measured: the step ends now, in order. The plan in its record has the time that was measured. A link that
@@ -74,12 +74,12 @@ pub(crate) struct Ended {
 
 impl Ended {
     /// Takes what `watch` said of a step; true where its end is to be asked for: once for each reason.
-    pub(crate) fn by(&mut self, control: Control, live: Live) -> bool {
+    pub(crate) fn by(&mut self, control: StepControl, live: Live) -> bool {
         let before = (self.enough, self.stopped);
         match control {
-            Control::Continue => {}
-            Control::Enough => self.enough = self.enough.or(Some(live.elapsed)),
-            Control::Stop => self.stopped = true,
+            StepControl::Continue => {}
+            StepControl::Enough => self.enough = self.enough.or(Some(live.elapsed)),
+            StepControl::Stop => self.stopped = true,
         }
         before != (self.enough, self.stopped)
     }
@@ -112,7 +112,7 @@ pub trait Link {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Control,
+        watch: &mut dyn FnMut(Live) -> StepControl,
     ) -> Result<Step, LinkError>;
     /// Closes a set.
     fn release(&mut self, set: u32) -> Result<(), LinkError>;

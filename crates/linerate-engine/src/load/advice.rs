@@ -10,9 +10,9 @@ const OP_MIN: u32 = 16 * 1024;
 const OP_FIRST: u32 = 64 * 1024;
 /// Payload of an operation, in time at the rate seen: long enough that calls cost little.
 const OP_NANOS: u64 = 2_500_000;
-/// An operation is this large all the same: Linux (seen on 6.18) holds the send buffer's bound only
-/// from the second packet of a write on, so that writes of one packet (64 KiB) overrun it many
-/// times, by bursts, and goodput depends on the size of the write.
+/// An operation has this size even if the buffer is smaller: Linux (seen on 6.18) applies the send buffer's
+/// bound only from the second packet of a write on. Writes of one packet (64 KiB) exceed it many times, in
+/// bursts, and goodput then depends on the size of the write.
 const OP_WHOLE: u32 = 128 * 1024;
 /// But no larger than this time's worth of payload, so that stops are heeded on slow paths.
 const OP_NANOS_MAX: u64 = 100_000_000;
@@ -26,7 +26,7 @@ pub struct Advice {
     gather: u32,
     op: AtomicU32,
     rate: AtomicU64,
-    /// What a sender keeps to, in bytes per second; zero where it keeps to nothing.
+    /// What a sender keeps to, in bytes per second; zero if it keeps to nothing.
     pace: u64,
     counting: AtomicBool,
     /// When it began to count, and when it ended, on this host's clock; zero before.
@@ -34,8 +34,7 @@ pub struct Advice {
 }
 
 impl Advice {
-    /// Operations of `asked` bytes; where that is zero, of a size that follows the rate up to
-    /// `cap`.
+    /// Operations of `asked` bytes; if that is zero, of a size that follows the rate up to `cap`.
     pub fn new(asked: u64, cap: u32) -> Self {
         let fixed = asked != 0;
         let most = if fixed {
@@ -64,8 +63,8 @@ impl Advice {
         }
     }
 
-    /// The same for a sender each of whose streams keeps to a pace, in bytes per second: it is taken to be no faster
-    /// at the start, and where nothing moved for a while.
+    /// The same for a sender whose streams each keep a pace, in bytes per second: it is assumed to be no faster
+    /// at the start, and after a pause.
     #[must_use]
     pub fn paced(self, pace: Option<u64>) -> Self {
         let pace = pace.map_or(0, |pace| pace.max(1));

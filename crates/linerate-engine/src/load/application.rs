@@ -1,5 +1,5 @@
-//! What the application does with its payload: extra work that a trial asks for, and work or
-//! pauses that the lab plants.
+//! The work that the application does with its payload: extra work requested by a trial, and work or pauses
+//! planted by the lab.
 //!
 //! `LINERATE_LAB_APPLICATION` makes this program a costly or slow application, so that the lab can check that
 //! such an application is found. The record does not show that it was planted.
@@ -15,7 +15,7 @@ use linerate_core::units::Nanos;
 
 use super::{LoadError, spin};
 
-/// Most work per byte, in picoseconds, that a plan or the lab may ask for.
+/// Most work per byte, in picoseconds, that a plan or the lab may request.
 pub(crate) const WORK_MAX_PS: u64 = 1_000_000;
 /// Longest pause per operation: stops must be noticed.
 const PAUSE_MAX: Nanos = Nanos::from_millis(100);
@@ -67,7 +67,7 @@ impl Application {
         }
     }
 
-    /// Whether it does anything at all.
+    /// Whether it does any work at all.
     #[inline]
     pub(crate) fn is_busy(&self) -> bool {
         self.iterations_per_byte > 0.0 || !self.pause.is_zero()

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use linerate_core::iperf3::Width;
 use std::sync::Arc;
 
-/// How a receiver tells the end of a stream's payload.
+/// How a receiver detects the end of a stream's payload.
 #[derive(Debug, Clone)]
 pub(crate) enum Framing {
     /// By marks within the payload, as between two ends of linerate.
@@ -53,7 +53,7 @@ impl Bare {
         self.stage.fetch_max(ENDING, Relaxed);
     }
 
-    /// Nothing more is to be received.
+    /// No more payload is to be received.
     pub(crate) fn finish(&self) {
         self.stage.fetch_max(OVER, Relaxed);
     }

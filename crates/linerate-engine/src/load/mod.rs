@@ -39,25 +39,25 @@ pub enum LoadError {
     /// The other end broke the protocol of the transport.
     #[error("{what}")]
     Protocol {
-        /// What was seen.
+        /// The failure that was noticed.
         what: String,
     },
     /// This transport cannot do what the plan asks.
     #[error("{what}")]
     Unsupported {
-        /// What was asked.
+        /// The request.
         what: String,
     },
     /// Datagrams do not get through where connections do.
-    #[error("no datagram gets through to {address} (UDP)")]
+    #[error("no UDP datagram reaches {address}")]
     NoDatagrams {
-        /// Where they were sent to.
+        /// The address that they were sent to.
         address: SocketAddr,
     },
-    /// Connections get through to the far end's port, but not to one of its own for this stream.
-    #[error("no connection gets through to {address} (TCP)")]
+    /// Connections reach the far end's port, but not its own port for this stream.
+    #[error("no TCP connection reaches {address}")]
     NoConnections {
-        /// Where it was tried.
+        /// The address that was tried.
         address: SocketAddr,
     },
     /// The host cannot be made as the plan asks.
@@ -76,15 +76,15 @@ impl LoadError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Call { source, .. } if used_up(source) => {
-                "ask for fewer --streams, or raise the hard limit of open files (`ulimit -Hn` shows it: nofile in \
+                "use fewer --streams, or raise the hard limit of open files (`ulimit -Hn` shows it: nofile in \
                  /etc/security/limits.conf, LimitNOFILE= of a service)"
             }
             Self::NoDatagrams { .. } => {
-                "let UDP through to the far host, to the ports of net.ipv4.ip_local_port_range there; \
-                 or measure with --engine tcp"
+                "allow UDP to the far host, at the ports of net.ipv4.ip_local_port_range there, or \
+                 measure with --engine tcp"
             }
             Self::NoConnections { .. } => {
-                "let TCP through to the far host, to the ports of net.ipv4.ip_local_port_range there"
+                "allow TCP to the far host, at the ports of net.ipv4.ip_local_port_range there"
             }
             Self::Change(error) => error.hint(),
             _ => "",
@@ -92,7 +92,7 @@ impl LoadError {
     }
 }
 
-/// Whether a call failed for want of descriptors.
+/// Whether a call failed because no descriptors are left.
 fn used_up(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
 }
@@ -107,14 +107,14 @@ pub enum Op {
     Send(u32),
     /// Receive at most this many bytes of payload.
     Receive(u32),
-    /// Access what the worker is made for, as much of it as it takes at a time.
+    /// Access the worker's memory, as much of it as the worker handles in one call.
     Access(Access),
 }
 
-/// One operation that has ended.
+/// One completed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
-    /// What it was.
+    /// The kind of operation.
     pub op: Op,
     /// Payload moved; less than asked for when the worker was stopped, or at an end mark.
     pub bytes: u32,
@@ -125,13 +125,13 @@ pub struct Done {
 pub struct Timed {
     /// Round trips.
     pub trips: Vec<(u64, u64)>,
-    /// How many of these are of messages that were due and were not answered.
+    /// How many of these belong to messages that were due and were not answered.
     pub unanswered: u64,
     /// Further messages that were sent and never answered.
     pub lost: u64,
     /// How long answers were with the kernel before they were read.
     pub unread: Vec<(u64, u64)>,
-    /// From one send to the next, of a sender that keeps a rate.
+    /// The time between two sends of a sender that keeps a rate.
     pub gaps: Vec<(u64, u64)>,
 }
 
@@ -142,16 +142,16 @@ pub trait Worker: Send {
     /// Called on the worker's own thread before the first operation of a step: buffers are made
     /// here, where they are used. `advice` is kept up to date by the sampler while the step runs.
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError>;
-    /// Takes operations, at most [`BATCH`] of a kind; returns how many were taken (0: full, reap first). A
-    /// worker that makes a call for each takes the first only: the rest is offered again. May block, but for at
-    /// most 100 ms at a time, so that a stop is noticed.
+    /// Accepts operations, at most [`BATCH`] of a kind; returns how many were accepted (0: full, reap first). A
+    /// worker that makes a call for each accepts only the first: the rest is offered again. May block, but for
+    /// at most 100 ms at a time, so that a stop is noticed.
     fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError>;
     /// Appends operations that have ended to `done`, waiting up to `wait` for at least `min`. One
     /// that could move nothing in time ends with zero bytes.
     fn reap(&mut self, min: usize, wait: Duration, done: &mut Vec<Done>) -> Result<(), LoadError>;
-    /// Sender: works towards the in-band end mark behind the payload of this step, true once it is
-    /// sent; payload moved on the way is reaped as ever. Receiver: true once the other end's mark
-    /// was read. Blocks no longer than `submit`.
+    /// Sender: continues towards the in-band end mark behind the payload of this step; true once it is sent.
+    /// Payload that moves until then is reaped as usual. Receiver: true once the other end's mark was read.
+    /// Blocks no longer than `submit`.
     fn finish(&mut self) -> Result<bool, LoadError>;
     /// Takes the gaps out of the worker: resources that it did not get when the step began, and does without.
     fn lacks(&mut self) -> Vec<Gap> {
@@ -161,8 +161,8 @@ pub trait Worker: Send {
     fn timed(&mut self) -> Timed {
         Timed::default()
     }
-    /// Payload of this step by stream, where one thread moves several; empty where what it moved is of one.
-    /// Called once the step is over.
+    /// Payload of this step by stream, if one thread moves several; empty if it moves a single one. Called when
+    /// the step is over.
     fn moved(&self) -> Vec<(u32, u64)> {
         Vec::new()
     }

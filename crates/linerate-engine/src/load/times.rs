@@ -4,12 +4,12 @@ use hdrhistogram::Histogram;
 
 use super::LoadError;
 
-/// Longest round trip that is recorded as it is; longer ones count as this one.
+/// Longest round trip that is recorded exactly; longer ones count as this one.
 const LONGEST_NANOS: u64 = 60_000_000_000;
 /// Significant digits of a time that are kept.
 const DIGITS: u8 = 3;
 
-/// Bytes that those of a step take, at most: 1024 counts for each power of two.
+/// Maximum memory for the times of a step in bytes: 1024 counts for each power of two.
 pub(super) const ROOM: usize = 256 * 1024;
 
 /// Round-trip times, to three digits, with how often each was seen.
@@ -17,7 +17,7 @@ pub(super) const ROOM: usize = 256 * 1024;
 pub(super) struct Times(Option<Histogram<u64>>);
 
 impl Times {
-    /// Room for those of a new step: recording allocates nothing.
+    /// Reserves memory for the times of a new step: recording allocates nothing.
     pub(super) fn renew(&mut self) -> Result<(), LoadError> {
         let room = Histogram::new_with_bounds(1, LONGEST_NANOS, DIGITS);
         self.0 = Some(room.map_err(|e| LoadError::Unsupported {

@@ -44,7 +44,7 @@ pub struct Target {
     "`{text}` is not a host (expected for example `brook`, `10.0.0.2:5377` or `[fe80::1%eth0]:5377`)"
 )]
 pub struct TargetError {
-    /// What was typed.
+    /// The text that the user typed.
     pub text: String,
 }
 

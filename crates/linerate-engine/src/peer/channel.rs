@@ -14,13 +14,13 @@ use snow::TransportState;
 
 use super::stop::Stop;
 
-/// A link that went down for good is noticed after about this time, in silence or under load.
+/// A link that failed permanently is noticed after about this time, in silence or under load.
 const SILENCE: Duration = Duration::from_secs(15);
 /// What is lost is retransmitted after this time and a round trip; no acknowledgement waits longer than 40 ms
 /// on a connection of question and answer.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Why a channel could not do what was asked.
+/// Why a channel could not do what was requested.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChannelError {
     #[error("the connection was closed")]
@@ -33,7 +33,7 @@ pub(crate) enum ChannelError {
     Io(#[from] io::Error),
     #[error("{0}")]
     Wire(#[from] WireError),
-    #[error("a frame that was not sealed with the session's key")]
+    #[error("a frame was not encrypted with the key of the session")]
     Forged,
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn write_all(
             Ok(n) => bytes = &bytes[n..],
             Err(e) => {
                 retry(e)?;
-                // A reader that takes a byte at a time must not outrun the deadline.
+                // A reader that gets one byte at a time must not exceed the deadline.
                 if Instant::now() >= deadline {
                     return Err(ChannelError::TimedOut);
                 }

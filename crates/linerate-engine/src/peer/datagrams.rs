@@ -1,8 +1,9 @@
-//! How the ends of a stream of datagrams find each other, over a data connection that proved itself.
+//! How the ends of a stream of datagrams find each other, over an authenticated data connection.
 //!
 //! The far end first sends only one short answer. It sends more once the near end has proved, by a keyed hash
-//! of a challenge made for this stream, that it receives at the address that its knock came from. That address
-//! must be the one of the data connection: a knock that is overheard and replayed from elsewhere is worthless.
+//! of a challenge made for this stream, that it receives at the address from which it sent its hello. That
+//! address must be the one of the data connection: a hello that is overheard and replayed from elsewhere is
+//! worthless.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -41,7 +42,7 @@ pub(super) struct Meeting<'a> {
     pub(super) stream: u32,
 }
 
-/// Sets options of a socket before anything comes to it.
+/// Sets options of a socket before anything arrives at it.
 pub(super) type Configure<'a> = &'a mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>;
 
 impl Meeting<'_> {
@@ -67,7 +68,7 @@ impl Meeting<'_> {
         Knock { mac }.encode()
     }
 
-    /// What the near end knocks with.
+    /// The near end's hello to the far end.
     #[cfg(test)]
     pub(super) fn sent(&self, challenge: &[u8; 16]) -> [u8; KNOCK_LEN] {
         self.knock(Purpose::Knock, challenge)
@@ -168,11 +169,11 @@ impl Meeting<'_> {
                 break;
             }
             if stopped || left.is_zero() {
-                return Err(self.lost(&"nobody knocked"));
+                return Err(self.lost(&"no hello arrived"));
             }
         }
         if visitor.is_none() {
-            return Err(self.lost(&"the near end spoke before it knocked"));
+            return Err(self.lost(&"the near end sent payload before its hello"));
         }
         self.found(
             socket,
@@ -181,8 +182,8 @@ impl Meeting<'_> {
         )
     }
 
-    /// Answers those who knock with the right proof from the host that the line comes from; the first of
-    /// them is the one that the socket is connected to.
+    /// Answers hellos with a valid proof from the host of the control connection. The socket is connected to
+    /// the first sender.
     fn answer(
         &self,
         socket: &UdpSocket,
@@ -214,7 +215,7 @@ impl Meeting<'_> {
     fn lost(&self, why: &impl ToString) -> LoadError {
         LoadError::Protocol {
             what: format!(
-                "the datagrams of stream {} of set {} found no way: {}",
+                "the datagrams of stream {} of set {} did not get through: {}",
                 self.stream,
                 self.set,
                 why.to_string()
@@ -259,7 +260,7 @@ impl Meeting<'_> {
     }
 }
 
-/// The result of a call; `None` where nothing is available yet, or where it reports an error of an earlier
+/// The result of a call; `None` if nothing is available yet, or where it reports an error of an earlier
 /// datagram.
 fn harmless<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {

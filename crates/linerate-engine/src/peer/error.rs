@@ -17,29 +17,29 @@ pub enum PeerError {
     /// The name has no address.
     #[error("host `{host}` is unknown: {source}")]
     UnknownHost {
-        /// As typed.
+        /// The host as the user typed it.
         host: String,
         /// The resolver's answer.
         source: io::Error,
     },
-    /// The host has no address of the family that was asked for.
+    /// The host has no address of the requested family.
     #[error("host `{host}` has no {} address", family.name())]
     FamilyMismatch {
-        /// As typed.
+        /// The host as the user typed it.
         host: String,
-        /// What was asked for.
+        /// The requested address family.
         family: Family,
     },
-    /// Nothing listens there.
+    /// No server listens at the address.
     #[error("no server at {address}: connection refused")]
     NoServer {
-        /// Where.
+        /// The address.
         address: SocketAddr,
     },
     /// There is no way to the host.
     #[error("no route to {address}: {source}")]
     NoRoute {
-        /// Where.
+        /// The address.
         address: SocketAddr,
         /// The system's answer.
         source: io::Error,
@@ -47,23 +47,23 @@ pub enum PeerError {
     /// No host answered.
     #[error("{address} did not answer within {seconds} s")]
     TimedOut {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// How long it was waited for.
+        /// The waiting time.
         seconds: u64,
     },
     /// Something listens there and says nothing.
-    #[error("{address} took the connection but sent no answer within {seconds} s")]
+    #[error("{address} accepted the connection but sent no answer within {seconds} s")]
     Silent {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// How long it was waited for.
+        /// The waiting time.
         seconds: u64,
     },
     /// Something else than linerate listens there.
     #[error("{address} is not a linerate server{seems}")]
     NotLinerate {
-        /// Where.
+        /// The address.
         address: SocketAddr,
         /// What it seems to be, in words: ", but a web server"; or nothing.
         seems: &'static str,
@@ -71,7 +71,7 @@ pub enum PeerError {
     /// The versions of the protocol do not meet.
     #[error("the server at {address} speaks protocol {}, this linerate {}", range(*theirs), range(*ours))]
     Version {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
         /// Versions of the server.
         theirs: Versions,
@@ -79,76 +79,76 @@ pub enum PeerError {
         ours: Versions,
     },
     /// The server asks for a key, and there is none.
-    #[error("the server at {address} asks for a key")]
+    #[error("the server at {address} requires a key")]
     NeedsKey {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
-        /// As typed.
+        /// The host as the user typed it.
         host: String,
     },
     /// The key is not the server's.
     #[error("the server at {address} does not accept the key")]
     WrongKey {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
-        /// As typed.
+        /// The host as the user typed it.
         host: String,
     },
     /// A key is stored, but the server does not prove its identity.
     #[error(
-        "the server at {address} is open, although a key is kept for {host}: it may be another server"
+        "the server at {address} is open, although a key is saved for {host}: it may be another server"
     )]
     UnexpectedlyOpen {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
-        /// As typed.
+        /// The host as the user typed it.
         host: String,
     },
     /// The server does not prove its identity, and the user did not allow this.
-    #[error("the server at {address} is open: it asks for no key and does not prove who it is")]
+    #[error("the server at {address} is open: it requires no key and does not prove its identity")]
     NotAskedOpen {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
-        /// As typed.
+        /// The host as the user typed it.
         host: String,
     },
     /// The server does not prove that it holds the key.
-    #[error("the server at {address} does not hold the key")]
+    #[error("the server at {address} does not have the key")]
     Impostor {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
     },
     /// The server has as many sessions as it allows.
-    #[error("the server at {address} is busy: it serves as many clients as it allows")]
+    #[error("the server at {address} is busy: it already serves its maximum number of clients")]
     Busy {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
     },
     /// The server refused the session.
     #[error("the server at {address} refused: {what}")]
     Refused {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
-        /// In its own words.
+        /// In the server's words.
         what: String,
-        /// What helps, in its own words.
+        /// The server's hint.
         hint: String,
     },
     /// The connection broke before the session was open.
     #[error("the session with {address} could not be opened: {what}")]
     Broken {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
-        /// What happened.
+        /// The failure.
         what: String,
     },
     /// The user wanted to stop before the session was open.
-    #[error("interrupted while the far end was called")]
+    #[error("interrupted while connecting to the far end")]
     Interrupted,
     /// The server's port cannot be had.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
         /// The system's answer.
         source: io::Error,
@@ -190,13 +190,13 @@ impl PeerError {
                 format!("run `linerate serve{}` on {}", port(*address), address.ip())
             }
             Self::TimedOut { address, .. } => format!(
-                "check that the host is up and that its firewall lets TCP port {} through",
+                "check that the host is up and that its firewall allows TCP port {}",
                 address.port()
             ),
-            // As a server does with those that it does not let in.
+            // Like a server that rejects a client.
             Self::NotLinerate { address, seems } if seems.starts_with(", it ") => format!(
-                "check the port: {} belongs to another service there, or to a server whose --allow leaves \
-                 this host out",
+                "check the port: {} belongs to another service there, or to a server whose --allow \
+                 excludes this host",
                 address.port()
             ),
             Self::Silent { address, .. } | Self::NotLinerate { address, .. } => format!(
@@ -211,7 +211,7 @@ impl PeerError {
                 pair(host, *address)
             }
             Self::UnexpectedlyOpen { host, .. } => format!(
-                "run `linerate serve` without --open there, or remove the key kept for {host}"
+                "run `linerate serve` without --open there, or remove the saved key of {host}"
             ),
             Self::NotAskedOpen { host, address } => format!(
                 "`{}` with a server that has a key, or --open to trust this one",
@@ -222,13 +222,13 @@ impl PeerError {
                 Family::V6 => "leave out -6".into(),
             },
             Self::Busy { .. } => {
-                "try again when other measurements have ended (its log says whether all places are taken, or those of this address), or raise `linerate serve --max-clients` there".into()
+                "try again when other measurements have ended (its log says whether all places, or those of this address, are taken), or raise `linerate serve --max-clients` there".into()
             }
             Self::Refused { hint, .. } => hint.clone(),
             Self::UnknownHost { .. } => "check the spelling, or type the address".into(),
             Self::Listen { source, .. } => match source.kind() {
                 io::ErrorKind::AddrInUse => {
-                    "another server has this port: end it, or choose another port".into()
+                    "another server uses this port: stop it, or choose another port".into()
                 }
                 io::ErrorKind::AddrNotAvailable => "choose an address of this host".into(),
                 io::ErrorKind::PermissionDenied => "choose a port from 1024 on".into(),

@@ -39,24 +39,24 @@ pub enum KeyError {
     /// The text has another length than a key.
     #[error("the key has {got} letters and digits instead of {LETTERS}")]
     Length {
-        /// How many there are.
+        /// The number of letters and digits.
         got: usize,
     },
     /// The text holds something that no key has.
-    #[error("the key's group {group} holds something other than letters and digits")]
+    #[error("group {group} of the key has other characters than letters and digits")]
     Letter {
         /// Which group of eight, from 1.
         group: usize,
     },
     /// The checksum does not fit: a letter is wrong.
-    #[error("the key is mistyped: its checksum does not fit")]
+    #[error("the key is mistyped: its checksum is wrong")]
     Checksum,
     /// Others may read the file.
     #[error("{} can be read or written by others (mode {mode:03o})", path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
-        /// Its permission bits.
+        /// The permission bits of the file.
         mode: u32,
     },
     /// A file could not be used.
@@ -74,14 +74,14 @@ pub enum KeyError {
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         source: Box<KeyError>,
     },
     /// The host's name cannot be the name of a file.
     #[error("no key file can be named after host `{host}`")]
     HostName { host: String },
     /// Neither `XDG_CONFIG_HOME` nor `HOME` says where keys are kept.
-    #[error("neither XDG_CONFIG_HOME nor HOME is set, so there is no place for keys")]
+    #[error("neither XDG_CONFIG_HOME nor HOME is set, so there is no directory for keys")]
     NoHome,
     /// Standard input could not be read.
     #[error("cannot read the key: {0}")]
@@ -163,7 +163,7 @@ impl Key {
         text.parse()
     }
 
-    /// Reads a key from one line of `input`, and leaves what comes after it.
+    /// Reads a key from one line of `input`, and leaves the rest unread.
     pub fn read_line(input: impl BufRead) -> Result<Self, KeyError> {
         let mut line = String::new();
         let read = input.take(FILE_MAX).read_line(&mut line);

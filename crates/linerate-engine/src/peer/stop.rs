@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Asks a server, and all its sessions, to end. Clones share one request; it cannot be taken back.
+/// Asks a server, and all its sessions, to end. Clones share one request; it cannot be withdrawn.
 #[derive(Debug, Clone)]
 pub struct Stop(Arc<Inner>);
 
@@ -19,7 +19,7 @@ struct Inner {
 }
 
 impl Stop {
-    /// Not requested yet.
+    /// The stop is not requested yet.
     pub fn new() -> io::Result<Self> {
         Ok(Self(Arc::new(Inner {
             requested: AtomicBool::new(false),

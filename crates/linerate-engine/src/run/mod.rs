@@ -18,14 +18,14 @@ use linerate_core::plan::{Plan, SetPlan};
 use linerate_core::record::{End, FORMAT, Host, Record, Start};
 
 use crate::change::SETTINGS_GAP;
-use crate::event::{Event, Flow, Sink};
+use crate::event::{Event, RunControl, Sink};
 use crate::link::{Link, LinkError};
 use crate::load::transport::{self, Notice};
 use budget::{Beyond, Budget};
 pub use once::{RoundTrips, once, possible};
 pub use search::search;
 use steps::Base;
-pub use sweep::{Sweep, sweep};
+pub use sweep::{SweepPlan, sweep};
 
 /// A run in progress.
 struct Run<'a> {
@@ -181,7 +181,7 @@ impl Run<'_> {
     /// Adds to the record and reports the event.
     fn note(&mut self, add: impl FnOnce(&mut Record), event: &Event<'_>) {
         add(&mut self.record);
-        if self.sink.event(event) == Flow::Stop {
+        if self.sink.event(event) == RunControl::Stop {
             self.stopped = true;
         }
     }

@@ -12,8 +12,8 @@ use linerate_core::wire::samples::{read_of, tick};
 use super::Run;
 use super::budget::Budget;
 use super::enough::Enough;
-use crate::event::{Event, Flow, Level};
-use crate::link::{Control, LinkError};
+use crate::event::{Event, Level, RunControl};
+use crate::link::{LinkError, StepControl};
 
 /// Time between two round trips under load.
 pub(super) const BESIDE: Nanos = Nanos::from_millis(5);
@@ -344,7 +344,7 @@ impl Run<'_> {
             plan: &plan,
             words,
             left,
-        }) == Flow::Stop
+        }) == RunControl::Stop
         {
             self.stopped = true;
             return Ok(());
@@ -383,18 +383,18 @@ impl Run<'_> {
         self.link.step(plan, &mut |live| {
             let left = Nanos(left.0.saturating_sub(live.elapsed.0));
             let rate = direction.map(|_| live.rate);
-            let flow = sink.event(&Event::Progress {
+            let control = sink.event(&Event::Progress {
                 rate,
                 direction,
                 left,
             });
-            if flow == Flow::Stop {
+            if control == RunControl::Stop {
                 *stopped = true;
-                Control::Stop
+                StepControl::Stop
             } else if enough.reached(live) {
-                Control::Enough
+                StepControl::Enough
             } else {
-                Control::Continue
+                StepControl::Continue
             }
         })
     }

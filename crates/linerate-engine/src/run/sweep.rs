@@ -13,7 +13,7 @@ use crate::link::{Link, LinkError};
 
 /// What a sweep measures.
 #[derive(Debug, Clone)]
-pub struct Sweep {
+pub struct SweepPlan {
     /// The factor that is varied.
     pub swept: Swept,
     pub settings: Vec<Knobs>,
@@ -30,7 +30,7 @@ pub struct Sweep {
 pub fn sweep(
     link: &mut dyn Link,
     plan: Plan,
-    sweep: &mut Sweep,
+    sweep: &mut SweepPlan,
     wall_secs: u64,
     sink: &mut dyn Sink,
 ) -> (Record, Option<LinkError>) {
@@ -38,7 +38,7 @@ pub fn sweep(
 }
 
 impl Run<'_> {
-    fn rounds(&mut self, sweep: &mut Sweep) -> Result<(), LinkError> {
+    fn rounds(&mut self, sweep: &mut SweepPlan) -> Result<(), LinkError> {
         let mut sets = Vec::new();
         for at in 0..sweep.settings.len() {
             sets.push(self.setting(sweep, at)?);
@@ -64,14 +64,19 @@ impl Run<'_> {
     }
 
     /// Connections with a setting; `None` where an end refuses them.
-    fn setting(&mut self, sweep: &mut Sweep, at: usize) -> Result<Option<u32>, LinkError> {
+    fn setting(&mut self, sweep: &mut SweepPlan, at: usize) -> Result<Option<u32>, LinkError> {
         let direction = sweep.direction;
         let made = self.stream(direction, sweep.settings[at].clone());
         self.unless_left_out(sweep, at, made.map(Some))
     }
 
     /// Measures a setting once; its connections from then on.
-    fn slice(&mut self, sweep: &mut Sweep, at: usize, set: u32) -> Result<Option<u32>, LinkError> {
+    fn slice(
+        &mut self,
+        sweep: &mut SweepPlan,
+        at: usize,
+        set: u32,
+    ) -> Result<Option<u32>, LinkError> {
         let (direction, pace) = (sweep.direction, sweep.pace);
         let name = sweep.swept.words(&sweep.settings[at]);
         let words = format!("{}, {name}", direction.name());
@@ -91,7 +96,7 @@ impl Run<'_> {
     /// A setting that an end refuses is left out, and the user is told.
     fn unless_left_out(
         &mut self,
-        sweep: &mut Sweep,
+        sweep: &mut SweepPlan,
         at: usize,
         outcome: Result<Option<u32>, LinkError>,
     ) -> Result<Option<u32>, LinkError> {

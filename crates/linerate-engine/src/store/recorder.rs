@@ -1,4 +1,4 @@
-//! The sink that writes a run down as it goes.
+//! The sink that writes a record during the run.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use linerate_core::facts::Gap;
 use linerate_core::record::Start;
 use linerate_core::record::frame::{self, Frame, MAX_VALUES};
 
-use crate::event::{Event, Flow, Sink};
+use crate::event::{Event, RunControl, Sink};
 
 /// Characters of the time that a file's name begins with: `2026-11-21T10-31-07`.
 pub(super) const STAMP: usize = 19;
@@ -17,7 +17,7 @@ pub(super) const STAMP: usize = 19;
 /// Characters of a peer's name that are kept in a file's name.
 const PEER: usize = 64;
 
-/// Files of one name and second that are tried before giving up.
+/// Number of file names with the same second that are tried.
 const SUFFIXES: u32 = 1000;
 
 /// Writes the events of one run to its own file, which is created at [`Event::Started`].
@@ -57,7 +57,7 @@ impl Recorder {
         self.path.as_deref()
     }
 
-    /// Why the record is not written, or not whole; the first such thing is kept.
+    /// Why the record is not written completely; only the first reason is kept.
     pub fn problem(&self) -> Option<&Gap> {
         self.problem.as_ref()
     }
@@ -68,7 +68,7 @@ impl Recorder {
         self.open.as_mut().expect("a file was made").file = file;
     }
 
-    /// Makes the file and writes what comes first.
+    /// Makes the file and writes its beginning.
     fn begin(&mut self, start: &Start) {
         match create(&self.dir, start) {
             Ok((path, file)) => {
@@ -86,12 +86,12 @@ impl Recorder {
         }
     }
 
-    /// A file without a start holds nothing, and would be taken for the last record.
+    /// A file without a start frame is empty, and would be mistaken for the last record.
     fn remove_unless_begun(&mut self) {
         if self.open.is_none()
             && let Some(path) = self.path.take()
         {
-            // Should it stay, reading it says what is wrong with it.
+            // If it cannot be removed, reading it will show the error.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -128,7 +128,10 @@ impl Recorder {
         let Some(open) = self.open.take() else { return };
         let synced = open.file.sync_data();
         if let Err(error) = synced.and_then(|()| File::open(&self.dir)?.sync_data()) {
-            self.give_up(&format!("the disk did not keep it: {error}"), error.kind());
+            self.give_up(
+                &format!("it could not be written to the disk: {error}"),
+                error.kind(),
+            );
         }
     }
 
@@ -145,7 +148,7 @@ impl Recorder {
 }
 
 impl Sink for Recorder {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         match event {
             Event::Started(start) => self.begin(start),
             Event::Host(host) => self.write(&Frame::Host(host)),
@@ -161,18 +164,18 @@ impl Sink for Recorder {
             | Event::Proved { .. }
             | Event::Notice { .. } => {}
         }
-        Flow::Go
+        RunControl::Go
     }
 }
 
 fn hint(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free some space, or name a place that has some: --save DIR"
+            "free some space, or name another directory: --save DIR"
         }
         io::ErrorKind::PermissionDenied
         | io::ErrorKind::ReadOnlyFilesystem
-        | io::ErrorKind::NotADirectory => "name a place that can be written: --save DIR",
+        | io::ErrorKind::NotADirectory => "name a writable directory: --save DIR",
         _ => "",
     }
 }

@@ -15,10 +15,10 @@ const LINE_MAX: usize = 300;
 pub(crate) struct Lines {
     log: Log,
     before: &'static str,
-    said: Arc<Mutex<Said>>,
+    counts: Arc<Mutex<LineCounts>>,
 }
 
-struct Said {
+struct LineCounts {
     second: Instant,
     lines: u32,
     kept_back: u32,
@@ -30,7 +30,7 @@ impl Lines {
         Self {
             log: Arc::clone(log),
             before,
-            said: Arc::new(Mutex::new(Said {
+            counts: Arc::new(Mutex::new(LineCounts {
                 second: Instant::now(),
                 lines: 0,
                 kept_back: 0,
@@ -38,22 +38,22 @@ impl Lines {
         }
     }
 
-    /// Logs `line`, or counts it where there were too many in this second.
+    /// Logs `line`, or counts it if there were too many in this second.
     pub(crate) fn say(&self, line: &str) {
         self.say_at(line, Instant::now());
     }
 
     fn say_at(&self, line: &str, now: Instant) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.saturating_duration_since(said.second) >= Duration::from_secs(1) {
-            self.catch_up(&mut said);
-            (said.second, said.lines) = (now, 0);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_duration_since(counts.second) >= Duration::from_secs(1) {
+            self.catch_up(&mut counts);
+            (counts.second, counts.lines) = (now, 0);
         }
-        if said.lines < LINES_PER_SECOND {
-            said.lines += 1;
+        if counts.lines < LINES_PER_SECOND {
+            counts.lines += 1;
             self.write(line);
         } else {
-            said.kept_back += 1;
+            counts.kept_back += 1;
         }
     }
 
@@ -63,13 +63,13 @@ impl Lines {
         self.write(line);
     }
 
-    /// Says how many were kept back, if any: nothing comes after this.
+    /// Logs how many lines were suppressed, if any: this must be the last call.
     pub(crate) fn finish(&self) {
-        self.catch_up(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner));
+        self.catch_up(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn catch_up(&self, said: &mut Said) {
-        let kept_back = std::mem::take(&mut said.kept_back);
+    fn catch_up(&self, counts: &mut LineCounts) {
+        let kept_back = std::mem::take(&mut counts.kept_back);
         if kept_back > 0 {
             self.write(&format!("{kept_back} more lines like these"));
         }

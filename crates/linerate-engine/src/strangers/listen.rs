@@ -11,7 +11,7 @@ use rustix::net::{
 
 use crate::peer::PeerError;
 
-/// Takes `port` of the addresses, or of all of this host where none is named, without blocking.
+/// Takes `port` of the addresses, or of all of this host if none is named, without blocking.
 pub(crate) fn listen(named: &[IpAddr], port: u16) -> Result<Vec<TcpListener>, PeerError> {
     let at = |ip: IpAddr| {
         let address = SocketAddr::new(ip, port);
@@ -25,7 +25,7 @@ pub(crate) fn listen(named: &[IpAddr], port: u16) -> Result<Vec<TcpListener>, Pe
     named.iter().map(|ip| at(*ip)).collect()
 }
 
-/// Where they listen.
+/// The addresses that they listen on.
 pub(crate) fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
     let each = listeners.iter();
     each.filter_map(|l| l.local_addr().ok()).collect()

@@ -1,8 +1,8 @@
-//! Strangers: connections that have not proved anything yet, of both servers, in one poll loop without threads.
+//! Strangers: connections that are not authenticated yet, of both servers, in one poll loop without threads.
 //!
 //! Each has a small budget of time; each address, and all together, have a number of places. A stranger that
-//! finds no place takes the place of another one, but never of one whose address holds fewer: a crowd from one
-//! address displaces itself only.
+//! finds no free place displaces another one, but never one whose address has fewer places: many connections
+//! from one address displace only each other.
 //!
 //! A [`Doorman`] handles their messages; nothing here knows a protocol.
 
@@ -33,11 +33,11 @@ pub(crate) type Refusal = &'static str;
 /// Who may come, and how much strangers may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds<'a> {
-    /// Networks that they may come from; all where none is named.
+    /// Networks that connections may come from; all if the list is empty.
     pub(crate) allow: &'a [IpNet],
     /// Places for all of them.
     pub(crate) all: usize,
-    /// Places for those of one address (IPv6: one /64).
+    /// Places for the strangers of one address (IPv6: one /64).
     pub(crate) each_address: usize,
     /// Time for all that one has to say.
     pub(crate) time: Duration,
@@ -47,17 +47,17 @@ pub(crate) struct Bounds<'a> {
 pub(crate) struct Stranger<S> {
     /// The connection, which does not block.
     pub(crate) stream: TcpStream,
-    /// Where it comes from.
+    /// The address that it comes from.
     pub(crate) from: IpAddr,
     /// The bytes received so far.
-    pub(crate) said: S,
+    pub(crate) received: S,
     until: Instant,
 }
 
 /// Reads from strangers, and admits those that have sent all that they must.
 pub(crate) trait Doorman {
     /// The bytes that a stranger has sent.
-    type Said: Default;
+    type Received: Default;
 
     /// Sent to a stranger whose time is up.
     const LATE: Refusal;
@@ -65,10 +65,10 @@ pub(crate) trait Doorman {
     const CROWDED: Refusal;
 
     /// Reads available bytes, without waiting; true once all has arrived.
-    fn hear(&self, stranger: &mut Stranger<Self::Said>) -> Result<bool, Refusal>;
+    fn hear(&self, stranger: &mut Stranger<Self::Received>) -> Result<bool, Refusal>;
 
     /// Admits one whose message is complete.
-    fn admit(&self, stranger: Stranger<Self::Said>) -> Result<(), Refusal>;
+    fn admit(&self, stranger: Stranger<Self::Received>) -> Result<(), Refusal>;
 }
 
 /// What became of all connections, for the last line of a server.
@@ -88,7 +88,7 @@ pub(crate) struct Strangers<'a, D: Doorman> {
     doorman: D,
     tally: Tally,
     // In the order of arrival.
-    inside: Vec<Stranger<D::Said>>,
+    inside: Vec<Stranger<D::Received>>,
     rest_until: Option<Instant>,
 }
 
@@ -132,7 +132,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
             not_allowed,
         } = self.tally;
         self.lines.last(&format!(
-            "connections: {admitted} let in, {sent_away} sent away, {not_allowed} from networks not allowed"
+            "connections: {admitted} accepted, {sent_away} refused, {not_allowed} from networks that are not allowed"
         ));
         Ok(())
     }
@@ -181,19 +181,19 @@ impl<'a, D: Doorman> Strangers<'a, D> {
     }
 
     fn accept(&mut self, listener: usize) {
-        // One at a time: the loop comes back for more, after it has looked at the others.
+        // One at a time: the loop returns for more after it has checked the others.
         match self.listeners[listener].accept() {
             Ok((stream, from)) => {
                 self.arrive(stream, from.ip().to_canonical());
             }
             Err(e) if exhausted(&e) => {
-                self.lines.say(&format!("cannot take a connection: {e}"));
+                self.lines.say(&format!("cannot accept a connection: {e}"));
                 if !self.relieve() {
                     // The listener stays readable: without a rest this would be a busy loop.
                     self.rest_until = Some(Instant::now() + REST);
                 }
             }
-            // The other side gave up in the meantime.
+            // The other side closed the connection in the meantime.
             Err(_) => {}
         }
     }
@@ -210,7 +210,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
             self.inside.push(Stranger {
                 stream,
                 from,
-                said: D::Said::default(),
+                received: D::Received::default(),
                 until: Instant::now() + self.bounds.time,
             });
         }
@@ -218,7 +218,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
 
     fn make_room(&mut self, newcomer: IpAddr) {
         let newcomer = group(newcomer);
-        let alike = |s: &Stranger<D::Said>| group(s.from) == newcomer;
+        let alike = |s: &Stranger<D::Received>| group(s.from) == newcomer;
         let oldest_alike = self.inside.iter().position(alike);
         let crowd = self.inside.iter().filter(|s| alike(s)).count();
         match oldest_alike {
@@ -235,7 +235,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
             *crowds.entry(group(stranger.from)).or_insert(0) += 1;
         }
         let all = self.inside.iter().enumerate().rev();
-        // Of equals the last one is taken: the oldest.
+        // Among equals the last one is chosen: the oldest.
         let most = all.max_by_key(|(_, stranger)| crowds[&group(stranger.from)]);
         let at = most.map(|(at, _)| at);
         if let Some(at) = at {

@@ -16,7 +16,7 @@ const ANYONE: Bounds<'static> = Bounds {
 struct Deaf;
 
 impl Doorman for Deaf {
-    type Said = ();
+    type Received = ();
     const LATE: Refusal = "late";
     const CROWDED: Refusal = "crowded";
     fn hear(&self, _: &mut Stranger<()>) -> Result<bool, Refusal> {

@@ -9,7 +9,7 @@ use linerate_core::path::Direction;
 use linerate_core::plan::{ExtraWork, Knobs, Pattern, Purpose, Receive, SetPlan, StepPlan};
 use linerate_core::record::{Step, Table};
 use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_engine::link::Control;
+use linerate_engine::link::StepControl;
 use linerate_engine::link::sim::noise::Class;
 use linerate_engine::link::sim::{Congestion, Sim, SimPath, Span};
 use linerate_engine::link::{Link, LinkError};
@@ -52,8 +52,10 @@ fn run(path: &SimPath, sets: &[SetPlan]) -> Step {
         sim.prepare(set).expect("the set is made");
     }
     let ids: Vec<u32> = sets.iter().map(|s| s.id).collect();
-    sim.step(&plan(&ids, Nanos::from_secs(2)), &mut |_| Control::Continue)
-        .expect("the step runs")
+    sim.step(&plan(&ids, Nanos::from_secs(2)), &mut |_| {
+        StepControl::Continue
+    })
+    .expect("the step runs")
 }
 
 fn tables<'a>(step: &'a Step, end: usize, source: &'a str) -> impl Iterator<Item = &'a Table> {

@@ -12,8 +12,8 @@ use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::record::Table;
 use linerate_core::stats::{Comparison, EQUAL, Interval, Range, mean_ci};
 use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_engine::link::Control;
 use linerate_engine::link::Link;
+use linerate_engine::link::StepControl;
 use linerate_engine::link::sim::noise::{Class, Noise, Random};
 use linerate_engine::link::sim::{Sim, SimPath};
 use statrs::distribution::{Beta, ContinuousCDF};
@@ -272,7 +272,7 @@ fn slice(sim: &mut Sim, set: u32, measure: u64) -> f64 {
         tick: Nanos::from_millis(100),
     };
     let step = sim
-        .step(&plan, &mut |_| Control::Continue)
+        .step(&plan, &mut |_| StepControl::Continue)
         .expect("the step runs");
     let receivers = step.ends[1].tables.iter().filter(|t| t.source == "worker");
     let moved = |t: &Table| {

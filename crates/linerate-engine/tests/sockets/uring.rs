@@ -156,7 +156,10 @@ fn an_end_that_may_hold_no_pages_copies_and_says_so() {
         panic!("one gap for all streams: {:?}", near.gaps);
     };
     assert_eq!(gap.what, "set.copy");
-    assert!(gap.why.starts_with("payload is sent by copies"), "{gap:?}");
+    assert!(
+        gap.why.starts_with("payload is sent with copies"),
+        "{gap:?}"
+    );
     assert_eq!(last(&ends[0], 0, ZEROCOPY_SENDS), None);
 }
 

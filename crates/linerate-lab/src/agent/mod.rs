@@ -44,7 +44,7 @@ pub(crate) fn outer(channel: &Channel, spec: &Spec) -> u8 {
     match ended {
         Ok(status) => status,
         Err(error) => {
-            // If the owner is gone too, there is nobody to report to.
+            // If the owner is gone too, there is no one to report to.
             let _ = channel.send(&Reply::Failed(error), &[]);
             FAILED
         }
@@ -90,7 +90,7 @@ fn agent(channel: &Channel, spec: &Spec, lab: u32) -> u8 {
             {
                 Ok(()) => CLOSED,
                 Err(error) => {
-                    // Between requests there is nobody else to tell.
+                    // Between requests there is no one else to report to.
                     eprintln!("lab: {error}");
                     FAILED
                 }
@@ -153,8 +153,8 @@ impl Agent {
         }
     }
 
-    /// Waits for a request, and meanwhile collects ended programs and does what is due.
-    /// True when a request, or the end of the channel, is there.
+    /// Waits for a request, and in the meantime collects ended programs and does what is due. True
+    /// when a request, or the end of the channel, is there.
     fn wait(&mut self, channel: &Channel) -> Result<bool, LabError> {
         self.programs.collect()?;
         for act in self.plants.due() {
@@ -208,7 +208,7 @@ impl Agent {
                 Ok(Reply::Done)
             }
             Request::Forwarded => self.plants.forwarded().map(Reply::Forwarded),
-            Request::Start(_) => Err(LabError::gone("a start went astray")),
+            Request::Start(_) => Err(LabError::gone("a request to start a program was misrouted")),
         }
     }
 

@@ -24,7 +24,7 @@ pub(super) enum Spot {
     Router,
     Far,
     /// A host for other traffic, behind the router if there is one. It is not the router itself: the kernel
-    /// lets a socket keep only little data in the queues of its own host, so such traffic would give way to
+    /// lets a socket keep only little data in the queues of its own host, so such traffic would yield to
     /// anything that arrives by wire.
     Elsewhere,
 }
@@ -424,7 +424,7 @@ impl Network {
             let state = if up { "up" } else { "down" };
             switched.map_err(|e| LabError::step(format!("cannot set port {name} {state}"), &e))?;
         }
-        // Addresses and routes of a port go when it goes down.
+        // A port loses its addresses and routes when it goes down.
         if up { self.settle(spot) } else { Ok(()) }
     }
 }

@@ -9,14 +9,14 @@ use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeF
 use crate::error::{self, LabError};
 use crate::netlink::Netlink;
 
-/// What a namespace is reached by.
+/// The handle of a namespace.
 pub(super) struct Place {
     pub(super) net: OwnedFd,
     pub(super) mount: OwnedFd,
     pub(super) netlink: Netlink,
 }
 
-/// Mounts that nobody outside sees, with a /proc that shows the lab's processes.
+/// Mounts that are invisible outside, with a /proc that shows the lab's processes.
 pub(super) fn private_mounts() -> Result<OwnedFd, LabError> {
     let what = "mount namespace";
     namespace::unshare(&[Space::Mount]).map_err(|e| error::forbidden(what, &e))?;

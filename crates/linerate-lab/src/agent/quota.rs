@@ -39,7 +39,7 @@ impl Group {
         let path = base.join(name);
         let step = |e: io::Error| {
             let what = format!("cannot make the control group {}", path.display());
-            LabError::step(format!("{what} (hint: it takes root)"), &e)
+            LabError::step(format!("{what} (hint: run it as root)"), &e)
         };
         match fs::create_dir(&path) {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(step(e)),
@@ -51,7 +51,7 @@ impl Group {
         Ok(group)
     }
 
-    /// Sets the limit, or takes it away.
+    /// Sets the limit, or removes it.
     fn limit(&self, quota: Option<u64>) -> io::Result<()> {
         let second = self.0.join("cpu.max");
         if second.exists() {
@@ -119,8 +119,8 @@ fn base() -> Option<PathBuf> {
     BASES.iter().map(Path::new).find(limits).map(Path::to_owned)
 }
 
-/// Removes the groups of this lab, and of labs whose outer process is gone. For the outer process,
-/// whose /proc shows all of them.
+/// Removes the groups of this lab, and of labs whose outer process has ended. Runs in the outer process, whose
+/// /proc shows all of them.
 pub(super) fn clean(lab: u32) {
     for base in BASES {
         let Ok(entries) = fs::read_dir(base) else {

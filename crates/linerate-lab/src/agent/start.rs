@@ -23,7 +23,7 @@ struct Program {
     host: Host,
     pid: Pid,
     pidfd: OwnedFd,
-    /// Where its exit status goes.
+    /// Pipe that receives its exit status.
     exit: File,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Starts a program, and gives a descriptor that stands for its process.
+    /// Starts a program, and returns a descriptor of its process.
     pub(super) fn start(
         &mut self,
         network: &Network,

@@ -14,7 +14,7 @@ use super::network::{Network, Spot, station};
 use crate::error::LabError;
 use crate::fault::Origin;
 
-/// How long a connection may take to come about.
+/// How long a connection may take to be established.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two writes.
 const STEP: Duration = Duration::from_millis(2);
@@ -71,7 +71,7 @@ fn child(stream: TcpStream, body: impl FnOnce(TcpStream) -> io::Result<()>) -> i
     Ok(Child(pid))
 }
 
-/// Sends so much in each step, until the path is gone.
+/// Sends a fixed amount in each step, until the path is gone.
 fn send(mut stream: TcpStream, rate: Rate) -> io::Result<()> {
     let bytes_in = |time: Duration| (rate.0 as f64 / 8.0 * time.as_secs_f64()) as usize;
     let zeros = vec![0; 1 << 20];

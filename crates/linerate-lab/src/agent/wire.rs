@@ -1,4 +1,4 @@
-//! The process on the wire between near and the router, and what planted faults make of it.
+//! The process on the wire between near and the router, and its settings for the planted faults.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::child::Child;
 use super::network::Network;
 use crate::error::LabError;
-use crate::fault::{Fault, Way};
+use crate::fault::{Fault, FaultDirection};
 use crate::forward::{self, Treatment};
 use crate::spec::Forwarded;
 
@@ -31,7 +31,7 @@ impl Wire {
         let counters = SharedCounters::new().map_err(failed)?;
         let ports = network.open_wire()?;
         let keep = ports.each_ref().map(PacketPort::socket);
-        // The child takes a copy of the ports along; the sockets stay open in it.
+        // The child gets a copy of the ports; the sockets stay open in it.
         let pid = process::fork(&keep, || {
             let failed = forward::run(&ports, treatments, &counters[..]);
             eprintln!("lab: {failed}");
@@ -81,7 +81,7 @@ pub(super) fn treatments<'a>(faults: impl Iterator<Item = &'a Fault>) -> Option<
 }
 
 fn apply(fault: &Fault, direction: Direction, to: &mut Treatment) {
-    let on = |way: &Way| way.directions().contains(&direction);
+    let on = |directions: &FaultDirection| directions.each().contains(&direction);
     match fault {
         Fault::Delay { forward, reverse } => {
             let Nanos(delay) = match direction {
@@ -90,12 +90,24 @@ fn apply(fault: &Fault, direction: Direction, to: &mut Treatment) {
             };
             to.delay = delay;
         }
-        Fault::Jitter { most, way } if on(way) => to.jitter = most.0,
-        Fault::Loss { share, burst, way } if on(way) => to.loss = Some((*share, *burst)),
-        Fault::Reorder { by, every, way } if on(way) => to.reorder = Some((*every, by.0)),
-        Fault::Police { rate, way } if on(way) => to.police = Some(*rate),
-        Fault::FlowRate { rate, manner, way } if on(way) => to.flow = Some((*rate, *manner)),
-        Fault::BlackHole { bytes, way } if on(way) => to.largest = Some(*bytes),
+        Fault::Jitter { most, directions } if on(directions) => to.jitter = most.0,
+        Fault::Loss {
+            share,
+            burst,
+            directions,
+        } if on(directions) => to.loss = Some((*share, *burst)),
+        Fault::Reorder {
+            by,
+            every,
+            directions,
+        } if on(directions) => to.reorder = Some((*every, by.0)),
+        Fault::Police { rate, directions } if on(directions) => to.police = Some(*rate),
+        Fault::FlowRate {
+            rate,
+            manner,
+            directions,
+        } if on(directions) => to.flow = Some((*rate, *manner)),
+        Fault::BlackHole { bytes, directions } if on(directions) => to.largest = Some(*bytes),
         _ => {}
     }
 }

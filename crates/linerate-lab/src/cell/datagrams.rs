@@ -15,7 +15,7 @@ fn near(name: &str, value: &str) -> Fault {
     }
 }
 
-/// The same, with the engine that sends datagrams.
+/// The same with the engine for datagrams.
 fn sent(planting: Planting) -> Planting {
     let mut scenery = planting.scenery;
     scenery.push(near("LINERATE_ENGINE", "udp"));
@@ -50,24 +50,32 @@ pub(super) fn path_rate(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let rate = Rate(draw.turn(&[100_000_000, 300_000_000, 1_000_000_000]));
     let depth = draw.one(&[Depth::Shallow, Depth::Deep]);
-    let way = direction.into();
-    let fault = Fault::PathRate { rate, depth, way };
+    let directions = direction.into();
+    let fault = Fault::PathRate {
+        rate,
+        depth,
+        directions,
+    };
     sent(slow(direction, Place::Path, fault))
 }
 
 pub(super) fn police(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let rate = Rate(draw.turn(&[50_000_000, 100_000_000, 200_000_000]));
-    let way = direction.into();
-    let fault = Fault::Police { rate, way };
+    let directions = direction.into();
+    let fault = Fault::Police { rate, directions };
     paced(slow(direction, Place::Path, fault), rate.0 * 2)
 }
 
 pub(super) fn flow_rate(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let rate = Rate(draw.turn(&[20_000_000, 40_000_000, 60_000_000]));
-    let (manner, way) = (Manner::Policed, direction.into());
-    let fault = Fault::FlowRate { rate, manner, way };
+    let (manner, directions) = (Manner::Policed, direction.into());
+    let fault = Fault::FlowRate {
+        rate,
+        manner,
+        directions,
+    };
     paced(slow(direction, Place::Path, fault), rate.0 * 2)
 }
 
@@ -77,8 +85,12 @@ pub(super) fn loss(draw: &mut Draw) -> Planting {
     let millionths = draw.turn(&[150_000, 200_000, 300_000]);
     let share = Share::millionths(millionths).unwrap_or(Share::LEAST);
     let burst = draw.one(&[1, 1, 20]);
-    let way = direction.into();
-    let fault = Fault::Loss { share, burst, way };
+    let directions = direction.into();
+    let fault = Fault::Loss {
+        share,
+        burst,
+        directions,
+    };
     paced(slow(direction, Place::Path, fault), 100_000_000)
 }
 

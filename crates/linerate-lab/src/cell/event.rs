@@ -5,7 +5,7 @@ use linerate_core::units::{Nanos, Rate};
 
 use super::draw::Draw;
 use super::{Company, Planting};
-use crate::fault::{Depth, Fault, Origin, Rhythm, Way};
+use crate::fault::{Depth, Fault, FaultDirection, Origin, Rhythm};
 use crate::spec::Host;
 
 fn event(scenery: Vec<Fault>, faults: Vec<Fault>) -> Planting {
@@ -33,7 +33,7 @@ pub(super) fn traffic(draw: &mut Draw) -> Planting {
     let link = Fault::PathRate {
         rate: Rate(1_000_000_000),
         depth: Depth::Deep,
-        way: Way::Both,
+        directions: FaultDirection::Both,
     };
     let others = Fault::Traffic {
         rate: Rate(draw.turn(&[400_000_000, 600_000_000])),

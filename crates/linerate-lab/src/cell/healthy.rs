@@ -5,7 +5,7 @@ use linerate_core::units::{Bytes, Nanos};
 
 use super::draw::Draw;
 use super::{Path, Planting};
-use crate::fault::{Fault, Way};
+use crate::fault::{Fault, FaultDirection};
 use crate::spec::Topology;
 
 pub(super) fn plain(_: &mut Draw) -> Planting {
@@ -78,8 +78,15 @@ pub(super) fn busy(draw: &mut Draw) -> Planting {
 
 pub(super) fn jitter(draw: &mut Draw) -> Planting {
     let most = Nanos::from_millis(draw.one(&[1, 2]));
-    let way = draw.one(&[Way::Forward, Way::Reverse, Way::Both]);
-    with(vec![super::network::delay(2), Fault::Jitter { most, way }])
+    let directions = draw.one(&[
+        FaultDirection::Forward,
+        FaultDirection::Reverse,
+        FaultDirection::Both,
+    ]);
+    with(vec![
+        super::network::delay(2),
+        Fault::Jitter { most, directions },
+    ])
 }
 
 /// A round trip in a lab takes some 0.1 ms: this is enough for 100 Gb/s.

@@ -72,7 +72,7 @@ pub(super) fn shared_core(draw: &mut Draw) -> Planting {
     }
 }
 
-/// The other end has the other CPU to itself.
+/// The other end has the other CPU alone.
 pub(super) fn contention(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let side = draw.side();
@@ -136,7 +136,7 @@ pub(super) fn sender_app(draw: &mut Draw) -> Planting {
     application(draw.direction(), Role::Sender, pause(draw))
 }
 
-/// A pace binds both directions: the client asks for it, and both ends of a stream apply it.
+/// A pace limits both directions: the client requests it, and both ends of a stream apply it.
 pub(super) fn pacing(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let rate = Rate(draw.one(&[100_000_000, 500_000_000, 1_000_000_000]));

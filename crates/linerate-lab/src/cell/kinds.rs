@@ -1,4 +1,4 @@
-//! Every kind of cell, with what is expected of it.
+//! Every kind of cell, with its expected verdict.
 
 use super::{CellKind, datagrams, event, healthy, host, network};
 
@@ -54,7 +54,7 @@ pub const CELLS: &[CellKind] = &[
     },
     CellKind {
         id: "healthy-busy",
-        words: "nothing, beside a CPU that others keep busy",
+        words: "nothing, next to a CPU that other programs keep busy",
         expected: "",
         neighbours: &["shared-core"],
         shown: false,
@@ -62,7 +62,7 @@ pub const CELLS: &[CellKind] = &[
     },
     CellKind {
         id: "healthy-jitter",
-        words: "nothing, on a path whose delay wanders",
+        words: "nothing, on a path whose delay varies",
         expected: "",
         // Buffers of the usual size hold a path with delay back, and truly.
         neighbours: &["path-rate", "send-buffer", "receive-window"],
@@ -169,7 +169,7 @@ pub const CELLS: &[CellKind] = &[
         id: "shared-core",
         words: "both ends on one CPU",
         expected: "shared-core",
-        // Where payload takes as long from one CPU to another as a second one saves, it is full all the same.
+        // If moving payload from one CPU to another takes as long as a second CPU saves, the CPU stays full.
         neighbours: &[
             "shared-core",
             "sender-core",
@@ -181,7 +181,7 @@ pub const CELLS: &[CellKind] = &[
     },
     CellKind {
         id: "cpu-contention",
-        words: "a CPU that others keep busy",
+        words: "a CPU that other programs keep busy",
         expected: "cpu-contention",
         neighbours: &["sender-core", "receiver-core"],
         shown: false,

@@ -19,7 +19,7 @@ pub use kinds::CELLS;
 /// A kind of cell. Its severity, side and direction are drawn from a seed.
 #[derive(Debug, Clone, Copy)]
 pub struct CellKind {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub id: &'static str,
     /// What is planted, for people.
     pub words: &'static str,
@@ -68,7 +68,7 @@ pub struct Cell {
 /// How the hosts of a cell are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
-    /// What lies between them.
+    /// The device between the hosts.
     pub topology: Topology,
     /// Bytes of IP packet.
     pub mtu: u32,
@@ -102,8 +102,8 @@ pub struct Company {
 pub const HEALTHY: &[&str] = &["sender-core", "receiver-core", "congestion-control"];
 
 impl Cell {
-    /// Whether something is planted that is true without being measured: it surely happens, and
-    /// what it does to goodput is not the point.
+    /// Whether a planted event is true without a measurement: it certainly happens, and its effect on goodput
+    /// does not matter.
     pub const fn is_event(&self) -> bool {
         self.direction.is_none() && !self.expected.is_empty()
     }

@@ -34,7 +34,7 @@ pub(super) fn path_rate(draw: &mut Draw) -> Planting {
     let fault = Fault::PathRate {
         rate: Rate(rate),
         depth,
-        way: direction.into(),
+        directions: direction.into(),
     };
     slow(direction, Vec::new(), fault)
 }
@@ -42,12 +42,12 @@ pub(super) fn path_rate(draw: &mut Draw) -> Planting {
 pub(super) fn police(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let rate = Rate(draw.turn(&[100_000_000, 300_000_000, 600_000_000]));
-    let way = direction.into();
+    let directions = direction.into();
     let round_trip = draw.one(&[1, 5]);
     slow(
         direction,
         vec![delay(round_trip)],
-        Fault::Police { rate, way },
+        Fault::Police { rate, directions },
     )
 }
 
@@ -55,11 +55,15 @@ pub(super) fn flow_rate(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let rate = Rate(draw.turn(&[100_000_000, 200_000_000, 300_000_000]));
     let manner = draw.one(&[Manner::Shaped, Manner::Policed]);
-    let way = direction.into();
+    let directions = direction.into();
     slow(
         direction,
         vec![delay(1)],
-        Fault::FlowRate { rate, manner, way },
+        Fault::FlowRate {
+            rate,
+            manner,
+            directions,
+        },
     )
 }
 
@@ -68,12 +72,16 @@ pub(super) fn loss(draw: &mut Draw) -> Planting {
     let millionths = draw.turn(&[1_000, 3_000, 10_000]);
     let share = Share::millionths(millionths).unwrap_or(Share::LEAST);
     let burst = draw.one(&[1, 1, 20]);
-    let way = direction.into();
+    let directions = direction.into();
     let round_trip = draw.one(&[5, 20]);
     slow(
         direction,
         vec![delay(round_trip)],
-        Fault::Loss { share, burst, way },
+        Fault::Loss {
+            share,
+            burst,
+            directions,
+        },
     )
 }
 
@@ -81,13 +89,25 @@ pub(super) fn reorder(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let by = Nanos::from_millis(draw.one(&[10, 30]));
     let every = draw.turn(&[20, 50, 100]);
-    let way = direction.into();
-    slow(direction, vec![delay(5)], Fault::Reorder { by, every, way })
+    let directions = direction.into();
+    slow(
+        direction,
+        vec![delay(5)],
+        Fault::Reorder {
+            by,
+            every,
+            directions,
+        },
+    )
 }
 
 pub(super) fn black_hole(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let bytes = draw.turn(&[1280, 1400, 1492]);
-    let way = direction.into();
-    slow(direction, vec![delay(1)], Fault::BlackHole { bytes, way })
+    let directions = direction.into();
+    slow(
+        direction,
+        vec![delay(1)],
+        Fault::BlackHole { bytes, directions },
+    )
 }

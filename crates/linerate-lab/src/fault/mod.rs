@@ -24,18 +24,18 @@ pub enum Depth {
 /// Which way a fault acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum FaultDirection {
     /// Near to far.
     Forward,
     /// Far to near.
     Reverse,
-    /// Each direction by itself.
+    /// Both directions, each independently.
     Both,
 }
 
-impl Way {
-    /// The directions it stands for.
-    pub const fn directions(self) -> &'static [Direction] {
+impl FaultDirection {
+    /// The directions that are affected.
+    pub const fn each(self) -> &'static [Direction] {
         match self {
             Self::Forward => &[Direction::Forward],
             Self::Reverse => &[Direction::Reverse],
@@ -52,7 +52,7 @@ impl Way {
     }
 }
 
-impl From<Direction> for Way {
+impl From<Direction> for FaultDirection {
     fn from(direction: Direction) -> Self {
         match direction {
             Direction::Forward => Self::Forward,
@@ -71,13 +71,13 @@ pub enum Manner {
     Policed,
 }
 
-/// Where traffic that is not ours begins, or ends.
+/// The place where background traffic begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// At a host behind the router: one end's port carries it.
+    /// At a host behind the router: the port of one end carries it.
     Elsewhere,
-    /// At the other end: both ends' ports carry it.
+    /// At the other end: the ports of both ends carry it.
     Ends,
 }
 
@@ -105,7 +105,7 @@ pub enum Fault {
         rate: Rate,
         /// How much is queued in front of it.
         depth: Depth,
-        way: Way,
+        directions: FaultDirection,
     },
     /// `net.ipv4.tcp_rmem` of one host ends at `bytes`; the window offered is about half of it.
     /// `receive-window:far,256KiB`.
@@ -127,7 +127,7 @@ pub enum Fault {
         /// Bytes of IP packet.
         bytes: u32,
     },
-    /// Packets take longer, in order and without loss. `delay:20ms` (round trip, half each way),
+    /// Packets take longer, in order and without loss. `delay:20ms` (round trip, half in each direction),
     /// `delay:20ms,forward`, `delay:5ms,reverse`.
     Delay {
         /// Added from near to far.
@@ -139,9 +139,9 @@ pub enum Fault {
     LinkDown {
         /// The host.
         side: Side,
-        /// Time from planting until it goes down.
+        /// Time from planting until the link goes down.
         after: Nanos,
-        /// Time until it comes up again.
+        /// Time until the link comes up again.
         lasting: Nanos,
     },
     /// The tool's own threads on one host are slow, in programs started after planting.
@@ -151,7 +151,7 @@ pub enum Fault {
         side: Side,
         /// Which of its threads; both kinds if none is named.
         role: Option<Role>,
-        /// What they do besides.
+        /// Their other properties.
         burden: Burden,
     },
     /// Programs started on one host after planting find this in their environment, as a setting
@@ -168,7 +168,7 @@ pub enum Fault {
     Police {
         /// The limit.
         rate: Rate,
-        way: Way,
+        directions: FaultDirection,
     },
     /// The network gives each flow at most `rate`, however many there are.
     /// `flow-rate:500Mb/s,shaped,forward`.
@@ -177,7 +177,7 @@ pub enum Fault {
         rate: Rate,
         /// The fate of the rest.
         manner: Manner,
-        way: Way,
+        directions: FaultDirection,
     },
     /// The network loses packets. `loss:1%,forward` (each by itself), `loss:1%,bursts=20,forward`
     /// (20 in a row).
@@ -186,35 +186,35 @@ pub enum Fault {
         share: Share,
         /// Packets that are lost in a row.
         burst: u32,
-        way: Way,
+        directions: FaultDirection,
     },
     /// Packets of TCP and UDP overtake one that the network delayed: `reorder:1ms,every=100,forward`.
     Reorder {
         /// The delay of that packet.
         by: Nanos,
-        /// One of this many packets is delayed.
+        /// One in this many packets is delayed.
         every: u32,
-        way: Way,
+        directions: FaultDirection,
     },
     /// Packets take longer, by a time that wanders between zero and `most`; their order stays.
     /// `jitter:2ms,forward`.
     Jitter {
         /// The longest time.
         most: Nanos,
-        way: Way,
+        directions: FaultDirection,
     },
     /// The network drops larger packets silently: it sends no "fragmentation needed".
     /// `black-hole:1400,forward`.
     BlackHole {
         /// The largest IP packet that passes, in bytes.
         bytes: u32,
-        way: Way,
+        directions: FaultDirection,
     },
     /// A token bucket on the host's own port, which queues 100 ms. `shape:near,500Mb/s`.
     Shape {
         /// The host.
         side: Side,
-        /// What its port sends at most.
+        /// The highest rate of the port.
         rate: Rate,
     },
     /// A token bucket on the host's own port with room for few bytes: what it has no room for is
@@ -222,7 +222,7 @@ pub enum Fault {
     Queue {
         /// The host.
         side: Side,
-        /// What its port sends at most.
+        /// The highest rate of the port.
         rate: Rate,
         /// Bytes of Ethernet frame that it queues.
         bytes: Bytes,
@@ -232,16 +232,16 @@ pub enum Fault {
     Traffic {
         /// Payload.
         rate: Rate,
-        /// Which way it goes.
+        /// The direction of the traffic.
         direction: Direction,
-        /// Where its other end is.
+        /// The place of its other end.
         origin: Origin,
     },
     /// Threads that spin on one CPU at normal priority. The hosts of a lab share all CPUs of the
     /// machine. `hog:cpu=0,threads=3`.
     Hog {
         cpu: u32,
-        /// How many.
+        /// The number of threads.
         threads: u32,
     },
     /// Programs started on one host after planting run on this CPU alone. `cpus:near,0`.
@@ -255,7 +255,7 @@ pub enum Fault {
     Quota {
         /// The host.
         side: Side,
-        /// Of one CPU.
+        /// The share of one CPU.
         share: Share,
     },
     /// Segmentation (TSO, GSO) and GRO of the host's port are off. `offloads:near,off`.
@@ -268,7 +268,7 @@ pub enum Fault {
     Stall {
         /// The host.
         side: Side,
-        /// How long they stop.
+        /// The length of the pause.
         lasting: Nanos,
         /// When.
         rhythm: Rhythm,
@@ -284,7 +284,7 @@ pub enum FaultError {
     /// A part is missing, wrong or one too many.
     #[error("`{text}` is not a fault (expected for example `{example}`)")]
     Form {
-        /// What was typed.
+        /// The text that the user typed.
         text: String,
         /// A correct one.
         example: &'static str,
@@ -292,17 +292,17 @@ pub enum FaultError {
     /// A quantity in it cannot be read.
     #[error("in `{text}`: {error}")]
     Quantity {
-        /// What was typed.
+        /// The text that the user typed.
         text: String,
-        /// What is wrong.
+        /// The problem.
         error: UnitError,
     },
     /// A share in it cannot be read.
     #[error("in `{text}`: {error}")]
     Share {
-        /// What was typed.
+        /// The text that the user typed.
         text: String,
-        /// What is wrong.
+        /// The problem.
         error: ShareError,
     },
 }

@@ -6,7 +6,7 @@ use linerate_core::application::{Habit, HabitError};
 use linerate_core::path::{Direction, Side};
 use linerate_core::units::{Bytes, Nanos, UnitError};
 
-use super::{Depth, Fault, FaultError, Manner, Origin, Rhythm, Way};
+use super::{Depth, Fault, FaultDirection, FaultError, Manner, Origin, Rhythm};
 
 impl Fault {
     /// The name of each kind of fault, with which its text begins.
@@ -99,7 +99,7 @@ impl Reader<'_> {
 
     fn path_rate(&self, parts: &[&str]) -> Result<Fault, FaultError> {
         let example = "path-rate:100Mb/s,shallow,forward";
-        let (parts, way) = way(parts);
+        let (parts, directions) = directions(parts);
         let [rate, depth] = parts else {
             return Err(self.form(example));
         };
@@ -109,7 +109,11 @@ impl Reader<'_> {
             _ => return Err(self.form(example)),
         };
         let rate = self.quantity(rate)?;
-        Ok(Fault::PathRate { rate, depth, way })
+        Ok(Fault::PathRate {
+            rate,
+            depth,
+            directions,
+        })
     }
 
     fn side(&self, part: &str, example: &'static str) -> Result<Side, FaultError> {
@@ -182,7 +186,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The value is taken as it stands, commas and all.
+    /// The value is used literally, with its commas.
     fn environment(&self, rest: &str) -> Result<Fault, FaultError> {
         let example = "environment:near,LINERATE_PACING=500Mb/s";
         let parts = rest
@@ -218,65 +222,77 @@ impl Reader<'_> {
     }
 
     fn police(&self, parts: &[&str]) -> Result<Fault, FaultError> {
-        let (parts, way) = way(parts);
+        let (parts, directions) = directions(parts);
         let [rate] = parts else {
             return Err(self.form("police:500Mb/s,forward"));
         };
         let rate = self.quantity(rate)?;
-        Ok(Fault::Police { rate, way })
+        Ok(Fault::Police { rate, directions })
     }
 
     fn flow_rate(&self, parts: &[&str]) -> Result<Fault, FaultError> {
-        let (parts, way) = way(parts);
+        let (parts, directions) = directions(parts);
         let (rate, manner) = match parts {
             [rate, "shaped"] => (rate, Manner::Shaped),
             [rate, "policed"] => (rate, Manner::Policed),
             _ => return Err(self.form("flow-rate:500Mb/s,shaped,forward")),
         };
         let rate = self.quantity(rate)?;
-        Ok(Fault::FlowRate { rate, manner, way })
+        Ok(Fault::FlowRate {
+            rate,
+            manner,
+            directions,
+        })
     }
 
     fn loss(&self, parts: &[&str]) -> Result<Fault, FaultError> {
         let example = "loss:1%,bursts=20,forward";
-        let (parts, way) = way(parts);
+        let (parts, directions) = directions(parts);
         let (share, burst) = match parts {
             [share] => (share, 1),
             [share, burst] => (share, self.named(burst, "bursts", example)?),
             _ => return Err(self.form(example)),
         };
         let share = self.share(share)?;
-        Ok(Fault::Loss { share, burst, way })
+        Ok(Fault::Loss {
+            share,
+            burst,
+            directions,
+        })
     }
 
     fn reorder(&self, parts: &[&str]) -> Result<Fault, FaultError> {
         let example = "reorder:1ms,every=100,forward";
-        let (parts, way) = way(parts);
+        let (parts, directions) = directions(parts);
         let [by, every] = parts else {
             return Err(self.form(example));
         };
         let every = self.named(every, "every", example)?;
         let by = self.quantity(by)?;
-        Ok(Fault::Reorder { by, every, way })
+        Ok(Fault::Reorder {
+            by,
+            every,
+            directions,
+        })
     }
 
     fn jitter(&self, parts: &[&str]) -> Result<Fault, FaultError> {
-        let (parts, way) = way(parts);
+        let (parts, directions) = directions(parts);
         let [most] = parts else {
             return Err(self.form("jitter:2ms,forward"));
         };
         let most = self.quantity(most)?;
-        Ok(Fault::Jitter { most, way })
+        Ok(Fault::Jitter { most, directions })
     }
 
     fn black_hole(&self, parts: &[&str]) -> Result<Fault, FaultError> {
         let example = "black-hole:1400,forward";
-        let (parts, way) = way(parts);
+        let (parts, directions) = directions(parts);
         let [bytes] = parts else {
             return Err(self.form(example));
         };
         let bytes = self.number(bytes, example)?;
-        Ok(Fault::BlackHole { bytes, way })
+        Ok(Fault::BlackHole { bytes, directions })
     }
 
     fn traffic(&self, parts: &[&str]) -> Result<Fault, FaultError> {
@@ -377,15 +393,19 @@ impl Reader<'_> {
 }
 
 /// Splits off the direction, if the last part names one; otherwise both directions.
-fn way<'a, 'p>(parts: &'a [&'p str]) -> (&'a [&'p str], Way) {
-    let all = [Way::Forward, Way::Reverse, Way::Both];
-    let named = |last: &str| all.into_iter().find(|way| way.name() == last);
+fn directions<'a, 'p>(parts: &'a [&'p str]) -> (&'a [&'p str], FaultDirection) {
+    let all = [
+        FaultDirection::Forward,
+        FaultDirection::Reverse,
+        FaultDirection::Both,
+    ];
+    let named = |last: &str| all.into_iter().find(|directions| directions.name() == last);
     match parts.split_last() {
         Some((last, others)) => match named(last) {
-            Some(way) => (others, way),
-            None => (parts, Way::Both),
+            Some(directions) => (others, directions),
+            None => (parts, FaultDirection::Both),
         },
-        None => (parts, Way::Both),
+        None => (parts, FaultDirection::Both),
     }
 }
 

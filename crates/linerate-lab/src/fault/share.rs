@@ -33,13 +33,13 @@ impl Share {
         self.0
     }
 
-    /// As a part of one.
+    /// The share as a number from 0 to 1.
     pub fn part(self) -> f64 {
         f64::from(self.0) / f64::from(Self::WHOLE)
     }
 }
 
-/// Exact: what it says reads back as the same share.
+/// Exact: reading the text gives the same share.
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const PERCENT: u32 = Share::WHOLE / 100;

@@ -10,8 +10,12 @@ fn side() -> impl Strategy<Value = Side> {
     prop_oneof![Just(Side::Near), Just(Side::Far)]
 }
 
-fn way() -> impl Strategy<Value = Way> {
-    prop_oneof![Just(Way::Forward), Just(Way::Reverse), Just(Way::Both)]
+fn directions() -> impl Strategy<Value = FaultDirection> {
+    prop_oneof![
+        Just(FaultDirection::Forward),
+        Just(FaultDirection::Reverse),
+        Just(FaultDirection::Both)
+    ]
 }
 
 /// Numbers below 2^53, half of them round.
@@ -36,10 +40,10 @@ fn fault() -> impl Strategy<Value = Fault> {
         }),
     ];
     prop_oneof![
-        (number(), depth, way()).prop_map(|(rate, depth, way)| Fault::PathRate {
+        (number(), depth, directions()).prop_map(|(rate, depth, directions)| Fault::PathRate {
             rate: Rate(rate),
             depth,
-            way
+            directions
         }),
         (side(), number()).prop_map(|(side, n)| Fault::ReceiveWindow {
             side,
@@ -100,16 +104,25 @@ fn in_the_network() -> impl Strategy<Value = Fault> {
     let origin = prop_oneof![Just(Origin::Elsewhere), Just(Origin::Ends)];
     let number = any::<u32>();
     prop_oneof![
-        (rate(), way()).prop_map(|(rate, way)| Fault::Police { rate, way }),
-        (rate(), manner, way()).prop_map(|(rate, manner, way)| Fault::FlowRate {
+        (rate(), directions()).prop_map(|(rate, directions)| Fault::Police { rate, directions }),
+        (rate(), manner, directions()).prop_map(|(rate, manner, directions)| Fault::FlowRate {
             rate,
             manner,
-            way
+            directions
         }),
-        (share(), number, way()).prop_map(|(share, burst, way)| Fault::Loss { share, burst, way }),
-        (time(), number, way()).prop_map(|(by, every, way)| Fault::Reorder { by, every, way }),
-        (time(), way()).prop_map(|(most, way)| Fault::Jitter { most, way }),
-        (number, way()).prop_map(|(bytes, way)| Fault::BlackHole { bytes, way }),
+        (share(), number, directions()).prop_map(|(share, burst, directions)| Fault::Loss {
+            share,
+            burst,
+            directions
+        }),
+        (time(), number, directions()).prop_map(|(by, every, directions)| Fault::Reorder {
+            by,
+            every,
+            directions
+        }),
+        (time(), directions()).prop_map(|(most, directions)| Fault::Jitter { most, directions }),
+        (number, directions())
+            .prop_map(|(bytes, directions)| Fault::BlackHole { bytes, directions }),
         (rate(), direction, origin).prop_map(|(rate, direction, origin)| Fault::Traffic {
             rate,
             direction,

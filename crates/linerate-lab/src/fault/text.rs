@@ -1,4 +1,4 @@
-//! Faults as they are typed.
+//! The text form of faults, as users type them.
 
 use linerate_core::application::Habit;
 use linerate_core::units::Nanos;
@@ -9,12 +9,16 @@ impl Fault {
     /// The text that [`FromStr`](std::str::FromStr) reads back as this fault, exactly.
     pub fn code(&self) -> String {
         match self {
-            Self::PathRate { rate, depth, way } => {
+            Self::PathRate {
+                rate,
+                depth,
+                directions,
+            } => {
                 let depth = match depth {
                     Depth::Shallow => "shallow",
                     Depth::Deep => "deep",
                 };
-                format!("path-rate:{},{depth},{}", rate.exact(), way.name())
+                format!("path-rate:{},{depth},{}", rate.exact(), directions.name())
             }
             Self::ReceiveWindow { side, bytes } => {
                 format!("receive-window:{},{}", side.name(), bytes.exact())
@@ -56,23 +60,41 @@ impl Fault {
 /// What happens between the hosts.
 fn network_code(fault: &Fault) -> String {
     match fault {
-        Fault::Police { rate, way } => format!("police:{},{}", rate.exact(), way.name()),
-        Fault::FlowRate { rate, manner, way } => {
+        Fault::Police { rate, directions } => {
+            format!("police:{},{}", rate.exact(), directions.name())
+        }
+        Fault::FlowRate {
+            rate,
+            manner,
+            directions,
+        } => {
             let manner = match manner {
                 Manner::Shaped => "shaped",
                 Manner::Policed => "policed",
             };
-            format!("flow-rate:{},{manner},{}", rate.exact(), way.name())
+            format!("flow-rate:{},{manner},{}", rate.exact(), directions.name())
         }
-        Fault::Loss { share, burst, way } => match burst {
-            1 => format!("loss:{share},{}", way.name()),
-            burst => format!("loss:{share},bursts={burst},{}", way.name()),
+        Fault::Loss {
+            share,
+            burst,
+            directions,
+        } => match burst {
+            1 => format!("loss:{share},{}", directions.name()),
+            burst => format!("loss:{share},bursts={burst},{}", directions.name()),
         },
-        Fault::Reorder { by, every, way } => {
-            format!("reorder:{},every={every},{}", by.exact(), way.name())
+        Fault::Reorder {
+            by,
+            every,
+            directions,
+        } => {
+            format!("reorder:{},every={every},{}", by.exact(), directions.name())
         }
-        Fault::Jitter { most, way } => format!("jitter:{},{}", most.exact(), way.name()),
-        Fault::BlackHole { bytes, way } => format!("black-hole:{bytes},{}", way.name()),
+        Fault::Jitter { most, directions } => {
+            format!("jitter:{},{}", most.exact(), directions.name())
+        }
+        Fault::BlackHole { bytes, directions } => {
+            format!("black-hole:{bytes},{}", directions.name())
+        }
         Fault::Traffic {
             rate,
             direction,

@@ -4,19 +4,26 @@ use std::fmt;
 
 use linerate_core::application::{Burden, Role};
 use linerate_core::path::{Direction, Side};
+use linerate_core::units::Rate;
 
-use super::{Depth, Fault, Manner, Origin, Rhythm, Way};
+use super::{Depth, Fault, FaultDirection, Manner, Origin, Rhythm};
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PathRate { rate, depth, way } => {
+            Self::PathRate {
+                rate,
+                depth,
+                directions,
+            } => {
                 let queue = match depth {
                     Depth::Shallow => "shallow",
                     Depth::Deep => "deep",
                 };
-                let way = words(*way);
-                write!(f, "the network carries {rate} {way}, with a {queue} queue")
+                write!(
+                    f,
+                    "the network carries {rate} {directions}, with a {queue} queue"
+                )
             }
             Self::ReceiveWindow { side, bytes } => {
                 write!(f, "receive buffers of {} end at {bytes}", side.name())
@@ -56,72 +63,86 @@ impl fmt::Display for Fault {
     }
 }
 
-const fn words(way: Way) -> &'static str {
-    match way {
-        Way::Forward => "forward",
-        Way::Reverse => "in reverse",
-        Way::Both => "each way",
+impl fmt::Display for FaultDirection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Forward => "forward",
+            Self::Reverse => "in reverse",
+            Self::Both => "in each direction",
+        })
     }
 }
 
 /// What happens between the hosts.
 fn network(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match fault {
-        Fault::Police { rate, way } => {
-            let way = words(*way);
-            write!(f, "the network drops what exceeds {rate} {way}")
+        Fault::Police { rate, directions } => {
+            write!(f, "the network drops traffic above {rate} {directions}")
         }
-        Fault::FlowRate { rate, manner, way } => {
+        Fault::FlowRate {
+            rate,
+            manner,
+            directions,
+        } => {
             let rest = match manner {
                 Manner::Shaped => "queues",
                 Manner::Policed => "drops",
             };
-            let way = words(*way);
             write!(
                 f,
-                "the network carries {rate} of each flow {way}, and {rest} the rest"
+                "the network carries {rate} of each flow {directions}, and {rest} the rest"
             )
         }
-        Fault::Loss { share, burst, way } => {
-            let way = words(*way);
-            write!(f, "the network loses {share} of the packets {way}")?;
+        Fault::Loss {
+            share,
+            burst,
+            directions,
+        } => {
+            write!(f, "the network loses {share} of the packets {directions}")?;
             match burst {
                 1 => Ok(()),
                 burst => write!(f, ", {burst} in a row"),
             }
         }
-        Fault::Reorder { by, every, way } => {
-            let way = words(*way);
-            write!(f, "one of {every} packets {way} comes {by} late")
+        Fault::Reorder {
+            by,
+            every,
+            directions,
+        } => {
+            write!(f, "one of {every} packets {directions} arrives {by} late")
         }
-        Fault::Jitter { most, way } => {
-            let way = words(*way);
+        Fault::Jitter { most, directions } => {
             write!(
                 f,
-                "packets take up to {most} longer {way}, now more, now less"
+                "packets take up to {most} longer {directions}, by a varying time"
             )
         }
-        Fault::BlackHole { bytes, way } => {
-            let way = words(*way);
-            write!(f, "packets of more than {bytes} bytes vanish {way}")
+        Fault::BlackHole { bytes, directions } => {
+            write!(
+                f,
+                "packets of more than {bytes} bytes are dropped silently {directions}"
+            )
         }
         Fault::Traffic {
             rate,
             direction,
             origin,
-        } => {
-            let way = words((*direction).into());
-            match (origin, direction) {
-                (Origin::Ends, _) => write!(f, "other traffic of {rate} goes {way}"),
-                (Origin::Elsewhere, Direction::Forward) => {
-                    write!(f, "other traffic of {rate} goes through the router to far")
-                }
-                (Origin::Elsewhere, Direction::Reverse) => {
-                    write!(f, "other traffic of {rate} goes through the router to near")
-                }
-            }
-        }
+        } => traffic(f, *rate, *direction, *origin),
         _ => Ok(()),
+    }
+}
+
+fn traffic(
+    f: &mut fmt::Formatter<'_>,
+    rate: Rate,
+    direction: Direction,
+    origin: Origin,
+) -> fmt::Result {
+    write!(f, "other traffic of {rate} goes ")?;
+    match (origin, direction) {
+        (Origin::Ends, _) => write!(f, "{}", FaultDirection::from(direction)),
+        (Origin::Elsewhere, Direction::Forward) => f.write_str("through the router to far"),
+        (Origin::Elsewhere, Direction::Reverse) => f.write_str("through the router to near"),
     }
 }
 

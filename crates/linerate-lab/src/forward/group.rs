@@ -23,7 +23,7 @@ const CWR: u8 = 0x80;
 /// Router and neighbour discovery of ICMPv6 (RFC 4861).
 const DISCOVERY: Range<u8> = 133..138;
 
-/// What a frame holds.
+/// The content of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group {
     /// Packets on the wire; one if the frame is no group.
@@ -113,7 +113,7 @@ impl Group {
             into[1] = 0;
             put(into, 4, 0);
         }
-        // The kernel fills the checksum in from here: the sum of the pseudo header stands in it.
+        // The kernel computes the checksum from here on: the field contains the sum of the pseudo header.
         into[0] = NEEDS_CHECKSUM;
         into[6..8].copy_from_slice(&(self.tcp as u16).to_ne_bytes());
         into[8..10].copy_from_slice(&16_u16.to_ne_bytes());
@@ -208,7 +208,7 @@ pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A group of TCP over IPv4 with so much payload, whose bytes count up, in segments of `size`.
+    /// A group of TCP over IPv4 with this much payload, whose bytes count up, in segments of `size`.
     pub(in super::super) fn group(payload: usize, size: u16, port: u16) -> Vec<u8> {
         let mut bytes = vec![0; OFFLOAD_HEADER + ETHERNET + 20 + 20];
         bytes[0] = NEEDS_CHECKSUM;
@@ -233,7 +233,7 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// The parts of a group hold all of it, in order, each with sums and lengths of its own.
+        /// The parts of a group contain all of it, in order, each with its own checksums and lengths.
         #[test]
         fn parts_make_up_the_whole(
             payload in 1_usize..20_000, size in 1_u16..3_000, at in any::<prop::sample::Index>(),

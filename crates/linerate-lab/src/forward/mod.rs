@@ -1,4 +1,4 @@
-//! The process that acts as the network: it takes whole frames from one port, and sends those that pass out of
+//! The process that acts as the network: it reads whole frames from one port, and sends those that pass out of
 //! the other port when they are due.
 
 mod group;
@@ -23,8 +23,8 @@ use queue::DelayQueue;
 
 /// Bytes that may wait in each direction: 100 ms at 5 Gb/s.
 const QUEUE: usize = 64 << 20;
-/// How long frames may lie in a port's ring before they are looked at. The ring holds more than
-/// comes in that time, and each frame bears the time of its arrival.
+/// How long frames may wait in a port's ring before they are read. The ring holds more than arrives in that
+/// time, and each frame has the time of its arrival.
 const LOOK: u64 = 500_000;
 /// With delays from here on, in both directions, waking for each arrival is a waste: the clock alone is waited for.
 const LONG: u64 = 2 * LOOK;
@@ -57,7 +57,7 @@ pub(crate) fn read(counters: &[AtomicU64]) -> Forwarded {
 }
 
 /// Forwards between two ports until it is killed, or a port fails. The first treatment is for frames that
-/// arrive at the first port, the second for those that arrive at the second.
+/// arrive at the first port, the second for frames that arrive at the second.
 pub(crate) fn run(
     ports: &[PacketPort; 2],
     treatments: [Treatment; 2],
@@ -207,7 +207,7 @@ impl Forwarder<'_> {
     }
 }
 
-/// How long ago a frame arrived; nothing if the clock was set meanwhile.
+/// How long ago a frame arrived; nothing if the clock was set in the meantime.
 fn age(frame: &Frame<'_>, real: u64) -> u64 {
     let arrived = u64::try_from(frame.arrived.as_nanos()).unwrap_or(real);
     let age = real.saturating_sub(arrived);

@@ -11,7 +11,7 @@ use crate::random::Random;
 /// What happens to the packets of one direction. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Treatment {
-    /// How long each takes.
+    /// The delay of each packet.
     pub(crate) delay: u64,
     /// How much longer at most, by a time that wanders.
     pub(crate) jitter: u64,
@@ -46,7 +46,7 @@ const MOST_FLOWS: usize = 4096;
 pub(super) struct Passage {
     treatment: Treatment,
     random: Random,
-    /// How many more packets are lost in this row.
+    /// How many more packets of this burst are lost.
     losing: u32,
     /// When the row ends, however few were lost in it.
     loses_until: u64,
@@ -64,7 +64,7 @@ pub(super) struct Passage {
     part: Vec<u8>,
 }
 
-/// What became of a frame's packets.
+/// The fate of a frame's packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) packets: u64,
@@ -215,7 +215,7 @@ impl Passage {
     }
 }
 
-/// A flow that is forgotten begins anew.
+/// A flow that is forgotten begins again.
 fn forget_all_when_full<T>(flows: &mut HashMap<u64, T>) {
     if flows.len() >= MOST_FLOWS {
         flows.clear();

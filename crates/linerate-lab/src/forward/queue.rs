@@ -24,7 +24,7 @@ impl DelayQueue {
     /// A queue of at most this many bytes.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
-            // Zeroed memory takes no room before it is written.
+            // Zeroed memory uses no pages before it is written.
             memory: vec![0; bytes],
             waiting: VecDeque::with_capacity(4096),
             first: 0,
@@ -63,7 +63,7 @@ impl DelayQueue {
         (length < first.start).then_some(0)
     }
 
-    /// The frame that is due first, with its due time. Of several, the one that arrived first.
+    /// The frame that is due first, with its due time. Among several, the one that arrived first.
     pub(super) fn front(&self) -> Option<(u64, &[u8])> {
         let Reverse((due, number)) = self.due.peek()?;
         let next = &self.waiting[(number - self.first) as usize];

@@ -1,4 +1,4 @@
-//! Why a virtual machine could not be had, or did not do what was asked.
+//! Why a virtual machine could not be started, or failed.
 
 use std::io;
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub enum VmError {
         "a virtual machine needs {program}, which is not installed (hint: sudo apt-get install --no-install-recommends {package})"
     )]
     Missing {
-        /// What is needed.
+        /// The missing program.
         program: String,
         /// The Debian package that brings it.
         package: &'static str,
@@ -21,13 +21,13 @@ pub enum VmError {
         "there is no kernel to boot: {why} (hint: sudo apt-get update && sudo apt-get install linux-image-amd64)"
     )]
     NoKernel {
-        /// What was tried.
+        /// The action that failed.
         why: String,
     },
-    /// No such machine can be made.
+    /// This kind of machine cannot be made.
     #[error("cannot make this virtual machine: {why}")]
     Impossible {
-        /// What is wrong with its specification.
+        /// The problem with its specification.
         why: String,
     },
     /// A step on this machine failed.
@@ -39,19 +39,19 @@ pub enum VmError {
         source: io::Error,
     },
     /// The guest ended by itself.
-    #[error("the virtual machine ended {during}; its last words:\n{console}")]
+    #[error("the virtual machine ended {during}; its last output:\n{console}")]
     Died {
         /// Its action at that time.
         during: String,
         /// The end of its console.
         console: String,
     },
-    /// The guest was ended because it took too long.
-    #[error("the virtual machine was ended {during}, after {} s; its last words:\n{console}", .within.as_secs())]
+    /// The guest was stopped because it took too long.
+    #[error("the virtual machine was ended {during}, after {} s; its last output:\n{console}", .within.as_secs())]
     Late {
-        /// What it was doing.
+        /// Its activity at that time.
         during: String,
-        /// How long it was given.
+        /// The time limit.
         within: Duration,
         /// The end of its console.
         console: String,

@@ -37,7 +37,7 @@ pub(super) fn script(program: &Program) -> Result<Vec<u8>, VmError> {
     Ok(text)
 }
 
-/// A word that the shell takes as it is.
+/// A word that the shell does not interpret.
 fn quoted(word: &OsStr) -> Result<Vec<u8>, VmError> {
     let bytes = word.as_bytes();
     if bytes.contains(&0) {

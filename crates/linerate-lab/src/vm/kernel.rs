@@ -1,6 +1,6 @@
-//! The distribution's stock kernel: one that is installed, or one that is fetched as a package.
+//! The distribution's stock kernel: an installed one, or one that is downloaded as a package.
 //!
-//! Which modules are built in differs between kernels, so their own lists are asked.
+//! Kernels differ in their built-in modules, so their own lists are read.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -28,7 +28,7 @@ pub struct Kernel {
     pub(super) image: PathBuf,
     /// The folder that holds the modules of each version.
     pub(super) modules: PathBuf,
-    /// The modules that [`NEEDED`] stands for, in the order in which they are loaded.
+    /// The modules that [`NEEDED`] requires, in loading order.
     pub(super) needed: Vec<PathBuf>,
 }
 
@@ -44,7 +44,10 @@ impl Kernel {
         }
         fetch(cache)?;
         Self::cached(cache).ok_or_else(|| VmError::NoKernel {
-            why: format!("the one fetched into {} does not suit", cache.display()),
+            why: format!(
+                "the one downloaded into {} is not suitable",
+                cache.display()
+            ),
         })
     }
 
@@ -54,7 +57,7 @@ impl Kernel {
         Self::newest(folders.filter(whole))
     }
 
-    /// The newest that lies below one of these folders as packages lay it out.
+    /// The newest kernel below one of these folders, in the layout of packages.
     fn newest(roots: impl IntoIterator<Item = PathBuf>) -> Option<Self> {
         let found = roots.into_iter().flat_map(|root| Self::below(&root));
         found.max_by(|a, b| by_version(&a.version, &b.version))
@@ -151,7 +154,7 @@ fn fetch(cache: &Path) -> Result<(), VmError> {
             [Path::new("-b"), base, Path::new(version)],
             &partial,
         )?;
-        // One that another process has put there meanwhile is as good.
+        // One that another process has put there in the meantime is as good.
         let _ = fs::remove_file(&archive);
         let _ = fs::rename(&partial, cache.join(&package));
         Ok(())

@@ -1,13 +1,12 @@
-//! Virtual machines with the distribution's stock kernel and this machine's own files, for what
-//! namespaces do not have: NUMA nodes, PCIe slots, kernel modules, a clock of one's own.
+//! Virtual machines with the distribution's stock kernel and this machine's own files, for features that
+//! namespaces lack: NUMA nodes, PCIe slots, kernel modules, a clock of their own.
 //!
-//! The guest's root is this machine's, with a layer above it that takes what is written and is
-//! thrown away; `/tmp` and `/run` are its own, and `/out` is a folder that both have
-//! ([`Vm::shared`]). Processors are emulated in software (QEMU's TCG), which works everywhere: facts
-//! and counts are real, speeds are not.
+//! The guest's root file system is this machine's, with a layer on top that takes all writes and is discarded.
+//! `/tmp` and `/run` are its own, and `/out` is a folder that both share ([`Vm::shared`]). Processors are
+//! emulated in software (QEMU's TCG), which works everywhere: facts and counts are real, speeds are not.
 //!
-//! No right is needed, and nothing is left behind: QEMU ends with the handle, and with the thread
-//! that made it.
+//! No privilege is needed, and nothing is left behind: QEMU ends with the handle, and with the thread that made
+//! it.
 
 mod error;
 mod folder;
@@ -33,25 +32,25 @@ use folder::Folder;
 use job::Stream;
 
 const PID1: &str = include_str!("guest/pid1");
-/// How often a machine that hangs while it comes up is started.
+/// How often a machine that hangs during boot is started again.
 const STARTS: u32 = 3;
-/// How often what the guest has written is looked at.
+/// How often the guest's output is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A virtual machine that runs. Dropping it ends it.
 #[derive(Debug)]
 pub struct Vm {
-    /// Its standard input is the guest's second serial line: on it stands what is to be run.
+    /// Its standard input is the guest's second serial line, which carries the command to run.
     qemu: Child,
     folder: Folder,
     jobs: u32,
 }
 
 impl Vm {
-    /// Boots a machine, and waits until it takes programs.
+    /// Boots a machine, and waits until it accepts programs.
     ///
-    /// Emulated processors now and then wait for each other for ever before the kernel says a word
-    /// (seen once in forty boots), so a machine that does not come up in its time is booted anew.
+    /// Emulated processors sometimes wait for each other forever before the kernel prints anything (seen once
+    /// in forty boots), so a machine that does not boot in time is started again.
     pub fn boot(spec: &Spec, kernel: &Kernel) -> Result<Self, VmError> {
         for _ in 1..STARTS {
             match Self::boot_once(spec, kernel) {
@@ -263,7 +262,7 @@ fn command(
             .arg("-virtfs")
             .arg(joined("local,path=", path, &rest));
     }
-    // Last: what names no bus, as those above, would else be put on one of these.
+    // These come last: QEMU would otherwise put devices without a named bus, like those above, on one of these.
     command.args(spec.qemu()?);
     Ok(command)
 }

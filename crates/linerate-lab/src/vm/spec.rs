@@ -17,7 +17,7 @@ pub struct Spec {
     pub slots: Vec<Slot>,
     /// Added to the command line of its kernel.
     pub arguments: Vec<String>,
-    /// Most time from a start until it takes programs; then it is started anew, twice at most.
+    /// Most time from a start until it takes programs; then it is started again, twice at most.
     pub boot_within: Duration,
 }
 
@@ -51,12 +51,12 @@ pub struct Node {
 /// GT/s x1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// The node that it belongs to; `None` where the firmware does not say.
+    /// The node that it belongs to; `None` if the firmware does not say.
     pub node: Option<usize>,
     /// Its fastest speed.
     pub speed: Generation,
     pub lanes: u8,
-    /// What sits in it.
+    /// The device in the slot.
     pub card: Option<Card>,
 }
 

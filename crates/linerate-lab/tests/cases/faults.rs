@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
-use linerate_lab::{Fault, Forwarded, Host, Lab, LabError, Port, Program, Spec, Topology};
+use linerate_lab::{Fault, Forwarded, Host, Lab, LabError, PortStatus, Program, Spec, Topology};
 use linerate_test::program::{Outcome, outcome_of};
 
 use super::load::{free_rate, iperf3, iperf3_result, iperf3_within, within};
@@ -177,7 +177,7 @@ pub(super) fn large_packets_vanish() {
     assert!(flows > 1_000_000, "{flows}");
 }
 
-fn dropped_by_queue(port: &Port) -> u64 {
+fn dropped_by_queue(port: &PortStatus) -> u64 {
     port.queue.as_ref().expect("a queue").drops
 }
 
@@ -221,7 +221,7 @@ pub(super) fn a_short_queue_drops_in_the_host() {
 }
 
 /// What a host's port moves, in bits per second.
-fn moved(lab: &Lab, host: Host, of: impl Fn(&Port) -> u64) -> f64 {
+fn moved(lab: &Lab, host: Host, of: impl Fn(&PortStatus) -> u64) -> f64 {
     let (start, before) = (Instant::now(), of(&port(lab, host, "eth0")));
     std::thread::sleep(Duration::from_millis(700));
     let bytes = of(&port(lab, host, "eth0")) - before;

@@ -6,7 +6,7 @@ mod traces;
 
 use std::time::Duration;
 
-use linerate_lab::{Fault, Finished, Host, Lab, LabError, Port, Program, Spec, Topology};
+use linerate_lab::{Fault, Finished, Host, Lab, LabError, PortStatus, Program, Spec, Topology};
 
 use crate::harness::Case;
 use crate::helper;
@@ -291,7 +291,7 @@ fn two_labs_live_and_die_apart() {
     assert_eq!(text(&done.stdout), "alive");
 }
 
-fn port(lab: &Lab, host: Host, name: &str) -> Port {
+fn port(lab: &Lab, host: Host, name: &str) -> PortStatus {
     let ports = lab.ports(host).expect("ports");
     ports
         .into_iter()

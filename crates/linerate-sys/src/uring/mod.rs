@@ -16,7 +16,7 @@ use io_uring::IoUring;
 use io_uring::types::{SubmitArgs, Timespec};
 
 pub use receive::Receiver;
-pub use send::{Sender, Told};
+pub use send::{SendCompletions, Sender};
 
 use crate::zerocopy::Memory;
 
@@ -25,7 +25,7 @@ pub fn may_send() -> io::Result<()> {
     Sender::new(Memory::new(1)?).map(drop)
 }
 
-/// Whether it lets it receive so.
+/// Whether the kernel supports this way to receive.
 pub fn may_receive() -> io::Result<()> {
     Receiver::new(1, 2).map(drop)
 }

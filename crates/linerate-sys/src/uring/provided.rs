@@ -31,8 +31,9 @@ impl Provided {
         let (size, slots) = (size as usize, count.next_power_of_two());
         let queue = Memory::new(usize::from(slots) * size_of::<BufRingEntry>())?;
         let at = queue.start().as_ptr() as u64;
-        // SAFETY: a mapping begins on a page, this one has room for `slots` entries, all zero. The kernel pins its
-        // pages here and goes by them; that they stay mapped for as long as this value is in use is for `give`.
+        // SAFETY: a mapping begins on a page, and this one has room for `slots` entries, all zero. The kernel
+        // pins its pages here and uses the pages, not the addresses; `give` keeps them mapped while this value
+        // is in use.
         unsafe {
             ring.submitter()
                 .register_buf_ring_with_flags(at, slots, GROUP, 0)?;
@@ -50,7 +51,7 @@ impl Provided {
         Ok(made)
     }
 
-    /// Gives a buffer to the kernel. Nobody borrows it, since a borrow of a buffer borrows this value.
+    /// Gives a buffer to the kernel. No borrow of it exists, since a borrow of a buffer borrows this value.
     pub(super) fn give(&mut self, buffer: u16) {
         assert!(buffer < self.count, "there is such a buffer");
         let first: *mut BufRingEntry = self.queue.start().as_ptr().cast();
@@ -70,7 +71,7 @@ impl Provided {
         tail.store(self.tail, Release);
     }
 
-    /// Whether the kernel may have filled this many bytes of such a buffer.
+    /// Whether the kernel may have filled this many bytes of the buffer.
     pub(super) fn has(&self, buffer: u16, bytes: usize) -> bool {
         buffer < self.count && bytes <= self.size
     }
@@ -79,9 +80,9 @@ impl Provided {
     pub(super) fn bytes(&self, buffer: u16, part: Range<usize>) -> &[u8] {
         assert!(self.has(buffer, part.end) && part.start <= part.end);
         let at = usize::from(buffer) * self.size + part.start;
-        // SAFETY: the range lies within one buffer, as was just checked, and so within `bytes`, which is initialised
-        // (zero at first). The kernel does not write a buffer that is not its own, and giving it back takes a unique
-        // borrow of this value.
+        // SAFETY: the range is within one buffer, as was just checked, and so within `bytes`, which is
+        // initialised (zero at first). The kernel does not write to a buffer that it does not own, and giving
+        // one back needs a unique borrow of this value.
         unsafe { std::slice::from_raw_parts(self.bytes.start().as_ptr().add(at), part.len()) }
     }
 }

@@ -1,4 +1,4 @@
-//! A receive that goes on by itself, into buffers that were handed to the kernel before.
+//! A receive that continues by itself, into buffers that were given to the kernel before.
 
 #![expect(unsafe_code, reason = "memory that the kernel writes later")]
 
@@ -12,9 +12,9 @@ use io_uring::{IoUring, cqueue, opcode, types};
 use super::provided::{GROUP, Provided};
 use super::{enter, failed, full};
 
-/// Entries that wait to be handed over: a receive, and what ends it.
+/// Entries of the submission queue: a receive, and its cancellation.
 const ENTRIES: u32 = 4;
-/// What a completion is of.
+/// The request that a completion belongs to.
 const RECEIVE: u64 = 1;
 const CANCEL: u64 = 2;
 /// How often, and for how long, an end is waited for that the kernel has at once.
@@ -24,11 +24,11 @@ const TRY: Duration = Duration::from_millis(100);
 /// Receives of one stream. It belongs to the thread that made it: of any other the kernel takes nothing.
 pub struct Receiver {
     ring: IoUring,
-    /// Let go only once no receive is under way, which would write to it.
+    /// Freed only when no receive is in progress, which would write to it.
     buffers: ManuallyDrop<Provided>,
-    /// The socket that a receive is under way of.
+    /// The socket of a receive in progress.
     armed: Option<RawFd>,
-    /// Its end was asked for.
+    /// A cancellation was requested.
     ending: bool,
     part: Option<Part>,
 }
@@ -60,9 +60,9 @@ impl Receiver {
         })
     }
 
-    /// The next bytes of the stream, at most `most` of them; none where the other end has closed, `None` where
-    /// nothing arrived. It asks the kernel only where it may `wait` and nothing is available. All calls must
-    /// use the same socket.
+    /// The next bytes of the stream, at most `most`; empty if the other end has closed, `None` if nothing
+    /// arrived. It asks the kernel only if it may `wait` and nothing is available. All calls must use the same
+    /// socket.
     pub fn take(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -71,8 +71,8 @@ impl Receiver {
     ) -> io::Result<Option<&[u8]>> {
         let mut wait = wait;
         while !self.has_part() {
-            if let Some(told) = self.next() {
-                if self.told(&told)? {
+            if let Some(entry) = self.next() {
+                if self.completed(&entry)? {
                     return Ok(Some(&[]));
                 }
                 continue;
@@ -90,7 +90,7 @@ impl Receiver {
         }))
     }
 
-    /// Receives no more. Fails where bytes have come that were not taken: they are lost.
+    /// Stops receiving. Fails if bytes have arrived that were not read: they are lost.
     pub fn end(mut self) -> io::Result<()> {
         if self.has_part() || self.disarm()? {
             let what = "bytes came that nobody took";
@@ -120,7 +120,7 @@ impl Receiver {
             None => {}
         }
         let entry = opcode::RecvMulti::new(types::Fd(fd), GROUP).build();
-        // SAFETY: it writes to buffers of the group only, which stay mapped until it has ended (`drop`). The
+        // SAFETY: it writes only to buffers of the group, which stay mapped until it has ended (`drop`). The
         // kernel takes a reference to the socket when `enter` submits this, in a call that borrows a descriptor
         // of this number.
         unsafe { self.ring.submission().push(&entry.user_data(RECEIVE)) }.map_err(full)?;
@@ -134,36 +134,36 @@ impl Receiver {
     }
 
     /// Handles one completion; returns whether the other end has closed.
-    fn told(&mut self, told: &cqueue::Entry) -> io::Result<bool> {
-        if told.user_data() != RECEIVE {
+    fn completed(&mut self, entry: &cqueue::Entry) -> io::Result<bool> {
+        if entry.user_data() != RECEIVE {
             return Ok(false);
         }
         // The receive ends when buffers, or room for completions, run out. The next wait arms another one.
-        if !cqueue::more(told.flags()) {
+        if !cqueue::more(entry.flags()) {
             self.armed = None;
         }
-        let buffer = cqueue::buffer_select(told.flags());
-        match (usize::try_from(told.result()), buffer) {
+        let buffer = cqueue::buffer_select(entry.flags());
+        match (usize::try_from(entry.result()), buffer) {
             (Ok(end @ 1..), Some(buffer)) if self.buffers.has(buffer, end) => {
                 self.part = Some(Part { buffer, at: 0, end });
                 Ok(false)
             }
             (Ok(1..), _) => Err(io::ErrorKind::InvalidData.into()),
             (got, buffer) => {
-                // One that was picked for nothing.
+                // A buffer that was picked but not used.
                 if let Some(buffer) = buffer.filter(|b| self.buffers.has(*b, 0)) {
                     self.buffers.give(buffer);
                 }
-                match -told.result() {
+                match -entry.result() {
                     _ if got.is_ok() => Ok(true),
                     libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN => Ok(false),
-                    _ => Err(failed(told.result())),
+                    _ => Err(failed(entry.result())),
                 }
             }
         }
     }
 
-    /// Ends the receive that is in flight; returns whether it delivered bytes meanwhile.
+    /// Ends the receive that is in flight; returns whether it delivered bytes in the meantime.
     fn disarm(&mut self) -> io::Result<bool> {
         let mut brought = false;
         if !self.ending && !self.ring.submission().is_empty() {
@@ -171,9 +171,9 @@ impl Receiver {
             self.armed = None;
         }
         for _ in 0..TRIES {
-            while let Some(told) = self.next() {
-                // Its result no longer matters.
-                let _ = self.told(&told);
+            while let Some(entry) = self.next() {
+                // The result no longer matters.
+                let _ = self.completed(&entry);
                 brought |= self.part.take().is_some();
             }
             if self.armed.is_none() {

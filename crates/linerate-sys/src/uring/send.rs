@@ -17,7 +17,7 @@ use crate::zerocopy::{self, Memory};
 /// Entries in the submission queue: a single send at a time.
 const SENDS: u32 = 2;
 /// Completions that fit between two reads; the kernel keeps more until there is room.
-const TOLD: u32 = 256;
+const COMPLETIONS: u32 = 256;
 /// `IORING_SEND_ZC_REPORT_USAGE` (6.2+), linux/io_uring.h.
 const REPORT_USAGE: u16 = 1 << 3;
 /// `IORING_NOTIF_USAGE_ZC_COPIED`, linux/io_uring.h.
@@ -31,10 +31,10 @@ const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// The kernel's completions of sends since the last call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct SendCompletions {
     /// Completed sends: the kernel no longer uses their pages.
     pub through: u64,
-    /// Those of them that the kernel copied all the same.
+    /// The number of them that the kernel copied anyway.
     pub copied: u64,
 }
 
@@ -47,20 +47,20 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Registers `memory` with the kernel, which holds its pages from now on. Fails with `ENOMEM` where it may
-    /// not hold this many (`RLIMIT_MEMLOCK`), with `EINVAL` where it does not report on sends (before 6.2), and
-    /// with `ENOSYS` or `EPERM` where there is no io_uring, or not for this process.
+    /// Registers `memory` with the kernel, which pins its pages from now on. Fails with `ENOMEM` if it may not
+    /// pin this many (`RLIMIT_MEMLOCK`), with `EINVAL` if it does not report on sends (before 6.2), and with
+    /// `ENOSYS` or `EPERM` if there is no io_uring, or not for this process.
     pub fn new(memory: Memory) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_coop_taskrun()
-            .setup_cqsize(TOLD)
+            .setup_cqsize(COMPLETIONS)
             .build(SENDS)?;
         let pages = [libc::iovec {
             iov_base: memory.start().as_ptr().cast(),
             iov_len: memory.size(),
         }];
-        // SAFETY: `memory` is mapped with this size now, which is when its pages are looked up. The kernel pins them
-        // and goes by the pages from then on, not by the address: it needs no mapping that outlives this call.
+        // SAFETY: `memory` is mapped with this size now, when its pages are looked up. The kernel pins the
+        // pages and uses them from then on, not the address: it needs no mapping after this call.
         unsafe { ring.submitter().register_buffers(&pages)? };
         let mut made = Self {
             ring,
@@ -86,7 +86,7 @@ impl Sender {
         most: usize,
         whole: bool,
         wait: Duration,
-        told: &mut Told,
+        completions: &mut SendCompletions,
     ) -> io::Result<Option<usize>> {
         let fd = fd.as_raw_fd();
         match self.under_way {
@@ -99,10 +99,10 @@ impl Sender {
             }
         }
         // Earlier completions must not end the wait for this one.
-        let mut ended = self.take_in(told);
+        let mut ended = self.take_in(completions);
         if ended.is_none() {
             enter(&self.ring, wait)?;
-            ended = self.take_in(told);
+            ended = self.take_in(completions);
         }
         let Some(result) = ended else {
             return Ok(None);
@@ -114,7 +114,7 @@ impl Sender {
         }
     }
 
-    /// The same bytes by a copy, where no send is under way.
+    /// The same bytes with a copy, if no send is in progress.
     pub fn send_copied(&self, fd: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
         if self.under_way.is_some() {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -128,8 +128,8 @@ impl Sender {
         const NO_SOCKET: RawFd = -1;
         self.push(NO_SOCKET, 1, 0, TRIAL)?;
         enter(&self.ring, AT_ONCE)?;
-        let told = self.ring.completion();
-        let mut of_trial = told.filter(|t| t.user_data() == TRIAL && !cqueue::notif(t.flags()));
+        let queued = self.ring.completion();
+        let mut of_trial = queued.filter(|t| t.user_data() == TRIAL && !cqueue::notif(t.flags()));
         match of_trial.next().map(|t| t.result()) {
             Some(result) if result == -libc::EBADF => Ok(()),
             Some(result) if result < 0 => Err(failed(result)),
@@ -146,18 +146,18 @@ impl Sender {
             .build()
             .user_data(of);
         // SAFETY: `len` bytes from `start` are within the buffer that was registered as the first one. The
-        // kernel only reads them, and holds their pages until the send is complete. It takes a reference to the
+        // kernel only reads them, and pins their pages until the send is complete. It takes a reference to the
         // socket when `enter` submits this, in a call that borrows a descriptor of this number.
         unsafe { self.ring.submission().push(&entry) }.map_err(full)
     }
 
     /// Handles the completions; returns the result of the send, if it has ended.
-    fn take_in(&mut self, told: &mut Told) -> Option<i32> {
+    fn take_in(&mut self, completions: &mut SendCompletions) -> Option<i32> {
         let mut ended = None;
         for one in self.ring.completion().filter(|one| one.user_data() == SEND) {
             if cqueue::notif(one.flags()) {
-                told.through += 1;
-                told.copied += u64::from(one.result() as u32 & COPIED != 0);
+                completions.through += 1;
+                completions.copied += u64::from(one.result() as u32 & COPIED != 0);
             } else {
                 ended = Some(one.result());
             }

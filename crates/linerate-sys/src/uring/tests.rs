@@ -27,15 +27,15 @@ fn payload(len: usize) -> Memory {
 }
 
 /// Sends `all` bytes in operations of `most`; whole ones or not in turn.
-fn send_all(near: &TcpStream, len: usize, all: usize, most: usize) -> Told {
+fn send_all(near: &TcpStream, len: usize, all: usize, most: usize) -> SendCompletions {
     let mut sender = Sender::new(payload(len)).unwrap();
-    let (mut told, mut left) = (Told::default(), all);
+    let (mut completions, mut left) = (SendCompletions::default(), all);
     while left > 0 {
         let whole = left % 2 == 0;
-        let sent = sender.send(near.as_fd(), most.min(left), whole, WAIT, &mut told);
+        let sent = sender.send(near.as_fd(), most.min(left), whole, WAIT, &mut completions);
         left -= sent.unwrap().unwrap_or(0);
     }
-    told
+    completions
 }
 
 /// What comes until the other end closes.
@@ -62,9 +62,12 @@ fn what_is_sent_in_any_size_arrives_as_it_is_and_what_became_of_it_is_told() {
         let mut all = Vec::new();
         far.read_to_end(&mut all).map(|_| all)
     });
-    let told = send_all(&near, LEN, 3 * LEN, LEN);
+    let completions = send_all(&near, LEN, 3 * LEN, LEN);
     // The kernel is through with a send once its receiver has it.
-    assert!(told.copied <= told.through && told.through <= 9, "{told:?}");
+    assert!(
+        completions.copied <= completions.through && completions.through <= 9,
+        "{completions:?}"
+    );
     let small = send_all(&near, 7, 700, 7);
     assert!(small.through <= 700, "{small:?}");
     near.shutdown(Shutdown::Write).unwrap();
@@ -87,36 +90,44 @@ fn what_is_sent_in_any_size_arrives_as_it_is_and_what_became_of_it_is_told() {
 fn on_one_machine_the_kernel_copies_and_says_so() {
     let (near, mut far) = pair();
     let mut sender = Sender::new(payload(50_000)).unwrap();
-    let mut told = Told::default();
-    let sent = sender.send(near.as_fd(), 50_000, true, WAIT, &mut told);
+    let mut completions = SendCompletions::default();
+    let sent = sender.send(near.as_fd(), 50_000, true, WAIT, &mut completions);
     assert_eq!(sent.unwrap(), Some(50_000));
     far.read_exact(&mut vec![0; 50_000]).unwrap();
-    let sent = sender.send(near.as_fd(), 1, true, WAIT, &mut told);
+    let sent = sender.send(near.as_fd(), 1, true, WAIT, &mut completions);
     assert_eq!(sent.unwrap(), Some(1));
     far.read_exact(&mut [0]).unwrap();
-    while told.through < 2 {
-        sender.send(near.as_fd(), 1, true, WAIT, &mut told).unwrap();
+    while completions.through < 2 {
+        sender
+            .send(near.as_fd(), 1, true, WAIT, &mut completions)
+            .unwrap();
         far.read_exact(&mut [0]).unwrap();
     }
-    assert_eq!(told.copied, told.through);
+    assert_eq!(completions.copied, completions.through);
 }
 
 #[test]
 fn a_send_that_does_not_end_in_time_goes_on_and_is_counted_once() {
     let (near, mut far) = pair();
     let mut sender = Sender::new(payload(1 << 20)).unwrap();
-    let mut told = Told::default();
+    let mut completions = SendCompletions::default();
     let mut all = 0;
     let mut send = |sender: &mut Sender, time| {
-        let told = sender.send(near.as_fd(), 1 << 20, true, time, &mut told);
-        let moved = told.unwrap();
+        let sent = sender.send(near.as_fd(), 1 << 20, true, time, &mut completions);
+        let moved = sent.unwrap();
         all += moved.unwrap_or(0);
         moved.is_some()
     };
     while send(&mut sender, WAIT) {}
     assert!(!send(&mut sender, Duration::from_millis(1)), "nobody reads");
     let other = pair();
-    let refused = sender.send(other.0.as_fd(), 1, true, WAIT, &mut Told::default());
+    let refused = sender.send(
+        other.0.as_fd(),
+        1,
+        true,
+        WAIT,
+        &mut SendCompletions::default(),
+    );
     assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::InvalidInput);
     assert!(sender.send_copied(other.0.as_fd(), 1).is_err());
     let reader = thread::spawn(move || {
@@ -132,8 +143,8 @@ fn a_send_that_does_not_end_in_time_goes_on_and_is_counted_once() {
 fn a_send_under_way_ends_when_the_connection_is_shut_down() {
     let (near, _far) = pair();
     let mut sender = Sender::new(payload(1 << 20)).unwrap();
-    let mut told = Told::default();
-    let mut send = || sender.send(near.as_fd(), 1 << 20, true, WAIT, &mut told);
+    let mut completions = SendCompletions::default();
+    let mut send = || sender.send(near.as_fd(), 1 << 20, true, WAIT, &mut completions);
     while send().unwrap().is_some() {}
     near.shutdown(Shutdown::Both).unwrap();
     // The part accepted before counts; the next send gets the error.
@@ -213,7 +224,13 @@ fn one_that_is_dropped_in_the_middle_receives_no_more() {
 fn a_socket_that_cannot_says_so() {
     let (near, _far) = UnixStream::pair().unwrap();
     let mut sender = Sender::new(payload(10)).unwrap();
-    let refused = sender.send(near.as_fd(), 10, true, WAIT, &mut Told::default());
+    let refused = sender.send(
+        near.as_fd(),
+        10,
+        true,
+        WAIT,
+        &mut SendCompletions::default(),
+    );
     assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
 }
 

@@ -21,7 +21,7 @@ enum Next {
 pub(super) struct Giver(SyncSender<Next>);
 
 impl Giver {
-    /// Whether the thread will have it: not where too much waits already, or it has ended.
+    /// Whether the thread accepts the text: not if too much waits already, or if it has ended.
     pub(super) fn give(&self, text: Vec<u8>) -> bool {
         self.0.try_send(Next::Text(text)).is_ok()
     }
@@ -47,7 +47,7 @@ impl Beside {
             while let (Ok(()), Ok(Next::Text(text))) = (&written, next.recv()) {
                 written = write(&text);
             }
-            // Whoever waits for this may have gone.
+            // The thread that waits for this may have ended.
             let _ = over.send(written);
         };
         Builder::new().name("writer".to_owned()).spawn(body)?;
@@ -70,7 +70,7 @@ impl Beside {
         self.texts.clone()
     }
 
-    /// Waits until all that was given is written, for so long at most; nothing is written after it.
+    /// Waits until all texts are written, but at most for this time; nothing is written after it.
     pub(super) fn finish(&self, within: Duration) -> io::Result<()> {
         let began = Instant::now();
         loop {
@@ -98,13 +98,13 @@ impl Beside {
     }
 }
 
-/// A write takes the whole text or nothing, and waits for nobody; a flush waits for all that was written.
+/// A write accepts the whole text or nothing, and never waits; a flush waits for everything that was written.
 impl Write for Beside {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         match self.texts.0.try_send(Next::Text(text.to_vec())) {
             Ok(()) => Ok(text.len()),
             Err(TrySendError::Full(_)) => Err(io::Error::other(format!(
-                "nobody took the last {} lines",
+                "the last {} lines were not read in time",
                 self.most
             ))),
             Err(TrySendError::Disconnected(_)) => Err(self.why()),

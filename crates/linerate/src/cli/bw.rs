@@ -33,7 +33,7 @@ const SEARCH_MOST: Nanos = Nanos::from_secs(1200);
 /// Time where no layer of options states one.
 const TIME: Nanos = Nanos::from_secs(10);
 
-/// Its options of transports are those of transports that it can use.
+/// It takes the options of the transports that it can use.
 #[derive(Debug, Clone)]
 pub(crate) struct Verb;
 
@@ -44,14 +44,14 @@ impl own::Verb for Verb {
 // `linerate bw`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// The far end, where `linerate serve` runs, or ssh://HOST, where it is started; or an iperf3 server:
-    /// iperf3://HOST, iperf3://HOST:PORT. Left out with an engine that needs none, such as shm
+    /// Far machine where `linerate serve` runs, or ssh://HOST to start it there, or an iperf3 server:
+    /// iperf3://HOST[:PORT]. Engines within this machine, such as shm, take none
     target: Option<String>,
 
     #[command(flatten)]
     pub(crate) bw: options::Bw,
     #[command(flatten)]
-    pub(crate) load: options::Load,
+    pub(crate) load: options::LoadOptions,
     #[command(flatten)]
     pub(crate) own: Flags<Verb>,
     #[command(flatten)]
@@ -59,7 +59,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
-    let ways = directions(resolve::ways(options));
+    let directions = directions(resolve::load_directions(options));
     resolve::undirected(&options.run, args.bw.direction)?;
     if let Some(swept) = options.bw.sweep {
         return sweep::run(args.target.as_deref(), swept, options);
@@ -69,21 +69,21 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     match target.and_then(|target| Some((target, target.strip_prefix("iperf3://")?))) {
         Some((target, host)) => {
             portless(host, &args.shared.reach)?;
-            foreign(target, host, &ways, time, options)
+            foreign(target, host, &directions, time, options)
         }
-        None => own(target, ways, time, options),
+        None => own(target, directions, time, options),
     }
 }
 
-/// With `linerate serve`.
+/// A measurement with `linerate serve`.
 fn own(
     target: Option<&str>,
-    ways: Vec<Direction>,
+    directions: Vec<Direction>,
     time: Nanos,
     options: &Options,
 ) -> Result<Exit, Failure> {
-    let what = what(&ways, options)?;
-    let measured = single::measure(target, ways, time, what, options)?;
+    let what = what(&directions, options)?;
+    let measured = single::measure(target, directions, time, what, options)?;
     let allowed = match what {
         What::Rate(allowed) => Some(allowed),
         _ => None,
@@ -106,8 +106,8 @@ fn shown(mut measured: Measured, probe: &Probe, options: &Options) -> Result<Exi
     Ok(measured.exit(probe.complete(), &found, options))
 }
 
-/// What is measured of these directions.
-fn what(ways: &[Direction], options: &Options) -> Result<What, Failure> {
+/// The kind of measurement for these directions.
+fn what(directions: &[Direction], options: &Options) -> Result<What, Failure> {
     let Some(share) = options.bw.find_rate else {
         return Ok(What::Load);
     };
@@ -116,20 +116,20 @@ fn what(ways: &[Direction], options: &Options) -> Result<What, Failure> {
     let info = transport::named(&engine);
     if info.is_none_or(|info| !info.lossy) {
         return refuse(
-            "the highest rate without loss is searched by datagrams: others lose nothing, and TCP finds its own",
+            "--find-rate needs datagrams: TCP adapts its rate and loses no payload",
             "--engine udp --find-rate",
         );
     }
-    if ways.len() > 1 {
+    if directions.len() > 1 {
         return refuse(
-            "the highest rate without loss is searched one way at a time",
+            "--find-rate searches one direction at a time",
             "-d forward, then -d reverse",
         );
     }
-    // It may take a few longer steps until one passes, and a server ends a session after two hours.
+    // A few longer steps may be needed until one passes, and a server ends a session after two hours.
     if options.bw.time.is_some_and(|time| time.0 > SEARCH_MOST) {
         return refuse(
-            "the longer steps of a search last 20 min at most",
+            "the longer steps of --find-rate take at most 20 min",
             "--time 20min, then --pacing with the rate found and a longer --time",
         );
     }
@@ -142,7 +142,7 @@ fn portless(host: &str, typed: &options::Peer) -> Result<(), Failure> {
     let Some(port) = &typed.port else {
         return Ok(());
     };
-    // With its own port it needs no other.
+    // With the port in its own name it needs no other.
     let bare = Target::parse(host.trim_end_matches('/'), 0).map_err(Failure::usage)?;
     let named = match &*bare.host {
         address if address.contains(':') => format!("[{address}]"),
@@ -152,19 +152,20 @@ fn portless(host: &str, typed: &options::Peer) -> Result<(), Failure> {
         0 => port.0,
         own => u32::from(own),
     };
-    let error = anyhow!("--port (LINERATE_PORT) is that of `linerate serve`");
+    let error =
+        anyhow!("--port (LINERATE_PORT) is the port of `linerate serve`, not of an iperf3 server");
     Err(Failure::usage(error).hint(format!("iperf3://{named}:{port}, without --port")))
 }
 
-/// With an iperf3 server.
+/// A measurement with an iperf3 server.
 fn foreign(
     target: &str,
     host: &str,
-    ways: &[Direction],
+    directions: &[Direction],
     time: Nanos,
     options: &Options,
 ) -> Result<Exit, Failure> {
-    let (protocol, direction) = can(ways, options)?;
+    let (protocol, direction) = can(directions, options)?;
     let knobs = resolve::knobs_of_bw(options);
     client::possible(protocol, direction, &knobs).map_err(refused)?;
     let parsed = Target::parse(host.trim_end_matches('/'), PORT).map_err(Failure::usage)?;
@@ -213,18 +214,18 @@ fn foreign(
 
 /// The protocol and direction of a test with an iperf3 server; an error where it cannot do what the options ask
 /// for.
-fn can(ways: &[Direction], options: &Options) -> Result<(Protocol, Direction), Failure> {
+fn can(directions: &[Direction], options: &Options) -> Result<(Protocol, Direction), Failure> {
     let refuse = |what: &str, hint: &str| Err(Failure::usage(anyhow!("{what}")).hint(hint));
     if options.bw.find_rate.is_some() {
         return refuse(
-            "an iperf3 server is not asked for one rate after the other",
+            "--find-rate does not work with an iperf3 server",
             "with `linerate serve` there: linerate bw HOST --engine udp --find-rate",
         );
     }
-    if options.bw.discard == Some(true) && ways.contains(&Direction::Forward) {
+    if options.bw.discard == Some(true) && directions.contains(&Direction::Forward) {
         return refuse(
-            "whether an iperf3 server drops payload unread it does not tell",
-            "-d reverse, where this end receives; or `linerate serve` there",
+            "an iperf3 server does not report whether it dropped payload unread",
+            "-d reverse, so that this end receives, or `linerate serve` there",
         );
     }
     let protocol = match resolve::engine(&options.run, Needs::Load)?.as_str() {
@@ -232,12 +233,12 @@ fn can(ways: &[Direction], options: &Options) -> Result<(Protocol, Direction), F
         "udp" => Protocol::Udp,
         _ => {
             return refuse(
-                "a test with an iperf3 server is by TCP or UDP",
+                "an iperf3 server supports only TCP and UDP",
                 "--engine tcp, or --engine udp",
             );
         }
     };
-    match ways {
+    match directions {
         [direction] => Ok((protocol, *direction)),
         _ => refuse(
             "both directions at once need linerate at both ends",
@@ -250,7 +251,7 @@ fn print(probe: &Probe, record: Option<&Record>, options: &Options) -> Result<()
     out::result(options, || bw::json(probe, record), || bw::page(probe))
 }
 
-/// What cannot be asked for.
+/// A request that is impossible.
 fn refused(error: ClientError) -> Failure {
     let hint = error.hint();
     Failure::usage(error).hint(hint)

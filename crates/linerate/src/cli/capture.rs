@@ -12,7 +12,7 @@ use linerate_engine::host::{Answer, Captured, Query};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Version of the file; raised when a key changes its meaning or goes away.
+/// Version of the file; raised when a key changes its meaning or is removed.
 const FORMAT: u32 = 1;
 /// Largest file that is read.
 const LARGEST: u64 = 256 << 20;
@@ -28,7 +28,7 @@ struct Saved {
     queries: Vec<(Query, Vec<Answer<Bytes>>)>,
 }
 
-/// Bytes as they stand in the file.
+/// Bytes in the form that they have in the file.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Bytes {
@@ -80,7 +80,7 @@ fn each<T, U>(
     answers.into_iter().map(one).collect()
 }
 
-/// Writes what was captured to `path`, masked unless asked otherwise.
+/// Writes the capture to `path`, masked by default.
 pub(crate) fn save(path: &Path, mut captured: Captured, unmasked: bool) -> anyhow::Result<()> {
     if !unmasked {
         captured.mask();
@@ -132,7 +132,7 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Captured> {
         "{} is larger than {LARGEST} bytes",
         path.display()
     );
-    parse(&text).with_context(|| format!("{} is no capture of a machine", path.display()))
+    parse(&text).with_context(|| format!("{} is not a capture of a machine", path.display()))
 }
 
 fn parse(text: &[u8]) -> anyhow::Result<Captured> {

@@ -11,7 +11,7 @@ use crate::show::text;
 // `linerate causes`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// Id of a cause, such as receive-window
+    /// Id of a cause to explain, such as receive-window [default: list all]
     id: Option<String>,
 
     #[command(flatten)]

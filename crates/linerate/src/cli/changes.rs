@@ -15,14 +15,14 @@ pub(crate) fn ledger(asked: Option<bool>) -> Result<Option<Ledger>, Failure> {
     let allowed = asked == Some(true);
     let directory = state_directory(|name| std::env::var_os(name));
     let Some(ledger) = directory.as_deref().map(open) else {
-        let why = anyhow!("there is no place for a journal of changes");
+        let why = anyhow!("there is no directory for the journal of changes");
         let failure = Failure::not_measured(why).hint("set HOME or XDG_STATE_HOME");
         return if allowed { Err(failure) } else { Ok(None) };
     };
     match ledger.undo_left() {
         Ok(()) => Ok(allowed.then_some(ledger)),
         Err(error) if allowed => Err(failure(error)),
-        // What is measured is as good as ever; the user must know all the same.
+        // The measurement is not affected, but the user must know.
         Err(error) => {
             tell(&failure(error).words().replacen("error: ", "warning: ", 1));
             Ok(None)

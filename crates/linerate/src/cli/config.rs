@@ -67,7 +67,7 @@ pub(super) fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
     absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(in_home)))
 }
 
-/// Reads a file; a missing one is an error only when it was asked for.
+/// Reads a file; a missing file is an error only if the user named it.
 fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
@@ -80,7 +80,7 @@ fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
     parse(&text).map_err(|e| {
         let what = format!("the configuration file {} is not valid", path.display());
         Failure::usage(anyhow::anyhow!("{}", e.trim_end()).context(what))
-            .hint("`linerate VERB --help` names every option")
+            .hint("`linerate COMMAND --help` lists every option")
     })
 }
 

@@ -13,28 +13,28 @@ use super::exit::{Exit, Failure};
 use super::options::{self, Options};
 use super::session::records_of;
 use super::{out, reach};
-use crate::demo::{Loader, Outcome, Shown, Told, Wish, planted, show};
+use crate::demo::{Loader, Outcome, Report, Shown, Wish, planted, show};
 use crate::show::{Document, Tone};
 
 // `linerate demo`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// What to plant; --list names them all [default: drawn from the seed]
+    /// Fault to plant; --list shows all [default: drawn from the seed]
     fault: Option<String>,
 
-    /// List what can be planted
+    /// List the faults
     #[arg(long)]
     list: bool,
 
-    /// Print one JSON line with the outcome instead of the story
+    /// Print the outcome as one line of JSON instead of text
     #[arg(long)]
     json: bool,
 
-    /// Congestion control of both hosts, such as cubic or bbr [default: the system's]
+    /// Congestion control at both hosts, such as cubic or bbr [default: the system's]
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
 
-    /// Whose load the truth is measured by
+    /// Program whose load measures the effect of the planted fault
     #[arg(long, value_name = "WHO", default_value = "linerate")]
     truth: Loader,
 
@@ -119,7 +119,7 @@ fn offered(id: &str) -> Option<&'static CellKind> {
 
 /// Where the run's record is kept.
 enum Kept {
-    /// With the user's others, or where the user said.
+    /// In the directory of the user's records, or the one that the user named.
     In(Store),
     /// Nowhere: it is deleted after the demonstration.
     Not(TempDir),
@@ -158,8 +158,8 @@ fn opening(drawn: &Drawn, args: &Args) -> Document {
     let again = format!("linerate demo {} --seed {seed}{by}", drawn.kind.id);
     let text = format!(
         "Two hosts, near and far, with a router between them, are made of namespaces on this \
-         machine. Something may be wrong on the way; the run that follows is not told what \
-         (seed {seed}: `{again}` plants the same again)."
+         machine. This network may have a fault. The run that follows does not know which (seed \
+         {seed}: `{again}` plants the same again)."
     );
     doc.line(&[(Tone::Plain, &text)], 0);
     doc.gap();
@@ -169,11 +169,11 @@ fn opening(drawn: &Drawn, args: &Args) -> Document {
 fn closing(drawn: &Drawn, shown: &Shown, forgotten: bool) -> Document {
     let mut doc = Document::new();
     if forgotten {
-        let text = "the record of the run goes with this story (--no-save)";
-        doc.entry("Not kept", &[(Tone::Plain, text)], 0);
+        let text = "the record is deleted after this demo (--no-save)";
+        doc.entry("Not saved", &[(Tone::Plain, text)], 0);
         doc.gap();
     }
-    doc.heading("What it was really");
+    doc.heading("The planted truth");
     doc.entry("Planted", &[(Tone::Plain, &planted(&drawn.cell))], 0);
     if let Some(truth) = &shown.truth {
         let text = format!(
@@ -196,7 +196,7 @@ fn closing(drawn: &Drawn, shown: &Shown, forgotten: bool) -> Document {
         0,
     );
     let (tone, text) = judgement(shown);
-    doc.entry("So it was", &[(tone, &text)], 0);
+    doc.entry("The verdict was", &[(tone, &text)], 0);
     doc
 }
 
@@ -210,18 +210,18 @@ fn judgement(shown: &Shown) -> (Tone, String) {
         Outcome::Right => (Tone::Good, format!("right, but not proved: {named}")),
         Outcome::Acceptable => (
             Tone::Warning,
-            format!("close: it named {named}, which is true as well"),
+            format!("acceptable: it named {named}, which is true as well"),
         ),
-        Outcome::Unknown => (Tone::Warning, "not able to tell".to_owned()),
+        Outcome::Unknown => (Tone::Warning, "unknown: it named no cause".to_owned()),
         Outcome::Wrong => (Tone::Warning, format!("wrong: it named {named}")),
     }
 }
 
-/// One line of JSON, for those who score many.
+/// One line of JSON, for a score of many runs.
 fn line(drawn: &Drawn, args: &Args, shown: &Shown) -> Result<String, Failure> {
     let which = (drawn.kind.id, drawn.seed, &drawn.cell);
-    let told = Told::of(which, args.congestion.as_deref(), shown);
-    let json = serde_json::to_string(&told).map_err(Failure::not_measured)?;
+    let report = Report::of(which, args.congestion.as_deref(), shown);
+    let json = serde_json::to_string(&report).map_err(Failure::not_measured)?;
     Ok(json + "\n")
 }
 

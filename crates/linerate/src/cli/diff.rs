@@ -13,16 +13,16 @@ use crate::show::diff::{Compared, json, page};
 // `linerate diff`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// The record from before: `last`, the name of a record, or the path of its file
+    /// Record from before: `last`, the name of a saved record, or the path of a record file
     before: String,
 
-    /// The record from after
+    /// Record from after
     after: String,
 
     #[command(flatten)]
     pub(crate) json: options::Json,
 
-    /// Directory of records [default: $XDG_STATE_HOME/linerate/records]
+    /// Directory of saved records [default: $XDG_STATE_HOME/linerate/records]
     #[arg(long, env = "LINERATE_SAVE", value_name = "DIR")]
     pub(crate) save: Option<PathBuf>,
 }
@@ -47,10 +47,10 @@ fn refusal(error: DiffError, args: &Args) -> Failure {
     match error {
         DiffError::Same => Failure::usage(words).hint("name two runs: linerate diff BEFORE AFTER"),
         DiffError::Empty(_) => {
-            Failure::not_measured(words).hint("linerate show NAME tells what a record has")
+            Failure::not_measured(words).hint("linerate show NAME shows a record")
         }
         DiffError::Apart { .. } => {
-            Failure::not_measured(words).hint("measure both ways: --direction both")
+            Failure::not_measured(words).hint("measure both directions: --direction both")
         }
     }
 }

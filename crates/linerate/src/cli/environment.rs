@@ -7,12 +7,12 @@ use clap::Command;
 use linerate_core::application;
 use linerate_engine::peer::keys;
 
-/// What all of them begin with.
+/// The prefix of all variables.
 const PREFIX: &str = "LINERATE_";
-/// Those of the project's tests.
+/// Variables of the project's tests.
 const OF_TESTS: &str = "LINERATE_TEST_";
 
-/// Those that are set.
+/// The variables that are set.
 pub(super) fn set() -> Vec<String> {
     ours(std::env::vars_os().map(|(name, _)| name))
 }

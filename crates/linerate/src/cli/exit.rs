@@ -24,8 +24,8 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// Of two outcomes, the one that the user must learn: a failed measurement takes precedence over a missed
-    /// bound.
+    /// Of two outcomes, the more important one: a failed measurement takes precedence over a condition that
+    /// does not hold.
     pub(crate) fn or(self, other: Self) -> Self {
         let outranked = self == Self::Done || (self, other) == (Self::Missed, Self::NotMeasured);
         if outranked { other } else { self }
@@ -41,7 +41,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The user asked for something that cannot be.
+    /// The user's request is impossible.
     pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self::new(Exit::Usage, error)
     }
@@ -65,7 +65,7 @@ impl Failure {
         self
     }
 
-    /// Error, its causes and the hint, as they are shown.
+    /// Error, its causes and the hint, in the form that users see.
     pub(crate) fn words(&self) -> String {
         let mut text = format!("error: {}\n", self.error);
         for cause in self.error.chain().skip(1) {
@@ -81,15 +81,15 @@ impl Failure {
         text
     }
 
-    /// True when the reader of our output has gone, which is no failure. Another broken pipe, such as a
-    /// connection that the far end closed, is one.
+    /// True if the reader of our output has closed the pipe, which is not a failure. Another broken pipe, such
+    /// as a connection that the far end closed, is a failure.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         let of_output = self.error.downcast_ref::<OutputError>();
         of_output.is_some_and(OutputError::is_broken_pipe)
     }
 }
 
-/// Writes to stderr; when that fails there is nobody left to tell.
+/// Writes to stderr; if that fails, the message is lost.
 pub(crate) fn tell(text: &str) {
     // In a test the text belongs to the captured output, which is shown on failure.
     if cfg!(test) {
@@ -98,7 +98,7 @@ pub(crate) fn tell(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Whether any thread has panicked, also one whose panic the caller took for an error.
+/// Whether any thread has panicked, including a thread whose panic the caller handled as an error.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
 /// Whether a bug has shown in this process.

@@ -16,7 +16,7 @@ use super::exit::{Failure, tell};
 /// What `serve` says of each address that it listens on.
 pub(crate) const LISTENING: &str = "listening on ";
 
-/// This program, even where its file was replaced meanwhile.
+/// This program, even where its file was replaced in the meantime.
 const OWN: &str = "/proc/self/exe";
 
 /// Variables of `linerate serve` that a process of one's own does not read.
@@ -31,10 +31,10 @@ const OF_SERVERS: [&str; 8] = [
     "LINERATE_SERVE_ALLOW_CHANGES",
 ];
 
-/// How long the far end has to end in order, once nobody needs it; then its process is ended.
+/// Time for the far end to end by itself once it is no longer needed; then its process is killed.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How often it is looked for whether it has.
+/// How often its end is checked.
 const GLANCE: Duration = Duration::from_millis(10);
 
 /// A far end that lives as long as this value.
@@ -67,7 +67,7 @@ impl FarEnd {
             target: Target { host, port: 0 },
             key: Key::generate(),
         };
-        // One that has ended already says why on its stderr.
+        // A process that has already ended printed the reason to its stderr.
         let hold = far.hold.as_mut();
         let _ = hold.map(|hold| writeln!(hold, "{}", far.key.text()));
         match words.and_then(listening) {

@@ -31,7 +31,7 @@ const HEED: Duration = Duration::from_millis(100);
 // `linerate flows`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// Which connections: a host, HOST:PORT, :PORT, or part of the name of a process [default: all]
+    /// Show only connections of this HOST, HOST:PORT, :PORT or part of a process name [default: all]
     filter: Option<String>,
 
     #[command(flatten)]
@@ -96,7 +96,8 @@ fn look(mut flows: Flows, time: Duration, stop: &AtomicBool) -> io::Result<Look>
 /// What a filter may be.
 const FILTER: &str = "a filter is a host, HOST:PORT, :PORT, or part of the name of a process";
 
-/// The connections that `text` means. A process comes first: a host is asked for over the network.
+/// The connections that match `text`. Process names are tried first, since a host name needs a query over the
+/// network.
 fn wanted(text: &str, machine: &dyn Machine) -> Result<Wanted, Failure> {
     let end = |addresses, port| Ok(Wanted::End { addresses, port });
     let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
@@ -108,13 +109,13 @@ fn wanted(text: &str, machine: &dyn Machine) -> Result<Wanted, Failure> {
     }
     if let Some(port) = text.strip_prefix(':') {
         let port = port.parse().map_err(|_| {
-            Failure::usage(anyhow::anyhow!("`{text}` is no port"))
+            Failure::usage(anyhow::anyhow!("`{text}` is not a port"))
                 .hint("a port is written like :22, up to :65535")
         })?;
         return end(Vec::new(), Some(port));
     }
     if text.trim().is_empty() {
-        let error = anyhow::anyhow!("an empty filter takes nothing");
+        let error = anyhow::anyhow!("an empty filter matches nothing");
         return Err(Failure::usage(error).hint(FILTER));
     }
     if is_running(machine, text) {
@@ -131,7 +132,7 @@ fn wanted(text: &str, machine: &dyn Machine) -> Result<Wanted, Failure> {
     end(found.map(|a| a.ip().to_canonical()).collect(), port)
 }
 
-/// The kernel does not tell its connections.
+/// The kernel does not list its connections.
 fn untold(error: &io::Error) -> Failure {
     let hint = match error.kind() {
         io::ErrorKind::PermissionDenied => "sudo linerate flows",

@@ -23,14 +23,14 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Print the manual page; `linerate generate man | man -l -` shows it
+    /// Print the manual page; to read it: linerate generate man | man -l -
     Man,
-    /// Print what a shell needs to complete verbs and options
+    /// Print a completion script for a shell
     Completions {
-        /// The shell
+        /// Shell
         shell: Shell,
     },
-    /// Print the JSON schema of a document, or list those that there are
+    /// Print the JSON schema of a document, or list the schemas
     Schema {
         /// Name of the schema
         #[arg(value_parser = PossibleValuesParser::new(SCHEMAS.map(|schema| schema.name)))]

@@ -19,10 +19,10 @@ pub(crate) fn command() -> Command {
         })
 }
 
-/// A single measurement takes exactly the streams that were asked for, and an iperf3 server has a limit.
+/// A single measurement uses exactly the given number of streams, and an iperf3 server has a limit.
 fn single(verb: Command) -> Command {
     let streams = format!(
-        "Connections of the load, 1 to 10000 (an iperf3 server's: {STREAMS_MAX}) [default: 1]"
+        "Number of connections, 1 to 10000 (with an iperf3 server at most {STREAMS_MAX}) [default: 1]"
     );
     verb.mut_arg("streams", |arg| arg.help(streams))
 }

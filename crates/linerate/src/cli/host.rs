@@ -30,23 +30,23 @@ const SECOND: Duration = Duration::from_secs(1);
 // `linerate host`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// Show another machine: a capture of it, or a directory that holds its /proc and /sys
+    /// Show another machine, from its capture or from a directory with its /proc and /sys
     #[arg(long, value_name = "PATH")]
     root: Option<PathBuf>,
 
-    /// Save all that was read, as it was read: `--root` shows it again on any machine
+    /// Save all readings to this file; `--root FILE` shows them on any machine
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
 
-    /// Leave names, addresses and serial numbers in the capture
+    /// Do not mask names, addresses and serial numbers in the capture
     #[arg(long, requires = "capture")]
     unmasked: bool,
 
-    /// Show what changes, once a second, until Ctrl-C
+    /// Show changes once a second, until Ctrl-C
     #[arg(long, conflicts_with_all = ["root", "capture", "json", "format"])]
     watch: bool,
 
-    /// Say of all that is odd why it matters and what to do, and list all that could not be read
+    /// Explain each oddity and its remedy, and list everything that could not be read
     #[arg(long, conflicts_with = "watch")]
     explain: bool,
 
@@ -99,7 +99,7 @@ fn elsewhere(root: &Path, args: &Args) -> Result<Inventory, Failure> {
             .with_context(|| format!("failed to look into {}", root.display()))
             .map_err(Failure::usage)?;
         let mut inventory = look(machine, &|| {}, args)?;
-        // What would mend it here does nothing for a machine that is elsewhere.
+        // A remedy for this machine does not help a machine that is elsewhere.
         let here = |gap: &&mut Gap| HERE.iter().any(|hint| gap.hint.starts_with(hint));
         for gap in inventory.gaps.iter_mut().filter(here) {
             THERE.clone_into(&mut gap.hint);

@@ -1,6 +1,6 @@
 //! Documents that the program writes and the repository keeps.
 
-/// Fails if the file `name` of the repository is not what the program says `now`. Writes it first if
+/// Fails if the file `name` of the repository differs from the program's text `now`. Writes it first if
 /// `LINERATE_TEST_BLESS` is set.
 pub(crate) fn check(name: &str, now: &str) {
     let path = format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));

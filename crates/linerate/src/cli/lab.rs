@@ -21,15 +21,15 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Show how faults are written
+    /// List the faults and how to write them
     List,
-    /// Build a lab and run a command in its near host, with `linerate serve --open` on the far one
+    /// Build a lab and run a command on its near host; the far host runs `linerate serve --open`
     Run {
-        /// What to plant, such as path-rate:100Mb/s,deep; may be repeated
+        /// Fault to plant, such as path-rate:100Mb/s,deep; may be repeated
         #[arg(long = "fault", value_name = "FAULT")]
         faults: Vec<Fault>,
 
-        /// Congestion control of both hosts, such as cubic or bbr [default: the system's]
+        /// Congestion control at both hosts, such as cubic or bbr [default: the system's]
         #[arg(long, value_name = "NAME")]
         congestion: Option<String>,
 
@@ -37,26 +37,27 @@ enum What {
         #[arg(long, value_name = "COMMAND")]
         far: Option<String>,
 
-        /// Command, in which FAR stands for the far host's address [default: linerate run FAR]
+        /// Command; FAR in it is replaced by the address of the far host [default: linerate run FAR]
         #[arg(trailing_var_arg = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
-    /// Run the demonstration of every cell several times and tell how often it was right
+    /// Run the demo of every cell several times, and count how often its verdict was right
     ///
-    /// Each outcome is kept as it comes, with its record; nothing is run again, whatever came of
-    /// it. Started again on the same directory, it goes on where it was stopped.
+    /// Each outcome is saved with its record as soon as its run ends. No run is repeated, whatever its
+    /// outcome. With the same directory it continues after an interruption.
     #[cfg(feature = "lab-dev")]
     Score(score::Args),
     /// Boot a virtual machine with Debian's kernel and this machine's files, for a shell or a command
     ///
-    /// It has two NUMA nodes, an NVMe disk and two network ports in PCIe slots, and processors
-    /// emulated in software: facts and counts in it hold, speeds do not. What is written in it is
-    /// thrown away, and its /tmp and /run are its own. A command has an hour.
+    /// The machine has two NUMA nodes, an NVMe disk and two network ports in PCIe slots. Its processors
+    /// are emulated in software: facts and counts are right, speeds are not. It sees the files of this
+    /// machine, but its own /tmp and /run; all its writes are lost when it ends. A command may take an
+    /// hour.
     ///
-    /// Needs Debian's packages qemu-system-x86, busybox-static and kmod. Where no kernel is
-    /// installed, Debian's is fetched with apt-get into $XDG_CACHE_HOME/linerate/kernels.
+    /// Needs Debian's packages qemu-system-x86, busybox-static and kmod. If no kernel is installed,
+    /// Debian's is downloaded with apt-get into $XDG_CACHE_HOME/linerate/kernels.
     Vm {
-        /// Command, with its arguments [default: a shell on this terminal]
+        /// Command with its arguments [default: a shell on this terminal]
         #[arg(trailing_var_arg = true, value_name = "COMMAND")]
         command: Vec<String>,
     },

@@ -19,7 +19,7 @@ use crate::show::lat::{self, Probe};
 const TIME: Nanos = Nanos::from_secs(10);
 const SIZE: Bytes = Bytes(64);
 
-/// Its options of transports are those of transports that it can use.
+/// It takes the options of the transports that it can use.
 #[derive(Debug, Clone)]
 pub(crate) struct Verb;
 
@@ -30,8 +30,8 @@ impl own::Verb for Verb {
 // `linerate lat`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// The far end, where `linerate serve` runs, or ssh://HOST, where it is started; left out with an engine
-    /// that needs none, such as shm
+    /// Far machine where `linerate serve` runs, or ssh://HOST to start it there. Engines within this
+    /// machine, such as shm, take none
     target: Option<String>,
 
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub(crate) struct Args {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Load")]
 pub(crate) struct Beside {
-    /// Connections of the load beside them, 1 to 10000 [default: 1]
+    /// Number of connections of the load of --beside, 1 to 10000 [default: 1]
     #[arg(
         short = 'P',
         long,
@@ -58,7 +58,7 @@ pub(crate) struct Beside {
     )]
     streams: Option<Streams>,
 
-    /// Upper bound of each stream's rate, such as 1Gbit/s
+    /// Maximum rate of each of these connections, such as 1Gbit/s
     #[arg(
         long,
         env = "LINERATE_PACING",

@@ -29,9 +29,11 @@ impl Writer {
         let beside = Beside::start(WAITING, move |line| {
             match missing.swap(0, Relaxed) {
                 0 => {}
-                n => write(&format!("{n} lines were left out: nobody took them")),
+                n => write(&format!(
+                    "{n} lines were left out: the output was not read in time"
+                )),
             }
-            // An empty one only asks for that.
+            // An empty text only requests the count.
             if !line.is_empty() {
                 write(&String::from_utf8_lossy(line));
             }
@@ -40,7 +42,7 @@ impl Writer {
         Ok(Self { beside, left_out })
     }
 
-    /// Where a server says its lines.
+    /// Where a server writes its log lines.
     pub(super) fn log(&self) -> Log {
         let (lines, left_out) = (self.beside.giver(), Arc::clone(&self.left_out));
         Arc::new(move |line| {
@@ -52,7 +54,7 @@ impl Writer {
 
     /// Waits for the lines that were said, for a moment.
     pub(super) fn finish(self) {
-        // Where even this finds no room, nobody reads.
+        // If even this has no room, the lines are not read.
         self.beside.giver().give(Vec::new());
         let _ = self.beside.finish(LAST);
     }

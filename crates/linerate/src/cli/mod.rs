@@ -1,4 +1,4 @@
-//! The command line: verbs and what they take.
+//! The command line: verbs and their arguments.
 
 mod beside;
 mod bw;
@@ -49,8 +49,8 @@ use clap::{ArgMatches, FromArgMatches, Id, Parser, Subcommand};
 use exit::{Exit, Failure};
 use options::Options;
 
-/// How fast a path between two machines can go, how fast it goes, what holds it back - and the
-/// proof
+/// Measures how fast a path between two machines is and how fast it can be, names what limits it,
+/// and proves it by experiment
 #[derive(Debug, Parser)]
 #[command(name = "linerate", version, max_term_width = 100, after_help = AFTER)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
@@ -63,45 +63,48 @@ struct Cli {
 
 const AFTER: &str = "\
 Start here:
-  linerate demo                  see it at work on a network made on this machine
-  linerate serve                 on the far machine; it shows a key
-  linerate pair HOST             on the near machine, once: takes that key
-  linerate run HOST              measure the path to it, both ways
+  linerate demo         find a hidden fault in a network made on this machine
+  linerate serve        on the far machine: shows a key
+  linerate pair HOST    on this machine, once: asks for that key
+  linerate run HOST     measures the path to the far machine, in both directions
 
-Exit codes: 0 measured, whatever the verdict; 1 a bug in linerate; 2 wrong usage;
-3 could not measure, or only in part; 4 an --expect bound, or the demo's truth, failed.
-Every option has an environment variable, such as LINERATE_WRITE_SIZE for --write-size
-(serve: LINERATE_SERVE_OPEN, demo: LINERATE_DEMO_TIME), and a line in the configuration file.";
+Exit codes: 0 measured, whatever the verdict; 1 a bug in linerate; 2 wrong
+usage; 3 could not measure, or only a part; 4 an --expect condition does not
+hold, or the demo's verdict is not the planted fault.
+
+Every option has an environment variable, such as LINERATE_WRITE_SIZE for
+--write-size (serve: LINERATE_SERVE_OPEN, demo: LINERATE_DEMO_TIME), and a line
+in the configuration file.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Measure the path to a peer, both ways, and name what holds it back
+    /// Measure the path to another machine in both directions, and name what limits it
     Run(Box<run::Args>),
-    /// Be the far end: wait for runs from other machines
+    /// Be the far end: wait for measurements from other machines
     Serve(serve::Args),
-    /// Keep the key that a far end shows
+    /// Save the key that `linerate serve` shows on the far machine
     Pair(pair::Args),
-    /// Measure throughput once, without a verdict, with linerate or iperf3 as the far end
+    /// Measure throughput once, without a verdict; the far end may be an iperf3 server
     Bw(Box<bw::Args>),
-    /// Time round trips once, without a verdict, on the idle path or beside a load
+    /// Time round trips once, without a verdict, on an idle or a loaded path
     Lat(Box<lat::Args>),
-    /// Show a run that was kept, judged again
+    /// Show a saved run, and judge it again
     Show(show::Args),
-    /// Compare two runs that were kept: hosts, figures and limits, before and after
+    /// Compare two saved runs: their hosts, figures and limits
     Diff(diff::Args),
-    /// Show one machine: what is odd about it, and what it is made of
+    /// Show one machine: its hardware and settings, and what is odd about them
     Host(host::Args),
-    /// Show what holds back the transfers that already run here, without adding load
+    /// Show what limits the transfers that already run on this machine; adds no load
     Flows(flows::Args),
-    /// See it at work on a network made on this machine, with a fault that it is not told of
+    /// Build a network with a hidden fault on this machine, and let linerate find the fault
     Demo(demo::Args),
-    /// Compute what a path described in a file can carry, and what a change would bring
+    /// Compute what a path can carry from a description, and what a change would gain
     Whatif(whatif::Args),
-    /// List what can hold a path back, or explain one cause
+    /// List the causes that can limit a path, or explain one of them
     Causes(causes::Args),
-    /// Try a command on two hosts and a router made on this machine, or in a virtual one
+    /// Run a command in a test network or a virtual machine that is made on this machine
     Lab(lab::Args),
-    /// Print the manual page, completions of shells, JSON schemas or a configuration file
+    /// Print the manual page, shell completions, JSON schemas or a configuration file
     Generate(generate::Args),
 }
 
@@ -163,7 +166,7 @@ impl Verb {
 }
 
 impl Verb {
-    /// Whether it takes `--engine`.
+    /// Whether the verb has `--engine`.
     fn has_engine(&self) -> bool {
         matches!(self, Self::Run(_) | Self::Bw(_) | Self::Lat(_))
     }
@@ -188,7 +191,7 @@ fn parse() -> Result<(Cli, Vec<String>), clap::Error> {
     if !unread.is_empty() {
         let names = unread.join(", ");
         exit::tell(&format!(
-            "note: the environment sets {names}, which no option reads\n"
+            "note: no option reads these environment variables: {names}\n"
         ));
     }
     Ok((Cli::from_arg_matches(&matches)?, on_line(&matches)))
@@ -212,7 +215,10 @@ fn usage(error: &clap::Error) -> Result<Exit, Failure> {
     exit::tell(&error.render().to_string());
     let set = environment::set();
     if !set.is_empty() {
-        exit::tell(&format!("note: the environment sets {}\n", set.join(", ")));
+        exit::tell(&format!(
+            "note: these environment variables are set: {}\n",
+            set.join(", ")
+        ));
     }
     Ok(Exit::Usage)
 }

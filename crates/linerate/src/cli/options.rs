@@ -14,11 +14,11 @@ use clap::Args;
 use linerate_core::transport::TRANSPORTS;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use choice::{Color, Format, HandOver, Sweep, Way, Ways};
+pub(crate) use choice::{Color, Format, HandOver, LoadDirections, RunDirections, SweepFactor};
 
 use super::quantity::{
     Budget, Buffer, Clients, LookTime, LossShare, Message, MessageRate, Network, OpSize, Pace,
-    Port, ProbeTime, SegmentSize, Streams, Times, Top,
+    PortNumber, ProbeTime, SegmentSize, Streams, Times, Top,
 };
 use super::resolve::Needs;
 
@@ -29,7 +29,7 @@ pub(crate) struct Options {
     pub(crate) global: Global,
     pub(crate) peer: Peer,
     pub(crate) run: Run,
-    pub(crate) load: Load,
+    pub(crate) load: LoadOptions,
     pub(crate) engine: own::Own,
     pub(crate) report: Report,
     pub(crate) records: Records,
@@ -48,7 +48,7 @@ pub(crate) struct Global {
     #[arg(long, env = "LINERATE_COLOR", global = true, value_name = "WHEN", help_heading = GLOBAL)]
     pub(crate) color: Option<Color>,
 
-    /// Print no progress on stderr
+    /// Print no progress to stderr
     #[arg(short, long, env = "LINERATE_QUIET", global = true, help_heading = GLOBAL,
           num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_name = "BOOL", hide_possible_values = true)]
@@ -66,7 +66,7 @@ pub(crate) fn engines(needs: Needs) -> String {
     let words: Vec<String> = able
         .map(|info| format!("{} ({})", info.name, info.doc))
         .collect();
-    format!("Way to move bytes: {}", words.join(", "))
+    format!("How bytes are moved: {}", words.join(", "))
 }
 
 const GLOBAL: &str = "Global options";
@@ -76,11 +76,11 @@ pub(crate) const RESULT: &str = "Result";
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Peer {
-    /// Port of the serving end, for control and data
+    /// Port of `linerate serve` on the far machine, for control and data
     #[arg(long, env = "LINERATE_PORT", value_name = "PORT")]
-    pub(crate) port: Option<Port>,
+    pub(crate) port: Option<PortNumber>,
 
-    /// Use no key, for a far end that runs `linerate serve --open`
+    /// Use no key: the far machine runs `linerate serve --open`
     #[arg(long, env = "LINERATE_OPEN", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) open: Option<bool>,
@@ -101,7 +101,7 @@ pub(crate) struct Peer {
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Run {
-    /// Budget of the whole run, trials included (5s to 60min)
+    /// Time for the whole run, experiments included (5s to 60min)
     #[arg(
         short,
         long,
@@ -111,26 +111,26 @@ pub(crate) struct Run {
     )]
     pub(crate) time: Option<Budget>,
 
-    /// A short look: a budget of 20 s
+    /// Same as --time 20s
     #[arg(long, env = "LINERATE_QUICK", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) quick: Option<bool>,
 
-    /// A long look, for small effects and wandering paths: a budget of 5 min
+    /// Same as --time 5min: for small effects, and for paths whose speed varies
     #[arg(long, env = "LINERATE_THOROUGH", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) thorough: Option<bool>,
 
-    /// Direction to judge; forward is from here to the peer
-    #[arg(short, long, env = "LINERATE_DIRECTION", value_name = "WAY")]
-    pub(crate) direction: Option<Way>,
+    /// Direction to measure and judge; forward is to the far machine
+    #[arg(short, long, env = "LINERATE_DIRECTION", value_name = "DIRECTION")]
+    pub(crate) direction: Option<RunDirections>,
 
-    /// Measure and judge, but prove nothing by experiment
+    /// Measure and judge without experiments: only a ceiling that is reached can prove a limit
     #[arg(long, env = "LINERATE_NO_TRIALS", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) no_trials: Option<bool>,
 
-    /// Run so many times, 2 to 100, and tell what the runs have in common; --time is that of each
+    /// Do this many runs, 2 to 100, and compare them; --time is the time of each
     #[arg(
         long,
         env = "LINERATE_REPEAT",
@@ -139,9 +139,9 @@ pub(crate) struct Run {
     )]
     pub(crate) repeat: Option<Times>,
 
-    /// Try settings of the hosts too: limits of buffers and queues, offloads, `rps_cpus`. This needs
-    /// root; each is set back at the end, or by the next start after a kill. The far host needs `serve
-    /// --allow-changes`
+    /// Let experiments change settings of the hosts: limits of buffers and queues, offloads and
+    /// `rps_cpus`. Needs root. Each setting is restored after its experiment, or by the next start if
+    /// linerate is killed. Settings of the far machine need `serve --allow-changes` there
     #[arg(long, env = "LINERATE_ALLOW_CHANGES", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) allow_changes: Option<bool>,
@@ -150,7 +150,7 @@ pub(crate) struct Run {
     #[arg(long, env = "LINERATE_ENGINE", value_name = "NAME", help = engines(Needs::Both))]
     pub(crate) engine: Option<String>,
 
-    /// Print what happens as it does, a JSON object on each line; the last one has the result
+    /// Print events as they happen, one JSON object on each line; the last one is the result
     #[arg(long, env = "LINERATE_STREAM_JSON", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true,
           help_heading = RESULT, conflicts_with = "format")]
@@ -161,8 +161,8 @@ pub(crate) struct Run {
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Load")]
-pub(crate) struct Load {
-    /// Connections of the load, 1 to 10000 [default: 1, then more to see whether they help]
+pub(crate) struct LoadOptions {
+    /// Number of connections, 1 to 10000 [default: 1, then more to see whether they help]
     #[arg(
         short = 'P',
         long,
@@ -172,7 +172,7 @@ pub(crate) struct Load {
     )]
     pub(crate) streams: Option<Streams>,
 
-    /// Payload of each read and each write, such as 128KiB [default: chosen by the rate seen]
+    /// Bytes of each read and write, such as 128KiB [default: depends on the measured rate]
     #[arg(
         long,
         env = "LINERATE_SIZE",
@@ -181,7 +181,7 @@ pub(crate) struct Load {
     )]
     pub(crate) size: Option<OpSize>,
 
-    /// Payload of each write, where it differs from --size
+    /// Bytes of each write, if not --size
     #[arg(
         long,
         env = "LINERATE_WRITE_SIZE",
@@ -190,7 +190,7 @@ pub(crate) struct Load {
     )]
     pub(crate) write_size: Option<OpSize>,
 
-    /// Payload of each read, where it differs from --size
+    /// Bytes of each read, if not --size
     #[arg(
         long,
         env = "LINERATE_READ_SIZE",
@@ -199,7 +199,7 @@ pub(crate) struct Load {
     )]
     pub(crate) read_size: Option<OpSize>,
 
-    /// Send buffer, such as 4MiB; turns the kernel's autotuning off
+    /// Size of the send buffer, such as 4MiB; without it the kernel tunes the size
     #[arg(
         long,
         env = "LINERATE_SEND_BUFFER",
@@ -208,7 +208,7 @@ pub(crate) struct Load {
     )]
     pub(crate) send_buffer: Option<Buffer>,
 
-    /// Receive buffer, such as 4MiB; turns the kernel's autotuning off
+    /// Size of the receive buffer, such as 4MiB; without it the kernel tunes the size
     #[arg(
         long,
         env = "LINERATE_RECV_BUFFER",
@@ -226,7 +226,7 @@ pub(crate) struct Load {
     )]
     pub(crate) mss: Option<SegmentSize>,
 
-    /// Upper bound of each stream's rate, such as 1Gbit/s
+    /// Maximum rate of each stream, such as 1Gbit/s
     #[arg(
         long,
         env = "LINERATE_PACING",
@@ -235,11 +235,11 @@ pub(crate) struct Load {
     )]
     pub(crate) pacing: Option<Pace>,
 
-    /// Congestion control of both ends, such as cubic or bbr [default: the system's]
+    /// Congestion control at both ends, such as cubic or bbr [default: the system's]
     #[arg(long, env = "LINERATE_CONGESTION", value_name = "NAME")]
     pub(crate) congestion: Option<String>,
 
-    /// How the sender hands its payload to the kernel
+    /// How the sender passes payload to the kernel
     #[arg(long, env = "LINERATE_COPY", value_name = "HOW")]
     pub(crate) copy: Option<HandOver>,
 
@@ -262,21 +262,22 @@ pub(crate) struct Report {
     #[arg(skip)]
     pub(crate) format: Option<Format>,
 
-    /// Put the raw readings into the JSON document too
+    /// Add all raw readings to the JSON document
     #[arg(long, env = "LINERATE_WITH_RECORD", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) with_record: Option<bool>,
 
-    /// Exit with code 4 unless this holds, such as 'goodput>=9Gbit/s'; may be repeated
+    /// Exit with code 4 unless this condition holds, such as 'goodput>=9Gbit/s'; may be repeated
     ///
-    /// Left of the comparison stands a figure or `cause`: `goodput`; `operations` and `messages` in a
-    /// second, such as 'messages>=100k/s'; `latency.p50`, `latency.p90`, `latency.p99` and
-    /// `latency.p99.9`; `retransmits`; `loss` of datagrams, such as 'loss<0.1%'; `near.cpu` and
-    /// `far.cpu`, CPU time for each byte, such as 'near.cpu<0.5ns/B'. `forward.` or `reverse.` before it
-    /// means one direction; without it `latency` means the idle path, and all others mean every direction
-    /// that was asked for. `forward.latency` is of round trips beside the forward load. `cause=ID`
-    /// holds if that cause limits the path, or if it is `contended` or `interrupted` and disturbed the
-    /// measurement; only `run` looks for causes. What was not measured does not hold.
+    /// The left side is a figure or `cause`. Figures: `goodput`; `operations` and `messages` per second,
+    /// such as 'messages>=100k/s'; `latency.p50`, `latency.p90`, `latency.p99` and `latency.p99.9`;
+    /// `retransmits`; `loss` of datagrams, such as 'loss<0.1%'; `near.cpu` and `far.cpu`, the CPU time
+    /// per byte, such as 'near.cpu<0.5ns/B'. A prefix `forward.` or `reverse.` selects one direction.
+    /// Without a prefix, `latency` is that of the idle path, and every other figure must hold in each
+    /// direction that is measured. `forward.latency` is the round trip during the forward load.
+    /// `cause=ID` holds if that cause limits the path; `cause=contended` and `cause=interrupted` also
+    /// hold if they disturbed the measurement. Only `run` looks for causes. A condition on a figure that
+    /// was not measured does not hold.
     #[arg(long, env = "LINERATE_EXPECT", value_name = "EXPR")]
     pub(crate) expect: Option<Vec<crate::expect::Expect>>,
 }
@@ -320,11 +321,11 @@ impl Json {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Record")]
 pub(crate) struct Records {
-    /// Directory that the record is kept in [default: $XDG_STATE_HOME/linerate/records]
+    /// Directory to save the record in [default: $XDG_STATE_HOME/linerate/records]
     #[arg(long, env = "LINERATE_SAVE", value_name = "DIR")]
     pub(crate) save: Option<PathBuf>,
 
-    /// Keep no record
+    /// Do not save a record
     #[arg(long, env = "LINERATE_NO_SAVE", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true,
           conflicts_with = "save")]
@@ -335,12 +336,12 @@ pub(crate) struct Records {
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Serve {
-    /// Address to listen on [default: all of this host]
+    /// Address to listen on [default: all addresses of this host]
     #[arg(long, env = "LINERATE_LISTEN", value_name = "ADDRESS")]
     pub(crate) listen: Option<std::net::IpAddr>,
 
-    /// Network that clients may come from, such as 10.1.0.0/16, or an address; may be repeated.
-    /// Others are closed at once [default: all]
+    /// Accept clients only from this network or address, such as 10.1.0.0/16; may be repeated [default:
+    /// accept all]
     #[arg(
         long,
         env = "LINERATE_ALLOW",
@@ -349,7 +350,7 @@ pub(crate) struct Serve {
     )]
     pub(crate) allow: Option<Vec<Network>>,
 
-    /// Clients that are served at a time, 1 to 1024; the next is told that the server is busy
+    /// Maximum number of clients at the same time, 1 to 1024; others get an answer that the server is busy
     #[arg(
         long,
         env = "LINERATE_MAX_CLIENTS",
@@ -358,25 +359,26 @@ pub(crate) struct Serve {
     )]
     pub(crate) max_clients: Option<Clients>,
 
-    /// Ask for no key: anyone who reaches the port can load this host and its network
+    /// Require no key: anyone who can reach the port can load this host and its network
     #[arg(long, env = "LINERATE_SERVE_OPEN", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) open: Option<bool>,
 
-    /// Serve iperf3 clients too, at port 5201 or the one named; iperf3 knows no key: anyone who
-    /// reaches that port can load this host and its network
+    /// Also serve iperf3 clients, at port 5201 or this one. iperf3 has no keys: anyone who can reach
+    /// that port can load this host and its network
     #[arg(long, env = "LINERATE_SERVE_IPERF3", value_name = "PORT", num_args = 0..=1,
           require_equals = true, default_missing_value = "5201")]
-    pub(crate) iperf3: Option<Port>,
+    pub(crate) iperf3: Option<PortNumber>,
 
-    /// Let runs try settings of this host: limits of buffers and queues, offloads, `rps_cpus`. This
-    /// needs root; each is set back when the trial or its session ends, or by the next start after a kill
+    /// Let clients change settings of this host for experiments: limits of buffers and queues, offloads
+    /// and `rps_cpus`. Needs root. Each setting is restored after its experiment or session, or by the
+    /// next start if linerate is killed
     #[arg(long, env = "LINERATE_SERVE_ALLOW_CHANGES", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) allow_changes: Option<bool>,
 
-    /// Serve whoever started this program: the key is the first line of stdin, another port does where
-    /// somebody has this one, and all ends when stdin is closed; so `linerate run ssh://HOST` starts it
+    /// Serve the program that started this one, as `linerate run ssh://HOST` does: read the key from the
+    /// first line of stdin, use another port if this one is in use, and stop when stdin closes
     #[arg(long, env = "LINERATE_SERVE_ATTACHED", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) attached: Option<bool>,
@@ -391,8 +393,8 @@ pub(crate) struct Serve {
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Bw {
-    /// How long payload flows (1s to 60min), or all of a sweep; Ctrl-C ends it with what was measured until
-    /// then [default: 10s, with --sweep 60s]
+    /// Measuring time (1s to 60min), of a whole sweep too; Ctrl-C stops earlier and keeps the result
+    /// [default: 10s, with --sweep 60s]
     #[arg(
         short,
         long,
@@ -402,23 +404,22 @@ pub(crate) struct Bw {
     )]
     pub(crate) time: Option<ProbeTime>,
 
-    /// Direction to measure; forward is from here to the far end
-    #[arg(short, long, env = "LINERATE_BW_DIRECTION", value_name = "WAY")]
-    pub(crate) direction: Option<Ways>,
+    /// Direction to measure; forward is to the far machine
+    #[arg(short, long, env = "LINERATE_BW_DIRECTION", value_name = "DIRECTION")]
+    pub(crate) direction: Option<LoadDirections>,
 
-    /// Measure with each way to hand payload over, with each size of operations, or with 1, 2, 4 and so on
-    /// to --streams connections, in turn
+    /// Measure with several values of one factor, in turn
     #[arg(long, env = "LINERATE_SWEEP", value_name = "WHAT")]
-    pub(crate) sweep: Option<Sweep>,
+    pub(crate) sweep: Option<SweepFactor>,
 
-    /// Let the receiver's kernel drop payload instead of copying it to the program (MSG_TRUNC), as iperf3's
-    /// --skip-rx-copy does: what is left is the price of everything else
+    /// Let the receiver's kernel drop payload instead of copying it to the program (MSG_TRUNC, as iperf3's
+    /// --skip-rx-copy): shows the cost without that copy
     #[arg(long, env = "LINERATE_DISCARD", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) discard: Option<bool>,
 
-    /// Search for the highest rate at which no more than this share of datagrams is lost, such as 0.1%;
-    /// none where it is left out (the throughput of RFC 2544). --pacing bounds the rates that are tried
+    /// Search for the highest rate at which at most this share of datagrams is lost, such as 0.1%. Without
+    /// a share no datagram may be lost (the throughput of RFC 2544). --pacing is the highest rate to try
     #[arg(long, env = "LINERATE_FIND_RATE", value_name = "SHARE", num_args = 0..=1,
           require_equals = true, default_missing_value = "0%")]
     pub(crate) find_rate: Option<LossShare>,
@@ -428,7 +429,7 @@ pub(crate) struct Bw {
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Lat {
-    /// How long round trips are timed (1s to 60min); Ctrl-C ends it with what was measured until then
+    /// Measuring time (1s to 60min); Ctrl-C stops earlier and keeps the result
     #[arg(
         short,
         long,
@@ -438,8 +439,8 @@ pub(crate) struct Lat {
     )]
     pub(crate) time: Option<ProbeTime>,
 
-    /// Messages due in a second, each timed from when it was due (open loop), 1 to 1000000 [default: the
-    /// next one when the answer is in (closed loop)]
+    /// Messages per second, 1 to 1000000, each timed from the moment when it is due (open loop) [default:
+    /// send the next message when the answer has arrived (closed loop)]
     #[arg(
         long,
         env = "LINERATE_LAT_RATE",
@@ -448,7 +449,7 @@ pub(crate) struct Lat {
     )]
     pub(crate) rate: Option<MessageRate>,
 
-    /// Payload of a message, each way, to 16MiB [default: 64B]
+    /// Bytes of a message and of its answer, at most 16MiB [default: 64B]
     #[arg(
         long,
         env = "LINERATE_LAT_SIZE",
@@ -457,21 +458,21 @@ pub(crate) struct Lat {
     )]
     pub(crate) size: Option<Message>,
 
-    /// Spin on the sockets of both ends instead of sleeping until a message is there
+    /// Poll the sockets at both ends without a pause, instead of sleeping until a message arrives
     #[arg(long, env = "LINERATE_LAT_BUSY_POLL", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) busy_poll: Option<bool>,
 
-    /// Load the path meanwhile; forward is from here to the far end [default: the idle path]
-    #[arg(long, env = "LINERATE_LAT_BESIDE", value_name = "WAY")]
-    pub(crate) beside: Option<Ways>,
+    /// Load the path in this direction at the same time; forward is to the far machine [default: no load]
+    #[arg(long, env = "LINERATE_LAT_BESIDE", value_name = "DIRECTION")]
+    pub(crate) beside: Option<LoadDirections>,
 }
 
 // What a look at connections takes.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Flows {
-    /// How long to look (1s to 10min); Ctrl-C shows what was seen until then
+    /// Observation time (1s to 10min); Ctrl-C stops earlier and shows the result
     #[arg(
         short,
         long,
@@ -481,7 +482,7 @@ pub(crate) struct Flows {
     )]
     pub(crate) time: Option<LookTime>,
 
-    /// How many connections to show, those that carry most, 1 to 100
+    /// Number of connections to show, 1 to 100; those that carry most come first
     #[arg(
         long,
         env = "LINERATE_TOP",
@@ -495,7 +496,7 @@ pub(crate) struct Flows {
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Demo {
-    /// Budget of the demonstration's run (5s to 60min)
+    /// Time for the run of the demo (5s to 60min)
     #[arg(
         short,
         long,
@@ -505,7 +506,7 @@ pub(crate) struct Demo {
     )]
     pub(crate) time: Option<Budget>,
 
-    /// Draw the fault, its side and its severity from this number, to see the same again
+    /// Draw the fault, its place and its severity from this number; the same number gives the same fault
     #[arg(long, env = "LINERATE_SEED", value_name = "N")]
     pub(crate) seed: Option<u64>,
 }

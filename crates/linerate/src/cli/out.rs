@@ -31,7 +31,7 @@ pub(crate) fn result(
     }
 }
 
-/// A document in the form for people that `options` ask for.
+/// A document in the form that `options` select.
 pub(crate) fn rendered(document: &Document, options: &Options) -> String {
     match options.report.format {
         Some(Format::Markdown) => document.markdown(),
@@ -39,25 +39,25 @@ pub(crate) fn rendered(document: &Document, options: &Options) -> String {
     }
 }
 
-/// Standard output took no more. A type of its own: the same error of the system means something else
-/// where it comes from the network.
+/// Writing to standard output failed. This is a separate type, because the same system error means
+/// something else if it comes from the network.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to write to standard output")]
 pub(crate) struct OutputError(#[source] io::Error);
 
 impl OutputError {
-    /// Whether nobody reads it any more.
+    /// Whether the reader has closed the pipe.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.0.kind() == io::ErrorKind::BrokenPipe
     }
 }
 
-/// Standard output took no more.
+/// The failure of a write to standard output.
 pub(crate) fn failed(error: io::Error) -> Failure {
     Failure::not_measured(OutputError(error))
 }
 
-/// The style that suits standard output and what the user asked for.
+/// The style for standard output and the user's options.
 pub(crate) fn style(global: &Global) -> Style {
     let terminal = io::stdout().is_terminal();
     let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());

@@ -1,4 +1,4 @@
-//! `linerate pair`: takes the key that a far end shows, and keeps it.
+//! `linerate pair`: reads the key that a far end shows, and saves it.
 
 use std::io::{self, IsTerminal};
 
@@ -15,7 +15,7 @@ use super::{out, reach};
 // `linerate pair`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// The far end, as it will be named to `linerate run`
+    /// Far machine, by the name that you will give to `linerate run`
     host: String,
 
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         client::pair(&directory, &target, family, &key).map_err(|error| refused(error, origin))?;
     let port = options.peer.port.filter(|p| p.0 != u32::from(PORT));
     out::print(&format!(
-        "paired: {} accepts the key, which is kept in {}\nnow: linerate run {}{}\n",
+        "paired: {} accepts the key, which is saved in {}\nnow: linerate run {}{}\n",
         args.host,
         path.display(),
         args.host,
@@ -52,8 +52,8 @@ fn refused(error: PairError, origin: Origin) -> Failure {
 /// The key from the environment, a line that is typed, or the whole of what is piped in.
 fn read(host: &str) -> Result<(Key, Origin), Failure> {
     if let Some(key) = Key::from_environment().map_err(reach::key_failure)? {
-        // Nobody is asked for one.
-        tell(&format!("the key came from {}\n", keys::KEY_VARIABLE));
+        // A key from the environment is used without asking.
+        tell(&format!("the key was read from {}\n", keys::KEY_VARIABLE));
         return Ok((key, Origin::Environment));
     }
     let key = if io::stdin().is_terminal() {

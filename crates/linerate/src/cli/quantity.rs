@@ -1,7 +1,7 @@
 //! Numbers that a user types: each kind knows its unit and its allowed range.
 //!
-//! The same type reads flags, environment and configuration file, so that a wrong value is
-//! refused with the same words wherever it stands.
+//! The same type reads flags, environment and configuration file, so that a wrong value is refused with the
+//! same words in all three.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -121,7 +121,7 @@ macro_rules! quantity {
 }
 
 quantity! {
-    /// Share of datagrams that may be lost. Where half of them are, nothing is found.
+    /// Share of datagrams that may be lost. If half of them are, nothing is found.
     LossShare(Percent) Percent(0.0), Percent(50.0);
     /// Budget of a run. Below five seconds not even one direction can be measured.
     Budget(Nanos) Nanos::from_secs(5), Nanos::from_secs(3600);
@@ -150,7 +150,7 @@ quantity! {
     /// Clients of a server at a time; each has a thread, and one for each of its streams.
     Clients(u32) 1, 1024;
     /// A port.
-    Port(u32) 1, 65_535;
+    PortNumber(u32) 1, 65_535;
 }
 
 /// A network of addresses; an address alone is a network of one.

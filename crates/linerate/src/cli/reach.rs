@@ -17,17 +17,17 @@ pub(crate) fn target(text: &str, options: &Peer) -> Result<Target, Failure> {
         };
         return match scheme {
             "ssh" => refuse(
-                "starts a far end for a run: it has no key to keep",
+                "starts a far end for one run: there is no key to save",
                 format!("linerate run {text}"),
             ),
             "iperf3" => refuse(
-                "is no far end of linerate's",
+                "is not a far end for this command",
                 format!(
-                    "linerate bw {text} measures throughput; for all else `linerate serve` there"
+                    "linerate bw {text} measures throughput; other commands need `linerate serve` there"
                 ),
             ),
             _ => refuse(
-                "is no far end of linerate's",
+                "is not a far end for this command",
                 format!("{rest} where `linerate serve` runs, or ssh://{rest} to start it"),
             ),
         };
@@ -52,7 +52,7 @@ pub(crate) fn family(options: &Peer) -> Option<Family> {
 pub(crate) enum Origin {
     /// [`keys::KEY_VARIABLE`].
     Environment,
-    /// What was typed, piped in or kept.
+    /// The key that was typed, piped in or saved.
     Own,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn key(target: &Target, options: &Peer) -> Result<(Option<Key>, Origi
     Ok((kept, Origin::Own))
 }
 
-/// A failure that comes of a key: nothing was measured.
+/// A failure because of a key: nothing was measured.
 pub(crate) fn key_failure(error: KeyError) -> Failure {
     let hint = error.hint();
     Failure::not_measured(error).hint(hint)
@@ -82,7 +82,7 @@ pub(crate) fn peer_failure(error: PeerError) -> Failure {
 }
 
 /// The hint where a far end rejects the key of the environment, which takes precedence over the key stored by
-/// pairing. `None` where the key is not the reason.
+/// pairing. `None` if the key is not the reason.
 pub(crate) fn hint_of_key(error: &PeerError, origin: Origin) -> Option<String> {
     let name = keys::KEY_VARIABLE;
     match (origin, error) {

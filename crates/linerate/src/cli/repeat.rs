@@ -17,7 +17,7 @@ use crate::show::repeat::{self, Run};
 /// Runs a plan `times` times; a run that was ended, or that failed, is the last one.
 pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Failure> {
     if options.run.stream_json == Some(true) {
-        let error = anyhow!("a stream of lines tells of one run");
+        let error = anyhow!("--stream-json reports only one run");
         return Err(Failure::usage(error).hint("--json prints one document of all runs"));
     }
     let of = times as usize;
@@ -25,7 +25,7 @@ pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Fa
     let mut exit = Exit::Done;
     let mut kept: Vec<Outcome> = Vec::new();
     for number in 1..=of {
-        // Between two runs nobody else looks.
+        // Between two runs no other code checks for a stop.
         if stop.load(Ordering::Relaxed) {
             exit = exit.or(Exit::NotMeasured);
             break;
@@ -33,7 +33,7 @@ pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Fa
         if options.global.quiet != Some(true) {
             tell(&format!("run {number} of {of}\n"));
         }
-        // There is something to tell from the second on.
+        // From the second run on there is a comparison to print.
         let first = if kept.is_empty() {
             FirstEnds::Program
         } else {
@@ -84,7 +84,7 @@ fn measured(
     Ok(outcome)
 }
 
-/// Prints one run in short, where people read, and holds it against what was expected.
+/// Prints one run in short, for text output, and checks the expected conditions.
 fn told(outcome: &Outcome, number: usize, of: usize, options: &Options) -> Result<Exit, Failure> {
     let one = judged(outcome);
     if options.report.json != Some(true) {

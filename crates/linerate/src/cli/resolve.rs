@@ -11,7 +11,7 @@ use linerate_engine::load;
 use linerate_engine::run::{self, RoundTrips};
 
 use super::exit::Failure;
-use super::options::{HandOver, Load, Options, Run, Way, Ways};
+use super::options::{HandOver, LoadDirections, LoadOptions, Options, Run, RunDirections};
 
 /// Budget where no layer of options states one; the layer of defaults always does.
 const TIME: Nanos = Nanos::from_secs(60);
@@ -36,9 +36,9 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
         peer: peer.map(str::to_owned),
         knobs: knobs_of(options),
         directions: match run.direction {
-            Some(Way::Forward) => vec![Direction::Forward],
-            Some(Way::Reverse) => vec![Direction::Reverse],
-            Some(Way::Both) | None => Direction::ALL.to_vec(),
+            Some(RunDirections::Forward) => vec![Direction::Forward],
+            Some(RunDirections::Reverse) => vec![Direction::Reverse],
+            Some(RunDirections::Both) | None => Direction::ALL.to_vec(),
         },
         time: time(run)?,
         // An explicit number of streams is measured, and no other.
@@ -97,7 +97,7 @@ impl Needs {
     }
 }
 
-/// The transport's name, where it can do what is needed.
+/// The transport's name, if it can do everything that is needed.
 pub(crate) fn engine(run: &Run, needs: Needs) -> Result<String, Failure> {
     let name = run.engine.as_deref().unwrap_or(TCP.name);
     let asked = transport::named(name);
@@ -106,21 +106,21 @@ pub(crate) fn engine(run: &Run, needs: Needs) -> Result<String, Failure> {
     }
     let what = match asked {
         Some(asked) if asked.far_end == FarEnd::Absent && asked.offered => format!(
-            "engine `{name}` has no path to be loaded and judged: it measures this host, by `linerate bw` and `linerate lat`"
+            "engine `{name}` has no path to judge: it measures this host, with `linerate bw` and `linerate lat`"
         ),
         Some(asked) if asked.has(PatternKind::RoundTrips) => {
-            format!("engine `{name}` carries no load")
+            format!("engine `{name}` cannot carry a load")
         }
-        Some(_) => format!("engine `{name}` times no round trips"),
-        None => format!("no engine is called `{name}`"),
+        Some(_) => format!("engine `{name}` cannot time round trips"),
+        None => format!("there is no engine `{name}`"),
     };
     let able = TRANSPORTS.iter().filter(|other| needs.met_by(other));
     let able: Vec<_> = able.map(|other| other.name).collect();
     Err(Failure::usage(anyhow!(what)).hint(format!("--engine takes {}", able.join(" or "))))
 }
 
-/// The far end that a command needs, where the user names it. `None` where this program starts it, or where
-/// there is none.
+/// The far end that a command needs, where the user names it. `None` if this program starts it, or if there
+/// is none.
 pub(crate) fn far_end<'a>(
     engine: &str,
     typed: Option<&'a str>,
@@ -132,7 +132,9 @@ pub(crate) fn far_end<'a>(
             let hint = "name the host where `linerate serve` runs, or ssh://HOST to start it";
             return Err(Failure::usage(anyhow!("a far end is missing")).hint(hint));
         }
-        (FarEnd::Process, Some(_)) => "is between two processes of this host, which it starts",
+        (FarEnd::Process, Some(_)) => {
+            "measures between two processes of this host, which linerate starts"
+        }
         (FarEnd::Absent, Some(_)) => "has no far end",
     };
     Err(Failure::usage(anyhow!("engine `{engine}` {why}")).hint("leave out the far end"))
@@ -145,7 +147,7 @@ pub(crate) fn is_alone(run: &Run) -> bool {
 }
 
 /// Refuses a direction that was typed where nothing goes to another end.
-pub(crate) fn undirected(run: &Run, typed: Option<Ways>) -> Result<(), Failure> {
+pub(crate) fn undirected(run: &Run, typed: Option<LoadDirections>) -> Result<(), Failure> {
     if typed.is_some() && is_alone(run) {
         let name = run.engine.as_deref().unwrap_or(TCP.name);
         let error = anyhow!("engine `{name}` has no far end, and no direction");
@@ -155,10 +157,10 @@ pub(crate) fn undirected(run: &Run, typed: Option<Ways>) -> Result<(), Failure> 
 }
 
 /// The directions that `bw` loads. Operations without a far end are counted forward.
-pub(crate) fn ways(options: &Options) -> Ways {
+pub(crate) fn load_directions(options: &Options) -> LoadDirections {
     match options.bw.direction {
-        Some(ways) if !is_alone(&options.run) => ways,
-        _ => Ways::Forward,
+        Some(typed) if !is_alone(&options.run) => typed,
+        _ => LoadDirections::Forward,
     }
 }
 
@@ -178,7 +180,7 @@ pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Fai
 }
 
 /// Refuses an option on the command line that has no meaning for the chosen transport. In the environment and
-/// the configuration file such options are for other transports, and are ignored.
+/// the configuration file such options are meant for other transports, and are ignored.
 pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
     let name = run.engine.as_deref().unwrap_or(TCP.name);
     let Some(chosen) = transport::named(name) else {
@@ -191,11 +193,11 @@ pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
         .iter()
         .filter(|info| info.offered && has(info, key));
     let able: Vec<&str> = able.map(|info| info.name).collect();
-    let error = anyhow!("--{key} is no option of engine `{name}`");
+    let error = anyhow!("--{key} is not an option of engine `{name}`");
     Err(Failure::usage(error).hint(format!("--engine {} has it", able.join(" or "))))
 }
 
-/// Whether an option means something with a transport. Those that other verbs have are not asked for.
+/// Whether an option applies to a transport. Options of other verbs are not checked.
 fn has(info: &TransportInfo, option: &str) -> bool {
     match option {
         "port" | "open" | "ipv4" | "ipv6" => info.far_end == FarEnd::Peer,
@@ -228,7 +230,7 @@ pub(crate) fn knobs_of_loads(options: &Options) -> Knobs {
 }
 
 /// What connections are made with.
-fn knobs(load: &Load) -> Knobs {
+fn knobs(load: &LoadOptions) -> Knobs {
     let size = |fine: Option<super::quantity::OpSize>| fine.or(load.size).map_or(Bytes(0), |s| s.0);
     let defaults = Knobs::default();
     Knobs {
@@ -285,9 +287,9 @@ mod tests {
 
     #[test]
     fn a_size_holds_for_both_ways_unless_a_finer_one_is_given() {
-        let mut load = Load {
+        let mut load = LoadOptions {
             size: "64KiB".parse().ok(),
-            ..Load::default()
+            ..LoadOptions::default()
         };
         let both = knobs(&load);
         assert_eq!(
@@ -301,7 +303,7 @@ mod tests {
 
     #[test]
     fn what_is_left_open_is_left_to_the_ends_and_the_kernel() {
-        assert_eq!(knobs(&Load::default()), Knobs::default());
+        assert_eq!(knobs(&LoadOptions::default()), Knobs::default());
     }
 
     #[test]
@@ -330,7 +332,7 @@ mod tests {
             ("memory", "ring", "--engine shm has it"),
         ] {
             let words = fits(engine, key).unwrap_err();
-            let what = format!("--{key} is no option of engine `{engine}`");
+            let what = format!("--{key} is not an option of engine `{engine}`");
             assert!(words.contains(&what) && words.contains(others), "{words}");
         }
     }
@@ -347,10 +349,10 @@ mod tests {
         let engine = |name| engine_for(name, Needs::Both);
         assert!(engine("tcp").is_ok());
         let words = engine("null").unwrap_err().words();
-        assert!(words.contains("`null` times no round trips"), "{words}");
+        assert!(words.contains("`null` cannot time round trips"), "{words}");
         assert!(engine_for("connect", Needs::RoundTrips).is_ok());
         let words = engine("connect").unwrap_err().words();
-        assert!(words.contains("`connect` carries no load"), "{words}");
+        assert!(words.contains("`connect` cannot carry a load"), "{words}");
         let words = engine("carrier-pigeon").unwrap_err().words();
         assert!(
             words.contains("`carrier-pigeon`") && words.contains("tcp"),

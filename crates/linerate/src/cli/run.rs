@@ -1,4 +1,4 @@
-//! `linerate run`: measures the path, and shows what holds it back.
+//! `linerate run`: measures the path, and shows what limits it.
 
 use clap::Parser;
 use linerate_engine::store::Store;
@@ -11,7 +11,7 @@ use super::resolve::Needs;
 use super::session::{self, FirstEnds};
 use super::{out, reach, repeat, resolve, signal};
 
-/// Its options of transports are those of transports that it can use.
+/// It takes the options of the transports that it can use.
 #[derive(Debug, Clone)]
 pub(crate) struct Verb;
 
@@ -22,8 +22,8 @@ impl own::Verb for Verb {
 // `linerate run`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// The far end, where `linerate serve` runs, or ssh://[USER@]HOST[:PORT][/PATH/OF/LINERATE],
-    /// where it is started for this run; left out: this machine against itself
+    /// Far machine where `linerate serve` runs, or ssh://[USER@]HOST[:PORT][/PATH/OF/LINERATE] to start
+    /// it there for this run [default: measure this machine against itself]
     peer: Option<String>,
 
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) reach: options::Peer,
     #[command(flatten)]
-    pub(crate) load: options::Load,
+    pub(crate) load: options::LoadOptions,
     #[command(flatten)]
     pub(crate) own: Flags<Verb>,
     #[command(flatten)]

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[arg(value_name = "CELL")]
     cells: Vec<String>,
 
-    /// Directory of the outcomes and of every run's record; a score that is there goes on
+    /// Directory for the outcomes and the records of all runs; a score that is already there continues
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 
@@ -29,19 +29,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     runs: u64,
 
-    /// First seed; fix it before you run
+    /// First seed; choose it before the first run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
     seed: u64,
 
-    /// Congestion control of both hosts; may be repeated
+    /// Congestion control at both hosts; may be repeated
     #[arg(long, value_name = "NAME", default_values_t = ["cubic".to_owned(), "bbr".to_owned()])]
     congestion: Vec<String>,
 
-    /// Whose load the truth is measured by
+    /// Program whose load measures the effect of the planted fault
     #[arg(long, value_name = "WHO", default_value = "iperf3")]
     truth: Loader,
 
-    /// Budget of each run [default: that of the demo]
+    /// Time for each run [default: that of the demo]
     #[arg(short, long, value_name = "TIME")]
     time: Option<Budget>,
 }
@@ -106,14 +106,15 @@ fn heading(args: &Args) -> String {
 fn words(row: &Row) -> String {
     match &row.what {
         Kept::Failed(why) => format!("failed: {why}"),
-        Kept::Told(told) => format!(
+        Kept::Report(report) => format!(
             "{}: {}{} in {:.0} s",
-            word(told.outcome),
-            told.named.as_deref().unwrap_or("nothing named"),
-            told.certainty
+            word(report.outcome),
+            report.named.as_deref().unwrap_or("nothing named"),
+            report
+                .certainty
                 .as_ref()
                 .map_or(String::new(), |c| format!(", {c},")),
-            told.seconds,
+            report.seconds,
         ),
     }
 }
@@ -132,7 +133,7 @@ fn exit(rows: &[Row]) -> Exit {
     rows.iter().fold(Exit::Done, |exit, row| {
         exit.or(match &row.what {
             Kept::Failed(_) => Exit::NotMeasured,
-            Kept::Told(told) => match told.outcome {
+            Kept::Report(report) => match report.outcome {
                 Outcome::Right | Outcome::Acceptable => Exit::Done,
                 Outcome::Unknown | Outcome::Wrong => Exit::Missed,
             },

@@ -25,12 +25,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) serve: options::Serve,
 
-    /// Port for control and data
+    /// Port to listen on, for control and data
     #[arg(long, env = "LINERATE_PORT", value_name = "PORT")]
-    pub(crate) port: Option<super::quantity::Port>,
+    pub(crate) port: Option<super::quantity::PortNumber>,
 
-    // How this program starts itself for a transport between two processes of one host: it serves nobody but the process
-    // that started it.
+    // How this program starts itself for a transport between two processes of one host: it serves only the
+    // process that started it.
     #[arg(long, hide = true, requires = "attached")]
     pub(crate) process: bool,
 }
@@ -100,7 +100,7 @@ fn attached(options: &Options) -> bool {
 /// servers. It ends with that process, even if that has passed its end of stdin to others.
 fn of_parent(server: &mut ServerOptions) -> Result<(), Failure> {
     let ends = rights::end_with_parent();
-    reach::system(ends, "cannot be told of the end of the parent process")?;
+    reach::system(ends, "cannot watch for the end of the parent process")?;
     server.listen = vec![Ipv4Addr::LOCALHOST.into()];
     server.port = 0;
     server.allow = Vec::new();
@@ -109,8 +109,8 @@ fn of_parent(server: &mut ServerOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Binds the port. If it is taken, an end started by another program uses any port, and that program reads
-/// which.
+/// Binds the port. If it is in use, an end that another program started uses any free port, and that program
+/// reads its number.
 fn bind(options: &Options, server: ServerOptions) -> Result<Server, Failure> {
     let bound = match Server::bind(server.clone()) {
         Err(PeerError::Listen { source, .. })
@@ -125,11 +125,11 @@ fn bind(options: &Options, server: ServerOptions) -> Result<Server, Failure> {
 
 /// Gives up the rights that serving never needs, and says so if it has more than it needs.
 fn renounce(options: &Options) -> Result<(), Failure> {
-    reach::system(rights::renounce(), "cannot give up rights")?;
+    reach::system(rights::renounce(), "cannot drop privileges")?;
     let wanted = attached(options) || options.serve.allow_changes == Some(true);
     if rights::is_root() && !wanted {
         tell(
-            "this runs as root, which serves only to tell clients what root alone can read of this host\n",
+            "this server runs as root, which it uses only for readings of this host that need root\n",
         );
     }
     Ok(())
@@ -148,7 +148,7 @@ fn limits(options: &Options) -> Limits {
     }
 }
 
-/// The server for iperf3 clients, where one was asked for.
+/// The server for iperf3 clients, if requested.
 fn iperf3(options: &Options, log: &Log) -> Result<Option<iperf3::Server>, Failure> {
     let Some(port) = options.serve.iperf3.filter(|_| !attached(options)) else {
         return Ok(None);
@@ -165,7 +165,7 @@ fn iperf3(options: &Options, log: &Log) -> Result<Option<iperf3::Server>, Failur
     for address in server.addresses() {
         tell(&format!("listening on {address} for iperf3 clients\n"));
     }
-    tell("iperf3 knows no key: anyone who reaches that port can load this host and its network\n");
+    tell("iperf3 has no keys: anyone who can reach that port can load this host and its network\n");
     Ok(Some(server))
 }
 
@@ -177,20 +177,20 @@ fn key(options: &Options) -> Result<(Option<Key>, String), Failure> {
         return Ok((Some(key), String::new()));
     }
     if options.serve.open == Some(true) {
-        let words = "no key: anyone who reaches this port can load this host and its network\n";
+        let words = "no key: anyone who can reach this port can load this host and its network\n";
         return Ok((None, words.to_owned()));
     }
     if options.serve.key_stdin == Some(true) {
         let key = Key::read(std::io::stdin()).map_err(reach::key_failure)?;
-        return Ok((Some(key), "the key came from stdin\n".to_owned()));
+        return Ok((Some(key), "the key was read from stdin\n".to_owned()));
     }
     if let Some(key) = Key::from_environment().map_err(reach::key_failure)? {
-        let words = format!("the key came from {}\n", keys::KEY_VARIABLE);
+        let words = format!("the key was read from {}\n", keys::KEY_VARIABLE);
         return Ok((Some(key), words));
     }
     let directory = keys::directory().map_err(reach::key_failure)?;
     let (key, new) = keys::server_key(&directory).map_err(reach::key_failure)?;
-    // A key stays out of logs, and a kept one of a terminal that is to be quiet.
+    // A key is never logged, and a saved key is not shown on a terminal with --quiet.
     let quiet = options.global.quiet == Some(true);
     let show = (new || !quiet) && std::io::stderr().is_terminal();
     let words = key_words(&key, new, show, &keys::server_file(&directory));
@@ -208,7 +208,7 @@ fn key_words(key: &Key, new: bool, show: bool, file: &Path) -> String {
     format!("{what}\nto use it: linerate pair THIS-HOST    (on the machine that measures, once)\n")
 }
 
-/// Stops when whoever started this program has gone, or has no more need of it.
+/// Stops when the program that started this one has ended, or no longer needs it.
 fn stop_on_end(stop: &Stop) -> Result<(), Failure> {
     let stop = stop.clone();
     let watch = move || {

@@ -10,7 +10,7 @@ use linerate_core::plan::Plan;
 use linerate_core::record::{End, Record};
 use linerate_core::transport;
 use linerate_engine::change::Ledger;
-use linerate_engine::event::{Event, Flow, Sink};
+use linerate_engine::event::{Event, RunControl, Sink};
 use linerate_engine::host::Live;
 use linerate_engine::link::alone::Alone;
 use linerate_engine::link::{Link, LinkError};
@@ -27,7 +27,7 @@ use super::{changes, out, reach, ssh};
 use crate::show::progress::{Mode, Progress};
 use crate::show::stream::Stream;
 
-/// Lines of progress or of a stream that may wait for whoever reads them: those of ten minutes.
+/// Lines of progress or of a stream that may wait for their reader: ten minutes of lines.
 const WAITING: usize = 16_384;
 
 /// Time for the last of the progress.
@@ -74,7 +74,7 @@ pub(super) fn measure(
     drop(reached);
     if let Some(problem) = recorder.as_ref().and_then(Recorder::problem) {
         tell(&format!(
-            "warning: the record is not kept: {}\n",
+            "warning: the record is not saved: {}\n",
             problem.why
         ));
         if !problem.hint.is_empty() {
@@ -131,15 +131,15 @@ pub(crate) fn watched(
 pub(crate) struct Maybe<'a, S>(pub(crate) Option<&'a mut S>);
 
 impl<S: Sink> Sink for Maybe<'_, S> {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         match &mut self.0 {
             Some(sink) => sink.event(event),
-            None => Flow::Go,
+            None => RunControl::Go,
         }
     }
 }
 
-/// The lines of `--stream-json`, where they were asked for.
+/// The lines of `--stream-json`, if requested.
 pub(crate) fn stream(options: &Options) -> Result<Option<Stream<Beside>>, Failure> {
     let wanted = options.run.stream_json == Some(true);
     if wanted && options.report.json == Some(true) {
@@ -153,7 +153,7 @@ pub(crate) fn stream(options: &Options) -> Result<Option<Stream<Beside>>, Failur
 /// A session with the far end of a plan.
 pub(crate) struct Reached {
     pub(crate) link: Box<dyn Link>,
-    /// Address and port of the far end; empty where there is none.
+    /// Address and port of the far end; empty if there is none.
     pub(crate) address: String,
     /// The far end, where it was started for this session: it ends after it.
     _far: Option<FarEnd>,
@@ -180,7 +180,8 @@ impl Reached {
     }
 }
 
-/// Opens a session with the far end of a plan, if there is one, unless `stopped` says so meanwhile.
+/// Opens a session with the far end of a plan, if there is one, unless `stopped` says so in the
+/// meantime.
 pub(crate) fn connect(
     plan: &Plan,
     options: &Options,
@@ -238,7 +239,7 @@ fn far_end(plan: &Plan, options: &Options, changes: bool) -> Result<Option<FarEn
     }
 }
 
-/// Where the record goes; `None` with `--no-save`.
+/// The directory of the record; `None` with `--no-save`.
 fn store(records: &Records) -> Result<Option<Store>, Failure> {
     if records.no_save == Some(true) {
         return Ok(None);

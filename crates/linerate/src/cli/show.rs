@@ -11,11 +11,11 @@ use super::session::records_of;
 // `linerate show`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// `last`, the name of a record, or the path of its file
+    /// `last`, the name of a saved record, or the path of a record file
     #[arg(default_value = "last")]
     record: String,
 
-    /// Show what every cause answered, with its numbers
+    /// Show every cause with its result and its numbers
     #[arg(long)]
     explain: bool,
 
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) report: options::Report,
 
-    /// Directory of records [default: $XDG_STATE_HOME/linerate/records]
+    /// Directory of saved records [default: $XDG_STATE_HOME/linerate/records]
     #[arg(long, env = "LINERATE_SAVE", value_name = "DIR")]
     pub(crate) save: Option<std::path::PathBuf>,
 }

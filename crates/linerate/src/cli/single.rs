@@ -15,7 +15,7 @@ use linerate_engine::run::{RoundTrips, once, search};
 
 use super::beside::Beside;
 use super::exit::{Exit, Failure, tell};
-use super::options::{self, Options, Ways};
+use super::options::{self, LoadDirections, Options};
 use super::resolve::Needs;
 use super::session::{self, Maybe};
 use super::{out, reach, report, resolve, signal};
@@ -47,7 +47,7 @@ pub(crate) struct Shared {
     )]
     pub(crate) engine: Option<String>,
 
-    /// Print what happens as it does, a JSON object on each line; the last one has the result
+    /// Print events as they happen, one JSON object on each line; the last one is the result
     #[arg(long, env = "LINERATE_STREAM_JSON", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true,
           help_heading = options::RESULT, conflicts_with = "format")]
@@ -73,7 +73,7 @@ pub(crate) struct Measured {
     pub(crate) stream: Option<Stream<Beside>>,
 }
 
-/// What stands for a far end that nobody named.
+/// The name of the far end if the user gave none.
 pub(crate) const THIS_HOST: &str = "this host";
 
 /// What is measured.
@@ -205,10 +205,10 @@ fn exit(complete: bool, asked: &[Direction], found: &Found<'_>, options: &Option
 }
 
 /// The directions that are loaded at once.
-pub(crate) fn directions(ways: Ways) -> Vec<Direction> {
+pub(crate) fn directions(ways: LoadDirections) -> Vec<Direction> {
     match ways {
-        Ways::Forward => vec![Direction::Forward],
-        Ways::Reverse => vec![Direction::Reverse],
-        Ways::Both => Direction::ALL.to_vec(),
+        LoadDirections::Forward => vec![Direction::Forward],
+        LoadDirections::Reverse => vec![Direction::Reverse],
+        LoadDirections::Both => Direction::ALL.to_vec(),
     }
 }

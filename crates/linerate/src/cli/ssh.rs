@@ -19,7 +19,7 @@ const ENDS: &str = "ConnectTimeout=15";
 
 /// What ssh ends with when it could not connect.
 const SSH_FAILED: i32 = 255;
-/// What a shell ends with when there is no such program.
+/// The exit code of a shell if the program does not exist.
 const NO_PROGRAM: i32 = 127;
 
 /// A far end as it was typed: `ssh://[user@]host[:port][/path/of/linerate]`.
@@ -44,7 +44,7 @@ struct UrlError(String);
 impl FromStr for Url {
     type Err = UrlError;
 
-    /// Reads what stands behind the scheme.
+    /// Reads the text after the scheme.
     fn from_str(text: &str) -> Result<Self, UrlError> {
         let wrong = || UrlError(text.to_owned());
         let (authority, path) = match text.find('/') {
@@ -82,10 +82,10 @@ impl FromStr for Url {
 }
 
 impl Url {
-    /// `ssh` in a mode of its own, without a terminal, with what says where to.
+    /// `ssh` in its own mode, without a terminal, with its destination.
     fn ssh(&self, mode: &str) -> Command {
-        // Ctrl-C is for this program: it ends the run in order, over a connection that ssh holds. An
-        // ignored signal stays ignored in what a shell becomes.
+        // Ctrl-C is for this program: it ends the run in order, over a connection that ssh holds. A shell
+        // passes an ignored signal on to the program that replaces it.
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' INT; exec ssh \"$@\"", "ssh"]);
         command.args([mode, "-T", "-o", ENDS, "-o", "NumberOfPasswordPrompts=1"]);
@@ -103,7 +103,10 @@ impl Url {
         let text = String::from_utf8_lossy(&output.stdout);
         let name = text.lines().find_map(|line| line.strip_prefix("hostname "));
         name.map(str::to_owned).ok_or_else(|| {
-            let error = anyhow!("ssh does not tell what host `{}` is", self.destination);
+            let error = anyhow!(
+                "`ssh -G` does not show the address of host `{}`",
+                self.destination
+            );
             Failure::not_measured(error).hint(match output.status.code() {
                 Some(NO_PROGRAM) => "sudo apt-get install openssh-client",
                 _ => "",
@@ -111,7 +114,7 @@ impl Url {
         })
     }
 
-    /// The command that calls there, as it is typed.
+    /// The command that connects there, as users type it.
     fn called(&self) -> String {
         let port = self.port.map(|port| format!("-p {port} "));
         format!("ssh {}{}", port.unwrap_or_default(), self.destination)

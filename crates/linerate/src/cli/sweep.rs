@@ -9,28 +9,28 @@ use linerate_core::sweep::{Pace, Swept};
 use linerate_core::transport::{MEMORY, TCP};
 use linerate_core::units::Nanos;
 use linerate_engine::load::transport::memory;
-use linerate_engine::run::{Sweep, sweep};
+use linerate_engine::run::{SweepPlan, sweep};
 
 use super::exit::{Exit, Failure};
-use super::options::{self, HandOver, Options, Ways};
+use super::options::{self, HandOver, LoadDirections, Options};
 use super::resolve::Needs;
 use super::single::{self, THIS_HOST};
 use super::{out, resolve};
 use crate::expect::Found;
 use crate::show::sweep::{self as show, Probe};
 
-/// Time of all rounds where none is asked for.
+/// Time of all rounds if none is asked for.
 const TIME: Nanos = Nanos::from_secs(60);
 
-/// The engines that have what is swept: one of a path, and the memory of this host.
+/// The engines that can vary the factor: one of a path, and the memory of this host.
 const ENGINES: [&str; 2] = [TCP.name, MEMORY.name];
 
-/// Most streams where no bound is asked for.
+/// Most streams if no bound is given.
 const STREAMS: u32 = 64;
 
 pub(crate) fn run(
     target: Option<&str>,
-    what: options::Sweep,
+    what: options::SweepFactor,
     options: &Options,
 ) -> Result<Exit, Failure> {
     let mut asked = asked(what, options)?;
@@ -65,48 +65,61 @@ pub(crate) fn run(
     Ok(measured.exit(probe.complete(), &found, options))
 }
 
-/// What is to be measured, where nothing that was asked for contradicts it.
-fn asked(what: options::Sweep, options: &Options) -> Result<Sweep, Failure> {
-    let (load, refuse) = (&options.load, |what: &str, hint: &str| {
-        Err(Failure::usage(anyhow!("{what}")).hint(hint))
-    });
-    let direction = match options.bw.direction {
-        Some(Ways::Both) => {
-            return refuse("a sweep loads one direction", "-d forward, then -d reverse");
-        }
-        Some(Ways::Reverse) => Direction::Reverse,
-        Some(Ways::Forward) | None => Direction::Forward,
-    };
+fn refuse<T>(what: &str, hint: &str) -> Result<T, Failure> {
+    Err(Failure::usage(anyhow!("{what}")).hint(hint))
+}
+
+fn direction(options: &Options) -> Result<Direction, Failure> {
+    match options.bw.direction {
+        Some(LoadDirections::Both) => refuse(
+            "--sweep measures one direction",
+            "-d forward, then -d reverse",
+        ),
+        Some(LoadDirections::Reverse) => Ok(Direction::Reverse),
+        Some(LoadDirections::Forward) | None => Ok(Direction::Forward),
+    }
+}
+
+/// The planned measurement, if no option contradicts it.
+fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Failure> {
+    let load = &options.load;
+    let direction = direction(options)?;
     if options.bw.find_rate.is_some() {
         return refuse(
-            "a sweep and a search for a rate are two measurements",
+            "--sweep and --find-rate cannot be combined",
             "leave out --sweep or --find-rate",
         );
     }
     if options.bw.discard == Some(true) {
         return refuse(
-            "a sweep is of what programs can do, and they read what they receive",
+            "--sweep and --discard cannot be combined",
             "leave out --discard",
         );
     }
     let engine = resolve::engine(&options.run, Needs::Load)?;
     if !ENGINES.contains(&&*engine) {
-        return refuse("a sweep is by TCP, or of memory", "leave out --engine");
+        return refuse(
+            "--sweep works only with TCP and memory",
+            "leave out --engine",
+        );
     }
     let swept = match what {
-        options::Sweep::Copy => Swept::Copy,
-        options::Sweep::Size => Swept::Size,
-        options::Sweep::Streams => Swept::Streams,
+        options::SweepFactor::Copy => Swept::Copy,
+        options::SweepFactor::Size => Swept::Size,
+        options::SweepFactor::Streams => Swept::Streams,
     };
     let sized = load.size.or(load.write_size).or(load.read_size);
     if swept == Swept::Size && sized.is_some() {
         return refuse(
-            "a sweep of sizes takes all of them",
+            "--sweep size measures all sizes",
             "leave out --size, --write-size and --read-size",
         );
     }
     if swept == Swept::Copy && !matches!(load.copy, None | Some(HandOver::Copy)) {
-        return refuse("a sweep takes every way to copy", "leave out --copy");
+        return refuse(
+            "--sweep copy measures every value of --copy",
+            "leave out --copy",
+        );
     }
     let mut base = resolve::knobs_of(options);
     let most = load.streams.map(|streams| streams.0);
@@ -115,7 +128,7 @@ fn asked(what: options::Sweep, options: &Options) -> Result<Sweep, Failure> {
     } else {
         swept.settings(&base, most.unwrap_or(STREAMS))
     };
-    Ok(Sweep {
+    Ok(SweepPlan {
         swept,
         direction,
         pace: pace(options.bw.time.map_or(TIME, |t| t.0), &settings)?,
@@ -132,7 +145,7 @@ fn of_memory(swept: Swept, base: &mut Knobs, most: Option<u32>) -> Result<Vec<Kn
     };
     match swept {
         Swept::Copy => {
-            let error = anyhow!("a sweep of ways to copy is of ways into the kernel");
+            let error = anyhow!("--sweep copy needs a transport through the kernel");
             Err(Failure::usage(error).hint("--sweep size, or --sweep streams"))
         }
         Swept::Size => Ok(Swept::sizes(
@@ -151,12 +164,12 @@ fn of_memory(swept: Swept, base: &mut Knobs, most: Option<u32>) -> Result<Vec<Kn
     }
 }
 
-/// Rounds of these settings within the time, where it is enough for the fewest.
+/// Rounds of these settings within the time, if it is enough for the fewest.
 fn pace(time: Nanos, settings: &[Knobs]) -> Result<Pace, Failure> {
     Pace::of(time, settings.len()).ok_or_else(|| {
         let least = Pace::least(settings.len());
         let error = anyhow!(
-            "{time} are too short for rounds of {} settings: {least} at least",
+            "{time} are too short for rounds of {} settings: at least {least} are needed",
             settings.len()
         );
         Failure::usage(error).hint(format!("--time {}", least.exact()))

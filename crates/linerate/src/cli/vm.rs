@@ -23,11 +23,12 @@ pub(super) fn run(command: &[String]) -> Result<Exit, Failure> {
         return Err(Failure::usage(error).hint("give a command: linerate lab vm -- COMMAND"));
     }
     let cache = cache().ok_or_else(|| {
-        let error = anyhow::anyhow!("there is no place for kernels");
+        let error = anyhow::anyhow!("there is no directory for kernels");
         Failure::not_measured(error).hint("set HOME or XDG_CACHE_HOME to an absolute path")
     })?;
     let kernel = Kernel::find(&cache).map_err(Failure::not_measured)?;
-    let note = "processors emulated in software (QEMU's TCG): facts and counts hold, speeds do not";
+    let note =
+        "processors emulated in software (QEMU's TCG): facts and counts are right, speeds are not";
     tell(&format!("note: Linux {}, {note}\n", kernel.version));
     let status = match command {
         [] => shell(&kernel),

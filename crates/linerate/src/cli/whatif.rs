@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::Parser;
-use linerate_core::case::{Answer, Case, CaseError, Told, answer, measured, told};
+use linerate_core::case::{Answer, Case, CaseError, FigureCheck, answer, check_figures, measured};
 use linerate_core::record::frame::MAGIC;
 
 use super::exit::{Exit, Failure};
@@ -24,11 +24,11 @@ const HINT: &str = "docs/cases.md has a sample with every key";
 // `linerate whatif`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// A case file, case1 to case5 for one that the program brings, or a record: `last`, its name or
-    /// the path of its file
+    /// Description of a path: a case file, one of the built-in cases case1 to case5, or a record (`last`,
+    /// the name of a saved record, or the path of a record file)
     case: String,
 
-    /// Replace one thing, such as near.port.pcie=gen3x16; may be repeated
+    /// Change one value, such as near.port.pcie=gen3x16; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
 
@@ -48,11 +48,11 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// A case, with and without the changes that were asked for.
+/// A case, with and without the requested changes.
 struct Solved {
     before: (Case, Answer),
     after: Option<(Case, Answer)>,
-    told: Vec<Told>,
+    checks: Vec<FigureCheck>,
 }
 
 impl Solved {
@@ -65,7 +65,7 @@ impl Solved {
         Ok(Self {
             before: solve(&[])?,
             after: (!sets.is_empty()).then(|| solve(sets)).transpose()?,
-            told: told(text)?,
+            checks: check_figures(text)?,
         })
     }
 
@@ -74,7 +74,7 @@ impl Solved {
             before: (&self.before.0, &self.before.1),
             after: self.after.as_ref().map(|(case, answer)| (case, answer)),
             sets,
-            told: &self.told,
+            checks: &self.checks,
         }
     }
 }
@@ -92,7 +92,7 @@ fn text_of(name: &str, records: &Records) -> Result<String, Failure> {
     read(name).map_err(|error| {
         let known = CASES.map(|(name, _)| name).join(", ");
         Failure::usage(error).hint(format!(
-            "the program brings {known}; `last` is the newest record"
+            "the built-in cases are {known}; `last` is the newest record"
         ))
     })
 }
@@ -155,10 +155,9 @@ mod tests {
     /// All cases, one after the other.
     fn document() -> String {
         let mut text = String::from(
-            "# Cases\n\nReal systems with published measurements, as linerate describes and explains \
-             them. Generated\nfrom the program by its tests; `linerate whatif NAME` prints one of \
-             them. Their files are in\n`crates/linerate/cases`; a sample with every key of such a \
-             file stands at the end.\n",
+            "# Cases\n\nReal systems with published measurements, and the ceilings that linerate computes for \
+             them.\n`linerate whatif NAME` prints one of them. Their files are in `crates/linerate/cases`. A \
+             sample\nfile with every key is at the end. The tests of linerate generate this page.\n",
         );
         for (name, source) in CASES {
             let mut solved = Solved::of(source, &[]).unwrap();
@@ -182,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_sample_is_valid_and_names_every_key() {
-        assert!(told(SAMPLE).unwrap().iter().all(|one| one.holds));
+        assert!(check_figures(SAMPLE).unwrap().iter().all(|one| one.holds));
         let groups = [
             "",
             "near.",
@@ -219,9 +218,9 @@ mod tests {
     #[test]
     fn every_published_figure_stands_to_its_ceiling_as_the_case_says() {
         for (name, source) in CASES {
-            let told = told(source).unwrap();
-            assert!(told.len() >= 4, "{name} has few figures");
-            for one in told {
+            let checks = check_figures(source).unwrap();
+            assert!(checks.len() >= 4, "{name} has few figures");
+            for one in checks {
                 assert!(one.holds, "{name}: {one:?}");
             }
         }
@@ -284,17 +283,17 @@ mod tests {
             line.unwrap().to_owned()
         };
         assert!(line("none", "gen3x8").contains(" no ceiling -> "));
-        assert!(line("gen3x8", "none").contains(" Gb/s -> no ceiling: nothing"));
-        assert!(line("none", "none").contains("  no ceiling: nothing"));
+        assert!(line("gen3x8", "none").contains(" Gb/s -> no ceiling: no part"));
+        assert!(line("none", "none").contains("  no ceiling: no part"));
     }
 
     #[test]
     fn a_case_tells_its_story_and_a_change_does_not() {
-        let told = "the cards sat in slow slots";
+        let explained = "the cards were in slow slots";
         let alone = page("case5", &[]).replace('\n', " ");
-        assert!(alone.contains(told), "{alone}");
+        assert!(alone.contains(explained), "{alone}");
         let changed = page("case5", &["streams=2"]).replace('\n', " ");
-        assert!(!changed.contains(told), "{changed}");
+        assert!(!changed.contains(explained), "{changed}");
     }
 
     #[test]
@@ -351,7 +350,7 @@ mod tests {
             let slots = [&solved.before.0, &solved.after.as_ref().unwrap().0];
             let slots = slots.map(|case| case.near.port.pcie.unwrap().to_string());
             assert_eq!(slots, ["gen3x4", "gen3x16"], "{name}");
-            assert_eq!(solved.before.0.title, "ripple to brook, as it was measured");
+            assert_eq!(solved.before.0.title, "ripple to brook, as measured");
         }
         std::fs::write(path, &encode_all(&record).unwrap()[..9]).unwrap();
         let cut = super::text_of("last", &records).unwrap_err();

@@ -1,14 +1,14 @@
 //! The demonstration: plants a fault, makes a real run that does not know of it, and compares the verdict with
 //! the truth, which is measured by other means.
 
+mod report;
 mod score;
 mod stage;
-mod told;
 mod truth;
 
+pub(crate) use report::Report;
 pub(crate) use score::{Named, Outcome, Scored, score};
 pub(crate) use stage::{Problem, Stage};
-pub(crate) use told::Told;
 pub(crate) use truth::{Loader, Truth};
 
 use std::path::Path;
@@ -22,7 +22,7 @@ use linerate_lab::{Cell, Company};
 pub(crate) struct Shown {
     /// The record of the run that did not know of the fault.
     pub(crate) record: Record,
-    /// Its verdict.
+    /// The verdict of the run.
     pub(crate) verdict: Verdict,
     /// The measured truth; `None` for a path without a fault, and for an event, which needs no measurement.
     pub(crate) truth: Option<Truth>,
@@ -38,7 +38,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) congestion: Option<String>,
     /// Arguments of the run besides the address.
     pub(crate) run_args: Vec<String>,
-    /// Whose load the truth is measured by.
+    /// The program whose load measures the truth.
     pub(crate) loader: Loader,
     /// Whether the run's text goes to our own output.
     pub(crate) audible: bool,

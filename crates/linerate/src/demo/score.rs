@@ -31,9 +31,9 @@ const NOT_OURS: &str = "cpu-steal";
 pub(crate) struct Named {
     /// Id of the cause.
     pub(crate) cause: &'static str,
-    /// Where.
+    /// The place of the limit.
     pub(crate) side: Place,
-    /// In which direction.
+    /// The direction of the limit.
     pub(crate) direction: Direction,
     /// How surely; `None` of a disturbance.
     pub(crate) certainty: Option<Certainty>,
@@ -68,13 +68,13 @@ impl From<&Disturbance> for Named {
 /// A verdict held against its cell.
 #[derive(Debug, Clone)]
 pub(crate) struct Scored {
-    /// How it stands.
+    /// The certainty of the limit.
     pub(crate) outcome: Outcome,
     /// Whether what was named was proved.
     pub(crate) proved: bool,
     /// What was expected: cause ids.
     pub(crate) expected: Vec<&'static str>,
-    /// What was named first; `None` where that is unknown.
+    /// What was named first; `None` if that is unknown.
     pub(crate) named: Option<Named>,
 }
 
@@ -142,7 +142,7 @@ fn of_fault(cell: &Cell, truth: Option<&Truth>, told: &[Entry<'_>]) -> Scored {
     judged.retain(|l| l.cause != NOT_OURS);
     let named = judged.first().copied().or(first);
     let named = named.filter(|_| !headline_is_unknown);
-    // A further named cause that is not true as well is a false alarm.
+    // If a second cause is named that is not true, it is a false alarm.
     let right = |l: &&Limit| expected.contains(&l.cause) && right_place(cell, bites, l);
     let neighbour = |l: &&Limit| cell.neighbours.contains(&l.cause);
     let outcome = match judged.as_slice() {
@@ -176,8 +176,8 @@ fn of_goodput<'a>(told: &[Entry<'a>], direction: Option<Direction>) -> Vec<Entry
     told.iter().filter(is_of).copied().collect()
 }
 
-/// Whether a limit is named where what was planted is; on a healthy path, at the end that its
-/// cause is about.
+/// Whether a limit is named at the place of the planted fault; on a healthy path, at the end that its cause is
+/// about.
 fn right_place(cell: &Cell, binds: bool, limit: &Limit) -> bool {
     if binds {
         return cell.place.is_none_or(|place| place == limit.side);

@@ -26,14 +26,14 @@ pub(crate) enum Problem {
     /// The load by which the truth is measured failed.
     #[error("the load that measures the truth failed: {0}")]
     Truth(std::process::ExitStatus),
-    /// It did not end.
+    /// The measurement did not end.
     #[error("the load that measures the truth did not end")]
     Endless,
     /// The run in the lab left no record.
     #[error("the run in the lab left no record: {0}")]
     NoRecord(String),
     /// Its result had no goodput.
-    #[error("the load that measures the truth told no goodput")]
+    #[error("the load that measures the truth reported no goodput")]
     Untold,
     /// This program could not find itself.
     #[error("cannot find the program's own file")]
@@ -95,8 +95,8 @@ impl Stage {
         }))
     }
 
-    /// Runs the program from near to far and returns what it recorded. Another client may
-    /// measure meanwhile.
+    /// Runs the program from near to far and returns what it recorded. Another client may measure
+    /// in the meantime.
     pub(crate) fn run(
         &self,
         args: &[String],
@@ -168,7 +168,7 @@ impl Stage {
         Ok([client].into_iter().chain(server).collect())
     }
 
-    /// Starts a run whose record nobody needs, with a server of its own.
+    /// Starts a run with its own server; its record is not kept.
     pub(crate) fn load(&self, args: &[String]) -> Result<(Running, Running), Problem> {
         let server = self.serve(&[])?;
         let run = self.client(args).arg("--no-save").arg("--quiet");
@@ -273,11 +273,11 @@ impl Stage {
         let Some(errors) = server.stderr.take() else {
             return Err(Problem::Serve("it has no output".to_owned()));
         };
-        // Read on a thread: a server that says nothing must not hold us for ever.
+        // Read on a thread: a silent server must not block us forever.
         let (tell, told) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(errors).lines().map_while(Result::ok) {
-                // Nobody listens after the first line; the pipe is still to be emptied.
+                // Only the first line is used; the pipe must still be emptied.
                 let _ = tell.send(line);
             }
         });

@@ -22,13 +22,13 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub(crate) struct Truth {
     /// Direction that was loaded.
     pub(crate) direction: Direction,
-    /// By whom.
+    /// The program that measured.
     pub(crate) loader: Loader,
     /// Who counted the received data.
     pub(crate) counted: Counted,
-    /// With the fault.
+    /// Goodput with the fault.
     pub(crate) with: f64,
-    /// Without it.
+    /// Goodput without the fault.
     pub(crate) without: f64,
 }
 
@@ -61,10 +61,10 @@ impl Counted {
 /// Whose load the truth is measured by; the port counts what came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Loader {
-    /// linerate's
+    /// Measure with linerate
     #[value(name = "linerate")]
     Own,
-    /// iperf3's, where what is planted can slow it too
+    /// Measure with iperf3, if the planted fault can affect it
     Iperf3,
 }
 
@@ -89,7 +89,7 @@ impl Loader {
     }
 }
 
-/// Measures with the cell's faults, takes them out (its scenery stays), and measures again.
+/// Measures with the cell's faults, removes them (its scenery stays), and measures again.
 pub(super) fn measure(
     stage: &Stage,
     cell: &Cell,
@@ -138,7 +138,7 @@ fn rate(stage: &Stage, direction: Direction, loader: Loader) -> Result<f64, Prob
         seen.push((Instant::now(), stage.counted(direction)?));
     };
     server.kill()?;
-    // iperf3 fails where nothing comes through, and that is a rate as well; our own run does not.
+    // iperf3 fails if no payload arrives, and that counts as a rate of zero; our own run does not fail.
     if loader == Loader::Own && !status.success() {
         return Err(Problem::Truth(status));
     }

@@ -1,4 +1,4 @@
-//! Outcomes on disk: one line of JSON each, written as they come.
+//! Outcomes on disk: one line of JSON each, written as soon as they exist.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::demo::Told;
+use crate::demo::Report;
 
 /// Most bytes of outcomes that are read: thirty thousand of them.
 const MOST: u64 = 64 << 20;
@@ -17,7 +17,7 @@ const MOST: u64 = 64 << 20;
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kept {
     /// It ran, with this result.
-    Told(Box<Told>),
+    Report(Box<Report>),
     /// It did not finish, for this reason.
     Failed(String),
 }
@@ -57,7 +57,7 @@ pub(crate) enum ScoreError {
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         #[source]
         error: serde_json::Error,
     },
@@ -72,7 +72,7 @@ pub(crate) struct Outcomes {
 }
 
 impl Outcomes {
-    /// Opens those of `dir`, which is made where it is not there.
+    /// Opens the outcomes in `dir`, which is created if it is missing.
     pub(crate) fn open(dir: &Path) -> Result<Self, ScoreError> {
         let path = dir.join("outcomes.jsonl");
         let failed = |error| ScoreError::File {
@@ -105,7 +105,7 @@ impl Outcomes {
         self.keys.contains(key)
     }
 
-    /// All of them.
+    /// All outcomes.
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }

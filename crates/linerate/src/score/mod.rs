@@ -23,7 +23,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) seeds: std::ops::Range<u64>,
     /// The congestion controls under which each seed is run.
     pub(crate) congestion: &'a [String],
-    /// Whose load the truth is measured by.
+    /// The program whose load measures the truth.
     pub(crate) truth: Loader,
     /// Budget of each run; `None` for the one of `linerate demo`.
     pub(crate) time: Option<Nanos>,
@@ -58,7 +58,7 @@ pub(crate) fn run(
             continue;
         }
         let what = demonstrate(case, wish)?;
-        // What was cut short was not seen; it is run when the score goes on.
+        // A run that was cut short has no outcome; it is repeated when the score continues.
         if stop.load(Ordering::Relaxed) {
             break;
         }
@@ -107,7 +107,7 @@ fn demonstrate(case: &Case<'_>, wish: &Wish<'_>) -> Result<Kept, ScoreError> {
     let output = command.output().map_err(ScoreError::Start)?;
     // A wrong verdict has its own exit code, so the output decides.
     Ok(match serde_json::from_slice(&output.stdout) {
-        Ok(told) => Kept::Told(told),
+        Ok(report) => Kept::Report(report),
         Err(_) => Kept::Failed(format!(
             "{}: {}",
             output.status,

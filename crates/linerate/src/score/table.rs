@@ -7,14 +7,14 @@ use linerate_core::stats::median;
 use linerate_lab::HEALTHY;
 
 use super::{Kept, Row};
-use crate::demo::{Outcome, Told};
+use crate::demo::{Outcome, Report};
 
 /// What a case counts as.
 #[derive(Debug, Default)]
 struct Tally<'a> {
     runs: usize,
     failed: usize,
-    told: Vec<&'a Told>,
+    reports: Vec<&'a Report>,
 }
 
 impl<'a> Tally<'a> {
@@ -29,26 +29,26 @@ impl<'a> Tally<'a> {
     fn add(&mut self, row: &'a Row) {
         self.runs += 1;
         match &row.what {
-            Kept::Told(told) => self.told.push(told),
+            Kept::Report(report) => self.reports.push(report),
             Kept::Failed(_) => self.failed += 1,
         }
     }
 
     fn with(&self, outcome: Outcome) -> usize {
-        self.told.iter().filter(|t| t.outcome == outcome).count()
+        self.reports.iter().filter(|t| t.outcome == outcome).count()
     }
 
     fn proved(&self) -> usize {
-        self.told.iter().filter(|t| is_proved(t)).count()
+        self.reports.iter().filter(|t| is_proved(t)).count()
     }
 
     fn biting(&self) -> usize {
-        self.told.iter().filter(|t| bites(t)).count()
+        self.reports.iter().filter(|t| bites(t)).count()
     }
 
-    /// Seconds to each proof of what was planted that a trial gave, in order.
+    /// Seconds to each proof of a planted fault by a trial, in order.
     fn seconds(&self) -> Vec<f64> {
-        let proved = self.told.iter().filter(|t| is_proved(t));
+        let proved = self.reports.iter().filter(|t| is_proved(t));
         let mut all: Vec<f64> = proved.filter_map(|t| t.proved_after).collect();
         all.sort_by(f64::total_cmp);
         all
@@ -71,24 +71,24 @@ impl<'a> Tally<'a> {
 
     /// What was named and was wrong, with its seed.
     fn otherwise(&self) -> String {
-        let wrong = self.told.iter().filter(|t| t.outcome == Outcome::Wrong);
+        let wrong = self.reports.iter().filter(|t| t.outcome == Outcome::Wrong);
         let named = wrong.map(|t| format!("{} ({})", named(t), t.seed));
         named.collect::<Vec<_>>().join(", ")
     }
 }
 
 /// Whether the verdict was right, and proved.
-fn is_proved(told: &Told) -> bool {
-    told.outcome == Outcome::Right && told.certainty.as_deref() == Some("proved")
+fn is_proved(report: &Report) -> bool {
+    report.outcome == Outcome::Right && report.certainty.as_deref() == Some("proved")
 }
 
 /// Whether what was planted is known to hold the path back.
-fn bites(told: &Told) -> bool {
-    told.truth.as_ref().is_some_and(|truth| truth.bites)
+fn bites(report: &Report) -> bool {
+    report.truth.as_ref().is_some_and(|truth| truth.bites)
 }
 
-fn named(told: &Told) -> &str {
-    told.named.as_deref().unwrap_or("nothing")
+fn named(report: &Report) -> &str {
+    report.named.as_deref().unwrap_or("nothing")
 }
 
 /// The whole page, under a heading of its own.
@@ -129,10 +129,10 @@ fn in_all(tally: &Tally<'_>) -> String {
         0 => "none of none".to_owned(),
         _ => format!("{n} of {of} ({:.1} %)", n as f64 * 100.0 / of as f64),
     };
-    let told = tally.told.len();
-    let healthy: Vec<&&Told> = tally.told.iter().filter(|t| is_healthy(t)).collect();
+    let all = tally.reports.len();
+    let healthy: Vec<&&Report> = tally.reports.iter().filter(|t| is_healthy(t)).collect();
     let alarms = healthy.iter().filter(|t| t.outcome == Outcome::Wrong);
-    let biting: Vec<&&Told> = tally.told.iter().filter(|t| bites(t)).collect();
+    let biting: Vec<&&Report> = tally.reports.iter().filter(|t| bites(t)).collect();
     let proved = biting.iter().filter(|t| is_proved(t)).count();
     let times = tally.seconds();
     let seconds = median(&times).map_or(String::new(), |s| {
@@ -144,31 +144,31 @@ fn in_all(tally: &Tally<'_>) -> String {
     format!(
         "Right: {}; acceptable: {}; wrong: {}; unknown: {}. False alarms on healthy paths: {}. \
          Faults that bite (10 % or more): {} proved.{seconds}",
-        share(tally.with(Outcome::Right), told),
+        share(tally.with(Outcome::Right), all),
         tally.with(Outcome::Acceptable),
-        share(tally.with(Outcome::Wrong), told),
-        share(tally.with(Outcome::Unknown), told),
+        share(tally.with(Outcome::Wrong), all),
+        share(tally.with(Outcome::Unknown), all),
         share(alarms.count(), healthy.len()),
         share(proved, biting.len()),
     )
 }
 
 /// Nothing was planted that holds the path back: what limits a healthy path was expected.
-fn is_healthy(told: &Told) -> bool {
-    told.expected == HEALTHY
+fn is_healthy(report: &Report) -> bool {
+    report.expected == HEALTHY
 }
 
 /// The table of expected causes against the first cause named.
 fn confusion(text: &mut String, rows: &[Row]) {
     let mut counts: BTreeMap<(String, &str), usize> = BTreeMap::new();
     for row in rows {
-        if let Kept::Told(told) = &row.what {
-            let truth = if is_healthy(told) {
+        if let Kept::Report(report) = &row.what {
+            let truth = if is_healthy(report) {
                 "(healthy)".to_owned()
             } else {
-                told.expected.join(" or ")
+                report.expected.join(" or ")
             };
-            *counts.entry((truth, named(told))).or_default() += 1;
+            *counts.entry((truth, named(report))).or_default() += 1;
         }
     }
     text.push_str("| what was true | named first | runs |\n|---|---|---|\n");
@@ -190,7 +190,7 @@ fn failures(text: &mut String, rows: &[Row]) {
 mod tests {
     use super::*;
 
-    fn told(fault: &str, named: Option<&str>, outcome: &str, bites: bool) -> Told {
+    fn report(fault: &str, named: Option<&str>, outcome: &str, bites: bool) -> Report {
         serde_json::from_value(serde_json::json!({
             "fault": fault, "seed": 7, "congestion": "bbr",
             "planted": if fault == "healthy" { vec![] } else { vec!["delay:20ms"] },
@@ -217,7 +217,7 @@ mod tests {
         let rows = [
             row(
                 "path-loss-bbr-7",
-                Kept::Told(Box::new(told(
+                Kept::Report(Box::new(report(
                     "path-loss",
                     Some("path-loss"),
                     "right",
@@ -226,7 +226,7 @@ mod tests {
             ),
             row(
                 "path-loss-bbr-8",
-                Kept::Told(Box::new(told(
+                Kept::Report(Box::new(report(
                     "path-loss",
                     Some("path-rate"),
                     "wrong",
@@ -235,11 +235,16 @@ mod tests {
             ),
             row(
                 "healthy-cubic-7",
-                Kept::Told(Box::new(told("healthy", Some("path-rate"), "wrong", false))),
+                Kept::Report(Box::new(report(
+                    "healthy",
+                    Some("path-rate"),
+                    "wrong",
+                    false,
+                ))),
             ),
             row(
                 "udp-healthy-cubic-7",
-                Kept::Told(Box::new(told(
+                Kept::Report(Box::new(report(
                     "udp-healthy",
                     Some("sender-core"),
                     "acceptable",

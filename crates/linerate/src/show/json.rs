@@ -24,7 +24,7 @@ pub(super) use parts::{
     exact, integer, one_of, text,
 };
 
-/// Version of the result; raised when a key changes its meaning or goes away.
+/// Version of the result; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of the result of `run` and `show`.
@@ -180,7 +180,7 @@ pub(super) struct LatencyOut {
     samples: u64,
 }
 
-/// What limits the path, and what is not known.
+/// The limits of the path, and the unknown facts.
 #[derive(Serialize, JsonSchema)]
 struct VerdictOut<'a> {
     /// The answer to read first, as in text. Null if no direction was measured.
@@ -200,12 +200,12 @@ struct VerdictOut<'a> {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct HeadlineOut {
     metric: Measure,
-    /// Cause of the first limit. Null if the limit of the direction is not known.
+    /// Cause of the first limit. Null if the limit of the direction is unknown.
     #[schemars(with = "Option<CauseId>")]
     cause: Option<&'static str>,
-    /// Where it acts. Null if the limit is not known.
+    /// Where it acts. Null if the limit is unknown.
     side: Option<Place>,
-    /// A direction that carries less than half of the other one comes first, also if its limit is not known.
+    /// A direction that carries less than half of the other one comes first, even if its limit is unknown.
     direction: Direction,
     certainty: HeadlineCertainty,
 }
@@ -215,7 +215,7 @@ pub(super) struct HeadlineOut {
 struct DisturbanceOut<'a> {
     #[serde(flatten)]
     located: Located,
-    /// Share of the time, or of what a port carried, that it took. Null if unknown.
+    /// Share of the time, or of the port's traffic, that it used. Null if unknown.
     #[schemars(range(min = 0, max = 1))]
     share: Option<f64>,
     /// Estimated goodput without it over the measured goodput. Null if unknown.

@@ -8,7 +8,7 @@ use linerate_core::path::{Direction, Side};
 pub(super) struct Names(pub(super) [String; 2]);
 
 impl Names {
-    /// Those of the hosts, where they have different ones; `near` and `far` otherwise.
+    /// The names of the hosts, if they differ; `near` and `far` otherwise.
     pub(super) fn of_hosts(model: &Model) -> Self {
         let name = |side| model.host(side).map_or("", |host| host.facts.name.as_str());
         match [Side::Near, Side::Far].map(name) {

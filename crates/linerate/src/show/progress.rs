@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
-use linerate_engine::event::{Event, Flow, Level, Sink};
+use linerate_engine::event::{Event, Level, RunControl, Sink};
 
 use super::document::width_of;
 use super::words;
 
-/// How much is said.
+/// How much progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// One line for each step, for logs.
     Lines,
-    /// One line that is rewritten, on a terminal of this many columns.
+    /// One line that is rewritten, on a terminal with this many columns.
     Rewritten(usize),
     /// Only errors that stop the run.
     Quiet,
@@ -34,7 +34,7 @@ pub struct Progress<W> {
 }
 
 impl<W: Write> Progress<W> {
-    /// Progress on `out`, which is flushed by nobody; `stop` is set by Ctrl-C.
+    /// Progress on `out`, which is never flushed; `stop` is set by Ctrl-C.
     pub fn new(out: W, mode: Mode, stop: Arc<AtomicBool>) -> Self {
         Self {
             out,
@@ -154,13 +154,13 @@ fn time_left(left: Nanos) -> String {
 }
 
 impl<W: Write> Sink for Progress<W> {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
-        // Nobody reads stderr: no reason to lose a measurement.
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
+        // A closed stderr is no reason to lose a measurement.
         let _ = self.tell(event);
         if self.stop.load(Ordering::Relaxed) {
-            Flow::Stop
+            RunControl::Stop
         } else {
-            Flow::Go
+            RunControl::Go
         }
     }
 }
@@ -264,8 +264,8 @@ mod tests {
         let stop = Arc::new(AtomicBool::new(false));
         let mut sink = Progress::new(io::sink(), Mode::Quiet, Arc::clone(&stop));
         let end = Event::Ended(&linerate_core::record::End::Complete);
-        assert_eq!(sink.event(&end), Flow::Go);
+        assert_eq!(sink.event(&end), RunControl::Go);
         stop.store(true, Ordering::Relaxed);
-        assert_eq!(sink.event(&end), Flow::Stop);
+        assert_eq!(sink.event(&end), RunControl::Stop);
     }
 }

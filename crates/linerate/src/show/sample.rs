@@ -390,7 +390,7 @@ pub(crate) fn queued() -> Result {
         direction: Direction::Forward,
         certainty: Certainty::Proved,
         evidence: vec![
-            "a round trip took 98.2 ms beside the load, 41 us on the idle path (p50)".into(),
+            "a round trip took 98.2 ms under load, 41 us on the idle path (p50)".into(),
             "the streams' own segments were acknowledged after 97 ms".into(),
         ],
         trial: Some(Decided {
@@ -417,8 +417,8 @@ pub(crate) fn queued() -> Result {
     (record, model, verdict)
 }
 
-/// Forward unknown at a tenth of reverse, which a small window holds; the hypervisor took a part of a CPU, and
-/// another session measured.
+/// Forward unknown, at a tenth of reverse, which is limited by a small window; the hypervisor took a part of a
+/// CPU, and another session measured.
 pub(crate) fn disturbed() -> Result {
     let (record, mut model, mut verdict) = healthy();
     model.directions[0].base = load(1, 0.93e9);

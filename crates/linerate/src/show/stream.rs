@@ -1,7 +1,7 @@
-//! A run as it goes, for programs: a JSON object on each line.
+//! A run while it happens, for programs: a JSON object on each line.
 //!
-//! The schema of a line is made from `Line`. Keys hold the units, unknown values are `null`. A line about a
-//! step or trial uses the readings up to then. The result on the last line uses all readings, and may differ. A
+//! The schema of a line is made from `Line`. Keys contain the units, unknown values are `null`. A line about a
+//! step or trial uses the readings until then. The result on the last line uses all readings, and may differ. A
 //! run that measured nothing ends without a result.
 
 mod line;
@@ -15,27 +15,27 @@ use linerate_core::record::{End, Host, Record, Start, Step};
 use linerate_core::stats::Interval;
 use linerate_core::units::{Nanos, Rate};
 use linerate_core::verdict::{Limit, Verdict};
-use linerate_engine::event::{Event, Flow, Sink};
+use linerate_engine::event::{Event, RunControl, Sink};
 
 use self::line::How;
 use super::{bw, json, lat, sweep};
 
 pub(super) use line::Line;
 
-/// Version of the lines; raised when a key changes its meaning or goes away.
+/// Version of the lines; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of a line.
 pub const SCHEMA: &str = include_str!("../../schema/stream.schema.json");
 
-/// A sink that writes a line for each event, and that stops the run once nobody reads them.
+/// A sink that writes a line for each event, and stops the run when the reader closes the pipe.
 pub struct Stream<W> {
     out: W,
     /// What was read until now.
     record: Option<Record>,
     /// The trial whose slices are being measured.
     trial: Option<u32>,
-    /// Whether it is of a single probe, whose figures are over all of its time.
+    /// Whether it is for a single measurement, whose figures are over all of its time.
     single: bool,
     broken: Option<io::Error>,
 }
@@ -266,7 +266,7 @@ fn outcome(model: &TrialModel) -> Line<'_> {
 }
 
 impl<W: Write> Sink for Stream<W> {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         match event {
             Event::Started(start) => self.started(start),
             Event::Host(host) => {
@@ -310,9 +310,9 @@ impl<W: Write> Sink for Stream<W> {
             Event::Ended(end) => self.ended(end),
         }
         if self.broken.is_some() {
-            Flow::Stop
+            RunControl::Stop
         } else {
-            Flow::Go
+            RunControl::Go
         }
     }
 }

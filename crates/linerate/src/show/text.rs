@@ -224,7 +224,7 @@ fn incomplete(doc: &mut Document, record: &Record) {
         Some(End::Failed { why }) => why.clone(),
         None => "its record has no end, as after a crash".to_owned(),
     };
-    let text = format!(" {why}. What follows rests on what was measured until then.");
+    let text = format!(" {why}. What follows is based on the measurements until then.");
     doc.line(
         &[
             (Tone::Warning, "This run is not complete:"),

@@ -46,7 +46,7 @@ pub(crate) fn share(part: u64, whole: u64) -> String {
     format!("{percent:.digits$} %")
 }
 
-/// `4.71 Gb/s ±0.4 %`; without the interval where there is none.
+/// `4.71 Gb/s ±0.4 %`; without the interval if there is none.
 pub(crate) fn goodput(estimate: &Estimate) -> String {
     let rate = Rate(estimate.mean.max(0.0) as u64);
     match estimate.interval {
@@ -78,8 +78,8 @@ pub(crate) fn plus_minus(percent: f64) -> String {
     }
 }
 
-/// `4.71 Gb/s ±0.4 %, 4 streams, zerocopy`: with how payload was handed over where not by copies, and with
-/// `UDP` where it went in datagrams.
+/// `4.71 Gb/s ±0.4 %, 4 streams, zerocopy`: with the handover of payload unless it was copied, and with `UDP`
+/// for datagrams.
 pub(crate) fn base(load: &Load) -> String {
     let streams = count(u64::from(load.streams), "stream");
     let mut words = format!("{}, {streams}", goodput(&load.goodput));
@@ -93,7 +93,7 @@ pub(crate) fn base(load: &Load) -> String {
     words
 }
 
-/// `25.00 % of the datagrams lost, about 20.00 % at the socket`, of a load that sends such.
+/// `25.00 % of the datagrams lost, about 20.00 % at the socket`, for a load with datagrams.
 pub(crate) fn lost(load: &Load) -> Option<String> {
     let told = load.datagrams?;
     let at_socket = told.dropped().filter(|share| *share > 0.0);
@@ -121,12 +121,9 @@ pub(crate) const fn share_lost(transport: Transport) -> &'static str {
 pub(crate) fn copied(way: Handover, share: Option<f64>) -> Option<String> {
     match share {
         _ if !way.is_told() => None,
-        None => Some("the kernel told of no send without a copy".to_owned()),
+        None => Some("the kernel reported no send without a copy".to_owned()),
         Some(share) if share < 0.001 => None,
-        Some(share) => Some(format!(
-            "the kernel copied {:.1} % all the same",
-            share * 100.0
-        )),
+        Some(share) => Some(format!("the kernel copied {:.1} % anyway", share * 100.0)),
     }
 }
 
@@ -139,7 +136,7 @@ pub(crate) fn latency(latency: &Latency) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join(", "))
 }
 
-/// What more streams give; `None` where none were tried.
+/// What more streams give; `None` if none were tried.
 pub(crate) fn more_streams(direction: &DirectionModel) -> Option<String> {
     let most = direction.sweep.iter().map(|l| l.streams).max()?;
     let knee = direction.knee();
@@ -170,7 +167,7 @@ pub(crate) fn port(port: &Port) -> String {
     }
 }
 
-/// `8 CPUs, 2 nodes`; empty where nothing is known.
+/// `8 CPUs, 2 nodes`; empty if nothing is known.
 pub(crate) fn processors(facts: &HostFacts) -> String {
     let mut parts = Vec::new();
     if !facts.cpus.is_empty() {
@@ -370,10 +367,7 @@ mod tests {
         load.copied = Some(0.000_9);
         assert_eq!(became(&load), None);
         load.copied = Some(0.001);
-        assert_eq!(
-            became(&load),
-            Some("the kernel copied 0.1 % all the same".into())
-        );
+        assert_eq!(became(&load), Some("the kernel copied 0.1 % anyway".into()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use linerate_core::path::Direction;
 use linerate_core::plan::{Knobs, Plan, SetPlan, StepPlan};
 use linerate_core::record::{Host, Record, Set, Step};
 use linerate_core::units::Nanos;
-use linerate_engine::event::Flow;
+use linerate_engine::link::StepControl;
 use linerate_engine::link::sim::{Sim, SimPath};
 use linerate_engine::link::{Link, LinkError, Live};
 use linerate_engine::run::run;
@@ -29,7 +29,7 @@ impl Link for Silent {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Flow,
+        watch: &mut dyn FnMut(Live) -> StepControl,
     ) -> Result<Step, LinkError> {
         let mut step = self.0.step(plan, watch)?;
         let tables = step.ends.iter_mut().flat_map(|end| &mut end.tables);

@@ -150,7 +150,7 @@ fn a_wrong_environment_is_named() {
     assert_eq!(output.status.code(), Some(2));
     let text = words(&output.stderr);
     assert!(
-        text.contains("--time") && text.contains("sets LINERATE_TIME"),
+        text.contains("--time") && text.contains("are set: LINERATE_TIME"),
         "{text}"
     );
 }
@@ -170,7 +170,7 @@ fn a_variable_that_no_option_reads_is_told_of() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(
         words(&output.stderr),
-        "note: the environment sets LINERATE_WRITE_SIZES, which no option reads\n"
+        "note: no option reads these environment variables: LINERATE_WRITE_SIZES\n"
     );
 }
 
@@ -450,7 +450,7 @@ fn a_key_stays_out_of_logs_and_is_kept_only_where_it_is_accepted() {
         assert_eq!(output.status.code(), Some(3), "{text}");
         assert!(text.contains("LINERATE_KEY holds another key"), "{text}");
         assert_eq!(
-            text.contains("came from LINERATE_KEY"),
+            text.contains("was read from LINERATE_KEY"),
             verb == "pair",
             "{text}"
         );

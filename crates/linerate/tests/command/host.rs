@@ -219,7 +219,7 @@ fn what_cannot_be_shown_is_refused_with_a_hint() {
     std::fs::write(&file, [0xff, 0, 1]).unwrap();
     let (code, told) = refused(&["--root", path]);
     assert_eq!(code, Some(2));
-    assert!(told.contains("is no capture of a machine"), "{told}");
+    assert!(told.contains("is not a capture of a machine"), "{told}");
     let nowhere = folder.path().join("no/where");
     let empty = folder.path().to_str().unwrap();
     let (code, told) = refused(&["--root", empty, "--capture", nowhere.to_str().unwrap()]);

@@ -260,7 +260,7 @@ mod long {
             let said = words(&output.stderr);
             assert_eq!(output.status.code(), Some(0), "{said}");
             assert!(words(&output.stdout).contains("\"complete\": true"));
-            assert!(said.contains("warning: the record is not kept"), "{said}");
+            assert!(said.contains("warning: the record is not saved"), "{said}");
             assert!(
                 said.contains(place) && said.contains("--save DIR"),
                 "{said}"
@@ -280,7 +280,7 @@ mod long {
         let said = words(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{said}");
         assert!(
-            said.contains("not kept") && said.contains("too large"),
+            said.contains("not saved") && said.contains("too large"),
             "{said}"
         );
     }

@@ -136,12 +136,12 @@ fn what_memory_has_not_is_refused_before_anything_is_touched() {
     for (args, code, part) in [
         (&["bw", "brook"][..], 2, "leave out the far end"),
         (&["lat", "brook"], 2, "leave out the far end"),
-        (&["run"], 2, "no path to be loaded"),
+        (&["run"], 2, "no path to judge"),
         (&["bw", "-d", "reverse"], 2, "no direction"),
         (&["bw", "--size", "0"], 2, "no unit"),
         (&["bw", "--size", "1B"], 2, "64 B to"),
-        (&["bw", "--size", "17GiB"], 2, "16 GiB are possible"),
-        (&["bw", "--size", "16GiB", "-P", "64"], 3, "may be taken"),
+        (&["bw", "--size", "17GiB"], 2, "to 16 GiB"),
+        (&["bw", "--size", "16GiB", "-P", "64"], 3, "may be used"),
         (&["bw", "--write-size", "1MiB"], 2, "one size"),
         (&["bw", "-P", "10001"], 2, "1 to 10000"),
         (&["bw", "-P", "10000"], 2, "are possible"),
@@ -154,10 +154,10 @@ fn what_memory_has_not_is_refused_before_anything_is_touched() {
         (&["bw", "--sweep", "copy"], 2, "--sweep size"),
         (&["lat", "--rate", "10"], 2, "no rate"),
         (&["lat", "--busy-poll"], 2, "no sockets"),
-        (&["lat", "--beside", "forward"], 2, "no path to be loaded"),
+        (&["lat", "--beside", "forward"], 2, "no path to judge"),
         (&["lat", "--access", "read"], 2, "unexpected argument"),
-        (&["bw", "--port", "5201"], 2, "--port is no option"),
-        (&["lat", "--size", "5GiB"], 2, "4 GiB are possible"),
+        (&["bw", "--port", "5201"], 2, "--port is not an option"),
+        (&["lat", "--size", "5GiB"], 2, "to 4 GiB"),
     ] {
         let (ended, said) = ended(&[args, &["--engine", "memory"]].concat());
         assert_eq!(ended, Some(code), "{args:?}: {said}");

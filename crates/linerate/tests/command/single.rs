@@ -180,7 +180,7 @@ fn bw_by_datagrams_tells_what_was_asked_for_what_was_sent_and_what_arrived() {
     let args = [&["bw", "-t", "1s"], &PACED_DATAGRAMS[..]].concat();
     let page = String::from_utf8(far.run(&args).stdout).unwrap();
     assert!(
-        page.contains("8 Mb/s asked for") && page.contains("UDP"),
+        page.contains("8 Mb/s requested") && page.contains("UDP"),
         "{page}"
     );
 }
@@ -311,7 +311,7 @@ fn what_cannot_be_asked_of_an_iperf3_server_is_refused_in_words() {
         "{both}"
     );
     let copy = of(&["-d", "reverse", "--copy", "zerocopy"]);
-    assert!(copy.contains("by copies or by sendfile"), "{copy}");
+    assert!(copy.contains("with copies or sendfile"), "{copy}");
     let mss = of(&["--engine", "udp", "--mss", "1000"]);
     assert!(mss.contains("no maximum segment size"), "{mss}");
     let size = of(&["--engine", "udp", "--write-size", "64KiB"]);
@@ -335,7 +335,7 @@ fn what_cannot_be_asked_of_a_far_end_is_refused_in_words() {
     assert!(of(&["--discard", "--sweep=size"]).contains("--discard"));
     assert!(of(&["--find-rate"]).contains("--engine udp"));
     let both = of(&["--engine", "udp", "--find-rate", "-d", "both"]);
-    assert!(both.contains("one way at a time"), "{both}");
+    assert!(both.contains("one direction at a time"), "{both}");
     assert!(of(&["--find-rate=51%"]).contains("50%"));
     let long = of(&["--engine", "udp", "--find-rate", "-t", "1201s"]);
     assert!(long.contains("--time 20min"), "{long}");

@@ -246,7 +246,7 @@ mod long {
 
     #[test]
     fn the_far_host_sets_back_what_a_client_that_was_killed_wanted() {
-        let changed = "'! cmp -s now was && grep -q \"a trial sets tcp-rmem\" far.log'";
+        let changed = "'! cmp -s now was && grep -q \"an experiment sets tcp-rmem\" far.log'";
         let script = format!(
             "started {changed} $PROGRAM run $1 --open --direction forward --no-save --time 40s \
              --allow-changes; kill -9 $run; wait $run; \

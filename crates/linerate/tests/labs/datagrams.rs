@@ -184,7 +184,7 @@ fn shrunk(turn: &Turn, mtu: &str) -> Given<Value> {
 fn goes_on(found: &Value, fragments: bool) -> Result<(), String> {
     assert_eq!(found["complete"], true, "{found:#}");
     let unknown = found["unknown"].to_string();
-    let told = unknown.contains("they travel in fragments since");
+    let told = unknown.contains("they were fragmented since then");
     assert_eq!(told, fragments, "{unknown}");
     let parts = found["directions"]["forward"]["intervals"].as_array();
     parts.unwrap().iter().try_for_each(|part| {
@@ -210,7 +210,7 @@ fn never_forgiven(check: impl FnOnce() -> Result<(), String>) -> bool {
 #[test]
 fn what_stops_or_travels_otherwise_does_not_go_on() {
     let whole = planted(&Value::Array(Vec::new()), [5e6, 5e6]);
-    let why = "they travel in fragments since 3 s";
+    let why = "they were fragmented since then 3 s";
     let split = planted(&serde_json::json!([{"why": why}]), [5e6, 5e6]);
     assert_eq!(
         (goes_on(&whole, false), goes_on(&split, true)),

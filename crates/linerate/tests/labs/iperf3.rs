@@ -167,10 +167,10 @@ fn counts_that_differ_by_more_than_the_buffers_hold_are_not_alike() {
 }
 
 /// A load of `linerate bw`: its direction, its streams, and whether the receiver discards.
-type Load = (&'static str, u64, bool);
+type BwLoad = (&'static str, u64, bool);
 
 /// Whether `linerate bw` and a server of iperf3 count the same under each of these loads.
-fn bw_counts_as_a_server(loads: &[Load]) {
+fn bw_counts_as_a_server(loads: &[BwLoad]) {
     if !has("iperf3") {
         return;
     }

@@ -14,8 +14,8 @@ use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::units::Nanos;
 use linerate_core::wire::preamble::{Hello, Kind, VERSIONS};
 use linerate_engine::host::{Machine, Query, SocketQuery};
-use linerate_engine::link::Control;
 use linerate_engine::link::Link;
+use linerate_engine::link::StepControl;
 use linerate_engine::peer::PeerError;
 use linerate_engine::peer::address::Target;
 use linerate_engine::peer::client::{Client, ClientOptions};
@@ -103,7 +103,7 @@ pub(crate) fn run_once(address: SocketAddr, key: &Key) {
     for id in 0..2 {
         client.prepare(&set(id, 2)).unwrap();
         let step = client
-            .step(&step(id, 50), &mut |_| Control::Continue)
+            .step(&step(id, 50), &mut |_| StepControl::Continue)
             .unwrap();
         assert_eq!(step.trouble, None);
         assert_eq!(step.ends.len(), 2);
@@ -121,7 +121,7 @@ pub(crate) fn measure(address: SocketAddr) {
     for id in 0.. {
         client.prepare(&set(id, 2)).unwrap();
         client
-            .step(&step(id, 20), &mut |_| Control::Continue)
+            .step(&step(id, 20), &mut |_| StepControl::Continue)
             .unwrap();
         client.release(id).unwrap();
     }

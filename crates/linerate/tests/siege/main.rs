@@ -19,8 +19,8 @@ use std::thread;
 use std::time::Duration;
 
 use clients::{Besiegers, Door, connect, dial, iperf3, run_once};
-use linerate_engine::link::Control;
 use linerate_engine::link::Link;
+use linerate_engine::link::StepControl;
 use linerate_engine::peer::keys::Key;
 use linerate_test::has;
 use linerate_test::program::{self, outcome_of};
@@ -248,7 +248,7 @@ fn busy() {
     assert!(error.hint().contains("--max-clients"), "{}", error.hint());
     drop(first);
     server.serves();
-    server.logged("refused, as many sessions as allowed are open");
+    server.logged("refused, the maximum number of sessions is open");
     server.stopped();
     // As a user meets it.
     let server = Served::start(&key, &["--max-clients", "1", "--open"]);
@@ -286,7 +286,7 @@ fn allow() {
     assert_eq!(other.read(&mut [0]).unwrap(), 0, "it is heard");
     server.logged("127.0.0.2: refused, its network is not allowed");
     server.stopped();
-    server.logged("1 from networks not allowed");
+    server.logged("1 from networks that are not allowed");
 
     let server = Served::start(&key, &["--allow", "127.0.0.2/32"]);
     let error = connect(server.address, &key).err().unwrap();
@@ -315,7 +315,7 @@ fn stop() {
         if looks == 2 {
             server.end();
         }
-        Control::Continue
+        StepControl::Continue
     });
     let trouble = step.unwrap().trouble.unwrap();
     assert!(trouble.what.contains("lost the far end"), "{trouble:?}");

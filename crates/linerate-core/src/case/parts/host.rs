@@ -23,7 +23,7 @@ pub(in crate::case) fn express(host: &Host) -> Option<pcie::Slot> {
     })
 }
 
-/// The channels of a host's memory, where they are known.
+/// The channels of a host's memory, if they are known.
 pub(in crate::case) fn channels(host: &Host) -> Option<Channels> {
     let (count, speed) = (host.memory.channels?, host.memory.speed?);
     Some(Channels { count, speed })
@@ -81,7 +81,7 @@ fn bus(side: Side, bus: pci::Bus) -> Part {
     of_slot(side, inputs, Kind::Shared(shared))
 }
 
-/// Each card has a slot of its own.
+/// Each card has its own slot.
 fn slots(side: Side, host: &Host, slot: &pcie::Slot, links: u32) -> Part {
     let cards = host.port.cards.unwrap_or(1).min(links);
     let key = format!("{}.port.mrrs", side.name());

@@ -1,4 +1,4 @@
-//! From the keys of a case to the parts of its path.
+//! Turns the keys of a case into the parts of its path.
 
 mod host;
 mod net;
@@ -51,7 +51,7 @@ fn streams(given: Option<u32>, links: u32) -> Vec<Bounds> {
         .collect()
 }
 
-/// A part with what is known of it.
+/// A part with its known values.
 fn part(
     name: &str,
     (stage, side): (Stage, Place),
@@ -69,7 +69,7 @@ fn part(
     }
 }
 
-/// Where an input stands, its value, and whether it was given.
+/// The key of an input, its value, and whether it was given.
 fn input<T: ToString>(key: &str, given: Option<T>, assumed: &str) -> Input {
     let source = if given.is_some() {
         Source::Given

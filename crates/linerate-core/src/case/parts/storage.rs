@@ -8,7 +8,7 @@ use crate::path::{Direction, Place, Stage};
 
 const DEVICE: (Stage, Place) = (Stage::Device, Place::Far);
 
-/// The device, which serves both directions, and how many operations on it are kept under way.
+/// The storage device, which serves both directions, and the number of operations that it keeps in flight.
 pub(super) fn parts(storage: &Storage) -> Vec<Part> {
     let all = [rate(storage), operations(storage), depth(storage)];
     all.into_iter().flatten().collect()

@@ -7,7 +7,7 @@ use crate::ceiling::{Bounds, Cost};
 /// Candidates further away than this are not listed.
 const NEAR: f64 = 0.05;
 
-/// A link, and what it leaves of itself.
+/// A link, and the payload rate that it allows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     /// What it is, in words: `PCIe gen2 x4, reads of memory, payload 128 B`.
@@ -19,8 +19,8 @@ pub struct Candidate {
     pub off: f64,
 }
 
-/// Every link that carries about as much as was measured (`rate`, bits per second), the nearest
-/// first; of those that hold it, those whose most is nearest.
+/// Every link that carries about as much as was measured (`rate`, bits per second), the nearest first; among
+/// those whose range contains the rate, the one whose maximum is nearest comes first.
 pub fn candidates(rate: f64) -> Vec<Candidate> {
     let mut all: Vec<Candidate> = slots()
         .chain(lanes())

@@ -1,4 +1,4 @@
-//! Time as a function of size: a floor, and a rate that large messages come up to.
+//! Time as a function of size: a floor, and the rate that large messages approach.
 
 use crate::ceiling::Bounds;
 use crate::stats::median;
@@ -14,27 +14,27 @@ const FEWEST: usize = 4;
 /// dominates, not the rate.
 const LARGE: f64 = 4.0;
 
-/// Passes until the sizes that count no longer change; two are enough for every sweep seen.
+/// Passes until the set of used sizes no longer changes; two are enough for every known sweep.
 const PASSES: usize = 8;
 
-/// A span whose rate is off by more than this is a knee.
+/// If the rate of a span differs by more than this, it is a knee.
 const KNEE: f64 = 0.03;
 
-/// The time that a message of a size takes.
+/// The time of a message of a given size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
     /// Size.
     pub size: Bytes,
-    /// Time, one way or there and back as long as all points are the same: only the floor differs.
+    /// Times in one direction or of round trips, as long as all points are the same: only the floor differs.
     pub time: Nanos,
 }
 
-/// Where the rate changes.
+/// A size at which the rate changes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {
-    /// From this size.
+    /// The smaller size.
     pub from: Bytes,
-    /// To this one.
+    /// The larger size.
     pub to: Bytes,
     /// The rate between them, in bits per second.
     pub rate: f64,
@@ -48,9 +48,9 @@ pub struct Fit {
     /// Bits per second that one byte more costs among large messages: the median of the spans
     /// between neighbouring sizes.
     pub rate: f64,
-    /// Where the median of such spans lies in 95 of 100 sweeps, in bits per second.
+    /// The interval that contains the median of these slopes in 95 of 100 sweeps, in bits per second.
     pub interval: Bounds,
-    /// Spans that gave it.
+    /// The number of spans used.
     pub spans: usize,
     /// Size at which half of that rate is reached, floor included.
     pub half: Bytes,
@@ -66,7 +66,7 @@ struct Span {
     rate: f64,
 }
 
-/// Fits a sweep; `None` where too few of its sizes are large enough to show a rate.
+/// Fits a sweep; `None` if too few of its sizes are large enough to show a rate.
 pub fn fit(points: &[Point]) -> Option<Fit> {
     let points = ordered(points);
     let spans = spans(&points);
@@ -116,7 +116,7 @@ fn ordered(points: &[Point]) -> Vec<Point> {
     all
 }
 
-/// Spans in which time passes; one in which it does not says nothing of a rate.
+/// Spans in which the time increases; a span without an increase has no rate.
 fn spans(points: &[Point]) -> Vec<Span> {
     let span = |pair: &[Point]| {
         let [from, to] = *pair else { return None };
@@ -133,8 +133,8 @@ fn sorted(spans: &[Span]) -> Vec<f64> {
     rates
 }
 
-/// Order statistics around the median that hold it in 95 of 100 draws, by the binomial
-/// distribution; all of them where that many would be needed.
+/// The order statistics around the median that contain it in 95 of 100 draws, by the binomial distribution; all
+/// values if there are too few.
 //= Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2
 fn interval(spans: &[Span]) -> Bounds {
     let rates = sorted(spans);
@@ -142,7 +142,7 @@ fn interval(spans: &[Span]) -> Bounds {
     let mut below = 0.0;
     let mut ways = 0.5f64.powi(n as i32);
     let mut cut = 0;
-    // Twice the chance that at most `cut` of n lie below the median.
+    // Twice the probability that at most `cut` of n values are below the median.
     for k in 0..n / 2 {
         below += ways;
         if 2.0 * below > 0.05 {
@@ -155,7 +155,7 @@ fn interval(spans: &[Span]) -> Bounds {
     Bounds::new(rates[low], rates[n - 1 - low])
 }
 
-/// The size at which size over time comes to half of `rate`, on the line between its neighbours.
+/// The size at which size over time reaches half of `rate`, on the line between its neighbours.
 fn half(points: &[Point], rate: f64) -> Option<Bytes> {
     let of = |p: &Point| p.size.0 as f64 * 8.0 / p.time.secs() / rate;
     let above = points.iter().position(|p| of(p) >= 0.5)?;

@@ -1,4 +1,4 @@
-//! What a port counted that went wrong.
+//! Errors and drops that a port counted.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub struct PortErrors {
     pub tx_errors: Option<u64>,
     /// Packets received but dropped by the host, or of a protocol that it does not handle.
     pub rx_dropped: Option<u64>,
-    /// Packets dropped on their way out.
+    /// Packets dropped while sending.
     pub tx_dropped: Option<u64>,
     /// Packets lost because the host had no buffer for them.
     pub rx_missed: Option<u64>,
@@ -37,8 +37,7 @@ pub struct Counter {
 
 impl PortErrors {
     /// Errors and drops by place, without zeros and unknown counters. Not all of them are losses. The kernel
-    /// also counts received packets of protocols that nobody uses as dropped, and packets that collided are
-    /// sent again.
+    /// also counts received packets of unused protocols as dropped, and packets that collided are sent again.
     //= Linux, Documentation/networking/statistics.rst: rx_dropped, collisions
     pub fn counted(&self) -> Vec<(&'static str, u64)> {
         let all = [

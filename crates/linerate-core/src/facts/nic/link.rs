@@ -1,4 +1,4 @@
-//! The link of a port: what was agreed with the other end of the wire.
+//! The link of a port: the result of the negotiation with the other end of the wire.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::units::Rate;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LinkModes {
-    /// Speed; `None` where the driver does not tell one.
+    /// Speed; `None` if the driver does not report it.
     pub speed: Option<Rate>,
     /// Duplex.
     pub duplex: Option<Duplex>,
@@ -17,7 +17,7 @@ pub struct LinkModes {
     pub autoneg: Option<bool>,
     /// Lanes in use.
     pub lanes: Option<u32>,
-    /// Modes that the port and what is plugged into it can do: `100000baseCR4/Full`.
+    /// Modes that the port and its transceiver support: `100000baseCR4/Full`.
     pub supported: Vec<String>,
     /// Modes that the port offers.
     pub advertised: Vec<String>,
@@ -29,9 +29,9 @@ pub struct LinkModes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Duplex {
-    /// One end at a time.
+    /// Only one end sends at a time.
     Half,
-    /// Both ends at the same time.
+    /// Both ends send at the same time.
     Full,
 }
 
@@ -39,9 +39,9 @@ pub enum Duplex {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fec {
-    /// What is in use: `RS`, `BASER`, `LLRS`, `None`; empty when unknown.
+    /// The mode in use: `RS`, `BASER`, `LLRS`, `None`; empty if unknown.
     pub active: String,
-    /// What it is set to.
+    /// Its settings.
     pub configured: Vec<String>,
     /// Whether the driver chooses.
     pub auto: Option<bool>,
@@ -57,7 +57,7 @@ pub struct Fec {
 pub struct Pause {
     /// Agreed with the other end.
     pub autoneg: Option<bool>,
-    /// The port pauses when the other end asks it to.
+    /// The port pauses at the other end's request.
     pub rx: Option<bool>,
     /// The port asks the other end to pause.
     pub tx: Option<bool>,
@@ -68,22 +68,21 @@ pub struct Pause {
 }
 
 impl LinkModes {
-    /// Whether only one end may talk at a time. Above 1 Gb/s there is no such thing, whatever a driver
-    /// says.
+    /// Whether only one end may send at a time. Above 1 Gb/s there is no half duplex, whatever a driver says.
     //= IEEE 802.3-2022, section 44.1: operation above 1 Gb/s is full duplex only
     pub fn is_half(&self) -> bool {
         const FASTEST: Rate = Rate(1_000_000_000);
         self.duplex == Some(Duplex::Half) && self.speed.is_none_or(|speed| speed <= FASTEST)
     }
 
-    /// The fastest mode that both ends offer; `None` where the other end's are unknown.
+    /// The fastest mode that both ends offer; `None` if the other end's are unknown.
     pub fn fastest_common(&self) -> Option<Rate> {
         let common = self.advertised.iter().filter(|m| self.peer.contains(m));
         common.filter_map(|mode| mode_speed(mode)).max()
     }
 }
 
-/// Twice the fastest port that is specified: what is more than this is no speed.
+/// Twice the speed of the fastest specified port: a higher value is not a speed.
 //= IEEE P802.3dj: 1.6 Tb/s Ethernet
 const FASTEST_MBPS: u64 = 3_200_000;
 

@@ -24,8 +24,8 @@ pub use offloads::Offloads;
 pub use queues::{Channels, Coalesce, Direction, Queue, Rings, Rss, Setting};
 pub use tunnel::{Overflow, Tunnel, TunnelKind, overflow};
 
-/// From this speed on one CPU may be too few: at 10 Gb/s, 812,000 full frames of Ethernet arrive in a second, and 14.9
-/// million of the smallest. A tenth of that is within what any CPU can do.
+/// From this speed on one CPU may be too few: at 10 Gb/s, 812,000 full Ethernet frames arrive per second, and
+/// 14.9 million of the smallest. A tenth of that is possible for any CPU.
 //= IEEE 802.3-2022, sections 3.1.1 and 4.4.2: 1538 bytes on the wire for a full frame, 84 for the smallest
 pub const FAST: Rate = Rate(10_000_000_000);
 
@@ -38,7 +38,7 @@ pub const SHAPERS_MAX: usize = 64;
 pub struct Network {
     /// The ports, in the kernel's order.
     pub nics: Vec<Nic>,
-    /// Packets that this network namespace cut up since boot; `None` where that was not read, or where there is no tunnel.
+    /// Packets that this network namespace cut up since boot; `None` if it was not read, or if there is no tunnel.
     pub fragments: Option<Fragments>,
     /// What could not be read.
     pub gaps: Vec<Gap>,
@@ -59,8 +59,8 @@ pub struct Fragments {
     pub refused: u64,
 }
 
-/// A network port. Text that is not known is empty; `None` is unknown or not supported, and where
-/// it should have been known there is a gap.
+/// A network port. Unknown text is empty; `None` is unknown or not supported, and if it should have been known
+/// there is a gap.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Nic {
@@ -76,11 +76,9 @@ pub struct Nic {
     pub firmware: String,
     /// Device that it belongs to, by the name on its bus: `0000:03:00.0`, `virtio2`.
     pub device: String,
-    /// Address on the PCI bus of that device or of the one that it sits on; empty for what hangs on
-    /// USB, which has no slot.
+    /// PCI address of the device, or of its parent; empty for USB devices, which have no slot.
     pub pci: String,
-    /// The signalling rate of the USB link that it is attached to, headers and waits included; `None` where it
-    /// is not on USB.
+    /// The signalling rate of its USB link, including headers and waits; `None` if it is not on USB.
     pub usb: Option<Rate>,
     /// The hubs above it on USB, the nearest first.
     #[serde(deserialize_with = "super::bounded::at_most::<_, _, HUBS_MAX>")]
@@ -91,11 +89,11 @@ pub struct Nic {
     pub is_virtual: bool,
     /// Up, and the lower layer has carrier.
     pub up: bool,
-    /// Why it is down, where the driver reports it: `no cable`.
+    /// Why it is down, if the driver reports it: `no cable`.
     pub down: String,
     /// Maximum transmission unit in bytes.
     pub mtu: Option<u32>,
-    /// The largest that the driver takes.
+    /// The largest value that the driver accepts.
     pub mtu_max: Option<u32>,
     /// What was agreed with the other end of the wire.
     pub link: LinkModes,
@@ -115,18 +113,18 @@ pub struct Nic {
     pub rss: Option<Rss>,
     /// Whether kernel threads poll the queues (threaded NAPI), on any CPU; `None` when unknown.
     pub threaded: Option<bool>,
-    /// Queues with what serves them, receive queues first.
+    /// Queues with the CPUs and interrupts that serve them, receive queues first.
     pub queues: Vec<Queue>,
-    /// What it is made of.
+    /// Its lower ports.
     pub stack: Stack,
     /// Queueing discipline at its root: `mq`, `fq_codel`, `noqueue`; empty when unknown.
     pub qdisc: String,
-    /// Disciplines and classes that hold packets back on purpose.
+    /// Disciplines and classes that delay packets on purpose.
     #[serde(deserialize_with = "super::bounded::at_most::<_, _, SHAPERS_MAX>")]
     pub shapers: Vec<Shaper>,
     /// Errors and drops since boot.
     pub errors: PortErrors,
-    /// What the driver itself counts and [`counted::is_kept`] keeps, those of all queues together.
+    /// The driver's own counters that [`counted::is_kept`] keeps, added up over all queues.
     pub counters: Vec<Counter>,
 }
 
@@ -138,7 +136,7 @@ pub struct Stack {
     pub above: Option<u32>,
     /// Indices of the ports that it is made of.
     pub below: Vec<u32>,
-    /// True if what is below lies in another network namespace.
+    /// True if the lower port is in another network namespace.
     pub below_hidden: bool,
     /// Tag of a VLAN.
     pub vlan: Option<u16>,
@@ -156,7 +154,7 @@ pub struct Bond {
     pub mode: String,
     /// What its hash looks at: `layer2`, `layer3+4` ...
     pub hash: String,
-    /// Index of the one member in use, where there is one.
+    /// Index of the one member in use, if there is one.
     pub active: Option<u32>,
 }
 
@@ -172,7 +170,7 @@ impl Bond {
 }
 
 impl Nic {
-    /// How many queues of one way are known.
+    /// The number of known queues of one direction.
     pub fn queues_of(&self, way: Direction) -> usize {
         self.queues.iter().filter(|q| q.direction == way).count()
     }
@@ -207,7 +205,7 @@ impl Network {
     }
 
     /// The ports at the bottom of the one with this index, through bonds, bridges, VLANs and
-    /// tunnels; the port itself where nothing is below. A loop, which no kernel makes, ends.
+    /// tunnels; the port itself if nothing is below. A loop, which no kernel makes, ends.
     pub fn leaves(&self, index: u32) -> Vec<u32> {
         let (mut seen, mut leaves) = (BTreeSet::new(), Vec::new());
         let mut open = vec![index];
@@ -230,7 +228,7 @@ impl Network {
 pub(super) mod tests {
     use super::*;
 
-    /// A port and the ports that it stands on.
+    /// A port and the ports below it.
     pub(in crate::facts) fn nic(index: u32, below: &[u32]) -> Nic {
         let stack = Stack {
             below: below.to_vec(),

@@ -34,7 +34,7 @@ impl Offloads {
         self.missing().map(|(name, _)| name).collect()
     }
 
-    /// The same by the names that `ethtool -K` takes, one for each.
+    /// The same, with one name that `ethtool -K` accepts for each.
     pub fn lacking_features(&self) -> Vec<&'static str> {
         self.missing().map(|(_, feature)| feature).collect()
     }

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 pub struct Setting {
     /// Present value.
     pub now: Option<u32>,
-    /// Largest value that the driver takes.
+    /// Largest value that the driver accepts.
     pub most: Option<u32>,
 }
 
 impl Setting {
-    /// Both, where it could be raised.
+    /// Both values, if the present one could be raised.
     pub fn below_most(self) -> Option<(u32, u32)> {
         let (now, most) = (self.now?, self.most?);
         (now < most).then_some((now, most))
@@ -89,14 +89,14 @@ impl Rss {
 pub enum Direction {
     /// Receives.
     Rx,
-    /// Sends.
+    /// The queue sends.
     Tx,
 }
 
 /// A queue of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
-    /// Which way.
+    /// The direction of the packets.
     pub direction: Direction,
     /// Number, counted for each direction.
     pub number: u32,

@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 use super::Nic;
 use crate::ceiling::ethernet::{ETHERNET, GENEVE, GRE, IPIP, Ip, UDP, VLAN, VXLAN, WIREGUARD};
 
-/// A tunnel as it is set up.
+/// The configuration of a tunnel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tunnel {
-    /// Bytes that it adds to a packet of IP at least; `None` where that is not known.
+    /// Bytes that it adds to a packet of IP at least; `None` if it is unknown.
     pub least: Option<u32>,
-    /// Bytes that it adds at the most; `None` where there is no bound that is known.
+    /// Bytes that it adds at the most; `None` if there is no bound that is known.
     pub most: Option<u32>,
-    /// Version of the outer IP, where there is one and it is known.
+    /// Version of the outer IP, if there is one and it is known.
     pub version: Option<u8>,
     /// It carries Ethernet frames, which may have tags of VLANs.
     pub frames: bool,
@@ -29,7 +29,7 @@ enum Outer {
     V4,
     V6,
     Either,
-    /// It puts no IP outside.
+    /// The outer headers have no IP.
     None,
 }
 
@@ -39,7 +39,7 @@ pub struct TunnelKind {
     /// Name of the kind.
     pub name: &'static str,
     outer: Outer,
-    /// Bytes between the outer IP header and the packet or frame inside; `None` where a program or a policy decides.
+    /// Bytes between the outer IP header and the packet or frame inside; `None` if a program or a policy decides.
     headers: Option<u32>,
     /// Whether it carries Ethernet frames.
     pub frames: bool,
@@ -54,7 +54,7 @@ const fn kind(name: &'static str, outer: Outer, headers: Option<u32>, frames: bo
     }
 }
 
-/// All of them; the header of UDP is included.
+/// All of them; the UDP header is included.
 //= RFC 4213 (sit); RFC 2473 (ip6tnl); Linux Documentation/networking/bareudp.rst; drivers/net/macsec.c, macsec_extra_len
 const KINDS: [TunnelKind; 18] = [
     kind("vxlan", Outer::Either, Some(VXLAN), true),
@@ -78,12 +78,13 @@ const KINDS: [TunnelKind; 18] = [
 ];
 
 impl TunnelKind {
-    /// The kind of this name, if it is one of a tunnel.
+    /// The tunnel kind with this name, if there is one.
     pub fn named(name: &str) -> Option<&'static Self> {
         KINDS.iter().find(|kind| kind.name == name)
     }
 
-    /// A tunnel of this kind that adds `besides` to its usual headers; `None` of these is a tunnel without a known bound.
+    /// A tunnel of this kind that adds `besides` to its usual headers; `None` stands for a tunnel without a
+    /// known bound.
     pub fn tunnel(&self, version: Option<u8>, frames: bool, besides: Option<u32>) -> Tunnel {
         let known = match self.outer {
             Outer::V4 => Some(4),
@@ -132,8 +133,8 @@ impl Tunnel {
 }
 
 impl Nic {
-    /// The bytes that it adds to packets, if it is a tunnel. Older records do not hold this: the bytes that its
-    /// kind adds over IPv4.
+    /// The bytes that it adds to packets, if it is a tunnel. Older records do not have them: then the bytes
+    /// that its kind adds over IPv4.
     pub fn tunnel(&self) -> Option<Tunnel> {
         let usual = |kind: &TunnelKind| kind.tunnel(Some(4), kind.frames, Some(0));
         let read = self.stack.tunnel.clone();
@@ -157,12 +158,12 @@ pub struct Overflow<'a> {
     pub outer: u32,
     /// Bytes that the port below, or the route from there, carries.
     pub room: u32,
-    /// The largest packet that surely fits at the top; `None` where headers have no known bound.
+    /// The largest packet that certainly fits at the top; `None` if headers have no known bound.
     pub fits: Option<u32>,
 }
 
-/// The first tunnel of a chain of ports, each standing on the next, below which a packet of this size no longer fits.
-/// Tags of VLANs above a tunnel of frames are inside of it.
+/// The first tunnel in a stack of ports below which a packet of this size no longer fits. VLAN tags above a
+/// tunnel of frames are inside the tunnel.
 pub fn overflow<'a>(chain: &[&'a Nic], size: u32) -> Option<Overflow<'a>> {
     let (mut least, mut most, mut tags) = (0u32, Some(0u32), 0u32);
     for (at, nic) in chain.iter().enumerate() {

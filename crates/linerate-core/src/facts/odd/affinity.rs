@@ -4,7 +4,7 @@ use super::{for_each, ranges};
 use crate::advice::{Advice, Kept, Step};
 use crate::facts::irq::Irq;
 
-/// What a terminal takes in one line.
+/// The longest line that a terminal accepts.
 //= torvalds/linux, drivers/tty/n_tty.c, N_TTY_BUF_SIZE
 const LINE: usize = 4096;
 /// Most interrupts of one command, which fits a line.

@@ -1,4 +1,4 @@
-//! Disks that fewer ways lead to than could.
+//! Disks with fewer working paths than possible.
 
 use super::{Oddity, few};
 use crate::advice::{Advice, Step};
@@ -35,7 +35,7 @@ pub(super) fn dead_ways(inventory: &Inventory) -> Vec<Oddity> {
     devices(inventory, odd)
 }
 
-/// Why a way is dead.
+/// Why a path is dead.
 fn trouble(path: &Path) -> String {
     match path.ana_state.as_str() {
         "persistent-loss" => "in ANA state persistent-loss".to_owned(),
@@ -49,7 +49,8 @@ fn subsystem_of(disk: &BlockDevice) -> Option<String> {
     Some(format!("nvme-subsys{}", namespace.subsystem))
 }
 
-/// Several usable ways of which policy numa uses one for each node. All disks of a subsystem share its policy.
+/// Several usable paths, of which policy numa uses one for each node. All disks of a subsystem share its
+/// policy.
 pub(super) fn idle_ways(inventory: &Inventory) -> Vec<Oddity> {
     let mut found: Vec<(String, usize, Vec<&str>)> = Vec::new();
     for disk in &inventory.storage.devices {

@@ -3,7 +3,7 @@
 use super::Oddity;
 use crate::advice::{Advice, Step};
 use crate::ceiling::usb;
-use crate::facts::carrier::{Carrier, Load, Via};
+use crate::facts::carrier::{Carrier, PortLoad, Via};
 use crate::facts::crossing::{Crossing, is_default};
 use crate::facts::pci::{Address, Link};
 use crate::units::Rate;
@@ -24,7 +24,7 @@ pub(super) fn beyond(all: &[Carrier<'_>]) -> Vec<Oddity> {
     capped.collect()
 }
 
-/// What the ports behind the link with this end towards memory want of it, where that is more than it carries, and
+/// The demand of the ports behind the link with this end towards memory, if it exceeds the link's capacity, and
 /// their names: `eth0 (25 Gb/s) alone is faster`.
 pub(super) fn excess(all: &[Carrier<'_>], slot: Address) -> Option<(String, Vec<String>)> {
     let here = |carrier: &&Carrier<'_>| match &carrier.via {
@@ -35,7 +35,7 @@ pub(super) fn excess(all: &[Carrier<'_>], slot: Address) -> Option<(String, Vec<
     Some((excess.words(), excess.names()))
 }
 
-/// Whether a link runs below what an end of it could do.
+/// Whether a link runs below the capability of one of its ends.
 pub(super) fn is_short(link: &Crossing<'_>) -> bool {
     let below = |now: Link, best: Link| now.rate() < best.rate();
     link.best().is_some_and(|best| {
@@ -45,8 +45,8 @@ pub(super) fn is_short(link: &Crossing<'_>) -> bool {
 
 /// The ports that are faster than a carrier: each alone, or only together.
 enum Excess<'a> {
-    Alone(Vec<&'a Load>),
-    Together(Vec<&'a Load>),
+    Alone(Vec<&'a PortLoad>),
+    Together(Vec<&'a PortLoad>),
 }
 
 impl<'a> Excess<'a> {
@@ -57,7 +57,7 @@ impl<'a> Excess<'a> {
         }
     }
 
-    fn loads(&self) -> &[&'a Load] {
+    fn loads(&self) -> &[&'a PortLoad] {
         match self {
             Self::Alone(loads) | Self::Together(loads) => loads,
         }
@@ -69,7 +69,7 @@ impl<'a> Excess<'a> {
 
     /// `eth0 (25 Gb/s) alone is faster`; `eth0 (10 Gb/s) and eth1 (10 Gb/s) are faster together`.
     fn words(&self) -> String {
-        let port = |load: &&Load| {
+        let port = |load: &&PortLoad| {
             let down = if load.up { "" } else { " once it is up" };
             format!("{} ({}{down})", load.name, load.rate)
         };
@@ -117,7 +117,7 @@ fn by_link(carrier: &Carrier<'_>, link: &Crossing<'_>, excess: &Excess<'_>) -> O
                 "count on {}, or share the load with a card on another link: {now} is the best that both ends can do",
                 at_most(carrier)
             )),
-            None => Advice::new("see what both ends could do")
+            None => Advice::new("see what both ends support")
                 .on(None, format!("sudo lspci -vv -s {}", device.address)),
         },
     }
@@ -132,13 +132,13 @@ fn by_usb(
         Some(hub) => format!("the USB hub {hub} that it hangs on"),
         None => "the USB that it hangs on".to_owned(),
     };
-    // Slower signals come from sockets, hubs or cables of the second version.
+    // Slower signalling rates are those of USB 2 sockets, hubs or cables.
     let fix = if signals < usb::GEN1 {
         "move it to a socket of USB 3, by a cable and hubs of USB 3"
     } else {
         "use a socket, a cable and hubs that signal more, if the adapter can"
     };
-    let seen = Step::on(None, "lsusb -t").about("what each of them signals");
+    let seen = Step::on(None, "lsusb -t").about("the signalling rate of each");
     Oddity {
         id: "port-carrier",
         subject: excess.names().join(" "),

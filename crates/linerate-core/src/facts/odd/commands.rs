@@ -1,4 +1,4 @@
-//! The commands of all oddities: each is whole, and can be typed as it stands.
+//! The commands of all oddities: each is complete, and can be typed unchanged.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::find;
 use crate::facts::block::{BlockDevice, Path};
-use crate::facts::cpu::{Busy, Clock, Cpu, Load, Node, Process};
+use crate::facts::cpu::{Busy, Clock, Cpu, CpuLoad, Node, Process};
 use crate::facts::infiniband::{
     Guid, IbDevice, IbPort, IbRate, Layer, LinkState, PhysicalState, VirtualOf,
 };
@@ -115,7 +115,7 @@ fn processors() -> Inventory {
     machine.machine.clock_source = "hpet".to_owned();
     machine.machine.cpu_quota = Some(1.0);
     machine.busy = Some(Busy {
-        cpus: vec![Load {
+        cpus: vec![CpuLoad {
             cpu: 3,
             busy: 0.95,
             interrupts: 0.0,
@@ -307,7 +307,7 @@ fn documented() -> BTreeSet<&'static str> {
     ids.filter_map(|row| Some(row.split_once('`')?.0)).collect()
 }
 
-/// Whether a word stands for a name or number that the reader is to fill in.
+/// Whether a word is a placeholder for a name or number that the reader must fill in.
 fn is_placeholder(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase())
 }
@@ -330,7 +330,7 @@ fn every_command_is_whole_and_parses() {
             let words = words.split([' ', '<', '>']);
             let mut values = words.filter_map(|word| word.rsplit('=').next());
             assert!(!values.any(is_placeholder), "{command}");
-            // Quoted names hold nothing that a shell would run.
+            // Quoted names contain nothing that a shell would execute.
             let quoted = command.replace("'eth$(reboot);'\\''x", "");
             assert!(!quoted.contains("reboot"), "{command}");
             script.push_str(command);

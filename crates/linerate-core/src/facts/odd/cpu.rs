@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use super::{Oddity, cpus, for_each, ranges};
 use crate::advice::{Advice, Kept, Step};
 use crate::facts::Inventory;
-use crate::facts::cpu::{Clock, Load, Process};
+use crate::facts::cpu::{Clock, CpuLoad, Process};
 use crate::shell::word;
 use crate::units::Hertz;
 
 /// A CPU that is busier than this before anything is measured has no room for a stream.
 const BUSY: f64 = 0.9;
-/// A hypervisor that takes more than this leaves a rate that is not the machine's.
+/// If a hypervisor takes more than this, the measured rate is not the machine's.
 const STOLEN: f64 = 0.05;
 /// Settings this little below the hardware's best are rounding.
 const CAPPED: f64 = 0.99;
@@ -21,7 +21,7 @@ fn picks_clock(clock: &Clock) -> bool {
     ["intel_pstate", "amd-pstate-epp"].contains(&clock.driver.as_str())
 }
 
-/// A setting of clocks: what it should be, and what it is, as options of `cpupower frequency-set`.
+/// A clock setting, as options of `cpupower frequency-set`: its recommended and its present value.
 struct Set {
     what: &'static str,
     better: String,
@@ -29,10 +29,10 @@ struct Set {
 }
 
 impl Set {
-    /// The governor that holds the highest clock.
+    /// The governor that keeps the highest clock.
     fn governor(clock: &Clock) -> Self {
         Self {
-            what: "hold the highest clock",
+            what: "keep the highest clock",
             better: "-g performance".to_owned(),
             now: format!("-g {}", word(&clock.governor)),
         }
@@ -47,7 +47,7 @@ impl Set {
     }
 }
 
-/// One oddity for all CPUs of whose clocks `odd` says the same, and that are set alike.
+/// One oddity for all CPUs with the same result of `odd` and the same settings.
 fn clocks(
     inventory: &Inventory,
     id: &'static str,
@@ -72,15 +72,15 @@ fn clocks(
     found.into_iter().map(oddity).collect()
 }
 
-/// A governor that holds the lowest clock.
+/// A governor that keeps the lowest clock.
 pub(super) fn lowest_clock(inventory: &Inventory) -> Vec<Oddity> {
     clocks(
         inventory,
         "clock-lowest",
-        "per-packet work takes as much longer as the clock is lower",
+        "the lower the clock, the longer the work for each packet",
         |clock| {
             let what = format!(
-                "governor powersave ({}) holds the lowest clock",
+                "governor powersave ({}) keeps the lowest clock",
                 clock.driver
             );
             let holds = clock.governor == "powersave" && !picks_clock(clock);
@@ -123,7 +123,7 @@ pub(super) fn capped_clock(inventory: &Inventory) -> Vec<Oddity> {
     clocks(
         inventory,
         "clock-capped",
-        "per-packet work takes as much longer as the clock is lower",
+        "the lower the clock, the longer the work for each packet",
         |clock| {
             let (limit, max) = clock.limit.zip(clock.max)?;
             let set = |to: Hertz| format!("-u {}kHz", to.0 / 1000);
@@ -145,7 +145,7 @@ pub(super) fn turbo_off(inventory: &Inventory) -> Vec<Oddity> {
     if inventory.processors.turbo != Some(false) {
         return Vec::new();
     }
-    // The switch of intel_pstate is the other way round.
+    // The switch of intel_pstate has the opposite meaning.
     let clocks = inventory.processors.cpus.iter().map(|cpu| &cpu.clock);
     let is_intel = |clock: &Clock| clock.driver.starts_with("intel_");
     let (file, on, off) = if clocks.clone().any(is_intel) {
@@ -177,7 +177,7 @@ pub(super) fn clock_source(inventory: &Inventory) -> Vec<Oddity> {
         id: "clock-source",
         subject: "kernel".to_owned(),
         what: format!("the kernel takes the time from {source}"),
-        why: "packets, timers and every measurement ask for the time; this source is slow or coarse",
+        why: "packets, timers and every measurement read the time; this source is slow or coarse",
         fix: Advice::new(
             "see why in the kernel's log; boot with tsc=reliable only if the hardware is known to be sound",
         )
@@ -189,7 +189,7 @@ pub(super) fn clock_source(inventory: &Inventory) -> Vec<Oddity> {
 /// CPUs with no room for a stream.
 pub(super) fn busy(inventory: &Inventory) -> Vec<Oddity> {
     let all = inventory.busy.iter().flat_map(|b| &b.cpus);
-    let full: Vec<&Load> = all.filter(|l| l.busy >= BUSY).collect();
+    let full: Vec<&CpuLoad> = all.filter(|l| l.busy >= BUSY).collect();
     if full.is_empty() {
         return Vec::new();
     }
@@ -218,7 +218,7 @@ pub(super) fn busy(inventory: &Inventory) -> Vec<Oddity> {
     }]
 }
 
-/// Moves the process that uses most of these CPUs to others, where there are some that are free.
+/// Moves the process that uses most of these CPUs to free CPUs, if there are any.
 fn elsewhere(inventory: &Inventory, full: &[u32]) -> Advice {
     let advice = Advice::new("stop what is not needed, or bind it to other CPUs");
     let free: Vec<u32> = inventory.processors.cpus.iter().map(|cpu| cpu.id).collect();
@@ -243,7 +243,7 @@ fn elsewhere(inventory: &Inventory, full: &[u32]) -> Advice {
     )
 }
 
-/// Time that the hypervisor takes away.
+/// CPU time that the hypervisor takes.
 pub(super) fn stolen(inventory: &Inventory) -> Vec<Oddity> {
     let loads = inventory.busy.iter().flat_map(|b| &b.cpus);
     let most = loads.map(|l| l.stolen).fold(0.0, f64::max);
@@ -253,10 +253,7 @@ pub(super) fn stolen(inventory: &Inventory) -> Vec<Oddity> {
     vec![Oddity {
         id: "cpu-stolen",
         subject: "CPUs".to_owned(),
-        what: format!(
-            "the hypervisor takes {:.0} % of a CPU's time away",
-            most * 100.0
-        ),
+        what: format!("the hypervisor takes {:.0} % of a CPU's time", most * 100.0),
         why: "other guests share this hardware; what is measured varies with them",
         fix: Advice::new(
             "measure again at another time, or on a machine of a type with CPUs of its own",
@@ -383,7 +380,7 @@ mod tests {
     fn loads_are_odd_from_their_thresholds_on() {
         let load = |busy, stolen| {
             let mut machine = Inventory::default();
-            let cpus = vec![Load {
+            let cpus = vec![CpuLoad {
                 cpu: 3,
                 busy,
                 interrupts: 0.0,

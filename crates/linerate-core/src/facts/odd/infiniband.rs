@@ -12,7 +12,7 @@ mod manager;
 
 pub(super) use manager::not_set_up;
 
-/// Counters of a port that should stand still.
+/// Counters of a port that should not grow.
 const FAULTS: [&str; 5] = [
     "symbol_error",
     "link_error_recovery",
@@ -21,7 +21,7 @@ const FAULTS: [&str; 5] = [
     "local_link_integrity_errors",
 ];
 
-/// What, why, and what to do.
+/// The oddity, why it matters, and the remedy.
 type Odd = (String, &'static str, Advice);
 
 /// All ports with the devices that they belong to.
@@ -64,7 +64,7 @@ fn limiting(odd: Vec<Oddity>) -> Vec<Oddity> {
 
 /// The step that shows what both ends of a port's link could do.
 fn compare(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Step {
-    let about = "what both ends could do";
+    let about = "what both ends support";
     if port.layer == Some(Layer::Ethernet) {
         return of_netdev(inventory, device, port, |name| format!("ethtool {name}")).about(about);
     }
@@ -86,7 +86,7 @@ fn switch(device: &IbDevice, port: &IbPort, to: &str) -> Step {
     )
 }
 
-/// A command for the network port of an RDMA port. Where that is not known, each port of the card may be it.
+/// A command for the network port of an RDMA port. If that is unknown, each port of the card may be it.
 fn of_netdev(
     inventory: &Inventory,
     device: &IbDevice,
@@ -129,7 +129,7 @@ pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
                 "no cable, or the other end is dead or switched off",
                 Advice::new("seat the cable at both ends; see that the other host or switch is on"),
             ),
-            // Of Ethernet that is said of any port without a carrier, also of one that nobody uses.
+            // On Ethernet, any port without a carrier is reported like this, even a port that is not in use.
             //= Linux drivers/infiniband/hw/mlx5/main.c, mlx5_query_port_roce; bnxt_re/ib_verbs.c, bnxt_re_query_port
             PhysicalState::Disabled if port.layer != Some(Layer::Ethernet) => (
                 "Disabled: the port is switched off",
@@ -187,9 +187,9 @@ pub(super) fn held_down(inventory: &Inventory) -> Vec<Oddity> {
 }
 
 const HELD: &str =
-    "an administrator or the driver holds the link down; no subnet manager can set up such a port";
+    "an administrator or the driver disabled the link; no subnet manager can set up such a port";
 
-/// One lane, or the slowest speed, on an InfiniBand link.
+/// An InfiniBand link with only one lane, or at the slowest speed.
 pub(super) fn narrow(inventory: &Inventory) -> Vec<Oddity> {
     limiting(ports(inventory, "ib-narrow", |device, port| {
         let rate = port.in_use().filter(|_| is_infiniband(port))?;
@@ -225,7 +225,7 @@ pub(super) fn below_its_like(inventory: &Inventory) -> Vec<Oddity> {
         (rate > own.rate).then(|| {
             (
                 format!("runs at {}, {} port {number} at {rate}", own.rate, best.name),
-                "both sit on boards of one kind: cable, switch port or a setting holds this one back",
+                "both are on boards of the same kind: a cable, a switch port or a setting limits this one",
                 Advice::new("compare both ends of the cable").step(compare(inventory, device, port)),
             )
         })
@@ -248,7 +248,7 @@ pub(super) fn faults(inventory: &Inventory) -> Vec<Oddity> {
             }
             let query = format!("sudo perfquery {}", at(device, port));
             advice
-                .step(Step::on(None, &query).about("the counters of now"))
+                .step(Step::on(None, &query).about("the present counters"))
                 .step(Step::on(None, format!("{query} -R")).about("clear them"))
                 .step(Step::on(None, query).about("after a while"))
         };
@@ -388,21 +388,21 @@ mod tests {
         assert_eq!(
             fix(Layer::InfiniBand, slower),
             [
-                "compare both ends of the cable: what both ends could do: sudo iblinkinfo -C mlx5_1 -P 2"
+                "compare both ends of the cable: what both ends support: sudo iblinkinfo -C mlx5_1 -P 2"
             ]
         );
         assert_eq!(
             fix(Layer::Ethernet, slower),
-            ["compare both ends of the cable: what both ends could do: ethtool eth3"]
+            ["compare both ends of the cable: what both ends support: ethtool eth3"]
         );
         assert_eq!(
             fix(Layer::InfiniBand, lane),
-            ["seat or change the cable: what both ends could do: sudo iblinkinfo -C mlx5_1 -P 2"]
+            ["seat or change the cable: what both ends support: sudo iblinkinfo -C mlx5_1 -P 2"]
         );
         assert_eq!(
             fix(Layer::InfiniBand, errors),
             [
-                "see whether they still grow; if so, change the cable or the transceiver: the counters of now: sudo \
+                "see whether they still grow; if so, change the cable or the transceiver: the present counters: sudo \
                  perfquery -C mlx5_1 -P 2; clear them: sudo perfquery -C mlx5_1 -P 2 -R; after a while: sudo perfquery \
                  -C mlx5_1 -P 2"
             ]

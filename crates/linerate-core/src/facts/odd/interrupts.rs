@@ -48,8 +48,8 @@ fn queues<'a>(nic: &Nic, irqs: &[&'a Irq]) -> Vec<&'a Irq> {
     irqs.iter().copied().filter(receives).collect()
 }
 
-/// The CPUs that serve these interrupts; `None` where those of one are unknown. Where the effective affinity is unknown,
-/// the CPU that served most of them counts.
+/// The CPUs that serve these interrupts; `None` if the CPUs of one interrupt are unknown. If the effective
+/// affinity is unknown, the CPU that served most interrupts counts.
 fn served_by(irqs: &[&Irq]) -> Option<BTreeSet<u32>> {
     let mut all = BTreeSet::new();
     for irq in irqs {
@@ -61,7 +61,8 @@ fn served_by(irqs: &[&Irq]) -> Option<BTreeSet<u32>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Whether the work of these CPUs goes on elsewhere: RPS hands packets to others, threads that poll run anywhere.
+/// Whether the work of these CPUs continues on others: RPS passes packets to other CPUs, threads that poll run
+/// anywhere.
 fn is_spread_later(nic: &Nic, by: &BTreeSet<u32>) -> bool {
     nic.threaded == Some(true) || nic.rps_cpus().union(by).count() > CROWDED
 }
@@ -108,7 +109,7 @@ fn oddity(nic: &Nic, queues: &[&Irq], by: &BTreeSet<u32>, all: &Processors) -> O
     }
 }
 
-/// Gives each queue a CPU of its own, as near to the card as there are.
+/// Gives each queue its own CPU, as near to the card as possible.
 fn spread(nic: &Nic, queues: &[&Irq], all: &Processors) -> Advice {
     let close = nic.node.and_then(|node| all.topology().close_to(node));
     let usable = usable(all);
@@ -117,7 +118,7 @@ fn spread(nic: &Nic, queues: &[&Irq], all: &Processors) -> Advice {
     if near.is_empty() {
         near = usable;
     }
-    // One thread of each core first.
+    // One thread of each core comes first.
     let is_second = |cpu: &Cpu| cpu.siblings.first().is_some_and(|first| *first != cpu.id);
     near.sort_by_key(|cpu| (is_second(cpu), cpu.id));
     let given = near.iter().cycle().take(queues.len());

@@ -30,13 +30,13 @@ pub(super) fn empty_node(inventory: &Inventory) -> Vec<Oddity> {
     empty.map(odd).collect()
 }
 
-/// Slots that hold a module.
+/// Slots with a module.
 fn filled(inventory: &Inventory) -> Vec<&Module> {
     let modules = inventory.memory.modules.iter().flatten();
     modules.filter(|m| m.size.is_some()).collect()
 }
 
-/// Channels that no module stands in.
+/// Channels without a module.
 pub(super) fn channels(inventory: &Inventory) -> Vec<Oddity> {
     let all: Option<BTreeSet<&str>> = inventory
         .memory
@@ -58,19 +58,19 @@ pub(super) fn channels(inventory: &Inventory) -> Vec<Oddity> {
         id: "memory-channels",
         subject: "memory".to_owned(),
         what: format!(
-            "{} of {} channels hold a module; {} hold none",
+            "{} of {} channels have a module; {} have none",
             used.len(),
             all.len(),
             free.join(", ")
         ),
-        brief: format!("{} of {} channels hold a module", used.len(), all.len()),
-        why: "each channel adds its own bandwidth; bytes cross memory several times on their way",
+        brief: format!("{} of {} channels have a module", used.len(), all.len()),
+        why: "each channel adds its own bandwidth; bytes cross memory several times on the path",
         fix: Advice::new("spread the modules over all channels, or add some"),
         ..Oddity::default()
     }]
 }
 
-/// Modules that are set below what they are made for.
+/// Modules that run below their rated speed.
 pub(super) fn speed(inventory: &Inventory) -> Vec<Oddity> {
     let filled = filled(inventory);
     let below = |m: &&&Module| m.rated.zip(m.now).is_some_and(|(rated, now)| now < rated);
@@ -82,7 +82,7 @@ pub(super) fn speed(inventory: &Inventory) -> Vec<Oddity> {
         id: "memory-speed",
         subject: "memory".to_owned(),
         what: format!(
-            "{} of {} modules run below what they are made for: {} at {}, rated {}",
+            "{} of {} modules run below their rated speed: {} at {}, rated {}",
             slow.len(),
             filled.len(),
             slow[0].locator,

@@ -1,6 +1,6 @@
-//! What is odd about a machine: what makes a path across it slower than its parts could.
+//! Oddities of a machine: facts that make a path across it slower than its parts allow.
 //!
-//! A rule speaks only of what was read. What is unknown is a gap, and no oddity.
+//! A rule uses only facts that were read. An unknown fact is a gap, and no oddity.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,9 +27,9 @@ mod pci;
 pub struct Oddity {
     /// Stable id: `pcie-slot`, `clock-lowest`.
     pub id: &'static str,
-    /// What it is about: a device, a node, CPUs.
+    /// Its subject: a device, a node, CPUs.
     pub subject: String,
-    /// What is odd, with numbers.
+    /// The oddity, with numbers.
     pub what: String,
     /// The same in a few words. Empty where `what` has few words.
     pub brief: String,
@@ -37,12 +37,12 @@ pub struct Oddity {
     pub why: &'static str,
     /// Ports that cannot reach their full rate because of it.
     pub limits: Vec<String>,
-    /// What to do about it.
+    /// The remedy.
     pub fix: Advice,
 }
 
 impl Oddity {
-    /// What is odd, in a few words.
+    /// The oddity in a few words.
     pub fn in_brief(&self) -> &str {
         if self.brief.is_empty() {
             &self.what
@@ -76,11 +76,11 @@ impl Oddity {
 struct Document {
     /// Stable id: `pcie-slot`, `clock-lowest`.
     id: &'static str,
-    /// What it is about: a device, a node, CPUs.
+    /// Its subject: a device, a node, CPUs.
     subject: String,
-    /// What is odd, with numbers.
+    /// The oddity, with numbers.
     what: String,
-    /// The same in a few words.
+    /// The oddity in a few words.
     brief: String,
     /// Why it matters.
     why: &'static str,
@@ -90,7 +90,7 @@ struct Document {
     r#do: String,
     /// What to do about it, as a sentence without commands.
     advice: String,
-    /// The steps, in order. Empty where the sentence says all.
+    /// The steps, in order. Empty if the sentence says all.
     steps: Vec<Step>,
     /// The steps that restore the old state, in order.
     undo_steps: Vec<Step>,
@@ -119,7 +119,7 @@ impl From<Oddity> for Document {
 /// Looks for one sort of oddity.
 type Rule = fn(&Inventory) -> Vec<Oddity>;
 
-/// In the order in which they are shown: what costs most comes first.
+/// In display order: the most costly comes first.
 const FIRST: &[Rule] = &[
     nic::half_duplex,
     nic::below_common,
@@ -129,7 +129,7 @@ const FIRST: &[Rule] = &[
     infiniband::below_its_like,
 ];
 
-/// What comes after slots, links and carriers that may bind.
+/// Rank of oddities after slots, links and carriers that may be the limit.
 const MIDDLE: &[Rule] = &[
     nic::mtu_above,
     overlay::mtu,
@@ -157,7 +157,7 @@ const MIDDLE: &[Rule] = &[
     pci::unknown_node,
 ];
 
-/// What comes after slots and links that suffice.
+/// Rank of oddities after slots and links that suffice.
 const LAST: &[Rule] = &[infiniband::no_link, nic::no_link];
 
 /// All that is odd, the worst first.

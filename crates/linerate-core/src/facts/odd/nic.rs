@@ -13,7 +13,7 @@ fn ports(inventory: &Inventory, odd: impl Fn(&Nic) -> Option<Oddity>) -> Vec<Odd
     inventory.network.nics.iter().filter_map(odd).collect()
 }
 
-/// A driver that says why there is no link.
+/// A driver that reports why there is no link.
 pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
         (!nic.down.is_empty()).then(|| Oddity {
@@ -30,7 +30,7 @@ pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
-/// One end talks at a time.
+/// Only one end sends at a time.
 pub(super) fn half_duplex(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
         (nic.up && nic.link.is_half()).then(|| Oddity {
@@ -74,11 +74,11 @@ pub(super) fn below_common(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
-/// Switches negotiation on; off again with the speed and duplex of now, where they are known.
+/// Turns negotiation on; the undo turns it off again with the present speed and duplex, if they are known.
 fn negotiate(nic: &Nic, what: &str) -> Advice {
     let name = word(&nic.name);
     let advice = Advice::new(what).on(None, format!("sudo ethtool -s {name} autoneg on"));
-    // Where nobody knows whether it negotiates, the old state is unknown.
+    // If it is unknown whether it negotiates, the old state is unknown.
     let fixed = nic.link.speed.filter(|_| nic.link.autoneg == Some(false));
     let (Some(speed), Some(duplex)) = (fixed, nic.link.duplex) else {
         return advice;
@@ -99,7 +99,7 @@ fn transceiver(nic: &Nic) -> Step {
     Step::on(None, format!("sudo ethtool -m {}", word(&nic.name))).about("if it has a transceiver")
 }
 
-/// A fast port whose CPUs do for each packet what the card would do for many.
+/// A fast port whose CPUs process each packet separately, although the card could combine many.
 pub(super) fn offloads_off(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
         let offloads = nic.offloads.as_ref()?;
@@ -173,15 +173,16 @@ pub(super) fn refused(inventory: &Inventory) -> Vec<Oddity> {
             subject: nic.name.clone(),
             what: format!("over the allowance since boot: {}", refused.join(", ")),
             brief: "traffic exceeded the allowance of the cloud since boot".to_owned(),
-            why: "the cloud queues or drops what is over the allowance of this type of machine",
-            fix: Advice::new("take a larger type of machine, or send fewer bursts"),
+            why: "the cloud queues or drops traffic above the allowance of this type of machine",
+            fix: Advice::new("use a larger type of machine, or send fewer bursts"),
             ..Oddity::default()
         })
     };
     ports(inventory, odd)
 }
 
-/// A port that sends larger packets than one that it is made of. Tunnels whose headers are known have a rule of their own.
+/// A port that sends larger packets than one of its lower ports. Tunnels whose headers are known have their own
+/// rule.
 pub(super) fn mtu_above(inventory: &Inventory) -> Vec<Oddity> {
     let network = &inventory.network;
     let odd = |nic: &Nic| {
@@ -215,7 +216,7 @@ pub(super) fn set_mtu(nic: &Nic, own: u32, fits: u32) -> Advice {
         .undo_on(None, set(own))
 }
 
-/// Queues whose interrupts go to CPUs of other nodes than that of the card.
+/// Queues whose interrupts go to CPUs of other NUMA nodes than the card's.
 pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
     let nodes = &inventory.processors.nodes;
     let topology = inventory.processors.topology();

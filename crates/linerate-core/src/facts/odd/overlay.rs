@@ -8,7 +8,7 @@ use super::{Inventory, Oddity};
 use crate::advice::Advice;
 use crate::facts::nic::{Network, Nic, Overflow, overflow};
 
-/// Kinds that hand packets to the one port below as they are, but for a tag.
+/// Kinds that pass packets unchanged, except for a tag, to the one port below.
 const THROUGH: [&str; 5] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"];
 
 /// Most ports that are followed downwards.
@@ -17,18 +17,18 @@ const DEPTH: usize = 16;
 const WHY: &str = "larger packets are cut into fragments or lost, until path MTU discovery has made their \
                    senders use smaller ones";
 
-/// A tunnel, or a VLAN on one, that takes larger packets than fit below with the headers that are added.
+/// A tunnel, or a VLAN on one, whose packets with the added headers are larger than the port below allows.
 pub(super) fn mtu(inventory: &Inventory) -> Vec<Oddity> {
     let ports = Ports::of(&inventory.network);
     let up = inventory.network.nics.iter().filter(|nic| nic.up);
     up.filter_map(|nic| too_large(&ports, nic)).collect()
 }
 
-/// The ports of a host, with what stands on what: there may be thousands.
+/// The ports of a host, and which port is on top of which: there may be thousands.
 struct Ports<'a> {
     network: &'a Network,
     by_index: BTreeMap<u32, &'a Nic>,
-    /// The ports that stand right on a port, by its index.
+    /// The ports directly on top of a port, by its index.
     above: BTreeMap<u32, Vec<u32>>,
     /// Ports that may carry a tunnel, the smallest MTU first.
     carriers: OnceCell<Vec<&'a Nic>>,
@@ -54,7 +54,7 @@ impl<'a> Ports<'a> {
         self.by_index.get(&index).copied()
     }
 
-    /// These ports and all that stand on them.
+    /// These ports and all ports on top of them.
     fn up_from(&self, mut open: Vec<u32>) -> BTreeSet<u32> {
         let mut seen = BTreeSet::new();
         while let Some(index) = open.pop() {
@@ -65,8 +65,8 @@ impl<'a> Ports<'a> {
         seen
     }
 
-    /// The ports that may carry a tunnel: those with a device, or made of such; on a host without any, all that are no
-    /// tunnels.
+    /// The ports that may carry a tunnel: ports with a device, or made of such ports; on a host without any,
+    /// all ports that are not tunnels.
     fn carriers(&self) -> &[&'a Nic] {
         self.carriers.get_or_init(|| {
             let nics = self.network.nics.iter();
@@ -149,14 +149,14 @@ fn oddity(network: &Network, nic: &Nic, over: &Overflow<'_>) -> Oddity {
     }
 }
 
-/// The largest MTU that surely fits.
+/// The largest MTU that certainly fits.
 fn fix(nic: &Nic, over: &Overflow<'_>, own: u32) -> Advice {
     if let Some(fits) = over.fits {
         return set_mtu(nic, own, fits);
     }
     let excess = over.outer.saturating_sub(over.room);
     Advice::new(format!(
-        "give it an MTU of {} or less: the options of its headers take some bytes more",
+        "give it an MTU of {} or less: the options of its headers need some bytes more",
         own.saturating_sub(excess)
     ))
 }
@@ -175,7 +175,7 @@ fn nowhere(ports: &Ports<'_>, nic: &Nic) -> Option<Oddity> {
     let hidden = !nic.stack.below.is_empty() || nic.stack.below_hidden;
     let tunnel = nic.tunnel().filter(|t| !hidden && !t.external)?;
     let (own, least) = (nic.mtu?, tunnel.least?);
-    // What stands on the tunnel does not carry it.
+    // Ports on top of the tunnel do not carry it.
     let upon = ports.up_from(vec![nic.index]);
     let mut carriers = ports.carriers().iter().rev();
     let carrier = carriers.find(|carrier| !upon.contains(&carrier.index))?;

@@ -17,8 +17,8 @@ pub(super) use self::room::Links;
 /// Base class of graphics cards.
 const DISPLAY: u32 = 0x03;
 
-/// The links of devices whose traffic matters: cards, and switches that cards stand behind. The functions of
-/// a card share its link: the first stands for all. Tunnels have no figures, and where a link runs faster than its
+/// The links of devices with relevant traffic: cards, and switches with cards behind them. The functions of a
+/// card share its link: the first represents all. Tunnels have no figures, and if a link runs faster than its
 /// slot could, a hypervisor emulates the slot.
 fn links(all: &[Device]) -> impl Iterator<Item = Crossing<'_>> {
     let mut known = BTreeSet::new();
@@ -65,8 +65,8 @@ fn rate(link: Link) -> String {
         .map_or_else(|| link.to_string(), |rate| rate.to_string())
 }
 
-/// Cards that could do more than their slots let them. A link runs at what both ends can do: the lanes of a slot that is
-/// faster than the card do not stand in for those that it lacks.
+/// Cards that are faster than their slots. A link runs at the best that both ends support: a slot with faster
+/// lanes than the card's does not make up for missing lanes.
 pub(super) fn slots(inventory: &Inventory, carriers: &[Carrier<'_>]) -> Links {
     let all = &inventory.pci;
     let mut found = Links::default();
@@ -82,7 +82,7 @@ pub(super) fn slots(inventory: &Inventory, carriers: &[Carrier<'_>]) -> Links {
     found
 }
 
-/// The best link of the card, the best that the slot leaves of it, and what is odd about that.
+/// The best link of the card, the best that the slot allows, and the oddity of the difference.
 fn narrow_slot(all: &[Device], link: &Crossing<'_>) -> Option<(Link, Link, Oddity)> {
     let (own, both) = (link.device.max?, link.best()?);
     if both.rate()? >= own.rate()? {
@@ -179,7 +179,7 @@ fn rests(all: &[Device], link: &Crossing<'_>) -> bool {
     !devices.is_empty() && devices.iter().all(is_display)
 }
 
-/// Packets are smaller than everything on the way allows.
+/// Packets are smaller than every device on the path allows.
 pub(super) fn payload(inventory: &Inventory) -> Vec<Oddity> {
     let all = &inventory.pci;
     let odd = |device: &Device| {
@@ -194,7 +194,7 @@ pub(super) fn payload(inventory: &Inventory) -> Vec<Oddity> {
             id: "pcie-payload",
             subject: subject(device),
             what: format!(
-                "a packet carries {} bytes, and all on the way to it could take {possible}",
+                "a packet carries {} bytes, and all devices on the path to it support {possible}",
                 own.now
             ),
             why: "each packet of writes costs 24 bytes more than it carries",
@@ -208,7 +208,7 @@ pub(super) fn payload(inventory: &Inventory) -> Vec<Oddity> {
     all.iter().filter(carries).filter_map(odd).collect()
 }
 
-/// Nobody says to which node devices belong, on a machine where that matters.
+/// The firmware does not report the NUMA nodes of devices, on a machine with several nodes.
 pub(super) fn unknown_node(inventory: &Inventory) -> Vec<Oddity> {
     let with_cpus = inventory
         .processors
@@ -229,7 +229,7 @@ pub(super) fn unknown_node(inventory: &Inventory) -> Vec<Oddity> {
         id: "node-unknown",
         subject: few(&lost),
         what: "the firmware does not say which NUMA node this belongs to".to_owned(),
-        why: "work that runs on another node than its card pays for each byte on the way",
+        why: "work that runs on another node than its card pays for each byte that crosses between the nodes",
         fix: Advice::new(
             "update the firmware; until then run the program on each node in turn with numactl, and compare",
         ),

@@ -17,7 +17,7 @@ const ERROR: u16 = 2;
 const DONE: u16 = 3;
 /// Message flag: more messages of this reply follow.
 const MULTI: u16 = 2;
-/// Message flag: what was dumped changed meanwhile, so that parts may be missing.
+/// Message flag: the dumped table changed in the meantime, so that parts may be missing.
 const DUMP_INTERRUPTED: u16 = 0x10;
 
 /// Attribute types carry two flags in their top bits.
@@ -36,12 +36,12 @@ pub struct Message<'a> {
     pub body: &'a [u8],
 }
 
-/// What the framing of one part of a reply says about the whole reply.
+/// Whether a reply is complete, by the framing of one part of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Part {
     /// The reply ends with this part.
     pub last: bool,
-    /// What was dumped changed meanwhile, so that parts may be missing.
+    /// What was dumped changed in the meantime, so that parts may be missing.
     pub interrupted: bool,
 }
 
@@ -69,8 +69,8 @@ impl From<Refusal> for std::io::Error {
     }
 }
 
-/// Reads the framing of what one `recv` gave, of the reply to the request with this number.
-/// Messages of other replies are passed over.
+/// Splits the result of one `recv` into messages, for the reply to the request with this number. Messages of
+/// other replies are skipped.
 pub fn part(bytes: &[u8], sequence: u32) -> Result<Part, Refusal> {
     let mut part = Part::default();
     for message in messages(bytes) {
@@ -89,7 +89,7 @@ pub fn part(bytes: &[u8], sequence: u32) -> Result<Part, Refusal> {
                 Ok(number) if number > 0 => return Err(Refusal::Errno(number)),
                 _ => true,
             },
-            // A single answer has no end mark of its own.
+            // A single answer has no end mark.
             _ => message.flags & MULTI == 0,
         };
     }
@@ -122,7 +122,7 @@ pub(super) fn change_messages(reply: &mut [u8], mut change: impl FnMut(u16, &mut
     rest.fill(0);
 }
 
-/// As [`change_messages`], of attributes.
+/// Like [`change_messages`], for attributes.
 pub(super) fn change_attributes(bytes: &mut [u8], mut change: impl FnMut(u16, &mut [u8])) {
     let mut rest = bytes;
     while let Some((kind, length)) = attribute(rest).ok().map(|((kind, v), _)| (kind, v.len())) {
@@ -199,7 +199,7 @@ fn array<const N: usize>(
     tail.first_chunk().copied().ok_or(Malformed::Short(what))
 }
 
-/// An item and what is left behind it.
+/// An item and the rest after it.
 type Front<'a, T> = (T, &'a [u8]);
 
 /// Cuts one item after the other off the front of a buffer.

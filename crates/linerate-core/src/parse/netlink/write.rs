@@ -37,7 +37,7 @@ pub fn text(kind: u16, value: &str) -> Vec<u8> {
     attribute(kind, format!("{value}\0").as_bytes())
 }
 
-/// An attribute that holds attributes.
+/// An attribute that contains attributes.
 pub fn nested(kind: u16, attributes: &[Vec<u8>]) -> Vec<u8> {
     attribute(kind, &attributes.concat())
 }

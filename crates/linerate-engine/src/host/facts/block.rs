@@ -17,7 +17,7 @@ mod transport;
 const CLASS: &str = "/sys/class/block";
 /// sysfs counts in sectors of this size, whatever the device has.
 const SECTOR: u64 = 512;
-/// Kinds of file systems that lie on other hosts, or that a host lends its guest.
+/// Kinds of file systems on other hosts, or that a host provides to its guest.
 const REMOTE: [&str; 10] = [
     "nfs",
     "nfs4",
@@ -72,8 +72,8 @@ pub fn storage(machine: &dyn Machine) -> Storage {
 }
 
 impl Reader<'_> {
-    /// All devices that hold something, and that programs can open. Those without their files, because they went
-    /// away or because a tree of files lacks them, share a gap.
+    /// All devices with a capacity that programs can open. Devices without files, because they disappeared or
+    /// because a tree of files lacks them, share a gap.
     fn block_devices(&mut self, names: &[String]) -> Vec<BlockDevice> {
         let (hidden, names): (Vec<&String>, Vec<&String>) =
             names.iter().partition(|name| self.is_hidden(name));
@@ -97,8 +97,8 @@ impl Reader<'_> {
         devices
     }
 
-    /// Whether the kernel hides a device from programs, as it does with the ways to an NVMe disk. Without the file, as
-    /// before Linux 4.15, the name decides.
+    /// Whether the kernel hides a device from programs, as it does with the paths to an NVMe disk. Without the
+    /// file, as before Linux 4.15, the name decides.
     fn is_hidden(&self, name: &str) -> bool {
         let hidden = read(
             self.machine,
@@ -204,7 +204,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a loop device lies on: the device of the file system that holds its file.
+    /// The device below a loop device: the device of the file system that contains its file.
     fn files_below(&self, storage: &mut Storage) {
         let below: Vec<(usize, String)> = storage
             .devices
@@ -223,7 +223,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The ways of devices that the device mapper made of several: the disks below them.
+    /// The paths of multipath devices of the device mapper: the disks below them.
     fn ways(&self, storage: &mut Storage) {
         let way = |name: &String| {
             let disk = storage.device(name);
@@ -254,17 +254,17 @@ impl Reader<'_> {
         };
         let (unknown, lent, volumes) = (disks(""), disks("virtio"), disks("raid"));
         if !unknown.is_empty() {
-            let why = format!("nothing in sysfs tells how {unknown} is reached");
+            let why = format!("sysfs does not show how {unknown} is attached");
             self.gaps
                 .push(gap("facts.block.transport", &why, "lsblk -o NAME,TRAN"));
         }
         if !lent.is_empty() {
-            let why = format!("{lent} is virtual: only the host knows what lies behind it");
+            let why = format!("{lent} is virtual: only the host knows the disk behind it");
             self.gaps
                 .push(gap("facts.block.transport", &why, "lsblk, on the host"));
         }
         if !volumes.is_empty() {
-            let why = format!("only its RAID controller knows what lies behind {volumes}");
+            let why = format!("only its RAID controller knows the disks behind {volumes}");
             let hint = "the controller's own tool: storcli, ssacli, arcconf";
             self.gaps.push(gap("facts.block.transport", &why, hint));
         }
@@ -273,14 +273,14 @@ impl Reader<'_> {
             .iter()
             .any(|device| device.layer == Layer::Multipath)
         {
-            let why = "sysfs does not tell how the device mapper chooses among paths";
+            let why = "sysfs does not show how the device mapper selects a path";
             self.gaps
                 .push(gap("facts.block.policy", why, "sudo multipath -ll"));
         }
     }
 }
 
-/// Those of the mounts that bytes are read from or written to elsewhere than in memory.
+/// The mounts whose bytes are not in memory.
 fn filesystems(mounts: Vec<Mount>, devices: &[BlockDevice]) -> Vec<FileSystem> {
     let numbers: BTreeMap<&str, &str> = devices
         .iter()
@@ -291,7 +291,7 @@ fn filesystems(mounts: Vec<Mount>, devices: &[BlockDevice]) -> Vec<FileSystem> {
         .map(|d| (d.label.as_str(), d.name.as_str()))
         .collect();
     let device = |mount: &Mount| {
-        // File systems over several devices have no number: the source names one of them.
+        // File systems over several devices have no device number: the source names one of them.
         let source = mount.source.strip_prefix("/dev/");
         let named = source.map(|name| match name.strip_prefix("mapper/") {
             Some(label) => labels.get(label).copied().unwrap_or_default(),

@@ -14,7 +14,7 @@ const MOST: usize = 4096;
 /// Processes that are kept.
 const KEPT: usize = 16;
 
-/// What a process has used so far.
+/// CPU time of a process so far.
 pub(super) struct Used {
     name: String,
     ticks: u64,
@@ -22,8 +22,8 @@ pub(super) struct Used {
 }
 
 impl Reader<'_> {
-    /// What is done while `pause` lasts. Between the two readings of the CPUs nothing is read, so
-    /// that our own work is not taken for the machine's.
+    /// The work during `pause`. Nothing is read between the two readings of the CPUs, so that our own work does
+    /// not count as the machine's.
     pub(super) fn busy(&mut self, pause: &dyn Fn()) -> Option<Busy> {
         let before = self.processes();
         let begin = self.times()?;
@@ -85,7 +85,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// `None` for one that has ended, or is not shown to us.
+    /// `None` if the process has ended, or is not visible to us.
     fn used(&self, pid: u32) -> Option<Used> {
         let text = self.machine.file(&format!("/proc/{pid}/stat")).ok()?;
         let stat = task_stat::parse(&text).ok()?;

@@ -61,8 +61,8 @@ impl Reader<'_> {
         }
     }
 
-    /// CPUs that are on where no file lists them: those that /proc/cpuinfo lists, else those with a folder,
-    /// without those that report to be off.
+    /// Online CPUs if no file lists them: those in /proc/cpuinfo, else those with a folder, without those that
+    /// report to be off.
     fn cpus_on(&mut self, told: &[(u32, Option<Hertz>)]) -> Vec<u32> {
         let mut on: Vec<u32> = told.iter().map(|(id, _)| *id).collect();
         if on.is_empty() {
@@ -80,7 +80,7 @@ impl Reader<'_> {
     fn lacks_of(&mut self, cpus: &[Cpu]) {
         let is_seen = cpus.iter().any(|c| !c.siblings.is_empty());
         if !is_seen {
-            let why = format!("{CPUS} does not say which CPUs make up a core");
+            let why = format!("{CPUS} does not show which CPUs share a core");
             self.lack(gap("facts.cpu.cores", &why, SYS));
         }
         if cpus.iter().all(|c| c.clock.driver.is_empty()) {
@@ -167,7 +167,7 @@ impl Reader<'_> {
         }
     }
 
-    /// How the clocks are set of the CPUs that streams take first.
+    /// The clock settings of the CPUs that streams use first.
     pub(super) fn clocks(&mut self, facts: &HostFacts) -> Option<Vec<Clocked>> {
         let seats = placement::seats(facts, &facts.cpus);
         self.machine
@@ -203,7 +203,7 @@ impl Reader<'_> {
         set.unwrap_or_default()
     }
 
-    /// Kernels that support such CPUs and have none configured print `(null)`.
+    /// Kernels that support these CPUs but have none configured print `(null)`.
     fn tickless(&mut self) -> Vec<u32> {
         let path = format!("{CPUS}/nohz_full");
         let set = self.look("cpu.nohz_full", &path, |text| match text.trim_ascii() {
@@ -230,7 +230,7 @@ impl Reader<'_> {
         if total.is_none() {
             self.lack(gap(
                 "facts.node.memory",
-                &format!("{path} does not tell"),
+                &format!("{path} does not contain it"),
                 SYS,
             ));
         }
@@ -256,7 +256,7 @@ impl Reader<'_> {
         let folder = format!("{NODES}/node{id}");
         let cpus = self.cpu_set_of("node.cpus", &folder, ["cpulist", "cpumap"]);
         if cpus.is_none() {
-            let why = format!("{folder} does not tell");
+            let why = format!("{folder} does not contain it");
             self.lack(gap("facts.node.cpus", &why, SYS));
         }
         cpus
@@ -326,7 +326,7 @@ impl Reader<'_> {
         found
     }
 
-    /// How the CPU may rest that a thread takes first.
+    /// The idle states of the CPU that a thread uses first.
     pub(super) fn idle_states(&mut self, facts: &HostFacts) -> Option<Vec<IdleState>> {
         let seats = placement::seats(facts, &facts.cpus);
         let cpu = seats.first()?.cpu;

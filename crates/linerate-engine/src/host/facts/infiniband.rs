@@ -18,7 +18,7 @@ pub(in crate::host) use function::SOFTWARE;
 
 const CLASS: &str = "/sys/class/infiniband";
 /// Why there is no fact of what a port could do.
-const ALLOWED: &str = "sysfs does not tell the width and speed that a port and its peer allow";
+const ALLOWED: &str = "sysfs does not show the width and speed that a port and its peer support";
 
 /// All RDMA devices. An unreadable fact has a gap: `facts.infiniband.rate`.
 pub fn infiniband(machine: &dyn Machine) -> Infiniband {
@@ -45,7 +45,7 @@ pub fn infiniband(machine: &dyn Machine) -> Infiniband {
 }
 
 impl Reader<'_> {
-    /// A /sys without the class has no such devices.
+    /// A /sys without this class has no such devices.
     fn ib_names(&mut self) -> Vec<String> {
         let names = self.machine.list(CLASS);
         names.unwrap_or_else(|error| {
@@ -344,7 +344,7 @@ mod tests {
                 "1: DOWN",
                 "5: LinkUp",
                 "InfiniBand",
-                Some("holds the link down"),
+                Some("disabled the link"),
             ),
             (
                 "1: DOWN",

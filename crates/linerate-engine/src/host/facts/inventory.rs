@@ -12,9 +12,9 @@ use super::nic::network;
 use super::{PROC, Reader, few};
 use crate::host::{Machine, gap};
 
-/// Reads all that can be known. What cannot be read is empty and has a gap.
+/// Reads all facts that can be read. A fact that cannot be read is empty and has a gap.
 ///
-/// What the machine is doing shows in two readings; `pause` lasts from the first to the second.
+/// The machine's activity needs two readings; `pause` is the time between them.
 pub fn inventory(machine: &dyn Machine, pause: &dyn Fn()) -> Inventory {
     let mut reader = Reader {
         machine,
@@ -47,7 +47,7 @@ pub fn inventory(machine: &dyn Machine, pause: &dyn Fn()) -> Inventory {
     inventory
 }
 
-/// Files that contradict each other: what hangs on a function that the bus does not list.
+/// Files that contradict each other: devices of a PCI function that the bus does not list.
 fn unlisted(inventory: &Inventory) -> Option<Gap> {
     let ports = inventory.network.nics.iter().map(|n| (&n.name, &n.pci));
     let rdma = inventory.infiniband.devices.iter();
@@ -65,7 +65,7 @@ fn unlisted(inventory: &Inventory) -> Option<Gap> {
         .collect();
     (!all.is_empty() && !names.is_empty()).then(|| {
         let why = format!(
-            "/sys/bus/pci lists no function that these hang on: {}",
+            "/sys/bus/pci lists no function that these are attached to: {}",
             few(&names)
         );
         gap("facts.pci.place", &why, "lspci -D")

@@ -26,8 +26,8 @@ pub fn interrupts(machine: &dyn Machine) -> Interrupts {
 }
 
 impl Reader<'_> {
-    /// The interrupts of one port, without counts. Those of a PCI function have a folder of their own:
-    /// of a host with thousands the others need not be read.
+    /// The interrupts of one port, without counts. The interrupts of a PCI function have their own folder, so
+    /// the other interrupts of the host, perhaps thousands, are not read.
     pub(super) fn interrupts_of(&mut self, nic: &Nic) -> Vec<Irq> {
         let folder = format!("/sys/bus/pci/devices/{}/msi_irqs", nic.pci);
         let listed = self
@@ -62,7 +62,7 @@ impl Reader<'_> {
         Some(irqs.collect())
     }
 
-    /// Numbers and names only: a folder is named after each driver that asked for the interrupt.
+    /// Numbers and names only: there is a folder for each driver that requested the interrupt.
     fn named(&self) -> Vec<Irq> {
         let names = self.machine.list(FOLDER);
         self.of_drivers(&names.unwrap_or_default())
@@ -95,7 +95,7 @@ impl Reader<'_> {
         drivers.join(", ")
     }
 
-    /// One gap for all of a kind: on some machines none can be read.
+    /// One gap for all interrupts of a kind: on some machines none can be read.
     fn affinities(&mut self, irqs: &mut [Irq]) {
         let mut missed = [
             Missed::new("effective"),
@@ -132,7 +132,7 @@ fn file<T>(
     read(machine, &format!("{FOLDER}/{number}/{name}"), decode)
 }
 
-/// How often a fact could not be read, and why the first time.
+/// How often a fact could not be read, and the first reason.
 struct Missed {
     fact: &'static str,
     count: usize,

@@ -15,7 +15,7 @@ const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clo
 const MEMBERSHIP: &str = "/proc/self/cgroup";
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// Files that container engines leave, and what they mean.
+/// Files of container engines, and their meanings.
 const SIGNS: [(&str, &str); 2] = [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
 
 impl Reader<'_> {
@@ -134,7 +134,7 @@ impl Reader<'_> {
         all.min()
     }
 
-    /// Where our own cgroup is seen; `None` where there is no such controller.
+    /// Our own cgroup in the mounted hierarchy; `None` if there is no such controller.
     pub(super) fn place(&mut self, controller: &str, fact: &str) -> Option<Place> {
         let membership = self.get(fact, MEMBERSHIP, PROC, |text| Ok(text.to_vec()))?;
         let mounts = self.get(fact, MOUNTS, PROC, |text| Ok(text.to_vec()))?;
@@ -146,7 +146,7 @@ impl Reader<'_> {
     }
 }
 
-/// Folders of our group and of those above it: the least that one of them allows is what counts.
+/// The folders of our cgroup and of its parents: the lowest limit among them applies.
 pub(super) fn folders(place: &Place) -> Vec<String> {
     let mut all = Vec::new();
     let mut group = place.group.as_str();

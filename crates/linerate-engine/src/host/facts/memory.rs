@@ -1,4 +1,4 @@
-//! Memory: what the kernel has, and the modules that the firmware lists.
+//! Memory: the kernel's figures, and the modules that the firmware lists.
 
 use std::io;
 
@@ -20,7 +20,7 @@ impl Reader<'_> {
         if total.is_none() {
             self.lack(gap(
                 "facts.memory.total",
-                &format!("{PATH} does not tell"),
+                &format!("{PATH} does not contain it"),
                 "",
             ));
         }

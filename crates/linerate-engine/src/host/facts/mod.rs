@@ -37,8 +37,8 @@ const SYS: &str = "mount -t sysfs sysfs /sys";
 const STATUS: &str = "/proc/self/status";
 const NODES: &str = "/sys/devices/system/node";
 
-/// Facts of the machine and of one port, the one that the route to `toward` leaves by. A fact that cannot be
-/// read is empty and has a gap named after its field, as `facts.cpu_model`.
+/// Facts of the machine and of one port, the port of the route to `toward`. A fact that cannot be read is empty
+/// and has a gap named after its field, as `facts.cpu_model`.
 pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
     facts_of(machine, Some(toward.into()))
 }
@@ -89,7 +89,7 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
     };
     facts.clocks = reader.clocks(&facts);
     facts.idle_states = reader.idle_states(&facts);
-    // Where no card moves payload to memory, it may stay in the caches.
+    // If no card moves payload to memory, it may stay in the caches.
     if !facts.has_card() {
         // The folder of the second-level cache is the same: it has its gap already.
         let gaps = reader.gaps.len();
@@ -104,7 +104,7 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
     facts
 }
 
-/// Whether there is no such file at all.
+/// Whether the file does not exist at all.
 fn is_absent(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -145,7 +145,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A file that not every machine has: there is a gap only where it is there and of no use.
+    /// A file that not every machine has: there is a gap only if it exists and is unusable.
     fn look<T>(
         &mut self,
         fact: &str,
@@ -162,7 +162,7 @@ impl Reader<'_> {
         }
     }
 
-    /// As [`Reader::look`], for the names in a directory; empty where there is no directory.
+    /// As [`Reader::look`], for the names in a directory; empty if there is no directory.
     fn look_in(&mut self, fact: &str, path: &str) -> Vec<String> {
         match self.machine.list(path) {
             Ok(names) => names,
@@ -284,7 +284,7 @@ impl Reader<'_> {
             .map(|set: u64| set != 0)
     }
 
-    /// Older kernels hide the limits of net.core inside a network namespace of its own.
+    /// Older kernels hide the limits of net.core inside a network namespace.
     fn core_limit(&mut self, name: &str) -> Option<u64> {
         let hint = format!("sudo nsenter -t 1 -n sysctl net.core.{name}");
         self.get(

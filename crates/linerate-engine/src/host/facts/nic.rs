@@ -21,7 +21,7 @@ mod tunnels;
 
 /// Kind of all ports of IP over InfiniBand: older kernels give it only to those that users made.
 const IPOIB: &str = "ipoib";
-/// Bus of devices that hang on a controller with a slot, and have none themselves.
+/// Bus of devices that belong to a controller with a slot, and have none themselves.
 const USB: &str = "usb";
 /// Kinds whose "lower port" is the other half of a pair.
 const PAIRS: [&str; 3] = ["veth", "netkit", "vxcan"];
@@ -84,7 +84,7 @@ impl Reader<'_> {
         nics
     }
 
-    /// The links of a reply, up to one that makes no sense.
+    /// The links of a reply, up to an invalid one.
     fn links<'r>(&mut self, reply: &'r [u8]) -> Vec<Link<'r>> {
         let mut links = Vec::new();
         for link in link::parse(reply) {
@@ -96,10 +96,10 @@ impl Reader<'_> {
         links
     }
 
-    /// The port; `None` and one gap where it goes away while it is read.
+    /// The port; `None` and one gap if it disappears while it is read.
     fn nic(&mut self, link: &Link<'_>) -> Option<Nic> {
         let before = self.gaps.len();
-        let mut port = Port {
+        let mut port = PortReader {
             name: link.name.to_string(),
             index: link.index,
             went: false,
@@ -109,7 +109,7 @@ impl Reader<'_> {
         let gone = port.went && port.is_gone();
         if gone {
             self.gaps.truncate(before);
-            let why = format!("{} went away while it was read", link.name);
+            let why = format!("{} disappeared while it was read", link.name);
             self.gaps.push(gap("facts.nic", &why, "ip link"));
         }
         (!gone).then_some(nic)
@@ -125,15 +125,15 @@ impl Reader<'_> {
 }
 
 /// Reads one port.
-struct Port<'a, 'b> {
+struct PortReader<'a, 'b> {
     reader: &'a mut Reader<'b>,
     name: String,
     index: u32,
-    /// A source reported that there is no such port.
+    /// A source reported that the port does not exist.
     went: bool,
 }
 
-impl Port<'_, '_> {
+impl PortReader<'_, '_> {
     fn read(&mut self, link: &Link<'_>) -> Nic {
         let mut nic = basic(link);
         if link.hardware == LOOPBACK {
@@ -282,7 +282,7 @@ impl Port<'_, '_> {
 
     /// The poller and the interrupt of each queue, where the kernel reports them (6.8+).
     fn pollers(&mut self, nic: &mut Nic) {
-        const HINT: &str = "a kernel of 6.8 or later";
+        const HINT: &str = "use Linux 6.8 or later";
         let queues = self.query(Query::Queues(self.index), netdev::queues);
         let Some(queues) = self.settle("pollers", queues, HINT) else {
             return;
@@ -349,14 +349,14 @@ impl Port<'_, '_> {
         None
     }
 
-    /// Some drivers say "no such device" of a port that sleeps: the list of ports decides.
+    /// Some drivers answer "no such device" for a sleeping port: the list of ports decides.
     fn is_gone(&self) -> bool {
         let asked = self.reader.machine.query(&Query::Link(self.index));
         asked.is_err_and(|error| Errno::from_io_error(&error) == Some(Errno::NODEV))
     }
 }
 
-/// The hint without the name of the port, which stands last.
+/// The hint without the name of the port, which is its last word.
 fn hint_for_all(hint: &str) -> &str {
     match hint.strip_prefix("ethtool") {
         Some(_) => hint.rsplit_once(' ').map_or(hint, |(command, _)| command),
@@ -364,7 +364,7 @@ fn hint_for_all(hint: &str) -> &str {
     }
 }
 
-/// The fields of a port that its link message holds.
+/// The fields of a port in its link message.
 fn basic(link: &Link<'_>) -> Nic {
     let stats = link.stats;
     Nic {

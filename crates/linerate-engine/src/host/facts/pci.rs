@@ -1,4 +1,4 @@
-//! PCI devices: what each is, where it hangs, and the links between.
+//! PCI devices: their kind, their parents, and the links between them.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::host::{gap, invalid};
 pub(super) const DEVICES: &str = "/sys/bus/pci/devices";
 const GROUPS: &str = "/sys/kernel/iommu_groups";
 const THUNDERBOLT: &str = "/sys/bus/thunderbolt/devices";
-/// Folders of a device that hold the names that users know it by.
+/// Folders of a device with the names that users know it by.
 const NAMES: [&str; 4] = ["net", "infiniband", "nvme", "block"];
 
 impl Reader<'_> {
@@ -45,7 +45,7 @@ impl Reader<'_> {
     }
 
     /// Gaps for the part of configuration spaces that only root can read. Kernels that show links in separate
-    /// files show those of all devices that have one.
+    /// files show them for all devices with a link.
     fn lacks_of_links(&mut self, all: &[Device], hidden: &[Address]) {
         let files = all.iter().any(|d| d.max.is_some());
         let has_link = |a: &&Address| pci::at(all, **a).is_some_and(|d| d.now.is_some());
@@ -225,7 +225,7 @@ pub(super) mod tests {
         header
     }
 
-    /// A card at its port, with what else its folder holds.
+    /// A card at its port, with the other values in its folder.
     fn machine(parts: &[&str]) -> Fake {
         let mut fake = Fake::default().list(DEVICES, &[CARD, PORT, "not-a-device"]);
         for (address, is_port) in [(PORT, true), (CARD, false)] {
@@ -288,7 +288,7 @@ pub(super) mod tests {
     #[test]
     fn a_kernel_without_files_of_links_hides_them_from_all_but_root() {
         assert_eq!(gaps(&read(machine(&[]))), ["facts.pci.links"]);
-        // Where other devices have the files, one without has no link.
+        // If other devices have these files, a device without them has no link.
         let eight = ["8.0 GT/s PCIe\n", "8\n"];
         let got = read(link(machine(&[]), PORT, eight, eight));
         assert_eq!(gaps(&got), ["facts.pci.payload"]);

@@ -14,10 +14,9 @@ use super::{Reader, SYS};
 use crate::host::sources::{no_route, route_toward};
 use crate::host::{Query, Toward, gap, port, read};
 
-pub(super) const HIDDEN: &str = "the /sys that is mounted does not show this network namespace";
+pub(super) const HIDDEN: &str = "the mounted /sys belongs to another network namespace";
 
-/// Buses of devices that a hypervisor made up, and drivers of such devices on other buses: their
-/// speed is nominal.
+/// Buses of emulated devices, and drivers of emulated devices on other buses: their speed is nominal.
 pub(super) const VIRTUAL_BUSES: [&str; 4] = ["virtio", "vmbus", "xen", "vio"];
 pub(super) const VIRTUAL_DRIVERS: [&str; 8] = [
     "virtio_net",
@@ -31,7 +30,7 @@ pub(super) const VIRTUAL_DRIVERS: [&str; 8] = [
 ];
 
 impl Reader<'_> {
-    /// The port that the route to the other end leaves by, and that route.
+    /// The port of the route to the other end, and that route.
     pub(super) fn port(&mut self, toward: Toward) -> (Option<Port>, Option<Route>) {
         let route = match route_toward(self.machine, toward) {
             Ok(route) => route,

@@ -1,4 +1,4 @@
-//! What a program may take of the memory of this machine, and the last cache before it.
+//! The memory of this machine that a program may use, and the last cache before it.
 
 use linerate_core::parse::cgroup::Version;
 use linerate_core::parse::{cgroup, meminfo, sysctl};
@@ -38,7 +38,7 @@ pub fn room(machine: &dyn Machine, cpu: u32) -> Room {
 }
 
 impl Reader<'_> {
-    /// The largest cache level of a CPU that holds data.
+    /// The largest cache level of a CPU for data.
     pub(super) fn last_cache(&mut self, cpu: u32) -> Option<Bytes> {
         let folder = format!("{}/cpu{cpu}/cache", super::cpu::CPUS);
         let names = self.look_in("cpu.caches", &folder);

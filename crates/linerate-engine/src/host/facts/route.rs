@@ -14,7 +14,7 @@ use crate::host::{Toward, gap};
 const BRIDGES: usize = 16;
 
 impl Reader<'_> {
-    /// What lies below a route.
+    /// The ports and devices below a route.
     pub(super) fn route(&mut self, toward: Toward, route: &route::Route) -> Route {
         let (ports, others) = self.stack_of(route.port);
         let pci = self.pci_of(&ports);
@@ -45,7 +45,7 @@ impl Reader<'_> {
             ..gap
         }));
         if let Some(first) = hidden.first() {
-            let why = format!("what {first} tells of the payload of its packets is for root");
+            let why = format!("only root can read the PCIe packet sizes of {first}");
             self.lack(gap("facts.route.payload", &why, "sudo linerate ..."));
         }
         all
@@ -60,7 +60,7 @@ impl Reader<'_> {
             }
             all.push(self.pci_device(at, hidden));
             let above = self.pci_above(&format!("{DEVICES}/{at}/.."));
-            // Behind a controller that makes a domain of its own, that is the root.
+            // Behind a controller with its own domain, the controller is the root.
             match above.parse::<Address>() {
                 Ok(above) if above.domain == at.domain => at = above,
                 _ => return,

@@ -1,4 +1,4 @@
-//! Where the CPUs stand, read at the start of every session: as few files as will do.
+//! The positions of the CPUs, read at the start of every session from as few files as possible.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ impl Reader<'_> {
         }
     }
 
-    /// CPUs of each core that has more than one. Without SMT no CPU needs to be asked.
+    /// CPUs of each core with more than one. Without SMT no CPU needs to be read.
     fn cores(&mut self, online: &[u32]) -> Vec<Vec<u32>> {
         let path = format!("{CPUS}/smt/active");
         if online.len() < 2 || self.look("cpu.cores", &path, sysctl::number) == Some(0) {

@@ -11,8 +11,8 @@ use crate::host::read;
 const LEVELS: usize = 16;
 
 impl Reader<'_> {
-    /// Address of the PCI function that is or lies above the device in `folder`; empty for none.
-    /// The kernel resolves `..` at the device's own place, not at the link that leads to it.
+    /// Address of the PCI function that is, or is above, the device in `folder`; empty for none. The kernel
+    /// resolves `..` at the device's own place, not at the link to it.
     pub(super) fn pci_above(&self, folder: &str) -> String {
         let mut place = folder.to_owned();
         for _ in 0..LEVELS {
@@ -54,7 +54,7 @@ impl Reader<'_> {
         usb::hubs_above(interface).into_iter().map(hub).collect()
     }
 
-    /// NUMA node of a PCI function; `None` where it has no meaning.
+    /// NUMA node of a PCI function; `None` if it has no meaning.
     pub(super) fn node_of(&self, pci: &str) -> Option<u32> {
         if pci.is_empty() {
             return None;
@@ -64,7 +64,7 @@ impl Reader<'_> {
         u32::try_from(node).ok()
     }
 
-    /// First line of a file that not all devices have; empty where it cannot be read.
+    /// First line of a file that not all devices have; empty if it cannot be read.
     pub(super) fn optional_line(&self, path: &str) -> String {
         let line = read(self.machine, path, |text| Ok(sysctl::line(text)));
         line.unwrap_or_default()

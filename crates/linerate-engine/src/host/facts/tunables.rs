@@ -42,7 +42,7 @@ const SYSCTLS: &[&str] = &[
     "vm.dirty_background_ratio",
 ];
 
-/// Elsewhere: what they are called here, and where they are.
+/// Elsewhere: their present names and places.
 const OTHERS: &[(&str, &str)] = &[(
     "transparent_hugepage",
     "/sys/kernel/mm/transparent_hugepage/enabled",
@@ -72,7 +72,7 @@ impl Reader<'_> {
                 _ => lacking.join(", "),
             };
             let why = format!("this kernel, or this namespace, does not show {what}");
-            // Many are those of the first network namespace alone.
+            // Many settings exist only in the first network namespace.
             let of_network =
                 !found.is_empty() && lacking.iter().any(|name| name.starts_with("net."));
             let hint = if of_network {

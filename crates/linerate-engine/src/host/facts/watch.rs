@@ -1,5 +1,5 @@
-//! What changes while one watches. The readings are those of the inventory, and so is what is made
-//! of them: only counters are read again and again.
+//! Changes during `host --watch`. The readings are the same as those of the inventory, but only counters are
+//! read repeatedly.
 
 use std::collections::BTreeMap;
 
@@ -20,13 +20,13 @@ use crate::host::{Machine, Query, invalid};
 /// Looks at a machine again and again.
 #[derive(Default)]
 pub struct Watch {
-    /// The port that each interrupt belongs to, by its index. An interrupt that a driver asks for
-    /// later is not counted.
+    /// The port of each interrupt, by its index. An interrupt that a driver requests later is not counted.
     served: BTreeMap<u32, u32>,
-    /// The drivers of ports with a device, by the index of the port: they count what the kernel does not.
+    /// The drivers of ports with a device, by the index of the port: they count events that the kernel does
+    /// not.
     drivers: BTreeMap<u32, String>,
     then: Option<Moment>,
-    /// The gaps, each once, and how many of them have been reported.
+    /// The gaps, each once, and the number of reported ones.
     gaps: Vec<Gap>,
     told: usize,
 }
@@ -41,7 +41,7 @@ struct Moment {
 }
 
 impl Watch {
-    /// Finds out which interrupts are those of ports.
+    /// Finds the interrupts that belong to ports.
     pub fn new(machine: &dyn Machine) -> Self {
         let (network, interrupts) = (network(machine), all_interrupts(machine));
         let mut served = BTreeMap::new();

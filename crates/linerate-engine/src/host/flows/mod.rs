@@ -1,7 +1,7 @@
-//! Connections that others made, watched without loading anything.
+//! Connections of other programs, watched without adding load.
 //!
-//! A *round* lists all connections and keeps of each only how much it carried: a host may have tens of
-//! thousands. The busiest are then *watched*: asked one by one, and in full.
+//! A *round* lists all connections and keeps only the transferred amount of each: a host may have tens of
+//! thousands. The busiest are then *watched*: each is read alone, and completely.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;

@@ -1,4 +1,4 @@
-//! Which processes hold a connection: theirs are the descriptors that lead to its inode.
+//! The processes that hold a connection: their descriptors lead to its inode.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -20,7 +20,7 @@ pub(super) struct Found {
     hidden: Gap,
 }
 
-/// Those that hold one of them.
+/// The processes that hold one of them.
 #[derive(Clone, Copy)]
 pub(super) struct Holders<'a> {
     pub(super) owners: &'a [Owner],
@@ -146,7 +146,7 @@ fn sockets(machine: &dyn Machine, pid: u32, looked: &mut usize) -> io::Result<BT
         if *looked > MOST {
             break;
         }
-        // One that was closed meanwhile leads nowhere.
+        // One that was closed in the meantime leads nowhere.
         let target = machine.target(&format!("{folder}/{descriptor}"));
         inodes.extend(target.ok().as_deref().and_then(inode));
     }

@@ -1,4 +1,4 @@
-//! One connection that is watched.
+//! One watched connection.
 
 use std::io;
 
@@ -18,7 +18,7 @@ use crate::sheet::Sheet;
 /// connection.
 const THREADS: usize = 64;
 
-/// A connection that is asked again and again.
+/// A connection that is read repeatedly.
 pub(super) struct Watched {
     pub(super) id: ConnectionId,
     congestion: String,
@@ -48,7 +48,7 @@ impl Watched {
         Toward::of(self.id.remote.ip(), Some(self.id.local.ip()))
     }
 
-    /// Adds a row of what the kernel counts about it.
+    /// Adds a row of the kernel's counters of the connection.
     pub(super) fn observe(&mut self, machine: &dyn Machine, at: u64) {
         if self.ended {
             return;
@@ -86,7 +86,7 @@ impl Watched {
         self.gaps.extend(self.socket.push(at, socket));
     }
 
-    /// Adds a row of what the threads of its owners have used.
+    /// Adds a row of the CPU time of its owners' threads.
     pub(super) fn observe_threads(&mut self, machine: &dyn Machine, at: u64) {
         if self.threads.is_empty() {
             self.threads = threads(machine, &self.owners);
@@ -108,7 +108,7 @@ impl Watched {
         }
     }
 
-    /// All that was read of it.
+    /// All readings of the connection.
     pub(super) fn finish(mut self) -> Flow {
         let threads = self.threads.iter_mut().map(|(_, sheet)| sheet);
         let sheets = [&mut self.tcp, &mut self.socket].into_iter().chain(threads);
@@ -134,7 +134,7 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(stale)
 }
 
-/// The files with the CPU time of the threads of `owners`, with their tables; none where there are too many
+/// The files with the CPU time of the threads of `owners`, with their tables; none if there are too many
 /// threads.
 fn threads(machine: &dyn Machine, owners: &[Owner]) -> Vec<(String, Sheet)> {
     let mut all = Vec::new();

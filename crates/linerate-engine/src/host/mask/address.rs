@@ -1,4 +1,4 @@
-//! Hardware addresses and the outer addresses of tunnels, and numbers that stand for them.
+//! Hardware addresses and the outer addresses of tunnels, and the numbers that replace them.
 
 use std::net::IpAddr;
 
@@ -7,12 +7,12 @@ use super::super::Toward;
 /// Digits of an address in a name: of an Ethernet port, or of a GUID.
 const DIGITS: [usize; 2] = [12, 16];
 
-/// The addresses met so far, in the order of the numbers that stand for them.
+/// The addresses seen so far, in the order of the numbers that replace them.
 #[derive(Default)]
 pub(super) struct Addresses(Vec<Vec<u8>>);
 
 impl Addresses {
-    /// Overwrites an address by the number that stands for it. Zeros are no address.
+    /// Overwrites an address by the number that replaces it. Zeros are no address.
     pub(super) fn replace(&mut self, address: &mut [u8]) {
         if address.iter().all(|&b| b == 0) {
             return;
@@ -28,7 +28,7 @@ impl Addresses {
         }
     }
 
-    /// Overwrites the addresses that a route was asked for.
+    /// Overwrites the addresses of route queries.
     pub(super) fn of_ends(&mut self, toward: &mut Toward) {
         let Toward { peer, own } = toward;
         for ip in std::iter::once(peer).chain(own) {
@@ -58,8 +58,8 @@ impl Addresses {
         *text = format!("{}\n", bytes.join(":")).into_bytes();
     }
 
-    /// A GUID, or a GID, whose lower half is one: groups of four digits. The upper half of a GID names a subnet, all
-    /// but the one that is everybody's. Says whether it is such a text.
+    /// Whether the text is a GUID, or a GID, whose lower half is a GUID: groups of four digits. The upper half
+    /// of a GID names a subnet, except for the default one.
     pub(super) fn in_groups(&mut self, text: &mut Vec<u8>) -> bool {
         const LINK_LOCAL: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
         let line = String::from_utf8_lossy(text);
@@ -110,7 +110,7 @@ impl Addresses {
         }
     }
 
-    /// As [`Addresses::in_names`], of one name or path.
+    /// Like [`Addresses::in_names`], for one name or path.
     pub(super) fn in_name(&mut self, name: &str) -> String {
         let mut bytes = name.as_bytes().to_vec();
         self.in_names(&mut bytes);

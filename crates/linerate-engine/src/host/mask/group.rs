@@ -1,4 +1,4 @@
-//! Paths of control groups, and numbers that stand for the names in them.
+//! Paths of control groups, and the numbers that replace the names in them.
 //!
 //! Names that are the same on every host stay, and so do the parts of names that give the kind of a group: a
 //! user, a session, a container, a service. The rest becomes a number, the same everywhere, so that a group is
@@ -6,7 +6,7 @@
 
 use linerate_core::parse::mounts::Mount;
 
-/// Where control groups are, as a rule.
+/// The usual mount point of control groups.
 const ROOT: &str = "/sys/fs/cgroup";
 /// Names that systemd, container engines and Kubernetes give on every host.
 const COMMON: [&str; 20] = [
@@ -49,7 +49,7 @@ const CONTROLLERS: [&str; 15] = [
     "perf_event",
     "pids",
 ];
-/// Prefixes that give the kind of a group. Longer ones stand before those that they begin with.
+/// Prefixes that give the kind of a group. A longer prefix is before the shorter one that it starts with.
 const KINDS: [&str; 18] = [
     "cri-containerd-",
     "crio-conmon-",
@@ -73,7 +73,8 @@ const KINDS: [&str; 18] = [
 /// Suffixes of units of systemd.
 const UNITS: [&str; 6] = [".slice", ".scope", ".service", ".mount", ".socket", ".swap"];
 
-/// The names met so far, in the order of the numbers that stand for them, and where groups are mounted.
+/// The names seen so far, in the order of the numbers that replace them, and the places where cgroups are
+/// mounted.
 #[derive(Default)]
 pub(super) struct Groups {
     names: Vec<String>,
@@ -104,7 +105,7 @@ impl Groups {
         *text = lines.lines().filter_map(line).collect::<String>().into();
     }
 
-    /// A line of a table of mounts; `None` where it mounts something else than groups.
+    /// A line of a table of mounts; `None` if it mounts something else than groups.
     pub(super) fn in_mount(&mut self, line: &str) -> Option<String> {
         let mut mount = of_groups(line)?;
         let [root, point] = [&mount.root, &mount.point].map(|path| self.path(path));

@@ -1,4 +1,4 @@
-//! Datagrams of a test: what can be asked for.
+//! Datagrams of a test: the possible requests.
 
 use linerate_core::iperf3::{DATAGRAM_MAX, DATAGRAM_MIN, Width};
 use linerate_core::plan::Knobs;
@@ -6,8 +6,8 @@ use linerate_core::plan::Knobs;
 use super::ClientError;
 use crate::load::transport::udp;
 
-/// Seconds of a test from which on numbers have 64 bits: those of 32, which every server and whatever else
-/// speaks this protocol knows, end after ten minutes of seven million in a second.
+/// Tests longer than this many seconds number their datagrams with 64 bits. Numbers of 32 bits, which every
+/// server knows, run out after ten minutes at seven million a second.
 const NARROW_SECONDS: u64 = 600;
 
 /// Refuses what datagrams cannot do.
@@ -16,13 +16,13 @@ pub(super) fn bounds(knobs: &Knobs) -> Result<(), ClientError> {
     let size = knobs.write_size.0;
     if !matches!(size, 0 | DATAGRAM_MIN..=DATAGRAM_MAX) {
         return refuse(format!(
-            "a datagram of {size} B: iperf3 has those of {DATAGRAM_MIN} B to {DATAGRAM_MAX} B"
+            "a datagram of {size} B: iperf3 supports {DATAGRAM_MIN} B to {DATAGRAM_MAX} B"
         ));
     }
     udp::lacks(knobs).or_else(refuse)
 }
 
-/// Bits of the numbers of a test that lasts so long.
+/// Bits of the datagram numbers of a test of this length.
 pub(super) fn width(seconds: u64) -> Width {
     if seconds > NARROW_SECONDS {
         Width::Wide

@@ -14,47 +14,47 @@ use crate::load::LoadError;
 #[non_exhaustive]
 pub enum ClientError {
     /// More streams than iperf3 can have.
-    #[error("{0} streams: an iperf3 server takes {STREAMS_MAX} at most")]
+    #[error("{0} streams: an iperf3 server accepts at most {STREAMS_MAX}")]
     Streams(u32),
-    /// Nothing listens there.
+    /// No server listens at the address.
     #[error("no iperf3 server at {0}: connection refused")]
     NoServer(SocketAddr),
-    /// It cannot be reached.
+    /// The address cannot be reached.
     #[error("cannot reach {address}: {source}")]
     Unreached {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
         /// The system's answer.
         source: io::Error,
     },
-    /// Something else listens there.
+    /// Another kind of server listens there.
     #[error("{address} does not speak iperf3's protocol: {what}")]
     NotIperf3 {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
-        /// What it said.
+        /// The server's message.
         what: String,
     },
-    /// It runs another test.
+    /// The server runs another test.
     #[error("the iperf3 server at {0} is busy with another test")]
     Busy(SocketAddr),
-    /// It asks who we are.
+    /// The server requires a login.
     #[error(
-        "the iperf3 server at {0} asks for a user and a password, which linerate does not give"
+        "the iperf3 server at {0} requires a user name and a password, which linerate does not support"
     )]
     Login(SocketAddr),
-    /// It will not, or cannot.
+    /// The server refuses the test.
     #[error("the iperf3 server at {address} refused: {}{}", refusal.words(), errno(*refusal))]
     Refused {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
-        /// In its numbers.
+        /// As the numbers of iperf3.
         refusal: Refusal,
     },
-    /// It was stopped.
+    /// The server was stopped.
     #[error("the iperf3 server at {address} was stopped {stage}")]
     Terminated {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
         /// When.
         stage: &'static str,
@@ -62,17 +62,17 @@ pub enum ClientError {
     /// It went away, or sent an invalid message.
     #[error("lost the iperf3 server at {address} {stage}: {what}")]
     Lost {
-        /// Where.
+        /// The address of the server.
         address: SocketAddr,
         /// When.
         stage: &'static str,
-        /// What happened.
+        /// The failure.
         what: String,
     },
     /// Datagrams do not get through where a connection does.
-    #[error("no datagram gets through to {0} (UDP), although a connection does")]
+    #[error("no UDP datagram reaches {0}, although a TCP connection does")]
     NoDatagrams(SocketAddr),
-    /// Datagrams cannot be what was asked for.
+    /// The requested datagrams are impossible.
     #[error("{0}")]
     Unsupported(String),
     /// A data connection could not be made as asked.
@@ -84,14 +84,14 @@ pub enum ClientError {
     /// A system call failed on this host.
     #[error("{call} failed: {source}")]
     System {
-        /// What it was for.
+        /// The stage of the test.
         call: &'static str,
         /// The system's answer.
         source: io::Error,
     },
 }
 
-/// `: No such file or directory`, where the server sent its system's error.
+/// `: No such file or directory`, if the server sent its system's error.
 fn errno(refusal: Refusal) -> String {
     if refusal.errno <= 0 {
         return String::new();
@@ -107,22 +107,25 @@ impl ClientError {
             Self::NoServer(address) => {
                 format!("on {}: iperf3 -s, or linerate serve --iperf3", address.ip())
             }
-            Self::Busy(_) => "it runs one test at a time: try again when that has ended".to_owned(),
+            Self::Busy(_) => {
+                "it runs one test at a time: try again when the other test has ended".to_owned()
+            }
             Self::Login(_) => {
                 "start it without --rsa-private-key-path, or run `linerate serve` there \
                                and `linerate run` here"
                     .to_owned()
             }
             Self::NotIperf3 { .. } => {
-                "iperf3 listens on port 5201, iperf2 on 5001, which is another protocol".to_owned()
+                "iperf3 listens on port 5201; iperf2 listens on 5001 and has another protocol"
+                    .to_owned()
             }
             Self::NoDatagrams(address) => format!(
-                "let UDP through to port {} of {}, or leave out --engine udp",
+                "allow UDP to port {} of {} in its firewall, or leave out --engine udp",
                 address.port(),
                 address.ip()
             ),
             Self::Unreached { address, .. } => format!(
-                "check that the host is up and that its firewall lets TCP port {} through",
+                "check that the host is up and that its firewall allows TCP port {}",
                 address.port()
             ),
             Self::Lost {
@@ -130,13 +133,13 @@ impl ClientError {
                 stage: RESULTS,
                 ..
             } => format!(
-                "look whether the server still runs on {ip}, and at what it printed; if it does, large packets may vanish \
-                 on the way (linerate causes mtu-black-hole): `ping -M do -s 1472 {ip}`, or the same from there to here, \
-                 gets no answer then",
+                "check that the server still runs on {ip}, and read its output; if it runs, large \
+                 packets may be lost on the path (linerate causes mtu-black-hole): then `ping -M do \
+                 -s 1472 {ip}`, or the same in the other direction, gets no answer",
                 ip = address.ip()
             ),
             Self::Lost { address, .. } | Self::Terminated { address, .. } => format!(
-                "look whether the server still runs on {}, and at what it printed",
+                "check that the server still runs on {}, and read its output",
                 address.ip()
             ),
             Self::Refused { refusal, .. } => refused(*refusal).to_owned(),
@@ -176,11 +179,11 @@ impl ClientError {
 fn refused(refusal: Refusal) -> &'static str {
     match refusal.code {
         code if code == Refusal::BUFFER.code => {
-            "ask for smaller buffers, or raise net.core.rmem_max and wmem_max there"
+            "use smaller buffers, or raise net.core.rmem_max and wmem_max there"
         }
         code if code == Refusal::CONGESTION.code => "leave out --congestion",
-        code if code == Refusal::RATE.code => "ask for less with --pacing",
-        code if code == Refusal::LIMIT_OF_TIME.code => "ask for less with --time",
+        code if code == Refusal::RATE.code => "set a lower --pacing",
+        code if code == Refusal::LIMIT_OF_TIME.code => "set a shorter --time",
         _ => "",
     }
 }

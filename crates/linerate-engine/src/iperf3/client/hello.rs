@@ -64,7 +64,7 @@ pub(super) fn say(
     }
 }
 
-/// Says hello, and waits for the answer; false where none comes.
+/// Says hello, and waits for the answer; false if none comes.
 fn answered(control: &Control<'_>, socket: &UdpSocket) -> io::Result<bool> {
     let began = Instant::now();
     let (mut until, mut said, mut looked) = (began + PATIENCE, 0, 0);
@@ -92,7 +92,7 @@ fn answered(control: &Control<'_>, socket: &UdpSocket) -> io::Result<bool> {
                 Err(e) => return Err(e),
             }
         }
-        // It gives up, or went on without this stream: why, it will say.
+        // The server stopped the test, or continued without this stream: its message says why.
         if control.is_spoken() {
             until = until.min(Instant::now() + LAST);
         }

@@ -1,6 +1,7 @@
-//! The streams of a test are made: connections, or sockets for datagrams that the server has answered.
+//! Makes the streams of a test: connections, or sockets for datagrams that the server has answered.
 //!
-//! The server begins the test once the last stream is there. That one is announced when this end's threads stand ready.
+//! The server begins the test once the last stream is there. That stream is announced when this end's threads
+//! are ready.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -133,7 +134,7 @@ impl Lines for Dialler<'_> {
             self.failed = Some(error);
             LoadError::Protocol { what }
         })?;
-        // iperf3 has no marks that would tell its datagrams from others.
+        // iperf3 has no marks that distinguish its datagrams from others.
         Ok(Datagrams {
             fd,
             own: 0,
@@ -155,7 +156,7 @@ impl Held {
     }
 }
 
-/// Sends the cookie of a data connection. The send buffer of a young one takes so few bytes at once.
+/// Sends the cookie of a data connection. The send buffer of a new connection has room for these few bytes.
 fn announce(fd: &OwnedFd, cookie: &Cookie) -> io::Result<()> {
     if socket::send(fd.as_fd(), cookie, false)? == cookie.len() {
         return Ok(());

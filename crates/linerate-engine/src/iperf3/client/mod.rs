@@ -1,7 +1,7 @@
-//! A test with an iperf3 server, as its client: the conversation about it, and what the server says of it.
+//! A test with an iperf3 server, as its client: the control protocol, and the server's report.
 //!
-//! The streams are moved by the workers of a run (`crate::link::iperf3`). Of the server's host nothing is read; what
-//! iperf3 does not report is a gap.
+//! The streams are moved by the workers of a run (`crate::link::iperf3`). Nothing is read on the server's host;
+//! values that iperf3 does not report are gaps.
 
 mod datagrams;
 mod error;
@@ -36,7 +36,7 @@ pub fn possible(
     let sends = direction == Direction::Forward;
     if !sends && !matches!(knobs.copy, Handover::Copy | Handover::Sendfile) {
         let how = knobs.copy.name();
-        let what = format!("an iperf3 server sends by copies or by sendfile, not by {how}");
+        let what = format!("an iperf3 server can send with copies or sendfile, but not with {how}");
         return Err(ClientError::Unsupported(what));
     }
     let plan = SetPlan {

@@ -36,7 +36,7 @@ pub(crate) struct Report<'a> {
 type Span = [u64; 2];
 
 impl Report<'_> {
-    /// As readings, with a gap for all that it does not say.
+    /// As readings, with a gap for each value that it does not report.
     pub(crate) fn readings(&self) -> EndReadings {
         let mut end = EndReadings {
             congestion: self.results.congestion.clone(),
@@ -46,18 +46,18 @@ impl Report<'_> {
         if let Some(why) = self.doubt() {
             end.gaps.push(gap(
                 "goodput",
-                &format!("the server's figures make no sense: {why}"),
+                &format!("the server's figures are impossible: {why}"),
             ));
             return end;
         }
         let span = self.span();
         if self.is_forward() && self.results.seconds().is_none() {
-            let why = "the server does not tell for how long it counted (before iperf3 3.2): goodput is over this \
-                       end's clock";
+            let why = "the server does not report its measuring time (iperf3 before 3.2): goodput is \
+                       over this end's clock";
             end.gaps.push(gap("time of the far end", why));
         } else if self.omit > 0.0 && self.counts_all() {
             let why = format!(
-                "the server counted the first {} s too: what it reports is of the whole test",
+                "the server also counted the first {} s: its figures are for the whole test",
                 self.omit
             );
             end.gaps.push(gap("time of the far end", &why));
@@ -74,7 +74,7 @@ impl Report<'_> {
         self.retransmits(&streams, span, &mut end);
         self.datagrams(&streams, span, &mut end);
         if let Some(cpu) = self.results.cpu {
-            // It is of the whole test, with what was omitted.
+            // It is for the whole test, including the omitted part.
             let nanos = cpu.total / 100.0 * span[1] as f64;
             end.tables
                 .push(sums("", [0, span[1]], &[(PROCESS_CPU, nanos as u64)]));
@@ -93,7 +93,7 @@ impl Report<'_> {
         if counted > 0.0 { counted } else { self.lasted }
     }
 
-    /// Whether the server counts what was to be omitted: by how long it says that it counted.
+    /// Whether the server also counts the part that should be omitted: its measuring time shows it.
     fn counts_all(&self) -> bool {
         let told = self.results.seconds().unwrap_or(self.counted());
         (told - self.lasted).abs() < (told - self.counted()).abs() || self.lasted <= self.omit
@@ -112,7 +112,7 @@ impl Report<'_> {
         if !results.are_of(self.streams as usize) {
             let (told, own) = (results.streams.len(), self.streams);
             return Some(format!(
-                "it tells of {told} streams that are not the {own} of the test"
+                "it reports {told} streams, not the {own} of the test"
             ));
         }
         let sent = self
@@ -122,7 +122,7 @@ impl Report<'_> {
         if self.is_forward() && results.bytes() > sent {
             let told = results.bytes();
             return Some(format!(
-                "it says that {told} bytes arrived, {sent} were sent"
+                "it reports {told} received bytes, but {sent} were sent"
             ));
         }
         if let Some(why) = self.too_little() {
@@ -136,7 +136,7 @@ impl Report<'_> {
         };
         let like = SECONDS_SHARE..1.0 / SECONDS_SHARE;
         (!like.contains(&(seconds / time)))
-            .then(|| format!("it says that it counted for {seconds:.3} s of a test of {time:.3} s"))
+            .then(|| format!("it reports {seconds:.3} s of measuring in a test of {time:.3} s"))
     }
 
     /// Why a server cannot have sent as little as it reports. Not known of datagrams, which may arrive twice, nor where the
@@ -150,10 +150,10 @@ impl Report<'_> {
         let came = came.fold(0, |sum: u64, t| sum.saturating_add(t.received));
         let told = self.results.bytes();
         let least = came.saturating_sub(BLOCK.saturating_mul(u64::from(self.streams)));
-        (told < least).then(|| format!("it says that {told} bytes were sent, {came} arrived"))
+        (told < least).then(|| format!("it reports {told} sent bytes, but {came} arrived"))
     }
 
-    /// Payload of a stream that counts. That is not all of the step, and no mark says where it ended.
+    /// Measured payload of a stream. That is not all of the step, and no mark says where it ended.
     fn total(&self, stream: u32, told: &StreamResult) -> Total {
         let (sent, received) = if self.is_forward() {
             (0, told.bytes)
@@ -175,7 +175,7 @@ impl Report<'_> {
         }
         let told: Option<Vec<u64>> = streams.iter().map(|stream| stream.retransmits).collect();
         let Some(told) = told else {
-            let why = "the server does not tell what it retransmitted";
+            let why = "the server does not report its retransmissions";
             return end.gaps.push(gap("retransmits of the far end", why));
         };
         for (number, segments) in told.into_iter().enumerate() {
@@ -195,7 +195,8 @@ impl Report<'_> {
         };
         let Some(each) = each else {
             if self.is_forward() {
-                let why = "the server does not tell how many came, or tells what cannot be";
+                let why =
+                    "the server reports no number of received datagrams, or an impossible one";
                 end.gaps.push(gap("loss of datagrams", why));
             }
             return;
@@ -205,7 +206,8 @@ impl Report<'_> {
             end.tables.push(sums(&subject, span, &row));
         }
         if self.is_forward() {
-            let why = "a server of iperf3 does not tell which came out of order or twice";
+            let why =
+                "an iperf3 server does not report which datagrams arrived out of order or twice";
             end.gaps.push(gap("order of datagrams", why));
         }
     }
@@ -237,18 +239,20 @@ fn sent(stream: &StreamResult, size: u16) -> Option<Vec<(Metric, u64)>> {
 pub(crate) fn missing(direction: Direction) -> EndReadings {
     let mut end = EndReadings::default();
     if direction == Direction::Forward {
-        end.gaps
-            .push(gap("goodput", "the server did not tell what arrived"));
+        end.gaps.push(gap(
+            "goodput",
+            "the server did not report the received payload",
+        ));
     }
     end.gaps.extend(nothing_else());
     end
 }
 
-/// What iperf3 never reports.
+/// Values that iperf3 never reports.
 fn nothing_else() -> [Gap; 1] {
     [Gap {
         what: "sockets, CPUs and ports of the far end".to_owned(),
-        why: "iperf3 does not tell of them".to_owned(),
+        why: "iperf3 does not report them".to_owned(),
         hint: "run `linerate serve` there, and leave out iperf3://".to_owned(),
     }]
 }
@@ -261,7 +265,7 @@ fn gap(what: &str, why: &str) -> Gap {
     }
 }
 
-/// Sums over a span: counters that began at zero, and gauges as they were at its end.
+/// Differences over a span: counters that began at zero, and gauges with their values at its end.
 fn sums(subject: &str, span: Span, row: &[(Metric, u64)]) -> Table {
     let column = |(metric, value): &(Metric, u64)| {
         let value = i64::try_from(*value).unwrap_or(i64::MAX);
@@ -394,7 +398,7 @@ mod tests {
         };
         assert_eq!(times(Some(1.49), 2.0, 1.0), None);
         let why = times(Some(1.51), 2.0, 1.0).unwrap();
-        assert!(why.contains("first 1 s too"), "{why}");
+        assert!(why.contains("also counted the first 1 s"), "{why}");
         assert_eq!(times(Some(2.0), 2.0, 0.0), None, "nothing to leave out");
     }
 
@@ -439,6 +443,6 @@ mod tests {
         assert!(known(100, Some(100)));
         assert!(!known(101, Some(0)), "more than were sent");
         assert!(!known(90, Some(91)), "more lost than there are");
-        assert!(!known(90, None), "not told");
+        assert!(!known(90, None), "unknown");
     }
 }

@@ -10,11 +10,11 @@ use crate::iperf3::control::{Broken, Control};
 
 /// Time for an answer before the test: no payload is on the way.
 pub(super) const WORD: Duration = Duration::from_secs(10);
-/// Time for an answer; after a test it waits behind all payload that is queued on the way.
+/// Time for an answer; after a test it waits behind all payload that is queued on the path.
 pub(super) const ANSWER: Duration = Duration::from_secs(30);
 
 /// The stage after the test.
-pub(super) const RESULTS: &str = "while both told what they counted";
+pub(super) const RESULTS: &str = "while both ends reported their counts";
 
 /// The control connection to a server.
 pub(super) struct Talk<'a> {
@@ -25,7 +25,7 @@ pub(super) struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// The same, whatever the user asks for: a test that runs ends in order.
+    /// The same, even if the user stops: a running test ends in order.
     pub(super) fn heedless(self) -> Talk<'static> {
         Talk {
             control: self.control.heedless(),
@@ -80,7 +80,7 @@ impl Talk<'_> {
             None => ClientError::Lost {
                 address: self.server,
                 stage,
-                what: format!("it said {byte}, which means nothing"),
+                what: format!("it sent the undefined state {byte}"),
             },
         }
     }
@@ -100,7 +100,7 @@ impl Talk<'_> {
             other => ClientError::Lost {
                 address,
                 stage,
-                what: format!("it said {other:?} out of turn"),
+                what: format!("it sent {other:?} at the wrong time"),
             },
         }
     }

@@ -26,14 +26,14 @@ pub(super) const DIAL: Duration = Duration::from_secs(5);
 /// Time for a last word of a server that has closed its data connections.
 const LAST_WORD: Duration = Duration::from_millis(500);
 
-/// What is asked for.
+/// The requested test.
 pub(crate) struct Wanted<'a> {
     pub(crate) protocol: Protocol,
     pub(crate) direction: Direction,
     pub(crate) plan: &'a SetPlan,
     /// Whole seconds at its start that do not count.
     pub(crate) omit: u64,
-    /// How long it is after that.
+    /// The length of the test after the omitted part.
     pub(crate) time: Nanos,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Test {
     pub(crate) ends: Vec<[SocketAddr; 2]>,
 }
 
-/// A control connection to the first of these addresses that takes one.
+/// A control connection to the first of these addresses that accepts one.
 pub(crate) fn dialled(
     servers: &[SocketAddr],
     stopped: &dyn Fn() -> bool,
@@ -137,7 +137,7 @@ impl Test {
         Ok((test, made))
     }
 
-    /// Lets the server begin: this end's threads stand ready.
+    /// Lets the server begin: this end's threads are ready.
     pub(crate) fn begin(&mut self) -> Result<(), ClientError> {
         const STAGE: &str = "before the test began";
         if let Some(held) = self.held.take() {
@@ -158,7 +158,7 @@ impl Test {
         }
     }
 
-    /// Why the test cannot go on; `None` where no message arrived, and no stream has `failed`.
+    /// Why the test cannot go on; `None` if no message arrived, and no stream has `failed`.
     pub(crate) fn broken(&self, failed: Option<String>) -> Option<ClientError> {
         const STAGE: &str = "in the middle of the test";
         // The server's own reason is better than the error of a connection.
@@ -184,7 +184,7 @@ impl Test {
         said.map_err(|broken| ClientError::broken(self.talk.server, RESULTS, broken))
     }
 
-    /// Waits for a moment for the server to ask for results; whether it has.
+    /// Waits for a moment for the server to request results; returns whether it has.
     pub(crate) fn asked(&self, wait: Duration) -> Result<bool, ClientError> {
         let heard = self.talk.control.glance(wait);
         match heard.map_err(|broken| ClientError::broken(self.talk.server, RESULTS, broken))? {
@@ -194,7 +194,7 @@ impl Test {
         }
     }
 
-    /// The server did not ask for so long.
+    /// The server did not request anything for too long.
     pub(crate) fn silent(&self, time: Duration) -> ClientError {
         ClientError::broken(self.talk.server, RESULTS, Broken::Silent(time))
     }
@@ -223,7 +223,7 @@ impl Wanted<'_> {
     fn params(&self, datagram: Option<u16>) -> Params {
         let knobs = &self.plan.knobs;
         let forward = self.direction == Direction::Forward;
-        // What concerns the far end alone.
+        // Gaps that concern only the far end.
         let (size, buffer, pacing) = if forward {
             (knobs.read_size, knobs.recv_buffer, None)
         } else {

@@ -1,11 +1,11 @@
-//! The door for datagrams: the server's port, where the streams of the running test send their hellos.
+//! The port of the server for datagrams, where the streams of the running test send their hellos.
 //!
-//! UDP has no connections: anyone may send to the port, from any address. Only the host of this test's control
-//! connection is heard, and no other host is sent a single byte. A stream's socket is connected to the port
-//! that sent the hello, so that the kernel drops datagrams from any other. A new socket then becomes the door,
-//! and it is closed once all streams are there.
+//! UDP has no connections: anyone may send to the port, from any address. Only datagrams from the host of this
+//! test's control connection are read, and nothing is sent to any other host. A stream's socket is connected to
+//! the port that sent the hello, so that the kernel drops datagrams from any other. A new socket then listens
+//! for the next stream, and is closed once all streams are there.
 //!
-//! iperf3 proves nothing about senders within that host. An attacker who can forge its address may take a
+//! iperf3 does not authenticate senders within that host. An attacker who can forge its address may take a
 //! stream's place, but the data sent in the stream still goes to that host.
 
 use std::io::{self, ErrorKind};
@@ -26,7 +26,7 @@ const AT_ONCE: usize = 64;
 /// Most that can wait at a socket, and more: a receive buffer holds some thousands of the smallest.
 const WAITING: usize = 1 << 16;
 
-/// Sets the options of a socket before anything comes to it.
+/// Sets the options of a socket before anything arrives at it.
 pub(super) type Dress<'a> = &'a dyn Fn(&OwnedFd) -> Result<(), Refusal>;
 
 /// The door of one test.
@@ -104,7 +104,7 @@ impl<'a> Door<'a> {
             return Ok(());
         };
         line.connect(from).map_err(failed)?;
-        // What others sent before the kernel knew is not part of the stream.
+        // Datagrams that others sent before the socket was connected are not part of the stream.
         let waiting = (0..WAITING).take_while(|_| line.recv(&mut [0]).is_ok());
         waiting.for_each(drop);
         if self.lines.len() + 1 < self.wanted {

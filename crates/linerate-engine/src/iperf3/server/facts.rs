@@ -8,7 +8,7 @@ use linerate_core::facts::HostFacts;
 
 use crate::host::{self, Machine, Toward};
 
-/// How long what was read is taken for true. Tests use it to choose CPUs.
+/// How long what was read counts as true. Tests use it to choose CPUs.
 const FRESH: Duration = Duration::from_secs(60);
 /// Clients of which it is known.
 const KNOWN: usize = 16;

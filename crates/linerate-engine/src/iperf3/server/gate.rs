@@ -14,12 +14,12 @@ use crate::peer::Stop;
 use crate::strangers::{Doorman, Refusal, Stranger};
 
 /// The bytes that a stranger has sent.
-pub(super) struct Said {
+pub(super) struct PartialCookie {
     cookie: Cookie,
     have: usize,
 }
 
-impl Default for Said {
+impl Default for PartialCookie {
     fn default() -> Self {
         Self {
             cookie: [0; COOKIE_LEN],
@@ -36,25 +36,25 @@ pub(super) struct Gate<'scope, 'env> {
 }
 
 impl Doorman for Gate<'_, '_> {
-    type Said = Said;
+    type Received = PartialCookie;
 
     const LATE: Refusal = "dropped, it did not send a cookie in time";
-    const CROWDED: Refusal = "dropped, too many connections that say nothing";
+    const CROWDED: Refusal = "dropped, too many silent connections";
 
-    fn hear(&self, pending: &mut Stranger<Said>) -> Result<bool, Refusal> {
-        let said = &mut pending.said;
-        match (&pending.stream).read(&mut said.cookie[said.have..]) {
+    fn hear(&self, pending: &mut Stranger<PartialCookie>) -> Result<bool, Refusal> {
+        let received = &mut pending.received;
+        match (&pending.stream).read(&mut received.cookie[received.have..]) {
             Ok(0) => return Err("closed before it sent a cookie"),
-            Ok(n) => said.have += n,
+            Ok(n) => received.have += n,
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => return Err("broke before it sent a cookie"),
         }
-        Ok(said.have == COOKIE_LEN)
+        Ok(received.have == COOKIE_LEN)
     }
 
     /// A connection of the test that runs, or the first one of another.
-    fn admit(&self, pending: Stranger<Said>) -> Result<(), Refusal> {
-        let cookie = pending.said.cookie;
+    fn admit(&self, pending: Stranger<PartialCookie>) -> Result<(), Refusal> {
+        let cookie = pending.received.cookie;
         let mut slot = self.server.slot.lock();
         let Some(seated) = &*slot else {
             let (streams, seats) = sync_channel(2 * STREAMS_MAX as usize);
@@ -95,7 +95,7 @@ impl<'env> Gate<'_, 'env> {
     }
 }
 
-/// Says that there is no place. The send buffer of a young connection takes a byte at once.
+/// Reports that there is no place. The send buffer of a new connection has room for a byte.
 fn deny(mut stream: &TcpStream) {
     let _ = stream.write(&[State::AccessDenied.encode()]);
 }

@@ -1,9 +1,9 @@
 //! A server for iperf3 clients: one port, one test at a time.
 //!
-//! One thread accepts connections, and sorts them by their cookies. The first of a test is its control
-//! connection; the others carry its payload, unless that is sent in datagrams. A test has a thread of its own,
-//! and one for each stream. All requests of a client are bounded, and so is the time that it can take. Clients
-//! are not authenticated, because iperf3 has no way of it that others could not eavesdrop on.
+//! One thread accepts connections, and sorts them by their cookies. The first connection of a test is its
+//! control connection; the others carry its payload, unless it is sent in datagrams. A test has its own thread,
+//! and one for each stream. All requests of a client are bounded, and so is the time that it can use. Clients
+//! are not authenticated, because iperf3 has no authentication that is safe from eavesdropping.
 
 mod door;
 mod facts;
@@ -63,9 +63,9 @@ pub struct ServerOptions {
     pub listen: Vec<IpAddr>,
     /// Port; 0 lets the system choose, then for one address only.
     pub port: u16,
-    /// Networks that clients may come from; all where none is named.
+    /// Networks that clients may come from; all if none is named.
     pub allow: Vec<IpNet>,
-    /// What is allowed.
+    /// The permitted requests.
     pub limits: Limits,
     pub machine: Arc<dyn Machine>,
     /// Where log lines go.
@@ -94,13 +94,13 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         strangers::addresses(&self.listeners)
     }
 
-    /// Serves until the stop is requested and the test, if there is one, has ended. Sleeps without
-    /// wake-ups while nobody is connected.
+    /// Serves until the stop is requested and the test, if there is one, has ended. Sleeps without wake-ups
+    /// while no client is connected.
     pub fn run(&self, stop: &Stop) -> Result<(), PeerError> {
         let limits = &self.options.limits;
         let bounds = Bounds {

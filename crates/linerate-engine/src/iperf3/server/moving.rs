@@ -24,11 +24,11 @@ use crate::load::transport::{ConfigureEach, Datagrams, Lines, tcp, udp};
 const SETTLED: Duration = Duration::from_secs(1);
 /// The longest wait in all.
 const SETTLED_AT_MOST: Duration = Duration::from_secs(5);
-/// The same for datagrams: what is lost never comes, and those that do are close behind each other.
+/// The same for datagrams: lost ones never arrive, and the others arrive close together.
 const QUIET: Duration = Duration::from_millis(100);
 const QUIET_AT_MOST: Duration = Duration::from_secs(1);
 
-/// Where a test takes place.
+/// The host of a test, and the address of its client.
 pub(super) struct Place<'a> {
     pub(super) machine: &'a Arc<dyn Machine>,
     pub(super) facts: &'a HostFacts,
@@ -52,7 +52,7 @@ pub(super) struct Moving {
     _end: LocalEnd,
 }
 
-/// Those of one direction.
+/// The streams of one direction.
 struct Part {
     running: Running,
     streams: Streams,
@@ -208,12 +208,12 @@ impl Moving {
         }
     }
 
-    /// Why one of them moves no more; `None` where all do.
+    /// Why one of them has stopped moving payload; `None` if all continue.
     pub(super) fn failed(&self) -> Option<String> {
         self.parts.iter().find_map(|part| part.running.failed())
     }
 
-    /// Ends them, once what is still on its way has come; what they counted.
+    /// Ends them, once everything in flight has arrived; returns their counts.
     pub(super) fn finish(mut self, terms: &Terms, cpu: Option<Cpu>) -> Results {
         let heard = Instant::now();
         self.bare.say_end();
@@ -249,7 +249,7 @@ impl Moving {
     }
 
     /// Waits for payload that may still be in flight: of a given number of bytes over connections, and of
-    /// datagrams in any case. Returns when the last payload arrived. Where it does not wait, it returns
+    /// datagrams in any case. Returns when the last payload arrived. If it does not wait, it returns
     /// `heard`, when the client ended the test.
     fn settle(&self, terms: &Terms, heard: Instant) -> Instant {
         let (began, mut until) = (Instant::now(), heard);

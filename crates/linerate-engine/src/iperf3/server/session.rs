@@ -75,7 +75,7 @@ impl Drop for Seat<'_> {
 }
 
 impl Test<'_> {
-    /// Serves it, and says how it went.
+    /// Serves the test, and logs how it ended.
     pub(super) fn serve(self) {
         let _present = Present::enter();
         let (from, server, stop) = (self.from, self.server, self.stop);
@@ -132,7 +132,7 @@ struct Served<'a> {
 }
 
 impl Served<'_> {
-    /// Runs the test and receives the client's counts. Returns the results to send. Where the test ends early,
+    /// Runs the test and receives the client's counts. Returns the results to send. If the test ends early,
     /// its streams are left in `moving`.
     fn hold(
         &self,
@@ -184,7 +184,7 @@ impl Served<'_> {
         streams.go();
         self.watch(&terms, streams)?;
         let cpu = used.and_then(|before| Used::now(&**machine)?.since(&before));
-        // A client that receives goes on until its connections are closed.
+        // A client that receives continues until its connections are closed.
         let ours = moving.take().map(|streams| streams.finish(&terms, cpu));
         let ours = ours.unwrap_or_default();
         self.control.say(State::ExchangeResults, self.word)?;
@@ -194,11 +194,13 @@ impl Served<'_> {
         Ok((ours, words))
     }
 
-    /// The data connections, as the client asked for them.
+    /// The data connections that the client requested.
     fn streams(&self, terms: &Terms, seats: &Receiver<TcpStream>) -> Result<Vec<OwnedFd>, Ended> {
         let mut fds = Vec::new();
-        self.gather(terms, "its data connections did not come", || {
-            match seats.recv_timeout(SEATS) {
+        self.gather(
+            terms,
+            "its data connections did not arrive",
+            || match seats.recv_timeout(SEATS) {
                 Ok(stream) => {
                     let fd = OwnedFd::from(stream);
                     terms.mark(&fd).map_err(Ended::Refused)?;
@@ -206,9 +208,9 @@ impl Served<'_> {
                     Ok(true)
                 }
                 Err(RecvTimeoutError::Timeout) => Ok(false),
-                Err(RecvTimeoutError::Disconnected) => Err(Ended::Cut("nobody lets them in")),
-            }
-        })?;
+                Err(RecvTimeoutError::Disconnected) => Err(Ended::Cut("nothing accepts them")),
+            },
+        )?;
         Ok(fds)
     }
 
@@ -224,13 +226,13 @@ impl Served<'_> {
         let wanted = terms.streams() as usize;
         let door = Door::open(own, from, wanted, &dress);
         let mut door = door.map_err(Ended::Refused)?;
-        self.gather(terms, "its datagrams did not come", || {
+        self.gather(terms, "its datagrams did not arrive", || {
             door.look(SEATS).map_err(Ended::Refused)
         })?;
         Ok(door.lines())
     }
 
-    /// Asks for the streams, and waits until `come` has reported as many arrivals as there are streams.
+    /// Requests the streams, and waits until `come` has reported as many arrivals as there are streams.
     fn gather(
         &self,
         terms: &Terms,
@@ -269,7 +271,7 @@ impl Served<'_> {
                 None => {}
                 Some(Some(State::TestEnd)) => return Ok(()),
                 Some(Some(State::ClientTerminate)) => return Err(Ended::Left),
-                Some(_) => return Err(Ended::Cut("it said what makes no sense")),
+                Some(_) => return Err(Ended::Cut("it sent an invalid message")),
             }
             // The client sees a broken connection itself; it does not see a failed datagram stream.
             if let Some(why) = streams.failed().filter(|_| terms.is_of_datagrams()) {
@@ -280,17 +282,17 @@ impl Served<'_> {
                 (total, moved) = (now, Instant::now());
             }
             if moved.elapsed() >= limits.stall {
-                return Err(Ended::Cut("no payload was moved for too long"));
+                return Err(Ended::Cut("no payload moved for too long"));
             }
             if streams.elapsed() >= most {
-                return Err(Ended::Cut("it lasted longer than it should"));
+                return Err(Ended::Cut("it took longer than planned"));
             }
         }
     }
 
     /// Sends the client the reason why the test ends.
     fn part(&self, ended: &Ended) {
-        // A client that cannot be reached is gone.
+        // A client that cannot be reached has gone.
         let _ = match ended {
             Ended::Refused(refusal) => {
                 let told = self.control.say(State::ServerError, self.word);
@@ -307,7 +309,7 @@ impl Served<'_> {
         };
     }
 
-    /// Waits, while streams are still moving, for a client that was told to leave. A sending client reads the
+    /// Waits, while streams are still moving, for a client that was asked to stop. A sending client reads the
     /// message only between two writes; if a write failed first, its user would see only that error.
     fn linger(self, ended: &Ended) {
         if !matches!(ended, Ended::Left | Ended::Broken(Broken::Closed)) {

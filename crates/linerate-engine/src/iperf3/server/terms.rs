@@ -36,7 +36,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Grants it, or says what is too much.
+    /// Accepts it, or names the parameter that is too large.
     pub(super) fn of(params: Params) -> Result<Self, Refusal> {
         fits(&params)?;
         if lacking(&params).is_some() {
@@ -127,7 +127,7 @@ impl Terms {
         Duration::from_secs(seconds + self.params.omit)
     }
 
-    /// The bytes after which the client ends the test, where that is what ends it.
+    /// The number of bytes after which the client ends the test, if it ends by bytes.
     pub(super) fn bytes(&self) -> Option<u64> {
         let blocks = self.params.blocks.saturating_mul(self.size());
         Some(self.params.num.max(blocks)).filter(|bytes| *bytes > 0)
@@ -261,7 +261,7 @@ impl Terms {
             sets,
             washout,
             measure,
-            // Only what it counted in all is of interest.
+            // Only its totals matter.
             tick: measure,
         }
     }
@@ -279,7 +279,7 @@ fn fits(params: &Params) -> Result<(), Refusal> {
     }
 }
 
-/// The option of iperf3 that is asked for and not implemented here.
+/// The requested option of iperf3 that is not implemented here.
 pub(super) fn lacking(params: &Params) -> Option<&'static str> {
     let udp = params.protocol == Protocol::Udp;
     let sends = params.reverse || params.bidirectional;

@@ -242,7 +242,7 @@ fn who_says_no_hello_or_goes_away_makes_room() {
     let mut silent = Raw::asking(harness.address, "{\"udp\":true,\"parallel\":2}");
     enter(&socket("127.0.0.1"), harness.address);
     assert_eq!(silent.hear(), Some(State::ServerTerminate));
-    harness.said("its datagrams did not come");
+    harness.said("its datagrams did not arrive");
     drop(harness);
 
     let harness = Harness::start(Limits::default());
@@ -272,7 +272,7 @@ fn who_takes_no_datagrams_any_more_gets_none() {
     // The control connection stays: only the port is gone, and the kernel says so.
     drop(ours);
     assert_eq!(raw.hear(), Some(State::ServerTerminate));
-    harness.said("nobody takes datagrams there");
+    harness.said("nothing receives datagrams there");
     harness.still_serves();
 }
 
@@ -385,7 +385,7 @@ fn a_port_that_takes_no_datagrams_is_named() {
     let error = by_datagrams(address, Direction::Forward, 1).unwrap_err();
     thread.join().unwrap();
     assert!(
-        error.what.starts_with("no datagram gets through"),
+        error.what.starts_with("no UDP datagram reaches"),
         "{error:?}"
     );
     assert!(error.hint.contains("UDP"));

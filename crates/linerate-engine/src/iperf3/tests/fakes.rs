@@ -110,7 +110,10 @@ fn what_a_server_says_instead_of_beginning_is_told_in_words() {
 #[test]
 fn a_server_that_asks_who_we_are_is_named_so() {
     let login = says(b"\x09\xfe\0\0\0\x8e\0\0\0\0");
-    assert!(login.what.contains("a user and a password"), "{login:?}");
+    assert!(
+        login.what.contains("a user name and a password"),
+        "{login:?}"
+    );
     assert!(!login.hint.is_empty());
 }
 

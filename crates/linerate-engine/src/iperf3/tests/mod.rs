@@ -21,10 +21,10 @@ use linerate_core::units::{Nanos, Rate};
 
 use super::client::ClientError;
 use super::server::{Limits, Server, ServerOptions};
-use crate::event::{Event, Flow, Sink};
+use crate::event::{Event, RunControl, Sink};
 use crate::host::Live;
 use crate::link::iperf3::{Iperf3, Options};
-use crate::link::{Control, Link as _, LinkError};
+use crate::link::{Link as _, LinkError, StepControl};
 use crate::peer::Stop;
 use crate::run::once;
 
@@ -189,8 +189,8 @@ impl From<ClientError> for Failed {
 struct Deaf;
 
 impl Sink for Deaf {
-    fn event(&mut self, _: &Event<'_>) -> Flow {
-        Flow::Go
+    fn event(&mut self, _: &Event<'_>) -> RunControl {
+        RunControl::Go
     }
 }
 
@@ -405,7 +405,7 @@ fn who_says_nothing_more_is_dropped_at_every_stage() {
         .unwrap();
     assert_eq!(raw.hear(), Some(State::CreateStreams));
     assert_eq!(raw.hear(), Some(State::ServerTerminate));
-    harness.said("did not come");
+    harness.said("did not arrive");
     harness.still_serves();
 }
 
@@ -425,7 +425,7 @@ fn a_test_that_moves_nothing_or_lasts_too_long_is_ended() {
     let (mut raw, mut lines) = Raw::running(harness.address, json, 1);
     let drain = thread::spawn(move || std::io::copy(&mut lines[0].0, &mut std::io::sink()));
     assert_eq!(raw.hear(), Some(State::ServerTerminate));
-    harness.said("longer than it should");
+    harness.said("longer than planned");
     let _ = drain.join();
 }
 
@@ -516,7 +516,7 @@ fn each_step_of_a_set_is_a_test_of_its_own() {
             measure: TEST,
             tick: Nanos::from_millis(50),
         };
-        let step = link.step(&plan, &mut |_| Control::Continue).unwrap();
+        let step = link.step(&plan, &mut |_| StepControl::Continue).unwrap();
         assert_eq!(step.trouble, None);
         assert!(step.ends.iter().all(|end| end.totals.len() == 1));
         assert!(step.ends[0].totals[0].received > 0);
@@ -531,7 +531,7 @@ fn each_step_of_a_set_is_a_test_of_its_own() {
         tick: TEST,
     };
     assert!(matches!(
-        link.step(&both, &mut |_| Control::Continue),
+        link.step(&both, &mut |_| StepControl::Continue),
         Err(LinkError::Refused { .. })
     ));
     link.release(set.id).unwrap();
@@ -565,9 +565,9 @@ fn a_user_who_wants_to_stop_keeps_what_was_measured() {
         };
         let enough = |live: crate::link::Live| {
             if live.elapsed < TEST {
-                Control::Continue
+                StepControl::Continue
             } else {
-                Control::Stop
+                StepControl::Stop
             }
         };
         let step = link.step(&plan, &mut { enough }).unwrap();

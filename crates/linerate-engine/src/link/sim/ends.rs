@@ -9,10 +9,10 @@ use linerate_core::plan::SetPlan;
 use linerate_core::record::{EndReadings, SetEnd, Total};
 use linerate_core::units::{Bytes, Nanos, Rate};
 
-use super::flow::Flow;
+use super::flow::SimStream;
 use super::read::{self, Tables, USER_HZ};
 use super::solve::index;
-use super::{Congestion, Cost, Sim, SimSet, SimWay, thread_numbers};
+use super::{Congestion, Cost, Sim, SimDirection, SimSet, thread_numbers};
 
 impl Sim {
     /// What one end got of a set.
@@ -100,7 +100,7 @@ impl Sim {
         } else {
             side
         };
-        let limits = |way: &SimWay| [4096, 131_072, 2 * way.receive_window.0];
+        let limits = |direction: &SimDirection| [4096, 131_072, 2 * direction.receive_window.0];
         let (out, into) = match side {
             Side::Near => (&self.path.forward, &self.path.reverse),
             Side::Far => (&self.path.reverse, &self.path.forward),
@@ -170,10 +170,10 @@ impl Sim {
         }
     }
 
-    pub(super) fn port(&self, side: Side, all: &[&SimSet]) -> read::Port {
-        let mut port = read::Port {
+    pub(super) fn port(&self, side: Side, all: &[&SimSet]) -> read::PortTotals {
+        let mut port = read::PortTotals {
             up: true,
-            ..read::Port::default()
+            ..read::PortTotals::default()
         };
         if let Some(span) = self.path.down {
             port.up = !span.holds(self.now);
@@ -200,7 +200,7 @@ pub(super) fn totals(active: &[(u32, SimSet)], side: Side, before: &[Total]) -> 
         let flows = set.flows.iter().enumerate();
         flows.map(move |(stream, flow)| (*id, stream as u32, flow))
     });
-    let total = |(set, stream, flow): (u32, u32, &Flow)| {
+    let total = |(set, stream, flow): (u32, u32, &SimStream)| {
         let sends = flow.direction.sender() == side;
         let old = before.iter().find(|t| t.set == set && t.stream == stream);
         // Both ends count the same bytes once the step is drained.

@@ -8,7 +8,7 @@ use super::path::{Congestion, Cost, HEADERS, SimPath, payload_rate};
 /// Picoseconds per second.
 const PS: f64 = 1e12;
 
-/// What keeps a flow from more.
+/// The limit of a flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Bound {
     /// The receiver's window.
@@ -87,7 +87,7 @@ pub(super) struct TcpCounts {
     pub rwnd_limited: f64,
     pub sndbuf_limited: f64,
     pub acked: f64,
-    /// Payload put on the wire, what was retransmitted apart.
+    /// Payload that was sent, without retransmissions.
     pub sent: f64,
     pub retrans: f64,
     pub timeouts: f64,
@@ -96,17 +96,17 @@ pub(super) struct TcpCounts {
 
 /// One connection that streams.
 #[derive(Debug, Clone)]
-pub(super) struct Flow {
+pub(super) struct SimStream {
     pub direction: Direction,
     pub mss: f64,
     pub congestion: Congestion,
     pub tx: Work,
     pub rx: Work,
-    /// Rate of pacing that was asked for, bytes per second.
+    /// Requested rate of pacing, bytes per second.
     pub pacing: Option<f64>,
     /// Rate of one flow on the path, bytes per second.
     pub path_cap: f64,
-    /// What exceeds it is dropped.
+    /// Traffic above it is dropped.
     policed: bool,
     /// Its packets are too large to pass: nothing arrives.
     pub blocked: bool,
@@ -133,7 +133,7 @@ pub(super) struct Flow {
     pub tcp: TcpCounts,
 }
 
-impl Flow {
+impl SimStream {
     /// A connection just made, with threads on these CPUs.
     pub(super) fn new(
         path: &SimPath,
@@ -141,19 +141,19 @@ impl Flow {
         knobs: &Knobs,
         [tx_cpu, rx_cpu]: [usize; 2],
     ) -> Self {
-        let way = path.way(direction);
+        let limits = path.direction(direction);
         let [from, to] = [direction.sender(), direction.receiver()].map(|side| path.host(side));
         let largest = path.mss();
         let mss = f64::from(knobs.mss.unwrap_or(largest).clamp(64, largest));
         let asked = |knob: Option<linerate_core::units::Bytes>, max: u64, auto: u64| {
             knob.map_or(auto, |b| b.0.min(max)).max(mss as u64) as f64
         };
-        let window = asked(knobs.recv_buffer, to.buffer_max.0, way.receive_window.0);
+        let window = asked(knobs.recv_buffer, to.buffer_max.0, limits.receive_window.0);
         let clamp = knobs.window_clamp.map_or(f64::MAX, |b| b.0 as f64);
-        let blocked = way
+        let blocked = limits
             .passes
             .is_some_and(|most| mss + f64::from(HEADERS) > f64::from(most));
-        let cap = way.flow_cap.map_or(f64::MAX, |r| payload_rate(r, mss));
+        let cap = limits.flow_cap.map_or(f64::MAX, |r| payload_rate(r, mss));
         let discard = knobs.receive == Receive::Discard;
         let extra = knobs.extra_work;
         let named = knobs.congestion.as_deref().and_then(Congestion::named);
@@ -177,13 +177,13 @@ impl Flow {
             ),
             pacing: knobs.pacing.map(|r| r.0 as f64 / 8.0),
             path_cap: if blocked { 0.0 } else { cap },
-            policed: way.policed,
+            policed: limits.policed,
             blocked,
             silent: 0.0,
             receive_window: window.min(clamp.max(mss)),
-            send_buffer: asked(knobs.send_buffer, from.buffer_max.0, way.send_buffer.0),
-            loss_window: loss_window(way.loss, mss),
-            loss: way.loss.clamp(0.0, 0.9),
+            send_buffer: asked(knobs.send_buffer, from.buffer_max.0, limits.send_buffer.0),
+            loss_window: loss_window(limits.loss, mss),
+            loss: limits.loss.clamp(0.0, 0.9),
             cwnd: 10.0 * mss,
             ssthresh: f64::MAX,
             rate: 0.0,
@@ -248,7 +248,7 @@ impl Flow {
         least
     }
 
-    /// Lets the congestion window grow for `dt` seconds, if it was what held the flow back.
+    /// Lets the congestion window grow for `dt` seconds, if it limited the flow.
     pub(super) fn grow(&mut self, dt: f64) {
         let in_flight = self.rate * self.rtt;
         let round_trips = (dt / self.rtt.max(1e-6)).min(10.0);
@@ -278,7 +278,7 @@ impl Flow {
         self.tcp.retrans += (in_flight / self.mss * lost).max(1.0);
     }
 
-    /// The connection stands still: the window starts anew after a timeout.
+    /// The connection stands still: the window starts again after a timeout.
     pub(super) fn stall(&mut self) {
         self.ssthresh = (self.cwnd / 2.0).max(10.0 * self.mss);
         self.cwnd = 10.0 * self.mss;
@@ -337,7 +337,8 @@ impl Flow {
     /// The sender's three clocks; the two limits are never more than busy.
     fn clocks(&mut self, dt: f64) {
         let busy = match self.bound {
-            // A sender that sleeps between operations leaves nothing unacknowledged meanwhile.
+            // A sender that sleeps between operations leaves nothing unacknowledged in the
+            // meantime.
             Bound::Sender if self.tx.pause > 0.0 => {
                 let cycle = self.tx.op / self.rate.max(1.0);
                 ((self.rtt + cycle - self.tx.pause) / cycle).clamp(0.0, 1.0)
@@ -355,7 +356,7 @@ impl Flow {
         self.tcp.sndbuf_limited += dt * sndbuf;
     }
 
-    /// The step is over: what is under way arrives.
+    /// The step is over: data in flight arrives.
     pub(super) fn drain(&mut self, noise: f64) {
         if self.blocked {
             return;

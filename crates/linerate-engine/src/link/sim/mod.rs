@@ -21,15 +21,15 @@ use linerate_core::plan::{Pattern, SetPlan, StepPlan};
 use linerate_core::record::{ClockPair, Host, Set, Step, Trouble};
 use linerate_core::units::{Bytes, Nanos, Rate};
 
-use crate::link::{Control, Ended, Link, LinkError, Live};
+use crate::link::{Ended, Link, LinkError, Live, StepControl};
 
 use ends::totals;
-use flow::{Flow, Work};
+use flow::{SimStream, Work};
 use noise::{Noise, Random, UNIT_NS};
-pub use path::{Congestion, Cost, SimHost, SimPath, SimWay, Span};
+pub use path::{Congestion, Cost, SimDirection, SimHost, SimPath, Span};
 use ping::Ping;
 use read::{Tables, View};
-use solve::{Solver, Way, index};
+use solve::{DirectionState, Solver, index};
 
 /// Longest tick of the fluid.
 const TICK_NS: u64 = 10_000_000;
@@ -43,7 +43,7 @@ const MAX_SAMPLES: u64 = 36_000;
 /// Time that the two ends take to talk before and after a step.
 const TALK: Nanos = Nanos::from_millis(5);
 
-/// Time that both ends wait after a step for payload that does not come.
+/// Time that both ends wait after a step for missing payload.
 const STALL: Nanos = Nanos::from_secs(3);
 
 /// Time from one report to `watch` to the next.
@@ -52,7 +52,7 @@ const WATCH_NS: u64 = 100_000_000;
 /// Connections that were made together.
 #[derive(Debug)]
 struct SimSet {
-    flows: Vec<Flow>,
+    flows: Vec<SimStream>,
     ping: Option<Ping>,
 }
 
@@ -77,7 +77,7 @@ impl Sim {
     pub fn new(path: SimPath, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let noise = Direction::ALL.map(|d| {
-            let (class, size) = path.way(d).noise;
+            let (class, size) = path.direction(d).noise;
             Noise::new(class, size, random.bits())
         });
         Self {
@@ -126,15 +126,15 @@ impl Sim {
     /// Lets the noise run up to now.
     fn renew_noise(&mut self) {
         while self.noise_at <= self.now.0 {
-            self.factor = [0, 1].map(|way| self.noise[way].step());
+            self.factor = [0, 1].map(|which| self.noise[which].step());
             self.noise_at += UNIT_NS;
         }
     }
 
-    /// The two ways as they are now.
-    fn ways(&self) -> [Way; 2] {
+    /// The state of both directions now.
+    fn states(&self) -> [DirectionState; 2] {
         Direction::ALL.map(|direction| {
-            let way = self.path.way(direction);
+            let limits = self.path.direction(direction);
             let noise = self.factor[index(direction)];
             let down = self.path.down.is_some_and(|span| span.holds(self.now));
             let other = self.path.other_session;
@@ -144,11 +144,11 @@ impl Sim {
                     if span.holds(self.now) { share } else { 0.0 }
                 },
             );
-            let whole = path::payload_rate(way.rate, f64::from(self.path.mss()));
+            let whole = path::payload_rate(limits.rate, f64::from(self.path.mss()));
             let rate = whole * noise * (1.0 - taken);
-            Way {
+            DirectionState {
                 rate: if down { 0.0 } else { rate },
-                depth: way.buffer.0 as f64 / rate.max(1.0),
+                depth: limits.buffer.0 as f64 / rate.max(1.0),
                 rtt: self.path.rtt.secs().max(1e-6) / noise,
                 noise,
                 queue: 0.0,
@@ -160,26 +160,26 @@ impl Sim {
     fn tick(&mut self, active: &mut [(u32, SimSet)], dt_ns: u64, counted: bool) {
         self.renew_noise();
         let dt = Nanos(dt_ns).secs();
-        let mut ways = self.ways();
+        let mut states = self.states();
         let mut room = vec![1.0 - self.path.near.steal; self.all_cpus()];
         if !self.path.shared_host {
             let far = self.cpus(Side::Far);
             room[far].fill(1.0 - self.path.far.steal);
         }
-        let mut flows: Vec<&mut Flow> = Vec::new();
+        let mut flows: Vec<&mut SimStream> = Vec::new();
         let mut pings: Vec<&mut Ping> = Vec::new();
         for (_, set) in active.iter_mut() {
             flows.extend(set.flows.iter_mut());
             pings.extend(set.ping.iter_mut());
         }
         self.solver
-            .tick(&mut flows, &mut ways, &room, dt, &mut self.random);
+            .tick(&mut flows, &mut states, &room, dt, &mut self.random);
         wait(&mut flows, &room, dt);
         for flow in &mut flows {
-            flow.advance(dt, ways[index(flow.direction)].noise);
+            flow.advance(dt, states[index(flow.direction)].noise);
         }
-        let down = ways.iter().any(|w| w.rate <= 0.0);
-        let trip = self.path.rtt.secs() + ways[0].queue + ways[1].queue;
+        let down = states.iter().any(|w| w.rate <= 0.0);
+        let trip = self.path.rtt.secs() + states[0].queue + states[1].queue;
         for ping in pings.into_iter().filter(|_| !down) {
             ping.advance(
                 dt,
@@ -224,7 +224,7 @@ impl Sim {
                     .map(|n| {
                         let ends = [direction.sender(), direction.receiver()];
                         let cpus = ends.map(|side| self.place(side, n));
-                        Flow::new(&self.path, direction, &plan.knobs, cpus)
+                        SimStream::new(&self.path, direction, &plan.knobs, cpus)
                     })
                     .collect(),
                 ping: None,
@@ -254,7 +254,7 @@ impl Sim {
         plan: &StepPlan,
         active: &mut [(u32, SimSet)],
         tables: &mut [Tables; 2],
-        watch: &mut dyn FnMut(Live) -> Control,
+        watch: &mut dyn FnMut(Live) -> StepControl,
     ) -> Ended {
         let parts = plan.tick.0.div_ceil(TICK_NS);
         let samples = (plan.washout.0 + plan.measure.0).div_ceil(plan.tick.0);
@@ -319,7 +319,7 @@ fn thread_numbers(plan: &SetPlan) -> impl Iterator<Item = usize> + use<> {
 }
 
 /// Threads that share a full CPU are runnable for the rest of the time.
-fn wait(flows: &mut [&mut Flow], room: &[f64], dt: f64) {
+fn wait(flows: &mut [&mut SimStream], room: &[f64], dt: f64) {
     let mut threads = vec![0_u32; room.len()];
     for flow in flows.iter() {
         threads[flow.tx.cpu] += 1;
@@ -407,7 +407,7 @@ impl Link for Sim {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Control,
+        watch: &mut dyn FnMut(Live) -> StepControl,
     ) -> Result<Step, LinkError> {
         let length = plan.washout.0.saturating_add(plan.measure.0);
         if plan.tick.0 == 0 || length.div_ceil(plan.tick.0) > MAX_SAMPLES {
@@ -434,7 +434,7 @@ impl Link for Sim {
             .iter()
             .any(|(_, set)| set.flows.iter().any(|f| f.blocked));
         if blocked {
-            // Both ends wait for what does not come, then all connections of the step are closed.
+            // Both ends wait for the missing payload, then all connections of the step are closed.
             self.now.0 += STALL.0;
             self.released.extend(active.into_iter().map(|(_, set)| set));
         } else {

@@ -39,7 +39,7 @@ impl Random {
 /// How noise is correlated and distributed. Time goes in units of [`UNIT_NS`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Class {
-    /// Each unit of time on its own.
+    /// Each unit of time is independent.
     White,
     /// AR(1) with this correlation from one unit to the next, 0 to below 1.
     Correlated(f64),

@@ -9,9 +9,9 @@ use super::noise::Class;
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimPath {
     /// Near to far.
-    pub forward: SimWay,
+    pub forward: SimDirection,
     /// Far to near.
-    pub reverse: SimWay,
+    pub reverse: SimDirection,
     /// Round-trip time of an empty path.
     pub rtt: Nanos,
     pub near: SimHost,
@@ -41,15 +41,15 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether `at` lies in this span.
+    /// Whether `at` is in this span.
     pub(super) fn holds(self, at: Nanos) -> bool {
         self.from <= at && at < self.to
     }
 }
 
-/// One way of a path.
+/// One direction of a path.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SimWay {
+pub struct SimDirection {
     /// Rate on the wire, all flows together, framing included.
     pub rate: Rate,
     /// Rate on the wire of one flow.
@@ -63,7 +63,7 @@ pub struct SimWay {
     /// Share of packets lost at random.
     pub loss: f64,
     /// Kind and size (deviation of the logarithm for 100 ms) of the noise upon all that limits
-    /// this way.
+    /// this direction.
     pub noise: (Class, f64),
     /// Most payload in flight that the receiver's autotuned window allows: half of `tcp_rmem`'s
     /// maximum.
@@ -109,14 +109,14 @@ pub struct Cost {
 /// Congestion control of the simulation, both in the coarse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Congestion {
-    /// Fills the buffer, gives way at loss.
+    /// Fills the buffer, slows down at loss.
     Cubic,
     /// Keeps a short queue, does not mind random loss.
     Bbr,
 }
 
 impl Congestion {
-    /// Its name in the kernel.
+    /// The name in the kernel.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
@@ -124,7 +124,7 @@ impl Congestion {
         }
     }
 
-    /// By its name in the kernel.
+    /// The congestion control with this name in the kernel.
     pub(super) fn named(name: &str) -> Option<Self> {
         [Self::Cubic, Self::Bbr]
             .into_iter()
@@ -158,7 +158,7 @@ impl Default for SimHost {
     }
 }
 
-impl Default for SimWay {
+impl Default for SimDirection {
     /// 10 Gb/s with a buffer of 1 MiB, 1 % of noise, windows that do not bind at 1 ms.
     fn default() -> Self {
         Self {
@@ -179,8 +179,8 @@ impl Default for SimPath {
     /// A quiet local network at 10 Gb/s: the wire binds.
     fn default() -> Self {
         Self {
-            forward: SimWay::default(),
-            reverse: SimWay::default(),
+            forward: SimDirection::default(),
+            reverse: SimDirection::default(),
             rtt: Nanos::from_micros(200),
             near: SimHost::default(),
             far: SimHost::default(),
@@ -201,8 +201,8 @@ const FRAMING: f64 = 38.0;
 pub(super) const HEADERS: u32 = 52;
 
 impl SimPath {
-    /// One way of the path.
-    pub fn way(&self, direction: Direction) -> &SimWay {
+    /// One direction of the path.
+    pub fn direction(&self, direction: Direction) -> &SimDirection {
         match direction {
             Direction::Forward => &self.forward,
             Direction::Reverse => &self.reverse,

@@ -19,7 +19,7 @@ pub(super) struct Ping {
     pub size: f64,
     /// Seconds from one intended send to the next; zero: as soon as the answer is in.
     pub interval: f64,
-    /// Where its threads run, near first.
+    /// The CPUs of its threads, near first.
     pub work: [Work; 2],
     pub counts: ThreadCounts,
     pub rtt: f64,

@@ -5,7 +5,7 @@ use linerate_core::path::Side;
 use linerate_core::record::{Column, Table};
 
 use super::SimSet;
-use super::flow::{Flow, ThreadCounts, Work};
+use super::flow::{SimStream, ThreadCounts, Work};
 use super::path::HEADERS;
 
 /// Tables that get one row at a time, always in the same order.
@@ -21,7 +21,7 @@ impl Tables {
         self.next = 0;
     }
 
-    /// One row of the next table, made where there is none yet.
+    /// One row of the next table, made if there is none yet.
     fn row(&mut self, at: u64, subject: impl FnOnce() -> String, values: &[(Metric, f64)]) {
         if self.next == self.list.len() {
             let columns = values.iter().map(|(metric, _)| Column {
@@ -66,12 +66,12 @@ pub(super) struct View<'a> {
     /// Seconds since the run began.
     pub now: f64,
     /// The port's counters: payload and packets out and in, acknowledgements apart.
-    pub port: Port,
+    pub port: PortTotals,
 }
 
-/// What passed a port.
+/// The traffic of a port.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Port {
+pub(super) struct PortTotals {
     pub sent_bytes: f64,
     pub sent_packets: f64,
     pub received_bytes: f64,
@@ -99,7 +99,7 @@ impl View<'_> {
         self.host(at, tables);
     }
 
-    fn flow(&self, at: u64, tables: &mut Tables, id: u32, stream: usize, flow: &Flow) {
+    fn flow(&self, at: u64, tables: &mut Tables, id: u32, stream: usize, flow: &SimStream) {
         let sends = flow.direction.sender() == self.side;
         let (counts, work, role) = if sends {
             (&flow.sent, &flow.tx, "tx")
@@ -208,7 +208,7 @@ fn thread(
 }
 
 /// The sender's socket.
-fn sender(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &Flow) {
+fn sender(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &SimStream) {
     let tcp = &flow.tcp;
     let in_flight = flow.in_flight();
     let mut values = vec![
@@ -263,13 +263,13 @@ fn jiffies(seconds: f64) -> f64 {
 }
 
 /// Rate at which the kernel paces, bytes per second.
-fn pacing(flow: &Flow) -> f64 {
+fn pacing(flow: &SimStream) -> f64 {
     let own = 1.2 * flow.cwnd / flow.rtt.max(1e-6);
     own.min(flow.pacing.unwrap_or(f64::MAX))
 }
 
 /// The receiver's socket.
-fn receiver(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &Flow) {
+fn receiver(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &SimStream) {
     let received = flow.tcp.acked;
     let values = [
         (m::TCP_STATE, 1.0),
@@ -299,7 +299,7 @@ fn socket(
     at: u64,
     tables: &mut Tables,
     subject: impl Fn() -> String,
-    flow: &Flow,
+    flow: &SimStream,
     queued: f64,
     unread: f64,
 ) {

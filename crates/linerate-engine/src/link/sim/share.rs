@@ -1,18 +1,18 @@
 //! Who gets how much: max-min fair rates of flows that share resources.
 
-/// One flow's wish.
+/// The demand of one flow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demand {
     /// The most it can use by itself, bytes per second.
     pub cap: f64,
-    /// Resources it uses, each with the seconds of it that a byte takes.
+    /// Resources that it uses, each with its time per byte in seconds.
     pub uses: [(usize, f64); 2],
 }
 
-/// What kept a flow from more.
+/// The limit of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// Its own cap.
+    /// The flow's own cap.
     Cap,
     Resource(usize),
 }

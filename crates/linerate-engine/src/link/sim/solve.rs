@@ -1,15 +1,15 @@
-//! One tick of the path: what each flow gets, and the queue that stands in front of the rate.
+//! One tick of the path: the rate of each flow, and the queue in front of the limit.
 
 use linerate_core::path::Direction;
 
-use super::flow::{Bound, Flow, POLICED};
+use super::flow::{Bound, POLICED, SimStream};
 use super::noise::Random;
 use super::path::Congestion;
 use super::share::{Demand, Stop, fair};
 
-/// What a tick knows of one way of the path.
+/// The state of one direction of the path in a tick.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct DirectionState {
     /// Payload per second that passes; zero while the link is down.
     pub rate: f64,
     /// Seconds of queue that the buffer holds.
@@ -31,7 +31,7 @@ pub(super) struct Solver {
     room: Vec<f64>,
 }
 
-/// Where one way stands in lists of both.
+/// Index of a direction in lists of both.
 pub(super) const fn index(direction: Direction) -> usize {
     match direction {
         Direction::Forward => 0,
@@ -44,29 +44,29 @@ impl Solver {
     /// offers, in seconds per second.
     pub(super) fn tick(
         &mut self,
-        flows: &mut [&mut Flow],
-        ways: &mut [Way; 2],
+        flows: &mut [&mut SimStream],
+        states: &mut [DirectionState; 2],
         cpus: &[f64],
         dt: f64,
         random: &mut Random,
     ) {
-        self.fill(flows, ways, cpus, true);
-        let over = ways.map(|w| w.rate);
-        for way in 0..2 {
-            ways[way].queue = 0.0;
-            let mine = |f: &Flow| index(f.direction) == way;
+        self.fill(flows, states, cpus, true);
+        let over = states.map(|w| w.rate);
+        for which in 0..2 {
+            states[which].queue = 0.0;
+            let mine = |f: &SimStream| index(f.direction) == which;
             let wanted: f64 = flows
                 .iter()
                 .zip(&self.windowed)
                 .filter(|(f, _)| mine(f))
                 .map(|(_, (rate, _))| rate)
                 .sum();
-            if wanted > over[way] {
-                // A queue keeps windows from limiting: the rate is the one that the hosts alone allow.
-                self.fill(flows, ways, cpus, false);
-                self.queue_up(flows, &mut ways[way], way, random);
+            if wanted > over[which] {
+                // A queue keeps windows from being the limit: the rate is the one that the hosts alone allow.
+                self.fill(flows, states, cpus, false);
+                self.queue_up(flows, &mut states[which], which, random);
             } else {
-                self.pass(flows, &ways[way], way);
+                self.pass(flows, &states[which], which);
             }
         }
         for flow in flows.iter_mut() {
@@ -75,15 +75,21 @@ impl Solver {
     }
 
     /// Fair rates of all flows, with their windows at an empty path or without them.
-    fn fill(&mut self, flows: &[&mut Flow], ways: &[Way; 2], cpus: &[f64], windows: bool) {
+    fn fill(
+        &mut self,
+        flows: &[&mut SimStream],
+        states: &[DirectionState; 2],
+        cpus: &[f64],
+        windows: bool,
+    ) {
         self.demands.clear();
         self.demands.extend(flows.iter().map(|flow| {
-            let way = &ways[index(flow.direction)];
-            let window = flow.window().0 / way.rtt;
-            let cap = flow.cap(way.noise).0;
+            let state = &states[index(flow.direction)];
+            let window = flow.window().0 / state.rtt;
+            let cap = flow.cap(state.noise).0;
             Demand {
                 cap: if windows { cap.min(window) } else { cap },
-                uses: [&flow.tx, &flow.rx].map(|w| (w.cpu, w.per_byte() / way.noise)),
+                uses: [&flow.tx, &flow.rx].map(|w| (w.cpu, w.per_byte() / state.noise)),
             }
         }));
         self.room.clear();
@@ -97,40 +103,47 @@ impl Solver {
     }
 
     /// The path has room: every flow gets the rate that its windows and the hosts allow.
-    fn pass(&self, flows: &mut [&mut Flow], way: &Way, which: usize) {
+    fn pass(&self, flows: &mut [&mut SimStream], state: &DirectionState, which: usize) {
         let pairs = flows.iter_mut().zip(&self.windowed);
         for (flow, &(rate, stop)) in pairs.filter(|(f, _)| index(f.direction) == which) {
             let (window, bound) = flow.window();
             flow.bound = match stop {
-                Stop::Cap if window / way.rtt <= rate * (1.0 + 1e-6) => bound,
-                stop => host_bound(flow, stop, way.noise),
+                Stop::Cap if window / state.rtt <= rate * (1.0 + 1e-6) => bound,
+                stop => host_bound(flow, stop, state.noise),
             };
             flow.rate = rate;
-            flow.rtt = way.rtt;
+            flow.rtt = state.rtt;
         }
     }
 
     /// The path is full: a queue grows until windows limit the flows, or until it overflows.
-    fn queue_up(&self, flows: &mut [&mut Flow], way: &mut Way, which: usize, random: &mut Random) {
-        if way.rate <= 0.0 {
+    fn queue_up(
+        &self,
+        flows: &mut [&mut SimStream],
+        state: &mut DirectionState,
+        which: usize,
+        random: &mut Random,
+    ) {
+        if state.rate <= 0.0 {
             stall(flows, which);
             return;
         }
-        let rate_at =
-            |flow: &Flow, host: f64, queue: f64| host.min(flow.window().0 / (way.rtt + queue));
+        let rate_at = |flow: &SimStream, host: f64, queue: f64| {
+            host.min(flow.window().0 / (state.rtt + queue))
+        };
         let mut mine: Vec<(f64, f64)> = flows
             .iter()
             .zip(&self.hosts)
             .filter(|(f, _)| index(f.direction) == which)
             .map(|(f, (host, _))| (f.window().0, *host))
             .collect();
-        let overflow = total(&mine, way.rtt + way.depth) > way.rate;
+        let overflow = total(&mine, state.rtt + state.depth) > state.rate;
         let queue = if overflow {
-            way.depth
+            state.depth
         } else {
-            (round_trip(&mut mine, way.rate) - way.rtt).clamp(0.0, way.depth)
+            (round_trip(&mut mine, state.rate) - state.rtt).clamp(0.0, state.depth)
         };
-        let scale = way.rate / total(&mine, way.rtt + queue).max(1.0);
+        let scale = state.rate / total(&mine, state.rtt + queue).max(1.0);
         for (flow, &(host, stop)) in flows.iter_mut().zip(&self.hosts) {
             if index(flow.direction) != which {
                 continue;
@@ -138,17 +151,17 @@ impl Solver {
             let rate = rate_at(flow, host, queue);
             flow.bound = match flow.window().1 {
                 _ if rate >= host * (1.0 - 1e-6) && scale > 0.99 => {
-                    host_bound(flow, stop, way.noise)
+                    host_bound(flow, stop, state.noise)
                 }
                 Bound::ReceiveWindow | Bound::SendBuffer if overflow => Bound::Rate,
                 Bound::Congestion => Bound::Rate,
                 window => window,
             };
             flow.rate = rate * scale.min(1.0);
-            flow.rtt = way.rtt + queue;
-            react(flow, queue, overflow, way, random);
+            flow.rtt = state.rtt + queue;
+            react(flow, queue, overflow, state, random);
         }
-        way.queue = queue;
+        state.queue = queue;
     }
 }
 
@@ -159,23 +172,29 @@ const OVERSHOT: f64 = 0.3;
 /// Share of what is in flight that a queue loses as it runs over.
 const QUEUED: f64 = 0.01;
 
-/// What a full way does to the flow's congestion window.
-fn react(flow: &mut Flow, queue: f64, overflow: bool, way: &Way, random: &mut Random) {
+/// What a full path does to the flow's congestion window.
+fn react(
+    flow: &mut SimStream,
+    queue: f64,
+    overflow: bool,
+    state: &DirectionState,
+    random: &mut Random,
+) {
     match flow.congestion {
         // Not every flow loses a packet in the same overflow.
         Congestion::Cubic if overflow && random.uniform() < 0.8 => {
-            flow.give_way(if way.depth > 0.0 { QUEUED } else { OVERSHOT });
+            flow.give_way(if state.depth > 0.0 { QUEUED } else { OVERSHOT });
         }
         Congestion::Cubic => {}
         Congestion::Bbr => {
             // Aims at a quarter of a round trip of queue, whatever is lost.
-            let short = (0.25 * way.rtt).max(50e-6);
+            let short = (0.25 * state.rtt).max(50e-6);
             if overflow || queue > short {
-                flow.cwnd = (flow.rate * (way.rtt + short)).max(4.0 * flow.mss);
+                flow.cwnd = (flow.rate * (state.rtt + short)).max(4.0 * flow.mss);
                 flow.ssthresh = flow.cwnd;
             }
             if overflow {
-                let lost = if way.depth > 0.0 {
+                let lost = if state.depth > 0.0 {
                     QUEUED / 2.0
                 } else {
                     POLICED
@@ -186,8 +205,8 @@ fn react(flow: &mut Flow, queue: f64, overflow: bool, way: &Way, random: &mut Ra
     }
 }
 
-/// Nothing moves on a way that is down.
-fn stall(flows: &mut [&mut Flow], which: usize) {
+/// Nothing moves in a direction that is down.
+fn stall(flows: &mut [&mut SimStream], which: usize) {
     for flow in flows.iter_mut().filter(|f| index(f.direction) == which) {
         if flow.rate > 0.0 {
             flow.stall();
@@ -226,7 +245,7 @@ fn round_trip(flows: &mut [(f64, f64)], rate: f64) -> f64 {
 }
 
 /// Which host, or which rate of the flow's own, bounds it.
-fn host_bound(flow: &Flow, stop: Stop, noise: f64) -> Bound {
+fn host_bound(flow: &SimStream, stop: Stop, noise: f64) -> Bound {
     match stop {
         Stop::Cap => flow.cap(noise).1,
         Stop::Resource(cpu) if cpu != flow.rx.cpu => Bound::Sender,

@@ -59,7 +59,7 @@ impl Answers {
     /// Where the next bytes go.
     #[inline]
     pub(in crate::load) fn room(&mut self) -> &mut [u8] {
-        // A buffer of one message holds the parts of it in their places.
+        // A buffer of one message holds its parts at their places.
         let from = if self.room == self.size {
             self.received
         } else {
@@ -68,8 +68,8 @@ impl Answers {
         &mut self.bytes.bytes_mut()[from..]
     }
 
-    /// Takes bytes that were received, and hands over the answers that they complete. False where one answers a message that
-    /// was not sent.
+    /// Takes bytes that were received, and hands over the answers that they complete. False if one answers a message
+    /// that was not sent.
     #[inline]
     pub(in crate::load) fn add(
         &mut self,

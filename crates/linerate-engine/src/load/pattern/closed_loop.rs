@@ -1,8 +1,8 @@
-//! Round trips in closed loop: a message is sent when the one before it is answered, or at fixed times as far as answers
-//! allow.
+//! Round trips in closed loop: a message is sent when the one before it is answered, or at fixed times if the
+//! answers arrive in time.
 //!
-//! Where messages may be lost, the next one is sent after a while without an answer. An answer that comes later still
-//! counts, with the time that it took.
+//! If messages may be lost, the next one is sent after a while without an answer. An answer that arrives later
+//! still counts, with the time that it took.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,23 +14,23 @@ use super::{ANNOUNCED_NANOS, Answer, Asker, Wait};
 use crate::load::times::Times;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
-/// The wait for an answer that may be lost, in round trips as they were so far.
+/// How long to wait for an answer that may be lost, in multiples of the round trips so far.
 const TRIPS: u64 = 8;
 /// The longest wait for it once the step is over, in nanoseconds. A later answer is ignored.
 pub(in crate::load) const ENDING: u64 = 2_000_000_000;
 /// Messages whose late answers still count, where answers may be lost. A power of two.
 const LATE: usize = 256;
 
-/// Where a round trip stands.
+/// The state of a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// None is under way.
+    /// No message is in progress.
     Idle,
-    /// Its time has not come, or it was not announced.
+    /// It is not due yet, or it was not announced.
     Due,
     /// A part of it may be sent.
     Sending,
-    /// Its answer is waited for.
+    /// The answer to the message is awaited.
     Waiting,
 }
 
@@ -67,7 +67,7 @@ struct Schedule {
     asked: Box<[Asked; LATE]>,
     /// When the message under way was sent.
     since: u64,
-    /// Such messages that were sent, and those of the time that counts without an answer.
+    /// The number of such messages that were sent, and of those in the measured time that have no answer.
     sent: u64,
     lost: u64,
     /// When the step ended.
@@ -94,7 +94,7 @@ impl Schedule {
         self.interval == 0 || self.ending.is_some()
     }
 
-    /// Whether the message that is due may be sent now; waits for its time, but no longer than `wait`.
+    /// Whether the message that is due may be sent now; waits until it is due, but at most for `wait`.
     fn is_due(&self, wait: Duration) -> bool {
         if self.is_unpaced() {
             return true;
@@ -103,7 +103,7 @@ impl Schedule {
         clock::now() >= self.intended
     }
 
-    /// Messages that will surely be sent in a short time.
+    /// Messages that are certainly sent in a short time.
     fn soon(&self) -> u64 {
         match self.usual {
             0 => 1,
@@ -124,7 +124,7 @@ impl Schedule {
         self.sent += 1;
     }
 
-    /// A message that may be lost; `None` where no answer to it is waited for any longer.
+    /// A message that may be lost; `None` if its answer is no longer awaited.
     fn awaited(&mut self, number: u64) -> Option<Asked> {
         let age = self.sent.wrapping_sub(number);
         if age == 0 || age > LATE as u64 {
@@ -134,7 +134,7 @@ impl Schedule {
         Some(asked).filter(|asked| asked.intended > 0)
     }
 
-    /// Takes the answer to the message under way, where none is lost.
+    /// Takes the answer to the message under way, if none is lost.
     #[inline]
     fn take(&mut self, answer: Answer) -> bool {
         let time = answer.at.saturating_sub(self.intended);
@@ -180,7 +180,8 @@ impl Schedule {
         self.state = State::Idle;
     }
 
-    /// Goes on to the next message where this one is lost, or its answer takes longer than `patience` allows: it may be lost.
+    /// Continues with the next message if this one is lost, or if its answer takes longer than `patience`: it
+    /// may be lost.
     fn give_up(&mut self, (least, most): (u64, u64), is_lost: bool) {
         if self.state != State::Waiting {
             return;
@@ -202,7 +203,7 @@ impl Schedule {
         }
     }
 
-    /// Messages without an answer, other than the one under way.
+    /// Messages without an answer, except the current one.
     fn missing(&self) -> u64 {
         let under_way = u64::from(self.state == State::Waiting);
         (self.sent - self.answered).saturating_sub(under_way)
@@ -233,7 +234,7 @@ impl<A: Asker> ClosedLoop<A> {
         }
     }
 
-    /// Goes on with the round trip under way; answers that were received.
+    /// Continues the current round trip; returns the number of answers received.
     fn go_on(&mut self, wait: Duration) -> Result<u64, LoadError> {
         if self.schedule.state == State::Due {
             let soon = || self.schedule.soon();
@@ -264,7 +265,7 @@ impl<A: Asker> ClosedLoop<A> {
         Ok(self.schedule.answered - before)
     }
 
-    /// Sends the message under way; true once all of it is sent.
+    /// Sends the current message; true once all of it is sent.
     #[inline]
     fn send(&mut self) -> Result<bool, LoadError> {
         let sent = self.asker.send(true)?;
@@ -274,7 +275,7 @@ impl<A: Asker> ClosedLoop<A> {
             }
             self.schedule.state = State::Waiting;
         } else if A::LOSSY {
-            // Nothing of it was sent.
+            // Nothing of the message was sent.
             self.schedule.state = State::Due;
         }
         Ok(sent)
@@ -315,7 +316,7 @@ impl<A: Asker> Worker for ClosedLoop<A> {
         self.schedule.ending.get_or_insert_with(clock::now);
         let announced = self.asker.announced() > 0;
         match self.schedule.state {
-            // The other end does not know of this message.
+            // The other end does not know this message.
             State::Due if !announced => self.schedule.state = State::Idle,
             State::Idle if announced => self.schedule.state = State::Due,
             _ => {}

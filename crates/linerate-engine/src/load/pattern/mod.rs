@@ -1,8 +1,9 @@
-//! Patterns: when messages are sent, and what is timed of them. Each is written once, for all transports that have it.
+//! Patterns: when messages are sent, and which times are measured. Each is written once, for all transports
+//! that have it.
 //!
-//! A transport moves messages and answers ([`Asker`], [`Answerer`]) and knows nothing of schedules; a pattern knows nothing
-//! of sockets. Both are put together without dynamic calls, since a round trip through memory takes less than such a call
-//! would be noticed in.
+//! A transport moves messages and answers ([`Asker`], [`Answerer`]) and knows nothing of schedules; a pattern
+//! knows nothing of sockets. Both are combined without dynamic calls, since a round trip through memory is so
+//! short that such a call would affect it.
 
 pub(in crate::load) mod answers;
 pub(in crate::load) mod closed_loop;

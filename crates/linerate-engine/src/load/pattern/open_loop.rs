@@ -7,8 +7,8 @@
 //!
 //! Messages due in the measured time are still sent for a moment after it. One that is not sent even then, as
 //! where the rate is too high, is timed as if it were answered at the very end, and such messages are counted.
-//! On a transport without loss the same holds for messages that were sent and not answered. Where messages may
-//! be lost, such a message counts as lost and has no time: its round trip is unknown.
+//! On a transport without loss the same holds for messages that were sent and not answered. If messages may be
+//! lost, such a message counts as lost and has no time: its round trip is unknown.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ impl Schedule {
             .is_some_and(|end| self.base > 0 && self.due(self.sent) < end && now < end + GRACE)
     }
 
-    /// Messages that will surely be sent in a short time.
+    /// Messages that are certainly sent in a short time.
     fn soon(&self) -> u64 {
         let left = |end| self.first_from(end).saturating_sub(self.sent);
         let wanted = self.advice.counted()[1].map_or(u64::MAX, left);
@@ -103,7 +103,7 @@ impl Schedule {
         }
         let due = self.due(answer.number);
         self.answered += 1;
-        // By when it was due, whenever it was sent or answered.
+        // Ordered by the time when it was due, whenever it was sent or answered.
         if self.advice.counts(due) {
             self.times.record(answer.at.saturating_sub(due), 1);
             self.counted += 1;
@@ -114,8 +114,9 @@ impl Schedule {
         true
     }
 
-    /// Times messages of the time that counts that took at least as long as until now: those that were not sent, and where
-    /// none is lost those that were not answered. How many these are, and how many were lost.
+    /// Records messages of the measured time that took at least as long as until now: those that were not sent
+    /// and, if none can be lost, those that were not answered. Returns their number, and the number of lost
+    /// ones.
     fn missed(&mut self, now: u64, lossy: bool) -> (u64, u64) {
         let ([Some(from), until], true) = (self.advice.counted(), self.base > 0) else {
             return (0, 0);
@@ -168,7 +169,7 @@ impl<A: Asker> OpenLoop<A> {
         }
     }
 
-    /// Sends the message that is due, and takes the answers that are there; how many these are.
+    /// Sends the message that is due, and reads the available answers; returns their number.
     fn go_on(&mut self, wait: Duration) -> Result<u64, LoadError> {
         let now = clock::now();
         let schedule = &mut self.schedule;
@@ -256,7 +257,7 @@ impl<A: Asker> Worker for OpenLoop<A> {
             let size = self.asker.size();
             done.push(Done {
                 op: Op::Send(size),
-                // As many as one receive takes.
+                // As many as one receive accepts.
                 bytes: (answered * u64::from(size)) as u32,
             });
         }

@@ -11,7 +11,7 @@ use crate::load::{Advice, BATCH, Done, LoadError, Op, Probe, Worker};
 /// Bytes after which a worker hands over what it has done, though it was offered more: a stop is seen then.
 const TURN: u64 = 8 << 20;
 
-/// What operations are done on.
+/// The memory or device that operations access.
 pub(in crate::load) trait Target: Send {
     /// Prepares it on the thread that uses it. Returns what could not be had.
     fn begin(&mut self) -> Result<Vec<Gap>, LoadError>;

@@ -1,4 +1,4 @@
-//! One connection, with what its worker needs to use it.
+//! One connection, with everything that its worker needs to use it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -44,13 +44,13 @@ impl Line {
         self.fd.as_fd()
     }
 
-    /// Sends as much as the kernel takes within the block time; zero when it takes nothing.
+    /// Sends as much as the kernel accepts within the block time; zero if it accepts nothing.
     #[inline]
     pub(super) fn send(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
         self.moved("send", socket::send(self.fd(), bytes, more))
     }
 
-    /// Sends what the kernel takes at once; zero when it takes nothing.
+    /// Sends as much as the kernel accepts at once; zero if it accepts nothing.
     #[inline]
     pub(super) fn offer(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
         self.moved("send", socket::offer(self.fd(), bytes, more))
@@ -65,8 +65,8 @@ impl Line {
         }
     }
 
-    /// Waits, no longer than `most`, until there is something to receive, or room to send where that is
-    /// `wanted`; whether each is so.
+    /// Waits, at most for `most`, until there is something to receive or, if `wanted`, room to send; returns
+    /// both states.
     pub(super) fn ready(&self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError> {
         let mut events = PollFlags::IN;
         events.set(PollFlags::OUT, wanted);
@@ -96,7 +96,7 @@ impl Line {
         }
     }
 
-    /// What a call moved; zero where it was only a pause.
+    /// What a call moved; zero if it was only a pause.
     #[inline]
     pub(super) fn moved(
         &self,
@@ -109,7 +109,7 @@ impl Line {
     pub(super) fn closed(&self) -> LoadError {
         LoadError::Protocol {
             what: format!(
-                "the other end closed stream {} of set {} in mid-step",
+                "the other end closed stream {} of set {} during a step",
                 self.stream, self.set
             ),
         }
@@ -132,7 +132,7 @@ impl Line {
     }
 }
 
-/// What a call moved; zero where it was only a pause.
+/// What a call moved; zero if it was only a pause.
 pub(super) fn unless_paused(result: io::Result<usize>) -> io::Result<usize> {
     match result {
         Err(e) if is_pause(&e) => Ok(0),
@@ -148,7 +148,7 @@ pub(super) fn is_pause(e: &io::Error) -> bool {
     )
 }
 
-/// A mark on its way in or out: calls may move a part of it.
+/// A mark that is being sent or received: a call may move only a part of it.
 #[derive(Debug, Default)]
 pub(super) struct MarkPart {
     raw: [u8; MARK_BYTES],
@@ -163,7 +163,7 @@ impl MarkPart {
         Ok(self.all())
     }
 
-    /// Like `put`, of what the kernel takes at once.
+    /// Like `put`, as much as the kernel accepts at once.
     pub(super) fn offer(&mut self, line: &Line, mark: Mark, more: bool) -> Result<bool, LoadError> {
         let raw = mark.encode();
         self.at += line.offer(&raw[self.at..], more)?;

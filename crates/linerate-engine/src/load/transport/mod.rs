@@ -43,10 +43,10 @@ pub fn is_alone(name: &str) -> bool {
     transport(name).is_some_and(|t| t.info().far_end == FarEnd::Absent)
 }
 
-/// Something to tell the user before a run.
+/// A note for the user before a run.
 #[derive(Debug, Clone)]
 pub struct Notice {
-    /// How grave.
+    /// The severity of the note.
     pub level: Level,
     /// The problem, its reason, and the command that helps.
     pub gap: Gap,
@@ -63,7 +63,7 @@ impl Notice {
     }
 }
 
-/// What is done to the socket of each stream, by its number.
+/// Called for the socket of each stream, with its number.
 pub type ConfigureEach<'a> = &'a mut dyn FnMut(u32, &OwnedFd) -> Result<(), LoadError>;
 
 /// Data connections of a session: dialled on the near end, waited for on the far end; proved to
@@ -77,15 +77,15 @@ pub trait Lines: Send {
         streams: u32,
         configure: ConfigureEach<'_>,
     ) -> Result<Vec<OwnedFd>, LoadError>;
-    /// A socket for datagrams of `stream` of `set`, connected to the other end's, which has proved
-    /// itself and is reached by them. `configure` is applied to the socket before anything comes to it.
+    /// A socket for datagrams of `stream` of `set`, connected to the other end's socket, which has proved
+    /// itself and can be reached. `configure` is applied to the socket before anything arrives at it.
     fn datagrams(
         &mut self,
         set: u32,
         stream: u32,
         configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
     ) -> Result<Datagrams, LoadError>;
-    /// Whether the set was given up. A transport that waits for the other end by itself asks this.
+    /// Whether the set was cancelled. A transport that waits for the other end by itself checks this.
     fn given_up(&self) -> bool {
         false
     }
@@ -208,7 +208,7 @@ fn without_sockets(knobs: &Knobs, who: &str) -> Result<(), String> {
     )
 }
 
-/// Refuses the first of the options that was asked for and that `who` does not have.
+/// Refuses the first requested option that `who` does not have.
 fn without(who: &str, options: &[(bool, &str)]) -> Result<(), String> {
     match options.iter().find(|(asked, _)| *asked) {
         Some((_, what)) => Err(format!("{who} has no {what}")),
@@ -227,7 +227,7 @@ fn refused(what: &str, why: &str) -> Gap {
 
 /// A way to move bytes.
 pub trait Transport: Sync {
-    /// Its row in the table of the core.
+    /// The row of the transport in the core's table.
     fn info(&self) -> &'static TransportInfo;
     /// What the user should know before `plan` is run, this end of it on a host with these facts.
     fn check(&self, side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice>;
@@ -260,7 +260,7 @@ pub trait Prepared: Send {
 
 /// One end of a set that is ready for steps.
 pub struct Connected {
-    /// One for each thread.
+    /// The workers, one for each thread.
     pub workers: Vec<Box<dyn Worker>>,
     /// The settings in force, which may be less than the plan asked for.
     pub end: SetEnd,

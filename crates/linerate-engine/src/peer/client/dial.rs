@@ -93,7 +93,7 @@ fn one(
     Ok((channel, reply))
 }
 
-/// Connects with small segments both ways: what controls a run must pass where large packets vanish.
+/// Connects with small segments in both directions: the control of a run must work where large packets vanish.
 fn small_packets(address: SocketAddr, stopped: &dyn Fn() -> bool) -> io::Result<TcpStream> {
     let socket = socket(address)?;
     set_max_segment(socket.as_fd(), SMALL_MSS)?;
@@ -129,7 +129,7 @@ pub(crate) fn connected_unless(
     }
 }
 
-/// Waits for a socket until the deadline; within [`HEED`] no longer once `stopped` says so.
+/// Waits for a socket until the deadline; at most for [`HEED`] longer once `stopped` returns true.
 fn wait_unless(
     fd: &impl AsFd,
     events: PollFlags,
@@ -198,7 +198,7 @@ fn version(address: SocketAddr, theirs: Versions) -> PeerError {
     }
 }
 
-/// Reads the server's preamble; gives up as soon as it cannot be one.
+/// Reads the server's preamble; stops as soon as it cannot be one.
 fn first_bytes(
     mut stream: &TcpStream,
     address: SocketAddr,

@@ -1,7 +1,7 @@
 //! Data connections: dialled, and proved to belong to the session.
 //!
-//! Each takes three round trips. Several are on their way at a time, so that many streams over a long path
-//! do not take minutes to be made.
+//! Each takes three round trips. Several are opened at a time, so that many streams over a long path do not
+//! take minutes.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -24,10 +24,10 @@ use crate::peer::channel::{hasten, timespec};
 use crate::peer::datagrams::{Configure, Meeting};
 use crate::peer::handshake::{Preamble, random};
 
-/// Connections on their way at a time: a quarter of those without a proof that a server lets one address have.
+/// Connections being opened at a time: a quarter of the unauthenticated ones that a server allows one address.
 const WAVE: u32 = 8;
 
-/// How often a connection is dialled again that the server closed before it proved itself: a crowd of strangers
+/// How often a connection is dialled again that the server closed before it was authenticated: other strangers
 /// may have taken its place.
 const TRIES: u32 = 5;
 
@@ -36,9 +36,10 @@ const HELLO: Hello = Hello {
     kind: Kind::Data,
 };
 
-/// A connection whose first packet or its answer was lost is dialled again after this time, if the path has no
-/// longer round trips, and then after twice as long each time; the kernel waits for a second. Datagrams pass
-/// a path that loses a third of all packets, and so must what they are measured with.
+/// A connection whose first packet or its answer was lost is dialled again after this time, unless the round
+/// trip of the path is longer, and then after twice as long each time; the kernel would wait for a second.
+/// Datagrams can be measured on a path that loses a third of all packets, so their control connections must
+/// work there too.
 const LATE: Duration = Duration::from_millis(200);
 /// The least number of round trips.
 const LATE_ROUNDS: u32 = 3;
@@ -46,7 +47,7 @@ const LATE_ROUNDS: u32 = 3;
 /// Dials the data connections of a session.
 pub(in crate::peer) struct Dialler {
     pub(in crate::peer) address: SocketAddr,
-    /// Round trip of the control connection; `None` where the kernel does not report it.
+    /// Round trip of the control connection; `None` if the kernel does not report it.
     pub(in crate::peer) round_trip: Option<Duration>,
     pub(in crate::peer) session: [u8; 16],
     pub(in crate::peer) secret: Secret,
@@ -61,19 +62,19 @@ const LONGEST: usize = if REPLY_LEN > PROOF_LEN {
     PROOF_LEN
 };
 
-/// What a connection waits for.
+/// The event that a connection waits for.
 enum Stage {
-    /// To be made.
+    /// The connection is being opened.
     Making,
     /// The answer to its hello.
     Reply,
     /// The server's proof.
     Proof(Preamble, Claim),
-    /// Nothing more.
+    /// The connection is ready.
     Proved,
 }
 
-/// A connection on its way.
+/// A connection that is being opened.
 struct Young {
     stream: u32,
     line: TcpStream,
@@ -134,8 +135,8 @@ impl Dialler {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The connections of some streams, which have proved themselves and do not block. Each goes on as its
-    /// server answers: one whose packets were lost keeps no other from its proof.
+    /// The connections of some streams, which are authenticated and do not block. Each continues when its
+    /// server answers: a connection whose packets were lost does not delay the others.
     fn wave(
         &self,
         set: u32,
@@ -310,7 +311,7 @@ impl Lines for Dialler {
         stream: u32,
         configure: Configure<'_>,
     ) -> Result<Datagrams, LoadError> {
-        // No load goes over this one.
+        // This connection carries no load.
         let mut hastened =
             |_, line: &OwnedFd| hasten(line).map_err(|e| call("setsockopt", stream, e));
         let one = self.wave(set, stream..stream + 1, &mut hastened)?;

@@ -32,7 +32,7 @@ use crate::change::{Ledger, SETTINGS_GAP};
 use crate::end::LocalEnd;
 use crate::host::socket::of_tcp;
 use crate::host::{Machine, Toward};
-use crate::link::{Control, Link, LinkError, Live};
+use crate::link::{Link, LinkError, Live, StepControl};
 use crate::load::LoadError;
 #[cfg(test)]
 pub(super) use lines::Dialler as RawDialler;
@@ -43,7 +43,7 @@ use version::understood;
 
 /// Time for a request that needs no waiting on the far end; its host may be loaded.
 const ANSWER: Duration = Duration::from_secs(15);
-/// Time for the far end to tell that all its data connections have arrived, or not.
+/// Time for the far end to report whether all its data connections have arrived.
 const CONNECT: Duration = Duration::from_secs(30);
 /// Time for the session's last word.
 const BYE: Duration = Duration::from_millis(500);
@@ -74,14 +74,14 @@ pub struct Client {
     sets: HashMap<u32, Pattern>,
     address: SocketAddr,
     access: Access,
-    // Of the protocol, the highest that both ends speak.
+    // The highest protocol version that both ends support.
     version: u16,
     // Whether settings of hosts may be changed, as far as this end's user is concerned.
     changes: bool,
     epoch: Instant,
     // The far clock against the near one, as last asked for.
     clock: Option<step::Clock>,
-    // Why nothing can be asked any more, and what helps.
+    // Why no more requests are possible, and the hint.
     lost: Option<(String, String)>,
     // Last field: the near end lets go before the server of a local session is waited for.
     local: Option<LocalServer>,
@@ -93,7 +93,7 @@ impl Client {
         Self::connect_unless(options, &|| false)
     }
 
-    /// The same, unless `stopped` says so before a server has answered.
+    /// The same, unless `stopped` returns true before a server has answered.
     pub fn connect_unless(
         options: &ClientOptions,
         stopped: &dyn Fn() -> bool,
@@ -161,8 +161,8 @@ impl Client {
         })
     }
 
-    /// Opens a session with this machine itself: with a server on loopback, with a key of its own,
-    /// that lives as long as the session.
+    /// Opens a session with this machine itself: with a server on loopback and its own key, which exist as long
+    /// as the session.
     pub fn local(
         engine: &str,
         machine: Arc<dyn Machine>,
@@ -250,8 +250,8 @@ impl Client {
         }
     }
 
-    /// Notes that the far end is gone. The connection is of no use after that, even when the far end alone is
-    /// at fault: its later answers could belong to any request.
+    /// Notes that the far end is gone. The connection is not used after that, even if only the far end is at
+    /// fault: its later answers could belong to any request.
     fn lose(&mut self, why: &str, hint: &str) -> LinkError {
         let what = format!("lost the far end {}: {why}", self.address);
         let hint = hint.to_owned();
@@ -259,7 +259,7 @@ impl Client {
         LinkError::Lost { what, hint }
     }
 
-    /// The same for a connection that failed.
+    /// The same for a failed connection.
     fn broke(&mut self, e: &ChannelError) -> LinkError {
         let process = self
             .end
@@ -268,13 +268,13 @@ impl Client {
         let hint = match (e, process) {
             // Its system keeps the connection up, or its end would have been noticed.
             (ChannelError::TimedOut, false) => {
-                "look whether `linerate serve` is stopped there, or its host"
+                "check whether `linerate serve` there, or its host, is suspended"
             }
             (ChannelError::TimedOut, true) => {
                 "the second process of linerate is stopped, or its host is overloaded: `ps -C linerate` shows its state"
             }
             (ChannelError::Closed | ChannelError::Io(_), false) => {
-                "look whether `linerate serve` still runs there, and at its log"
+                "check that `linerate serve` still runs there, and read its log"
             }
             (ChannelError::Closed | ChannelError::Io(_), true) => {
                 "the second process of linerate was ended: `dmesg` shows whether the kernel did it to get memory back"
@@ -285,7 +285,7 @@ impl Client {
     }
 
     fn out_of_turn(&mut self) -> LinkError {
-        self.lose("it broke the protocol: an answer out of turn", "")
+        self.lose("it violated the protocol: an unexpected answer", "")
     }
 
     /// Whether payload of a set only flows to this end.
@@ -366,7 +366,7 @@ impl Link for Client {
             return Err(self.out_of_turn());
         };
         if !self.changes {
-            // What the far end's user allows to those who ask, this end's user did not ask for.
+            // The far end's user may allow more than this end's user requested.
             far.changeable.clear();
             far.gaps.retain(|gap| gap.what != SETTINGS_GAP);
         }
@@ -393,7 +393,7 @@ impl Link for Client {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Control,
+        watch: &mut dyn FnMut(Live) -> StepControl,
     ) -> Result<Step, LinkError> {
         step::run(self, plan, watch)
     }

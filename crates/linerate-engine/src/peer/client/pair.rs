@@ -1,4 +1,4 @@
-//! Pairing: a key is kept once the server that it is for has accepted it.
+//! Pairing: a key is saved once its server has accepted it.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use super::super::address::{Family, Target};
 use super::super::keys::{Key, KeyError, client_file};
 use super::{BYE, dial};
 
-/// Checks a key against the server it is for: a session is opened with it and closed again. The
-/// server proves in turn that it holds the key.
+/// Checks a key against its server: a session is opened with it and closed again. The server proves in turn
+/// that it has the key.
 pub fn verify(target: &Target, family: Option<Family>, key: &Key) -> Result<(), PeerError> {
     let (mut channel, ..) = dial::control(target, family, Some(key), false, &|| false)?;
     if let Ok(bye) = Ask::Bye.encode() {
@@ -22,10 +22,10 @@ pub fn verify(target: &Target, family: Option<Family>, key: &Key) -> Result<(), 
 /// Why a key was not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum PairError {
-    /// The server does not accept it, or could not be asked.
+    /// The server does not accept it, or could not be reached.
     #[error(transparent)]
     Peer(#[from] PeerError),
-    /// It could not be stored.
+    /// The key could not be stored.
     #[error(transparent)]
     Key(#[from] KeyError),
 }

@@ -11,7 +11,7 @@ use linerate_core::wire::message::{Answer, Ask};
 
 use super::{ANSWER, Client, load};
 use crate::end::Running;
-use crate::link::{Control, Ended, Link, LinkError, Live};
+use crate::link::{Ended, Link, LinkError, Live, StepControl};
 use crate::peer::channel::ChannelError;
 
 /// Time from one call of `watch` to the next.
@@ -42,7 +42,7 @@ const GROWTH: u64 = 4;
 pub(super) fn run(
     client: &mut Client,
     plan: &StepPlan,
-    watch: &mut dyn FnMut(Live) -> Control,
+    watch: &mut dyn FnMut(Live) -> StepControl,
 ) -> Result<Step, LinkError> {
     let clock = clock(client)?;
     let mut running = arm(client, plan)?;
@@ -158,7 +158,7 @@ fn go(
 
 /// Who watches a step, and whether they want it to end.
 struct Watch<'a> {
-    ask: &'a mut dyn FnMut(Live) -> Control,
+    ask: &'a mut dyn FnMut(Live) -> StepControl,
     /// What was last seen of the near end.
     live: Live,
     ended: Ended,
@@ -173,7 +173,7 @@ impl Watch<'_> {
     /// The same once the step is over: only a stop matters then; true for the first one.
     fn stops(&mut self) -> bool {
         let before = self.ended.stopped;
-        self.ended.stopped |= (self.ask)(self.live) == Control::Stop;
+        self.ended.stopped |= (self.ask)(self.live) == StepControl::Stop;
         self.ended.stopped && !before
     }
 }

@@ -1,18 +1,18 @@
-//! What may be asked of a far end that speaks an older version of the protocol.
+//! The requests that a far end with an older protocol version understands.
 
 use linerate_core::plan::SetPlan;
 use linerate_core::wire::preamble::since;
 
 use crate::link::LinkError;
 
-/// Whether a far end that speaks `version` understands a plan; one that does not would take it for a broken message.
+/// Whether a far end that speaks `version` understands a plan; an older one would reject it as malformed.
 pub(super) fn understood(plan: &SetPlan, version: u16) -> Result<(), LinkError> {
     if version >= since(plan) {
         return Ok(());
     }
     Err(LinkError::Refused {
         what: format!(
-            "linerate on the far host does not know `--copy {}` yet",
+            "linerate on the far host is too old for `--copy {}`",
             plan.knobs.copy.name()
         ),
         hint: "update linerate on the far host, or leave out --copy".into(),

@@ -40,14 +40,14 @@ impl Phase {
 }
 
 /// The bytes that a stranger has sent.
-pub(super) struct Said {
+pub(super) struct PartialOpening {
     phase: Phase,
     preamble: Preamble,
     buffer: [u8; CLAIM_LEN],
     have: usize,
 }
 
-impl Default for Said {
+impl Default for PartialOpening {
     fn default() -> Self {
         Self {
             phase: Phase::Hello,
@@ -61,37 +61,37 @@ impl Default for Said {
     }
 }
 
-type Pending = Stranger<Said>;
+type Pending = Stranger<PartialOpening>;
 
 /// Sessions run in the scope: it ends when the last of them has.
 pub(super) struct Gate<'scope, 'env> {
     pub(super) server: &'env Server,
     pub(super) stop: &'env Stop,
     pub(super) scope: &'scope Scope<'scope, 'env>,
-    /// Sessions so far, which numbers them.
+    /// Number of sessions so far, used to number them.
     pub(super) begun: Cell<u64>,
 }
 
 impl Doorman for Gate<'_, '_> {
-    type Said = Said;
+    type Received = PartialOpening;
 
     const LATE: Refusal = "dropped, it did not prove itself in time";
     const CROWDED: Refusal = "dropped, too many connections without proof";
 
     fn hear(&self, pending: &mut Pending) -> Result<bool, Refusal> {
-        let said = &mut pending.said;
-        let need = said.phase.need();
-        match (&pending.stream).read(&mut said.buffer[said.have..need]) {
+        let received = &mut pending.received;
+        let need = received.phase.need();
+        match (&pending.stream).read(&mut received.buffer[received.have..need]) {
             Ok(0) => return Err("closed before it proved itself"),
-            Ok(n) => said.have += n,
+            Ok(n) => received.have += n,
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => return Err("broke before it proved itself"),
         }
-        if said.have < need {
+        if received.have < need {
             return Ok(false);
         }
-        said.have = 0;
-        if said.phase == Phase::Hello {
+        received.have = 0;
+        if received.phase == Phase::Hello {
             let access = match self.server.options.key {
                 Some(_) => Access::Key,
                 None => Access::Open,
@@ -102,7 +102,7 @@ impl Doorman for Gate<'_, '_> {
     }
 
     fn admit(&self, pending: Pending) -> Result<(), Refusal> {
-        match pending.said.phase {
+        match pending.received.phase {
             Phase::Claim => self.seat(pending),
             Phase::Hello | Phase::Handshake => self.begin_session(pending),
         }
@@ -114,8 +114,8 @@ impl Gate<'_, '_> {
         let open = Key::open();
         let key = self.server.options.key.as_ref().unwrap_or(&open);
         let mut message = [0; MESSAGE_LEN];
-        message.copy_from_slice(&pending.said.buffer[..MESSAGE_LEN]);
-        let Ok((answer, noise)) = pending.said.preamble.respond(key, &message) else {
+        message.copy_from_slice(&pending.received.buffer[..MESSAGE_LEN]);
+        let Ok((answer, noise)) = pending.received.preamble.respond(key, &message) else {
             say(&pending, &[status::WRONG_KEY]);
             return Err("refused, wrong key");
         };
@@ -130,9 +130,9 @@ impl Gate<'_, '_> {
                 say(&pending, &[status::BUSY]);
                 return Err(match full {
                     Ok(Err(Full::Address)) => {
-                        "refused, its address has as many sessions as one may have"
+                        "refused, its address has its maximum number of sessions"
                     }
-                    _ => "refused, as many sessions as allowed are open",
+                    _ => "refused, the maximum number of sessions is open",
                 });
             }
         };
@@ -179,8 +179,8 @@ impl Gate<'_, '_> {
 
     /// Hands a data connection that proves its session to the room of that session.
     fn seat(&self, pending: Pending) -> Result<(), Refusal> {
-        let claim = Claim::decode(&pending.said.buffer);
-        let preamble = &pending.said.preamble;
+        let claim = Claim::decode(&pending.received.buffer);
+        let preamble = &pending.received.preamble;
         let room = self.server.sessions.room(&claim.session);
         let room = room.ok_or("data connection refused, no such session")?;
         let secret = room.secret();
@@ -202,23 +202,24 @@ impl Gate<'_, '_> {
 
 /// Answers the hello, and turns to what must follow it.
 fn greet(pending: &mut Pending, access: Access) -> Result<(), Refusal> {
-    let said = &mut pending.said;
-    said.preamble
+    let received = &mut pending.received;
+    received
+        .preamble
         .hello
-        .copy_from_slice(&said.buffer[..HELLO_LEN]);
-    let hello = Hello::decode(&said.preamble.hello)
+        .copy_from_slice(&received.buffer[..HELLO_LEN]);
+    let hello = Hello::decode(&received.preamble.hello)
         .map_err(|_| "refused, it does not speak the linerate protocol")?;
     let reply = Reply {
         versions: VERSIONS,
         access,
         nonce: random(),
     };
-    said.preamble.reply = reply.encode();
-    said.phase = match hello.kind {
+    received.preamble.reply = reply.encode();
+    received.phase = match hello.kind {
         Kind::Control => Phase::Handshake,
         Kind::Data => Phase::Claim,
     };
-    if !say(pending, &pending.said.preamble.reply) {
+    if !say(pending, &pending.received.preamble.reply) {
         return Err("broke during the preamble");
     }
     if VERSIONS.common(hello.versions).is_none() {
@@ -227,8 +228,8 @@ fn greet(pending: &mut Pending, access: Access) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Sends a few bytes. The send buffer of a young connection takes them at once; a connection where
-/// it does not is not worth waiting for.
+/// Sends a few bytes. The send buffer of a new connection has room for them; a connection without that room is
+/// dropped.
 fn say(pending: &Pending, bytes: &[u8]) -> bool {
     matches!((&pending.stream).write(bytes), Ok(n) if n == bytes.len())
 }

@@ -94,9 +94,9 @@ pub struct ServerOptions {
     pub port: u16,
     /// The key that sessions need; `None` lets anyone measure.
     pub key: Option<Key>,
-    /// Networks that clients may come from; all where none is named.
+    /// Networks that clients may come from; all if none is named.
     pub allow: Vec<IpNet>,
-    /// What is allowed.
+    /// The permitted requests.
     pub limits: Limits,
     /// The machine whose facts and counters are served.
     pub machine: Arc<dyn Machine>,
@@ -113,7 +113,7 @@ pub struct Server {
     listeners: Vec<TcpListener>,
     options: ServerOptions,
     sessions: Arc<Sessions>,
-    // Apart from those of strangers: a flood of them must not keep back what sessions do.
+    // Separate from the log of strangers: a flood of strangers must not suppress the lines of sessions.
     lines: Lines,
 }
 
@@ -133,7 +133,7 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         strangers::addresses(&self.listeners)
     }
@@ -145,7 +145,7 @@ impl Server {
 
     /// Serves until the stop is requested and all sessions have ended, which takes no longer than the drain of
     /// a step. Sleeps without wake-ups while no client is connected. Dropping the server closes the port and
-    /// the connections that wait in the kernel's queue for it.
+    /// the connections that still wait in its kernel queue.
     pub fn run(&self, stop: &Stop) -> Result<(), PeerError> {
         let lines = Lines::new(&self.options.log, "");
         let limits = &self.options.limits;

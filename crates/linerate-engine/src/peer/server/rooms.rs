@@ -24,9 +24,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A session that is open.
 struct Open {
     room: Arc<Room>,
-    /// Group of addresses that its client is of.
+    /// The group of addresses of its client.
     from: IpAddr,
-    /// What its sets take.
+    /// The resources of its sets.
     taken: Taken,
 }
 
@@ -35,7 +35,7 @@ struct Open {
 pub(super) enum Full {
     /// There are as many as there may be.
     All,
-    /// One group of addresses has as many as it may.
+    /// One group of addresses has its maximum number.
     Address,
 }
 
@@ -48,7 +48,7 @@ const fn of_one(limit: usize) -> usize {
 #[derive(Default)]
 pub(super) struct Sessions {
     table: Mutex<HashMap<SessionId, Open>>,
-    // Sessions whose step runs, each with the others that ran at any time during it.
+    // Sessions with a running step, each with the others that ran at any time during it.
     loading: Mutex<HashMap<SessionId, HashSet<SessionId>>>,
 }
 
@@ -109,7 +109,7 @@ impl Membership {
     }
 
     /// Replaces this session's demand by `taken`, unless all sessions together, or those from its address,
-    /// would take too much. Then nothing is changed, and the error says which limit is exceeded.
+    /// would use too much. Then nothing is changed, and the error says which limit is exceeded.
     pub(super) fn take(&self, taken: Taken, limits: &PlanLimits) -> Result<(), String> {
         let mut table = lock(&self.sessions.table);
         let others = table.iter().filter(|(id, _)| **id != self.id);
@@ -128,14 +128,14 @@ impl Membership {
     }
 
     /// Says that a step of this session runs from now on.
-    pub(super) fn load(&self) -> Load {
+    pub(super) fn load(&self) -> RunningStep {
         let mut loading = lock(&self.sessions.loading);
         let others: HashSet<SessionId> = loading.keys().copied().collect();
         for seen in loading.values_mut() {
             seen.insert(self.id);
         }
         loading.insert(self.id, others);
-        Load {
+        RunningStep {
             sessions: Arc::clone(&self.sessions),
             id: self.id,
         }
@@ -149,12 +149,12 @@ impl Drop for Membership {
 }
 
 /// A step that runs; over on drop.
-pub(super) struct Load {
+pub(super) struct RunningStep {
     sessions: Arc<Sessions>,
     id: SessionId,
 }
 
-impl Load {
+impl RunningStep {
     /// Other sessions that had a step running at any time during this one, so far.
     pub(super) fn others(&self) -> u32 {
         let loading = lock(&self.sessions.loading);
@@ -162,7 +162,7 @@ impl Load {
     }
 }
 
-impl Drop for Load {
+impl Drop for RunningStep {
     fn drop(&mut self) {
         lock(&self.sessions.loading).remove(&self.id);
     }
@@ -171,7 +171,7 @@ impl Drop for Load {
 /// Where the data connections of one session wait to be fetched.
 pub(super) struct Room {
     secret: Secret,
-    // Seats that are expected and still empty, or taken by a connection that waits.
+    // Seats that are expected and still empty, or occupied by a connection that waits.
     seats: Mutex<HashMap<(u32, u32), Option<TcpStream>>>,
     arrival: OwnedFd,
 }
@@ -214,7 +214,7 @@ impl Room {
         }
     }
 
-    /// Fetches a connection, if it is there; its seat is gone then.
+    /// Removes a connection from its seat, if it has arrived.
     pub(super) fn fetch(&self, set: u32, stream: u32) -> Option<TcpStream> {
         let mut seats = lock(&self.seats);
         seats.get_mut(&(set, stream))?.take().inspect(|_| {

@@ -32,14 +32,14 @@ use crate::strangers::Lines as LogLines;
 const LOOK: Duration = Duration::from_millis(100);
 /// Time that a step may take beyond its plan.
 const OVERTIME: Duration = Duration::from_secs(20);
-/// Time that the near end may still be busy once a step may take no longer, at either end.
+/// How long the near end may still be busy after the maximum time of a step.
 const LAG: Duration = Duration::from_secs(30);
 
 /// Someone who proved to hold the key.
 pub(super) struct Guest {
     pub(super) stream: TcpStream,
     pub(super) from: IpAddr,
-    /// Who it is, for the log.
+    /// The name of the client, for the log.
     pub(super) name: String,
     pub(super) noise: TransportState,
     pub(super) membership: Membership,
@@ -71,7 +71,7 @@ impl fmt::Display for Ended {
             Self::Bye => f.write_str("the client left"),
             Self::Idle(since, time) => {
                 let time = Nanos::from(*time);
-                write!(f, "the client asked for nothing for {time} {since}")
+                write!(f, "the client sent no request for {time} {since}")
             }
             Self::Unread(time) => {
                 let time = Nanos::from(*time);
@@ -80,7 +80,7 @@ impl fmt::Display for Ended {
             Self::Expired => f.write_str("the session reached its time limit"),
             Self::Channel(ChannelError::Stopped) => f.write_str("the server was stopped"),
             Self::Channel(e) => e.fmt(f),
-            Self::Broke(what) => write!(f, "the client broke the protocol: {what}"),
+            Self::Broke(what) => write!(f, "the client violated the protocol: {what}"),
         }
     }
 }
@@ -108,7 +108,7 @@ pub(super) fn serve(guest: Guest) {
     lines.say(&format!("{name} ended after {time}, {done}: {ended}"));
 }
 
-/// The answer to a client that asks for an engine it may not use, and the log line; `None` where it may. Shared
+/// The answer to a client that asks for an engine it may not use, and the log line; `None` if it may. Shared
 /// memory is only for the process that started this one.
 fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
     let refused = |what: &str, hint: &str| Answer::Refused {
@@ -121,16 +121,19 @@ fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
                 &format!("it has no engine `{engine}`"),
                 "update linerate on the far host",
             ),
-            "it asked for an engine that is not there",
+            "it asked for an unknown engine",
         )),
         Some(info) if info.far_end == FarEnd::Process && !process => Some((
             refused(
-                &format!("it serves other processes, and engine `{engine}` is not for those"),
+                &format!(
+                    "it serves clients of a network, and engine `{engine}` works within one host only"
+                ),
                 "leave out the far end: linerate starts it by itself",
             ),
-            "it asked for an engine that is not for strangers",
+            "it asked for an engine that works within one host only",
         )),
-        // One that is not offered may run between two ends all the same: the tool is measured with it.
+        // An engine that is not offered to users may still run between two ends: the tool itself is measured
+        // with it.
         Some(info) if info.far_end == FarEnd::Absent && info.offered => Some((
             refused(
                 &format!("engine `{engine}` has no far end: it measures the host that it runs on"),
@@ -183,7 +186,7 @@ struct Session {
     limits: Limits,
     stop: Stop,
     epoch: Instant,
-    // Whether the session is over for want of time, or only idle.
+    // Whether the session ended because its time limit was reached, or because it was idle.
     until: Instant,
 }
 
@@ -299,7 +302,7 @@ impl Session {
             return self.not_allowed(&what, hint);
         }
         if let Err(what) = self.membership.take(beside.and(own), &limits) {
-            let hint = "others measure there, too: try again when they have ended";
+            let hint = "others are measuring there too: try again when they have ended";
             return self.not_allowed(&what, hint.into());
         }
         match self.end.prepare(plan) {
@@ -321,7 +324,7 @@ impl Session {
         }
     }
 
-    /// What all sets take.
+    /// The resources of all sets.
     fn taken(&self) -> Taken {
         let held = self.sets.values();
         held.fold(Taken::default(), |taken, held| taken.and(held.taken))
@@ -331,7 +334,7 @@ impl Session {
     fn hint(&self, wanted: Taken) -> String {
         match self.limits.descriptors {
             Some(descriptors) if wanted.streams > self.limits.plan.streams => format!(
-                "ask for fewer --streams, or raise the far host's limit of open files, {descriptors} \
+                "use fewer --streams, or raise the far host's limit of open files, {descriptors} \
                  (LimitNOFILE= of a service, `ulimit -Hn` of a shell)"
             ),
             _ => String::new(),
@@ -345,9 +348,9 @@ impl Session {
         self.answer(&Answer::Refused { what, hint })
     }
 
-    /// Lets other sessions have what a set took that is gone.
+    /// Releases the resources of a finished set for other sessions.
     fn give_back(&self) {
-        // Less than what was taken is not too much.
+        // Less than before is never too much.
         let _ = self.membership.take(self.taken(), &self.limits.plan);
     }
 
@@ -356,7 +359,7 @@ impl Session {
         if let Some(change) = plan.knobs.host.filter(|change| change.side == Side::Far) {
             let (name, id) = (&self.name, change.setting.row().id);
             let value = change.value;
-            let line = format!("{name}: a trial sets {id} to {value}, and back");
+            let line = format!("{name}: an experiment sets {id} to {value} and restores it");
             self.lines.say(&line);
         }
     }
@@ -455,10 +458,10 @@ impl Session {
         drop(load);
         self.done.add(&end);
         while !asked {
-            // This end may have ended early: the other one goes on as planned.
+            // This end may have ended early: the other one continues as planned.
             let left = planned.saturating_duration_since(Instant::now()) + LAG;
             match self.ask("after this end had ended its step", left)? {
-                // It crossed our end of the step.
+                // The message crossed our end of the step.
                 Ask::Stop => {}
                 Ask::Read => asked = true,
                 Ask::Bye => return Err(Ended::Bye),
@@ -467,7 +470,7 @@ impl Session {
         }
         match (Answer::Readings { end }).encode() {
             Ok(bytes) => self.send(&bytes, self.limits.readings),
-            Err(e) => self.refuse(&format!("the far readings are too many to send: {e}")),
+            Err(e) => self.refuse(&format!("the far end has too many readings to send: {e}")),
         }
     }
 
@@ -518,5 +521,5 @@ fn decode(bytes: &[u8]) -> Result<Ask, Ended> {
 }
 
 fn out_of_turn(ask: &Ask) -> Ended {
-    Ended::Broke(format!("`{}` out of turn", ask.name()))
+    Ended::Broke(format!("unexpected `{}`", ask.name()))
 }

@@ -1,4 +1,4 @@
-//! Data connections of a session on their way in: its thread waits for them to come through the gate.
+//! Expected data connections of a session: its thread waits until they have passed the gate.
 
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use crate::peer::Stop;
 use crate::peer::channel::timespec;
 use crate::peer::datagrams::{Configure, Meeting};
 
-/// Time for the next data connection of a set to arrive; they come a few at a time.
+/// Time for the next data connection of a set to arrive; a few arrive at a time.
 const CONNECT: Duration = Duration::from_secs(20);
 
 /// Waits for data connections to come through the gate.
@@ -56,8 +56,8 @@ impl Waiter<'_> {
             if !fds[2].revents().is_empty() {
                 return Err("was given up: the server was stopped");
             }
-            // The near end sends nothing while it connects, unless it gave up or is gone. Connections that have
-            // arrived by then are still checked.
+            // The near end sends nothing while it connects, unless it cancelled or has gone. Connections that
+            // have arrived by then are still checked.
             if !fds[1].revents().is_empty() && fds[0].revents().is_empty() {
                 return Err("was given up by the near end");
             }
@@ -96,7 +96,7 @@ impl Lines for Waiter<'_> {
         of.accept(&line, self.stop, configure)
     }
 
-    /// By the server or by the near end, which says nothing while it connects unless it gave up or is gone.
+    /// By the server or by the near end, which sends nothing while it connects unless it cancelled or has gone.
     fn given_up(&self) -> bool {
         let mut fds = [
             PollFd::new(self.control, PollFlags::IN),

@@ -43,7 +43,7 @@ fn a_setting_is_another_one_exactly_while_its_set_is_used() {
     assert_eq!(place.value(), OLD);
     client.prepare(&changed(1, larger())).unwrap();
     assert_eq!(place.value(), NEW);
-    server.logged("a trial sets tcp-rmem to 2097152");
+    server.logged("an experiment sets tcp-rmem to 2097152");
     for (set, value) in [(0, OLD), (1, NEW), (1, NEW), (0, OLD), (1, NEW)] {
         let step = client.step(&step(&[set], 20), &mut go_on).unwrap();
         assert_eq!(step.trouble, None);

@@ -12,8 +12,8 @@ use linerate_core::wire::knock::{KNOCK_LEN, PLACE_LEN, Place};
 use linerate_core::wire::message::Secret;
 
 use super::{Harness, LONG};
-use crate::link::Control;
 use crate::link::Link;
+use crate::link::StepControl;
 use crate::load::LoadError;
 use crate::load::transport::Datagrams;
 use crate::peer::Stop;
@@ -115,7 +115,7 @@ fn a_near_end_that_leaves_or_speaks_too_soon_is_given_up() {
     let (mut near, waits) = far();
     near.write_all(&[1]).unwrap();
     let why = waits.join().unwrap().unwrap_err().to_string();
-    assert!(why.contains("before it knocked"), "{why}");
+    assert!(why.contains("before its hello"), "{why}");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_session_of_datagrams_measures_and_serves_on() {
         measure: Nanos::from_millis(300),
         tick: Nanos::from_millis(50),
     };
-    let step = client.step(&plan, &mut |_| Control::Continue).unwrap();
+    let step = client.step(&plan, &mut |_| StepControl::Continue).unwrap();
     assert_eq!(step.trouble, None);
     for end in &step.ends {
         assert_eq!(end.totals.len(), 6);

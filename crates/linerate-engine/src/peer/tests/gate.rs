@@ -35,7 +35,7 @@ fn a_wrong_key_is_refused_in_words() {
 fn no_key_is_refused_in_words() {
     let server = Harness::keyed();
     let (what, hint) = hint(server.connect_with(None));
-    assert!(what.contains("asks for a key"), "{what}");
+    assert!(what.contains("requires a key"), "{what}");
     let port = server.options(None).target.port;
     assert_eq!(hint, format!("linerate pair 127.0.0.1 --port {port}"));
 }

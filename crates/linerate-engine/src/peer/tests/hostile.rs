@@ -189,10 +189,10 @@ fn messages_that_make_no_sense_end_the_session_alone() {
     let mut bystander = Raw::open(&server);
     let plan = stream(0, Direction::Forward, 1);
     for (ask, why) in [
-        (Ask::Go, "`go` out of turn"),
-        (Ask::Read, "`read` out of turn"),
-        (Ask::Stop, "`stop` out of turn"),
-        (Ask::Disarm, "`disarm` out of turn"),
+        (Ask::Go, "unexpected `go`"),
+        (Ask::Read, "unexpected `read`"),
+        (Ask::Stop, "unexpected `stop`"),
+        (Ask::Disarm, "unexpected `disarm`"),
     ] {
         let mut raw = Raw::open(&server);
         raw.connected(&plan);
@@ -202,7 +202,7 @@ fn messages_that_make_no_sense_end_the_session_alone() {
     for bytes in [vec![0xFF; 9], vec![], vec![0x9F; 99]] {
         let mut raw = Raw::open(&server);
         raw.channel.send(&bytes, Instant::now() + LONG).unwrap();
-        raw.is_thrown_out("broke the protocol");
+        raw.is_thrown_out("violated the protocol");
     }
     assert!(matches!(bystander.ask(&Ask::Ping), Answer::Pong { .. }));
 }
@@ -232,7 +232,7 @@ fn bytes_that_are_not_sealed_end_the_session() {
         drop(raw);
         assert!(eventually(|| server.server.sessions() == 0));
     }
-    server.logged("not sealed");
+    server.logged("not encrypted");
     server.still_serves();
 }
 
@@ -412,7 +412,7 @@ fn a_client_that_asks_for_readings_and_reads_none_loses_its_session() {
     // Without them the step is over.
     drop(lines);
     assert!(eventually(|| server.server.sessions() == 0));
-    server.logged("the client asked for nothing for 1 s after the last answer");
+    server.logged("the client sent no request for 1 s after the last answer");
     server.still_serves();
 }
 

@@ -12,9 +12,12 @@ fn memory_is_shared_with_no_stranger_whoever_has_the_key() {
     let Err(PeerError::Refused { what, hint, .. }) = Client::connect(&options).map(drop) else {
         panic!("it is for the process that started the server alone");
     };
-    assert!(what.contains("engine `shm` is not for those"), "{what}");
+    assert!(
+        what.contains("engine `shm` works within one host only"),
+        "{what}"
+    );
     assert!(hint.contains("leave out the far end"), "{hint}");
-    far.logged("not for strangers");
+    far.logged("works within one host only");
     far.still_serves();
 }
 

@@ -8,8 +8,8 @@ use linerate_core::path::Direction;
 
 use super::sessions::{step, stream};
 use super::*;
-use crate::link::Control;
 use crate::link::Link;
+use crate::link::StepControl;
 
 /// Time between two bytes of a trickle. At this rate, the readings of a step would take minutes.
 const DRIP: Duration = Duration::from_millis(50);
@@ -76,9 +76,9 @@ fn readings_that_trickle_hold_nobody_who_wants_to_stop() {
         relay.trickles.store(true, Ordering::Relaxed);
         // Long after the end of the step: some of its readings have come.
         if began.elapsed() < Duration::from_secs(2) {
-            Control::Continue
+            StepControl::Continue
         } else {
-            Control::Stop
+            StepControl::Stop
         }
     });
     let step = step.unwrap();

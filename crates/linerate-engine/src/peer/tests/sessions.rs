@@ -9,7 +9,7 @@ use linerate_core::record::{EndReadings, Step};
 use linerate_core::units::{Bytes, Nanos};
 
 use super::*;
-use crate::link::Control;
+use crate::link::StepControl;
 use crate::link::{Link, LinkError, Live};
 use crate::load::transport::transport;
 
@@ -35,8 +35,8 @@ pub(super) fn step(sets: &[u32], millis: u64) -> StepPlan {
     }
 }
 
-pub(super) fn go_on(_: Live) -> Control {
-    Control::Continue
+pub(super) fn go_on(_: Live) -> StepControl {
+    StepControl::Continue
 }
 
 fn sums(end: &EndReadings, set: u32) -> (u64, u64) {
@@ -129,9 +129,9 @@ fn an_interrupt_ends_the_step_in_order() {
             looks += 1;
             assert!(live.elapsed.0 > 0);
             if looks < 3 {
-                Control::Continue
+                StepControl::Continue
             } else {
-                Control::Stop
+                StepControl::Stop
             }
         });
         let step = step.unwrap();
@@ -159,11 +159,11 @@ fn a_step_that_measured_enough_ends_in_order_at_both_ends() {
         let step = client.step(&step(&[id], 60_000), &mut |live| {
             assert!(enough.is_none() || live.elapsed >= enough.unwrap());
             if live.elapsed < Nanos::from_millis(300) {
-                return Control::Continue;
+                return StepControl::Continue;
             }
             assert!(live.moved.0 > 0);
             enough.get_or_insert(live.elapsed);
-            Control::Enough
+            StepControl::Enough
         });
         let step = step.unwrap();
         balanced(&step, id, direction);
@@ -237,7 +237,7 @@ fn of_very_many_streams_all_are_counted_and_some_are_read() {
     let told = tcp.check(Side::Near, &HostFacts::default(), &plan);
     let why = told.iter().find(|n| n.gap.what == "set.sockets");
     let why = &why.expect("it is told").gap.why;
-    assert!(why.contains("550 of 1100 streams"), "{why}");
+    assert!(why.contains("550 of 1100 connections"), "{why}");
     let step = client.step(&step(&[0], 300), &mut go_on).unwrap();
     for end in &step.ends {
         assert_eq!(end.totals.len(), 1100);
@@ -367,7 +367,7 @@ fn what_all_sessions_take_is_bounded_and_what_one_gives_back_others_may_take() {
         what.contains("6 streams at a time in all sessions from one address"),
         "{what}"
     );
-    assert!(hint.contains("others measure there"), "{hint}");
+    assert!(hint.contains("others are measuring there"), "{hint}");
     first.release(1).unwrap();
     second.prepare(&set(1, 2)).unwrap();
     drop(first);

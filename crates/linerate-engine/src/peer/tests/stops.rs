@@ -4,7 +4,7 @@ use linerate_core::path::{Direction, Side};
 
 use super::sessions::{go_on, step, stream};
 use super::*;
-use crate::link::{Control, Link, LinkError};
+use crate::link::{Link, LinkError, StepControl};
 
 fn lost<T: std::fmt::Debug>(result: Result<T, LinkError>) -> String {
     match result {
@@ -47,7 +47,7 @@ fn in_mid_step_what_was_read_here_is_kept() {
             if looks == 2 {
                 server.stop.request();
             }
-            Control::Continue
+            StepControl::Continue
         });
         let step = step.unwrap();
         assert!(began.elapsed() < LONG, "it ran to its planned end");

@@ -34,7 +34,7 @@ proptest! {
         let mut sim = Sim::new(path, seed);
         sim.prepare(&set(0, Direction::Forward, knobs)).expect("the set is made");
         let step = sim
-            .step(&plan(&[0], Nanos::from_secs(1)), &mut |_| Control::Continue)
+            .step(&plan(&[0], Nanos::from_secs(1)), &mut |_| StepControl::Continue)
             .expect("the step runs");
         let got = goodput_of(&step, Direction::Forward) * 1e9;
         let streams = f64::from(count);

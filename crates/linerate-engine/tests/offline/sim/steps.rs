@@ -57,8 +57,10 @@ fn a_seed_decides_everything() {
         let mut sim = Sim::new(path, seed);
         sim.prepare(&set(0, Direction::Forward, streams(2)))
             .expect("the set is made");
-        sim.step(&plan(&[0], Nanos::from_secs(1)), &mut |_| Control::Continue)
-            .expect("the step runs")
+        sim.step(&plan(&[0], Nanos::from_secs(1)), &mut |_| {
+            StepControl::Continue
+        })
+        .expect("the step runs")
     };
     assert_eq!(steps(3), steps(3));
     assert_ne!(steps(3), steps(4));
@@ -90,7 +92,7 @@ fn an_interruption_and_another_session_leave_their_marks() {
 fn a_step_stops_when_told_and_refuses_what_is_not_there() {
     let mut sim = Sim::new(wire(), 1);
     let long = plan(&[0], Nanos::from_secs(5));
-    let missing = sim.step(&long, &mut |_| Control::Continue);
+    let missing = sim.step(&long, &mut |_| StepControl::Continue);
     assert!(matches!(missing, Err(LinkError::Refused { .. })));
     assert!(
         sim.prepare(&set(0, Direction::Forward, streams(0)))
@@ -104,9 +106,9 @@ fn a_step_stops_when_told_and_refuses_what_is_not_there() {
             calls += 1;
             assert!(live.rate.0 > 0);
             if calls == 3 {
-                Control::Stop
+                StepControl::Stop
             } else {
-                Control::Continue
+                StepControl::Continue
             }
         })
         .expect("the step runs");
@@ -122,9 +124,9 @@ fn a_step_that_measured_enough_ends_in_order_and_says_how_long_it_measured() {
     let step = sim
         .step(&plan(&[0], Nanos::from_secs(5)), &mut |live| {
             if live.elapsed < Nanos::from_millis(700) {
-                Control::Continue
+                StepControl::Continue
             } else {
-                Control::Enough
+                StepControl::Enough
             }
         })
         .expect("the step runs");
@@ -162,7 +164,9 @@ fn a_new_connection_ramps_up_and_a_warm_one_goes_on() {
         .expect("the set is made");
     let mut ticks = || {
         let step = sim
-            .step(&plan(&[0], Nanos::from_secs(2)), &mut |_| Control::Continue)
+            .step(&plan(&[0], Nanos::from_secs(2)), &mut |_| {
+                StepControl::Continue
+            })
             .expect("the step runs");
         let table = tables(&step, 1, "worker").next().expect("a worker");
         let bytes = table.column(m::WORKER_BYTES).expect("bytes");

@@ -3,7 +3,7 @@
 use linerate_core::metric::{self, Metric};
 use linerate_core::plan::{Pattern, SetPlan, StepPlan};
 use linerate_core::record::{Host, Record, Set, Step, Table};
-use linerate_engine::link::{Control, Link, LinkError, Live};
+use linerate_engine::link::{Link, LinkError, Live, StepControl};
 
 use super::*;
 
@@ -56,7 +56,7 @@ impl Link for Queues {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Control,
+        watch: &mut dyn FnMut(Live) -> StepControl,
     ) -> Result<Step, LinkError> {
         let mut step = self.sim.step(plan, watch)?;
         let into_one = plan.sets.iter().all(|set| collide(*set));

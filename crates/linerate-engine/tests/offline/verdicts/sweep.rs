@@ -4,13 +4,13 @@ use linerate_core::model::{self, Cost};
 use linerate_core::plan::{ExtraWork, Handover, SetPlan, StepPlan};
 use linerate_core::record::{End, Host, Record, Set, Step};
 use linerate_core::sweep::{Pace, Swept};
-use linerate_engine::link::{Control, Link, LinkError, Live};
-use linerate_engine::run::{Sweep, sweep};
+use linerate_engine::link::{Link, LinkError, Live, StepControl};
+use linerate_engine::run::{SweepPlan, sweep};
 
 use super::*;
 
-fn asked(swept: Swept, settings: Vec<Knobs>) -> Sweep {
-    Sweep {
+fn asked(swept: Swept, settings: Vec<Knobs>) -> SweepPlan {
+    SweepPlan {
         swept,
         direction: Direction::Forward,
         pace: Pace::of(Nanos::from_secs(40), settings.len()).expect("time enough"),
@@ -19,7 +19,7 @@ fn asked(swept: Swept, settings: Vec<Knobs>) -> Sweep {
     }
 }
 
-fn streams(most: u32) -> Sweep {
+fn streams(most: u32) -> SweepPlan {
     asked(
         Swept::Streams,
         Swept::Streams.settings(&Knobs::default(), most),
@@ -28,7 +28,7 @@ fn streams(most: u32) -> Sweep {
 
 fn run_sweep(
     link: &mut dyn Link,
-    asked: &mut Sweep,
+    asked: &mut SweepPlan,
     sink: &mut dyn Sink,
 ) -> (Record, model::Sweep) {
     let plan = Plan {
@@ -138,7 +138,7 @@ impl Link for Picky {
     fn step(
         &mut self,
         plan: &StepPlan,
-        watch: &mut dyn FnMut(Live) -> Control,
+        watch: &mut dyn FnMut(Live) -> StepControl,
     ) -> Result<Step, LinkError> {
         let mut step = self.sim.step(plan, watch)?;
         self.steps += 1;
@@ -195,13 +195,13 @@ struct Stops {
 }
 
 impl Sink for Stops {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         match event {
             Event::Step(_) => self.after = self.after.saturating_sub(1),
-            Event::Progress { .. } if self.after == 0 => return Flow::Stop,
+            Event::Progress { .. } if self.after == 0 => return RunControl::Stop,
             _ => {}
         }
-        Flow::Go
+        RunControl::Go
     }
 }
 

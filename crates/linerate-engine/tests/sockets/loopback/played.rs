@@ -61,7 +61,10 @@ fn garbage_where_a_mark_must_stand_is_a_gap_with_its_bytes() {
     });
     assert!(!readings.totals[0].complete);
     let why = &readings.gaps.last().unwrap().why;
-    assert!(why.contains("no mark") && why.contains("48, 54"), "{why}");
+    assert!(
+        why.contains("a mark is missing") && why.contains("48, 54"),
+        "{why}"
+    );
 }
 
 #[test]

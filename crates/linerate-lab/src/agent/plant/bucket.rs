@@ -5,7 +5,7 @@ use linerate_core::units::{Bytes, Rate};
 
 use crate::agent::network::{Network, Spot};
 use crate::error::LabError;
-use crate::fault::{Depth, Way};
+use crate::fault::{Depth, FaultDirection};
 
 /// The parameters of a token bucket, in bytes and bytes per second.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,16 +49,16 @@ fn bytes_per_second(rate: Rate) -> Option<u64> {
     super::check::is_rate(rate).then_some(rate.0 / 8)
 }
 
-/// Ports with a queue in front of them, and where they are.
+/// Ports with a queue in front of them, and their places in the network.
 pub(super) type Ports = Vec<(Spot, &'static str)>;
 
 /// The router's ports that send in the given directions.
-pub(super) fn router_ports(way: Way) -> Ports {
+pub(super) fn router_ports(directions: FaultDirection) -> Ports {
     let port = |direction: &Direction| match direction {
         Direction::Forward => (Spot::Router, "far"),
         Direction::Reverse => (Spot::Router, "near"),
     };
-    way.directions().iter().map(port).collect()
+    directions.each().iter().map(port).collect()
 }
 
 /// Puts the bucket in front of ports: all of them, or none.
@@ -71,7 +71,7 @@ pub(super) fn limit_rate(
         let netlink = &mut network.place(*spot).netlink;
         let added = netlink.add_token_bucket(port, bucket.rate, bucket.burst, bucket.limit);
         if let Err(e) = added {
-            // The first error is the one to tell.
+            // The first error is the one to report.
             let _ = remove_queues(network, &ports[..done]);
             let what = format!("cannot put a token bucket (tbf) in front of port {port}");
             return Err(LabError::step(what, &e));

@@ -8,7 +8,7 @@ use crate::spec::Topology;
 
 /// The longest time that anything lasts, in nanoseconds.
 const LONGEST: u64 = 10_000_000_000;
-/// More spinning threads are of no use.
+/// More spinning threads have no further effect.
 const MOST_THREADS: u32 = 64;
 
 /// Why this lab has no place for the fault.
@@ -54,11 +54,11 @@ pub(super) fn out_of_bounds(fault: &Fault) -> Option<&'static str> {
         Fault::Jitter { most, .. } => (short(most.0), "the time is outside 1 ns to 10 s"),
         Fault::Reorder { by, every, .. } => (
             short(by.0) && *every >= 2,
-            "the time is outside 1 ns to 10 s, or it is to be more than one of two packets",
+            "the time is outside 1 ns to 10 s, or more than every second packet is late",
         ),
         Fault::Loss { share, burst, .. } => (
             share.part() <= 0.5 && (1..=10_000).contains(burst),
-            "the share is above 50%, or the row outside 1 to 10000 packets",
+            "the share is above 50%, or the burst outside 1 to 10000 packets",
         ),
         Fault::Hog { threads, .. } => (
             (1..=MOST_THREADS).contains(threads),
@@ -71,7 +71,7 @@ pub(super) fn out_of_bounds(fault: &Fault) -> Option<&'static str> {
                 Rhythm::Once(_) => true,
                 Rhythm::Every(period) => period.0 > lasting.0,
             },
-            "it lasts longer than from one to the next",
+            "it lasts longer than its period",
         ),
         Fault::LinkDown { .. }
         | Fault::Application { .. }
@@ -109,7 +109,7 @@ pub(super) fn collide(a: &Fault, b: &Fault) -> bool {
     }
 }
 
-/// Kinds that are the same are one; two on the same queue count as the same.
+/// Two faults of one kind, or on the same queue, exclude each other.
 fn kind(fault: &Fault) -> String {
     let code = fault.code();
     let name = code.split(':').next().unwrap_or_default();
@@ -121,14 +121,16 @@ fn kind(fault: &Fault) -> String {
 
 fn ways(fault: &Fault) -> Option<&'static [linerate_core::path::Direction]> {
     match fault {
-        Fault::PathRate { way, .. }
-        | Fault::Police { way, .. }
-        | Fault::FlowRate { way, .. }
-        | Fault::Loss { way, .. }
-        | Fault::Reorder { way, .. }
-        | Fault::Jitter { way, .. }
-        | Fault::BlackHole { way, .. } => Some(way.directions()),
-        Fault::Traffic { direction, .. } => Some(crate::fault::Way::from(*direction).directions()),
+        Fault::PathRate { directions, .. }
+        | Fault::Police { directions, .. }
+        | Fault::FlowRate { directions, .. }
+        | Fault::Loss { directions, .. }
+        | Fault::Reorder { directions, .. }
+        | Fault::Jitter { directions, .. }
+        | Fault::BlackHole { directions, .. } => Some(directions.each()),
+        Fault::Traffic { direction, .. } => {
+            Some(crate::fault::FaultDirection::from(*direction).each())
+        }
         _ => None,
     }
 }

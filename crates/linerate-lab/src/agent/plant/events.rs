@@ -1,4 +1,4 @@
-//! What happens at its time.
+//! The action at that time.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use linerate_core::units::Nanos;
 use crate::fault::Rhythm;
 use crate::spec::Host;
 
-/// What is to be done when it is time.
+/// The events, and the actions when they are due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Act {
     /// Take the carrier from a host's link, or give it back.
@@ -22,11 +22,11 @@ pub(in super::super) enum Act {
 struct Event {
     at: Instant,
     act: Act,
-    /// From one time to the next.
+    /// The period of an event.
     again: Option<Duration>,
 }
 
-/// What is to be done, and when.
+/// The next action, and its time.
 #[derive(Default)]
 pub(super) struct Events {
     events: Vec<Event>,
@@ -77,7 +77,7 @@ impl Events {
         let due: Vec<Event> = self.events.drain(..due).collect();
         for event in &due {
             if let Some(period) = event.again {
-                // What was missed is left out.
+                // Missed events are left out.
                 let mut at = event.at + period;
                 while at <= now {
                     at += period;

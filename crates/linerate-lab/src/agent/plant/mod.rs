@@ -18,12 +18,12 @@ use super::start::Surroundings;
 use super::traffic;
 use super::wire::{Wire, is_on_the_wire, treatments};
 use crate::error::LabError;
-use crate::fault::{Depth, Fault, Way};
+use crate::fault::{Depth, Fault, FaultDirection};
 use crate::spec::{Forwarded, Host};
 pub(super) use events::Act;
 use events::Events;
 
-/// How a planted fault is taken away.
+/// How a planted fault is removed.
 enum Undo {
     /// Remove the queues in front of these ports.
     Queues(bucket::Ports),
@@ -182,7 +182,8 @@ impl Plants {
         }
     }
 
-    /// Starts the process on the wire anew, with what all faults ask, or takes the wire out.
+    /// Starts the process on the wire again with the settings of all faults, or removes the wire if there are
+    /// none.
     fn rewire(&mut self, network: &mut Network) -> Result<(), LabError> {
         let treatments = treatments(self.planted.iter().map(|planted| &planted.fault));
         let was_there = self.wire.is_some();
@@ -233,14 +234,22 @@ impl Plants {
         all
     }
 
-    /// Puts the queues back in front of the router's port `near`, which was made anew.
+    /// Puts the queues back in front of the router's port `near`, which was made again.
     fn queue_again(&self, network: &mut Network) -> Result<(), LabError> {
         for planted in &self.planted {
-            if let Fault::PathRate { rate, depth, way } = planted.fault
-                && way.directions().contains(&Direction::Reverse)
+            if let Fault::PathRate {
+                rate,
+                depth,
+                directions,
+            } = planted.fault
+                && directions.each().contains(&Direction::Reverse)
                 && let Some(bucket) = bucket::bucket(rate, depth)
             {
-                bucket::limit_rate(network, &bucket, bucket::router_ports(Way::Reverse))?;
+                bucket::limit_rate(
+                    network,
+                    &bucket,
+                    bucket::router_ports(FaultDirection::Reverse),
+                )?;
             }
         }
         Ok(())
@@ -266,9 +275,14 @@ impl Plants {
 fn limit(network: &mut Network, fault: &Fault) -> Result<Undo, LabError> {
     let own = |side: Side| vec![(Spot::of(side.into()), "eth0")];
     let (bucket, ports) = match fault {
-        Fault::PathRate { rate, depth, way } => {
-            (bucket::bucket(*rate, *depth), bucket::router_ports(*way))
-        }
+        Fault::PathRate {
+            rate,
+            depth,
+            directions,
+        } => (
+            bucket::bucket(*rate, *depth),
+            bucket::router_ports(*directions),
+        ),
         Fault::Shape { side, rate } => (bucket::bucket(*rate, Depth::Deep), own(*side)),
         Fault::Queue { side, rate, bytes } => (bucket::small(*rate, *bytes), own(*side)),
         _ => (None, Vec::new()),

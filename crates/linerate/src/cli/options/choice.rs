@@ -19,58 +19,58 @@ pub(crate) enum Color {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Format {
-    /// Text for a terminal: wrapped to its width, in colour as --color says.
+    /// Text for a terminal, wrapped to its width; --color decides on colour.
     Text,
-    /// GitHub-flavoured Markdown for issues and reports: no colour, no wrapped lines.
+    /// GitHub-flavoured Markdown for issues and reports, without colour and line wraps.
     Markdown,
 }
 
-/// How payload is handed to the kernel.
+/// How the sender passes payload to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum HandOver {
-    /// Each send copies it.
+    /// The kernel copies the payload of each send.
     Copy,
-    /// The kernel sends the program's own pages (`MSG_ZEROCOPY`).
+    /// The kernel sends from the program's memory without a copy (`MSG_ZEROCOPY`).
     Zerocopy,
-    /// The kernel sends pages of a file in memory.
+    /// The kernel sends from a file in memory without a copy.
     Sendfile,
-    /// Both ends use io_uring: pages that the kernel is told of once, and buffers that it fills (Linux 6.2).
+    /// Both ends use io_uring with registered memory, without a copy at the sender (Linux 6.2).
     IoUring,
 }
 
 /// What a sweep varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Sweep {
-    /// How the sender hands payload to the kernel: which way costs least CPU time for each byte.
+pub(crate) enum SweepFactor {
+    /// How the sender passes payload to the kernel: finds which costs least CPU time per byte.
     Copy,
-    /// Payload of each read and write, 1 KiB to 4 MiB: where larger ones gain nothing.
+    /// Bytes of each read and write, 1 KiB to 4 MiB: finds the size from which larger ones gain nothing.
     Size,
-    /// Connections, to --streams of them or to 64: where more gain nothing.
+    /// 1, 2, 4 and so on to --streams connections (64): finds the number from which more gain nothing.
     Streams,
 }
 
 /// Directions of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Ways {
-    /// Near to far.
+pub(crate) enum LoadDirections {
+    /// From this machine to the far machine.
     Forward,
-    /// Far to near.
+    /// From the far machine to this machine.
     Reverse,
-    /// Both at once.
+    /// Both at the same time.
     Both,
 }
 
 /// Directions to judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Way {
-    /// Near to far.
+pub(crate) enum RunDirections {
+    /// From this machine to the far machine.
     Forward,
-    /// Far to near.
+    /// From the far machine to this machine.
     Reverse,
-    /// Each, and both at once.
+    /// Each alone, and both at the same time.
     Both,
 }

@@ -6,11 +6,11 @@ use linerate_core::units::{Nanos, Rate};
 
 use super::super::words::{count, share};
 use super::super::{Document, Tone};
-use super::{Datagrams, Way};
+use super::{Datagrams, DirectionResult};
 
 /// The lines of a direction that sends datagrams.
-pub(super) fn lines(doc: &mut Document, way: &Way, datagrams: &Datagrams) {
-    if let Some(text) = sent(way, datagrams) {
+pub(super) fn lines(doc: &mut Document, result: &DirectionResult, datagrams: &Datagrams) {
+    if let Some(text) = sent(result, datagrams) {
         doc.entry("sent", &[(Tone::Plain, &text)], 2);
     }
     if let Some(text) = bursts(datagrams) {
@@ -27,10 +27,10 @@ pub(super) fn lines(doc: &mut Document, way: &Way, datagrams: &Datagrams) {
     let text = format!("{}{}", lost(&datagrams.counted), after(datagrams));
     doc.entry("lost", &[(tone, &text)], 2);
     let order = order(&datagrams.counted);
-    let order = order.unwrap_or_else(|| "not told".to_owned());
+    let order = order.unwrap_or_else(|| "unknown".to_owned());
     doc.entry("order", &[(Tone::Plain, &order)], 2);
     if let Some(jitter) = datagrams.jitter {
-        let text = format!("{jitter}, as the receiver smooths it (RFC 3550)");
+        let text = format!("{jitter}, smoothed by the receiver (RFC 3550)");
         doc.entry("jitter", &[(Tone::Plain, &text)], 2);
     }
 }
@@ -40,23 +40,25 @@ pub(super) fn lines(doc: &mut Document, way: &Way, datagrams: &Datagrams) {
 fn after(datagrams: &Datagrams) -> String {
     match datagrams.after() {
         Some(n) if n > 0 && datagrams.counted.reordered.is_none() => {
-            format!("; the last {n} that were sent were counted there neither as come nor as lost")
+            format!(
+                "; the receiver counted the last {n} that were sent neither as received nor as lost"
+            )
         }
         _ => String::new(),
     }
 }
 
 /// `105 Mb/s, 105 Mb/s asked for, kept by the sending program's own clock`.
-fn sent(way: &Way, datagrams: &Datagrams) -> Option<String> {
-    let (bytes, time) = way.sent()?;
+fn sent(result: &DirectionResult, datagrams: &Datagrams) -> Option<String> {
+    let (bytes, time) = result.sent()?;
     let how = match datagrams.asked {
-        Some(asked) => format!("{asked} asked for, kept by the sending program's own clock"),
+        Some(asked) => format!("{asked} requested, timed by the sending program's own clock"),
         None => "as fast as the sending program can".to_owned(),
     };
     let waited = datagrams.counted.refused.filter(|n| *n > 0);
     let waited = waited.map(|n| {
         let which = count(n, "datagram");
-        format!("; {which} had to wait: a queue of the sending host was full, or a rule of its own forbade them")
+        format!("; {which} had to wait: a queue of the sending host was full, or a firewall rule there rejected them")
     });
     let rate = Rate::of(bytes, time);
     Some(format!("{rate}, {how}{}", waited.unwrap_or_default()))
@@ -71,25 +73,25 @@ fn bursts(datagrams: &Datagrams) -> Option<String> {
         .collect();
     let which = count(*burst, "datagram");
     let real = told.join(", ");
-    (!told.is_empty()).then(|| format!("{which} each {asked} asked for; {real} achieved"))
+    (!told.is_empty()).then(|| format!("{which} each {asked} requested; {real} achieved"))
 }
 
-/// The loss, and where it happened as far as known. Sockets count datagrams that the kernel joined as one.
+/// The loss, and its place as far as it is known. Sockets count coalesced datagrams as one.
 fn lost(counted: &Counted) -> String {
     let Counted { came, lost, .. } = *counted;
     if lost == 0 {
         return "none".to_owned();
     }
     let place = match counted.at_socket {
-        None => "on the way or at the receiver's socket, which is not known".to_owned(),
+        None => "on the path or at the receiver's socket, unknown which".to_owned(),
         Some(0) => "none of them at the receiver's socket".to_owned(),
-        Some(n) => format!("{n} or more of them at the receiver's socket, for want of room"),
+        Some(n) => format!("{n} or more of them at the receiver's socket, whose buffer was full"),
     };
     let all = came + lost;
     format!("{} ({lost} of {all}), {place}", share(lost, all))
 }
 
-/// Their order of arrival; `None` where the receiver does not count it.
+/// Their order of arrival; `None` if the receiver does not count it.
 fn order(counted: &Counted) -> Option<String> {
     let part = |n: u64, none: &str, some: &str| match n {
         0 => none.to_owned(),
@@ -124,10 +126,10 @@ mod tests {
         };
         assert_eq!(
             of(Some(40)),
-            "10.0 % (100 of 1000), 40 or more of them at the receiver's socket, for want of room"
+            "10.0 % (100 of 1000), 40 or more of them at the receiver's socket, whose buffer was full"
         );
         assert!(of(Some(0)).ends_with("none of them at the receiver's socket"));
-        assert!(of(None).ends_with("which is not known"));
+        assert!(of(None).ends_with("unknown which"));
         assert_eq!(lost(&Counted { lost: 0, ..COUNTED }), "none");
     }
 

@@ -23,7 +23,7 @@ const MOST: usize = 16;
 pub struct Connections {
     /// Both ends of each stream, this one first.
     pub ends: Vec<[SocketAddr; 2]>,
-    /// This program.
+    /// The address of this program.
     pub owner: Owner,
 }
 
@@ -34,16 +34,19 @@ impl Probe {
         let Some(step) = record.steps.first() else {
             return probe;
         };
-        for way in &mut probe.ways {
-            if way.direction == Direction::Reverse {
-                // How a server hands payload to its kernel it does not tell.
-                way.handed = None;
+        for result in &mut probe.results {
+            if result.direction == Direction::Reverse {
+                // A server does not report how it passes payload to its kernel.
+                result.handed = None;
             }
         }
         let transport = Transport::of(&probe.engine);
-        let ways = probe.ways.iter().filter(|way| way.goodput.is_some());
-        let lacking: Vec<_> = ways
-            .flat_map(|way| untold(way, transport, &[Side::Near]))
+        let results = probe
+            .results
+            .iter()
+            .filter(|result| result.goodput.is_some());
+        let lacking: Vec<_> = results
+            .flat_map(|result| untold(result, transport, &[Side::Near]))
             .collect();
         probe.gaps.extend(lacking);
         let told = step.ends.get(1).map_or(&[][..], |far| &far.gaps);
@@ -77,7 +80,7 @@ fn look(record: &Record, step: &Step, connections: &Connections, lasted: Nanos) 
     ))
 }
 
-/// One connection, with how much it carried.
+/// One connection, with the payload that it carried.
 fn flow(
     record: &Record,
     step: &Step,

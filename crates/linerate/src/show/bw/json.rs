@@ -18,16 +18,16 @@ use super::super::json::{
     FigureOut, Format, ci, described_elsewhere, exact, figures, integer, one_of, text,
 };
 use super::memory::{self, MemoryOut};
-use super::{Datagrams, End, FarEnd, Probe, Way};
+use super::{Datagrams, DirectionResult, End, FarEnd, Probe};
 
-/// Version of the document; raised when a key changes its meaning or goes away.
+/// Version of the document; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of the document.
 pub const SCHEMA: &str = include_str!("../../../schema/bw.schema.json");
 
-/// One JSON document: a single measurement of throughput, with linerate or an iperf3 server as the far end. Units stand
-/// in the keys. Unknown values are null. This host is near, the other one is far.
+/// One JSON document: a single measurement of throughput, with linerate or an iperf3 server as the far end.
+/// Keys contain the units. Unknown values are null. This host is near, the other one is far.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate bw")]
 pub(in crate::show) struct Output<'a> {
@@ -35,7 +35,7 @@ pub(in crate::show) struct Output<'a> {
     format: Format<FORMAT>,
     /// Version of linerate.
     linerate: &'static str,
-    /// The far end as it was typed.
+    /// The far end in the form that the user typed.
     target: &'a str,
     far_end: FarEnd,
     /// Address and port of the far end. Empty if there is none.
@@ -64,14 +64,14 @@ pub(in crate::show) struct Output<'a> {
     /// step. Null if none was asked for.
     search: Option<SearchOut>,
     directions: Directions<'a>,
-    /// The load of this host's memory, whose rate stands in `directions`. Null for loads of a path.
+    /// The load of this host's memory, whose rate is in `directions`. Null for loads of a path.
     memory: Option<MemoryOut<'a>>,
     /// With iperf3 as the far end: the connections of this end as `linerate flows` shows them, the one that carries most
     /// first, 16 at most. They are seen from this end only, and no trial proves their limits.
     flows: Vec<FlowOut<'a>>,
     /// Every figure that was measured, in one form.
     figures: Vec<FigureOut>,
-    /// What could not be read, or what the far end does not report.
+    /// The facts that could not be read, or that the far end does not report.
     unknown: &'a [Gap],
     /// Raw readings, with `--with-record` only. This schema does not describe them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ struct SearchOut {
 /// A step of the search.
 #[derive(Serialize, JsonSchema)]
 struct LookOut {
-    /// Rate that was asked for, of all streams together.
+    /// Requested rate of all streams together.
     asked_bps: u64,
     /// Rate that was sent.
     sent_bps: u64,
@@ -123,9 +123,9 @@ struct LookOut {
 #[derive(Serialize, JsonSchema)]
 struct Directions<'a> {
     /// Null if not asked for.
-    forward: Option<WayOut<'a>>,
+    forward: Option<DirectionResultOut<'a>>,
     /// Null if not asked for.
-    reverse: Option<WayOut<'a>>,
+    reverse: Option<DirectionResultOut<'a>>,
 }
 
 /// What the receiver read in a part of the time.
@@ -139,7 +139,7 @@ struct IntervalOut {
 
 /// What was measured of one direction.
 #[derive(Serialize, JsonSchema)]
-struct WayOut<'a> {
+struct DirectionResultOut<'a> {
     /// Payload over time at the receiver, by its clock, in the steady part of the measured time. Null if unknown.
     goodput_bps: Option<u64>,
     /// 95 % interval of the mean. Null if there are too few samples, or if they are not reported.
@@ -150,7 +150,7 @@ struct WayOut<'a> {
     ramp_ns: u64,
     /// Whether the rate was steady after the ramp. Null if samples are not reported.
     steady: Option<bool>,
-    /// What interrupted the measurement, in words. It is part of what was measured.
+    /// The interruptions of the measurement, in words. They are part of the measured time.
     interruptions: &'a [String],
     /// Payload that the goodput is computed from. Null if unknown.
     received_bytes: Option<u64>,
@@ -184,7 +184,7 @@ struct WayOut<'a> {
 struct DatagramsOut {
     /// Payload of each datagram.
     size_bytes: u64,
-    /// Payload rate that all streams together were asked for. Null if they sent as fast as the program can.
+    /// Requested payload rate of all streams together. Null if they sent as fast as the program can.
     asked_bps: Option<u64>,
     /// Payload rate that the sender's kernel accepted, by the sender's clock. Null if unknown.
     sent_bps: Option<u64>,
@@ -232,7 +232,7 @@ enum PacedBy {
 struct BurstsOut {
     /// Datagrams in a burst.
     datagrams: u64,
-    /// Time between bursts that the rate asks for.
+    /// Time between bursts at the requested rate.
     asked_gap_ns: u64,
     /// Measured times between bursts in nanoseconds, to three digits, and how often each occurred; ascending.
     gaps: Vec<[u64; 2]>,
@@ -245,7 +245,7 @@ struct BurstsOut {
 /// What one end counted.
 #[derive(Serialize, JsonSchema)]
 struct CountedOut<'a> {
-    /// Payload that this end gave to its kernel, or read from it, in the measured time.
+    /// Payload that this end passed to its kernel, or read from it, in the measured time.
     bytes: u64,
     /// Time by the clock of this end. Null if unknown: iperf3 before 3.2 does not report it.
     time_ns: Option<u64>,
@@ -276,9 +276,12 @@ pub fn json(probe: &Probe, record: Option<&Record>) -> serde_json::Result<String
 
 /// The document.
 pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) -> Output<'a> {
-    let way = |direction| {
-        let found = probe.ways.iter().find(|way| way.direction == direction);
-        found.map(way_out)
+    let result = |direction| {
+        let found = probe
+            .results
+            .iter()
+            .find(|result| result.direction == direction);
+        found.map(result_out)
     };
     Output {
         format: Format,
@@ -300,8 +303,8 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         ended_early: Some(probe.broken.as_str()).filter(|why| !why.is_empty()),
         search: probe.search.as_ref().map(search_out),
         directions: Directions {
-            forward: way(Direction::Forward),
-            reverse: way(Direction::Reverse),
+            forward: result(Direction::Forward),
+            reverse: result(Direction::Reverse),
         },
         memory: probe.memory.as_ref().map(memory::out),
         flows: probe
@@ -336,38 +339,38 @@ fn look_out(look: &Look) -> LookOut {
     }
 }
 
-fn way_out(way: &Way) -> WayOut<'_> {
-    WayOut {
-        goodput_bps: way.goodput.map(|goodput| integer(goodput.mean)),
-        goodput_ci_bps: way.goodput.as_ref().and_then(ci),
-        samples: way.goodput.map_or(0, |goodput| goodput.samples as u64),
-        ramp_ns: exact(way.ramp.0),
-        steady: way.steady,
-        interruptions: &way.interruptions,
-        received_bytes: way.received.map(|(bytes, _)| exact(bytes.0)),
-        received_ns: way.received.map(|(_, time)| exact(time.0)),
-        intervals: way.intervals.iter().map(interval).collect(),
-        copy: way.handed.map(|(how, _)| how),
-        copied_share: way.handed.and_then(|(_, share)| share),
-        discarded: way.discarded,
-        retransmits: way.again,
-        rtt_ns: way.rtt.map(|rtt| exact(rtt.0)),
-        min_rtt_ns: way.min_rtt.map(|rtt| exact(rtt.0)),
-        datagrams: way
+fn result_out(result: &DirectionResult) -> DirectionResultOut<'_> {
+    DirectionResultOut {
+        goodput_bps: result.goodput.map(|goodput| integer(goodput.mean)),
+        goodput_ci_bps: result.goodput.as_ref().and_then(ci),
+        samples: result.goodput.map_or(0, |goodput| goodput.samples as u64),
+        ramp_ns: exact(result.ramp.0),
+        steady: result.steady,
+        interruptions: &result.interruptions,
+        received_bytes: result.received.map(|(bytes, _)| exact(bytes.0)),
+        received_ns: result.received.map(|(_, time)| exact(time.0)),
+        intervals: result.intervals.iter().map(interval).collect(),
+        copy: result.handed.map(|(how, _)| how),
+        copied_share: result.handed.and_then(|(_, share)| share),
+        discarded: result.discarded,
+        retransmits: result.again,
+        rtt_ns: result.rtt.map(|rtt| exact(rtt.0)),
+        min_rtt_ns: result.min_rtt.map(|rtt| exact(rtt.0)),
+        datagrams: result
             .datagrams
             .as_ref()
-            .map(|found| datagrams_out(way, found)),
-        near: way.near.as_ref().map(end_out),
-        far: way.far.as_ref().map(end_out),
+            .map(|found| datagrams_out(result, found)),
+        near: result.near.as_ref().map(end_out),
+        far: result.far.as_ref().map(end_out),
     }
 }
 
-fn datagrams_out(way: &Way, found: &Datagrams) -> DatagramsOut {
+fn datagrams_out(result: &DirectionResult, found: &Datagrams) -> DatagramsOut {
     let counted = &found.counted;
     DatagramsOut {
         size_bytes: exact(found.size.0),
         asked_bps: found.asked.map(|rate| exact(rate.0)),
-        sent_bps: way
+        sent_bps: result
             .sent()
             .map(|(bytes, time)| exact(Rate::of(bytes, time).0)),
         // The only way: SO_MAX_PACING_RATE would apply under some queues only.

@@ -12,7 +12,7 @@ use super::super::words::{self, count};
 use super::super::{Document, Tone};
 use super::Probe;
 
-/// What is said of a load of memory beside its rate.
+/// The figures of a load on memory, in addition to its rate.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct MemoryOut<'a> {
     /// What operations did. A copy reads and writes each byte, and counts it once.
@@ -39,7 +39,7 @@ pub(super) fn out(load: &MemoryLoad) -> MemoryOut<'_> {
     }
 }
 
-/// Why the ceiling is not known.
+/// Why the ceiling is unknown.
 pub(super) fn lacking(load: &MemoryLoad) -> Option<Gap> {
     load.ceiling.clone().err()
 }
@@ -54,7 +54,7 @@ pub(super) fn head(probe: &Probe, load: &MemoryLoad) -> String {
     )
 }
 
-/// How fast it went, and the ceiling of that.
+/// The rate, and its ceiling.
 pub(super) fn rate(doc: &mut Document, load: &MemoryLoad, rate: &Estimate, how: &str) {
     let label = match load.access {
         Access::Read => "read",

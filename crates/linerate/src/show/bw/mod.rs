@@ -54,57 +54,57 @@ pub struct Probe {
     engine: String,
     /// The options of that which are set.
     options: Options,
-    /// The load of this host's memory, where that is what was loaded.
+    /// The load of this host's memory, if that was measured.
     memory: Option<MemoryLoad>,
     streams: u32,
     /// Time that counts, as it was asked for.
     time: Nanos,
-    /// As long as it lasted: shorter where it ended early.
+    /// How long it really took: less than planned if it ended early.
     lasted: Nanos,
     /// Time before it that does not count.
     washout: Nanos,
-    /// Whether both ends share one machine; `None` where that is not known.
+    /// Whether both ends share one machine; `None` if it is unknown.
     same_machine: Option<bool>,
-    /// Why it ended early; empty where it did not.
+    /// Why it ended early; empty if it did not.
     broken: String,
-    /// The search for a rate, with the directions of its longer step; `None` where none was asked for.
+    /// The search for a rate, with the directions of its longer step; `None` if none was asked for.
     search: Option<Search>,
-    /// The directions that were asked for, with what is known of each.
-    ways: Vec<Way>,
-    /// This end's connections, judged from here only; `None` where that was not done.
+    /// The requested directions, with the figures of each.
+    results: Vec<DirectionResult>,
+    /// This end's connections, judged from here only; `None` if that was not done.
     look: Option<Look>,
     gaps: Vec<Gap>,
 }
 
 /// One direction.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct DirectionResult {
     direction: Direction,
-    /// Payload that the receiver counted, over its own clock; `None` where it is not known.
+    /// Payload that the receiver counted, over its own clock; `None` if it is unknown.
     goodput: Option<Estimate>,
-    /// Payload and time that goodput is of.
+    /// Payload and time of the goodput.
     received: Option<(Bytes, Nanos)>,
     /// The ramp at the start that is left out of that.
     ramp: Nanos,
-    /// Whether it was steady from there on; `None` where samples of the receiver are not known.
+    /// Whether it was steady from there on; `None` if samples of the receiver are unknown.
     steady: Option<bool>,
     /// What interrupted it, in words.
     interruptions: Vec<String>,
-    /// How the sender handed payload to its kernel, and the share of sends without a copy that it copied
-    /// all the same; `None` where that is not known.
+    /// How the sender passed payload to its kernel, and the share of sends without a copy that the kernel
+    /// copied anyway; `None` if unknown.
     handed: Option<(Handover, Option<f64>)>,
     /// Whether the receiver's kernel dropped payload instead of copying it to the program.
     discarded: bool,
-    /// The receiver's parts of that, a second or so each, which add up to it; empty where they are not known.
+    /// The receiver's parts of that, a second or so each, which add up to it; empty if they are unknown.
     intervals: Vec<(Bytes, Nanos)>,
     /// Segments that the sender retransmitted; `None` if unknown.
     again: Option<u64>,
-    /// The same as a share of the segments that were sent; `None` where iperf3 is the far end.
+    /// The same as a share of the segments that were sent; `None` if iperf3 is the far end.
     again_share: Option<f64>,
     /// The sender's smoothed round trip, mean, and the smallest one.
     rtt: Option<Nanos>,
     min_rtt: Option<Nanos>,
-    /// What became of its datagrams; `None` where it sends none.
+    /// What became of its datagrams; `None` if it sends none.
     datagrams: Option<Datagrams>,
     near: Option<End>,
     far: Option<End>,
@@ -115,13 +115,12 @@ pub(super) struct Way {
 pub(super) struct Datagrams {
     /// Payload of each.
     size: Bytes,
-    /// The rate that all streams together were asked for; `None` where they are sent as fast as the program
-    /// can.
+    /// The requested rate of all streams together; `None` if they are sent as fast as the program can.
     asked: Option<Rate>,
     /// The rate of each stream.
     each: Option<Rate>,
-    /// Datagrams that the sender handed over at once to keep it, and the times from one such burst to the
-    /// next; `None` where no rate was asked for, or its times are not known.
+    /// Datagrams that the sender sent in one burst to keep the rate, and the times from one burst to the next;
+    /// `None` if no rate was requested, or its times are unknown.
     bursts: Option<(u64, Histogram)>,
     /// Datagrams received for the first time, in a second.
     per_sec: f64,
@@ -131,15 +130,15 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    /// The time from one burst to the next that the rate asks for.
+    /// The time from one burst to the next at the requested rate.
     fn gap(&self) -> Option<Nanos> {
         let ((burst, _), rate) = (self.bursts.as_ref()?, self.each?);
         let bits = burst.saturating_mul(self.size.0).saturating_mul(8);
         Some(Nanos((bits as f64 * 1e9 / rate.0.max(1) as f64) as u64))
     }
 
-    /// Those that were sent after the last that the receiver counted, as lost or not; `None` where that is
-    /// not known.
+    /// Those that were sent after the last that the receiver counted, as lost or not; `None` if it is
+    /// unknown.
     fn after(&self) -> Option<u64> {
         let Counted {
             sent, came, lost, ..
@@ -147,7 +146,7 @@ impl Datagrams {
         Some(sent?.saturating_sub(came + lost))
     }
 
-    /// The share of those that were sent which did not come.
+    /// The share of the sent datagrams that did not arrive.
     fn lost(&self) -> f64 {
         self.counted.share_lost().unwrap_or(0.0)
     }
@@ -157,7 +156,7 @@ impl Datagrams {
 #[derive(Debug)]
 pub(super) struct End {
     bytes: Bytes,
-    /// How long it counted; `None` where it does not say.
+    /// How long it counted; `None` if it does not say.
     time: Option<Nanos>,
     /// CPU time of the whole program, in percent of one CPU.
     cpu_percent: Option<f64>,
@@ -168,23 +167,23 @@ pub(super) struct End {
 }
 
 impl Probe {
-    /// Whether all that was asked for was measured.
+    /// Whether everything that was requested was measured.
     pub fn complete(&self) -> bool {
         let found = self.search.as_ref().is_none_or(|s| s.found().is_some());
         // Another congestion control is another measurement.
         let as_asked = !self.gaps.iter().any(|g| g.what.ends_with("set.congestion"));
-        let counted = self.ways.iter().all(|way| way.goodput.is_some());
+        let counted = self.results.iter().all(|result| result.goodput.is_some());
         self.broken.is_empty() && found && as_asked && counted
     }
 
     /// Its figures.
     pub fn summary(&self) -> Summary {
-        Summary::sorted(self.ways.iter().flat_map(Way::figures))
+        Summary::sorted(self.results.iter().flat_map(DirectionResult::figures))
     }
 }
 
-impl Way {
-    /// One of which nothing is known.
+impl DirectionResult {
+    /// A direction without any known figures.
     fn unknown(direction: Direction) -> Self {
         Self {
             direction,
@@ -206,7 +205,7 @@ impl Way {
         }
     }
 
-    /// Payload that the sender's kernel took, and the time in which it did.
+    /// Payload that the sender's kernel accepted, and the time for that.
     fn sent(&self) -> Option<(Bytes, Nanos)> {
         let end = self.end(self.direction.sender())?;
         Some((end.bytes, end.time?))

@@ -11,7 +11,7 @@ use linerate_core::search::Search;
 use linerate_core::transport::Transport;
 use linerate_core::units::{Bytes, Nanos};
 
-use super::{Datagrams, End, FarEnd, Probe, Way, gap, memory};
+use super::{Datagrams, DirectionResult, End, FarEnd, Probe, gap, memory};
 
 /// Both ends, as they stand in records.
 const SIDES: [Side; 2] = [Side::Near, Side::Far];
@@ -27,8 +27,8 @@ impl Probe {
         };
         let mut probe = Self::of(far_end, target, address, record, searched);
         let transport = Transport::of(&probe.engine);
-        let lacking = |way| lacking(way, transport, sides);
-        let lacking: Vec<Gap> = probe.ways.iter().flat_map(lacking).collect();
+        let lacking = |result| lacking(result, transport, sides);
+        let lacking: Vec<Gap> = probe.results.iter().flat_map(lacking).collect();
         probe.gaps.extend(lacking);
         probe
             .gaps
@@ -51,13 +51,14 @@ impl Probe {
         };
         let most = plan.knobs.rate();
         let search = searched.map(|allowed| Search::replay(allowed, most, looks(record)));
-        // A search that did not come to its longer step has measured no goodput, nor was any asked for.
+        // A search that did not reach its longer step has measured no goodput, and no goodput was requested.
         let asked = if search.is_some() && step.is_none() {
             &[]
         } else {
             plan.directions.as_slice()
         };
-        let ways: Vec<Way> = asked.iter().map(|d| way(record, step, *d)).collect();
+        let results: Vec<DirectionResult> =
+            asked.iter().map(|d| result_of(record, step, *d)).collect();
         let memory = step.and_then(|step| memory_load(record, step));
         let known = record.hosts.len() > 1 || is_alone(record);
         Self {
@@ -76,18 +77,22 @@ impl Probe {
             search,
             gaps: refused(record)
                 .into_iter()
-                .chain(ways.iter().filter_map(|way| blocked(record, step?, way)))
+                .chain(
+                    results
+                        .iter()
+                        .filter_map(|result| blocked(record, step?, result)),
+                )
                 .collect(),
-            ways,
+            results,
             look: None,
         }
     }
 }
 
 /// A gap for a direction in which nothing arrives: the likely cause, and a command that proves it.
-fn blocked(record: &Record, step: &Step, way: &Way) -> Option<Gap> {
-    let found = vanished(record, step, way.direction)?;
-    let side = way.direction.sender();
+fn blocked(record: &Record, step: &Step, result: &DirectionResult) -> Option<Gap> {
+    let found = vanished(record, step, result.direction)?;
+    let side = result.direction.sender();
     let route = record.hosts.first()?.facts.route.as_ref();
     let other = match side {
         Side::Near => route.and_then(|route| route.peer),
@@ -95,21 +100,21 @@ fn blocked(record: &Record, step: &Step, way: &Way) -> Option<Gap> {
     };
     let other = other.map_or("PEER".to_owned(), |ip| ip.to_canonical().to_string());
     let why = format!(
-        "nothing arrived, although streams were made and small messages passed: packets of {} B may be too large for \
-         a link on the way, and nobody says so (mtu-black-hole)",
+        "nothing arrived, although connections were made and small messages passed: packets of {} B \
+         may be too large for a link on the path, which drops them without an error (mtu-black-hole)",
         found.packet.0
     );
     let hint = format!(
-        "linerate causes mtu-black-hole; on the {} host, `ping -M do -s {} {other}` gets no answer then, and `ping -M do \
-         -s 500 {other}` does",
+        "linerate causes mtu-black-hole; then on the {} host `ping -M do -s {} {other}` gets no \
+         answer, and `ping -M do -s 500 {other}` does",
         side.name(),
         found.echo.0
     );
-    let what = format!("{} what lets no payload through", way.direction.name());
+    let what = format!("{} what blocks payload", result.direction.name());
     Some(gap(what, &why, &hint))
 }
 
-/// Why a record of one step is not complete; empty where it is.
+/// Why a record of one step is not complete; empty if it is.
 pub(in crate::show) fn broken(record: &Record) -> String {
     let trouble = record.steps.iter().find_map(|step| step.trouble.as_ref());
     match (&record.end, trouble) {
@@ -137,7 +142,7 @@ pub(in crate::show) fn lasted(step: Option<&Step>) -> Nanos {
     Nanos(counted).min(step.plan.measure)
 }
 
-/// What was asked for and refused, of the connections of all sets, when they were made or later.
+/// Requests that were refused, for the connections of all sets, when they were made or later.
 pub(in crate::show) fn refused(record: &Record) -> Vec<Gap> {
     let mut gaps: Vec<Gap> = Vec::new();
     let told = |side: Side, found: &Gap| {
@@ -174,18 +179,18 @@ pub(in crate::show) fn refused(record: &Record) -> Vec<Gap> {
     gaps
 }
 
-fn way(record: &Record, step: Option<&Step>, direction: Direction) -> Way {
+fn result_of(record: &Record, step: Option<&Step>, direction: Direction) -> DirectionResult {
     let Some((step, once)) = step.and_then(|step| Some((step, once(record, step, direction)?)))
     else {
         let sent = step.and_then(|step| sent(record, step, direction));
-        return Way {
+        return DirectionResult {
             near: sent,
-            ..Way::unknown(direction)
+            ..DirectionResult::unknown(direction)
         };
     };
     let load = &once.load;
     let end = |side| end(step, &once, side);
-    Way {
+    DirectionResult {
         direction,
         goodput: Some(load.goodput),
         received: once.moved.receiver,
@@ -206,7 +211,7 @@ fn way(record: &Record, step: Option<&Step>, direction: Direction) -> Way {
     }
 }
 
-/// What became of its datagrams; `None` where it sends none.
+/// What became of its datagrams; `None` if it sends none.
 fn datagrams(once: &Once) -> Option<Datagrams> {
     let (load, counted) = (&once.load, once.datagrams?);
     let secs = once.moved.receiver?.1.secs();
@@ -261,22 +266,25 @@ fn sent(record: &Record, step: &Step, direction: Direction) -> Option<End> {
 }
 
 /// What should be known of a direction, and is not.
-fn lacking(way: &Way, transport: Transport, sides: &[Side]) -> Vec<Gap> {
-    let name = way.direction.name();
-    if way.goodput.is_none() {
+fn lacking(result: &DirectionResult, transport: Transport, sides: &[Side]) -> Vec<Gap> {
+    let name = result.direction.name();
+    if result.goodput.is_none() {
         return vec![gap(format!("{name} goodput"), "nothing was counted", "")];
     }
-    untold(way, transport, sides)
+    untold(result, transport, sides)
 }
 
 /// Gaps for readings that these ends owe for a measured direction and did not report.
-pub(super) fn untold(way: &Way, transport: Transport, sides: &[Side]) -> Vec<Gap> {
-    let name = way.direction.name();
+pub(super) fn untold(result: &DirectionResult, transport: Transport, sides: &[Side]) -> Vec<Gap> {
+    let name = result.direction.name();
     let mut gaps = Vec::new();
     for side in sides.iter().copied() {
-        if way.end(side).is_none_or(|end| end.cpu_per_byte.is_none()) {
+        if result
+            .end(side)
+            .is_none_or(|end| end.cpu_per_byte.is_none())
+        {
             let what = format!("{name} CPU time of the {} end", side.name());
-            let nothing = way.goodput.is_some_and(|goodput| goodput.mean <= 0.0);
+            let nothing = result.goodput.is_some_and(|goodput| goodput.mean <= 0.0);
             let why = if nothing {
                 "no payload moved"
             } else {
@@ -286,10 +294,10 @@ pub(super) fn untold(way: &Way, transport: Transport, sides: &[Side]) -> Vec<Gap
         }
     }
     // Only TCP retransmits, and times acknowledgements.
-    let told = sides.contains(&way.direction.sender()) && transport == Transport::Tcp;
-    if told && (way.again.is_none() || way.rtt.is_none()) {
+    let told = sides.contains(&result.direction.sender()) && transport == Transport::Tcp;
+    if told && (result.again.is_none() || result.rtt.is_none()) {
         let what = format!("{name} retransmits and round trips of the sender");
-        gaps.push(gap(what, "its kernel did not tell (TCP_INFO)", ""));
+        gaps.push(gap(what, "its kernel did not report them (TCP_INFO)", ""));
     }
     gaps
 }

@@ -46,13 +46,13 @@ fn reported(step: &Step, set: u32, direction: Direction, rows: &[Row<'_>]) -> En
     };
     let order = told(
         "order of datagrams",
-        "a server of iperf3 does not tell which came out of order or twice",
+        "an iperf3 server does not report which datagrams arrived out of order or twice",
         "",
     );
     let datagrams = rows.iter().any(|(_, row)| row[0].0.source == "udp");
     let never = told(
         "sockets, CPUs and ports of the far end",
-        "iperf3 does not tell of them",
+        "iperf3 does not report them",
         "run `linerate serve` there, and leave out iperf3://",
     );
     let order = Some(order).filter(|_| datagrams && direction == Direction::Forward);
@@ -130,7 +130,7 @@ fn test(direction: Direction) -> Record {
     }
 }
 
-/// One that went as asked.
+/// A measurement that went as planned.
 pub(super) fn whole(direction: Direction) -> Probe {
     of(&test(direction))
 }
@@ -175,7 +175,7 @@ pub(super) fn part() -> Probe {
     record.steps[0].ends[1] = EndReadings {
         gaps: vec![Gap {
             what: "goodput".to_owned(),
-            why: "the server did not tell what arrived".to_owned(),
+            why: "the server did not report the received payload".to_owned(),
             hint: String::new(),
         }],
         ..EndReadings::default()
@@ -211,7 +211,7 @@ pub(super) fn interrupted() -> Probe {
 /// Both directions, of which one was not measured.
 pub(super) fn both() -> Probe {
     let (mut probe, reverse) = (own(Direction::Forward), own(Direction::Reverse));
-    probe.ways.extend(reverse.ways);
+    probe.results.extend(reverse.results);
     probe.gaps.extend(reverse.gaps);
     probe
 }
@@ -277,7 +277,8 @@ pub(super) fn udp() -> Probe {
     Probe::own("brook", "10.0.0.2:5377", &datagrams(), None)
 }
 
-/// A search whose longer step lost 4 %; where that is too much it is made again, as its sender sent too little.
+/// A search whose longer step lost 4 %; if that is too much, the step is repeated, as its sender sent too
+/// little.
 pub(super) fn search(allowed: f64) -> Probe {
     let mut record = datagrams();
     if allowed < 0.04 {

@@ -63,7 +63,7 @@ fn not_tried(search: &Search) -> Option<String> {
     let short = search.found().filter(|look| look.short_of())?;
     let (sent, asked) = (rate(short.sent), short.asked);
     Some(format!(
-        "not tried: the sender sent {sent} where it was asked for {asked}"
+        "not tried: the sender sent {sent} instead of the requested {asked}"
     ))
 }
 
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(next, None, "a busy host costs a share of every rate");
         let long = look(8_000_000, 7e6, 0.0, true);
         let [_, next, _] = told(&[short, short, long]);
-        let words = "not tried: the sender sent 7 Mb/s where it was asked for 8 Mb/s";
+        let words = "not tried: the sender sent 7 Mb/s instead of the requested 8 Mb/s";
         assert_eq!(next.as_deref(), Some(words));
         let more = look(20_000_000, 8.1e6, 0.0, false);
         let [_, next, _] = told(&[short, short, more, more]);

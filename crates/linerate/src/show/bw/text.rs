@@ -10,7 +10,7 @@ use linerate_core::units::{Bytes, Nanos, Rate};
 use super::super::flows;
 use super::super::words::{self, count};
 use super::super::{Document, Tone};
-use super::{End, FarEnd, Probe, Way, datagrams, memory, search};
+use super::{DirectionResult, End, FarEnd, Probe, datagrams, memory, search};
 
 /// Most figures in the row of intervals; a longer measurement has longer ones.
 const INTERVALS: usize = 12;
@@ -23,13 +23,13 @@ pub(crate) fn page(probe: &Probe) -> Document {
         doc.gap();
         search::lines(&mut doc, found);
     }
-    for way in &probe.ways {
+    for result in &probe.results {
         doc.gap();
-        if probe.ways.len() > 1 {
-            doc.heading(way.direction.name());
+        if probe.results.len() > 1 {
+            doc.heading(result.direction.name());
         }
-        goodput(&mut doc, probe, way);
-        figures(&mut doc, way, probe.far_end);
+        goodput(&mut doc, probe, result);
+        figures(&mut doc, result, probe.far_end);
     }
     busiest(&mut doc, probe);
     doc.gap();
@@ -50,8 +50,8 @@ fn head(probe: &Probe) -> String {
         FarEnd::Iperf3 => format!("iperf3 server at {}", probe.address),
         FarEnd::None => "this host alone".to_owned(),
     };
-    let ways = match probe.ways.as_slice() {
-        [way] => way.direction.name(),
+    let directions = match probe.results.as_slice() {
+        [result] => result.direction.name(),
         _ => "both directions at once",
     };
     let engine = match probe.engine.as_str() {
@@ -59,18 +59,18 @@ fn head(probe: &Probe) -> String {
         other => format!("{}, ", other.to_uppercase()),
     };
     let streams = count(u64::from(probe.streams), "stream");
-    let each = if probe.ways.len() > 1 { " each" } else { "" };
+    let each = if probe.results.len() > 1 { " each" } else { "" };
     let shared = match probe.same_machine {
         Some(true) if !starts => ", both ends on this machine",
         _ => "",
     };
     format!(
-        "{server}, {engine}{ways}, {streams}{each}, {}{after}{shared}",
+        "{server}, {engine}{directions}, {streams}{each}, {}{after}{shared}",
         probe.lasted
     )
 }
 
-/// Why less was measured than was asked for, and how much less; nothing where all was.
+/// Why less was measured than was asked for, and how much less; nothing if all was.
 pub(in crate::show) fn ended_early(doc: &mut Document, why: &str, lasted: Nanos, asked: Nanos) {
     if why.is_empty() {
         return;
@@ -89,7 +89,7 @@ pub(in crate::show) fn ended_early(doc: &mut Document, why: &str, lasted: Nanos,
     );
 }
 
-/// Where payload is once it counts as sent.
+/// The place of payload when it counts as sent.
 fn taken(engine: &str) -> &'static str {
     match Transport::of(engine) {
         Transport::Shm => "written to shared memory",
@@ -98,19 +98,23 @@ fn taken(engine: &str) -> &'static str {
     }
 }
 
-fn goodput(doc: &mut Document, probe: &Probe, way: &Way) {
+fn goodput(doc: &mut Document, probe: &Probe, result: &DirectionResult) {
     let memory = probe.memory.as_ref();
-    let Some(goodput) = &way.goodput else {
+    let Some(goodput) = &result.goodput else {
         doc.entry("goodput", &[(Tone::Warning, "unknown")], 2);
         // What the sender handed over is no goodput, but it is known.
-        if let Some((near, time)) = way.near.as_ref().and_then(|near| Some((near, near.time?))) {
+        if let Some((near, time)) = result
+            .near
+            .as_ref()
+            .and_then(|near| Some((near, near.time?)))
+        {
             let rate = format!("{} ", Rate::of(near.bytes, time));
             let how = format!("({} in {time}), {}", near.bytes, taken(&probe.engine));
             doc.entry("sent", &[(Tone::Strong, &rate), (Tone::Plain, &how)], 2);
         }
         return;
     };
-    let how = how(way, goodput, memory.is_some());
+    let how = how(result, goodput, memory.is_some());
     if let Some(load) = memory {
         memory::rate(doc, load, goodput, &how);
         return;
@@ -122,31 +126,31 @@ fn goodput(doc: &mut Document, probe: &Probe, way: &Way) {
     );
 }
 
-/// Who counted, and how surely.
-fn how(way: &Way, goodput: &Estimate, alone: bool) -> String {
-    let who = match way.direction {
+/// The end that counted, and the accuracy.
+fn how(result: &DirectionResult, goodput: &Estimate, alone: bool) -> String {
+    let who = match result.direction {
         _ if alone => "",
         Direction::Forward => "the far end received ",
         Direction::Reverse => "this end received ",
     };
-    let mut parts: Vec<String> = handed(way).into_iter().collect();
-    if way.discarded {
+    let mut parts: Vec<String> = handed(result).into_iter().collect();
+    if result.discarded {
         parts.push("discarded, no program read it".to_owned());
     }
-    if let Some((bytes, time)) = way.received {
+    if let Some((bytes, time)) = result.received {
         parts.push(format!("{who}{bytes} in {time}"));
     }
     if goodput.samples > 0 {
         let samples = count(goodput.samples as u64, "sample");
         parts.push(match goodput.interval {
             Some(_) => format!("95 % of {samples}"),
-            None => format!("{samples}, too few or too unlike for an interval"),
+            None => format!("{samples}, too few or too different for an interval"),
         });
     }
-    if way.ramp > Nanos(0) {
-        parts.push(format!("without a ramp of {} at its start", way.ramp));
+    if result.ramp > Nanos(0) {
+        parts.push(format!("without a ramp of {} at its start", result.ramp));
     }
-    if way.steady == Some(false) {
+    if result.steady == Some(false) {
         parts.push("not steady".to_owned());
     }
     if parts.is_empty() {
@@ -155,9 +159,9 @@ fn how(way: &Way, goodput: &Estimate, alone: bool) -> String {
     format!(" ({})", parts.join("; "))
 }
 
-/// `zerocopy, the kernel copied 100.0 % all the same`; nothing where payload was copied as usual.
-fn handed(way: &Way) -> Option<String> {
-    let (how, share) = way.handed.filter(|(how, _)| *how != Handover::Copy)?;
+/// `zerocopy, the kernel copied 100.0 % anyway`; nothing if payload was copied as usual.
+fn handed(result: &DirectionResult) -> Option<String> {
+    let (how, share) = result.handed.filter(|(how, _)| *how != Handover::Copy)?;
     let became = words::copied(how, share).map_or_else(String::new, |words| format!(", {words}"));
     Some(format!("{}{became}", how.name()))
 }
@@ -183,7 +187,7 @@ fn together(part: &[(Bytes, Nanos)]) -> (Bytes, Nanos) {
     (Bytes(sum.0), Nanos(sum.1))
 }
 
-/// A rate, with its time where that is longer than usual: an end stood still in it.
+/// A rate, with its time if it is longer than usual because an end stopped for a moment.
 fn rate((bytes, time): (Bytes, Nanos), usual: u64) -> String {
     let rate = Rate((bytes.0 as f64 * 8e9 / time.0.max(1) as f64) as u64);
     if time.0 > usual.saturating_add(usual / 2) {
@@ -193,22 +197,22 @@ fn rate((bytes, time): (Bytes, Nanos), usual: u64) -> String {
     }
 }
 
-fn figures(doc: &mut Document, way: &Way, far_end: FarEnd) {
-    intervals(doc, &way.intervals);
-    for (at, words) in way.interruptions.iter().enumerate() {
+fn figures(doc: &mut Document, result: &DirectionResult, far_end: FarEnd) {
+    intervals(doc, &result.intervals);
+    for (at, words) in result.interruptions.iter().enumerate() {
         let label = if at == 0 { "interrupted" } else { "" };
         doc.entry(label, &[(Tone::Warning, words)], 2);
     }
-    if let Some(found) = &way.datagrams {
-        datagrams::lines(doc, way, found);
+    if let Some(found) = &result.datagrams {
+        datagrams::lines(doc, result, found);
     }
-    if let Some(n) = way.again {
+    if let Some(n) = result.again {
         doc.entry("retransmitted", &[(Tone::Plain, &count(n, "segment"))], 2);
     }
-    if let Some(rtt) = way.rtt {
-        let least = way.min_rtt.map(|least| format!(", {least} at least"));
+    if let Some(rtt) = result.rtt {
+        let least = result.min_rtt.map(|least| format!(", {least} at least"));
         let text = format!(
-            "{rtt} mean{}, as the sender's kernel smooths it",
+            "{rtt} mean{}, smoothed by the sender's kernel",
             least.unwrap_or_default()
         );
         doc.entry("round trip", &[(Tone::Plain, &text)], 2);
@@ -216,7 +220,7 @@ fn figures(doc: &mut Document, way: &Way, far_end: FarEnd) {
     let here = if far_end == FarEnd::None { "" } else { " here" };
     let cpus: Vec<String> = [(Side::Near, here), (Side::Far, " there")]
         .into_iter()
-        .filter_map(|(side, place)| cpu(way.end(side)?, place))
+        .filter_map(|(side, place)| cpu(result.end(side)?, place))
         .collect();
     if !cpus.is_empty() {
         doc.entry("CPU", &[(Tone::Plain, &cpus.join("; "))], 2);
@@ -244,8 +248,9 @@ fn busiest(doc: &mut Document, probe: &Probe) {
         1 => String::new(),
         n => format!("the busiest of {n}, "),
     };
-    let note =
-        format!("{whose}seen from this end alone and without its start, proved by no trial:");
+    let note = format!(
+        "{whose}seen from this end alone, without the start, and not proved by an experiment:"
+    );
     doc.line(&[(Tone::Dim, &note)], 0);
     flows::one(doc, judged);
 }

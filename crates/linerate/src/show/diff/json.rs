@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::super::json::{FigureId, Format, Located, ValueOut, ends, text};
 use super::Compared;
 
-/// Version of the document; raised when a key changes its meaning or goes away.
+/// Version of the document; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of the document.
@@ -28,7 +28,7 @@ pub(in crate::show) struct Output<'a> {
     format: Format<FORMAT>,
     before: RecordOut<'a>,
     after: RecordOut<'a>,
-    /// False if the plans ask for different loads: what was measured under them cannot be compared.
+    /// False if the plans request different loads: figures under different loads cannot be compared.
     same_load: bool,
     /// What to know before reading the rest, in words: other hosts, interrupted runs.
     notes: &'a [String],
@@ -60,7 +60,7 @@ struct RecordOut<'a> {
 struct PlanOut<'a> {
     #[serde(flatten)]
     change: &'a Change,
-    /// Whether it asks for another load.
+    /// Whether it requests another load.
     other_load: bool,
 }
 
@@ -106,9 +106,9 @@ struct LimitOut<'a> {
     metric: Measure,
     #[serde(flatten)]
     located: Located,
-    /// How surely it was known in the first record. Null if it was not found there.
+    /// How certain it was in the first record. Null if it was not found there.
     before: Option<Certainty>,
-    /// How surely it was known in the second record. Null if it was not found there.
+    /// How certain it was in the second record. Null if it was not found there.
     after: Option<Certainty>,
     /// What the record without the limit says about the cause. Null if both have it.
     why: Option<&'a str>,

@@ -15,7 +15,7 @@ pub struct Compared<'a> {
     pub before: &'a Judged<'a>,
     /// The second.
     pub after: &'a Judged<'a>,
-    /// What is different.
+    /// The differences.
     pub diff: &'a Diff,
 }
 

@@ -146,7 +146,7 @@ pub(super) fn with<T>(view: impl FnOnce(&Compared<'_>) -> T) -> T {
     shown(&widened(), view)
 }
 
-/// The same where the second run was asked for four streams.
+/// The same with four streams requested in the second run.
 pub(super) fn with_other_plans<T>(view: impl FnOnce(&Compared<'_>) -> T) -> T {
     let mut diff = widened();
     diff.notes.clear();

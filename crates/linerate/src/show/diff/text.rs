@@ -13,7 +13,7 @@ use super::super::names::Names;
 use super::super::{Document, Tone, words};
 use super::Compared;
 
-/// Columns of labels, of the values before and after, and of what became of them.
+/// Columns of labels, of the values before and after, and of the change.
 const WIDTHS: [usize; 4] = [LABEL, 18, 18, 28];
 
 /// Percentiles that are shown, as by `show`; the others are in the JSON document.
@@ -103,8 +103,8 @@ fn plans(doc: &mut Document, diff: &Diff) {
             " Round trips on the idle path are comparable."
         };
         let text = format!(
-            " what was measured under that load: rates, round trips beside it, segments \
-             retransmitted, datagrams lost, CPU time; and limits answer for the load that was asked for.{idle}"
+            " the figures under that load: rates, round trips, retransmitted segments, lost \
+             datagrams, CPU time. Limits apply to the load of each run.{idle}"
         );
         doc.line(
             &[(Tone::Warning, "Not comparable:"), (Tone::Plain, &text)],
@@ -294,7 +294,7 @@ fn facts(doc: &mut Document, diff: &Diff, names: &Names) {
     }
 }
 
-/// What the words of the table mean, as far as they stand there.
+/// The meanings of the words that the table uses.
 fn legend(doc: &mut Document, diff: &Diff) {
     let shown = || diff.figures.iter().filter(|f| is_shown(f));
     let any = |is: fn(&Outcome) -> bool| shown().any(|f| is(&f.outcome));

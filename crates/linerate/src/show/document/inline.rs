@@ -78,8 +78,9 @@ fn runs(chars: &[Char]) -> Vec<(String, bool)> {
     runs
 }
 
-/// Whether GitHub would turn a word into a link, a mention, the number of an issue, an emoji or a formula. Not all of
-/// these can be escaped, but code has none of them. Addresses of hosts and devices are among such words.
+/// Whether GitHub would turn a word into a link, a mention, the number of an issue, an emoji or a formula. Not
+/// all of these can be escaped, but in code none of them applies. Addresses of hosts and devices are among
+/// these words.
 //= https://github.github.com/gfm/#autolinks-extension-
 fn needs_code(word: &str) -> bool {
     let after = |mark: char, is: fn(char) -> bool| {
@@ -94,7 +95,8 @@ fn needs_code(word: &str) -> bool {
         || word.matches(':').count() > 1
 }
 
-/// A word as code, without the punctuation around it. What ends code, or a cell, stands between pieces of it.
+/// A word as code, without the punctuation around it. Characters that end code, or a cell, are placed between
+/// pieces of it.
 fn code(word: &str) -> String {
     let inner = word.trim_start_matches(['(', '\'', '"']);
     let (before, inner) = word.split_at(word.len() - inner.len());
@@ -107,7 +109,7 @@ fn code(word: &str) -> String {
             text.extend(["`", bare, "`"]);
         }
         text.push_str(match &piece[bare.len()..] {
-            // Behind an escaped one, the next one of code would be part of a row of them.
+            // After an escaped character, another character of code would extend the row.
             "`" => "&#96;",
             "|" => "\\|",
             "\\" => "\\\\",
@@ -142,7 +144,8 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Joins runs. Where the rules of Markdown would not take the stars as emphasis, it is left out: the text matters more.
+/// Joins runs. If the rules of Markdown would not recognize the stars as emphasis, emphasis is left out: the
+/// text matters more.
 fn emphasized(runs: &[(String, bool)]) -> String {
     let mut out = String::new();
     for (i, (run, is_strong)) in runs.iter().enumerate() {

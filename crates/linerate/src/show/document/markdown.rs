@@ -1,8 +1,8 @@
 //! Documents as Markdown in GitHub's flavour: headings, lists, tables and fenced commands. It has no colour, is
 //! not wrapped, and is readable as plain text.
 //!
-//! A label is an item of a list. Its value follows on the same line, or in items below it where there are
-//! several; details of a value are items below the value.
+//! A label is an item of a list. Its value follows on the same line, or in items below it if there are several;
+//! details of a value are items below the value.
 
 use super::inline::{block, clean, inline};
 use super::table::Row;
@@ -98,7 +98,7 @@ impl Page {
         }
     }
 
-    /// A label by itself: its values stand below it.
+    /// A label alone: its values are below it.
     fn label(&mut self, label: &str) {
         self.list(0, &beside(Tone::Strong, label, &Vec::new()));
         self.value = 1;
@@ -111,7 +111,7 @@ impl Page {
         }
     }
 
-    /// A command, and those that follow it at once, each on a line. Returns what stands behind them.
+    /// A command, and the commands directly after it, each on a line. Returns the rest.
     fn commands<'a>(&mut self, first: &Entry, mut behind: &'a [Block]) -> &'a [Block] {
         if !first.label.is_empty() {
             self.label(&first.label);
@@ -165,7 +165,7 @@ impl Page {
             let one = |span: &(Tone, String)| inline(std::slice::from_ref(span));
             spans.iter().map(one).collect()
         };
-        // A head is emphasized as it is.
+        // A head keeps its emphasis.
         let head = table
             .head
             .iter()
@@ -205,7 +205,7 @@ fn beside(tone: Tone, label: &str, body: &Spans) -> String {
     block(&spans)
 }
 
-/// A command as it is typed, on one line.
+/// A command as users type it, on one line.
 fn command(entry: &Entry) -> String {
     let text: String = entry.body.iter().map(|(_, text)| text.as_str()).collect();
     text.trim().chars().map(clean).collect()

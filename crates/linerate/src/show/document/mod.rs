@@ -1,5 +1,6 @@
-//! Documents: what a view says, as typed blocks. A view builds one; a renderer lays it out. A document knows neither
-//! width nor colour nor markup. Hints for the layout of text are the exception: other renderers ignore them.
+//! Documents: the content of a view, as typed blocks. A view builds one; a renderer lays it out. A document
+//! knows neither width nor colour nor markup. Hints for the layout of text are the exception: other renderers
+//! ignore them.
 
 mod inline;
 mod markdown;
@@ -15,9 +16,9 @@ pub(crate) enum Tone {
     Plain,
     /// Names, and what to look at first.
     Strong,
-    /// What may be passed over.
+    /// Details that a reader may skip.
     Dim,
-    /// As it should be, or known for sure.
+    /// As it should be, or certain.
     Good,
     /// A problem, or not known.
     Warning,
@@ -36,7 +37,7 @@ fn kept(spans: &[Span<'_>]) -> Spans {
 
 /// Width of the column of labels.
 pub(crate) const LABEL: usize = 16;
-/// Pages of text narrower than this put labels on lines of their own.
+/// Text pages narrower than this put labels on their own lines.
 pub(crate) const NARROW: usize = 48;
 
 /// A number of columns of text, on most pages and on narrow ones.
@@ -56,7 +57,7 @@ impl From<usize> for Columns {
 }
 
 impl Columns {
-    /// This many more on all pages.
+    /// The number of further items on all pages.
     pub(crate) fn plus(self, more: usize) -> Self {
         Self {
             wide: self.wide + more,
@@ -85,12 +86,12 @@ enum Block {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heading {
-    /// Of the whole document.
+    /// The heading of the whole document.
     Title,
     Part,
 }
 
-/// How an entry belongs to what stands above it.
+/// How an entry relates to the one above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rank {
     /// The label's text; without a label, one more value of the label above.
@@ -178,7 +179,7 @@ impl Document {
         Self::default()
     }
 
-    /// All of another document, below this one.
+    /// All blocks of another document, below this one.
     pub(crate) fn append(&mut self, mut other: Self) {
         self.blocks.append(&mut other.blocks);
     }
@@ -258,12 +259,12 @@ impl Document {
         self.blocks.push(Block::Table(table));
     }
 
-    /// As text for a terminal or a file.
+    /// Renders text for a terminal or a file.
     pub(crate) fn text(&self, style: Style) -> String {
         text::render(&self.blocks, style)
     }
 
-    /// As Markdown in GitHub's flavour.
+    /// Renders GitHub-flavoured Markdown.
     pub(crate) fn markdown(&self) -> String {
         markdown::render(&self.blocks)
     }

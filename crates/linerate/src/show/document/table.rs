@@ -1,4 +1,4 @@
-//! Tables, and what stands in for them on pages of text that are too narrow.
+//! Tables, and the entries that replace them on text pages that are too narrow.
 
 use super::{Block, Document, Entry, Item, Span, Spans, kept};
 
@@ -17,9 +17,9 @@ pub(crate) struct Table {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) cells: Spans,
-    /// What stands in for the cells where they do not fit.
+    /// The entry that replaces the cells if they do not fit.
     pub(super) entry: Option<Entry>,
-    /// What belongs to the row and stands below it.
+    /// The details of the row, below it.
     pub(super) below: Vec<Block>,
 }
 
@@ -56,7 +56,7 @@ impl Table {
         self.push(cells, None);
     }
 
-    /// A row, and the entry that stands in for it where it does not fit.
+    /// A row, and the entry that replaces it if it does not fit.
     pub(crate) fn row_or(&mut self, cells: &[Span<'_>], entry: Entry) {
         self.push(cells, Some(entry));
     }

@@ -9,7 +9,7 @@ use super::{Block, Columns, Entry, Item, LABEL, NARROW, Rank, Spans, Table, Tone
 /// How text is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Style {
-    /// Columns; fewer than 20 are taken as 20.
+    /// Columns; fewer than 20 count as 20.
     pub(crate) width: usize,
     /// Whether bold and colour may be used.
     pub(crate) color: bool,
@@ -35,7 +35,7 @@ impl Tone {
     }
 }
 
-/// What leads to evidence.
+/// The text before evidence.
 const BULLET: &str = "- ";
 
 pub(super) fn render(blocks: &[Block], style: Style) -> String {
@@ -180,10 +180,10 @@ impl Page {
             })
     }
 
-    /// Words of `body`; `column` are taken on this line, later lines begin at `indent`.
+    /// Words of `body`; `column` characters of this line are used, later lines begin at `indent`.
     fn wrap(&mut self, body: &[(Tone, String)], column: usize, indent: usize) {
         let (mut at, mut space) = (column, false);
-        // What stands on the line so far, runs of one tone together.
+        // The current line so far, with runs of one tone joined.
         let mut line: Spans = Vec::new();
         for (tone, text) in body {
             let mut words = words(text).into_iter().peekable();
@@ -253,8 +253,8 @@ impl Page {
     }
 }
 
-/// Pieces that no line may break: a number keeps its unit, and quotes keep what they hold, so that
-/// a command can be copied.
+/// Pieces that are never broken over lines: a number keeps its unit, and quotes keep their content, so that a
+/// command can be copied.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut quoted = None;

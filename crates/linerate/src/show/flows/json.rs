@@ -1,6 +1,7 @@
 //! Connections and what limits them, for programs.
 //!
-//! Its schema is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
+//! Its schema is made from `Output`. Keys contain the units; integers stay below 2^53; unknown values are
+//! `null`.
 
 use std::net::SocketAddr;
 
@@ -16,14 +17,14 @@ use serde::Serialize;
 use super::super::json::{Acting, CauseId, Format, exact, integer, text};
 use super::{Judged, Look};
 
-/// Version of the document; raised when a key changes its meaning or goes away.
+/// Version of the document; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of the document.
 pub const SCHEMA: &str = include_str!("../../../schema/flows.schema.json");
 
-/// One JSON document. Units stand in the keys. Unknown values are null. This host is near, the other end of a connection
-/// is far; forward is from here to there.
+/// One JSON document. Keys contain the units. Unknown values are null. This host is near, the other end of a
+/// connection is far; forward is from this host to the far one.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate flows")]
 pub(in crate::show) struct Output<'a> {
@@ -33,7 +34,7 @@ pub(in crate::show) struct Output<'a> {
     linerate: &'static str,
     /// False if the look was interrupted.
     complete: bool,
-    /// Time that the look took.
+    /// Observation time.
     looked_ns: u64,
     /// Longest time that listing all connections took.
     longest_round_ns: u64,
@@ -84,11 +85,11 @@ pub(crate) struct FlowOut<'a> {
     max_pacing_bps: Option<u64>,
     /// What limits the connection. Empty if no cause is supported.
     limits: Vec<LimitOut<'a>>,
-    /// What took part of its goodput and was not found to limit it.
+    /// Disturbances that took part of its goodput and are not its limit.
     disturbances: Vec<DisturbanceOut<'a>>,
     /// What may limit it, if `limits` is empty; causes with evidence first.
     suspects: Vec<SuspectOut<'a>>,
-    /// What is not known, and what would make it known.
+    /// The unknown facts, and the reading that would make each known.
     unknown: Vec<Gap>,
     /// Notes in words, such as a tunnel whose MTU path MTU discovery corrected.
     notes: Vec<String>,
@@ -150,7 +151,7 @@ struct LimitOut<'a> {
     advice: &'a [Advice],
 }
 
-/// What took part of the goodput and was not found to limit it.
+/// Disturbances that took part of the goodput and are not its limit.
 #[derive(Serialize, JsonSchema)]
 struct DisturbanceOut<'a> {
     #[serde(flatten)]

@@ -24,13 +24,13 @@ pub(crate) use text::page;
 pub struct Look {
     /// Whether it lasted as long as it should.
     pub complete: bool,
-    /// How long it lasted.
+    /// The length of the observation.
     pub time: Nanos,
     /// The longest time that listing all connections took.
     pub round: Nanos,
     /// Connections that were listed last.
     pub connections: usize,
-    /// Those that carry most, the one that carries most first.
+    /// The connections that carry most, the largest first.
     pub flows: Vec<Judged>,
     /// What could not be read of all of them.
     pub gaps: Vec<Gap>,
@@ -41,9 +41,9 @@ pub struct Look {
 pub struct Judged {
     /// What was read.
     pub flow: Flow,
-    /// What it says.
+    /// Its text.
     pub model: Model,
-    /// What holds it.
+    /// The limit of the connection.
     pub verdict: Verdict,
 }
 
@@ -86,7 +86,7 @@ impl Judged {
         }
     }
 
-    /// The causes in play, where none could be supported.
+    /// The causes in play, if none could be supported.
     fn suspects(&self) -> Vec<&Answered> {
         if self.verdict.limits.is_empty() {
             suspects(&self.verdict)
@@ -113,8 +113,8 @@ impl Judged {
         notes(&self.model)
     }
 
-    /// The command that would prove the limit: an experiment that loads the path between two hosts. `None`
-    /// where the limit is the program itself, which no such experiment shows.
+    /// The command that would prove the limit: an experiment that loads the path between two hosts. `None` if
+    /// the limit is the program itself: such an experiment does not run it.
     fn proof(&self) -> Option<String> {
         let direction = self.main()?.direction.name();
         let far = self.flow.remote.ip().to_canonical();
@@ -125,7 +125,7 @@ impl Judged {
             .then(|| format!("linerate run {far} --direction {direction}"))
     }
 
-    /// What only another reading would tell, each once.
+    /// Facts that only another reading would show, each once.
     fn unknown(&self) -> Vec<Gap> {
         let mut gaps: Vec<Gap> = Vec::new();
         // The first one asks for the limit, which the suspected causes answer already.

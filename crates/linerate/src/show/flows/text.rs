@@ -1,4 +1,4 @@
-//! Connections and what holds them, for people.
+//! Connections and their limits, for people.
 
 use std::collections::BTreeSet;
 
@@ -142,7 +142,7 @@ fn suspected(doc: &mut Document, judged: &Judged) {
     }
 }
 
-/// What held the sender, as far as this end knows, and the round trip.
+/// What limited the sender, as far as this end knows, and the round trip.
 fn numbers(tcp: &TcpShares, direction: Direction) -> Option<String> {
     let share = |share: Option<f64>, what: &str| Some(format!("{what} {:.0} %", share? * 100.0));
     let held: Vec<String> = [
@@ -156,7 +156,7 @@ fn numbers(tcp: &TcpShares, direction: Direction) -> Option<String> {
     .flatten()
     .collect();
     let rtt = tcp.rtt.map(|rtt| match tcp.min_rtt {
-        Some(least) => format!("round trip {rtt}, {least} at least"),
+        Some(least) => format!("round trip {rtt}, minimum {least}"),
         None => format!("round trip {rtt}"),
     });
     let again = tcp.retransmitted.filter(|share| *share > 0.0);

@@ -21,7 +21,7 @@ pub(super) fn disks(doc: &mut Document, inventory: &Inventory) {
     }
 }
 
-/// A disk, and on a line each the ways to it, where there are several or might be.
+/// A disk, and its paths on a line each, if there are several or may be.
 fn lines(inventory: &Inventory, disk: &BlockDevice) -> String {
     let is_shown = |path: &&Path| disk.paths.len() > 1 || !path.device.is_empty();
     let ways = disk.paths.iter().filter(is_shown).map(way);

@@ -9,7 +9,7 @@ use super::put;
 /// Lines of what is unknown on a page that does not explain everything.
 const SHOWN: usize = 3;
 
-/// Settings, those of one part of the kernel together.
+/// Settings, grouped by the part of the kernel.
 pub(super) fn settings(doc: &mut Document, tunables: &[Tunable]) {
     let mut parts: Vec<(&str, Vec<String>)> = Vec::new();
     for tunable in tunables {

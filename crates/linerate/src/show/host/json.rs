@@ -28,7 +28,7 @@ mod port;
 mod rdma;
 mod storage;
 
-/// Version of the document; raised when a key changes its meaning or goes away.
+/// Version of the document; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of the document.
@@ -237,7 +237,7 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
     text(&output)
 }
 
-/// What is empty is unknown.
+/// Empty values are unknown.
 fn known(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }

@@ -27,7 +27,7 @@ fn more(doc: &mut Document, text: &str) {
     doc.detail(&[(Tone::Plain, text)], 2);
 }
 
-/// A line for each sort: the names of all of it, then what they are.
+/// A line for each kind: the names of its members, then their properties.
 fn alike<'a>(all: impl IntoIterator<Item = (&'a str, String)>) -> Vec<String> {
     let mut sorts: Vec<(String, Vec<&str>)> = Vec::new();
     for (name, words) in all {

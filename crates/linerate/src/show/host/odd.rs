@@ -1,4 +1,4 @@
-//! What is odd about a machine: how much of it, each in a line, then what to do about what costs most.
+//! The oddities of a machine: how many, one line for each, then the remedies of those that cost most.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool)
     doc.gap();
     let lines = Line::all(&found);
     let listed = if explain { lines.len() } else { LISTED };
-    // Of a single one the details say the same.
+    // For a single one, the details say the same.
     if found.len() > 1 {
         list(doc, &lines, listed);
     }
@@ -53,7 +53,7 @@ pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool)
 
 /// `9 oddities, read and not measured; 2 (!) limit eth2`.
 fn headline(found: &[Oddity]) -> String {
-    // What it costs shows a run.
+    // A run shows how much it costs.
     let what = match found.len() {
         1 => "1 oddity, read and not measured".to_owned(),
         n => format!("{n} oddities, read and not measured"),
@@ -77,9 +77,9 @@ fn headline(found: &[Oddity]) -> String {
 /// Oddities that are alike, in one line.
 struct Line<'a> {
     all: Vec<&'a Oddity>,
-    /// What they have in common.
+    /// The common property.
     what: &'a str,
-    /// Whether no more is said of them than that there are such.
+    /// Whether only their number is shown.
     is_rest: bool,
 }
 
@@ -137,9 +137,9 @@ fn list(doc: &mut Document, lines: &[Line<'_>], most: usize) {
     }
 }
 
-/// The details that a screen has room for below the list, and those of the first in any case.
+/// The details that fit on the screen below the list; the details of the first oddity in any case.
 fn first_screen(doc: &mut Document, lines: &[Line<'_>], name: &str) {
-    /// An empty line, and what stands below the details.
+    /// An empty line, and the lines below the details.
     const END: usize = 3;
     let height = |doc: &Document| doc.text(Style::PLAIN).lines().count();
     let mut at = height(doc);
@@ -172,7 +172,7 @@ fn lasting<'a>(doc: &mut Document, mut shown: impl Iterator<Item = &'a Oddity>) 
     }
 }
 
-/// How many of these oddities have no details.
+/// The number of these oddities without details.
 fn left(doc: &mut Document, line: &Line<'_>) {
     let shown = if line.is_rest { 0 } else { ALIKE };
     let more = line.all.len().saturating_sub(shown);
@@ -182,7 +182,7 @@ fn left(doc: &mut Document, line: &Line<'_>) {
     }
 }
 
-/// Why the first of these oddities matter, and what to do about them.
+/// Why the first of these oddities matter, and their remedies.
 fn details(line: &Line<'_>, name: &str, most: usize) -> Document {
     let mut doc = Document::new();
     let most = if line.is_rest { 0 } else { most };

@@ -9,7 +9,7 @@ use super::super::document::{Columns, Item, LABEL};
 use super::super::words::count;
 use super::super::{Document, Tone};
 
-/// Vendors of what stands on a path, by their ids.
+/// Vendors of devices on a path, by their ids.
 const VENDORS: [(u16, &str); 18] = [
     (0x1000, "Broadcom"),
     (0x1002, "AMD"),
@@ -42,7 +42,7 @@ pub(super) fn link_of(all: &[Device], address: &str) -> Option<Link> {
     pci::at(all, address.parse().ok()?)?.now
 }
 
-/// Devices that carry data, under the bridges that they hang from.
+/// Devices that carry data, below their bridges.
 pub(super) fn tree(doc: &mut Document, all: &[Device]) {
     let shown: Vec<&Device> = all
         .iter()
@@ -63,8 +63,8 @@ pub(super) fn tree(doc: &mut Document, all: &[Device]) {
     below(doc, all, &kept, None, 0);
 }
 
-/// The devices right below a bridge, each followed by what is below it. Each is on a higher bus
-/// than the one above, so this ends.
+/// The devices directly below a bridge, each followed by the devices below it. Each is on a higher bus than the
+/// one above, so this ends.
 fn below(
     doc: &mut Document,
     all: &[Device],

@@ -84,7 +84,7 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
         // What a hypervisor says is nominal.
         _ if nic.is_virtual => Some("virtual".to_owned()),
         Some(speed) => Some(speed.to_string()),
-        // The port of the device below tells it.
+        // The port of the device below shows it.
         None if nic.kind == IPOIB => None,
         None if nic.up => Some("speed unknown".to_owned()),
         None => None,
@@ -116,8 +116,8 @@ fn served(nic: &Nic, irqs: &[&Irq]) -> Vec<String> {
     parts.into_iter().flatten().collect()
 }
 
-/// What an administrator may want to change, and what is in use on the link. Rings and channels
-/// that could be raised matter where the port is fast.
+/// Settings that an administrator may want to change, and the settings in use on the link. Rings and channels
+/// below their maximum matter on a fast port.
 fn settings(nic: &Nic) -> Vec<String> {
     let mut parts = Vec::new();
     let mut lacking = nic.offloads.as_ref().map_or(Vec::new(), Offloads::lacking);
@@ -149,14 +149,14 @@ fn settings(nic: &Nic) -> Vec<String> {
     parts
 }
 
-/// Errors and drops since boot, by where: what the kernel counts, then what the driver counts besides.
+/// Errors and drops since boot, by place: first the kernel's counters, then additional ones of the driver.
 fn since_boot(nic: &Nic) -> Option<String> {
     let kernel = nic.errors.counted();
     let mut all: Vec<String> = kernel
         .iter()
         .map(|(name, n)| format!("{n} {name}"))
         .collect();
-    // A counter that stands as high as one of the kernel's is that one, by another name.
+    // A counter with the same value as one of the kernel's is the same counter under another name.
     let besides =
         |c: &&Counter| !counted::is_of_kernel(&c.name) && kernel.iter().all(|(_, n)| *n != c.value);
     let own = nic.counters.iter().filter(|c| c.value > 0).filter(besides);
@@ -174,7 +174,7 @@ fn own_words(nic: &Nic, counter: &Counter) -> Option<String> {
     Some(format!("{} {} ({words})", counter.value, counter.name))
 }
 
-/// `queues 8 rx 8 tx`; kernels of old list those of one direction only.
+/// `queues 8 rx 8 tx`; old kernels list one direction only.
 fn queues(nic: &Nic) -> Option<String> {
     let ways = [(Direction::Rx, "rx"), (Direction::Tx, "tx")];
     let ways = ways.map(|(way, name)| (nic.queues_of(way), name));
@@ -207,7 +207,7 @@ fn state(nic: &Nic) -> Vec<String> {
     mtu.into_iter().chain([state]).collect()
 }
 
-/// What is below a port and above it.
+/// The ports below and above a port.
 fn stack(network: &Network, nic: &Nic) -> Vec<String> {
     let stack = &nic.stack;
     let name = |index: u32| match network.nic(index) {
@@ -231,7 +231,7 @@ fn stack(network: &Network, nic: &Nic) -> Vec<String> {
     parts
 }
 
-/// Node, address and link of what a port or disk hangs on.
+/// Node, address and link of the device that a port or disk belongs to.
 pub(super) fn place(inventory: &Inventory, node: Option<u32>, pci: &str) -> Vec<String> {
     let mut parts: Vec<String> = node.iter().map(|node| format!("node {node}")).collect();
     if !pci.is_empty() {
@@ -276,7 +276,7 @@ fn ib_port(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
     });
     parts.extend(rate(device, port));
     parts.extend(guids(device, port));
-    // Ethernet has no such numbers.
+    // Ethernet has no LIDs.
     if port.layer != Some(Layer::Ethernet) {
         parts.extend(port.lid.map(|lid| format!("lid {lid}")));
         parts.extend(port.sm_lid.map(|lid| format!("sm lid {lid}")));
@@ -299,7 +299,7 @@ fn rate(device: &IbDevice, port: &IbPort) -> Option<String> {
     })
 }
 
-/// The GUIDs of a port and its device, as tools take them.
+/// The GUIDs of a port and its device, in the format of tools.
 fn guids(device: &IbDevice, port: &IbPort) -> Vec<String> {
     let words = |what: &str, guid: Guid| match guid {
         Guid::NONE => format!("no {what}"),

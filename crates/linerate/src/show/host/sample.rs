@@ -58,7 +58,7 @@ pub(super) fn inventory() -> Inventory {
         Module::default(),
     ]);
     sample.busy = Some(cpu::Busy {
-        cpus: vec![cpu::Load {
+        cpus: vec![cpu::CpuLoad {
             cpu: 1,
             busy: 0.95,
             interrupts: 0.4,

@@ -1,6 +1,6 @@
-//! The page of one machine: what is odd comes first.
+//! The page of one machine: its oddities come first.
 
-use linerate_core::facts::cpu::{Busy, Cache, Clock, Cpu, IdleState, Load, Processors};
+use linerate_core::facts::cpu::{Busy, Cache, Clock, Cpu, CpuLoad, IdleState, Processors};
 use linerate_core::facts::memory::{Memory, Module};
 use linerate_core::facts::odd::ranges;
 use linerate_core::facts::{Inventory, machine::Machine};
@@ -265,7 +265,7 @@ fn module_words(module: &Module) -> String {
 pub(super) fn busy(doc: &mut Document, label: &str, busy: &Busy) {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let mean = busy.cpus.iter().map(|l| l.busy).sum::<f64>() / busy.cpus.len().max(1) as f64;
-    let most: Option<&Load> = busy.cpus.iter().max_by(|a, b| a.busy.total_cmp(&b.busy));
+    let most: Option<&CpuLoad> = busy.cpus.iter().max_by(|a, b| a.busy.total_cmp(&b.busy));
     let mut parts = vec![format!("CPUs {} on average", percent(mean))];
     parts.extend(most.map(|l| {
         format!(

@@ -7,10 +7,10 @@ use super::super::{Document, Tone};
 use super::ports::few;
 use super::{foot, more, put, text};
 
-/// Most counters of a driver that are told of a port.
+/// Most driver counters that are shown for a port.
 const SHOWN: usize = 8;
 
-/// One look: who was busy, then ports that did something.
+/// One update: busy processes, then ports with activity.
 pub(crate) fn watch(change: &Change) -> Document {
     let mut doc = Document::new();
     if let Some(busy) = &change.busy {
@@ -82,7 +82,7 @@ fn driver_counter(port: &PortChange, grown: &Grown) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::cpu::{Busy, Load};
+    use linerate_core::facts::cpu::{Busy, CpuLoad};
     use linerate_core::facts::nic::counted::Meaning;
     use linerate_core::units::{Nanos, Rate};
 
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn ports_that_did_something_have_lines_and_others_are_counted() {
-        let load = Load {
+        let load = CpuLoad {
             cpu: 3,
             busy: 0.97,
             interrupts: 0.6,

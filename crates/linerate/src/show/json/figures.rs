@@ -35,7 +35,7 @@ impl JsonSchema for FigureName {
     }
 }
 
-/// A figure, and the part of the measurement that it is of.
+/// A figure, and the part of the measurement that it describes.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::show) struct FigureId {
     figure: FigureName,

@@ -119,7 +119,7 @@ impl From<&Disturbance> for Located {
     }
 }
 
-/// How surely the answer that is read first is known.
+/// How certain the first answer is.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::show) enum HeadlineCertainty {
@@ -127,7 +127,7 @@ pub(in crate::show) enum HeadlineCertainty {
     Proved,
     /// There is evidence, and no trial decided.
     Supported,
-    /// What limits the direction is not known.
+    /// What limits the direction is unknown.
     Unknown,
 }
 

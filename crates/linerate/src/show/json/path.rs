@@ -27,7 +27,7 @@ struct CeilingOut {
     goodput_bps: [u64; 2],
     /// What gives the ceiling.
     name: String,
-    /// How it is computed, with the numbers.
+    /// The formula, with its numbers.
     formula: String,
 }
 

@@ -16,7 +16,7 @@ use super::super::json::{
 };
 use super::{Beside, PERCENTILES, Probe};
 
-/// Version of the document; raised when a key changes its meaning or goes away.
+/// Version of the document; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of the document.
@@ -30,7 +30,7 @@ pub(in crate::show) struct Output<'a> {
     format: Format<FORMAT>,
     /// Version of linerate.
     linerate: &'static str,
-    /// The far end as it was typed.
+    /// The far end in the form that the user typed.
     target: &'a str,
     /// Address and port of the far end. Empty if there is none.
     address: &'a str,
@@ -54,7 +54,8 @@ pub(in crate::show) struct Output<'a> {
     time_ns: u64,
     /// Time that was measured. It is shorter than the time asked for if the measurement ended early.
     measured_ns: u64,
-    /// False if it ended early, if due round trips were not answered, or if round trips or a load beside them are unknown.
+    /// False if it ended early, if due round trips were not answered, or if round trips or a load at the same
+    /// time are unknown.
     complete: bool,
     /// Why it ended early. Null if it did not.
     ended_early: Option<&'a str>,
@@ -65,7 +66,8 @@ pub(in crate::show) struct Output<'a> {
     mean_load_ns: Option<f64>,
     /// Round trips that were timed; in open loop all that were due.
     samples: u64,
-    /// Open loop: samples that were not answered. They count with the time that had passed at the end, and took longer.
+    /// Open loop: samples that were not answered. They count with the time that had passed at the end, and took
+    /// longer.
     unanswered: u64,
     /// UDP and connections: messages sent in the measured time whose answers never arrived. They are no samples and part
     /// of no percentile. Null for engines that lose nothing.
@@ -90,7 +92,7 @@ pub(in crate::show) struct Output<'a> {
     /// does not report it.
     unread: Option<Unread>,
     /// Loads on the path at the same time.
-    beside: Vec<Load<'a>>,
+    beside: Vec<LoadOut<'a>>,
     /// What could not be measured, or was refused.
     unknown: &'a [Gap],
     /// Raw readings, with `--with-record` only. This schema does not describe them.
@@ -113,7 +115,7 @@ struct Percentile {
     /// Which percentile.
     #[schemars(extend("enum" = PERCENTILES))]
     percent: f64,
-    /// Time that so many percent do not exceed.
+    /// A time that this percentage of the round trips does not exceed.
     ns: u64,
     /// 95 % interval, for times that are independent of each other.
     ci_ns: [u64; 2],
@@ -130,7 +132,7 @@ struct Unread {
 
 /// A load on the path while round trips are timed.
 #[derive(Serialize, JsonSchema)]
-struct Load<'a> {
+struct LoadOut<'a> {
     direction: Direction,
     /// Goodput of the load. Null if unknown.
     goodput_bps: Option<u64>,
@@ -201,9 +203,9 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
     }
 }
 
-fn load<'a>(probe: &'a Probe, load: &Beside) -> Load<'a> {
+fn load<'a>(probe: &'a Probe, load: &Beside) -> LoadOut<'a> {
     let knobs = &probe.knobs;
-    Load {
+    LoadOut {
         direction: load.direction,
         goodput_bps: load.goodput.map(integer),
         lost_share: load.lost,

@@ -45,19 +45,19 @@ pub struct Probe {
     busy_poll: bool,
     /// Time that counts, as it was asked for.
     time: Nanos,
-    /// As long as it lasted: shorter where it ended early.
+    /// How long it really took: less than planned if it ended early.
     lasted: Nanos,
     washout: Nanos,
     same_machine: bool,
-    /// Why it ended early; empty where it did not.
+    /// Why it ended early; empty if it did not.
     broken: String,
     /// Answered round trips a second; `None` if unknown.
     rate: Option<f64>,
     times: Option<Histogram>,
     latency: Option<Latency>,
-    /// The loads that ran meanwhile.
+    /// The loads that ran in the meantime.
     beside: Vec<Beside>,
-    /// Their settings.
+    /// The settings of the load.
     knobs: Knobs,
     gaps: Vec<Gap>,
 }
@@ -67,9 +67,9 @@ pub struct Probe {
 pub struct Beside {
     /// Which.
     pub direction: Direction,
-    /// Goodput in bits per second; `None` where that is not known.
+    /// Goodput in bits per second; `None` if it is unknown.
     pub goodput: Option<f64>,
-    /// Share of its datagrams that was lost; `None` where it sends none.
+    /// Share of its datagrams that was lost; `None` if it sends none.
     pub lost: Option<f64>,
 }
 
@@ -146,7 +146,7 @@ impl Probe {
         }
     }
 
-    /// Whether all that was asked for was measured.
+    /// Whether everything that was requested was measured.
     pub fn complete(&self) -> bool {
         let loads = self.beside.iter().all(|load| load.goodput.is_some());
         self.broken.is_empty() && loads && self.latency.is_some() && self.unanswered() == 0
@@ -167,7 +167,8 @@ impl Probe {
         unit(&self.engine)
     }
 
-    /// Messages that were sent and never answered, of an engine that may lose them; they stand in no time.
+    /// Messages that were sent and never answered, with an engine that may lose them; they are not part of the
+    /// times.
     fn lost(&self) -> Option<u64> {
         let times = self
             .times
@@ -189,13 +190,13 @@ impl Probe {
         })
     }
 
-    /// What a load took, mean of all in nanoseconds; `None` where a far end answered.
+    /// What a load took, mean of all in nanoseconds; `None` if a far end answered.
     fn mean_load(&self) -> Option<f64> {
         let rate = self.rate.filter(|rate| *rate > 0.0)?;
         self.array.map(|_| 1e9 / rate)
     }
 
-    /// Round trips a second that were asked for; `None` in closed loop.
+    /// Requested round trips per second; `None` in closed loop.
     fn asked(&self) -> Option<f64> {
         self.interval.map(per_second)
     }
@@ -219,7 +220,7 @@ impl Probe {
     }
 
     /// Share of the messages that were sent which were never answered, of an engine that may lose them; `None` of
-    /// others, and where none was sent.
+    /// others, and if none was sent.
     fn share_lost(&self) -> Option<f64> {
         let lost = self.lost()?;
         let all = self.latency.as_ref().map_or(0, |latency| latency.samples) + lost;
@@ -243,7 +244,7 @@ fn unit(engine: &str) -> &'static str {
     transport::named(engine).map_or("round trip", |info| info.sample)
 }
 
-/// The array that dependent loads went through; `None` where a far end answered.
+/// The array that dependent loads went through; `None` if a far end answered.
 fn array(record: &Record) -> Option<Bytes> {
     let end = record.sets.first()?.ends.first()?;
     is_alone(record).then_some(Bytes(end.write_size))
@@ -265,11 +266,11 @@ fn unanswered(times: &Histogram, interval: Option<Nanos>, rate: Option<f64>) -> 
     Some(Gap {
         what: "how long some round trips took".to_owned(),
         why: format!(
-            "{due} were due and {answered} of them answered: {:.0} a second were asked for, {achieved} achieved; \
-             the others are told as long as they were late at the end, and took longer",
+            "{due} were due and {answered} of them answered: {:.0} a second were requested, \
+             {achieved} achieved; the others count with their delay at the end, and took longer",
             per_second(interval)
         ),
-        hint: "a lower --rate tells what this path does without a queue".to_owned(),
+        hint: "a lower --rate shows the path without a queue".to_owned(),
     })
 }
 
@@ -294,7 +295,7 @@ mod tests {
             "{why}"
         );
         assert!(
-            why.contains("1000000 a second were asked for, 100 a second achieved"),
+            why.contains("1000000 a second were requested, 100 a second achieved"),
             "{why}"
         );
     }

@@ -22,7 +22,7 @@ fn probe(record: &Record) -> Probe {
     Probe::of("brook", "10.0.0.2:5377", record)
 }
 
-/// On the idle path.
+/// Round trips on the idle path.
 pub(super) fn idle() -> Probe {
     probe(&step(Purpose::IdleLatency, &[]))
 }
@@ -49,7 +49,7 @@ pub(super) fn lossy() -> Probe {
     probe(&record)
 }
 
-/// By datagrams, some of them lost, in open loop.
+/// With datagrams, some of them lost, in open loop.
 pub(super) fn udp() -> Probe {
     let mut record = step(Purpose::IdleLatency, &[]);
     record.start.plan.engine = "udp".to_owned();

@@ -70,8 +70,8 @@ fn head(probe: &Probe) -> String {
     };
     let path = match probe.beside.as_slice() {
         [] => "idle path".to_owned(),
-        [load] => format!("beside {} load", load.direction.name()),
-        _ => "beside load both ways".to_owned(),
+        [load] => format!("during a {} load", load.direction.name()),
+        _ => "during a load in both directions".to_owned(),
     };
     let starts = words::starts_far_end(&probe.engine);
     let server = if starts {
@@ -126,11 +126,11 @@ fn with(knobs: &Knobs) -> String {
     parts.join(", ")
 }
 
-/// What a load took: the mean of all is exact, where those of batches are whole nanoseconds.
+/// The time of a load from memory: the mean of all is exact, while batch times are whole nanoseconds.
 fn mean(doc: &mut Document, probe: &Probe) {
     if let Some(nanos) = probe.mean_load() {
         let text = format!("{nanos:.2} ns");
-        let how = " a load, of all that were made in that time";
+        let how = " a load, over all loads in that time";
         doc.entry("mean", &[(Tone::Good, &text), (Tone::Plain, how)], 2);
     }
 }
@@ -144,7 +144,7 @@ fn lost(doc: &mut Document, probe: &Probe) {
         n => {
             let all = answered + n;
             let text = format!(
-                "{} ({n} of {all}) never answered; they stand in no figure below",
+                "{} ({n} of {all}) never answered, and not part of the figures below",
                 share(n, all)
             );
             (Tone::Warning, text)
@@ -172,7 +172,7 @@ fn unread(doc: &mut Document, probe: &Probe) {
     }
 }
 
-/// The rate asked for and the one achieved, in open loop; the one achieved of connections.
+/// The requested and the achieved rate, in open loop; for connections only the achieved rate.
 fn rate(doc: &mut Document, probe: &Probe) {
     if let (true, Some(achieved)) = (probe.makes_connections(), probe.rate) {
         let text = format!("{achieved:.0} connections a second, one after another");
@@ -181,7 +181,7 @@ fn rate(doc: &mut Document, probe: &Probe) {
     let (Some(asked), Some(achieved)) = (probe.asked(), probe.rate) else {
         return;
     };
-    let text = format!("{asked:.0} a second asked for, {achieved:.0} a second achieved");
+    let text = format!("{asked:.0} a second requested, {achieved:.0} a second achieved");
     let tone = if probe.unanswered() > 0 {
         Tone::Warning
     } else {

@@ -14,19 +14,19 @@ use super::super::json::{
 };
 use super::{Answer, IDLE, Run, answers, disturbances, goodput, limit_of, spread, spreads};
 
-/// Version of the document; raised when a key changes its meaning or goes away.
+/// Version of the document; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of the document.
 pub const SCHEMA: &str = include_str!("../../../schema/repeat.schema.json");
 
-/// One JSON document: every run, and what they have in common. Units stand in the keys. Unknown values are null.
+/// One JSON document: every run, and a summary of all. Keys contain the units. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate run --repeat")]
 pub(in crate::show) struct Repeated<'a> {
     /// Version of this document.
     format: Format<FORMAT>,
-    /// Runs that were asked for. Fewer were made if the user or the path ended them.
+    /// Number of requested runs. Fewer were made if the user or the path ended them.
     #[schemars(range(min = 1))]
     asked: usize,
     /// The runs in their order.
@@ -39,12 +39,12 @@ pub(in crate::show) struct Repeated<'a> {
     figures: Vec<FigureOut>,
     /// The answer to read first. Null if no direction was measured.
     headline: Option<HeadlineOut>,
-    /// Limits that any run found: goodput before latency, a direction whose median is less than half of the other one's
-    /// before that one, then the limits of most runs.
+    /// Limits that any run found: goodput before latency, a direction whose median is less than half of the
+    /// other one's before that one, then the limits of most runs.
     limits: Vec<LimitOut>,
     /// Directions in which runs found no limit of goodput.
     unknown: Vec<UnknownOut>,
-    /// What disturbed any run and was not found to limit it, those of most runs first.
+    /// The disturbances of any run that are not its limit; those of most runs first.
     disturbances: Vec<DisturbanceOut>,
 }
 

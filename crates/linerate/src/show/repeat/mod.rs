@@ -17,7 +17,7 @@ pub(crate) use text::{run, summary};
 /// One of several runs.
 #[derive(Debug)]
 pub struct Run<'a> {
-    /// What it showed.
+    /// The result of the run.
     pub judged: Judged<'a>,
     /// Name under which the record was kept.
     pub saved: Option<&'a str>,
@@ -56,7 +56,7 @@ const IDLE: Subject = Subject {
     percentile: Some(50.0),
 };
 
-/// An answer to what limits the path, and how many runs gave it.
+/// An answer to the question what limits the path, and the number of runs that gave it.
 #[derive(Debug, Clone, Copy)]
 struct Answer<'a> {
     told: Entry<'a>,
@@ -79,7 +79,7 @@ fn directions(runs: &[Run<'_>]) -> Vec<Direction> {
 }
 
 /// The answers of all runs, in the order of one run's answers: the rate before latency, a much slower direction
-/// before the other one. Then come answers of more runs before those of fewer, then those with more proofs.
+/// before the other one. Answers of more runs are before those of fewer, then those with more proofs.
 fn answers<'a>(runs: &'a [Run<'_>]) -> Vec<Answer<'a>> {
     let mut all: Vec<Answer<'a>> = Vec::new();
     let each = runs.iter();
@@ -112,7 +112,7 @@ fn answers<'a>(runs: &'a [Run<'_>]) -> Vec<Answer<'a>> {
             Reverse(answer.proved),
         )
     };
-    // Stable: of equals the one that a run named first.
+    // Stable: among equals, the one that a run named first comes first.
     all.sort_by_key(rank);
     all
 }
@@ -133,7 +133,7 @@ fn same(a: Entry<'_>, b: Entry<'_>) -> bool {
     }
 }
 
-/// What disturbed any run, and how many; each with the most that it explains of one of them.
+/// The disturbances of any run, and in how many; each with the most that it explains in one of them.
 fn disturbances<'a>(runs: &'a [Run<'_>]) -> Vec<(&'a Disturbance, usize)> {
     let key = |d: &Disturbance| (d.cause, d.side, d.direction);
     let mut all: Vec<(&Disturbance, usize)> = Vec::new();

@@ -9,9 +9,9 @@ use super::super::json::{CauseId, Format, Goodput, HostOut, LatencyOut, describe
 use super::super::{bw, json, lat, sweep};
 use super::FORMAT;
 
-/// A JSON object on each line, in the order of events. Units stand in the keys. Unknown values are null. What a step or a
-/// trial showed is derived from what was read until then; the result on the last line has all readings. A run that
-/// measured nothing ends without a result.
+/// A JSON object on each line, in the order of events. Keys contain the units. Unknown values are null. The
+/// results of a step or a trial are derived from the readings until then; the result on the last line has all
+/// readings. A run that measured nothing ends without a result.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[schemars(title = "A line of --stream-json: of linerate run, bw or lat")]
@@ -116,7 +116,7 @@ pub(in crate::show) enum Line<'a> {
         #[schemars(inner(range(min = 0)))]
         latency_ci: Option<[f64; 2]>,
     },
-    /// A trial proved what limits a direction. The run goes on with what is still open.
+    /// A trial proved the limit of a direction. The run goes on with the other questions.
     Proved {
         metric: Measure,
         #[schemars(with = "CauseId")]
@@ -196,10 +196,10 @@ impl From<Level> for LevelOut {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::show) enum How {
-    /// As planned.
+    /// The measurement ended as planned.
     Complete,
     /// The user ended it.
     Interrupted,
-    /// It could not go on.
+    /// The measurement could not continue.
     Failed,
 }

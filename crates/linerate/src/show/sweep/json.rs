@@ -17,14 +17,14 @@ use serde::Serialize;
 use super::super::json::{Format, ci, described_elsewhere, ends, integer, text};
 use super::{Probe, cpu};
 
-/// Version of the document; raised when a key changes its meaning or goes away.
+/// Version of the document; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of the document.
 pub const SCHEMA: &str = include_str!("../../../schema/sweep.schema.json");
 
-/// One JSON document: the same load with each setting of one factor, in interleaved rounds. Units stand in the keys.
-/// Unknown values are null. This host is near, the other one is far.
+/// One JSON document: the same load with each setting of one factor, in interleaved rounds. Keys contain the
+/// units. Unknown values are null. This host is near, the other one is far.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate bw --sweep")]
 pub(in crate::show) struct Output<'a> {
@@ -32,7 +32,7 @@ pub(in crate::show) struct Output<'a> {
     format: Format<FORMAT>,
     /// Version of linerate.
     linerate: &'static str,
-    /// The far end as it was typed.
+    /// The far end in the form that the user typed.
     target: &'a str,
     /// Address and port of the far end. Empty if there is none.
     address: &'a str,
@@ -42,7 +42,7 @@ pub(in crate::show) struct Output<'a> {
     options: &'a Options,
     /// Whether both ends run on one machine and share its CPUs.
     same_machine: bool,
-    /// What the settings differ in.
+    /// The factor that differs between the settings.
     swept: Swept,
     /// Direction in which payload flowed.
     direction: Direction,
@@ -93,7 +93,8 @@ struct SettingOut {
     goodput_bps: Option<u64>,
     /// 95 % interval of the goodput. Null for fewer than 4 rounds.
     goodput_ci_bps: Option<[u64; 2]>,
-    /// Goodput over that of the reference, round by round. Null for the reference, and if fewer than 4 rounds have both.
+    /// Ratio of the goodput to that of the reference, round by round. Null for the reference, and if fewer than
+    /// 4 rounds have both.
     #[schemars(range(min = 0))]
     goodput_ratio: Option<f64>,
     /// 95 % interval of `goodput_ratio`.
@@ -101,7 +102,8 @@ struct SettingOut {
     goodput_ratio_ci: Option<[f64; 2]>,
     near: EndOut,
     far: EndOut,
-    /// The sender's CPU time for each byte over that of the reference, round by round. Null as for `goodput_ratio`.
+    /// Ratio of the sender's CPU time per byte to that of the reference, round by round. Null as for
+    /// `goodput_ratio`.
     #[schemars(range(min = 0))]
     cpu_ratio: Option<f64>,
     /// 95 % interval of `cpu_ratio`.

@@ -12,7 +12,7 @@ use linerate_core::path::{Direction, Side};
 use linerate_core::record::Record;
 use linerate_core::sweep::{Pace, Swept};
 use linerate_core::transport::Options;
-use linerate_engine::run::Sweep;
+use linerate_engine::run::SweepPlan;
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(super) use json::{Output, output};
@@ -20,7 +20,7 @@ pub(crate) use text::page;
 
 use super::bw::own::{broken, refused};
 
-/// Share of sends that the kernel copied all the same, from which it is reported.
+/// If the kernel copied at least this share of the sends anyway, that is reported.
 const COPIED: f64 = 0.001;
 
 /// What was measured.
@@ -38,7 +38,7 @@ pub struct Probe {
     options: Options,
     /// Whether there is no far end.
     alone: bool,
-    /// Why it ended early; empty where it did not.
+    /// Why it ended early; empty if it did not.
     broken: String,
     found: model::Sweep,
     gaps: Vec<Gap>,
@@ -46,7 +46,7 @@ pub struct Probe {
 
 impl Probe {
     /// Of the record of a sweep with the far end `target` at `address`.
-    pub fn of(target: &str, address: &str, record: &Record, asked: &Sweep) -> Self {
+    pub fn of(target: &str, address: &str, record: &Record, asked: &SweepPlan) -> Self {
         let found = model::sweep(record, asked.swept, &asked.settings, asked.direction);
         let alone = is_alone(record);
         let mut gaps = asked.left_out.clone();
@@ -75,13 +75,13 @@ impl Probe {
         }
     }
 
-    /// Whether all that was asked for was measured.
+    /// Whether everything that was requested was measured.
     pub fn complete(&self) -> bool {
         let settings = &self.found.settings;
         self.broken.is_empty() && settings.iter().all(|setting| setting.goodput.is_some())
     }
 
-    /// Its figures: goodput of the setting that gave most.
+    /// Its figures: goodput of the best setting.
     pub fn summary(&self) -> Summary {
         let all = self.found.settings.iter().filter_map(|s| s.goodput);
         let best = all.map(|goodput| goodput.mean).reduce(f64::max);
@@ -99,7 +99,7 @@ fn cpu(setting: &Setting, direction: Direction, side: Side) -> Option<&Estimate>
     setting.cpu.at(direction, side).as_ref()
 }
 
-/// The share of sends that the kernel copied all the same, where there were some.
+/// The share of sends that the kernel copied anyway, if there were any.
 fn copied(setting: &Setting) -> Option<f64> {
     setting.copied.filter(|share| *share >= COPIED)
 }
@@ -127,8 +127,8 @@ fn lacking(setting: &Setting, name: &str, alone: bool) -> Vec<Gap> {
         gaps.push(gap(what, "the times of all threads could not be read"));
     }
     if setting.knobs.copy.is_told() && setting.copied.is_none() {
-        let what = format!("what became of sends with {name}");
-        gaps.push(gap(what, "the kernel told of none"));
+        let what = format!("completions of sends with {name}");
+        gaps.push(gap(what, "the kernel reported none"));
     }
     gaps
 }

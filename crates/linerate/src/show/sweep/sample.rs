@@ -58,8 +58,7 @@ fn probe(swept: Swept, found: Sweep) -> Probe {
     }
 }
 
-/// Zero copy pays, the file does not. In the other direction it is reversed, and the kernel copied all the
-/// same.
+/// Zero copy pays, sendfile does not. In the other direction it is reversed, and the kernel copied anyway.
 pub(super) fn copy(direction: Direction) -> Probe {
     let settings = Swept::Copy.settings(&Knobs::default(), 1);
     let [copy, zero, file, ring] = settings.try_into().unwrap();

@@ -27,7 +27,7 @@ pub(crate) fn page(probe: &Probe) -> Document {
     let mut doc = Document::new();
     doc.line(&[(Tone::Dim, &head(probe))], 0);
     if !probe.broken.is_empty() {
-        let why = format!("{}; what was measured until then is told", probe.broken);
+        let why = format!("{}; the results until then follow", probe.broken);
         doc.line(&[(Tone::Warning, "Ended early: "), (Tone::Plain, &why)], 0);
     }
     doc.gap();
@@ -130,7 +130,7 @@ fn settings(doc: &mut Document, probe: &Probe) {
         ];
         table.row_or(&cells[..columns], entry);
         if let Some(share) = copied(setting) {
-            let text = format!("the kernel copied {:.1} % all the same", share * 100.0);
+            let text = format!("the kernel copied {:.1} % anyway", share * 100.0);
             let item = Item::new(&[(Tone::Warning, &text)]).depth(1);
             table.below(item.indent(BELOW, BELOW.plus(2)));
         }
@@ -186,7 +186,7 @@ fn cost(setting: &Setting) -> (&'static str, Tone, String) {
             format!("{text}, the same to within 3 %"),
         ),
         Cost::Untold => {
-            let text = format!("{text}: no difference that could be told");
+            let text = format!("{text}: no measurable difference");
             ("Not told", Tone::Strong, text)
         }
     }
@@ -226,7 +226,7 @@ fn knee(doc: &mut Document, probe: &Probe) {
     let name = probe.name(knee.at);
     let (head, how) = if Some(knee.at) == last && knee.from < knee.at {
         let how = format!(": {name}, the most that was measured, had the most goodput");
-        ("not told".to_owned(), how)
+        ("unknown".to_owned(), how)
     } else if Some(knee.at) == last {
         let how = format!(": goodput still grows at {name}, the most that was measured");
         ("none".to_owned(), how)

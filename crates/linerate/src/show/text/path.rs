@@ -16,7 +16,7 @@ const PARTS: Columns = Columns {
     narrow: 4,
 };
 
-/// The ports below a host's port and its slot, where there is more than the port itself.
+/// The ports below a host's port and its slot, if there is more than the port itself.
 pub(super) fn below(table: &mut Table, stages: &[PathStage], host: &Host) {
     let parts = |stage| {
         let own = |s: &&PathStage| s.stage == stage && s.side == Place::from(host.side);

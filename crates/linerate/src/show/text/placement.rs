@@ -40,7 +40,7 @@ fn placed(load: &Load, direction: Direction, side: Side) -> &[u32] {
     &load.made.at(direction, side).cpus
 }
 
-/// CPUs with the same reasons, in the order in which streams took them.
+/// CPUs with the same reasons, in the order in which streams used them.
 fn reasons(facts: &HostFacts, cpus: &[u32]) -> Vec<(Vec<u32>, String)> {
     let mut all: Vec<(Vec<u32>, String)> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
@@ -67,8 +67,8 @@ fn reasons(facts: &HostFacts, cpus: &[u32]) -> Vec<(Vec<u32>, String)> {
     all
 }
 
-/// What speaks for and against a CPU; empty where nothing is known of it. `homes` are the nodes of all
-/// CPUs, where they tell them apart, `served` the CPUs that the port's interrupts are sent to.
+/// The reasons for and against a CPU; empty if nothing is known. `homes` are the nodes of all CPUs, if they
+/// differ, `served` the CPUs that receive the port's interrupts.
 fn reason(
     facts: &HostFacts,
     homes: Option<&BTreeMap<u32, u32>>,

@@ -8,7 +8,7 @@ use linerate_core::units::Rate;
 use super::super::document::Item;
 use super::super::{Document, Tone, words};
 
-/// A line for each trial, under the number by which causes name it; nothing where none was made.
+/// A line for each trial, under the number by which causes name it; nothing if none was made.
 pub(super) fn tried(doc: &mut Document, model: &Model) {
     if model.trials.is_empty() {
         return;
@@ -25,12 +25,12 @@ pub(super) fn tried(doc: &mut Document, model: &Model) {
     }
 }
 
-/// What was changed, and its effects: on goodput, on what was retransmitted or was lost, and on round trips.
+/// The change of the trial, and its effects on goodput, on retransmissions or loss, and on round trips.
 fn told(trial: &TrialModel, transport: Transport) -> String {
     let what = trial::kind(&trial.plan.kind).map_or("a change", |kind| kind.change);
     let slices = words::count(u64::from(trial.slices), "slice");
     let Some(effect) = trial.effect else {
-        return format!("{what}: too little was measured to tell, {slices}");
+        return format!("{what}: too few measurements for a result, {slices}");
     };
     let loss = trial.loss.map_or(String::new(), |loss| {
         format!(", {}", words::of_share(loss, transport))

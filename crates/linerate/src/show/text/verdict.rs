@@ -63,7 +63,7 @@ struct Line {
     what: String,
     state: &'static str,
     tone: Tone,
-    /// What the first advice promises; empty where that is unknown.
+    /// What the first advice promises; empty if that is unknown.
     gain: String,
 }
 
@@ -119,7 +119,7 @@ fn figure(model: &Model, direction: Direction, metric: Measure) -> String {
     }
 }
 
-/// `about 9.38 Gb/s (x1.99)`, of the rate that is judged; empty where the gain is unknown.
+/// `about 9.38 Gb/s (x1.99)`, of the rate that is judged; empty if the gain is unknown.
 fn gain(model: &Model, limit: &Limit, advice: &Advice) -> String {
     let Some(gain) = advice.gain else {
         return String::new();
@@ -139,7 +139,7 @@ fn gain(model: &Model, limit: &Limit, advice: &Advice) -> String {
     }
 }
 
-/// Why, how that is known, and what mends it, of each limit.
+/// The explanation, the proof and the remedy of each limit.
 pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict, names: &Names) {
     let (mut explained, mut advised): (Vec<&str>, Vec<&Advice>) = Default::default();
     let entries = entries(model, verdict);
@@ -153,7 +153,7 @@ pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict, names
         why(doc, limit, explained.contains(&limit.cause));
         let of = |answer: &&Answered| answer.direction == limit.direction;
         proof(doc, model, limit, verdict.answers.iter().filter(of));
-        // What mends both directions is said once.
+        // A remedy for both directions is shown once.
         let new = |advice: &&Advice| !advised.contains(advice);
         let advice: Vec<&Advice> = limit.advice.iter().filter(new).collect();
         mend(doc, model, limit, &advice, names);
@@ -350,7 +350,7 @@ pub(super) fn is_open(model: &Model, verdict: &Verdict) -> bool {
     all.any(|entry| matches!(entry, Entry::Unknown(_)))
 }
 
-/// Unknown facts. Where the verdict does not depend on them, several are only counted.
+/// Unknown facts. If the verdict does not depend on them, several are only counted.
 pub(super) fn unknown(doc: &mut Document, verdict: &Verdict, shows_all: bool) {
     let n = verdict.unknown.len();
     if !shows_all && n > 1 {

@@ -1,6 +1,6 @@
 //! A path described by hand, for programs. Its schema is made from `Output`.
 
-use linerate_core::case::{Answer, Sweep, Told};
+use linerate_core::case::{Answer, FigureCheck, SizeSeries};
 use linerate_core::ceiling::fingerprint::{Candidate, Knee, candidates, fit};
 use linerate_core::ceiling::{Bounds, Ceiling, Solution, Source};
 use linerate_core::path::{Direction, Place, Side, Stage};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::super::json::{Format, integer, text};
 use super::Change;
 
-/// Version of the document; raised when a key changes its meaning or goes away.
+/// Version of the document; raised when a key changes its meaning or is removed.
 const FORMAT: u32 = 1;
 
 /// The published schema of the document.
@@ -33,8 +33,8 @@ pub(in crate::show) struct Output<'a> {
     /// The case with the replacements. Null if nothing was replaced.
     after: Option<AnswerOut<'a>>,
     /// Published figures of the case file and what is computed for them without replacements.
-    published: Vec<ToldOut<'a>>,
-    /// Times by size of the case file, and what they say about the hardware.
+    published: Vec<FigureCheckOut<'a>>,
+    /// Times by size of the case file, and their conclusions about the hardware.
     sweeps: Vec<SweepOut<'a>>,
 }
 
@@ -47,7 +47,7 @@ struct AnswerOut<'a> {
     reverse: Option<SolutionOut<'a>>,
     /// Null if unknown.
     both: Option<BothOut<'a>>,
-    /// Ceilings of every stage, in the order of the forward direction; those of the forward direction first.
+    /// Ceilings of every stage, in the order of the forward direction; forward ceilings come first.
     ceilings: Vec<CeilingOut<'a>>,
     /// Estimates that are no ceilings.
     estimates: Vec<EstimateOut<'a>>,
@@ -106,7 +106,7 @@ struct CeilingOut<'a> {
     side: Place,
     /// Lower and upper end of the ceiling.
     goodput_bps: [u64; 2],
-    /// How it is computed, with the numbers.
+    /// The formula, with its numbers.
     formula: &'a str,
     /// Inputs of the formula.
     inputs: Vec<InputOut<'a>>,
@@ -117,7 +117,7 @@ struct CeilingOut<'a> {
 struct InputOut<'a> {
     /// Key of the case file.
     key: &'a str,
-    /// Its value.
+    /// The value of the input.
     value: &'a str,
     source: Source,
 }
@@ -136,7 +136,7 @@ struct EstimateOut<'a> {
 /// A part of the latency.
 #[derive(Serialize, JsonSchema)]
 struct PartOut<'a> {
-    /// What takes the time.
+    /// The source of the delay.
     words: &'a str,
     /// The time.
     #[schemars(range(min = 0))]
@@ -151,13 +151,13 @@ struct PriceOut<'a> {
     per_gbps: [f64; 2],
     /// Currency.
     currency: &'a str,
-    /// The period that the price is for, such as `hour`, if it is rented. Null if it is bought.
+    /// The period of the price, such as `hour`, if the hardware is rented. Null if it is bought.
     per: Option<&'a str>,
 }
 
 /// A published figure and what is computed for it.
 #[derive(Serialize, JsonSchema)]
-struct ToldOut<'a> {
+struct FigureCheckOut<'a> {
     /// What was measured.
     what: &'a str,
     /// The published figure.
@@ -166,7 +166,7 @@ struct ToldOut<'a> {
     computed: &'a str,
     /// How the case says that both compare.
     claim: &'static str,
-    /// Whether they do.
+    /// Whether the claim is true.
     holds: bool,
 }
 
@@ -186,7 +186,7 @@ struct FitOut {
     rate_bps: u64,
     /// Lower and upper end of that rate.
     interval_bps: [u64; 2],
-    /// Spans that gave the rate.
+    /// Number of spans used for the rate.
     spans: usize,
     /// Shortest time of any size.
     floor_ns: u64,
@@ -225,7 +225,7 @@ pub(crate) fn document(change: &Change<'_>) -> serde_json::Result<String> {
         set: change.sets,
         before: answer(change.before.1),
         after: change.after.map(|(_, after)| answer(after)),
-        published: change.told.iter().map(told).collect(),
+        published: change.checks.iter().map(check).collect(),
         sweeps: change.before.0.sweep.iter().map(sweep).collect(),
     };
     text(&output)
@@ -309,7 +309,7 @@ fn ceiling<'a>(way: Direction, ceiling: &Ceiling<'a>) -> CeilingOut<'a> {
     }
 }
 
-fn sweep(sweep: &Sweep) -> SweepOut<'_> {
+fn sweep(sweep: &SizeSeries) -> SweepOut<'_> {
     SweepOut {
         what: &sweep.what,
         fit: fit(&sweep.points).map(|fit| FitOut {
@@ -340,13 +340,13 @@ fn candidate(candidate: Candidate) -> CandidateOut {
     }
 }
 
-fn told(told: &Told) -> ToldOut<'_> {
-    ToldOut {
-        what: &told.what,
-        figure: &told.figure,
-        computed: &told.computed,
-        claim: told.claim,
-        holds: told.holds,
+fn check(check: &FigureCheck) -> FigureCheckOut<'_> {
+    FigureCheckOut {
+        what: &check.what,
+        figure: &check.figure,
+        computed: &check.computed,
+        claim: check.claim,
+        holds: check.holds,
     }
 }
 

@@ -3,7 +3,7 @@
 pub(super) mod json;
 mod text;
 
-use linerate_core::case::{Answer, Case, Told};
+use linerate_core::case::{Answer, Case, FigureCheck};
 
 pub(crate) use json::{SCHEMA, document};
 pub(crate) use text::page;
@@ -16,5 +16,5 @@ pub(crate) struct Change<'a> {
     /// What was set, as typed.
     pub(crate) sets: &'a [String],
     /// Published figures, beside the case as it stands in its file.
-    pub(crate) told: &'a [Told],
+    pub(crate) checks: &'a [FigureCheck],
 }

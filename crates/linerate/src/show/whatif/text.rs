@@ -1,7 +1,7 @@
 //! A path described by hand, for people: ceilings with what they come from, and what a change
 //! would bring.
 
-use linerate_core::case::{Answer, Case, Host, Slot, Sweep, Told};
+use linerate_core::case::{Answer, Case, FigureCheck, Host, SizeSeries, Slot};
 use linerate_core::ceiling::fingerprint::{Candidate, candidates, fit};
 use linerate_core::ceiling::{Bounds, Ceiling, Input, Solution, Source};
 use linerate_core::path::Direction;
@@ -36,13 +36,13 @@ pub(crate) fn page(change: &Change<'_>) -> Document {
     media(&mut doc, case, answer);
     if change.after.is_none() {
         doc.gap();
-        published(&mut doc, change.told);
+        published(&mut doc, change.checks);
         sweeps(&mut doc, &case.sweep);
     }
     doc
 }
 
-/// Its paragraphs, wrapped anew.
+/// Its paragraphs, wrapped again.
 fn story(doc: &mut Document, story: &str) {
     for paragraph in story.split("\n\n").filter(|p| !p.trim().is_empty()) {
         let words: Vec<&str> = paragraph.split_whitespace().collect();
@@ -98,7 +98,7 @@ fn goodputs(doc: &mut Document, answer: &Answer) {
 }
 
 /// Why there is no ceiling.
-const NOT_DESCRIBED: &str = "no ceiling: nothing on the way is described that has one";
+const NOT_DESCRIBED: &str = "no ceiling: no part of the described path has one";
 
 fn unknown(doc: &mut Document, label: &str) {
     doc.entry(label, &[(Tone::Warning, NOT_DESCRIBED)], 2);
@@ -121,7 +121,7 @@ fn goodput(doc: &mut Document, label: &str, solved: &Solution) {
     doc.entry(label, &[(Tone::Strong, &goodput), (Tone::Plain, &rest)], 2);
 }
 
-/// What binds, and what would bind next.
+/// The limiting stage, and the next one.
 fn bound(solved: &Solution) -> String {
     let first = format!("bound by the {}", solved.binding.join(" or "));
     match &solved.next {
@@ -180,7 +180,7 @@ fn compared_way(
     doc.detail(&[(Tone::Plain, &text)], 2);
 }
 
-/// How the goodput changes, as far as the two intervals tell.
+/// The change of the goodput, as far as the two intervals show it.
 fn gain(before: Bounds, after: Bounds) -> String {
     let ratio = |a: f64, b: f64| a / b.max(1.0);
     // The same things are unknown before and after: like ends are compared.
@@ -321,22 +321,22 @@ fn media(doc: &mut Document, case: &Case, answer: &Answer) {
         .collect();
     rows.sort_by(|a, b| a.0.total_cmp(&b.0));
     for (i, (_, words, tone)) in rows.iter().enumerate() {
-        let label = if i == 0 { "beside others" } else { "" };
+        let label = if i == 0 { "compared" } else { "" };
         doc.entry(label, &[(*tone, words)], 2);
     }
 }
 
-fn published(doc: &mut Document, told: &[Told]) {
-    if told.is_empty() {
+fn published(doc: &mut Document, checks: &[FigureCheck]) {
+    if checks.is_empty() {
         return;
     }
-    doc.heading("Published, and what is computed for it");
-    for one in told {
+    doc.heading("Published and computed figures");
+    for one in checks {
         let words = format!(", {}; computed {}: ", one.what, one.computed);
         let (tone, claim) = if one.holds {
             (Tone::Good, one.claim.to_owned())
         } else {
-            (Tone::Warning, format!("it is not so that it {}", one.claim))
+            (Tone::Warning, format!("wrong claim: it {}", one.claim))
         };
         let body = [
             (Tone::Strong, one.figure.as_str()),
@@ -351,12 +351,12 @@ fn published(doc: &mut Document, told: &[Told]) {
 const NAMED: usize = 5;
 
 /// What the slopes of times over sizes agree with.
-fn sweeps(doc: &mut Document, sweeps: &[Sweep]) {
+fn sweeps(doc: &mut Document, sweeps: &[SizeSeries]) {
     if sweeps.is_empty() {
         return;
     }
     doc.gap();
-    doc.heading("What times by size say of the hardware");
+    doc.heading("What times by size show about the hardware");
     for sweep in sweeps {
         let Some(fit) = fit(&sweep.points) else {
             let text = format!("{}: too few large messages to show a rate", sweep.what);
@@ -364,8 +364,8 @@ fn sweeps(doc: &mut Document, sweeps: &[Sweep]) {
             continue;
         };
         let text = format!(
-            ", {}: the median of {} spans from size to size, {} as far as that can be told; half of \
-             it at {}, floor {}",
+            ", {}: the median of {} steps between sizes, uncertain within {}; half of it at {}, \
+             floor {}",
             sweep.what,
             fit.spans,
             fine(fit.interval),

@@ -71,7 +71,7 @@ fn a_path_on_which_large_packets_vanish_is_named_with_the_command_that_tells() {
                 .first()
                 .map_or("", |gap| gap["hint"].as_str().unwrap());
             assert!(
-                hint.contains(&format!("on the {host} host, `ping -M do -s 1472 ")),
+                hint.contains(&format!("on the {host} host `ping -M do -s 1472 ")),
                 "{told}"
             );
             if args.contains(&"udp") {

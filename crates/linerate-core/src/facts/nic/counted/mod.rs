@@ -24,7 +24,7 @@ pub enum Meaning {
     NoMemory,
     /// Packets that the wire damaged.
     Damaged,
-    /// Packets that were longer or shorter than the port takes.
+    /// Packets that were longer or shorter than the port accepts.
     WrongSize,
     /// Packets with a wrong IP, TCP or UDP checksum.
     BadChecksum,
@@ -60,7 +60,7 @@ const MEANINGS: [(Meaning, &str, &str, &str); 19] = [
         Meaning::RingFull,
         "ring-full",
         "the receive ring was full",
-        "ethtool -g PORT; sudo ethtool -G PORT rx N; more queues or CPUs that take packets in",
+        "ethtool -g PORT; sudo ethtool -G PORT rx N; more queues, or more CPUs that receive packets",
     ),
     (
         Meaning::BufferFull,
@@ -89,14 +89,14 @@ const MEANINGS: [(Meaning, &str, &str, &str); 19] = [
     (
         Meaning::WrongSize,
         "wrong-size",
-        "longer or shorter than the port takes",
+        "longer or shorter than the port accepts",
         "the same MTU at both ends of the wire: ip link show PORT",
     ),
     (
         Meaning::BadChecksum,
         "bad-checksum",
         "wrong checksum of IP, TCP or UDP",
-        "find the sender, and what changes packets on the way",
+        "find the sender, and what changes packets on the path",
     ),
     (
         Meaning::Failed,
@@ -149,7 +149,7 @@ const MEANINGS: [(Meaning, &str, &str, &str); 19] = [
     (
         Meaning::Filtered,
         "filtered",
-        "discarded by a filter, as it should be",
+        "discarded by a filter, as intended",
         "",
     ),
     (
@@ -183,18 +183,18 @@ impl Meaning {
         self.row().1
     }
 
-    /// What to do about it at a port; empty where nothing is to be done.
+    /// What to do about it at a port; empty if nothing is to be done.
     pub fn fix(self, port: &str) -> String {
         self.row().2.replace("PORT", port)
     }
 
-    /// Whether it is a reason to look closer: packets that were lost, damaged or held back.
+    /// Whether it is a reason for a closer look: packets that were lost, damaged or delayed.
     pub fn is_trouble(self) -> bool {
         !self.row().2.is_empty()
     }
 }
 
-/// What a counter of a driver means; `None` where it is not known.
+/// What a counter of a driver means; `None` if it is unknown.
 pub fn meaning(driver: &str, name: &str) -> Option<Meaning> {
     let own = own_meaning(driver, name);
     own.or_else(|| table::of_kernel(name))

@@ -1,10 +1,10 @@
-//! Names of counters: those of queues are summed, and words that sound like trouble are known.
+//! Names of counters: counters of queues are added up, and words that suggest trouble are known.
 
 use std::collections::BTreeMap;
 
 use super::Counter;
 
-/// What may stand in front of the number of a queue, from the start of a name.
+/// Text that may precede the number of a queue, from the start of a name.
 //= Linux, the get_strings of drivers/net: `rx-0.packets`, `rx_queue_0_drops`, `rx0_dropped`, `queue_0_tx_cnt`, `txq0: tx_stops`
 //= `rvec_0_tx_busy`, `cpu0_rx_packets`, `q0_rx_dropped`, `ch0_events`, `TC0 Queue[0] InErrors`, `rxq#0_errors`
 const BEFORE: [&str; 22] = [
@@ -66,8 +66,8 @@ pub fn sounds_bad(name: &str) -> bool {
     BAD.iter().any(|word| name.contains(word))
 }
 
-/// The counters of a port, with those of its queues summed under one name: `rx_queue_*_drops`. A sum stands
-/// where its first counter did.
+/// The counters of a port. Counters of its queues are added up under one name: `rx_queue_*_drops`. The sum is
+/// at the place of the first of them.
 pub fn grouped(counters: Vec<Counter>) -> Vec<Counter> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut all: Vec<Counter> = Vec::new();
@@ -85,7 +85,7 @@ pub fn grouped(counters: Vec<Counter>) -> Vec<Counter> {
     all
 }
 
-/// A name with `*` in place of the numbers of queues.
+/// A name with `*` instead of the numbers of queues.
 pub(super) fn starred(name: &str) -> String {
     let name = name.trim();
     let mut made = String::with_capacity(name.len());
@@ -101,8 +101,8 @@ pub(super) fn starred(name: &str) -> String {
     made + rest
 }
 
-/// Whether a number between these texts is a queue's number: `[3]`, one in front of a name (`0: rcv_pkts`,
-/// `0_0: xmit_pkts`), or one behind a word that stands for queues.
+/// Whether a number between these texts is the number of a queue: `[3]`, a number before a name (`0: rcv_pkts`,
+/// `0_0: xmit_pkts`), or after a word for queues.
 fn is_queue(before: &str, after: &str) -> bool {
     match before {
         "" => {

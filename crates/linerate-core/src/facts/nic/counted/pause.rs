@@ -1,10 +1,10 @@
-//! Names of pauses, which are alike enough across most drivers to be known by their words: `rx_pause`,
-//! `rx_flow_control_xoff`, `port.link_xoff_rx`. Names without such a word (`rx_pfc_ena_frames_pri3`) have rows in the
-//! table.
+//! Names of pause counters. Most drivers use names that are similar enough to be recognized by their words:
+//! `rx_pause`, `rx_flow_control_xoff`, `port.link_xoff_rx`. Names without these words
+//! (`rx_pfc_ena_frames_pri3`) have rows in the table.
 
 use super::Meaning;
 
-/// Words in front of the number of a priority that pauses are of: `rx_prio3_pause`, `port.rx_priority_3_xoff`,
+/// Words before the priority number of a pause counter: `rx_prio3_pause`, `port.rx_priority_3_xoff`,
 /// `rx_pb_3_pxoff`, `rx_pause_prio_3`, `rx_pause_frames_class3`.
 const OF_PRIORITY: [&str; 6] = ["priority_", "prio_", "prio", "pb_", "pri", "class"];
 
@@ -48,7 +48,7 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
     }
 }
 
-/// The priority that a counter is of.
+/// The priority of a counter.
 fn priority(name: &str) -> Option<u32> {
     OF_PRIORITY.iter().find_map(|word| {
         let (_, after) = name.split_once(word)?;

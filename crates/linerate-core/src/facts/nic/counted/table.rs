@@ -1,7 +1,7 @@
 //! The table of counters: driver, name, meaning.
 //!
 //! Drivers are named as `ethtool -i` names them, counters as `ethtool -S` does, without spaces at their ends
-//! and with `*` for the number of a queue, a lane or a priority. Where a counter is a sum and its parts are
+//! and with `*` for the number of a queue, a lane or a priority. If a counter is a sum and its parts are
 //! counters too, the parts are benign, so that no drop is reported twice.
 
 use super::Meaning;
@@ -12,14 +12,14 @@ type Row = (Meaning, &'static [&'static str]);
 
 macro_rules! counters {
     ($([$($driver:literal)*] { $($meaning:ident: $($name:literal)+;)* })*) => {
-        /// Drivers (none: all of them) with what their counters mean.
+        /// Drivers (none: all drivers) with the meanings of their counters.
         const TABLE: &[(&[&str], &[Row])] = &[
             $((&[$($driver),*], &[$((Meaning::$meaning, &[$($name),+])),*])),*
         ];
     };
 }
 
-/// What a counter of a driver means, by the rows of that driver, then by those of all drivers.
+/// The meaning of a driver's counter: by the rows of that driver first, then by the rows of all drivers.
 pub(super) fn of_driver(driver: &str, name: &str) -> Option<Meaning> {
     let name = starred(name);
     let is_it = |row: &&Row| row.1.iter().any(|pattern| fits(pattern, &name));
@@ -28,7 +28,7 @@ pub(super) fn of_driver(driver: &str, name: &str) -> Option<Meaning> {
     rows.into_iter().find(is_it).map(|row| row.0)
 }
 
-/// What one of the names means that the kernel counts for every port.
+/// The meaning of a name that the kernel counts for every port.
 pub(super) fn of_kernel(name: &str) -> Option<Meaning> {
     let found = KERNEL.iter().find(|(_, names)| names.contains(&name));
     found.map(|(meaning, _)| *meaning)

@@ -7,7 +7,7 @@ use crate::facts::pci;
 use crate::shell::word;
 
 //= torvalds/linux, mlx5_core_pci_table and mlx4_pci_table: the rows marked MLX5_PCI_DEV_IS_VF, MLX4_PCI_DEV_IS_VF
-/// Devices of Mellanox that are virtual functions: a guest sees no other sign of it.
+/// Device ids of Mellanox virtual functions: a guest sees no other sign of them.
 const VIRTUAL: [u16; 10] = [
     0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101a, 0x101c, 0x101e, 0xa2d3,
 ];
@@ -15,11 +15,11 @@ const MELLANOX: u16 = 0x15b3;
 
 /// What an RDMA device is a part of.
 pub(super) enum Function<'a> {
-    /// Of nothing: it is a card, or one of the card's own functions.
+    /// Not a virtual function: it is a card, or one of the card's own functions.
     Card,
-    /// Of a card of this host.
+    /// A virtual function of a card of this host.
     Virtual(&'a VirtualOf),
-    /// Of a card that only the host of this guest sees.
+    /// A virtual function of a card that only the host of this guest sees.
     Lent,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn set(inventory: &Inventory, device: &IbDevice, setting: &str, old: 
 enum Owner<'a> {
     /// Its port and its number: `ib0 vf 3`.
     Port(&'a str, u32),
-    /// Its card, whose port is not known, and its number.
+    /// A port of this card, with this number; the network port is unknown.
     Card(&'a str, u32),
     /// How to find out.
     Unknown(Step),
@@ -124,12 +124,12 @@ pub(super) fn give_guid(inventory: &Inventory, device: &IbDevice, port: &IbPort)
         Function::Virtual(_) | Function::Lent => by_host(inventory, device),
         Function::Card => {
             let query = format!("sudo mstflint -d {} query", word(&device.pci));
-            Advice::new("see which GUIDs its firmware holds").on(None, query)
+            Advice::new("see which GUIDs its firmware has").on(None, query)
         }
     }
 }
 
-/// Of mlx4: has the subnet manager choose a GUID.
+/// For mlx4: lets the subnet manager choose a GUID.
 fn by_manager(inventory: &Inventory, own: &VirtualOf, port: &IbPort) -> Advice {
     let devices = &inventory.infiniband.devices;
     let card = devices.iter().find(|card| card.pci == own.pci);
@@ -155,10 +155,10 @@ fn by_manager(inventory: &Inventory, own: &VirtualOf, port: &IbPort) -> Advice {
     )
 }
 
-/// Of mlx5: the host gives it a GUID that nobody else has, and attaches it again.
+/// For mlx5: the host gives the function a unique GUID, and attaches it again.
 fn by_host(inventory: &Inventory, device: &IbDevice) -> Advice {
     const WHAT: &str =
-        "give it a GUID that nobody else on the network has, on the host that owns it";
+        "give it a GUID that no other port on the network has, on the host that owns it";
     // The first byte marks a GUID that is administered locally.
     const RANDOM: &str = "guid=02:00$(od -An -N6 -tx1 /dev/urandom | tr ' ' :)";
     let give = Owner::of(inventory, device).step(|function| {

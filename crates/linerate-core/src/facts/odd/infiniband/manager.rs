@@ -1,8 +1,8 @@
-//! InfiniBand ports with a working wire that have no address: whether a subnet manager serves their
-//! network, and why it has not set them up.
+//! InfiniBand ports with a working wire but no address: whether a subnet manager serves their network, and why
+//! it has not set them up.
 //!
-//! A second manager on a network that has one can take it over, so starting one is advised only where nothing
-//! shows that there is one.
+//! A second manager on a network can take it over from the first, so starting one is advised only if there is
+//! no sign of another.
 
 use super::super::Oddity;
 use super::function::{Function, driver, give_guid, is_omni_path};
@@ -13,9 +13,9 @@ use crate::facts::infiniband::{Guid, IbDevice, IbPort, LinkState, PhysicalState}
 use crate::shell::word;
 
 /// A port with its device.
-type Port<'a> = (&'a IbDevice, &'a IbPort);
+type DevicePort<'a> = (&'a IbDevice, &'a IbPort);
 
-/// A working wire that nobody has set up. RoCE and iWARP have no subnet manager.
+/// A working wire that no subnet manager has set up. RoCE and iWARP have no subnet manager.
 pub(in crate::facts::odd) fn not_set_up(inventory: &Inventory) -> Vec<Oddity> {
     limiting(ports(inventory, "ib-not-set-up", |device, port| {
         if !is_wired(port) {
@@ -43,30 +43,33 @@ fn is_served(port: &IbPort) -> bool {
     is_wired(port) && (port.is_active() || port.manager().is_some())
 }
 
-/// Whether two ports share one wire: those of a card and of its virtual functions.
-fn share_a_wire(a: Port<'_>, b: Port<'_>) -> bool {
+/// Whether two ports share one wire: the ports of a card and of its virtual functions do.
+fn share_a_wire(a: DevicePort<'_>, b: DevicePort<'_>) -> bool {
     wire(a).is_some_and(|own| wire(b) == Some(own))
 }
 
 /// The card that a port's wire belongs to, with the number of the port.
-fn wire((device, port): Port<'_>) -> Option<(&str, u32)> {
+fn wire((device, port): DevicePort<'_>) -> Option<(&str, u32)> {
     let own = device.virtual_of.as_ref();
     let card = own.map_or(&device.pci, |own| &own.pci);
     (!card.is_empty()).then_some((card, port.number))
 }
 
 /// Whether two are the same port.
-fn is_same(a: Port<'_>, b: Port<'_>) -> bool {
+fn is_same(a: DevicePort<'_>, b: DevicePort<'_>) -> bool {
     a.0.name == b.0.name && a.1.number == b.1.number
 }
 
-fn name((device, port): Port<'_>) -> String {
+fn name((device, port): DevicePort<'_>) -> String {
     format!("{} port {}", device.name, port.number)
 }
 
 /// The evidence that a manager serves the network of a port, and an active port to query it from.
-fn manager_of<'a>(inventory: &'a Inventory, own: Port<'_>) -> Option<(String, Option<Port<'a>>)> {
-    let served = |port: &Port<'_>| is_served(port.1) && share_a_wire(own, *port);
+fn manager_of<'a>(
+    inventory: &'a Inventory,
+    own: DevicePort<'_>,
+) -> Option<(String, Option<DevicePort<'a>>)> {
+    let served = |port: &DevicePort<'_>| is_served(port.1) && share_a_wire(own, *port);
     let active = all(inventory)
         .filter(served)
         .max_by_key(|(_, port)| port.is_active());
@@ -79,7 +82,7 @@ fn manager_of<'a>(inventory: &'a Inventory, own: Port<'_>) -> Option<(String, Op
 }
 
 /// A port of another wire of this host that a manager serves.
-fn served_beside<'a>(inventory: &'a Inventory, own: Port<'_>) -> Option<Port<'a>> {
+fn served_beside<'a>(inventory: &'a Inventory, own: DevicePort<'_>) -> Option<DevicePort<'a>> {
     let mut others = all(inventory).filter(|port| !share_a_wire(own, *port) && is_served(port.1));
     others.find(|port| !is_same(*port, own))
 }
@@ -126,7 +129,7 @@ const BESIDE: &str = "this port's network has no manager, or the manager runs on
 const NONE: &str = "no subnet manager runs on this fabric, or it does not reach this port";
 
 /// How to find out why a manager does not set up a port.
-fn ask(inventory: &Inventory, device: &IbDevice, asked: Option<Port<'_>>) -> Advice {
+fn ask(inventory: &Inventory, device: &IbDevice, asked: Option<DevicePort<'_>>) -> Advice {
     let step = if is_omni_path(inventory, device) {
         Step::on(None, "opafabricinfo")
     } else {
@@ -145,8 +148,8 @@ fn ask(inventory: &Inventory, device: &IbDevice, asked: Option<Port<'_>>) -> Adv
     Advice::new(what).step(step)
 }
 
-/// The port that a manager of this network binds to: for a virtual function that of its card.
-fn bound_to<'a>(inventory: &'a Inventory, own: Port<'a>) -> Port<'a> {
+/// The port that a manager of this network binds to. For a virtual function this is the port of its card.
+fn bound_to<'a>(inventory: &'a Inventory, own: DevicePort<'a>) -> DevicePort<'a> {
     let (device, port) = own;
     let card = all(inventory)
         .filter(|(card, _)| {
@@ -160,7 +163,7 @@ fn bound_to<'a>(inventory: &'a Inventory, own: Port<'a>) -> Port<'a> {
 }
 
 /// The GUID of a port, or the words of a shell that read it.
-fn guid((device, port): Port<'_>) -> String {
+fn guid((device, port): DevicePort<'_>) -> String {
     match port.guid().filter(|guid| *guid != Guid::NONE) {
         Some(guid) => guid.to_string(),
         None => format!(
@@ -172,7 +175,7 @@ fn guid((device, port): Port<'_>) -> String {
 }
 
 /// A manager for the network of one port, and the command that ends it.
-fn manage(advice: Advice, port: Port<'_>, about: &str) -> Advice {
+fn manage(advice: Advice, port: DevicePort<'_>, about: &str) -> Advice {
     let guid = guid(port);
     // The brackets keep the pattern from matching the command itself.
     let end = format!("sudo pkill -f \"[o]pensm -B -g {guid}\"");
@@ -188,14 +191,14 @@ fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
         let guid = own.1.guid().filter(|guid| *guid != Guid::NONE);
         let guid = guid.map_or_else(|| "the GUID of this port".to_owned(), |g| g.to_string());
         return Advice::new(format!(
-            "if no manager serves what the cable leads to, add an instance with PortGUID {guid} to /etc/opa-fm/opafm.xml"
+            "if no manager serves the network on its cable, add an instance with PortGUID {guid} to /etc/opa-fm/opafm.xml"
         ))
         .step(Step::on(None, "sudo systemctl restart opafm").about("then"));
     }
     let seen = Step::on(None, format!("sudo ibnetdiscover {}", at(device, port)));
     let advice =
-        Advice::new("start a manager for this port, if none serves what its cable leads to")
-            .step(seen.about("what the cable leads to"));
+        Advice::new("start a manager for this port, if none serves the network on its cable")
+            .step(seen.about("the network on the cable"));
     manage(advice, own, "if no manager is there")
 }
 

@@ -11,13 +11,13 @@ use crate::facts::pci::Link;
 /// Oddities of links, by whether the ports behind may need more.
 #[derive(Default)]
 pub(in crate::facts::odd) struct Links {
-    /// Of links that may bind.
+    /// For links that may be the limit.
     pub may_bind: Vec<Oddity>,
-    /// Of links that the ports behind do not fill, as far as is known.
+    /// For links that the ports behind them do not fill, as far as is known.
     pub suffice: Vec<Oddity>,
 }
 
-/// Whether what runs over a link may fill it at this speed and width.
+/// Whether the traffic over a link may fill it at this speed and width.
 pub(super) enum Room {
     /// It may; with the ports that are faster than the link as it runs, if some are, and their names.
     May(Option<(String, Vec<String>)>),
@@ -29,7 +29,7 @@ const FAST_ENOUGH: &str =
     "the link is fast enough for these ports; a faster port behind it might need more";
 
 impl Room {
-    /// `None` where nothing is behind the link.
+    /// `None` if nothing is behind the link.
     pub(super) fn of(
         inventory: &Inventory,
         carriers: &[Carrier<'_>],
@@ -47,7 +47,7 @@ impl Room {
             } if suffices(frames) => match (all_known, rate.0) {
                 (false, 0) => Self::Enough(
                     "no port behind it reports a speed, so its effect is unknown",
-                    "what its ports need is not known".to_owned(),
+                    "the needs of its ports are unknown".to_owned(),
                 ),
                 (true, _) => Self::Enough(FAST_ENOUGH, format!("enough for its ports ({rate})")),
                 (false, _) => Self::Enough(

@@ -130,7 +130,7 @@ fn a_slot_or_a_link_that_leaves_enough_for_the_ports_comes_last() {
     let unknown = order(0, four);
     assert_eq!(ids(&unknown), ["cpu-offline", "pcie-slot"]);
     assert!(
-        unknown[1].1.ends_with("what its ports need is not known"),
+        unknown[1].1.ends_with("the needs of its ports are unknown"),
         "{}",
         unknown[1].1
     );

@@ -103,7 +103,7 @@ fn layers_are_walked_down_to_the_disks() {
     let storage = layered();
     assert_eq!(whats(&storage), ["facts.block.transport"]);
     assert!(
-        storage.gaps[0].why.contains("sda, sdb is reached"),
+        storage.gaps[0].why.contains("sda, sdb is attached"),
         "{}",
         storage.gaps[0].why
     );

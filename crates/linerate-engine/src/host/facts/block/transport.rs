@@ -1,4 +1,4 @@
-//! How a disk is reached, and by which ways.
+//! The transport of a disk, and the paths to it.
 
 use linerate_core::facts::block::{BlockDevice, Namespace, Path};
 use linerate_core::parse::{sysctl, sysfs};
@@ -8,8 +8,8 @@ use super::CLASS;
 use crate::host::read;
 
 const NVME: &str = "/sys/class/nvme";
-/// Drivers of SCSI hosts (`proc_name`) that tell how their disks are reached. SRP has no such name:
-/// only its hosts have `local_ib_device`.
+/// Drivers of SCSI hosts (`proc_name`) that show how their disks are attached. SRP has no name there: only its
+/// hosts have `local_ib_device`.
 const HOSTS: [(&str, &str); 6] = [
     ("iscsi_iser", "iser"),
     ("iscsi_tcp", "iscsi"),
@@ -55,7 +55,7 @@ impl Reader<'_> {
         device.node = self.node_of(&device.pci);
     }
 
-    /// The transport of a disk by its PCI function, where nothing closer to the disk shows it: in trees without
+    /// The transport of a disk by its PCI function, if nothing closer to the disk shows it: in trees without
     /// the classes, and for disks behind RAID controllers.
     fn by_function(&self, device: &BlockDevice) -> &'static str {
         /// Class of RAID controllers.
@@ -82,8 +82,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A namespace hangs on its controller or, where there may be several, on their subsystem. Each way to it then
-    /// is a hidden device, which hangs on the way's controller.
+    /// A namespace belongs to its controller or, if there may be several paths, to their subsystem. Then each
+    /// path is a hidden device, which belongs to the controller of the path.
     fn nvme(&mut self, device: &mut BlockDevice, above: &str, hidden: &[&String]) {
         let names = self.machine.list(above).unwrap_or_default();
         let several = names.iter().any(|name| name == "iopolicy");
@@ -132,7 +132,7 @@ impl Reader<'_> {
         Some(path).filter(|path| !path.transport.is_empty())
     }
 
-    /// A way to a disk: its hidden device, which is numbered after its controller since Linux 4.18.
+    /// A path to a disk: its hidden device, which is numbered after its controller since Linux 4.18.
     fn way(&self, controller: u32, name: &str) -> Path {
         let folder = format!("{CLASS}/{name}");
         let above = format!("{folder}/device");
@@ -181,7 +181,7 @@ impl Reader<'_> {
         }
     }
 
-    /// How a SCSI disk is reached; `None` for other disks and hosts that are not known.
+    /// How a SCSI disk is reached; `None` for other disks and hosts that are unknown.
     fn scsi(&self, above: &str) -> Option<&'static str> {
         let names = self.machine.list(&format!("{above}/scsi_device")).ok()?;
         // host:channel:target:unit.

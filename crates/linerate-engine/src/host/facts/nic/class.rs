@@ -6,13 +6,13 @@ use linerate_core::parse::{sysctl, sysfs};
 
 use super::super::few;
 use super::super::port::{VIRTUAL_BUSES, VIRTUAL_DRIVERS};
-use super::{IPOIB, Port, Reader, USB};
+use super::{IPOIB, PortReader, Reader, USB};
 use crate::host::{gap, read};
 
 const CLASS: &str = "/sys/class/net";
 
 impl Reader<'_> {
-    /// The ports that /sys lists. That the kernel was not asked has a gap already.
+    /// The ports that /sys lists. The failed kernel query has a gap already.
     pub(super) fn listed_nics(&mut self) -> Vec<Nic> {
         let names = self.machine.list(CLASS).unwrap_or_default();
         let (mut nics, mut missing) = (Vec::new(), Vec::new());
@@ -56,7 +56,7 @@ impl Reader<'_> {
         self.listed_device(&mut nic, &folder);
         self.listed_stack(&mut nic, &folder);
         nic.link = self.listed_link(&folder);
-        let mut port = Port {
+        let mut port = PortReader {
             name: name.to_owned(),
             index,
             went: false,
@@ -67,8 +67,8 @@ impl Reader<'_> {
     }
 
     /// Whether the port is up and has a carrier. Ports whose drivers report no `operstate` (loopback, tunnels)
-    /// show `unknown`, and are up all the same. Only a port that is switched on has the file `carrier`, and
-    /// some trees lack it.
+    /// show `unknown` although they are up. Only a port that is switched on has the file `carrier`, and some
+    /// trees lack it.
     fn listed_up(&self, folder: &str) -> bool {
         self.whole(&format!("{folder}/carrier")).map_or_else(
             || self.optional_line(&format!("{folder}/operstate")) == "up",
@@ -85,7 +85,7 @@ impl Reader<'_> {
         nic.driver = self.of_uevent(&device, "DRIVER");
         let above = self.pci_above(&device);
         nic.node = self.node_of(&above);
-        // `virtio:d00000001v00001AF4`: what stands before the colon is the bus.
+        // `virtio:d00000001v00001AF4`: the part before the colon is the bus.
         let alias = self.of_uevent(&device, "MODALIAS");
         let bus = alias.split(':').next().unwrap_or_default();
         if bus == USB {

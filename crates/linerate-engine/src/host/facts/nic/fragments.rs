@@ -1,4 +1,4 @@
-//! Fragments that this network namespace made and took in since boot.
+//! Fragments that this network namespace made and received since boot.
 
 use linerate_core::facts::nic::{Fragments, Nic};
 
@@ -6,7 +6,7 @@ use super::super::Reader;
 use crate::host::fragments;
 
 impl Reader<'_> {
-    /// The kernel's counters of fragments, where tunnels may need some; `None` where it has none for IPv4.
+    /// The kernel's counters of fragments, where tunnels may need some; `None` if it has none for IPv4.
     pub(super) fn fragments(&mut self, nics: &[Nic]) -> Option<Fragments> {
         if !nics.iter().any(Nic::is_tunnel) {
             return None;

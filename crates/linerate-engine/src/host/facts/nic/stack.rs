@@ -6,12 +6,11 @@ use linerate_core::parse::address::{self, Address};
 use linerate_core::parse::ethtool;
 use linerate_core::parse::link::{LOOPBACK, Link};
 
-use super::{HINT, Port, Reader, WHAT, basic, stack};
+use super::{HINT, PortReader, Reader, WHAT, basic, stack};
 use crate::host::{Ethtool, Query, gap, invalid};
 
 impl Reader<'_> {
-    /// The port with this index, then those below it; and the others that have a wire, carrier and
-    /// an address.
+    /// The port with this index, then those below it; and the others with a wire, carrier and an address.
     pub(in super::super) fn stack_of(&mut self, index: u32) -> (Vec<Nic>, Vec<Other>) {
         let reply = match self.machine.query(&Query::Links) {
             Ok(reply) => reply,
@@ -27,7 +26,7 @@ impl Reader<'_> {
         let mut used = below(&nics, index);
         if used.len() > PORTS_MAX {
             used.truncate(PORTS_MAX);
-            let why = format!("more than {PORTS_MAX} ports lie below one another");
+            let why = format!("more than {PORTS_MAX} ports are stacked on each other");
             self.gaps.push(gap("facts.route.ports", &why, "ip -d link"));
         }
         let ports = used.iter().filter_map(|index| {
@@ -45,7 +44,7 @@ impl Reader<'_> {
             return nic;
         }
         let class = self.class_folder(link);
-        let mut port = Port {
+        let mut port = PortReader {
             name: nic.name.clone(),
             index: nic.index,
             went: false,

@@ -192,7 +192,7 @@ fn a_port_that_goes_away_is_left_out_and_one_that_sleeps_is_not() {
     ));
     assert_eq!((gone.nics, gone.gaps.len()), (vec![], 1));
     assert!(
-        gone.gaps[0].why.contains("went away"),
+        gone.gaps[0].why.contains("disappeared"),
         "{}",
         gone.gaps[0].why
     );

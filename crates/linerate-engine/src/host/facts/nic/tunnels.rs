@@ -1,4 +1,4 @@
-//! Tunnels: what they add to packets, and which port carries them.
+//! Tunnels: their headers, and the ports that carry them.
 
 use linerate_core::facts::nic::Nic;
 use linerate_core::parse::link::Link;
@@ -8,12 +8,12 @@ use super::super::Reader;
 use crate::host::sources::route_toward;
 use crate::host::{Toward, invalid};
 
-/// Most tunnels whose route is asked for.
+/// Most tunnels whose route is looked up.
 const ASKED_MAX: usize = 64;
 
 impl Reader<'_> {
-    /// Records for each tunnel the bytes that it adds, and the port below it: the one that it is bound to, or
-    /// the one that the route to its other end leaves by.
+    /// Records for each tunnel the bytes that it adds, and the port below it: the port that it is bound to, or
+    /// the port of the route to its other end.
     pub(super) fn tunnels(&mut self, links: &[Link<'_>], nics: &mut [Nic]) {
         let mut left = ASKED_MAX;
         for nic in nics {

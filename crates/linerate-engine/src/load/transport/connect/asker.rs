@@ -25,7 +25,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause after a connection that failed.
 const REST: Duration = Duration::from_millis(1);
 
-/// How far a connection is.
+/// The progress of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Connecting,
@@ -195,7 +195,7 @@ impl Asker for ConnectAsker {
                 Ok(()) => {}
                 Err(e) if is_lost(&e) => {
                     self.call = None;
-                    // A far end that is gone refuses connections, too.
+                    // A far end that has gone refuses connections, too.
                     self.line.receive(&mut [0], false)?;
                     std::thread::sleep(REST);
                     break;

@@ -16,17 +16,17 @@ use crate::load::LoadError;
 use crate::load::transport::at_port;
 use crate::load::transport::line::{BLOCK, Line, is_pause};
 
-/// Time for the other end to tell its port, and again for the first connection.
+/// Time for the other end to report its port, and again for the first connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The error for a set that was given up.
+/// The error for a cancelled set.
 const GIVEN_UP: &str = "it was given up before the first connection was made";
-/// Silence after which the data connection is asked whether it is there: shorter than the memory of firewalls
-/// and translators of addresses on the way.
+/// Silence after which the data connection is probed: shorter than the timeouts of firewalls and address
+/// translators on the path.
 const KEPT_ALIVE: Duration = Duration::from_secs(30);
 /// What the first connection is answered with.
 const HERE: [u8; 1] = [1];
 
-/// Whether the set is given up. Asked each time that a call ended without anything.
+/// Whether the set was cancelled. Called each time that a call ended without a result.
 pub(super) type Asked<'a> = &'a dyn Fn() -> bool;
 
 /// A listener for the other end of one data connection.
@@ -88,14 +88,14 @@ pub(super) fn open(line: &Line, given_up: Asked<'_>) -> Result<Door, LoadError> 
     let from = other.ip().to_canonical();
     let door = Door { listener, from };
     door.greet(given_up).map_err(|e| match e.kind() {
-        ErrorKind::TimedOut => line.garbled(&format!("no connection came from {from}")),
+        ErrorKind::TimedOut => line.garbled(&format!("no connection arrived from {from}")),
         ErrorKind::Interrupted => line.garbled(GIVEN_UP),
         _ => line.failed("accept", e),
     })?;
     Ok(door)
 }
 
-/// Where the other end of `line` listens; a connection gets there.
+/// The address at which the other end of `line` listens; a connection can reach it.
 pub(super) fn find(line: &Line, given_up: Asked<'_>) -> Result<SocketAddr, LoadError> {
     keep_alive(line)?;
     let mut told = [0; 2];
@@ -136,7 +136,7 @@ pub(super) fn is_lost(error: &io::Error) -> bool {
     of_a_connection || crate::load::transport::icmp::is_of_the_path(error)
 }
 
-/// Nothing goes over it while a step runs.
+/// Nothing is sent over it during a step.
 fn keep_alive(line: &Line) -> Result<(), LoadError> {
     let kept = sockopt::set_socket_keepalive(line.fd(), true)
         .and_then(|()| sockopt::set_tcp_keepidle(line.fd(), KEPT_ALIVE))
@@ -148,7 +148,7 @@ fn in_time(line: &Line, until: Instant, given_up: Asked<'_>) -> Result<(), LoadE
     if given_up() {
         return Err(line.garbled(GIVEN_UP));
     }
-    let late = || line.garbled("the other end did not tell where it listens");
+    let late = || line.garbled("the other end did not report where it listens");
     (Instant::now() < until).then_some(()).ok_or_else(late)
 }
 

@@ -98,14 +98,13 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     streams(plan, STREAMS_MAX)?;
     match plan.pattern {
         Pattern::PingPong { size, .. } if !(1..=SIZE_MAX).contains(&size.0) => Err(format!(
-            "a message of {size}: 1 B to 16 KiB are possible in a connection of its own"
+            "a message of {size}: a connection carries 1 B to 16 KiB"
         )),
-        Pattern::PingPong { .. } if knobs.open_loop => Err(
-            "connections are made one after another: none is due at a time of its own (--rate)"
-                .to_owned(),
-        ),
+        Pattern::PingPong { .. } if knobs.open_loop => {
+            Err("connections are opened one after another: --rate does not apply".to_owned())
+        }
         Pattern::PingPong { .. } if knobs.busy_poll => {
-            Err("a connection is waited for asleep: there is no busy polling".to_owned())
+            Err("waiting for a connection cannot poll: --busy-poll does not apply".to_owned())
         }
         _ => Ok(()),
     }
@@ -270,7 +269,7 @@ mod tests {
         drop(closed);
         far.send(&port.to_be_bytes(), false).unwrap();
         let failed = meeting::find(&near, &wanted).unwrap_err();
-        assert!(failed.to_string().contains("no connection gets through"));
+        assert!(failed.to_string().contains("no TCP connection reaches"));
         assert!(failed.hint().contains("ip_local_port_range"));
     }
 

@@ -1,4 +1,4 @@
-//! The arrays of a thread, and the ways to go through them.
+//! The arrays of a thread, and how they are accessed.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -13,16 +13,16 @@ use super::Place;
 use crate::load::pattern::operations::Target;
 use crate::load::{LoadError, Probe};
 
-/// Bytes that are moved in one go. By the first size `memcpy` of glibc uses string instructions on processors that have fast
-/// ones; by the second, if that is three quarters of a last cache or more, it goes around the caches. Which is faster depends
-/// on the processor: 15.1 and 13.1 GB/s on an EPYC 9004 guest, measured in turn. The second is bounded so that a stop is seen:
-/// 64 ms at 1 GB/s.
+/// Bytes that one call moves. With the first size `memcpy` of glibc uses string instructions on processors that
+/// have fast ones; with the second, if that is three quarters of a last cache or more, it bypasses the caches.
+/// Which is faster depends on the processor: 15.1 and 13.1 GB/s on an EPYC 9004 guest, measured in turn. The
+/// second is bounded so that a stop is noticed: 64 ms at 1 GB/s.
 //= glibc, sysdeps/x86/dl-cacheinfo.h: rep_movsb_threshold, rep_movsb_stop_threshold, non_temporal_threshold
 const PIECES: [usize; 2] = [256 << 10, 64 << 20];
 /// How often each is tried, and with how many bytes at most.
 const TRIALS: usize = 3;
 const TRIED: u64 = 256 << 20;
-/// Least bytes of an operation: arrays that are smaller are gone through again and again, so that calls cost little.
+/// Fewest bytes of an operation: smaller arrays are accessed repeatedly, so that calls cost little.
 const LEAST: usize = 256 << 10;
 
 /// The arrays of a thread.
@@ -74,7 +74,7 @@ impl Arrays {
         Ok(())
     }
 
-    /// How long it takes to go through the arrays, or through a part of them, in nanoseconds.
+    /// The time to access the arrays, or a part of them, in nanoseconds.
     fn try_out(&mut self, piece: usize) -> u64 {
         (self.piece, self.at) = (piece, 0);
         let began = clock::now();

@@ -1,7 +1,7 @@
-//! How long a load takes of which the next one needs the result.
+//! The latency of a load from memory whose result is the address of the next one.
 //!
-//! A single load is shorter than a look at the clock, so batches of them are timed. Each batch is one sample: the mean of
-//! its loads. What a single load took longer does not show in the distribution. The mean of all loads is exact.
+//! A single load is shorter than reading the clock, so batches of loads are timed. Each batch is one sample:
+//! the mean of its loads. A slow single load does not show in the distribution. The mean of all loads is exact.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl Worker for Chase {
         for op in ops {
             chain.follow(BATCH);
             let to = clock::now();
-            // By its begin: one that ends after the wash-out was a part of it.
+            // Counted by its start: a batch that ends after the wash-out was a part of it.
             if self.advice.counts(from) {
                 let each = (to - from + BATCH as u64 / 2) / BATCH as u64;
                 self.times.record(each.max(1), 1);

@@ -14,7 +14,7 @@ use crate::load::{LoadError, Probe};
 pub(super) struct Halt(Arc<AtomicBool>);
 
 impl Halt {
-    /// Whether it was not.
+    /// Whether it was not stopped.
     pub(super) fn goes_on(&self) -> bool {
         !self.0.load(Relaxed)
     }

@@ -1,9 +1,9 @@
 //! The memory of this host: the rate at which a thread can read, write or copy, and the latency of dependent
 //! loads.
 //!
-//! Each thread has arrays of its own. It touches them first, so that their pages are on the node of its CPU or
-//! on the one that was asked for. Copies use `memcpy` and writes `memset`, as programs do, in pieces of the
-//! size that is faster on this processor. A copy has two arrays, and each byte counts once.
+//! Each thread has its own arrays. It touches them first, so that their pages are on the node of its CPU or on
+//! the requested node. Copies use `memcpy` and writes `memset`, as programs do, in pieces of the size that is
+//! faster on this processor. A copy has two arrays, and each byte counts once.
 
 mod arrays;
 mod chase;
@@ -36,7 +36,7 @@ use crate::load::{LoadError, Worker};
 pub use chase::BATCH;
 pub use size::{room_for, sizes};
 
-/// What a load takes: an address.
+/// An element that is loaded: an address.
 pub const LOAD: Bytes = Bytes(8);
 /// Pages that are looked at, of each array.
 const PAGES: usize = 1 << 16;
@@ -136,7 +136,7 @@ fn arrays_of(pattern: Pattern) -> u64 {
     }
 }
 
-/// The node that was asked for, where it has memory.
+/// The requested node, if it has memory.
 fn node_of(plan: &SetPlan, room: &Room) -> Result<Option<u32>, LoadError> {
     let Some(asked) = plan.knobs.options.number(MEMORY_NODE.key) else {
         return Ok(None);
@@ -158,7 +158,7 @@ fn node_of(plan: &SetPlan, room: &Room) -> Result<Option<u32>, LoadError> {
     Ok(found.copied())
 }
 
-/// Whose memory it is, and where it should be.
+/// The stream that uses the memory, and its intended node.
 #[derive(Debug, Clone)]
 struct Place {
     stream: u32,
@@ -194,7 +194,7 @@ impl Place {
         Ok(array)
     }
 
-    /// What is elsewhere than it should be, or cannot be known.
+    /// The memory that is on another node, or whose node cannot be read.
     fn astray<'a>(&self, arrays: impl IntoIterator<Item = &'a Array>) -> Option<Gap> {
         let wanted = self.node.or_else(array::node_here)?;
         if !self.several {
@@ -227,7 +227,7 @@ fn fill(piece: &mut [u8]) {
 
 /// The kernel does not report where pages are.
 fn untold(error: &io::Error) -> Gap {
-    let why = format!("on which node its pages are cannot be told (move_pages): {error}");
+    let why = format!("the NUMA node of its pages cannot be read (move_pages): {error}");
     let mut gap = refused(MEMORY_NODE.key, &why);
     if error.kind() == io::ErrorKind::PermissionDenied {
         "a container needs CAP_SYS_NICE for that".clone_into(&mut gap.hint);
@@ -238,8 +238,7 @@ fn untold(error: &io::Error) -> Gap {
 /// Not all of the pages that were looked at are where they should be.
 fn elsewhere(wanted: u32, right: u64, all: u64) -> Option<Gap> {
     let others = all.saturating_sub(right);
-    let why =
-        format!("{others} of {all} pages that were looked at are on another node than {wanted}");
+    let why = format!("{others} of {all} pages that were checked are not on node {wanted}");
     (others > 0).then(|| refused(MEMORY_NODE.key, &why))
 }
 

@@ -16,7 +16,7 @@ const LEAST: Bytes = Bytes(64);
 /// are enough, 500 ns for each.
 const PREPARED: Bytes = Bytes(32 << 30);
 const CHAIN_PREPARED: Bytes = Bytes(4 << 30);
-/// Where the last cache is not known.
+/// Where the last cache is unknown.
 const UNKNOWN: Bytes = Bytes(256 << 20);
 /// Smallest array of a sweep: a page.
 const SWEEP_LEAST: u64 = 4096;
@@ -43,11 +43,11 @@ pub(super) fn bounds(plan: &SetPlan) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "an array of {size}: {LEAST} to {most} are possible, since a step waits until it is filled"
+        "an array of {size}: allowed are {LEAST} to {most}, since each step waits until it is filled"
     ))
 }
 
-/// What is free for arrays, on `node` where one was asked for; and what bounds that.
+/// The free memory for arrays, on `node` if one is given; and the limit that bounds it.
 fn free(room: &Room, node: Option<u32>) -> Option<(Bytes, String)> {
     let of_node = room.nodes.iter().find(|(id, _)| Some(*id) == node);
     let of_node = of_node.and_then(|(id, free)| Some(((*free)?, format!("node {id}"))));
@@ -55,7 +55,7 @@ fn free(room: &Room, node: Option<u32>) -> Option<(Bytes, String)> {
     all.min_by_key(|(bytes, _)| *bytes)
 }
 
-/// What may be taken: tables of pages, and all else that runs, need some too.
+/// The amount that may be used: page tables and all other programs need some memory too.
 const fn takable(free: Bytes) -> u64 {
     free.0 - free.0 / 16
 }
@@ -85,7 +85,7 @@ pub(super) fn chosen(
                 format!("; --size {}MiB would fit", fits.0 >> 20)
             };
             let what = format!(
-                "{arrays} arrays of {asked} take {all}: {free} are free ({bound}), of which {most} may be taken{hint}"
+                "{arrays} arrays of {asked} take {all}: {free} are free ({bound}), of which at most {most} may be used{hint}"
             );
             Err(LoadError::Unsupported { what })
         }

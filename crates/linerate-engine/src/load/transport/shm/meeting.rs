@@ -1,9 +1,10 @@
-//! How the two processes get the same memory: the far end makes it, and passes its descriptor to the near one over a socket.
+//! How the two processes get the same memory: the far end makes it, and passes its descriptor to the near one
+//! over a socket.
 //!
-//! The far end says the name of the socket over the session. The name is random, so that two sets do not meet, but it is no
-//! secret: every local user can read it in /proc/net/unix, and connect. What protects the memory is that both ends ask the
-//! kernel for the user of the other one (SO_PEERCRED), and pass or accept it only if that is their own. Neither end opens
-//! anything else that the other one names.
+//! The far end sends the name of the socket over the session. The name is random, so that two sets do not
+//! collide, but it is not secret: every local user can read it in /proc/net/unix, and connect. The memory is
+//! protected because both ends ask the kernel for the user of the other one (SO_PEERCRED), and pass or accept
+//! it only if that is their own. Neither end opens anything else that the other one names.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -52,11 +53,11 @@ impl<'a> Wait<'a> {
     /// Time until the next check; an error once the wait is over.
     fn left(&self) -> Result<Duration, LoadError> {
         if self.lines.given_up() {
-            return Err(garbled("the other end gave its shared memory up"));
+            return Err(garbled("the other end released its shared memory"));
         }
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(garbled("the other end did not come for its shared memory"));
+            return Err(garbled("the other end did not fetch its shared memory"));
         }
         Ok(left.min(LOOK))
     }
@@ -109,7 +110,7 @@ impl Host {
         })
     }
 
-    /// What the near end needs to come.
+    /// The data that the near end needs to connect.
     pub(super) fn offer(&self) -> Offer {
         self.token.to_vec()
     }
@@ -142,7 +143,7 @@ pub(super) fn fetch(offer: &Offer, len: usize, wait: &Wait<'_>) -> Result<Shared
     let token = token.map_err(|_| garbled("its offer of shared memory cannot be read"))?;
     let host = connect(&token, wait)?;
     if user(&host)? != geteuid() {
-        return Err(garbled("its shared memory is another user's"));
+        return Err(garbled("its shared memory belongs to another user"));
     }
     wait.readable(&host)?;
     SharedMemory::open(receive(&host)?, len).map_err(|e| failed("mapping shared memory", e))

@@ -221,7 +221,7 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     if let Pattern::PingPong { size, .. } = plan.pattern
         && !(1..=SIZE_MAX).contains(&size.0)
     {
-        return Err(format!("a message of {size}: 1 B to 16 MiB are possible"));
+        return Err(format!("a message of {size}: allowed are 1 B to 16 MiB"));
     }
     without_sockets(knobs, "shared memory")
 }

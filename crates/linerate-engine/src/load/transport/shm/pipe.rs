@@ -21,7 +21,7 @@ const LONGEST: u64 = BLOCK.as_nanos() as u64;
 struct Patience(Option<u64>);
 
 impl Patience {
-    /// Whether it may be waited on.
+    /// Whether the pipe may be waited on.
     fn lasts(&mut self) -> bool {
         let now = clock::now();
         now < *self.0.get_or_insert(now + LONGEST)
@@ -66,7 +66,10 @@ impl Writer {
         }
         let tail = self.region.number(self.ring.tail).load(Acquire);
         let bytes = held(self.head, tail, self.size()).filter(|_| tail >= self.tail);
-        let bytes = bytes.ok_or_else(|| self.region.garbled("its reader is where it cannot be"))?;
+        let bytes = bytes.ok_or_else(|| {
+            self.region
+                .garbled("its reader is at an impossible position")
+        })?;
         self.tail = tail;
         Ok(self.size() - bytes)
     }
@@ -164,7 +167,10 @@ impl Reader {
         }
         let head = self.region.number(self.ring.head).load(Acquire);
         let bytes = held(head, self.tail, self.region.size).filter(|_| head >= self.head);
-        let bytes = bytes.ok_or_else(|| self.region.garbled("its writer is where it cannot be"))?;
+        let bytes = bytes.ok_or_else(|| {
+            self.region
+                .garbled("its writer is at an impossible position")
+        })?;
         self.head = head;
         Ok(bytes)
     }
@@ -213,7 +219,7 @@ impl Reader {
         if steps != self.steps + 1 || end != self.head {
             return Err(self
                 .region
-                .garbled("its writer ended a step where it cannot end"));
+                .garbled("its writer ended a step at an impossible position"));
         }
         if left == 0 {
             self.steps = steps;

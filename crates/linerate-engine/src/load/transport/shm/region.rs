@@ -145,7 +145,7 @@ impl Region {
             [false, false] => return Ok(()),
         };
         let what = format!(
-            "{by} closed stream {} of set {} in mid-step",
+            "{by} closed stream {} of set {} during a step",
             self.stream, self.set
         );
         Err(LoadError::Protocol { what })
@@ -172,7 +172,7 @@ impl Region {
         self.wake(1 - self.end);
     }
 
-    /// As if this end slept.
+    /// Pretends that this end sleeps.
     #[cfg(test)]
     pub(super) fn pretend_asleep(&self, wanted: u32) {
         for end in [0, 1] {
@@ -184,12 +184,13 @@ impl Region {
     fn wake(&self, end: usize) {
         let word = self.asleep(end);
         if word.swap(0, SeqCst) != 0 {
-            // Where this fails it wakes by itself soon.
+            // If this fails, the other end wakes soon anyway.
             let _ = futex::wake(word, futex::Flags::empty(), 1);
         }
     }
 
-    /// Sleeps on what this end waits for, unless it was woken already. However it ends, what there is then counts.
+    /// Sleeps until this end's event occurs, unless it was woken already. The caller checks the state again,
+    /// however the sleep ends.
     fn sleep(&self, wanted: u32, most: Duration) {
         let time = Timespec {
             tv_sec: most.as_secs() as i64,
@@ -212,7 +213,7 @@ impl Region {
         }
     }
 
-    /// An error of the other end: it wrote what cannot be.
+    /// An error of the other end: it wrote an impossible value.
     pub(super) fn garbled(&self, what: &str) -> LoadError {
         LoadError::Protocol {
             what: format!("stream {} of set {}: {what}", self.stream, self.set),
@@ -223,11 +224,11 @@ impl Region {
 /// What waits for bytes, or for room.
 pub(super) trait Waits {
     fn region(&self) -> &Region;
-    /// Whether this many are there.
+    /// Whether this many bytes are there.
     fn ready(&mut self, wanted: u64) -> Result<bool, LoadError>;
 }
 
-/// Waits until `wanted` is there, no longer than `most`; returns whether it is.
+/// Waits for `wanted`, at most for `most`; returns whether it is there.
 pub(super) fn wait(what: &mut impl Waits, wanted: u64, most: Duration) -> Result<bool, LoadError> {
     what.region().open()?;
     if what.region().busy {

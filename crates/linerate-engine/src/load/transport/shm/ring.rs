@@ -1,20 +1,20 @@
-//! Positions in a ring, and copies from and to them: whatever the other end wrote, nothing outside is touched.
+//! Positions in a ring, and copies from and to them: whatever the other end wrote, nothing outside is accessed.
 //!
-//! A position counts the bytes of one direction since the set was made. The ring has a power of two of them.
+//! A position counts the bytes of one direction since the set was made. The ring's size is a power of two.
 
 use std::ops::Range;
 
 use linerate_sys::memfd::SharedBytes;
 
-/// Bytes in a ring whose producer is at `head` and whose consumer is at `tail`. `None` where a ring of `size`
+/// Bytes in a ring whose producer is at `head` and whose consumer is at `tail`. `None` if a ring of `size`
 /// cannot hold this many: then one of the positions is wrong.
 pub(super) const fn held(head: u64, tail: u64, size: u64) -> Option<u64> {
     let bytes = head.wrapping_sub(tail);
     if bytes <= size { Some(bytes) } else { None }
 }
 
-/// Where `len` bytes from a position on lie in a ring: up to its end, and the rest from its start. Of more bytes than the
-/// ring has, as many as it has.
+/// The place of `len` bytes from a position on in a ring: up to its end, and the rest from its start. At most
+/// as many bytes as the ring has.
 fn pieces(position: u64, len: usize, size: u64) -> [Range<usize>; 2] {
     let size_of = size as usize;
     let len = len.min(size_of);

@@ -1,4 +1,5 @@
-//! Messages and answers: a ring for each way. Both ends know the size of a message, so that nothing but payload is in the rings.
+//! Messages and answers: a ring for each direction. Both ends know the size of a message, so that the rings
+//! contain only payload.
 
 use std::time::Duration;
 
@@ -22,15 +23,15 @@ pub(super) struct ShmAsker {
     size: usize,
     message: Pages,
     answers: Answers,
-    /// Bytes of the message under way that are sent.
+    /// Bytes of the current message that are sent.
     at: usize,
-    /// Whether it waits for room, too.
+    /// Whether it also waits for room.
     wants_room: bool,
     ended: bool,
 }
 
 impl ShmAsker {
-    /// Messages of `size` bytes; `several` of them may be under way at a time.
+    /// Messages of `size` bytes; `several` of them may be in flight at a time.
     pub(super) fn new(
         region: &Region,
         [out, back]: [SharedBytes; 2],

@@ -25,17 +25,17 @@ pub(super) struct TcpAsker {
     message: Pages,
     answers: Answers,
     mark: MarkPart,
-    /// Messages of the run whose mark is under way.
+    /// Messages of the run whose mark is being sent.
     announced: u64,
     /// Messages of the run that are not sent.
     left: u64,
-    /// Bytes of the message under way that are sent.
+    /// Bytes of the current message that are sent.
     at: usize,
     ended: bool,
 }
 
 impl TcpAsker {
-    /// Messages of `size` bytes; `several` of them may be under way at a time.
+    /// Messages of `size` bytes; `several` of them may be in flight at a time.
     pub(super) fn new(line: Line, size: u32, several: bool) -> Self {
         Self {
             line,

@@ -24,8 +24,8 @@ const AT_ONCE: usize = 64;
 /// Largest operation in bytes where the plan leaves its size open: what a stream moves before the others have
 /// their turn.
 pub(super) const OP_MOST: u32 = 256 * 1024;
-/// Such a write is no larger than half a second of its stream's payload, or than this while that is not known:
-/// where a step ends every stream has the rest of a run to send, all over one path.
+/// A write is no larger than half a second of its stream's payload, or than this while the rate is unknown: at
+/// the end of a step each stream must send the rest of its write, and all streams share one path.
 const OP_LEAST: u32 = 4 * 1024;
 const OPS_PER_SEC: u64 = 2;
 
@@ -33,8 +33,8 @@ const OPS_PER_SEC: u64 = 2;
 const REST: Duration = Duration::from_millis(1);
 
 /// One of the streams.
-pub(super) trait Flow: Send {
-    /// What is waited for.
+pub(super) trait BundledStream: Send {
+    /// The events that are awaited.
     const WANTED: epoll::EventFlags;
     /// What all streams of a thread use.
     type Shared: Send;
@@ -63,14 +63,14 @@ pub(super) struct Turn {
 }
 
 /// The streams of one thread.
-pub(super) struct Bundle<F: Flow> {
-    flows: Vec<F>,
+pub(super) struct Bundle<F: BundledStream> {
+    members: Vec<F>,
     shared: F::Shared,
     advice: Arc<Advice>,
-    /// All streams whose end mark has not passed in this step; made anew for each.
+    /// All streams whose end mark has not passed in this step; made again for each.
     waiting: Option<OwnedFd>,
     left: usize,
-    /// One of this many streams is read.
+    /// One in this many streams is read.
     every: u32,
     /// Whether the plan leaves the size of operations open.
     open: bool,
@@ -79,18 +79,18 @@ pub(super) struct Bundle<F: Flow> {
 
 /// A thread that sends several streams.
 pub(super) fn sender(lines: Vec<Line>, knobs: &Knobs, framing: &Framing) -> Bundle<Outflow> {
-    let flow = |line| Outflow::new(line, framing.clone());
-    let flows = lines.into_iter().map(flow).collect();
+    let stream = |line| Outflow::new(line, framing.clone());
+    let members = lines.into_iter().map(stream).collect();
     let open = knobs.write_size.0 == 0;
-    Bundle::new(flows, Outlet::new(Handover::Copy), knobs.streams, open)
+    Bundle::new(members, Outlet::new(Handover::Copy), knobs.streams, open)
 }
 
 /// A thread that receives several streams.
 pub(super) fn receiver(lines: Vec<Line>, knobs: &Knobs, framing: &Framing) -> Bundle<Inflow> {
-    let flow = |line| Inflow::new(line, knobs, framing.clone());
-    let flows = lines.into_iter().map(flow);
+    let stream = |line| Inflow::new(line, knobs, framing.clone());
+    let members = lines.into_iter().map(stream);
     let open = knobs.read_size.0 == 0;
-    Bundle::new(flows.collect(), Pages::default(), knobs.streams, open)
+    Bundle::new(members.collect(), Pages::default(), knobs.streams, open)
 }
 
 /// Size of the next write of one of many streams of `rate` bytes per second, at most.
@@ -98,11 +98,11 @@ fn write(rate: u64) -> u32 {
     (rate / OPS_PER_SEC).clamp(OP_LEAST.into(), OP_MOST.into()) as u32
 }
 
-impl<F: Flow> Bundle<F> {
+impl<F: BundledStream> Bundle<F> {
     /// Some of the `streams` of a set.
-    fn new(flows: Vec<F>, shared: F::Shared, streams: u32, open: bool) -> Self {
+    fn new(members: Vec<F>, shared: F::Shared, streams: u32, open: bool) -> Self {
         Self {
-            flows,
+            members,
             shared,
             advice: Arc::new(Advice::new(1, 1)),
             waiting: None,
@@ -115,7 +115,7 @@ impl<F: Flow> Bundle<F> {
 
     /// Lets each stream that can go on, waiting up to the block time for one.
     fn turn(&mut self, op: Op, ending: bool) -> Result<(), LoadError> {
-        let rate = self.advice.rate() / self.flows.len().max(1) as u64;
+        let rate = self.advice.rate() / self.members.len().max(1) as u64;
         let most = match op {
             Op::Send(most) if self.open => most.min(write(rate)),
             Op::Receive(most) if self.open => most.min(OP_MOST),
@@ -128,16 +128,16 @@ impl<F: Flow> Bundle<F> {
         };
         let mut room = [MaybeUninit::uninit(); AT_ONCE];
         let ready = wait(waiting, &mut room);
-        let ready = ready.map_err(|e| self.flows[0].line().failed("epoll_wait", e.into()))?;
+        let ready = ready.map_err(|e| self.members[0].line().failed("epoll_wait", e.into()))?;
         let mut went_on = ready.is_empty();
         for event in ready {
-            let flow = &mut self.flows[event.data.u64() as usize];
-            let (bytes, ended) = flow.go_on(&mut self.shared, &turn)?;
+            let stream = &mut self.members[event.data.u64() as usize];
+            let (bytes, ended) = stream.go_on(&mut self.shared, &turn)?;
             self.done.push(Done { op, bytes });
             went_on |= bytes > 0 || ended;
             if ended {
-                let deleted = epoll::delete(waiting, flow.line().fd());
-                deleted.map_err(|e| flow.line().failed("epoll_ctl", e.into()))?;
+                let deleted = epoll::delete(waiting, stream.line().fd());
+                deleted.map_err(|e| stream.line().failed("epoll_ctl", e.into()))?;
                 self.left -= 1;
             }
         }
@@ -149,7 +149,7 @@ impl<F: Flow> Bundle<F> {
     }
 }
 
-/// What is ready, waited for no longer than the block time.
+/// The sockets that are ready, after waiting at most for the block time.
 fn wait<'a>(
     waiting: &OwnedFd,
     room: &'a mut [MaybeUninit<epoll::Event>],
@@ -166,19 +166,19 @@ fn wait<'a>(
 }
 
 /// All streams, to be waited for by their number.
-fn waiting<F: Flow>(flows: &[F]) -> rustix::io::Result<OwnedFd> {
+fn waiting<F: BundledStream>(members: &[F]) -> rustix::io::Result<OwnedFd> {
     let fd = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    for (number, flow) in flows.iter().enumerate() {
+    for (number, stream) in members.iter().enumerate() {
         let data = epoll::EventData::new_u64(number as u64);
-        epoll::add(&fd, flow.line().fd(), data, F::WANTED)?;
+        epoll::add(&fd, stream.line().fd(), data, F::WANTED)?;
     }
     Ok(fd)
 }
 
-impl<F: Flow> Worker for Bundle<F> {
+impl<F: BundledStream> Worker for Bundle<F> {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
-        let first = self.flows[0].line();
+        let first = self.members[0].line();
         let most = if self.open {
             advice.most().min(OP_MOST)
         } else {
@@ -186,10 +186,12 @@ impl<F: Flow> Worker for Bundle<F> {
         };
         let shared = F::share(&mut self.shared, most as usize);
         shared.map_err(|e| first.failed("making payload", e))?;
-        let all = waiting(&self.flows).map_err(|e| first.failed("epoll", e.into()))?;
+        let all = waiting(&self.members).map_err(|e| first.failed("epoll", e.into()))?;
         self.waiting = Some(all);
-        self.left = self.flows.len();
-        self.flows.iter_mut().for_each(|flow| flow.begin(advice));
+        self.left = self.members.len();
+        self.members
+            .iter_mut()
+            .for_each(|stream| stream.begin(advice));
         Ok(())
     }
 
@@ -207,10 +209,10 @@ impl<F: Flow> Worker for Bundle<F> {
     }
 
     fn finish(&mut self) -> Result<bool, LoadError> {
-        if self.flows.iter().all(Flow::ends_unmarked) {
+        if self.members.iter().all(BundledStream::ends_unmarked) {
             return Ok(true);
         }
-        // A receiver goes on by being asked to receive.
+        // A receiver continues when it is asked to receive.
         if self.left > 0 && F::WANTED.contains(epoll::EventFlags::OUT) {
             self.turn(Op::Send(self.advice.op()), true)?;
         }
@@ -218,16 +220,16 @@ impl<F: Flow> Worker for Bundle<F> {
     }
 
     fn moved(&self) -> Vec<(u32, u64)> {
-        let flows = self.flows.iter();
-        flows
-            .map(|flow| (flow.line().stream, flow.total()))
+        let members = self.members.iter();
+        members
+            .map(|stream| (stream.line().stream, stream.total()))
             .collect()
     }
 
     fn probes(&self) -> Vec<Box<dyn Probe>> {
-        // Of each thread as many: one may move more than another.
-        let read = self.flows.iter().step_by(self.every as usize);
-        read.map(Flow::line)
+        // The same number from each thread, since one may move more than another.
+        let read = self.members.iter().step_by(self.every as usize);
+        read.map(BundledStream::line)
             .cloned()
             .map(|line| Box::new(SocketProbe::new(line)) as Box<dyn Probe>)
             .collect()

@@ -12,15 +12,14 @@ use linerate_sys::zerocopy::notice;
 
 use crate::load::transport::line::Line;
 
-/// Most messages that one reading of an error queue takes: the kernel merges neighbours, so few are
-/// there.
+/// Most messages that one reading of an error queue returns: the kernel merges neighbours, so there are few.
 const NOTICES_MAX: usize = 64;
 
 /// Counts of one connection since it was made; on a cache line pair of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Completions {
-    way: Handover,
+    handover: Handover,
     sends: AtomicU64,
     refused: AtomicU64,
     done: AtomicU64,
@@ -28,26 +27,26 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    /// Of sends by this way.
-    pub(super) fn of(way: Handover) -> Self {
+    /// For sends with this handover.
+    pub(super) fn of(handover: Handover) -> Self {
         Self {
-            way,
+            handover,
             ..Self::default()
         }
     }
 
-    /// Counts a send that the kernel took without a copy.
+    /// Counts a send that the kernel accepted without a copy.
     pub(super) fn sent(&self) {
         self.sends.fetch_add(1, Relaxed);
     }
 
-    /// Counts a send that was made by a copy for want of room.
+    /// Counts a send that was copied because there was no room to pin pages.
     pub(super) fn refused(&self) {
         self.refused.fetch_add(1, Relaxed);
     }
 
-    /// Counts sends that the kernel is through with, and those of them that it copied all the same.
-    pub(super) fn told(&self, through: u64, copied: u64) {
+    /// Counts completed sends, and the number of them that the kernel copied anyway.
+    pub(super) fn add(&self, through: u64, copied: u64) {
         self.done.fetch_add(through, Relaxed);
         self.copied.fetch_add(copied, Relaxed);
     }
@@ -55,7 +54,7 @@ impl Completions {
     /// Reads the completions that the kernel has queued on the socket. The sampler calls this, so that the
     /// sending thread need not. With a ring, the sending thread gets them at no cost.
     pub(super) fn take_in(&self, line: &Line) {
-        if self.way != Handover::Zerocopy {
+        if self.handover != Handover::Zerocopy {
             return;
         }
         let mut control = [0; ROOM];
@@ -64,8 +63,8 @@ impl Completions {
             let Ok(len) = notice(line.fd(), &mut control) else {
                 return;
             };
-            for told in completions(&control[..len]) {
-                self.told(told.sends, if told.copied { told.sends } else { 0 });
+            for batch in completions(&control[..len]) {
+                self.add(batch.sends, if batch.copied { batch.sends } else { 0 });
             }
         }
     }
@@ -84,14 +83,13 @@ impl Completions {
     /// The reason why the kernel copied. It has the same words for all connections, so that it is reported
     /// once.
     pub(super) fn gap(&self) -> Option<Gap> {
-        let hint = match self.way {
+        let hint = match self.handover {
             Handover::IoUring => "ulimit -l unlimited",
             _ => "ulimit -l unlimited; sudo sysctl -w net.core.optmem_max=1048576",
         };
         (self.refused.load(Relaxed) > 0).then(|| Gap {
             what: "set.copy".to_owned(),
-            why: "some sends were made by a copy: the kernel had no room to hold their pages"
-                .to_owned(),
+            why: "the kernel copied some sends: it had no room to pin their pages".to_owned(),
             hint: hint.to_owned(),
         })
     }

@@ -7,7 +7,7 @@ use linerate_core::plan::Knobs;
 use linerate_sys::socket;
 use rustix::event::epoll;
 
-use super::bundle::{Flow, Turn};
+use super::bundle::{BundledStream, Turn};
 use super::intake::Intake;
 
 use crate::load::framing::{Bare, Framing};
@@ -17,8 +17,8 @@ use crate::load::{Advice, LoadError};
 
 /// Below this a wake-up is not worth saving.
 const LOW_WATER_MIN: u64 = 64 * 1024;
-/// The receiver is kept waiting for no longer than 1/5000 s of payload: well below a tick, and
-/// below what a window holds on a path that is fast enough for this to matter.
+/// The receiver is delayed by at most 1/5000 s of payload: well below a tick, and below the window of a path
+/// that is fast enough for this to matter.
 const LOW_WATERS_PER_SEC: u64 = 5000;
 /// Waiting data may take this part of the receive buffer, so that the window stays open.
 const LOW_WATER_SHARE: u64 = 8;
@@ -32,7 +32,7 @@ struct Clamp {
 }
 
 impl Clamp {
-    /// Bounds the window anew: the kernel lifts the clamp whenever it enlarges the buffer
+    /// Bounds the window again: the kernel lifts the clamp whenever it enlarges the buffer
     /// (tcp_rcvbuf_grow), so that is ended too once the buffer is large enough for the clamp to be
     /// what bounds the window.
     fn hold(&mut self, line: &Line) -> Result<(), LoadError> {
@@ -64,7 +64,7 @@ pub(super) struct Inflow {
     total: u64,
     /// `SO_RCVLOWAT` in force.
     low_water: u64,
-    /// Most that it is set to.
+    /// The maximum to which it is set.
     gather: u64,
     ended: bool,
 }
@@ -75,7 +75,7 @@ impl Inflow {
             line,
             framing,
             intake: Intake::of(knobs.receive),
-            // Where the window is bounded on purpose, waiting would change what is measured.
+            // If the window is bounded on purpose, waiting would change what is measured.
             patient: knobs.recv_buffer.is_none() && knobs.window_clamp.is_none(),
             clamp: knobs.window_clamp.map(|b| Clamp {
                 bytes: b.0,
@@ -151,7 +151,7 @@ impl Inflow {
         }
     }
 
-    /// Receives at most `most` bytes of one run, its mark first where it begins.
+    /// Receives at most `most` bytes of one run, preceded by its mark at the start of the run.
     fn pull_run(
         &mut self,
         room: &mut [u8],
@@ -166,8 +166,8 @@ impl Inflow {
         let moved = self.intake.payload(&self.line, room, most, wait)?;
         self.left -= moved as u64;
         self.total += moved as u64;
-        // The rest of the run, and the mark behind it, must not wait for data that may never arrive: a receive
-        // wakes at the low-water mark even if it asks for less.
+        // Reading the rest of the run, and the mark behind it, must not wait for data that may never arrive: a
+        // receive wakes at the low-water mark even if it requests less.
         if self.left < self.low_water {
             self.set_low_water(1)?;
         }
@@ -224,7 +224,7 @@ impl Inflow {
     }
 }
 
-impl Flow for Inflow {
+impl BundledStream for Inflow {
     const WANTED: epoll::EventFlags = epoll::EventFlags::IN;
     type Shared = Pages;
 

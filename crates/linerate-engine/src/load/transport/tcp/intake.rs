@@ -13,7 +13,7 @@ pub(super) enum Intake {
     Copy,
     /// Payload is dropped in the kernel.
     Discard,
-    /// One receive goes on and on, into buffers that the kernel was handed before (io_uring).
+    /// One receive continues by itself, into buffers that were given to the kernel before (io_uring).
     Ring(Box<Receiver>),
 }
 
@@ -25,8 +25,8 @@ impl Intake {
         }
     }
 
-    /// Takes at most `most` bytes of payload, at once, or, where it may `wait`, within the block time; zero when
-    /// nothing is there. `room` is where a copy goes.
+    /// Reads at most `most` bytes of payload, at once or, if it may `wait`, within the block time; zero if
+    /// nothing is there. A copy is written to `room`.
     #[inline(always)]
     pub(super) fn payload(
         &mut self,
@@ -43,7 +43,7 @@ impl Intake {
         }
     }
 
-    /// Takes what there is of a mark; `None` until all of it is there.
+    /// Reads the available part of a mark; `None` until the mark is complete.
     pub(super) fn mark(
         &mut self,
         line: &Line,
@@ -53,7 +53,7 @@ impl Intake {
         let Self::Ring(ring) = self else {
             return mark.get(line, wait);
         };
-        // Buffers end where they end, so it may stand in two.
+        // Buffers may end anywhere, so a mark may be split over two.
         let mut wait = wait;
         loop {
             let part = taken(ring, line, mark.missing(), wait)?;
@@ -67,7 +67,7 @@ impl Intake {
         }
     }
 
-    /// Ends a receive that goes on by itself: the step is over, and with it its thread.
+    /// Ends a receive that runs by itself: the step is over, and so is its thread.
     pub(super) fn end(&mut self, line: &Line) -> Result<(), LoadError> {
         match std::mem::replace(self, Self::Copy) {
             Self::Ring(ring) => ring.end().map_err(|e| line.failed("recv", e)),

@@ -96,14 +96,14 @@ pub(crate) fn framed(
         all.push(Line::new(fd, plan.id, stream)?);
     }
     if is_bundled(plan) {
-        // What the plan asks for stands there already.
+        // The sizes of the plan are already set.
         let open = |asked: u64| if asked == 0 { OP_MOST.into() } else { asked };
         end.write_size = open(plan.knobs.write_size.0);
         end.read_size = open(plan.knobs.read_size.0);
     }
-    let (way, refused) = uring::way(side, plan);
+    let (handover, refused) = uring::handover(side, plan);
     end.gaps.extend(refused);
-    let workers = workers(side, plan, (way, framing), all);
+    let workers = workers(side, plan, (handover, framing), all);
     Ok(Connected { workers, end })
 }
 
@@ -112,32 +112,37 @@ fn is_bundled(plan: &SetPlan) -> bool {
     matches!(plan.pattern, Pattern::Stream { .. }) && plan.knobs.streams > THREADS_MAX
 }
 
-/// The gap that not all connections are read, where there are too many.
+/// The gap that not all connections are read, if there are too many.
 fn unread(streams: u32) -> Option<Gap> {
     let read = read_of(streams);
     (read < streams).then(|| Gap {
         what: "set.sockets".to_owned(),
-        why: format!("the connections of {read} of {streams} streams were read, and stand for all"),
+        why: format!("only {read} of {streams} connections were read; they represent all"),
         hint: String::new(),
     })
 }
 
 /// How an end moves its bytes, and how they are framed.
-type Way<'a> = (Handover, &'a Framing);
+type TransferMode<'a> = (Handover, &'a Framing);
 
 /// The workers of a set: one for each stream, or for each CPU.
-fn workers(side: Side, plan: &SetPlan, way: Way<'_>, lines: Vec<Line>) -> Vec<Box<dyn Worker>> {
+fn workers(
+    side: Side,
+    plan: &SetPlan,
+    transfer: TransferMode<'_>,
+    lines: Vec<Line>,
+) -> Vec<Box<dyn Worker>> {
     match plan.pattern {
         Pattern::Stream { direction } if is_bundled(plan) => {
             let cpus = thread::allowed_cpus().map_or(1, |cpus| cpus.len());
             let threads = cpus.clamp(1, THREADS_MAX as usize);
             let shares = shared_out(lines, threads).into_iter();
             shares
-                .map(|lines| bundle(direction.sender() == side, plan, way.1, lines))
+                .map(|lines| bundle(direction.sender() == side, plan, transfer.1, lines))
                 .collect()
         }
         _ => {
-            let made = lines.into_iter().map(|l| worker(side, plan, way, l));
+            let made = lines.into_iter().map(|l| worker(side, plan, transfer, l));
             made.collect()
         }
     }
@@ -160,11 +165,11 @@ fn bundle(sends: bool, plan: &SetPlan, framing: &Framing, lines: Vec<Line>) -> B
     }
 }
 
-fn worker(side: Side, plan: &SetPlan, way: Way<'_>, line: Line) -> Box<dyn Worker> {
-    let (way, framing) = way;
+fn worker(side: Side, plan: &SetPlan, transfer: TransferMode<'_>, line: Line) -> Box<dyn Worker> {
+    let (handover, framing) = transfer;
     match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => {
-            Box::new(sender::Sender::new(line, way, framing.clone()))
+            Box::new(sender::Sender::new(line, handover, framing.clone()))
         }
         Pattern::PingPong { size, interval } if side == Side::Near => {
             let asker = TcpAsker::new(line, size.0 as u32, plan.knobs.open_loop);
@@ -177,13 +182,18 @@ fn worker(side: Side, plan: &SetPlan, way: Way<'_>, line: Line) -> Box<dyn Worke
         }
         _ => {
             let framing = framing.clone();
-            Box::new(receiver::Receiver::new(line, &plan.knobs, way, framing))
+            Box::new(receiver::Receiver::new(
+                line,
+                &plan.knobs,
+                handover,
+                framing,
+            ))
         }
     }
 }
 
-/// Refuses what would cost this end more memory or time than a measurement needs: plans come from
-/// the other end.
+/// Refuses plans that would cost this end more memory or time than a measurement needs: plans come from the
+/// other end.
 fn bounds(plan: &SetPlan) -> Result<(), String> {
     let knobs = &plan.knobs;
     let is_stream = plan.pattern.kind() == PatternKind::Stream;
@@ -195,19 +205,19 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     }
     if knobs.streams > THREADS_MAX && knobs.copy != Handover::Copy {
         return Err(format!(
-            "{} streams without a copy: {THREADS_MAX} at most, each with a thread and pages of its own",
+            "{} streams without a copy: at most {THREADS_MAX}, each with its own thread and pages",
             knobs.streams
         ));
     }
     match plan.pattern {
         Pattern::PingPong { size, .. } if !(1..=SIZE_MAX).contains(&size.0) => {
-            Err(format!("a message of {size}: 1 B to 16 MiB are possible"))
+            Err(format!("a message of {size}: allowed are 1 B to 16 MiB"))
         }
         _ => Ok(()),
     }
 }
 
-/// What `knobs` ask for that this host will not give, or not in full.
+/// Requests of `knobs` that this host does not grant, or not fully.
 fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
     let mut gaps = Vec::new();
     for (name, asked, most) in [
@@ -217,7 +227,10 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
         if let (Some(asked), Some(most)) = (asked, most)
             && asked.0 > most
         {
-            let why = format!("asked for {} bytes, the kernel clips it to {most}", asked.0);
+            let why = format!(
+                "{} bytes were requested, the kernel limits them to {most}",
+                asked.0
+            );
             gaps.push(options::buffer_gap(name, asked.0, &why));
         }
     }
@@ -230,9 +243,9 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
     let (streams, cpus) = (knobs.streams as usize, facts.cpus.len());
     if cpus > 0 && streams > cpus {
         let how = if knobs.streams > THREADS_MAX {
-            "as many threads move them, kept on none"
+            "with one thread for each CPU, and none is pinned"
         } else {
-            "their threads are kept on none"
+            "and their threads are not pinned"
         };
         gaps.push(Gap {
             what: "set.streams".to_owned(),

@@ -1,4 +1,4 @@
-//! Socket options: the values that the plan asks for, those that the kernel grants, and refusals.
+//! Socket options: the values of the plan, the values that the kernel grants, and refusals.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,7 +19,8 @@ const BUSY_POLL_MICROS: u32 = 50;
 const UNSENT_PER_SEC: u64 = 10;
 const UNSENT_LEAST: u64 = 512;
 
-/// Segments of this many bytes less than asked for are as asked: options take room in them.
+/// Segments that are shorter than requested by up to this many bytes are as requested: options use the
+/// difference.
 const MSS_OPTIONS: u32 = 40;
 
 /// Sets the options of `plan` that a socket may have before it is connected; what is refused is returned.
@@ -46,14 +47,14 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     if let Some(bytes) = knobs.window_clamp.filter(|_| receives) {
         note("window_clamp", socket::set_window_clamp(fd, bytes.0));
     }
-    // Segments are agreed on while connecting, for both ways: later it has no effect.
+    // The segment size is negotiated for both directions while connecting: later the option has no effect.
     if let Some(bytes) = knobs.mss.filter(|_| side == Side::Near) {
         note("mss", socket::set_max_segment(fd, bytes));
     }
     if let Some(rate) = knobs.pacing.filter(|_| sends) {
         note("pacing", socket::set_pacing(fd, rate.0 / 8));
-        // What lies in the buffer leaves at that pace, too, long after the time is up. A kernel that refuses keeps to
-        // the pace all the same.
+        // Data in the buffer is sent at that pace too, long after the time is up. If the kernel refuses, the
+        // old pace simply stays.
         let unsent = (rate.0 / 8 / UNSENT_PER_SEC).max(UNSENT_LEAST);
         let _ = socket::set_unsent_most(fd, unsent);
     }
@@ -67,11 +68,11 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
             hint: format!("sudo sysctl -w net.core.busy_read={BUSY_POLL_MICROS}"),
             ..refused(
                 "busy_poll",
-                &format!("SO_BUSY_POLL: {e}; the thread spins all the same"),
+                &format!("SO_BUSY_POLL: {e}; the thread polls anyway"),
             )
         });
     }
-    // What it asks for while connecting (ECN of dctcp); whether it may be had, `set_connected` says.
+    // The setting for the connection attempt (ECN of dctcp); `set_connected` reports whether it is available.
     if let Some(name) = &knobs.congestion {
         let _ = socket::set_congestion(fd, name);
     }
@@ -94,7 +95,7 @@ fn roles(side: Side, plan: &SetPlan) -> (bool, bool) {
     }
 }
 
-/// Reads the options in force into `end`, and notes those that are less than the plan asks for.
+/// Reads the options in force into `end`, and notes those that are below the plan.
 pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetEnd) {
     let fd = fd.as_fd();
     let knobs = &plan.knobs;
@@ -110,7 +111,9 @@ pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetE
             && got < asked.0.saturating_mul(2)
         {
             let asked = asked.0;
-            let why = format!("asked for {asked} bytes, doubled by the kernel, and got {got}");
+            let why = format!(
+                "{asked} bytes were requested, which the kernel doubles, and {got} granted"
+            );
             end.gaps.push(buffer_gap(name, asked, &why));
         }
     }
@@ -118,12 +121,13 @@ pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetE
         && let (Some(asked), Some(got)) = (knobs.mss, end.mss)
         && !(asked.saturating_sub(MSS_OPTIONS)..=asked).contains(&got)
     {
-        let why = format!("asked for {asked} bytes and got {got}: the path allows no more");
+        let why =
+            format!("{asked} bytes were requested and {got} granted: the path allows no more");
         end.gaps.push(refused("mss", &why));
     }
 }
 
-/// A buffer that is smaller than asked for.
+/// A buffer that is smaller than requested.
 pub(super) fn buffer_gap(limit: &str, asked: u64, why: &str) -> Gap {
     let what = if limit == "wmem_max" {
         "send_buffer"

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_core::parse::run::{Mark, RUN_MAX};
 
-use super::bundle::{Flow, Turn};
+use super::bundle::{BundledStream, Turn};
 use super::outlet::Outlet;
 use crate::load::framing::{Bare, Framing};
 use crate::load::transport::line::{Line, MarkPart};
@@ -49,9 +49,8 @@ impl Outflow {
         }
     }
 
-    /// Sends at most `most` bytes of `payload`, behind the mark of its run where one begins. Sends as much as
-    /// the kernel takes at once or, with `wait`, within the block time. `rate` is the stream's rate in bytes
-    /// per second.
+    /// Sends at most `most` bytes of `payload`, after the mark if a new run begins. Sends as much as the kernel
+    /// accepts at once or, with `wait`, within the block time. `rate` is the stream's rate in bytes per second.
     pub(super) fn push(
         &mut self,
         payload: &mut Outlet,
@@ -69,7 +68,7 @@ impl Outflow {
         Ok(moved as u32)
     }
 
-    /// Begins a run; false where it could not yet, or no more may be sent.
+    /// Begins a run; false if it could not yet, or no more may be sent.
     fn next_run(&mut self, rate: u64, most: u32, wait: bool) -> Result<bool, LoadError> {
         if let Framing::Bare(bare) = &self.framing {
             self.left = next_operation(bare, most, wait);
@@ -110,7 +109,7 @@ impl Outflow {
     }
 }
 
-impl Flow for Outflow {
+impl BundledStream for Outflow {
     const WANTED: epoll::EventFlags = epoll::EventFlags::OUT;
     type Shared = Outlet;
 
@@ -165,8 +164,8 @@ fn second(rate: u64) -> u64 {
     }
 }
 
-/// About 10 ms of payload, in whole operations; a part of one where it would take longer than a second, since a
-/// run that has begun is sent to its end.
+/// About 10 ms of payload, in whole operations; a part of one if a whole one would take longer than a second,
+/// since a run that has begun is sent to its end.
 fn run_length(rate: u64, op: u32) -> u64 {
     let op = u64::from(op.max(1));
     let wanted = (rate / RUNS_PER_SEC).min(RUN_MAX);

@@ -15,16 +15,16 @@ use crate::load::LoadError;
 use crate::load::pages::{Pages, randomize};
 use crate::load::transport::line::Line;
 
-/// Payload, and the way that it takes.
+/// Payload, and how it is passed to the kernel.
 pub(super) enum Outlet {
-    /// Each send copies it.
+    /// The kernel copies the payload of each send.
     Copy(Pages),
-    /// The kernel sends its pages, and reports when it no longer needs them.
+    /// The kernel sends from the program's memory, and reports when it no longer needs it.
     Zerocopy(Option<Memory>, Arc<Completions>),
     /// The kernel sends the pages of a file in memory. One call does it, where `splice` takes two and a
     /// pipe.
     Sendfile(Option<File>),
-    /// The kernel sends pages that were registered once, and reports when it no longer needs them.
+    /// The kernel sends from memory that was registered once, and reports when it no longer needs it.
     Ring(Box<Outward>),
 }
 
@@ -35,10 +35,10 @@ pub(super) struct File {
 }
 
 impl Outlet {
-    pub(super) fn new(way: Handover) -> Self {
-        match way {
+    pub(super) fn new(handover: Handover) -> Self {
+        match handover {
             Handover::Copy => Self::Copy(Pages::default()),
-            Handover::Zerocopy => Self::Zerocopy(None, Arc::new(Completions::of(way))),
+            Handover::Zerocopy => Self::Zerocopy(None, Arc::new(Completions::of(handover))),
             Handover::Sendfile => Self::Sendfile(None),
             Handover::IoUring => Self::Ring(Box::new(Outward::new())),
         }
@@ -107,7 +107,7 @@ impl Outlet {
         }
     }
 
-    /// What became of sends without a copy, where there are any.
+    /// What became of sends without a copy, if there are any.
     pub(super) fn completions(&self) -> Option<Arc<Completions>> {
         match self {
             Self::Zerocopy(_, counts) => Some(Arc::clone(counts)),

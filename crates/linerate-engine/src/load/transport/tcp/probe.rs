@@ -21,7 +21,7 @@ pub(super) struct SocketProbe {
     socket: Sheet,
     zerocopy: Option<(Sheet, Arc<Completions>)>,
     setbacks: Option<u64>,
-    /// What ended a table.
+    /// The event that ended a table.
     gaps: Vec<Gap>,
 }
 
@@ -45,7 +45,7 @@ impl SocketProbe {
         self
     }
 
-    /// The reply in `room`; one that failed holds nothing.
+    /// The reply in `room`; it is empty if the call failed.
     fn reply<'a>(&self, machine: &dyn Machine, ask: SocketAsk, room: &'a mut [u8]) -> &'a [u8] {
         let query = SocketQuery {
             set: self.line.set,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_core::plan::{Handover, Knobs, Receive};
 use linerate_sys::uring;
 
-use super::bundle::Flow;
+use super::bundle::BundledStream;
 use super::inflow::Inflow;
 use super::intake::Intake;
 use super::probe::SocketProbe;
@@ -20,16 +20,16 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 pub(super) struct Receiver {
     flow: Inflow,
     buffer: Pages,
-    /// The size of reads that the plan asks for, where they are made by io_uring.
+    /// The requested size of reads, if they are made by io_uring.
     ring: Option<u64>,
     advice: Arc<Advice>,
     done: Option<Done>,
 }
 
 impl Receiver {
-    /// `way` is how this end moves its bytes.
-    pub(super) fn new(line: Line, knobs: &Knobs, way: Handover, framing: Framing) -> Self {
-        let ring = way == Handover::IoUring && knobs.receive == Receive::Copy;
+    /// `handover` is how this end moves its bytes.
+    pub(super) fn new(line: Line, knobs: &Knobs, handover: Handover, framing: Framing) -> Self {
+        let ring = handover == Handover::IoUring && knobs.receive == Receive::Copy;
         Self {
             ring: ring.then_some(knobs.read_size.0),
             flow: Inflow::new(line, knobs, framing),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_core::plan::Handover;
 
-use super::bundle::Flow;
+use super::bundle::BundledStream;
 use super::outflow::Outflow;
 use super::outlet::Outlet;
 use super::probe::SocketProbe;
@@ -22,10 +22,10 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(line: Line, way: Handover, framing: Framing) -> Self {
+    pub(super) fn new(line: Line, handover: Handover, framing: Framing) -> Self {
         Self {
             flow: Outflow::new(line, framing),
-            payload: Outlet::new(way),
+            payload: Outlet::new(handover),
             advice: Arc::new(Advice::new(1, 1)),
             done: None,
         }

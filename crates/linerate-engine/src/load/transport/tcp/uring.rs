@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_core::facts::Gap;
 use linerate_core::path::Side;
 use linerate_core::plan::{Handover, Pattern, Receive, SetPlan};
-use linerate_sys::uring::{self, Sender, Told};
+use linerate_sys::uring::{self, SendCompletions, Sender};
 use linerate_sys::zerocopy::Memory;
 use rustix::io::Errno;
 
@@ -16,7 +16,7 @@ use crate::load::LoadError;
 use crate::load::pages::{Pages, randomize};
 use crate::load::transport::line::{BLOCK, Line};
 
-/// Block times in a second: a send that takes longer than one of them may end with a part.
+/// Block times per second: a send that takes longer than one of them may end with a part.
 const BLOCKS_PER_SEC: u64 = 10;
 /// Buffers of a receiver where the plan leaves their size open: small enough that several fit into the memory of one
 /// operation, which follows the cache.
@@ -30,7 +30,7 @@ const TRIES: u32 = 5;
 const GIVEN_BACK: Duration = Duration::from_millis(40);
 
 /// How an end of a set moves its bytes: as the plan asks, or by copies where it may not use io_uring, and why.
-pub(super) fn way(side: Side, plan: &SetPlan) -> (Handover, Option<Gap>) {
+pub(super) fn handover(side: Side, plan: &SetPlan) -> (Handover, Option<Gap>) {
     let knobs = &plan.knobs;
     let Pattern::Stream { direction } = plan.pattern else {
         return (knobs.copy, None);
@@ -62,11 +62,11 @@ fn refused(error: &io::Error, sends: bool) -> Gap {
              io_uring_register",
         ),
         Some(Errno::NOMEM) => (
-            "io_uring may hold no pages here".to_owned(),
+            "io_uring may not pin pages here".to_owned(),
             "ulimit -l unlimited",
         ),
         Some(Errno::INVAL | Errno::OPNOTSUPP) => (
-            "this kernel's io_uring is too old: it takes Linux 6.2".to_owned(),
+            "this kernel's io_uring is too old: it needs Linux 6.2".to_owned(),
             "",
         ),
         _ => (format!("io_uring: {error}"), ""),
@@ -74,12 +74,12 @@ fn refused(error: &io::Error, sends: bool) -> Gap {
     let what = if sends { "sent" } else { "received" };
     Gap {
         what: "set.copy".to_owned(),
-        why: format!("payload is {what} by copies: {why}"),
+        why: format!("payload is {what} with copies: {why}"),
         hint: hint.to_owned(),
     }
 }
 
-/// Size and number of a receiver's buffers: of `asked` bytes each, or, where the plan leaves that open, as many as
+/// Size and number of a receiver's buffers: of `asked` bytes each, or, if the plan does not fix it, as many as
 /// operations of `most` bytes have room for.
 pub(super) fn pieces(asked: u64, most: u32) -> (u32, u16) {
     let size = if asked == 0 { PIECE.min(most) } else { most }.max(1);
@@ -135,9 +135,8 @@ impl Outward {
         Ok(())
     }
 
-    /// Sends at most `most` bytes, or continues the previous send; zero while that has not ended. A send is
-    /// whole where it takes no longer than a call may block at `rate` bytes per second, so that it completes in
-    /// time.
+    /// Sends at most `most` bytes, or continues the previous send; zero while it has not ended. A send is done
+    /// in one piece if, at `rate` bytes per second, it takes no longer than a call may block.
     pub(super) fn send(
         &mut self,
         line: &Line,
@@ -152,9 +151,9 @@ impl Outward {
         };
         let whole = most as u64 <= rate / BLOCKS_PER_SEC;
         let time = if wait { BLOCK } else { Duration::ZERO };
-        let mut told = Told::default();
-        let sent = sender.send(line.fd(), most, whole, time, &mut told);
-        self.counts.told(told.through, told.copied);
+        let mut completed = SendCompletions::default();
+        let sent = sender.send(line.fd(), most, whole, time, &mut completed);
+        self.counts.add(completed.through, completed.copied);
         match sent {
             Ok(Some(bytes)) => {
                 self.counts.sent();
@@ -186,13 +185,16 @@ mod tests {
             (Errno::NOSYS, "has no io_uring", "uname -r"),
             (Errno::PERM, "forbidden", "kernel.io_uring_disabled=0"),
             (Errno::ACCESS, "filter of system calls", "io_uring_setup"),
-            (Errno::NOMEM, "hold no pages", "ulimit -l unlimited"),
+            (Errno::NOMEM, "not pin pages", "ulimit -l unlimited"),
             (Errno::INVAL, "Linux 6.2", ""),
             (Errno::MFILE, "os error 24", ""),
         ] {
             let gap = refused(&errno.into(), true);
             assert_eq!(gap.what, "set.copy");
-            assert!(gap.why.starts_with("payload is sent by copies"), "{gap:?}");
+            assert!(
+                gap.why.starts_with("payload is sent with copies"),
+                "{gap:?}"
+            );
             assert!(gap.why.contains(why) && gap.hint.contains(hint), "{gap:?}");
         }
         assert!(

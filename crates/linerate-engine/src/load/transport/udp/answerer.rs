@@ -58,7 +58,7 @@ impl UdpAnswerer {
                 }
                 let answer = self.line.header(Kind::Pong, h.size, step, h.number);
                 message[..HEADER_LEN].copy_from_slice(&answer.encode());
-                // An answer that is not taken is lost, as one on the way is.
+                // An answer that is not received is lost, like one that is lost on the path.
                 self.line.send([&*message].into_iter())?;
                 Ok(u32::from(h.size))
             }

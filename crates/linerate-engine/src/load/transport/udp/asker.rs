@@ -42,7 +42,7 @@ pub(super) struct UdpAsker {
 }
 
 impl UdpAsker {
-    /// Messages of `size` bytes, whose answers count once, as far as `arrivals` remembers them.
+    /// Messages of `size` bytes. Each answer counts once, as far as `arrivals` remembers it.
     pub(super) fn new(line: Line, size: u16, arrivals: Arrivals) -> Self {
         Self {
             line,

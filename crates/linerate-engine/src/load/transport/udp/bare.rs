@@ -22,8 +22,8 @@ use crate::load::framing::Bare;
 use crate::load::pace::{self, Pace};
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// iperf3 catches up with all that it missed since the start, so what its users ask for is the mean: a thread that shares
-/// its CPU is late by some milliseconds again and again. A longer stall is no reason for a flood.
+/// iperf3 catches up with everything that it missed since the start, so its users request a mean rate: a thread
+/// that shares its CPU is late by some milliseconds again and again. A longer stall is no reason for a flood.
 const CREDIT_NANOS: u64 = 100_000_000;
 /// Most datagrams of a burst by default.
 const BURST: usize = 4096;

@@ -1,4 +1,4 @@
-//! One socket of a stream, with what its worker needs to use it.
+//! One socket of a stream, with everything that its worker needs to use it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,7 +17,8 @@ use crate::load::pattern::Wait;
 use crate::load::transport::Datagrams;
 use crate::load::transport::icmp::is_of_the_path;
 
-/// Rest of a sender whose host's queue is full, or whom the path refuses: less than such a queue holds.
+/// Pause of a sender whose host's queue is full, or whom the path refuses: shorter than it takes to empty such
+/// a queue.
 const REST: Duration = Duration::from_micros(50);
 /// Looks at an empty socket before a busy worker looks up from it.
 const SPINS: u32 = 1024;
@@ -48,7 +49,7 @@ pub(super) struct Got {
 /// The fate of messages that were handed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// The kernel took this many, at least one.
+    /// The kernel accepted this many, at least one.
     Taken(usize),
     /// None yet: the socket's own buffer is full, or an ICMP error was reported first.
     Waiting,
@@ -124,18 +125,20 @@ impl Line {
             Some(Errno::IO | Errno::INVAL) => Ok(Sent::Uncut),
             Some(Errno::MSGSIZE) => self.in_fragments(),
             Some(Errno::CONNREFUSED) if self.heeds_deaf => {
-                Err(self.garbled("nobody takes datagrams there"))
+                Err(self.garbled("nothing receives datagrams there"))
             }
             _ if self.passing(&source) => Ok(Sent::Waiting),
             _ => Err(self.failed("sendmmsg", source)),
         }
     }
 
-    /// The path takes datagrams of this size no longer: they are sent in fragments from here on.
+    /// The path no longer carries datagrams of this size: from here on they are sent in fragments.
     fn in_fragments(&self) -> Result<Sent, LoadError> {
         let told = datagram::drain_errors(self.fd());
         if self.counts.fragments() && told == 0 {
-            return Err(self.garbled("the kernel takes no datagrams of this size, nor fragments"));
+            return Err(
+                self.garbled("the kernel accepts no datagrams of this size, not even as fragments")
+            );
         }
         let set = datagram::set_fragments(self.fd(), true);
         set.map_err(|e| self.failed("setsockopt", e))?;
@@ -153,7 +156,7 @@ impl Line {
         passing
     }
 
-    /// Sends a datagram without payload, if the kernel takes it.
+    /// Sends a datagram without payload, if the kernel accepts it.
     pub(super) fn tell(&self, kind: Kind, step: u32, number: u64) -> Result<(), LoadError> {
         let raw = self.header(kind, HEADER_LEN as u16, step, number).encode();
         self.send([&raw[..]].into_iter()).map(|_| ())
@@ -168,7 +171,7 @@ impl Line {
         }
     }
 
-    /// The same with its times.
+    /// The same with the times of the readings.
     pub(super) fn timed(&self, into: &mut [u8], wait: Wait) -> Result<Option<Got>, LoadError> {
         if wait != Wait::Busy {
             return self.look(into, wait == Wait::Asleep);
@@ -182,7 +185,7 @@ impl Line {
         Ok(None)
     }
 
-    /// The same of what is there, or comes within the block time if it may `wait`.
+    /// The same for the available data, or data that arrives within the block time if it may `wait`.
     fn look(&self, into: &mut [u8], wait: bool) -> Result<Option<Got>, LoadError> {
         let mut control = [0; STAMP_ROOM];
         match datagram::receive_told(self.fd(), into, &mut control, wait) {

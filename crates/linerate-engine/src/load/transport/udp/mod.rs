@@ -181,7 +181,7 @@ fn cut(line: &Line, size: u16, gaps: &mut Vec<Gap>) -> bool {
     match datagram::set_segment(line.fd(), size) {
         Ok(()) => true,
         Err(e) => {
-            let why = format!("UDP_SEGMENT: {e}; each datagram is handed over on its own");
+            let why = format!("UDP_SEGMENT: {e}; each datagram is sent by a call of its own");
             gaps.push(refused("segmentation", &why));
             false
         }
@@ -201,7 +201,7 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     };
     if !possible.contains(&size) {
         return Err(format!(
-            "a datagram of {size} B: {HEADER_LEN} B to {DATAGRAM_MAX} B are possible"
+            "a datagram of {size} B: allowed are {HEADER_LEN} B to {DATAGRAM_MAX} B"
         ));
     }
     lacks(knobs)
@@ -238,7 +238,7 @@ fn check(side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Gap> {
         && asked > most
     {
         let why = format!(
-            "{asked} bytes are asked for, the kernel gives {most} at most: a receiver that waits for \
+            "{asked} bytes were requested, the kernel grants at most {most}: a receiver that waits for \
              its CPU loses datagrams sooner"
         );
         gaps.push(Gap {
@@ -249,8 +249,8 @@ fn check(side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Gap> {
     let direction = plan.pattern.direction();
     let sends = direction.is_some_and(|direction| direction.sender() == side);
     if sends && knobs.pacing.is_none() {
-        let why = "datagrams are sent as fast as this program can: what is lost is not retransmitted, and \
-                   others on the path get what is left";
+        let why = "datagrams are sent as fast as this program can: losses are not retransmitted, and \
+                   other traffic on the path gets only the rest";
         gaps.push(Gap {
             hint: "--pacing RATE".to_owned(),
             ..refused("pacing", why)
@@ -380,7 +380,7 @@ mod tests {
         let (near, _far) = UnixDatagram::pair().unwrap();
         assert!(!cut(&line(near.into()), 1000, &mut gaps));
         assert_eq!(gaps[0].what, "set.segmentation");
-        assert!(gaps[0].why.contains("on its own"), "{}", gaps[0].why);
+        assert!(gaps[0].why.contains("a call of its own"), "{}", gaps[0].why);
     }
 
     #[test]

@@ -9,31 +9,31 @@ use linerate_sys::socket;
 
 use crate::load::transport::refused;
 
-/// Receive buffer that is asked for where the plan leaves it open, in bytes of memory: with the
-/// system's, some hundred small datagrams, a receiver that waits a moment for its CPU loses some.
+/// Requested receive buffer if the plan does not fix it, in bytes of memory. The system's default holds some
+/// hundred small datagrams: a receiver that waits a moment for its CPU loses some.
 pub(crate) const RECV_BUFFER: u64 = 4 * 1024 * 1024;
 
-/// Size of datagrams: as asked for, or what fits one packet of the route, with a header of `least` bytes.
+/// Size of datagrams: as requested, or what fits one packet of the route, with a header of `least` bytes.
 pub(crate) fn size(asked: u64, fits: u32, least: u64) -> u16 {
     let most = u64::from(fits).clamp(least, DATAGRAM_MAX as u64);
     (if asked == 0 { most } else { asked }) as u16
 }
 
-/// That datagrams travel in pieces; `None` where they fit a packet.
+/// That datagrams travel in pieces; `None` if they fit a packet.
 pub(crate) fn fragments(size: u16, fits: u32) -> Option<Gap> {
     (u32::from(size) > fits).then(|| Gap {
         hint: format!("--write-size {fits}B"),
         ..refused(
             "fragments",
             &format!(
-                "a datagram of {size} B does not fit a packet of the route ({fits} B): it travels in \
-                 fragments, and is lost with any of them"
+                "a datagram of {size} B does not fit a packet of the route ({fits} B): it is \
+                 fragmented, and losing one fragment loses all of it"
             ),
         )
     })
 }
 
-/// Sets the buffers of a socket; what is refused, or less than was asked for.
+/// Sets the buffers of a socket; returns the ones that were refused or are smaller than requested.
 pub(crate) fn buffers(fd: &OwnedFd, knobs: &Knobs) -> Vec<Gap> {
     let mut gaps = Vec::new();
     let asked = knobs.recv_buffer.map_or(RECV_BUFFER, |b| b.0);

@@ -56,7 +56,7 @@ impl Counts {
         self.lost.store(messages, Relaxed);
     }
 
-    /// What has come, in all.
+    /// All datagrams that have arrived.
     pub(super) fn arrived(&self, arrivals: &Arrivals) {
         self.datagrams.store(arrivals.taken(), Relaxed);
         self.lost.store(arrivals.missing(), Relaxed);
@@ -65,7 +65,7 @@ impl Counts {
         self.late.store(arrivals.late(), Relaxed);
     }
 
-    /// How unevenly they come, in nanoseconds.
+    /// How unevenly they arrive, in nanoseconds.
     pub(super) fn jitter(&self, nanos: u64) {
         self.jitter.store(nanos, Relaxed);
     }
@@ -126,9 +126,9 @@ impl Counts {
     }
 }
 
-/// What a worker that sends a stream can tell.
+/// The readings of a worker that sends a stream.
 pub(super) const SENDS: &[Metric] = &[UDP_DATAGRAMS, UDP_REFUSED, UDP_ERRORS];
-/// What one that receives can.
+/// The readings of a worker that receives.
 pub(super) const RECEIVES: &[Metric] = &[
     UDP_DATAGRAMS,
     UDP_LOST,
@@ -153,9 +153,9 @@ pub(super) const RECEIVES_BARE: &[Metric] = &[
     UDP_ERRORS,
     UDP_DROPS,
 ];
-/// What one that asks can.
+/// The readings of a worker that asks.
 pub(super) const ASKS: &[Metric] = &[UDP_DATAGRAMS, UDP_LOST, UDP_STRAY, UDP_ERRORS, UDP_DROPS];
-/// What one that answers can.
+/// The readings of a worker that answers.
 pub(super) const ANSWERS: &[Metric] = &[UDP_DATAGRAMS, UDP_STRAY, UDP_ERRORS, UDP_DROPS];
 
 /// Reads the counts of a worker and of its socket.
@@ -163,7 +163,7 @@ pub(super) struct DatagramProbe {
     line: Line,
     metrics: &'static [Metric],
     sheet: Sheet,
-    /// What ended the table.
+    /// The event that ended the table.
     gaps: Vec<Gap>,
 }
 
@@ -219,15 +219,15 @@ impl Probe for DatagramProbe {
         };
         if self.line.counts.uncut.load(Relaxed) {
             let why = format!(
-                "the kernel cuts no messages (UDP_SEGMENT) on the route of {of}: each datagram was \
-                 handed over on its own, {BATCH} in a burst at most, which costs more CPU time"
+                "the kernel does not segment messages (UDP_SEGMENT) on the route of {of}: each \
+                 datagram was sent by itself, at most {BATCH} in a burst, which costs more CPU time"
             );
             tell("segmentation", why);
         }
         if self.line.counts.fragments.load(Relaxed) {
             let why = format!(
-                "the path took datagrams of {of} in one packet no longer: they travel in fragments \
-                 since, and are lost with any of them"
+                "the path no longer carried datagrams of {of} in one packet: they were fragmented \
+                 since then, and losing one fragment loses all of a datagram"
             );
             tell("fragments", why);
         }

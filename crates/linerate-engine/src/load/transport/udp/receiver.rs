@@ -21,7 +21,7 @@ pub(super) fn room() -> u64 {
     Inbox::room(MESSAGES) as u64 + Arrivals::room(0)
 }
 
-/// Receives datagrams up to the end mark, and for as long as some still come.
+/// Receives datagrams up to the end mark, and as long as more arrive.
 pub(super) struct Receiver {
     line: Line,
     inbox: Option<Inbox>,

@@ -17,11 +17,11 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
 /// Bytes that are handed to the kernel in one call, at most: they stay in the cache of their core.
 const CALL_BYTES: usize = 128 * 1024;
-/// Bytes that a sender makes: those of a call, and the times between bursts.
+/// Bytes that a sender allocates: the datagrams of one call, and the times between bursts.
 pub(super) const ROOM: usize = CALL_BYTES + times::ROOM;
-/// Calls with one datagram each, after a call that took only some of its datagrams. The kernel returns its
-/// error only from a call that takes none (sendmmsg(2)), and a sender that must end when the other port is
-/// closed has to see it.
+/// The number of calls with one datagram each after a call that sent only some of its datagrams. The kernel
+/// returns an error only from a call that sends none (sendmmsg(2)), and a sender that must stop when the other
+/// port is closed needs that error.
 const SINGLY: u32 = 4;
 /// Longest wait for the time of a burst.
 const WAIT: Duration = Duration::from_millis(100);
@@ -93,11 +93,11 @@ impl Sender {
         most(self.size, self.segments)
     }
 
-    /// Sends a batch of datagrams; how many bytes were taken.
+    /// Sends a batch of datagrams; returns how many bytes were accepted.
     fn push(&mut self) -> Result<u32, LoadError> {
         let (mut count, mut now) = (self.most(), 0);
         if self.stamp.is_some() {
-            // It stands in every datagram.
+            // The mark that every datagram contains.
             now = clock::now();
         }
         if let Some(pace) = &mut self.pace {
@@ -161,7 +161,9 @@ impl Sender {
     /// Hands each datagram over on its own from here on.
     fn stop_cutting(&mut self) -> Result<(), LoadError> {
         if self.segments == 1 {
-            return Err(self.line.garbled("the kernel takes none of its datagrams"));
+            return Err(self
+                .line
+                .garbled("the kernel accepts none of its datagrams"));
         }
         let set = datagram::set_segment(self.line.fd(), 0);
         set.map_err(|e| self.line.failed("setsockopt", e))?;

@@ -53,7 +53,7 @@ pub(super) struct DeviceOut<'a> {
     is_virtual: bool,
 }
 
-/// The kind of a PCI Express port, by its name; records hold it by another one.
+/// The name of the kind of a PCI Express port. Records use another name.
 #[derive(Serialize)]
 struct PortKindOut(&'static str);
 

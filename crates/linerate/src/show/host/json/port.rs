@@ -99,9 +99,9 @@ pub(super) struct PortOut<'a> {
     /// NUMA node. Null if unknown or meaningless.
     node: Option<u32>,
     live_errors: ErrorsOut,
-    /// Counters of the driver; those of all queues are one counter with `*` for the number of the queue. Listed are
-    /// counters of what is known to be lost, held back or discarded and are not zero, allowances of a cloud and levels,
-    /// and counters that are not zero and whose names suggest trouble.
+    /// Counters of the driver. Counters of queues are added up under one name with `*` for the number of the
+    /// queue. Listed are nonzero counters of losses, delays and discards, cloud allowances and levels, and
+    /// nonzero counters whose names suggest trouble.
     live_counters: BTreeMap<&'a str, u64>,
     /// What each of `live_counters` counts. Null if unknown.
     counter_meanings: BTreeMap<&'a str, Option<MeaningOut>>,
@@ -160,9 +160,9 @@ struct ModesOut<'a> {
 /// Forward error correction.
 #[derive(Serialize, JsonSchema)]
 struct FecOut<'a> {
-    /// What is in use. Null if unknown.
+    /// The value in use. Null if unknown.
     active: Option<&'a str>,
-    /// What is configured.
+    /// The configured value.
     configured: &'a [String],
     /// Whether the driver chooses. Null if unknown.
     auto: Option<bool>,
@@ -177,7 +177,7 @@ struct FecOut<'a> {
 struct PauseOut {
     /// Whether it is negotiated with the other end. Null if unknown.
     autonegotiation: Option<bool>,
-    /// Whether the port stops when the other end asks for it. Null if unknown.
+    /// Whether the port obeys the other end's pause requests. Null if unknown.
     rx: Option<bool>,
     /// Whether the port asks the other end to stop. Null if unknown.
     tx: Option<bool>,

@@ -55,7 +55,7 @@ struct RdmaPortOut<'a> {
     lane_speed: Option<&'a str>,
     /// Nominal rate of a software device. It is no ceiling. Null for other devices.
     nominal_bps: Option<u64>,
-    /// GUID of an InfiniBand port, as `opensm -g` takes it; zeros if none was assigned. Null if unknown.
+    /// GUID of an InfiniBand port, in the format of `opensm -g`; zeros if none was assigned. Null if unknown.
     guid: Option<String>,
     /// Local identifier. 0 until a subnet manager assigns one. Null if unknown.
     lid: Option<u64>,
@@ -63,7 +63,7 @@ struct RdmaPortOut<'a> {
     sm_lid: Option<u64>,
     /// Addresses in use.
     gids: Vec<GidOut<'a>>,
-    /// Counters of the port; those of the device begin with `hw.`.
+    /// Counters of the port and, with the prefix `hw.`, of the device.
     live_counters: BTreeMap<&'a str, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Disks, what is made of them, and file systems.
+//! Disks, devices made of them, and file systems.
 
 use linerate_core::facts::block::{BlockDevice, FileSystem, Layer, Path, Storage};
 use schemars::JsonSchema;
@@ -95,7 +95,7 @@ pub(super) struct VolumeOut<'a> {
 /// A mounted file system.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct FileSystemOut<'a> {
-    /// Where it is mounted.
+    /// Mount point.
     point: &'a str,
     /// Kind: `ext4`, `nfs4`.
     kind: &'a str,
@@ -180,7 +180,7 @@ fn filesystem<'a>(storage: &'a Storage, filesystem: &'a FileSystem) -> FileSyste
     }
 }
 
-/// The disks below a device; none for what lies elsewhere or in memory.
+/// The disks below a device; none if they are elsewhere or in memory.
 fn disks<'a>(storage: &'a Storage, device: &str) -> Vec<&'a str> {
     let leaves = storage.leaves(device).into_iter();
     let disks = leaves.filter(|leaf| leaf.layer == Layer::Disk);

@@ -10,19 +10,19 @@ use super::{Named, Outcome, Shown};
 
 /// The line of one demonstration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct Report {
     /// Id of the cell.
     pub(crate) fault: String,
     /// Number that severity, side and direction were drawn from.
     pub(crate) seed: u64,
     /// Congestion control of both hosts; `None` for the system's.
     pub(crate) congestion: Option<String>,
-    /// The planted faults, as they are typed.
+    /// The planted faults as users type them.
     pub(crate) planted: Vec<String>,
     /// Another client that measured at the same time.
-    pub(crate) company: Option<CompanyTold>,
+    pub(crate) company: Option<CompanyReport>,
     /// The measured truth, where it was measured.
-    pub(crate) truth: Option<TruthTold>,
+    pub(crate) truth: Option<TruthReport>,
     /// Cause ids that would be right.
     pub(crate) expected: Vec<String>,
     /// Cause ids that would be acceptable.
@@ -36,14 +36,14 @@ pub(crate) struct Told {
     /// The certainty; `None` for a mere disturbance.
     pub(crate) certainty: Option<String>,
     /// The trial that decided.
-    pub(crate) effect: Option<EffectTold>,
+    pub(crate) effect: Option<EffectReport>,
     /// Whether that is right.
     pub(crate) outcome: Outcome,
     /// All limits that were named.
-    pub(crate) limits: Vec<LimitTold>,
+    pub(crate) limits: Vec<LimitReport>,
     /// All that is said to have disturbed the run.
     #[serde(default)]
-    pub(crate) disturbances: Vec<DisturbanceTold>,
+    pub(crate) disturbances: Vec<DisturbanceReport>,
     /// Steps of the run.
     pub(crate) steps: usize,
     /// Seconds from the first step of the run to the end of the trial that proved the named cause.
@@ -54,7 +54,7 @@ pub(crate) struct Told {
 
 /// Another client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct CompanyTold {
+pub(crate) struct CompanyReport {
     host: String,
     direction: String,
     apart: bool,
@@ -62,7 +62,7 @@ pub(crate) struct CompanyTold {
 
 /// The truth, measured by other means, in bits per second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct TruthTold {
+pub(crate) struct TruthReport {
     direction: String,
     /// Whose load it was measured by.
     by: String,
@@ -74,7 +74,7 @@ pub(crate) struct TruthTold {
 
 /// The effect of a trial: goodput after over before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct EffectTold {
+pub(crate) struct EffectReport {
     trial: String,
     low: f64,
     mid: f64,
@@ -84,7 +84,7 @@ pub(crate) struct EffectTold {
 
 /// One of the disturbances.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct DisturbanceTold {
+pub(crate) struct DisturbanceReport {
     cause: String,
     side: String,
     direction: String,
@@ -93,14 +93,14 @@ pub(crate) struct DisturbanceTold {
 
 /// One of the limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct LimitTold {
+pub(crate) struct LimitReport {
     cause: String,
     side: String,
     direction: String,
     certainty: String,
 }
 
-impl Told {
+impl Report {
     /// The line of `shown`, which was drawn as `cell` of the kind `fault` from `seed`.
     pub(crate) fn of(
         (fault, seed, cell): (&str, u64, &Cell),
@@ -114,12 +114,12 @@ impl Told {
             seed,
             congestion: congestion.map(str::to_owned),
             planted: cell.planted().map(Fault::code).collect(),
-            company: cell.company.map(|c| CompanyTold {
+            company: cell.company.map(|c| CompanyReport {
                 host: c.host.to_string(),
                 direction: c.direction.name().to_owned(),
                 apart: c.apart,
             }),
-            truth: shown.truth.map(|t| TruthTold {
+            truth: shown.truth.map(|t| TruthReport {
                 direction: t.direction.name().to_owned(),
                 by: t.loader.name().to_owned(),
                 with_bps: t.with as u64,
@@ -132,7 +132,7 @@ impl Told {
             side: named.map(|l| l.side.name().to_owned()),
             direction: named.map(|l| l.direction.name().to_owned()),
             certainty: named.and_then(|l| Some(l.certainty?.name().to_owned())),
-            effect: named.and_then(|l| l.trial.as_ref()).map(|t| EffectTold {
+            effect: named.and_then(|l| l.trial.as_ref()).map(|t| EffectReport {
                 trial: t.kind.to_owned(),
                 low: t.effect.low,
                 mid: t.effect.mid,
@@ -149,8 +149,8 @@ impl Told {
     }
 }
 
-fn limit(limit: &Limit) -> LimitTold {
-    LimitTold {
+fn limit(limit: &Limit) -> LimitReport {
+    LimitReport {
         cause: limit.cause.to_owned(),
         side: limit.side.name().to_owned(),
         direction: limit.direction.name().to_owned(),
@@ -158,8 +158,8 @@ fn limit(limit: &Limit) -> LimitTold {
     }
 }
 
-fn disturbance(disturbance: &Disturbance) -> DisturbanceTold {
-    DisturbanceTold {
+fn disturbance(disturbance: &Disturbance) -> DisturbanceReport {
+    DisturbanceReport {
         cause: disturbance.cause.to_owned(),
         side: disturbance.side.name().to_owned(),
         direction: disturbance.direction.name().to_owned(),
@@ -167,7 +167,7 @@ fn disturbance(disturbance: &Disturbance) -> DisturbanceTold {
     }
 }
 
-/// Time to the end of the trial that proved the named cause; `None` where none did.
+/// Time to the end of the trial that proved the named cause; `None` if none did.
 fn proved_after(record: &Record, named: &Named) -> Option<f64> {
     let trial = named.trial.as_ref()?.id;
     let its = |s: &&Step| matches!(s.plan.purpose, Purpose::Slice { trial: id, .. } if id == trial);
@@ -176,7 +176,7 @@ fn proved_after(record: &Record, named: &Named) -> Option<f64> {
         .flatten()
 }
 
-/// Time from the first step of a run to the end of the last one of those that are `counted`.
+/// Time from the first step of a run to the end of the last one that is `counted`.
 fn seconds(record: &Record, counted: impl Fn(&&Step) -> bool) -> Option<f64> {
     let first = record.steps.first()?.began;
     let end = record.steps.iter().rfind(counted)?.ended();

@@ -4,14 +4,14 @@ use super::*;
 
 /// Side and text of each notice, before the first step and after its begin.
 #[derive(Default)]
-struct Told {
-    notices: Vec<(Side, String)>,
+struct Notices {
+    first: Vec<(Side, String)>,
     later: Vec<(Side, String)>,
     begun: bool,
 }
 
-impl Sink for Told {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+impl Sink for Notices {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         match event {
             Event::StepBegan { .. } => self.begun = true,
             Event::Notice { side, gap, .. } => {
@@ -19,20 +19,20 @@ impl Sink for Told {
                 if self.begun {
                     self.later.push(notice);
                 } else {
-                    self.notices.push(notice);
+                    self.first.push(notice);
                 }
             }
             _ => {}
         }
-        Flow::Go
+        RunControl::Go
     }
 }
 
 #[test]
-fn what_the_engine_knows_of_the_hosts_is_told_before_the_first_step() {
+fn what_the_engine_knows_of_the_hosts_is_reported_before_the_first_step() {
     let mut path = SimPath::default();
     path.far.buffer_max = Bytes(1 << 20);
-    let told = |bytes| {
+    let of_run = |bytes| {
         let plan = Plan {
             engine: "tcp".to_owned(),
             trials: false,
@@ -41,19 +41,19 @@ fn what_the_engine_knows_of_the_hosts_is_told_before_the_first_step() {
                 ..Knobs::default()
             })
         };
-        let mut told = Told::default();
-        run(&mut Sim::new(path.clone(), 1), plan, 0, &mut told);
-        assert!(told.begun);
-        told.notices
+        let mut notices = Notices::default();
+        run(&mut Sim::new(path.clone(), 1), plan, 0, &mut notices);
+        assert!(notices.begun);
+        notices.first
     };
-    assert_eq!(told(1 << 20), []);
+    assert_eq!(of_run(1 << 20), []);
     let expected = [(Side::Far, "set.recv_buffer".to_owned())];
-    assert_eq!(told((1 << 20) + 1), expected);
+    assert_eq!(of_run((1 << 20) + 1), expected);
 }
 
 #[test]
-fn both_directions_at_once_are_left_out_where_no_time_is_left_and_that_is_told() {
-    let told = |millis| {
+fn both_directions_at_once_are_left_out_where_no_time_is_left_and_that_is_reported() {
+    let of_run = |millis| {
         let plan = Plan {
             directions: Direction::ALL.to_vec(),
             time: Nanos::from_millis(millis),
@@ -61,14 +61,14 @@ fn both_directions_at_once_are_left_out_where_no_time_is_left_and_that_is_told()
             trials: false,
             ..plan(Knobs::default())
         };
-        let mut told = Told::default();
-        let (record, _) = run(&mut Sim::new(SimPath::default(), 1), plan, 0, &mut told);
+        let mut notices = Notices::default();
+        let (record, _) = run(&mut Sim::new(SimPath::default(), 1), plan, 0, &mut notices);
         let both = record.steps.iter().any(|s| s.plan.purpose == Purpose::Both);
-        (both, told.later)
+        (both, notices.later)
     };
-    assert_eq!(told(5_000), (true, Vec::new()));
+    assert_eq!(of_run(5_000), (true, Vec::new()));
     let left_out = (Side::Near, "both directions at once".to_owned());
-    assert_eq!(told(3_000), (false, vec![left_out]));
+    assert_eq!(of_run(3_000), (false, vec![left_out]));
 }
 
 /// Cause and time of each proof, and the trials that had begun by then.
@@ -79,18 +79,18 @@ struct Proofs {
 }
 
 impl Sink for Proofs {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
+    fn event(&mut self, event: &Event<'_>) -> RunControl {
         match event {
             Event::Trial { .. } => self.begun += 1,
             Event::Proved { limit, after } => self.proved.push((limit.cause, *after, self.begun)),
             _ => {}
         }
-        Flow::Go
+        RunControl::Go
     }
 }
 
 #[test]
-fn a_proof_is_told_once_and_before_the_trial_of_the_other_direction() {
+fn a_proof_is_reported_once_and_before_the_trial_of_the_other_direction() {
     let mut path = SimPath::default();
     (path.forward.rate, path.reverse.rate) = (gigabits(1.0), gigabits(1.0));
     let plan = Plan {
