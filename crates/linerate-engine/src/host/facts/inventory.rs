@@ -1,6 +1,7 @@
 //! The inventory of a machine: what can be known before anything is measured.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use linerate_core::facts::pci::Address;
 use linerate_core::facts::{Gap, Inventory};
@@ -14,8 +15,8 @@ use crate::host::{Machine, gap};
 
 /// Reads all that can be known. What cannot be read is empty and has a gap.
 ///
-/// What the machine is doing shows in two readings; `pause` lasts from the first to the second.
-pub fn inventory(machine: &dyn Machine, pause: &dyn Fn()) -> Inventory {
+/// What the machine is doing shows in several readings; `pause` waits from one to the next.
+pub fn inventory(machine: &dyn Machine, pause: &dyn Fn(Duration)) -> Inventory {
     let mut reader = Reader {
         machine,
         gaps: Vec::new(),
@@ -101,7 +102,7 @@ mod tests {
 
     #[test]
     fn of_a_machine_without_files_nothing_is_known_and_all_is_missing() {
-        let got = inventory(&Replay::new(Captured::default()), &|| {});
+        let got = inventory(&Replay::new(Captured::default()), &|_| {});
         let known = Inventory {
             gaps: got.gaps.clone(),
             ..Inventory::default()
@@ -143,7 +144,7 @@ mod tests {
                     &format!("PCI_SLOT_NAME={address}\n"),
                 ),
             ]);
-            let got = inventory(&Live::under(root.path()).unwrap(), &|| {});
+            let got = inventory(&Live::under(root.path()).unwrap(), &|_| {});
             assert_eq!(got.storage.devices[0].transport, "pcie");
             let gap = got.gaps.into_iter().find(|g| g.what == "facts.pci.place");
             gap.map(|gap| gap.why)
@@ -175,10 +176,10 @@ mod tests {
                 let answer = Answer::Reply(vec![name.clone(), known.to_owned()]);
                 captured.lists.insert(path.to_owned(), vec![answer.clone(), answer]);
             }
-            let found = inventory(&Replay::new(captured.clone()), &|| {});
+            let found = inventory(&Replay::new(captured.clone()), &|_| {});
             let _ = odd::find(&found);
             captured.mask();
-            let masked = inventory(&Replay::new(captured), &|| {});
+            let masked = inventory(&Replay::new(captured), &|_| {});
             prop_assert_eq!(found.pci, masked.pci);
         }
     }

@@ -1,5 +1,7 @@
 //! The kind of this machine, and the limits that its cgroup sets for this process.
 
+use std::io;
+
 use linerate_core::facts::machine::{Firmware, Machine, Platform};
 use linerate_core::parse::cgroup::{self, Place, Version};
 use linerate_core::parse::{cpuinfo, sysctl};
@@ -31,7 +33,8 @@ impl Reader<'_> {
         };
         let clocks = self.look("clock_sources", CLOCKS, |text| Ok(sysctl::words(text)));
         let clocks = clocks.unwrap_or_default();
-        let (cpu_quota, memory_limit) = (self.cpu_quota(), self.memory_limit());
+        let groups = self.groups();
+        let (cpu_quota, memory_limit) = (self.cpu_quota(&groups), self.memory_limit(&groups));
         Machine {
             name: self.line("name", "/proc/sys/kernel/hostname"),
             kernel: self.kernel(),
@@ -99,8 +102,8 @@ impl Reader<'_> {
         found.map(|(_, name)| (*name).to_owned())
     }
 
-    fn cpu_quota(&mut self) -> Option<f64> {
-        let place = self.place("cpu", "cpu_quota")?;
+    fn cpu_quota(&mut self, groups: &Groups) -> Option<f64> {
+        let place = self.place(groups, "cpu", "cpu_quota")?;
         let all = folders(&place)
             .into_iter()
             .filter_map(|folder| match place.version {
@@ -122,8 +125,8 @@ impl Reader<'_> {
         all.reduce(f64::min)
     }
 
-    fn memory_limit(&mut self) -> Option<Bytes> {
-        let place = self.place("memory", "memory_limit")?;
+    fn memory_limit(&mut self, groups: &Groups) -> Option<Bytes> {
+        let place = self.place(groups, "memory", "memory_limit")?;
         let name = match place.version {
             Version::V1 => "memory.limit_in_bytes",
             Version::V2 => "memory.max",
@@ -134,17 +137,31 @@ impl Reader<'_> {
         all.min()
     }
 
+    pub(super) fn groups(&self) -> Groups {
+        let file = |path| self.machine.file(path).map_err(|error| (path, error));
+        Groups(file(MEMBERSHIP).and_then(|membership| Ok((membership, file(MOUNTS)?))))
+    }
+
     /// Where our own cgroup is seen; `None` where there is no such controller.
-    pub(super) fn place(&mut self, controller: &str, fact: &str) -> Option<Place> {
-        let membership = self.get(fact, MEMBERSHIP, PROC, |text| Ok(text.to_vec()))?;
-        let mounts = self.get(fact, MOUNTS, PROC, |text| Ok(text.to_vec()))?;
-        let place = place_of(self.machine, controller, &membership, &mounts);
+    pub(super) fn place(&mut self, groups: &Groups, controller: &str, fact: &str) -> Option<Place> {
+        let (membership, mounts) = match &groups.0 {
+            Ok(files) => files,
+            Err((path, error)) => {
+                self.miss(fact, path, error, PROC);
+                return None;
+            }
+        };
+        let place = place_of(self.machine, controller, membership, mounts);
         place.map_err(invalid).unwrap_or_else(|error| {
             self.miss(fact, MOUNTS, &error, "");
             None
         })
     }
 }
+
+/// The contents of the files that say in which cgroups we are and where those are seen; or the file that cannot be
+/// read.
+pub(super) struct Groups(Result<(Vec<u8>, Vec<u8>), (&'static str, io::Error)>);
 
 /// Folders of our group and of those above it: the least that one of them allows is what counts.
 pub(super) fn folders(place: &Place) -> Vec<String> {
@@ -168,7 +185,7 @@ mod tests {
     use crate::host::{Replay, inventory};
 
     fn machine(fake: Fake) -> Machine {
-        inventory(&Replay::new(fake.0), &|| {}).machine
+        inventory(&Replay::new(fake.0), &|_| {}).machine
     }
 
     #[test]
@@ -220,7 +237,7 @@ mod tests {
         let fake = Fake::default().file("/proc/self/status", &[status]);
         assert_eq!(machine(fake).cpus_allowed, [0, 1, 64]);
         let without = Fake::default().file("/proc/self/status", &["Name:\tx\n"]);
-        let inventory = inventory(&Replay::new(without.0), &|| {});
+        let inventory = inventory(&Replay::new(without.0), &|_| {});
         assert!(inventory.machine.cpus_allowed.is_empty());
         let mut gaps = inventory.gaps.iter();
         assert!(gaps.any(|gap| gap.what == "facts.cpus_allowed"));
