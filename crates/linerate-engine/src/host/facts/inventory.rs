@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_core::facts::pci::Address;
 use linerate_core::facts::{Gap, Inventory};
 
-use super::block::storage;
+use super::block::storage_of;
 use super::infiniband::infiniband;
 use super::irq::interrupts;
 use super::nic::network;
@@ -23,15 +23,16 @@ pub fn inventory(machine: &dyn Machine, pause: &dyn Fn(Duration)) -> Inventory {
     };
     let cpuinfo = reader.get("cpu", "/proc/cpuinfo", PROC, |text| Ok(text.to_vec()));
     let cpuinfo = cpuinfo.unwrap_or_default();
+    let groups = reader.groups();
     let mut inventory = Inventory {
-        machine: reader.platform(&cpuinfo),
+        machine: reader.platform(&cpuinfo, &groups),
         processors: reader.processors(&cpuinfo),
         memory: reader.memory(),
         pci: reader.pci(),
         network: network(machine),
         interrupts: interrupts(machine),
         infiniband: infiniband(machine),
-        storage: storage(machine),
+        storage: storage_of(machine, &groups.mounts),
         tunables: reader.tunables(),
         busy: reader.busy(pause),
         gaps: reader.gaps,
@@ -79,7 +80,7 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::host::testing::tree;
-    use crate::host::{Answer, Captured, Live, Replay, inventory};
+    use crate::host::{Answer, Capture, Captured, Live, Replay, inventory};
 
     /// Files of which one makes others be read.
     const FILES: [&str; 15] = [
@@ -130,6 +131,16 @@ mod tests {
         whats.sort_unstable();
         whats.dedup();
         assert_eq!(whats.len(), got.gaps.len(), "one gap for each fact");
+    }
+
+    #[test]
+    fn what_says_where_our_groups_and_file_systems_are_is_read_once() {
+        let machine = Capture::new(Live::new());
+        inventory(&machine, &|_| {});
+        let captured = machine.captured();
+        for path in ["/proc/self/cgroup", "/proc/self/mountinfo"] {
+            assert_eq!(captured.files[path].len(), 1, "{path}");
+        }
     }
 
     #[test]

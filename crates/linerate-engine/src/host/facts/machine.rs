@@ -7,7 +7,7 @@ use linerate_core::parse::cgroup::{self, Place, Version};
 use linerate_core::parse::{cpuinfo, sysctl};
 use linerate_core::units::Bytes;
 
-use super::{PROC, Reader, STATUS, SYS};
+use super::{MOUNTS, PROC, Reader, STATUS, SYS};
 use crate::host::cgroup::place_of;
 use crate::host::{gap, invalid, read};
 
@@ -15,13 +15,12 @@ const DMI: &str = "/sys/class/dmi/id";
 const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 const MEMBERSHIP: &str = "/proc/self/cgroup";
-const MOUNTS: &str = "/proc/self/mountinfo";
 
 /// Files that container engines leave, and what they mean.
 const SIGNS: [(&str, &str); 2] = [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
 
 impl Reader<'_> {
-    pub(super) fn platform(&mut self, cpuinfo: &[u8]) -> Machine {
+    pub(super) fn platform(&mut self, cpuinfo: &[u8], groups: &Groups) -> Machine {
         let firmware = Firmware {
             vendor: self.dmi("sys_vendor"),
             product: self.dmi("product_name"),
@@ -33,8 +32,7 @@ impl Reader<'_> {
         };
         let clocks = self.look("clock_sources", CLOCKS, |text| Ok(sysctl::words(text)));
         let clocks = clocks.unwrap_or_default();
-        let groups = self.groups();
-        let (cpu_quota, memory_limit) = (self.cpu_quota(&groups), self.memory_limit(&groups));
+        let (cpu_quota, memory_limit) = (self.cpu_quota(groups), self.memory_limit(groups));
         Machine {
             name: self.line("name", "/proc/sys/kernel/hostname"),
             kernel: self.kernel(),
@@ -138,19 +136,16 @@ impl Reader<'_> {
     }
 
     pub(super) fn groups(&self) -> Groups {
-        let file = |path| self.machine.file(path).map_err(|error| (path, error));
-        Groups(file(MEMBERSHIP).and_then(|membership| Ok((membership, file(MOUNTS)?))))
+        Groups {
+            membership: self.machine.file(MEMBERSHIP),
+            mounts: self.machine.file(MOUNTS),
+        }
     }
 
     /// Where our own cgroup is seen; `None` where there is no such controller.
     pub(super) fn place(&mut self, groups: &Groups, controller: &str, fact: &str) -> Option<Place> {
-        let (membership, mounts) = match &groups.0 {
-            Ok(files) => files,
-            Err((path, error)) => {
-                self.miss(fact, path, error, PROC);
-                return None;
-            }
-        };
+        let membership = self.known(fact, MEMBERSHIP, &groups.membership)?;
+        let mounts = self.known(fact, MOUNTS, &groups.mounts)?;
         let place = place_of(self.machine, controller, membership, mounts);
         place.map_err(invalid).unwrap_or_else(|error| {
             self.miss(fact, MOUNTS, &error, "");
@@ -159,9 +154,13 @@ impl Reader<'_> {
     }
 }
 
-/// The contents of the files that say in which cgroups we are and where those are seen; or the file that cannot be
-/// read.
-pub(super) struct Groups(Result<(Vec<u8>, Vec<u8>), (&'static str, io::Error)>);
+/// The files that say in which cgroups we are, and where those are seen.
+pub(super) struct Groups {
+    /// Of [`MEMBERSHIP`].
+    membership: io::Result<Vec<u8>>,
+    /// Of [`MOUNTS`].
+    pub(super) mounts: io::Result<Vec<u8>>,
+}
 
 /// Folders of our group and of those above it: the least that one of them allows is what counts.
 pub(super) fn folders(place: &Place) -> Vec<String> {
