@@ -31,8 +31,9 @@ pub(super) struct Used {
 }
 
 impl Reader<'_> {
-    /// What is done while `pause` lasts. Between the two readings of the CPUs nothing is read, so
-    /// that our own work is not taken for the machine's.
+    /// What is done while `pause` lasts: for the short time where all CPUs are idle in it and no process used any, else
+    /// for the whole time. Between the readings of the CPUs nothing else is read, so that our own work is not taken
+    /// for the machine's.
     pub(super) fn busy(&mut self, pause: &dyn Fn(Duration)) -> Option<Busy> {
         let before = self.processes();
         let begin = self.times()?;
