@@ -5,12 +5,19 @@
                                           over loopback, whose both ends are held here
     host.py idle [SECONDS]                resident memory and wake-ups of `linerate serve` that nobody uses,
                                           before its first client and after one
+    host.py inventory OLD NEW [PAIRS]     wall and CPU time of `linerate host` of two programs, run in turn and in
+                                          changing order (60 pairs): medians, and the median of NEW over OLD with
+                                          its 95 % interval by ranks; of all pairs, and of those in which other
+                                          programs used less, and more, than a tenth of the CPUs
+    host.py start OLD NEW [PAIRS]         the same of `linerate bw` over loopback from its start to its first step,
+                                          each with a server of its own build
 
 Needs no root. LINERATE is the program to measure.
 """
 
 import contextlib
 import json
+import math
 import multiprocessing
 import os
 import resource
@@ -24,6 +31,8 @@ LINERATE = os.environ.get("LINERATE", "target/release/linerate")
 # Connections that carry something while others rest: 64 KiB each 50 ms, ten times what `flows` calls busy.
 BUSY = 20
 PORT = "5399"
+# Other programs that use a smaller share of the CPUs leave the machine quiet.
+QUIET = 0.1
 
 
 def hold(count, moving, ready, stop):
@@ -130,6 +139,95 @@ def idle(seconds):
         server.wait()
 
 
+def whole(program, _):
+    """Wall and CPU time of one `linerate host` in milliseconds."""
+    null = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+    begin = time.perf_counter()
+    pid = os.posix_spawn(program, [program, "host"], os.environ, file_actions=null)
+    _, status, used = os.wait4(pid, 0)
+    wall = time.perf_counter() - begin
+    if status:
+        sys.exit(f"{program} host failed")
+    return wall * 1e3, (used.ru_utime + used.ru_stime) * 1e3
+
+
+def started(program, port):
+    """Wall time until the first step of `linerate bw` begins, in milliseconds; the CPU time is not known."""
+    command = [program, "bw", f"127.0.0.1:{port}", "--open", "--time", "1s", "--stream-json"]
+    begin = time.perf_counter()
+    client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    seen = b""
+    while b'"event":"step"' not in seen:
+        more = os.read(client.stdout.fileno(), 1 << 16)
+        if not more:
+            sys.exit(f"{program} bw failed")
+        seen += more
+    wall = time.perf_counter() - begin
+    client.stdout.read()
+    client.wait()
+    return wall * 1e3, math.nan
+
+
+@contextlib.contextmanager
+def servers(programs):
+    """The ports of a server of each program."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    ports = [int(PORT) + 1, int(PORT) + 2]
+    serve = ["serve", "--open", "--quiet", "--listen", "127.0.0.1", "--port"]
+    made = [subprocess.Popen([p, *serve, str(port)], **quiet) for p, port in zip(programs, ports)]
+    time.sleep(1)
+    try:
+        yield ports
+    finally:
+        for server in made:
+            server.terminate()
+            server.wait()
+
+
+def worked():
+    """Milliseconds that all CPUs worked since boot."""
+    with open("/proc/stat") as f:
+        user, nice, system, _, _, irq, softirq, steal = (int(n) for n in f.readline().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) * 1e3 / os.sysconf("SC_CLK_TCK")
+
+
+def pair(measure, programs, ports, first):
+    """Wall and CPU time of both, and the share of the CPUs that other programs used meanwhile."""
+    begin, before = time.perf_counter(), worked()
+    found = {which: measure(programs[which], ports[which]) for which in (first, 1 - first)}
+    others = worked() - before - found[0][1] - found[1][1]
+    share = others / ((time.perf_counter() - begin) * 1e3 * os.cpu_count())
+    time.sleep(0.05)
+    return found[0], found[1], share
+
+
+def interval(values):
+    """95 % interval of the median, by ranks."""
+    values, n = sorted(values), len(values)
+    below, rank = 0.0, 0
+    while below + math.comb(n, rank) / 2**n <= 0.025:
+        below += math.comb(n, rank) / 2**n
+        rank += 1
+    return (values[rank - 1], values[n - rank]) if rank else (math.nan, math.nan)
+
+
+def compare(measure, programs, ports, count):
+    pairs = [pair(measure, programs, ports, n % 2) for n in range(count)]
+    print("| pairs | | old, ms | new, ms | new over old (95 %) |\n|---|---|---|---|---|")
+    for what, some in [
+        ("all", pairs),
+        ("others use less than a tenth", [p for p in pairs if p[2] < QUIET]),
+        ("others use more", [p for p in pairs if p[2] >= QUIET]),
+    ]:
+        for which, name in enumerate(["wall", "CPU"]):
+            if some and not math.isnan(some[0][0][which]):
+                old, new = ([p[end][which] for p in some] for end in (0, 1))
+                ratios = [b / a for a, b in zip(old, new)]
+                low, high = interval(ratios)
+                print(f"| {what}: {len(some)} | {name} | {statistics.median(old):.1f} | {statistics.median(new):.1f} | "
+                      f"{statistics.median(ratios):.2f} ({low:.2f} to {high:.2f}) |")
+
+
 def main(arguments):
     match arguments:
         case ["flows", *numbers]:
@@ -137,6 +235,11 @@ def main(arguments):
             flows(count, looks)
         case ["idle", *numbers]:
             idle(int(numbers[0]) if numbers else 30)
+        case ["inventory", old, new, *numbers]:
+            compare(whole, (old, new), (0, 0), int(numbers[0]) if numbers else 60)
+        case ["start", old, new, *numbers]:
+            with servers((old, new)) as ports:
+                compare(started, (old, new), ports, int(numbers[0]) if numbers else 60)
         case _:
             sys.exit(__doc__)
 

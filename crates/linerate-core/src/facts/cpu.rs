@@ -218,7 +218,7 @@ pub fn kinds(cpus: &[Cpu]) -> Vec<Kind> {
     found
 }
 
-/// The activity of the machine between two readings, a tenth of a second apart.
+/// The activity of the machine between two readings: a tenth of a second apart, or less if all CPUs were idle.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Busy {
     /// Each CPU, in the order of `/proc/stat`.
@@ -290,6 +290,36 @@ pub fn loads(before: &[CpuTimes], after: &[CpuTimes]) -> Vec<CpuLoad> {
     deltas(before, after).filter_map(load).collect()
 }
 
+/// Share of the time with work since boot that the hypervisor may have taken from a CPU that is called idle.
+const SELDOM_STOLEN: f64 = 0.01;
+/// Ticks of idle time that a CPU which is called idle shows at least.
+const IDLE: u64 = 2;
+
+/// Whether a short time between two readings is enough to call all CPUs idle: none shows a tick of work, and each
+/// at least two ticks of idle time. More than one of them has passed then, so that the CPU cannot be 90 % busy over
+/// ten ticks either, whatever follows. Where a hypervisor has taken notable time before, a short time is not enough:
+/// it may take it in portions.
+pub fn are_idle(before: &[CpuTimes], after: &[CpuTimes]) -> bool {
+    let is_idle = |(_, ticks): (u32, [u64; 8])| {
+        let [work @ .., idle, waiting, irq, softirq, steal] = ticks;
+        work.into_iter()
+            .chain([irq, softirq, steal])
+            .all(|part| part == 0)
+            && idle.saturating_add(waiting) >= IDLE
+    };
+    let is_seldom_stolen = |cpu: &CpuTimes| {
+        let [user, nice, system, _, _, irq, softirq, steal] = cpu.ticks.map(|ticks| ticks as f64);
+        steal <= SELDOM_STOLEN * (user + nice + system + irq + softirq + steal)
+    };
+    // A CPU that came or went has no two readings.
+    let compared = deltas(before, after).count();
+    compared > 0
+        && compared == before.len()
+        && compared == after.len()
+        && deltas(before, after).all(is_idle)
+        && after.iter().all(is_seldom_stolen)
+}
+
 /// What each CPU's counters grew by; one that fell (some kernels let idle time fall) counts as 0.
 fn deltas<'a>(
     before: &'a [CpuTimes],
@@ -334,6 +364,52 @@ mod tests {
         assert_eq!(elapsed(&after, &after), None);
         assert!(super::loads(&after, &after).is_empty());
         assert_eq!(elapsed(&[], &after), None);
+    }
+
+    #[test]
+    fn cpus_are_idle_by_two_ticks_of_idle_time_and_none_of_work() {
+        let boot = [500, 0, 300, 9000, 50, 0, 100, 0];
+        let grown = |by: [u64; 8]| [times(0, std::array::from_fn(|i| boot[i] + by[i]))];
+        let before = grown([0; 8]);
+        assert!(are_idle(&before, &grown([0, 0, 0, 2, 0, 0, 0, 0])));
+        assert!(
+            are_idle(&before, &grown([0, 0, 0, 1, 1, 0, 0, 0])),
+            "waiting is idle"
+        );
+        assert!(!are_idle(&before, &grown([0, 0, 0, 1, 0, 0, 0, 0])));
+        assert!(!are_idle(&before, &before), "no time passed");
+        for part in [0, 1, 2, 5, 6, 7] {
+            let mut by = [0, 0, 0, 9, 0, 0, 0, 0];
+            by[part] = 1;
+            assert!(!are_idle(&before, &grown(by)), "a tick of {part}");
+        }
+    }
+
+    #[test]
+    fn one_cpu_that_works_or_is_not_known_twice_is_enough_to_look_longer() {
+        let at = |cpus: &[(u32, u64, u64)]| -> Vec<CpuTimes> {
+            let time = |&(cpu, work, idle)| times(cpu, [work, 0, 0, idle, 0, 0, 0, 0]);
+            cpus.iter().map(time).collect()
+        };
+        let before = at(&[(0, 5, 5), (1, 5, 5)]);
+        assert!(are_idle(&before, &at(&[(0, 5, 8), (1, 5, 8)])));
+        assert!(!are_idle(&before, &at(&[(0, 5, 8), (1, 6, 7)])));
+        assert!(!are_idle(&before, &at(&[(0, 5, 8)])), "one went");
+        assert!(
+            !are_idle(&before, &at(&[(0, 5, 8), (1, 5, 8), (2, 0, 8)])),
+            "one came"
+        );
+        assert!(!are_idle(&[], &[]));
+    }
+
+    #[test]
+    fn where_a_hypervisor_took_a_hundredth_of_the_work_a_short_time_is_not_enough() {
+        let idle = |steal| {
+            let at = |idle| [times(0, [9000, 0, 800, idle, 0, 0, 100, steal])];
+            are_idle(&at(1_000_000), &at(1_000_003))
+        };
+        assert!(idle(100));
+        assert!(!idle(101));
     }
 
     #[test]

@@ -9,12 +9,22 @@ use crate::units::Transfers;
 const WHAT: &str = "configuration space";
 /// The part that everyone may read.
 const HEADER: usize = 64;
-/// Bytes to read. All capabilities used here are in them. The rest of the PCI Express configuration space is
+/// Bytes to read at most. All capabilities used here lie in them. The rest of the PCI Express configuration space is
 /// sixteen times as large, and slow to read from the device.
 pub const LENGTH: usize = 256;
 /// Most capabilities that fit, 4 bytes each: a longer chain runs in a circle.
 const MOST: usize = (LENGTH - HEADER) / 4;
 const EXPRESS: u8 = 0x10;
+/// Bytes of one access.
+const REGISTER: usize = 4;
+/// The first registers: ids, status, class and the kind of header.
+const IDENTITY: usize = 0x10;
+/// The numbers of a bridge's buses.
+const BUSES: usize = 0x18;
+/// Where the first capability is.
+const FIRST: usize = 0x34;
+/// Bytes of the PCI Express capability that are used.
+const CAPABILITY: usize = 0x14;
 
 /// The fields of the configuration space that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,26 +72,72 @@ pub fn parse(space: &[u8]) -> Result<Config, Malformed> {
     if matches!(vendor, 0 | 0xffff) {
         return Err(Malformed::Missing("the device, which does not answer,"));
     }
-    let is_bridge = header[0x0e] & 0x7f == 1;
     let buses = Buses {
-        secondary: header[0x19],
-        subordinate: header[0x1a],
+        secondary: header[BUSES + 1],
+        subordinate: header[BUSES + 2],
     };
     Ok(Config {
         vendor,
         device: u16::from_le_bytes([header[2], header[3]]),
         class: u32::from_le_bytes([header[9], header[10], header[11], 0]),
-        buses: (is_bridge && buses.secondary > 0).then_some(buses),
+        buses: (is_bridge(header) && buses.secondary > 0).then_some(buses),
         express: express(space, header),
     })
 }
 
+/// Reads only the registers that [`parse`] uses, and leaves the others zero: each takes an access to the device, in a
+/// virtual machine an exit to its host. `read` reads at a place, and returns the length, which is less at the end. The
+/// header is taken to be there.
+pub fn gather<E>(mut read: impl FnMut(usize, &mut [u8]) -> Result<usize, E>) -> Result<Vec<u8>, E> {
+    let mut space = vec![0; LENGTH];
+    let mut end = LENGTH;
+    let mut fetch = |space: &mut [u8], at: usize, length: usize| {
+        let into = space.get_mut(at..at + length).unwrap_or_default();
+        let wanted = into.len();
+        let got = read(at, into)?;
+        if got < wanted {
+            end = end.min(at + got);
+        }
+        Ok(())
+    };
+    fetch(&mut space, 0, IDENTITY)?;
+    if is_bridge(&space) {
+        fetch(&mut space, BUSES, REGISTER)?;
+    }
+    if has_capabilities(&space) {
+        fetch(&mut space, FIRST, REGISTER)?;
+        let mut at = usize::from(space[FIRST] & 0xfc);
+        for _ in 0..MOST {
+            if at < HEADER {
+                break;
+            }
+            fetch(&mut space, at, REGISTER)?;
+            if space[at] == EXPRESS {
+                fetch(&mut space, at + REGISTER, CAPABILITY - REGISTER)?;
+                break;
+            }
+            at = usize::from(space[at + 1] & 0xfc);
+        }
+    }
+    space.truncate(end);
+    Ok(space)
+}
+
+/// Whether buses may lie behind it.
+fn is_bridge(header: &[u8]) -> bool {
+    header[0x0e] & 0x7f == 1
+}
+
+/// A bit of the status register: whether there is a list of capabilities.
+fn has_capabilities(header: &[u8]) -> bool {
+    header[6] & 0x10 != 0
+}
+
 fn express(space: &[u8], header: &[u8]) -> Express {
-    // A bit of the status register: whether there is a list of capabilities.
-    if header[6] & 0x10 == 0 {
+    if !has_capabilities(header) {
         return Express::Absent;
     }
-    let mut at = usize::from(header[0x34] & 0xfc);
+    let mut at = usize::from(header[FIRST] & 0xfc);
     for _ in 0..MOST {
         if at < HEADER {
             return Express::Absent;
@@ -291,7 +347,54 @@ mod tests {
         assert!(width(b"3\n").is_err() && width(b"65535\n").is_err());
     }
 
+    /// What [`gather`] makes of a space, and the places and lengths that it read.
+    fn gathered(space: &[u8]) -> (Vec<u8>, Vec<(usize, usize)>) {
+        let mut reads = Vec::new();
+        let got = gather(|at, into| {
+            reads.push((at, into.len()));
+            let rest = space.get(at..).unwrap_or_default();
+            let length = rest.len().min(into.len());
+            into[..length].copy_from_slice(&rest[..length]);
+            Ok::<_, ()>(length)
+        });
+        (got.unwrap(), reads)
+    }
+
+    #[test]
+    fn each_register_that_is_used_is_read_once_and_no_other() {
+        let (space, reads) = gathered(&card());
+        assert_eq!(parse(&space), parse(&card()));
+        let chain = [(0x40, 4), (0x60, 4), (0x64, 16)];
+        assert_eq!(reads, [&[(0, 16), (0x34, 4)][..], &chain].concat());
+        let mut bridge = card();
+        (bridge[6], bridge[0x0e], bridge[0x19]) = (0, 1, 4);
+        let (space, reads) = gathered(&bridge);
+        assert_eq!(parse(&space), parse(&bridge));
+        assert_eq!(reads, [(0, 16), (0x18, 4)]);
+    }
+
     proptest! {
+        #[test]
+        fn the_registers_say_the_same_as_the_whole_space(
+            changes in prop::collection::vec((0usize..256, any::<u8>()), 0..6),
+            links in prop::collection::vec((0x40usize..0x80, 0x40u8..), 0..4),
+            length in 64usize..=256,
+        ) {
+            let mut space = card();
+            for (at, byte) in changes.into_iter().chain(links) {
+                space[at] = byte;
+            }
+            space.truncate(length);
+            prop_assert_eq!(parse(&gathered(&space).0), parse(&space));
+        }
+
+        #[test]
+        fn the_registers_of_any_space_say_the_same(
+            space in prop::collection::vec(any::<u8>(), 64..=256),
+        ) {
+            prop_assert_eq!(parse(&gathered(&space).0), parse(&space));
+        }
+
         #[test]
         fn arbitrary_bytes_never_panic(text: Vec<u8>, at in 0usize..256, byte: u8) {
             let _ = (parse(&text), speed(&text), width(&text));

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use linerate_core::parse::pci_config;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::net::Protocol;
 use rustix::net::netlink::SOCK_DIAG;
@@ -157,6 +158,18 @@ impl Machine for Live {
         }
         text.truncate(length);
         Ok(text)
+    }
+
+    fn config(&self, path: &str) -> io::Result<Vec<u8>> {
+        if self.root.is_some() {
+            // A file, and not a device. It may be shorter than a header.
+            return self.head(path, pci_config::LENGTH);
+        }
+        let file = self.open(path, OFlags::empty())?;
+        pci_config::gather(|at, into| {
+            let read = || rustix::io::pread(&file, &mut *into, at as u64);
+            Ok(rustix::io::retry_on_intr(read)?)
+        })
     }
 
     fn list(&self, path: &str) -> io::Result<Vec<String>> {

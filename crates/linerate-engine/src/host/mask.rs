@@ -433,9 +433,9 @@ mod tests {
     #[test]
     fn a_masked_machine_is_the_same_but_for_what_is_masked() {
         let mut captured = machine().0;
-        let mut whole = inventory(&Replay::new(captured.clone()), &|| {});
+        let mut whole = inventory(&Replay::new(captured.clone()), &|_| {});
         captured.mask();
-        let masked = inventory(&Replay::new(captured), &|| {});
+        let masked = inventory(&Replay::new(captured), &|_| {});
         assert_eq!(
             whole.network.nics[0].queues.len(),
             2,

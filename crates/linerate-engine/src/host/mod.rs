@@ -137,6 +137,10 @@ pub trait Machine: Send + Sync {
         text.truncate(most);
         Ok(text)
     }
+    /// The configuration space of a PCI function, as far as `pci_config::parse` uses it: each register is slow to read.
+    fn config(&self, path: &str) -> io::Result<Vec<u8>> {
+        self.head(path, linerate_core::parse::pci_config::LENGTH)
+    }
     /// Contents of a small file that is read at each tick. `kept` holds the open file, for this path only.
     fn again<'a>(&self, path: &str, kept: &'a mut Kept) -> io::Result<&'a [u8]> {
         kept.text = self.file(path)?;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::sync::{Arc, mpsc};
 
 use linerate_core::metric::{self, Metric};
-use linerate_core::parse::{ethtool, link, qdisc, route};
+use linerate_core::parse::{ethtool, link, pci_config, qdisc, route};
 use linerate_core::record::Table;
 use proptest::prelude::*;
 use rustix::io::Errno;
@@ -475,4 +475,34 @@ fn the_head_of_a_file_is_no_more_than_was_asked_for_and_replays() {
     let want = [b"0123".to_vec(), b"0123456789".to_vec()];
     assert_eq!(heads(&capture), want);
     assert_eq!(heads(&Replay::new(capture.captured())), want);
+}
+
+#[test]
+fn the_registers_of_each_pci_function_here_say_the_same_as_its_whole_space() {
+    const DEVICES: &str = "/sys/bus/pci/devices";
+    let live = Live::new();
+    for name in live.list(DEVICES).unwrap_or_default() {
+        let path = format!("{DEVICES}/{name}/config");
+        let whole = live.head(&path, pci_config::LENGTH).unwrap();
+        let registers = live.config(&path).unwrap();
+        assert_eq!(
+            pci_config::parse(&registers),
+            pci_config::parse(&whole),
+            "{name}"
+        );
+        let capture = Capture::new(Live::new());
+        assert_eq!(
+            capture.config(&path).unwrap(),
+            whole,
+            "a capture has all of {name}"
+        );
+    }
+}
+
+#[test]
+fn a_tree_of_files_may_have_a_configuration_space_that_is_cut() {
+    let root = tempfile::TempDir::new().unwrap();
+    std::fs::write(root.path().join("config"), [0x86; 63]).unwrap();
+    let tree = Live::under(root.path()).unwrap();
+    assert_eq!(tree.config("/config").unwrap(), [0x86; 63]);
 }

@@ -16,7 +16,7 @@ use super::options::{self, Options};
 use super::{capture, out, reach, signal};
 use crate::show::host;
 
-/// Time between the two readings that show what is busy: ten ticks of most kernels.
+/// Most time between two looks for Ctrl-C.
 const BETWEEN: Duration = Duration::from_millis(100);
 
 /// How hints begin that let this machine be read; and what reads all of another one, where only parts
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         return watch(options);
     }
     let inventory = match &args.root {
-        None => look(Live::new(), &|| thread::sleep(BETWEEN), args)?,
+        None => look(Live::new(), &thread::sleep, args)?,
         Some(root) => elsewhere(root, args)?,
     };
     out::result(
@@ -98,7 +98,7 @@ fn elsewhere(root: &Path, args: &Args) -> Result<Inventory, Failure> {
         let machine = Live::under(root)
             .with_context(|| format!("failed to look into {}", root.display()))
             .map_err(Failure::usage)?;
-        let mut inventory = look(machine, &|| {}, args)?;
+        let mut inventory = look(machine, &|_| {}, args)?;
         // A remedy for this machine does not help a machine that is elsewhere.
         let here = |gap: &&mut Gap| HERE.iter().any(|hint| gap.hint.starts_with(hint));
         for gap in inventory.gaps.iter_mut().filter(here) {
@@ -109,11 +109,15 @@ fn elsewhere(root: &Path, args: &Args) -> Result<Inventory, Failure> {
     let captured = capture::load(root).map_err(|error| {
         Failure::usage(error).hint("`linerate host --capture FILE` writes such a file")
     })?;
-    look(Replay::new(captured), &|| {}, args)
+    look(Replay::new(captured), &|_| {}, args)
 }
 
 /// Reads the inventory, and saves what was read where that was asked for.
-fn look(machine: impl Machine, pause: &dyn Fn(), args: &Args) -> Result<Inventory, Failure> {
+fn look(
+    machine: impl Machine,
+    pause: &dyn Fn(Duration),
+    args: &Args,
+) -> Result<Inventory, Failure> {
     let Some(path) = &args.capture else {
         return Ok(inventory(&machine, pause));
     };

@@ -1,6 +1,7 @@
 //! Facts of block devices and file systems.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use linerate_core::facts::block::{
     BlockDevice, FileSystem, Layer, Namespace, Path, QueueLimits, Storage,
@@ -9,8 +10,8 @@ use linerate_core::parse::mounts::{self, Mount};
 use linerate_core::parse::{sysctl, sysfs};
 use linerate_core::units::Bytes;
 
-use super::{PROC, Reader, SYS, few};
-use crate::host::{Machine, gap, read};
+use super::{MOUNTS, PROC, Reader, SYS, few};
+use crate::host::{Machine, gap, invalid, read};
 
 mod transport;
 
@@ -49,6 +50,11 @@ const OPTIONS: [&str; 13] = [
 
 /// All block devices and file systems. An unreadable fact has a gap: `facts.block.queue`.
 pub fn storage(machine: &dyn Machine) -> Storage {
+    storage_of(machine, &machine.file(MOUNTS))
+}
+
+/// The same with the contents of [`MOUNTS`], which another fact needs too.
+pub(super) fn storage_of(machine: &dyn Machine, mounts: &io::Result<Vec<u8>>) -> Storage {
     let mut reader = Reader {
         machine,
         gaps: Vec::new(),
@@ -58,7 +64,13 @@ pub fn storage(machine: &dyn Machine) -> Storage {
         .map_err(|error| reader.miss("block", CLASS, &error, SYS))
         .unwrap_or_default();
     let devices = reader.block_devices(&names);
-    let mounts = reader.get("filesystems", "/proc/self/mountinfo", PROC, mounts::parse);
+    let text = reader.known("filesystems", MOUNTS, mounts);
+    let mounts = text.map(|text| mounts::parse(text).map_err(invalid));
+    let mounts = mounts
+        .transpose()
+        .map_err(|error| reader.miss("filesystems", MOUNTS, &error, PROC))
+        .ok()
+        .flatten();
     let mut storage = Storage {
         devices,
         ..Storage::default()

@@ -1,13 +1,22 @@
 //! What the machine is doing, from two readings.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
 
 use linerate_core::facts::cpu::{self, Busy, CpuTimes, Process};
 use linerate_core::parse::proc_stat;
 use linerate_core::parse::task_stat;
 
 use super::{PROC, Reader, numbered};
-use crate::host::gap;
+use crate::host::{gap, read};
+
+/// Time between the two readings that show what is busy: ten ticks of most kernels. In fewer a CPU that is 80 %
+/// busy looks like one that is 90 % busy.
+const WHOLE: Duration = Duration::from_millis(100);
+/// The part of it after which an idle machine is known to be idle.
+const SHORT: Duration = Duration::from_millis(30);
+const TIMES: &str = "/proc/stat";
 
 /// More processes than this would take longer to read than a page may take.
 const MOST: usize = 4096;
@@ -22,15 +31,47 @@ pub(super) struct Used {
 }
 
 impl Reader<'_> {
-    /// The work during `pause`. Nothing is read between the two readings of the CPUs, so that our own work does
-    /// not count as the machine's.
-    pub(super) fn busy(&mut self, pause: &dyn Fn()) -> Option<Busy> {
+    /// The work during `pause`: for the short time if all CPUs are idle in it and no process used any, else for the whole
+    /// time. Nothing is read between the readings of the CPUs, so that our own work does not count as the machine's.
+    pub(super) fn busy(&mut self, pause: &dyn Fn(Duration)) -> Option<Busy> {
         let before = self.processes();
         let begin = self.times()?;
-        pause();
+        pause(SHORT);
         let end = self.times()?;
+        if !cpu::are_idle(&begin, &end) {
+            return self.busy_for(WHOLE.saturating_sub(SHORT), pause, (&begin, &before), end);
+        }
         let after = self.processes();
-        self.busy_between((&begin, &before), (&end, &after))
+        let busy = self.busy_between((&begin, &before), (&end, &after))?;
+        if busy.processes.is_empty() {
+            return Some(busy);
+        }
+        // Work that fits between the ticks of a CPU shows in its process only. To say how much it is takes the whole
+        // time, without the reading of the processes just now.
+        let Ok(begin) = self.later_times() else {
+            return Some(busy);
+        };
+        self.busy_for(WHOLE, pause, (&begin, &after), begin.clone())
+    }
+
+    /// What was done from `begin` until `pause` has lasted for this time. A capture of a version that looked twice
+    /// only has no further reading: it ends at `end`.
+    fn busy_for(
+        &mut self,
+        time: Duration,
+        pause: &dyn Fn(Duration),
+        begin: (&[CpuTimes], &BTreeMap<u32, Used>),
+        end: Vec<CpuTimes>,
+    ) -> Option<Busy> {
+        pause(time);
+        let end = match self.later_times() {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => end,
+            later => later
+                .map_err(|error| self.miss("busy", TIMES, &error, PROC))
+                .ok()?,
+        };
+        let after = self.processes();
+        self.busy_between(begin, (&end, &after))
     }
 
     /// What was done between two readings.
@@ -68,9 +109,14 @@ impl Reader<'_> {
     }
 
     pub(super) fn times(&mut self) -> Option<Vec<CpuTimes>> {
-        self.get("busy", "/proc/stat", PROC, |text| {
-            proc_stat::cpus(text).collect()
-        })
+        let times = self.later_times();
+        times
+            .map_err(|error| self.miss("busy", TIMES, &error, PROC))
+            .ok()
+    }
+
+    fn later_times(&self) -> io::Result<Vec<CpuTimes>> {
+        read(self.machine, TIMES, |text| proc_stat::cpus(text).collect())
     }
 
     pub(super) fn processes(&mut self) -> BTreeMap<u32, Used> {
@@ -99,46 +145,65 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::time::Duration;
+
     use linerate_core::facts::cpu::Busy;
+    use linerate_core::facts::{Inventory, odd};
 
     use crate::host::testing::Fake;
-    use crate::host::{Answer, Replay, inventory};
+    use crate::host::{Answer, Capture, Replay, inventory};
 
     const BEFORE: &str = "cpu0 0 0 0 0 0 0 0 0\n";
+    const SHORT: u128 = 30;
+    const REST: u128 = 70;
+    const WHOLE: u128 = 100;
 
     fn task(pid: u32, name: &str, ticks: u64) -> String {
         let zeros = "0 ".repeat(23);
         format!("{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 {zeros}7 0 0\n")
     }
 
-    fn busy(after: &str, tasks: &[(u32, &str, [u64; 2])]) -> (Option<Busy>, Vec<String>) {
-        let mut fake = Fake::default().file("/proc/stat", &[BEFORE, after]);
+    /// A machine whose CPUs and processes (linerate itself is 9) read like this in turn.
+    fn machine(times: &[&str], tasks: &[(u32, &str, &[u64])]) -> Fake {
+        let mut fake = Fake::default().file("/proc/stat", times);
         let pids: Vec<String> = tasks.iter().map(|(pid, ..)| pid.to_string()).collect();
-        let list = Answer::Reply(pids);
-        fake.0
-            .lists
-            .insert("/proc".to_owned(), vec![list.clone(), list]);
+        let lists = vec![Answer::Reply(pids); 3];
+        fake.0.lists.insert("/proc".to_owned(), lists);
         for (pid, name, ticks) in tasks {
-            let texts = ticks.map(|t| task(*pid, name, t));
-            let texts = [texts[0].as_str(), texts[1].as_str()];
+            let texts: Vec<String> = ticks.iter().map(|t| task(*pid, name, *t)).collect();
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             fake = fake.file(&format!("/proc/{pid}/stat"), &texts);
         }
-        let fake = fake.file("/proc/self/stat", &[&task(9, "linerate", 0)]);
-        let got = inventory(&Replay::new(fake.0), &|| {});
-        let gaps = got.gaps.into_iter().map(|g| g.what);
-        (
-            got.busy,
-            gaps.filter(|w| w.starts_with("facts.busy")).collect(),
-        )
+        fake.file("/proc/self/stat", &[&task(9, "linerate", 0)])
+    }
+
+    /// The inventory of that machine, and for how many milliseconds it waited.
+    fn look(times: &[&str], tasks: &[(u32, &str, &[u64])]) -> (Inventory, Vec<u128>) {
+        let waits = RefCell::new(Vec::new());
+        let wait = |time: Duration| waits.borrow_mut().push(time.as_millis());
+        let found = inventory(&Replay::new(machine(times, tasks).0), &wait);
+        (found, waits.into_inner())
+    }
+
+    fn busy(after: &str, tasks: &[(u32, &str, &[u64])]) -> (Option<Busy>, Vec<String>) {
+        let (found, _) = look(&[BEFORE, after], tasks);
+        let gaps = found.gaps.into_iter().map(|g| g.what);
+        let gaps = gaps.filter(|what| what.starts_with("facts.busy"));
+        (found.busy, gaps.collect())
+    }
+
+    fn is_odd(inventory: &Inventory, id: &str) -> bool {
+        odd::find(inventory).iter().any(|oddity| oddity.id == id)
     }
 
     #[test]
     fn who_is_busy_and_where() {
         let tasks = [
-            (5, "a (b)", [100, 150]),
-            (6, "idle", [3, 3]),
-            (7, "most", [0, 90]),
-            (9, "linerate", [0, 10]),
+            (5, "a (b)", &[100, 150][..]),
+            (6, "idle", &[3, 3]),
+            (7, "most", &[0, 90]),
+            (9, "linerate", &[0, 10]),
         ];
         let (busy, gaps) = busy("cpu0 50 0 25 20 0 0 5 0\n", &tasks);
         let busy = busy.unwrap();
@@ -158,5 +223,83 @@ mod tests {
     fn files_that_stand_still_do_not_tell() {
         let (busy, gaps) = busy(BEFORE, &[]);
         assert_eq!((busy, gaps), (None, vec!["facts.busy".to_owned()]));
+    }
+
+    #[test]
+    fn an_idle_machine_is_known_after_a_short_look() {
+        let later = "cpu0 0 0 0 3 0 0 0 0\n";
+        let tasks = [(5, "quiet", &[7, 7][..]), (9, "linerate", &[1, 2])];
+        let (found, waits) = look(&[BEFORE, later], &tasks);
+        assert_eq!(waits, [SHORT]);
+        let busy = found.busy.unwrap();
+        assert_eq!((busy.cpus[0].busy, busy.processes.len()), (0.0, 0));
+    }
+
+    #[test]
+    fn a_machine_with_work_is_looked_at_for_the_whole_time() {
+        let times = [BEFORE, "cpu0 1 0 0 2 0 0 0 0\n", "cpu0 5 0 0 5 0 0 0 0\n"];
+        let (found, waits) = look(&times, &[(5, "worker", &[10, 14])]);
+        assert_eq!(waits, [SHORT, REST]);
+        let busy = found.busy.unwrap();
+        assert!((busy.cpus[0].busy - 0.5).abs() < 1e-9, "{busy:?}");
+        assert!((busy.processes[0].cpus - 0.4).abs() < 1e-9, "{busy:?}");
+    }
+
+    #[test]
+    fn a_burst_at_the_start_is_no_busy_cpu_and_work_all_the_time_is() {
+        let short = "cpu0 3 0 0 0 0 0 0 0\n";
+        let is_busy = |end| is_odd(&look(&[BEFORE, short, end], &[]).0, "cpu-busy");
+        assert!(!is_busy("cpu0 3 0 0 7 0 0 0 0\n"));
+        assert!(!is_busy("cpu0 8 0 0 2 0 0 0 0\n"));
+        assert!(is_busy("cpu0 9 0 0 1 0 0 0 0\n"));
+    }
+
+    #[test]
+    fn time_stolen_in_a_short_look_is_weighed_over_the_whole_one() {
+        let short = "cpu0 0 0 0 2 0 0 0 1\n";
+        let is_stolen = |end| is_odd(&look(&[BEFORE, short, end], &[]).0, "cpu-stolen");
+        assert!(is_stolen("cpu0 0 0 0 9 0 0 0 1\n"));
+        assert!(!is_stolen("cpu0 0 0 0 99 0 0 0 1\n"));
+    }
+
+    #[test]
+    fn work_between_the_ticks_of_a_cpu_is_seen_in_its_process() {
+        let times = ["3", "5", "15"].map(|idle| format!("cpu0 0 0 0 {idle} 0 0 0 0\n"));
+        let times = [BEFORE, &times[0], &times[1], &times[2]];
+        let (found, waits) = look(&times, &[(5, "player", &[10, 11, 14])]);
+        assert_eq!(waits, [SHORT, WHOLE]);
+        let processes = found.busy.unwrap().processes;
+        assert!((processes[0].cpus - 0.3).abs() < 1e-9, "{processes:?}");
+    }
+
+    #[test]
+    fn a_capture_with_two_readings_gives_what_it_gave() {
+        // Versions that looked for a tenth of a second in any case wrote them.
+        for (end, busy) in [("1 0 0 9", 0.1), ("0 0 0 10", 0.0)] {
+            let end = format!("cpu0 {end} 0 0 0 0\n");
+            let tasks = [(5, "worker", &[10, 11][..])];
+            let (found, _) = look(&[BEFORE, &end], &tasks);
+            let got = found.busy.unwrap();
+            assert!((got.cpus[0].busy - busy).abs() < 1e-9, "{got:?}");
+            assert!((got.processes[0].cpus - 0.1).abs() < 1e-9, "{got:?}");
+            let gaps = found.gaps.iter().map(|gap| gap.what.as_str());
+            let gaps: Vec<&str> = gaps.filter(|what| what.starts_with("facts.busy")).collect();
+            assert_eq!(gaps, [""; 0]);
+        }
+    }
+
+    #[test]
+    fn what_a_look_found_replays() {
+        let short = "cpu0 1 0 0 2 0 0 0 0\n";
+        let whole = "cpu0 2 0 0 8 0 0 0 0\n";
+        let idle = "cpu0 0 0 0 3 0 0 0 0\n";
+        for times in [&[BEFORE, short, whole][..], &[BEFORE, idle]] {
+            let tasks = [(5, "worker", &[10, 10][..])];
+            let capture = Capture::new(Replay::new(machine(times, &tasks).0));
+            let found = inventory(&capture, &|_| {});
+            assert!(found.busy.is_some());
+            let again = inventory(&Replay::new(capture.captured()), &|_| {});
+            assert_eq!(again, found);
+        }
     }
 }

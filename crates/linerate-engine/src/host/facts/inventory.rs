@@ -1,11 +1,12 @@
 //! The inventory of a machine: what can be known before anything is measured.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use linerate_core::facts::pci::Address;
 use linerate_core::facts::{Gap, Inventory};
 
-use super::block::storage;
+use super::block::storage_of;
 use super::infiniband::infiniband;
 use super::irq::interrupts;
 use super::nic::network;
@@ -14,23 +15,24 @@ use crate::host::{Machine, gap};
 
 /// Reads all facts that can be read. A fact that cannot be read is empty and has a gap.
 ///
-/// The machine's activity needs two readings; `pause` is the time between them.
-pub fn inventory(machine: &dyn Machine, pause: &dyn Fn()) -> Inventory {
+/// The machine's activity needs several readings; `pause` is the time between them.
+pub fn inventory(machine: &dyn Machine, pause: &dyn Fn(Duration)) -> Inventory {
     let mut reader = Reader {
         machine,
         gaps: Vec::new(),
     };
     let cpuinfo = reader.get("cpu", "/proc/cpuinfo", PROC, |text| Ok(text.to_vec()));
     let cpuinfo = cpuinfo.unwrap_or_default();
+    let groups = reader.groups();
     let mut inventory = Inventory {
-        machine: reader.platform(&cpuinfo),
+        machine: reader.platform(&cpuinfo, &groups),
         processors: reader.processors(&cpuinfo),
         memory: reader.memory(),
         pci: reader.pci(),
         network: network(machine),
         interrupts: interrupts(machine),
         infiniband: infiniband(machine),
-        storage: storage(machine),
+        storage: storage_of(machine, &groups.mounts),
         tunables: reader.tunables(),
         busy: reader.busy(pause),
         gaps: reader.gaps,
@@ -78,7 +80,7 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::host::testing::tree;
-    use crate::host::{Answer, Captured, Live, Replay, inventory};
+    use crate::host::{Answer, Capture, Captured, Live, Replay, inventory};
 
     /// Files of which one makes others be read.
     const FILES: [&str; 15] = [
@@ -101,7 +103,7 @@ mod tests {
 
     #[test]
     fn of_a_machine_without_files_nothing_is_known_and_all_is_missing() {
-        let got = inventory(&Replay::new(Captured::default()), &|| {});
+        let got = inventory(&Replay::new(Captured::default()), &|_| {});
         let known = Inventory {
             gaps: got.gaps.clone(),
             ..Inventory::default()
@@ -132,6 +134,16 @@ mod tests {
     }
 
     #[test]
+    fn what_says_where_our_groups_and_file_systems_are_is_read_once() {
+        let machine = Capture::new(Live::new());
+        inventory(&machine, &|_| {});
+        let captured = machine.captured();
+        for path in ["/proc/self/cgroup", "/proc/self/mountinfo"] {
+            assert_eq!(captured.files[path].len(), 1, "{path}");
+        }
+    }
+
+    #[test]
     fn a_disk_on_a_function_that_the_bus_does_not_list_is_a_contradiction() {
         let place = |address: &str| {
             let root = tree(&[
@@ -143,7 +155,7 @@ mod tests {
                     &format!("PCI_SLOT_NAME={address}\n"),
                 ),
             ]);
-            let got = inventory(&Live::under(root.path()).unwrap(), &|| {});
+            let got = inventory(&Live::under(root.path()).unwrap(), &|_| {});
             assert_eq!(got.storage.devices[0].transport, "pcie");
             let gap = got.gaps.into_iter().find(|g| g.what == "facts.pci.place");
             gap.map(|gap| gap.why)
@@ -175,10 +187,10 @@ mod tests {
                 let answer = Answer::Reply(vec![name.clone(), known.to_owned()]);
                 captured.lists.insert(path.to_owned(), vec![answer.clone(), answer]);
             }
-            let found = inventory(&Replay::new(captured.clone()), &|| {});
+            let found = inventory(&Replay::new(captured.clone()), &|_| {});
             let _ = odd::find(&found);
             captured.mask();
-            let masked = inventory(&Replay::new(captured), &|| {});
+            let masked = inventory(&Replay::new(captured), &|_| {});
             prop_assert_eq!(found.pci, masked.pci);
         }
     }

@@ -1,11 +1,13 @@
 //! The kind of this machine, and the limits that its cgroup sets for this process.
 
+use std::io;
+
 use linerate_core::facts::machine::{Firmware, Machine, Platform};
 use linerate_core::parse::cgroup::{self, Place, Version};
 use linerate_core::parse::{cpuinfo, sysctl};
 use linerate_core::units::Bytes;
 
-use super::{PROC, Reader, STATUS, SYS};
+use super::{MOUNTS, PROC, Reader, STATUS, SYS};
 use crate::host::cgroup::place_of;
 use crate::host::{gap, invalid, read};
 
@@ -13,13 +15,12 @@ const DMI: &str = "/sys/class/dmi/id";
 const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 const MEMBERSHIP: &str = "/proc/self/cgroup";
-const MOUNTS: &str = "/proc/self/mountinfo";
 
 /// Files of container engines, and their meanings.
 const SIGNS: [(&str, &str); 2] = [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
 
 impl Reader<'_> {
-    pub(super) fn platform(&mut self, cpuinfo: &[u8]) -> Machine {
+    pub(super) fn platform(&mut self, cpuinfo: &[u8], groups: &Groups) -> Machine {
         let firmware = Firmware {
             vendor: self.dmi("sys_vendor"),
             product: self.dmi("product_name"),
@@ -31,7 +32,7 @@ impl Reader<'_> {
         };
         let clocks = self.look("clock_sources", CLOCKS, |text| Ok(sysctl::words(text)));
         let clocks = clocks.unwrap_or_default();
-        let (cpu_quota, memory_limit) = (self.cpu_quota(), self.memory_limit());
+        let (cpu_quota, memory_limit) = (self.cpu_quota(groups), self.memory_limit(groups));
         Machine {
             name: self.line("name", "/proc/sys/kernel/hostname"),
             kernel: self.kernel(),
@@ -99,8 +100,8 @@ impl Reader<'_> {
         found.map(|(_, name)| (*name).to_owned())
     }
 
-    fn cpu_quota(&mut self) -> Option<f64> {
-        let place = self.place("cpu", "cpu_quota")?;
+    fn cpu_quota(&mut self, groups: &Groups) -> Option<f64> {
+        let place = self.place(groups, "cpu", "cpu_quota")?;
         let all = folders(&place)
             .into_iter()
             .filter_map(|folder| match place.version {
@@ -122,8 +123,8 @@ impl Reader<'_> {
         all.reduce(f64::min)
     }
 
-    fn memory_limit(&mut self) -> Option<Bytes> {
-        let place = self.place("memory", "memory_limit")?;
+    fn memory_limit(&mut self, groups: &Groups) -> Option<Bytes> {
+        let place = self.place(groups, "memory", "memory_limit")?;
         let name = match place.version {
             Version::V1 => "memory.limit_in_bytes",
             Version::V2 => "memory.max",
@@ -134,16 +135,31 @@ impl Reader<'_> {
         all.min()
     }
 
+    pub(super) fn groups(&self) -> Groups {
+        Groups {
+            membership: self.machine.file(MEMBERSHIP),
+            mounts: self.machine.file(MOUNTS),
+        }
+    }
+
     /// Our own cgroup in the mounted hierarchy; `None` if there is no such controller.
-    pub(super) fn place(&mut self, controller: &str, fact: &str) -> Option<Place> {
-        let membership = self.get(fact, MEMBERSHIP, PROC, |text| Ok(text.to_vec()))?;
-        let mounts = self.get(fact, MOUNTS, PROC, |text| Ok(text.to_vec()))?;
-        let place = place_of(self.machine, controller, &membership, &mounts);
+    pub(super) fn place(&mut self, groups: &Groups, controller: &str, fact: &str) -> Option<Place> {
+        let membership = self.known(fact, MEMBERSHIP, &groups.membership)?;
+        let mounts = self.known(fact, MOUNTS, &groups.mounts)?;
+        let place = place_of(self.machine, controller, membership, mounts);
         place.map_err(invalid).unwrap_or_else(|error| {
             self.miss(fact, MOUNTS, &error, "");
             None
         })
     }
+}
+
+/// The files that name our cgroups and the mounted hierarchies.
+pub(super) struct Groups {
+    /// Of [`MEMBERSHIP`].
+    membership: io::Result<Vec<u8>>,
+    /// Of [`MOUNTS`].
+    pub(super) mounts: io::Result<Vec<u8>>,
 }
 
 /// The folders of our cgroup and of its parents: the lowest limit among them applies.
@@ -168,7 +184,7 @@ mod tests {
     use crate::host::{Replay, inventory};
 
     fn machine(fake: Fake) -> Machine {
-        inventory(&Replay::new(fake.0), &|| {}).machine
+        inventory(&Replay::new(fake.0), &|_| {}).machine
     }
 
     #[test]
@@ -220,7 +236,7 @@ mod tests {
         let fake = Fake::default().file("/proc/self/status", &[status]);
         assert_eq!(machine(fake).cpus_allowed, [0, 1, 64]);
         let without = Fake::default().file("/proc/self/status", &["Name:\tx\n"]);
-        let inventory = inventory(&Replay::new(without.0), &|| {});
+        let inventory = inventory(&Replay::new(without.0), &|_| {});
         assert!(inventory.machine.cpus_allowed.is_empty());
         let mut gaps = inventory.gaps.iter();
         assert!(gaps.any(|gap| gap.what == "facts.cpus_allowed"));

@@ -35,6 +35,7 @@ pub use watch::Watch;
 const PROC: &str = "mount -t proc proc /proc";
 const SYS: &str = "mount -t sysfs sysfs /sys";
 const STATUS: &str = "/proc/self/status";
+const MOUNTS: &str = "/proc/self/mountinfo";
 const NODES: &str = "/sys/devices/system/node";
 
 /// Facts of the machine and of one port, the port of the route to `toward`. A fact that cannot be read is empty
@@ -185,6 +186,22 @@ impl Reader<'_> {
         read(self.machine, path, decode)
             .map_err(|error| self.miss(fact, path, &error, hint))
             .ok()
+    }
+
+    /// What was read before of a file.
+    fn known<'a>(
+        &mut self,
+        fact: &str,
+        path: &str,
+        text: &'a io::Result<Vec<u8>>,
+    ) -> Option<&'a [u8]> {
+        match text {
+            Ok(text) => Some(text),
+            Err(error) => {
+                self.miss(fact, path, error, PROC);
+                None
+            }
+        }
     }
 
     fn line(&mut self, fact: &str, path: &str) -> String {

@@ -116,7 +116,7 @@ impl Reader<'_> {
     }
 
     fn config(&mut self, path: &str) -> Option<Config> {
-        let space = self.machine.head(path, pci_config::LENGTH);
+        let space = self.machine.config(path);
         space
             .and_then(|space| pci_config::parse(&space).map_err(invalid))
             .map_err(|error| self.miss("pci.config", path, &error, SYS))
@@ -246,7 +246,7 @@ pub(super) mod tests {
     }
 
     fn read(fake: Fake) -> Inventory {
-        inventory(&Replay::new(fake.0), &|| {})
+        inventory(&Replay::new(fake.0), &|_| {})
     }
 
     fn gaps(inventory: &Inventory) -> Vec<&str> {

@@ -60,7 +60,8 @@ impl Reader<'_> {
     /// The memory that each limit of our cgroup, and of its parents, leaves. Cached files count as used, but
     /// can be evicted.
     fn left_of_groups(&mut self) -> Vec<(Bytes, String)> {
-        let Some(place) = self.place("memory", "memory_limit") else {
+        let groups = self.groups();
+        let Some(place) = self.place(&groups, "memory", "memory_limit") else {
             return Vec::new();
         };
         let [limit, used, cached] = match place.version {

@@ -66,7 +66,7 @@ pub(in crate::show) struct Output<'a> {
     filesystems: Vec<FileSystemOut<'a>>,
     /// Settings of the kernel by name, as they read.
     settings: BTreeMap<&'a str, &'a str>,
-    /// What the machine did for a tenth of a second. Null if unknown.
+    /// What the machine did for a tenth of a second, or less where all CPUs were idle. Null if unknown.
     live_busy: Option<&'a Busy>,
     /// What could not be read.
     unknown: &'a [Gap],

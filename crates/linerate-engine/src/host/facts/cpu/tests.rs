@@ -7,7 +7,7 @@ use crate::host::testing::{Fake, LOOPBACK, tree};
 use crate::host::{Live, Replay, facts, inventory};
 
 fn read(fake: Fake) -> Processors {
-    inventory(&Replay::new(fake.0), &|| {}).processors
+    inventory(&Replay::new(fake.0), &|_| {}).processors
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn kernels_of_old_have_masks_in_place_of_lists_and_no_list_of_who_is_on() {
         (&format!("{CPUS}/cpu3/online"), "0\n"),
         (&format!("{CPUS}/cpufreq/boost"), "1\n"),
     ]);
-    let got = inventory(&Live::under(root.path()).unwrap(), &|| {});
+    let got = inventory(&Live::under(root.path()).unwrap(), &|_| {});
     let processors = &got.processors;
     let ids: Vec<u32> = processors.cpus.iter().map(|c| c.id).collect();
     assert_eq!(ids, [0, 1, 2], "cpu3 is off");
@@ -61,7 +61,7 @@ fn cpus_without_a_tick_are_read_and_null_is_none() {
         let fake = Fake::default()
             .file(&format!("{CPUS}/online"), &["0-7\n"])
             .file(&format!("{CPUS}/nohz_full"), &[text]);
-        let got = inventory(&Replay::new(fake.0), &|| {});
+        let got = inventory(&Replay::new(fake.0), &|_| {});
         let lacks = got.gaps.iter().any(|gap| gap.what == "facts.cpu.nohz_full");
         (got.processors.tickless, lacks)
     };
