@@ -72,5 +72,5 @@ pub(super) fn loses_little(load: &Load) -> bool {
 pub fn washout(tcp: &TcpShares) -> Nanos {
     let loaded = tcp.rtt.unwrap_or_default().0;
     let empty = tcp.min_rtt.map_or(loaded, |rtt| rtt.0.min(loaded));
-    Nanos((empty * 12 + (loaded - empty) * 4).clamp(100_000_000, 1_500_000_000))
+    Nanos((empty * 12 + (loaded - empty) * 4).clamp(150_000_000, 1_500_000_000))
 }

@@ -4,6 +4,7 @@
 mod beside;
 mod latency;
 mod lossy;
+mod notices;
 mod order;
 mod properties;
 mod queues;
@@ -14,7 +15,7 @@ mod uncopied;
 use std::collections::BTreeMap;
 
 use linerate_core::model::derive;
-use linerate_core::path::{Direction, Place};
+use linerate_core::path::{Direction, Place, Side};
 use linerate_core::plan::{Knobs, Plan, Purpose};
 use linerate_core::record::{Record, Step};
 use linerate_core::units::{Bytes, Nanos, Rate};
