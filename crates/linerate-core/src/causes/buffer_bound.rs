@@ -229,7 +229,7 @@ pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
     let set = |most: u64| format!("sudo sysctl -w {sysctl}=\"{min} {default} {most}\"");
     let what = format!("allow {} buffers of {}", buffer.way(), Bytes(memory));
     (memory > max).then(|| {
-        let advice = Advice::new(what).on(side, set(memory));
+        let advice = Advice::new(what).set(side, set(memory));
         advice.undo_on(side, set(max)).gain(gain)
     })
 }

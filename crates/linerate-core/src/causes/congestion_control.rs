@@ -4,7 +4,7 @@ use super::again;
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{bystander, per_stream};
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, lacks};
-use crate::advice::Advice;
+use crate::advice::{Advice, Kept};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model};
@@ -198,15 +198,18 @@ pub(super) fn use_bbr(model: &Model, load: &Load, side: Side, gain: Option<f64>)
     let could =
         !present.is_empty() && !bbr::sends(load) && may.iter().any(|name| name == bbr::NAME);
     let helps = bbr::outlasted(model, load).is_none() && gain.is_none_or(|gain| gain > 1.0);
-    let set = |name: &str| {
-        format!(
-            "sudo sysctl -w net.ipv4.tcp_congestion_control={}",
-            word(name)
-        )
-    };
+    const SETTING: &str = "net.ipv4.tcp_congestion_control";
+    let set = |name: &str| format!("sudo sysctl -w {SETTING}={}", word(name));
     (could && helps).then(|| {
         let advice = Advice::new("use bbr as congestion control: it does not slow down for each loss, and keeps queues short");
-        let advice = advice.on(side, set(bbr::NAME));
-        advice.undo_on(side, set(present)).gain(gain)
+        // A program that chose its own does not show what the others get.
+        let is_default = load.knobs.congestion.is_none() && !model.watched;
+        let advice = if is_default {
+            let advice = advice.set(side, set(bbr::NAME));
+            advice.undo_on(side, set(present))
+        } else {
+            advice.keeping(side, Kept::sysctl(SETTING), set(bbr::NAME))
+        };
+        advice.gain(gain)
     })
 }

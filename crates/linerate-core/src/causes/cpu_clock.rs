@@ -209,7 +209,7 @@ fn advice(slow: &Slow<'_>) -> Advice {
         let set = |hertz: Hertz| format!("sudo cpupower frequency-set -u {}kHz", hertz.0 / 1000);
         let most = clock.max.unwrap_or(nominal);
         let advice = Advice::new(format!("allow CPU clocks of {most}"));
-        return advice.on(*side, set(most)).undo_on(*side, set(limit));
+        return advice.set(*side, set(most)).undo_on(*side, set(limit));
     }
     if clock.governor.is_empty() || clock.governor == "performance" {
         let what = "look what holds the clock down: heat, or a limit of power";
@@ -218,6 +218,6 @@ fn advice(slow: &Slow<'_>) -> Advice {
     }
     let set = |governor: &str| format!("sudo cpupower frequency-set -g {}", word(governor));
     let advice = Advice::new("let the CPUs run at their full clock");
-    let advice = advice.on(*side, set("performance"));
+    let advice = advice.set(*side, set("performance"));
     advice.undo_on(*side, set(&clock.governor))
 }

@@ -116,7 +116,7 @@ impl Cause for PauseFrames {
         let ignore = Advice::new("obey no pauses; packets are then lost where they were asked for");
         vec![
             find.on(receiver, count),
-            ignore.on(sender, set("off")).undo_on(sender, set("on")),
+            ignore.set(sender, set("off")).undo_on(sender, set("on")),
         ]
     }
 }

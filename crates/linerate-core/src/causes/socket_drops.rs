@@ -123,7 +123,7 @@ fn room(model: &Model, load: &Load, side: Side) -> Advice {
                 Bytes(room)
             ));
             match most {
-                Some(most) => advice.on(side, set(room)).undo_on(side, set(most)),
+                Some(most) => advice.set(side, set(room)).undo_on(side, set(most)),
                 None => advice.keeping(side, Kept::sysctl(name), set(room)),
             }
         }

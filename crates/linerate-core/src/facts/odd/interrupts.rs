@@ -128,8 +128,8 @@ fn spread(nic: &Nic, queues: &[&Irq], all: &Processors) -> Advice {
     };
     let balance = |verb: &str| format!("sudo systemctl {verb} irqbalance");
     let advice = Advice::new("spread them over more CPUs")
-        .step(Step::on(None, balance("start")).about("where irqbalance is installed"));
-    let undo = Step::on(None, balance("stop")).about("if irqbalance was started");
+        .step(Step::set(None, balance("start")).about("where irqbalance is installed"));
+    let undo = Step::set(None, balance("stop")).about("if irqbalance was started");
     send(advice, queues, &given, &about).undo(undo)
 }
 

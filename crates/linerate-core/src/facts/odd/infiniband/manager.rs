@@ -7,7 +7,7 @@
 use super::super::Oddity;
 use super::function::{Function, driver, give_guid, is_omni_path};
 use super::{Odd, all, at, is_infiniband, limiting, ports};
-use crate::advice::{Advice, Step};
+use crate::advice::{Advice, Step, save};
 use crate::facts::Inventory;
 use crate::facts::infiniband::{Guid, IbDevice, IbPort, LinkState, PhysicalState};
 use crate::shell::word;
@@ -177,7 +177,7 @@ fn manage(advice: Advice, port: Port<'_>, about: &str) -> Advice {
     // The brackets keep the pattern from matching the command itself.
     let end = format!("sudo pkill -f \"[o]pensm -B -g {guid}\"");
     advice
-        .step(Step::on(None, format!("sudo opensm -B -g {guid}")).about(about))
+        .step(Step::set(None, format!("sudo opensm -B -g {guid}")).about(about))
         .undo_on(None, end)
 }
 
@@ -187,10 +187,7 @@ fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     if is_omni_path(inventory, device) {
         let guid = own.1.guid().filter(|guid| *guid != Guid::NONE);
         let guid = guid.map_or_else(|| "the GUID of this port".to_owned(), |g| g.to_string());
-        return Advice::new(format!(
-            "if no manager serves what the cable leads to, add an instance with PortGUID {guid} to /etc/opa-fm/opafm.xml"
-        ))
-        .step(Step::on(None, "sudo systemctl restart opafm").about("then"));
+        return add_instance(&guid);
     }
     let seen = Step::on(None, format!("sudo ibnetdiscover {}", at(device, port)));
     let advice =
@@ -199,15 +196,37 @@ fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     manage(advice, own, "if no manager is there")
 }
 
+/// One more instance of the manager of Omni-Path, which reads its file when it starts.
+fn add_instance(guid: &str) -> Advice {
+    const FILE: &str = "/etc/opa-fm/opafm.xml";
+    let saved = save(&format!("cat {FILE}"), "opafm-before.xml");
+    let back = format!("sudo tee {FILE} < opafm-before.xml");
+    let was = "if grep -qx active opafm-before.txt; then sudo systemctl restart opafm; else sudo systemctl stop opafm; fi";
+    Advice::new("let the manager serve this port too, if none serves what its cable leads to")
+        .on(None, "opafabricinfo")
+        .step(saved.about("save the old file"))
+        .step(save("systemctl is-active opafm", "opafm-before.txt").about("and whether it runs"))
+        .step(Step::by_hand(format!(
+            "then add an instance with PortGUID {guid} to {FILE}"
+        )))
+        .step(Step::act(None, "sudo systemctl restart opafm").about("then"))
+        .undo(Step::act(None, back).about("in the same directory"))
+        .undo(Step::act(None, was).about("then"))
+}
+
 /// How to start a first manager.
 fn start(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     let (service, seen) = if is_omni_path(inventory, device) {
-        ("opafm", "opafabricinfo")
+        ("opafm", "opafabricinfo".to_owned())
     } else {
-        ("opensm", "sudo sminfo")
+        ("opensm", format!("sudo sminfo {}", at(device, port)))
     };
     let advice = Advice::new("start a subnet manager on one host, if the fabric has none")
-        .on(None, format!("sudo systemctl start {service}"))
+        .step(Step::on(None, seen.as_str()).about("see whether one answers already"))
+        .step(
+            Step::set(None, format!("sudo systemctl start {service}"))
+                .about("only if none answers"),
+        )
         .step(Step::on(None, seen).about("see that it runs"))
         .undo_on(None, format!("sudo systemctl stop {service}"));
     let own = (device, port);
