@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::affinity::{MOST, send};
-use super::{Oddity, count, cpus, few, ranges};
+use super::{Oddity, count, cpus, few, numbered, ranges};
 use crate::advice::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::cpu::{Cpu, Processors};
@@ -90,7 +90,7 @@ fn oddity(nic: &Nic, queues: &[&Irq], by: &BTreeSet<u32>, all: &Processors) -> O
         what: format!(
             "the interrupts of its {} queues ({}) all go to {} of {}{affinity}",
             queues.len(),
-            ranges(&numbers),
+            numbered(&numbers),
             cpus(&by),
             all.cpus.len()
         ),
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(ids(&machine), ["irq-crowded"]);
         assert_eq!(
             found[0].what,
-            "the interrupts of its 16 queues (27-42) all go to CPU 0 of 32 (allowed: 0-31, effective: 0)"
+            "the interrupts of its 16 queues (numbers 27-42) all go to CPU 0 of 32 (allowed: 0-31, effective: 0)"
         );
         assert_eq!(found[0].brief, "1 of 32 CPUs serves all 16 receive queues");
         assert_eq!(found[0].limits, ["eth0"]);

@@ -214,6 +214,12 @@ fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{s}")
 }
 
+/// `number 3`, `numbers 8-9`.
+fn numbered(ids: &[u32]) -> String {
+    let s = if ids.len() == 1 { "" } else { "s" };
+    format!("number{s} {}", ranges(ids))
+}
+
 /// `CPU 3`, `CPUs 0-3`.
 fn cpus(ids: &[u32]) -> String {
     let s = if ids.len() == 1 { "" } else { "s" };

@@ -1,6 +1,6 @@
 //! Ports that carry less than they could.
 
-use super::{Oddity, affinity, cpus, ranges};
+use super::{Oddity, affinity, count, cpus, numbered, ranges};
 use crate::advice::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::irq::{Irq, remote};
@@ -217,14 +217,17 @@ pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
             id: "irq-remote",
             subject: nic.name.clone(),
             what: format!(
-                "interrupts of its queues ({}) go to {}, none of node {}, where the card sits",
-                ranges(&numbers),
+                "{} of its queues ({}) {} to {}, outside node {}, where the card sits",
+                count(numbers.len(), "interrupt"),
+                numbered(&numbers),
+                if numbers.len() == 1 { "goes" } else { "go" },
                 cpus(&by),
                 node.id
             ),
             brief: format!(
-                "interrupts of its queues ({}) go to CPUs outside its node {}",
-                numbers.len(),
+                "{} of its queues {} to CPUs outside the card's node {}",
+                count(numbers.len(), "interrupt"),
+                if numbers.len() == 1 { "goes" } else { "go" },
                 node.id
             ),
             why: "each packet crosses from node to node before it is looked at",
@@ -387,9 +390,9 @@ mod tests {
         let found = find(&all);
         assert_eq!(ids(&all), ["irq-remote"]);
         assert!(
-            found[0]
-                .what
-                .contains("(8-9) go to CPUs 2-3, none of node 0"),
+            found[0].what.contains(
+                "2 interrupts of its queues (numbers 8-9) go to CPUs 2-3, outside node 0"
+            ),
             "{}",
             found[0].what
         );

@@ -45,6 +45,8 @@ impl Reader<'_> {
         let lack = |error: io::Error| {
             let hint = match error.kind() {
                 io::ErrorKind::PermissionDenied => "sudo linerate host",
+                // Some kernels do not show the table, and root can read it from memory.
+                _ if is_absent(&error) => "sudo dmidecode --type memory",
                 _ => "",
             };
             let why = format!("cannot read {TABLE}: {error}");

@@ -222,12 +222,11 @@ fn start(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
         ("opensm", format!("sudo sminfo {}", at(device, port)))
     };
     let advice = Advice::new("start a subnet manager on one host, if the fabric has none")
-        .step(Step::on(None, seen.as_str()).about("see whether one answers already"))
+        .step(Step::on(None, seen).about("see whether one answers already"))
         .step(
             Step::set(None, format!("sudo systemctl start {service}"))
-                .about("only if none answers"),
+                .about("only if none answers; then look again"),
         )
-        .step(Step::on(None, seen).about("see that it runs"))
         .undo_on(None, format!("sudo systemctl stop {service}"));
     let own = (device, port);
     let mut others = all(inventory).filter(|other| !share_a_wire(own, *other) && is_wired(other.1));

@@ -96,7 +96,7 @@ fn where_nothing_shows_a_manager_one_is_started() {
     assert_eq!(
         alone.to_do(),
         "start a subnet manager on one host, if the fabric has none: see whether one answers already: sudo sminfo -C \
-         mlx4_0 -P 1; only if none answers: sudo systemctl start opensm; see that it runs: sudo sminfo -C mlx4_0 -P 1 (undo: sudo systemctl stop opensm)"
+         mlx4_0 -P 1; only if none answers; then look again: sudo systemctl start opensm (undo: sudo systemctl stop opensm)"
     );
     // A port without a cable is no neighbour.
     let mut unplugged = port(2, LinkState::Down, 0);
