@@ -120,6 +120,9 @@ fn goodput(doc: &mut Document, probe: &Probe, way: &Way) {
         &[(Tone::Good, &words::goodput(goodput)), (Tone::Plain, &how)],
         2,
     );
+    if let Some(text) = words::uneven(goodput) {
+        doc.detail(&[(Tone::Warning, &text)], 2);
+    }
 }
 
 /// Who counted, and how surely.
