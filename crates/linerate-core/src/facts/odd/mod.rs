@@ -249,9 +249,6 @@ fn ids(inventory: &Inventory) -> Vec<&'static str> {
 }
 
 #[cfg(test)]
-mod commands;
-
-#[cfg(test)]
 mod tests {
     use super::*;
 
