@@ -194,7 +194,8 @@ fn name(model: &Model, direction: Direction) -> &str {
 /// Advises bbr, where the sender may use it, does not, and bbr's window is large enough.
 pub(super) fn use_bbr(model: &Model, load: &Load, side: Side, gain: Option<f64>) -> Option<Advice> {
     let present = &load.made.sender.congestion;
-    let may = &model.host(side)?.facts.congestion_available;
+    let host = model.host(side)?;
+    let may = &host.facts.congestion_available;
     let could =
         !present.is_empty() && !bbr::sends(load) && may.iter().any(|name| name == bbr::NAME);
     let helps = bbr::outlasted(model, load).is_none() && gain.is_none_or(|gain| gain > 1.0);
@@ -203,12 +204,14 @@ pub(super) fn use_bbr(model: &Model, load: &Load, side: Side, gain: Option<f64>)
     (could && helps).then(|| {
         let advice = Advice::new("use bbr as congestion control: it does not slow down for each loss, and keeps queues short");
         // A program that chose its own does not show what the others get.
-        let is_default = load.knobs.congestion.is_none() && !model.watched;
-        let advice = if is_default {
-            let advice = advice.set(side, set(bbr::NAME));
-            advice.undo_on(side, set(present))
-        } else {
-            advice.keeping(side, Kept::sysctl(SETTING), set(bbr::NAME))
+        let chosen = load.knobs.congestion.is_some() || model.watched;
+        let old = match host.facts.congestion_default.as_str() {
+            "" => Some(present.as_str()).filter(|_| !chosen),
+            default => Some(default),
+        };
+        let advice = match old {
+            Some(old) => advice.set(side, set(bbr::NAME)).undo_on(side, set(old)),
+            None => advice.keeping(side, Kept::sysctl(SETTING), set(bbr::NAME)),
         };
         advice.gain(gain)
     })

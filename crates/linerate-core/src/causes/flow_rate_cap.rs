@@ -103,7 +103,7 @@ impl Cause for FlowRateCap {
         knee.filter(|(knee, base)| knee.streams > base.streams)
             .map(|(knee, base)| {
                 Advice::new(format!(
-                    "use {} streams; in your own program: several connections",
+                    "use {} streams (your own program: several connections)",
                     knee.streams
                 ))
                 .on(

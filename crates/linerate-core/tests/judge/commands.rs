@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use linerate_core::advice::Effect;
 use linerate_core::causes::CAUSES;
 use linerate_core::facts::BufferLimits;
-use linerate_core::facts::nic::Nic;
+use linerate_core::facts::nic::{Nic, Pause};
 use linerate_core::facts::route::Route;
 
 use super::*;
@@ -215,4 +215,36 @@ fn the_ping_for_a_black_hole_fills_the_smaller_port() {
         .expect("a cause")
         .advice(&unknown, Direction::Forward);
     assert_eq!(advice[0].steps, [], "no address is known");
+}
+
+#[test]
+fn a_port_that_ignores_its_settings_while_it_negotiates_pauses_stops_to_negotiate_them() {
+    let commands = |driver: &str, autoneg: Option<bool>| {
+        let mut m = known(model(load()));
+        let card = &mut m.hosts[0].facts.route.as_mut().expect("a route").ports[0];
+        driver.clone_into(&mut card.driver);
+        card.pause = Some(Pause {
+            autoneg,
+            rx: Some(true),
+            ..Pause::default()
+        });
+        let advice = cause("pause-frames").expect("a cause");
+        let ignore = advice.advice(&m, Direction::Forward).remove(1);
+        [ignore.text(), ignore.undo_text()]
+    };
+    let both = |words: &str| {
+        ["off", "on"].map(|to| format!("on near: sudo ethtool -A eth1 {}", words.replace('X', to)))
+    };
+    for driver in ["e1000e", "igb", "ixgbe"] {
+        assert_eq!(
+            commands(driver, Some(true)),
+            both("autoneg X rx X"),
+            "{driver}"
+        );
+        assert_eq!(commands(driver, Some(false)), both("rx X"), "{driver}");
+        assert_eq!(commands(driver, None), both("rx X"), "{driver}");
+    }
+    for driver in ["i40e", "ice", "mlx5_core", ""] {
+        assert_eq!(commands(driver, Some(true)), both("rx X"), "{driver}");
+    }
 }

@@ -33,6 +33,7 @@ pub(crate) fn port(index: u32, gbps: u64) -> Nic {
 /// Ports with troubles of their own.
 fn ports() -> Inventory {
     let mut half = port(2, 1);
+    half.link.speed = Some(Rate(100_000_000));
     half.link.duplex = Some(Duplex::Half);
     half.link.autoneg = Some(false);
     let mut slow = port(3, 1);
@@ -254,6 +255,7 @@ fn fabrics() -> Vec<Inventory> {
     let fresh = rdma(Initializing, LinkUp, InfiniBand, (4, 56));
     let mut served = rdma(Active, LinkUp, InfiniBand, (4, 56));
     served.pci = "0000:02:00.0".to_owned();
+    served.name = format!("{NAME}2");
     for driver in ["mlx5_core", "mlx4_core", "hfi1"] {
         all.push(fabric(std::slice::from_ref(&fresh), driver));
         all.push(fabric(&[fresh.clone(), served.clone()], driver));

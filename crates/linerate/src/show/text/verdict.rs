@@ -314,11 +314,12 @@ fn mend(doc: &mut Document, model: &Model, limit: &Limit, advised: &[&Advice], n
             } else {
                 format!(": {gain}")
             };
-            doc.entry(
-                label,
-                &[(Tone::Plain, "as above"), (Tone::Strong, &gain)],
-                2,
-            );
+            // Among several the sentence says which.
+            let what = match limit.advice.len() {
+                1 => "as above".to_owned(),
+                _ => format!("as above: {}", advice.what),
+            };
+            doc.entry(label, &[(Tone::Plain, &what), (Tone::Strong, &gain)], 2);
         } else {
             advise(doc, label, advice, &gain, names);
         }

@@ -178,7 +178,7 @@ fn by_host(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     let give = owner.set(|function| {
         format!("{RANDOM}; sudo ip link set dev {function} node_guid $guid port_guid $guid")
     });
-    let old = |guid: Option<Guid>| guid.unwrap_or(Guid::NONE);
+    let old = |guid: Option<Guid>| guid.unwrap_or(Guid::NONE).bytes();
     let [node, own] = [device.node_guid, port.guid()].map(old);
     let back = set(&format!("node_guid {node} port_guid {own}"));
     let advice = Advice::new(WHAT).step(give);
