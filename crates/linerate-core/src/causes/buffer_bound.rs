@@ -225,6 +225,7 @@ pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
     let (times, gain) = tried(model, direction, buffer).unzip();
     // Twice what is in use where nothing larger could be tried.
     let memory = (buffer.memory(load)?.0 as f64 * times.unwrap_or(2.0)) as u64;
+    let memory = memory.min(BufferLimits::MOST);
     // Where autotuning may go so far already, something else keeps it from doing so.
     let set = |most: u64| format!("sudo sysctl -w {sysctl}=\"{min} {default} {most}\"");
     let what = format!("allow {} buffers of {}", buffer.way(), Bytes(memory));

@@ -191,6 +191,8 @@ fn name(model: &Model, direction: Direction) -> &str {
         .unwrap_or("congestion control")
 }
 
+const SETTING: &str = "net.ipv4.tcp_congestion_control";
+
 /// Advises bbr, where the sender may use it, does not, and bbr's window is large enough.
 pub(super) fn use_bbr(model: &Model, load: &Load, side: Side, gain: Option<f64>) -> Option<Advice> {
     let present = &load.made.sender.congestion;
@@ -199,7 +201,6 @@ pub(super) fn use_bbr(model: &Model, load: &Load, side: Side, gain: Option<f64>)
     let could =
         !present.is_empty() && !bbr::sends(load) && may.iter().any(|name| name == bbr::NAME);
     let helps = bbr::outlasted(model, load).is_none() && gain.is_none_or(|gain| gain > 1.0);
-    const SETTING: &str = "net.ipv4.tcp_congestion_control";
     let set = |name: &str| format!("sudo sysctl -w {SETTING}={}", word(name));
     (could && helps).then(|| {
         let advice = Advice::new("use bbr as congestion control: it does not slow down for each loss, and keeps queues short");

@@ -326,9 +326,12 @@ fn lacks(model: &Model, what: &str, side: crate::path::Side) -> NoFinding {
         .iter()
         .find(|(s, g)| *s == side && g.what.starts_with(what));
     // Of a run, a reading names its end, so that a reader knows where to look.
-    let named = |gap: &Gap| match gap.what.contains(side.name()) || model.watched {
-        true => gap.what.clone(),
-        false => format!("{} {}", side.name(), gap.what),
+    let named = |gap: &Gap| {
+        if model.watched || side.is_named_in(&gap.what) {
+            gap.what.clone()
+        } else {
+            format!("{} {}", side.name(), gap.what)
+        }
     };
     NoFinding::Unknown(vec![known.map_or_else(
         || Gap {

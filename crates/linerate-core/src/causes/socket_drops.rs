@@ -6,6 +6,7 @@ use super::predict::bystander;
 use super::{Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::advice::{Advice, Kept};
 use crate::factor::Factor;
+use crate::facts::BufferLimits;
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
@@ -117,7 +118,9 @@ fn room(model: &Model, load: &Load, side: Side) -> Advice {
         _ => {
             let name = "net.core.rmem_max";
             let set = |most: u64| format!("sudo sysctl -w {name}={most}");
-            let room = most.map_or(ROOM, |most| ROOM.max(most.saturating_mul(2)));
+            let room = most.map_or(ROOM, |most| {
+                ROOM.max(most.saturating_mul(2)).min(BufferLimits::MOST)
+            });
             let advice = Advice::new(format!(
                 "allow receive buffers of {}, and let the receiving program ask for as much (SO_RCVBUF)",
                 Bytes(room)

@@ -171,9 +171,7 @@ impl Unknown {
 
     /// The host that it is about, where it names one: `far PCIe payload size`.
     pub fn side(&self) -> Option<Side> {
-        let words = self.what.split(|c: char| !c.is_alphanumeric());
-        let names = |side: Side| words.clone().any(|word| word == side.name());
-        match [Side::Near, Side::Far].map(names) {
+        match [Side::Near, Side::Far].map(|side| side.is_named_in(&self.what)) {
             [true, false] => Some(Side::Near),
             [false, true] => Some(Side::Far),
             _ => None,

@@ -248,3 +248,35 @@ fn a_port_that_ignores_its_settings_while_it_negotiates_pauses_stops_to_negotiat
         assert_eq!(commands(driver, Some(true)), both("rx X"), "{driver}");
     }
 }
+
+#[test]
+fn no_buffer_is_larger_than_a_kernel_takes() {
+    let set = |rmem_max: u64| {
+        let mut m = known(model(load()));
+        m.hosts[1].facts.buffers.rmem_max = Some(rmem_max);
+        m.directions[0].base.recv_memory = None;
+        let advice = cause("socket-drops").expect("a cause");
+        advice.advice(&m, Direction::Forward)[0].steps[0]
+            .command
+            .clone()
+    };
+    assert_eq!(set(1 << 29), "sudo sysctl -w net.core.rmem_max=1073741824");
+    assert_eq!(set(1 << 30), "sudo sysctl -w net.core.rmem_max=2147483647");
+    let window = |in_use: u64| {
+        let mut m = known(model(held_by_window()));
+        m.directions[0].base.recv_memory = Some(Bytes(in_use));
+        let advice = cause("receive-window").expect("a cause");
+        let advice = advice.advice(&m, Direction::Forward);
+        advice[0].steps[0].command.clone()
+    };
+    assert!(
+        window(1 << 29).ends_with(" 1073741824\""),
+        "{}",
+        window(1 << 29)
+    );
+    assert!(
+        window(1 << 30).ends_with(" 2147483647\""),
+        "{}",
+        window(1 << 30)
+    );
+}

@@ -14,8 +14,10 @@ use super::machines::{machines, port};
 /// The ids that the page of `linerate host` explains.
 fn documented() -> BTreeSet<&'static str> {
     let page = include_str!("../../../../docs/host.md");
-    let (_, rest) = page.split_once("## Oddities").unwrap();
-    let (table, _) = rest.split_once("An unknown fact is never odd.").unwrap();
+    let (_, rest) = page.split_once("## Oddities").expect("a heading");
+    let (table, _) = rest
+        .split_once("An unknown fact is never odd.")
+        .expect("an end");
     let ids = table.lines().filter_map(|row| row.strip_prefix("| `"));
     ids.filter_map(|row| Some(row.split_once('`')?.0)).collect()
 }
@@ -81,9 +83,9 @@ fn what_changes_a_host_can_be_undone() {
 /// What is advised for a port that is slow because it does not negotiate.
 fn negotiating(change: impl Fn(&mut Nic)) -> Advice {
     let mut slow = port(3, 1);
-    slow.name = "eth3".to_owned();
+    "eth3".clone_into(&mut slow.name);
     slow.link.advertised = vec!["10000baseT/Full".to_owned()];
-    slow.link.peer = slow.link.advertised.clone();
+    slow.link.peer.clone_from(&slow.link.advertised);
     slow.link.autoneg = Some(false);
     change(&mut slow);
     let mut machine = Inventory::default();
@@ -130,14 +132,14 @@ fn shell(args: &[&str], input: &str) -> String {
     let pipes = [Stdio::piped(), Stdio::piped(), Stdio::piped()];
     let [stdin, stdout, stderr] = pipes;
     let shell = shell.args(args).stdin(stdin).stdout(stdout).stderr(stderr);
-    let mut shell = shell.spawn().unwrap();
-    let mut pipe = shell.stdin.take().unwrap();
-    pipe.write_all(input.as_bytes()).unwrap();
+    let mut shell = shell.spawn().expect("a shell");
+    let mut pipe = shell.stdin.take().expect("a pipe");
+    pipe.write_all(input.as_bytes()).expect("it reads");
     drop(pipe);
-    let output = shell.wait_with_output().unwrap();
+    let output = shell.wait_with_output().expect("an end");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}\n{input}");
-    String::from_utf8(output.stdout).unwrap()
+    String::from_utf8(output.stdout).expect("text")
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn ports() -> Inventory {
     half.link.autoneg = Some(false);
     let mut slow = port(3, 1);
     slow.link.advertised = vec!["10000baseT/Full".to_owned()];
-    slow.link.peer = slow.link.advertised.clone();
+    slow.link.peer.clone_from(&slow.link.advertised);
     let mut plain = port(4, 10);
     plain.offloads = Some(Offloads {
         off: vec!["rx-gro".to_owned(), "tx-tcp-segmentation".to_owned()],
@@ -46,19 +46,19 @@ fn ports() -> Inventory {
     });
     plain.errors.rx_crc = Some(1);
     let mut cloud = port(5, 1);
-    cloud.driver = "ena".to_owned();
+    "ena".clone_into(&mut cloud.driver);
     cloud.counters = vec![Counter {
         name: "bw_in_allowance_exceeded".to_owned(),
         value: 1,
     }];
     let mut dark = port(6, 1);
-    dark.down = "no cable".to_owned();
+    "no cable".clone_into(&mut dark.down);
     let mut bond = port(7, 1);
     (bond.mtu, bond.stack.below) = (Some(9000), vec![2]);
     let mut tunnel = port(8, 1);
-    tunnel.kind = "vxlan".to_owned();
+    "vxlan".clone_into(&mut tunnel.kind);
     tunnel.stack.below = vec![2];
-    let kind = TunnelKind::named("vxlan").unwrap();
+    let kind = TunnelKind::named("vxlan").expect("a kind");
     tunnel.stack.tunnel = Some(kind.tunnel(Some(4), kind.frames, Some(0)));
     let mut adapter = port(9, 1);
     adapter.usb = Some(Rate(480_000_000));
@@ -111,7 +111,7 @@ fn processors() -> Inventory {
     };
     all.nodes = vec![node(0, 1), node(1, 0)];
     (all.turbo, all.offline) = (Some(false), vec![16, 20, 21, 22, 23]);
-    machine.machine.clock_source = "hpet".to_owned();
+    "hpet".clone_into(&mut machine.machine.clock_source);
     machine.machine.cpu_quota = Some(1.0);
     machine.busy = Some(Busy {
         cpus: vec![Load {
@@ -152,7 +152,7 @@ fn bus(now: (u64, u8), card: (u64, u8), slot: (u64, u8)) -> Inventory {
         read_request: 512,
     });
     let device = |address: &str, class: u32, max| Device {
-        address: address.parse().unwrap(),
+        address: address.parse().expect("an address"),
         class,
         now: link(now),
         max: link(max),
@@ -224,7 +224,7 @@ fn fabric(devices: &[IbDevice], driver: &str) -> Inventory {
     let mut machine = Inventory::default();
     machine.infiniband.devices = devices.to_vec();
     machine.pci = vec![Device {
-        address: CARD.parse().unwrap(),
+        address: CARD.parse().expect("an address"),
         driver: driver.to_owned(),
         ..Device::default()
     }];
@@ -254,7 +254,7 @@ fn fabrics() -> Vec<Inventory> {
     }
     let fresh = rdma(Initializing, LinkUp, InfiniBand, (4, 56));
     let mut served = rdma(Active, LinkUp, InfiniBand, (4, 56));
-    served.pci = "0000:02:00.0".to_owned();
+    "0000:02:00.0".clone_into(&mut served.pci);
     served.name = format!("{NAME}2");
     for driver in ["mlx5_core", "mlx4_core", "hfi1"] {
         all.push(fabric(std::slice::from_ref(&fresh), driver));

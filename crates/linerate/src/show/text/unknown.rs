@@ -118,10 +118,8 @@ mod tests {
         let mut doc = Document::new();
         unknown(&mut doc, &record, &verdict, &names, true);
         let page = doc.text(Style::PLAIN);
-        page.lines()
-            .skip(1)
-            .map(|line| format!("{}\n", line.trim()))
-            .collect()
+        let lines: Vec<&str> = page.lines().skip(1).map(str::trim).collect();
+        lines.join("\n")
     }
 
     #[test]
@@ -143,7 +141,7 @@ mod tests {
                 "to know it, on the host in question (takes a moment):",
             ),
         ] {
-            assert_eq!(shown(what, hint), format!("{want}\n{hint}\n"));
+            assert_eq!(shown(what, hint), format!("{want}\n{hint}"));
         }
         let again = shown("far slot", "sudo linerate serve");
         assert!(
@@ -191,7 +189,7 @@ mod tests {
         }
         assert_eq!(
             shown("far port", "Linux 4.19 or later"),
-            "to know it: Linux 4.19 or later\n"
+            "to know it: Linux 4.19 or later"
         );
         assert_eq!(shown("far port", ""), "");
     }
