@@ -68,3 +68,29 @@ impl Reader<'_> {
         Ok(modules)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+    use crate::host::testing::Fake;
+    use crate::host::{Captured, Replay, facts::inventory};
+
+    #[test]
+    fn root_can_read_modules_that_the_kernel_does_not_show() {
+        let hint = |captured: Captured| {
+            let gaps = inventory(&Replay::new(captured), &|| {}).gaps;
+            let mut gaps = gaps.into_iter();
+            gaps.find(|gap| gap.what == "facts.memory.modules")
+                .unwrap()
+                .hint
+        };
+        let absent = Fake::default().failing(TABLE, &[], Errno::NOENT);
+        assert_eq!(hint(absent.0), "sudo dmidecode --type memory");
+        let refused = Fake::default().failing(TABLE, &[], Errno::ACCESS);
+        assert_eq!(hint(refused.0), "sudo linerate host");
+        let broken = Fake::default().failing(TABLE, &[], Errno::IO);
+        assert_eq!(hint(broken.0), "");
+    }
+}

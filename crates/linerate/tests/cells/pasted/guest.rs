@@ -48,7 +48,10 @@ const PACKAGES: [&str; 23] = [
 ];
 
 /// What a command with these words may fail with, because the guest lacks what it is about.
-const LACKING: [(&str, &str, &str); 16] = [
+const LACKING: [(&str, &str, &str); 19] = [
+    ("ibstat ", "device can't be found", "no InfiniBand"),
+    ("speed 1000 duplex half", "Invalid argument", "no such mode"),
+    ("lsusb", "/sys/bus/usb", "no USB"),
     ("cpufreq/boost", "boost: ", "no CPU that changes its clock"),
     (
         "frequency-set",
@@ -220,6 +223,7 @@ fn probe(command: &str) -> Option<String> {
             "tc qdisc replace dev ",
             "tc qdisc show dev {} | sed -E 's/(qdisc [a-z_]+) [0-9a-f]+:/\\1/'",
         ),
+        of("tc qdisc change dev ", "tc -d qdisc show dev {}"),
         of(
             "tc qdisc del dev ",
             "tc qdisc show dev {} | sed -E 's/(qdisc [a-z_]+) [0-9a-f]+:/\\1/'",

@@ -40,6 +40,11 @@ ports() {
   while IFS= read -r name; do
     if grep -q 'type bond' "$1/steps"; then
       ip link add name "$name" type bond mode 802.3ad
+    elif grep -q ' handle ' "$1/steps"; then
+      ip link add name "$name" numtxqueues 2 type dummy
+      tc qdisc add dev "$name" root handle 100: mq
+      tc qdisc replace dev "$name" parent 100:1 handle 1: fq
+      tc qdisc replace dev "$name" parent 100:2 handle 2: fq
     elif [ -n "$left" ]; then
       card=${left%%$'\n'*}
       left=${left#"$card"}

@@ -159,25 +159,25 @@ fn bound_to<'a>(inventory: &'a Inventory, own: Port<'a>) -> Port<'a> {
     card.unwrap_or(own)
 }
 
-/// The GUID of a port, or the words of a shell that read it.
-fn guid((device, port): Port<'_>) -> String {
-    match port.guid().filter(|guid| *guid != Guid::NONE) {
-        Some(guid) => guid.to_string(),
-        None => format!(
-            "$(ibstat {} {} | awk '/Port GUID/ {{print $3}}')",
-            word(&device.name),
-            port.number
-        ),
-    }
-}
-
-/// A manager for the network of one port, and the command that ends it.
-fn manage(advice: Advice, port: Port<'_>, about: &str) -> Advice {
-    let guid = guid(port);
+/// A manager for the network of one port, and the command that ends it. A GUID that is unknown is read by the command; without
+/// one neither runs, since the end would be that of all managers.
+fn manage(advice: Advice, (device, port): Port<'_>, about: &str) -> Advice {
+    let known = port.guid().filter(|guid| *guid != Guid::NONE);
+    let (read, guid) = match known {
+        Some(guid) => (String::new(), guid.to_string()),
+        None => {
+            let (name, number) = (word(&device.name), port.number);
+            let read = format!(
+                "guid=$(ibstat {name} {number} | awk '/Port GUID/ {{print $3}}'); [ -n \"$guid\" ] && "
+            );
+            (read, "$guid".to_owned())
+        }
+    };
     // The brackets keep the pattern from matching the command itself.
-    let end = format!("sudo pkill -f \"[o]pensm -B -g {guid}\"");
+    let end = format!("{read}sudo pkill -f \"[o]pensm -B -g {guid}\"");
+    let start = format!("{read}sudo opensm -B -g {guid}");
     advice
-        .step(Step::set(None, format!("sudo opensm -B -g {guid}")).about(about))
+        .step(Step::set(None, start).about(about))
         .undo_on(None, end)
 }
 
@@ -199,8 +199,9 @@ fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
 /// One more instance of the manager of Omni-Path, which reads its file when it starts.
 fn add_instance(guid: &str) -> Advice {
     const FILE: &str = "/etc/opa-fm/opafm.xml";
-    let saved = save(&format!("cat {FILE}"), "opafm-before.xml");
-    let back = format!("sudo tee {FILE} < opafm-before.xml");
+    // A copy that fails leaves no file: the undo then fails too, and empties nothing.
+    let saved = Step::on(None, format!("sudo cp {FILE} opafm-before.xml"));
+    let back = format!("sudo cp opafm-before.xml {FILE}");
     let was = "if grep -qx active opafm-before.txt; then sudo systemctl restart opafm; else sudo systemctl stop opafm; fi";
     Advice::new("let the manager serve this port too, if none serves what its cable leads to")
         .on(None, "opafabricinfo")
