@@ -201,19 +201,40 @@ pub(super) fn use_bbr(model: &Model, load: &Load, side: Side, gain: Option<f64>)
     let could =
         !present.is_empty() && !bbr::sends(load) && may.iter().any(|name| name == bbr::NAME);
     let helps = bbr::outlasted(model, load).is_none() && gain.is_none_or(|gain| gain > 1.0);
-    let set = |name: &str| format!("sudo sysctl -w {SETTING}={}", word(name));
     (could && helps).then(|| {
-        let advice = Advice::new("use bbr as congestion control: it does not slow down for each loss, and keeps queues short");
-        // A program that chose its own does not show what the others get.
-        let chosen = load.knobs.congestion.is_some() || model.watched;
-        let old = match host.facts.congestion_default.as_str() {
-            "" => Some(present.as_str()).filter(|_| !chosen),
-            default => Some(default),
-        };
-        let advice = match old {
-            Some(old) => advice.set(side, set(bbr::NAME)).undo_on(side, set(old)),
-            None => advice.keeping(side, Kept::sysctl(SETTING), set(bbr::NAME)),
+        let advice = if host.facts.congestion_default == bbr::NAME {
+            chosen(model, present)
+        } else {
+            by_default(model, load, side, &host.facts.congestion_default)
         };
         advice.gain(gain)
     })
+}
+
+const WHY: &str = "it does not slow down for each loss, and keeps queues short";
+
+/// The program chose another one than the host gives to all.
+fn chosen(model: &Model, present: &str) -> Advice {
+    let advice = Advice::new(format!(
+        "let the program use bbr, as the host does by default, and not {present}: {WHY}"
+    ));
+    if model.watched {
+        return advice;
+    }
+    advice.on(Side::Near, again(model, " --congestion bbr"))
+}
+
+/// Makes it the default of a host. Empty where the default was not read: then it is that of a program that chose none.
+fn by_default(model: &Model, load: &Load, side: Side, default: &str) -> Advice {
+    let set = |name: &str| format!("sudo sysctl -w {SETTING}={}", word(name));
+    let advice = Advice::new(format!("use bbr as congestion control: {WHY}"));
+    let has_chosen = load.knobs.congestion.is_some() || model.watched;
+    let old = match default {
+        "" => Some(load.made.sender.congestion.as_str()).filter(|_| !has_chosen),
+        default => Some(default),
+    };
+    match old {
+        Some(old) => advice.set(side, set(bbr::NAME)).undo_on(side, set(old)),
+        None => advice.keeping(side, Kept::sysctl(SETTING), set(bbr::NAME)),
+    }
 }

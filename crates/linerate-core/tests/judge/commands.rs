@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use linerate_core::advice::Effect;
+use linerate_core::advice::{Effect, Step};
 use linerate_core::causes::CAUSES;
 use linerate_core::facts::BufferLimits;
 use linerate_core::facts::nic::{Nic, Pause};
@@ -278,5 +278,33 @@ fn no_buffer_is_larger_than_a_kernel_takes() {
         window(1 << 30).ends_with(" 2147483647\""),
         "{}",
         window(1 << 30)
+    );
+}
+
+#[test]
+fn bbr_is_made_the_default_only_where_it_is_not_and_the_old_one_comes_back() {
+    let commands = |default: &str, asked: Option<&str>| {
+        let mut base = load();
+        base.made.sender.congestion = "cubic".to_owned();
+        base.knobs.congestion = asked.map(str::to_owned);
+        let mut m = known(model(base));
+        m.hosts[0].facts.congestion_available = vec!["bbr".to_owned(), "cubic".to_owned()];
+        default.clone_into(&mut m.hosts[0].facts.congestion_default);
+        let advice = cause("path-loss").expect("a cause");
+        let bbr = advice.advice(&m, Direction::Forward).remove(1);
+        let of = |steps: &[Step]| steps.iter().map(|step| step.command.clone()).collect();
+        [of(&bbr.steps), of(&bbr.undo)] as [Vec<String>; 2]
+    };
+    let set = |name: &str| format!("sudo sysctl -w net.ipv4.tcp_congestion_control={name}");
+    assert_eq!(commands("reno", None), [[set("bbr")], [set("reno")]]);
+    assert_eq!(commands("", None), [[set("bbr")], [set("cubic")]]);
+    let [steps, undo] = commands("", Some("cubic"));
+    assert_eq!((steps.len(), &steps[1]), (2, &set("bbr")));
+    let saved = "sudo sysctl -p tcp_congestion_control-before.txt";
+    assert_eq!(undo, [saved], "what others have is not known");
+    let [steps, undo] = commands("bbr", Some("cubic"));
+    assert!(
+        steps[0].ends_with(" --congestion bbr") && undo.is_empty(),
+        "{steps:?}"
     );
 }

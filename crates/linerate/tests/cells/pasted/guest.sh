@@ -10,18 +10,26 @@ if [ -e /usr/bin/sudo ]; then
   chmod 4755 /usr/bin/sudo
   chmod 440 /etc/sudoers
 fi
+# The right that its package gives to ping.
+chmod -f 4755 /bin/ping
 ldconfig
 cp /out/linerate /usr/local/bin/linerate
 echo '127.0.0.1 localhost vm' >/etc/hosts
 echo 'plain:x:1000:1000::/tmp:/bin/sh' >>/etc/passwd
-modprobe -a dummy veth bonding sch_cake sch_fq sch_fq_codel sch_tbf tcp_bbr 2>/dev/null
+modprobe -a dummy veth bonding sch_cake sch_fq sch_fq_codel sch_netem sch_tbf tcp_bbr 2>/dev/null
 mkdir -p /sys/fs/cgroup
 mountpoint -q /sys/fs/cgroup || mount -t cgroup2 c /sys/fs/cgroup
 echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
 cards=$(for n in /sys/class/net/*; do
   case $(readlink "$n/device/driver") in *e1000e) basename "$n" ;; esac
 done)
-for card in $cards; do ip link set "$card" down; done
+# Names of their own, which no command has.
+number=0
+for card in $cards; do
+  ip link set "$card" down name "card$number"
+  number=$((number + 1))
+done
+cards=$(for n in /sys/class/net/card*; do basename "$n"; done)
 export LINERATE_OPEN=true
 linerate serve --open >/dev/null 2>&1 &
 
@@ -54,6 +62,8 @@ ports() {
       ip link add name "$name" type dummy
     fi
     ip link set "$name" up
+    # A queue that the steps remove.
+    grep -q 'tc qdisc del' "$1/steps" && tc qdisc add dev "$name" root netem loss 1%
   done <"$1/ports"
 }
 
@@ -88,11 +98,12 @@ world() {
 
 # as USER COMMAND: as a person of that name types it. Root's shell fails where a part of a pipeline does.
 as() {
-  local limit=60
-  case $2 in *linerate*) limit=4 ;; *turbostat*) limit=6 ;; esac
+  local limit=60 apart=
+  # A server has its port where no other one does.
+  case $2 in *'linerate serve'*) limit=4 apart='unshare --net' ;; *linerate*) limit=4 ;; esac
   case $1 in
-  root) timeout -k 1 $limit bash -o pipefail -c "$2" ;;
-  plain) timeout -k 1 $limit setpriv --reuid 1000 --regid 1000 --clear-groups env HOME=/tmp sh -c "$2" ;;
+  root) timeout -k 1 $limit $apart bash -o pipefail -c "$2" ;;
+  plain) timeout -k 1 $limit $apart setpriv --reuid 1000 --regid 1000 --clear-groups env HOME=/tmp sh -c "$2" ;;
   esac
 }
 
@@ -121,7 +132,8 @@ probe() { bash "/out/advice/$1/probes" >"/out/advice/$1/$2" 2>/dev/null </dev/nu
 
 advice() {
   local folder=/out/advice/$1 place
-  ports "$folder" && world "$folder"
+  ports "$folder"
+  world "$folder"
   grep -qE '/proc/irq/(\$|[0-9])' "$folder/steps" && ! grep -q 'msi_irqs' "$folder/steps" && interrupts
   place=$(mktemp -d) && chmod 777 "$place" && cd "$place" || exit 1
   commands "$1" plain steps
