@@ -163,15 +163,14 @@ fn bound_to<'a>(inventory: &'a Inventory, own: Port<'a>) -> Port<'a> {
 /// one neither runs, since the end would be that of all managers.
 fn manage(advice: Advice, (device, port): Port<'_>, about: &str) -> Advice {
     let known = port.guid().filter(|guid| *guid != Guid::NONE);
-    let (read, guid) = match known {
-        Some(guid) => (String::new(), guid.to_string()),
-        None => {
-            let (name, number) = (word(&device.name), port.number);
-            let read = format!(
-                "guid=$(ibstat {name} {number} | awk '/Port GUID/ {{print $3}}'); [ -n \"$guid\" ] && "
-            );
-            (read, "$guid".to_owned())
-        }
+    let (read, guid) = if let Some(guid) = known {
+        (String::new(), guid.to_string())
+    } else {
+        let (name, number) = (word(&device.name), port.number);
+        let read = format!(
+            "guid=$(ibstat {name} {number} | awk '/Port GUID/ {{print $3}}'); [ -n \"$guid\" ] && "
+        );
+        (read, "$guid".to_owned())
     };
     // The brackets keep the pattern from matching the command itself.
     let end = format!("{read}sudo pkill -f \"[o]pensm -B -g {guid}\"");
