@@ -33,6 +33,22 @@ pub struct Step {
     pub about: String,
     /// One line for a shell. Empty if a person does it.
     pub command: String,
+    /// Its lasting effect.
+    #[serde(skip)]
+    pub effect: Effect,
+}
+
+/// The lasting effect of a step on its host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: it looks, measures, or writes a file of its own.
+    #[default]
+    Look,
+    /// A setting of the running system, which the next boot resets.
+    Set,
+    /// Something that is no setting of the running system: a link that went down for a moment, a file that a person
+    /// edited, a counter that starts again.
+    Act,
 }
 
 /// How an advice relates to the one above it.
@@ -66,7 +82,13 @@ impl Advice {
         self.step(Step::on(host, command))
     }
 
-    /// One more command.
+    /// A command that changes a setting of a host; `None` is the only machine that there is.
+    #[must_use]
+    pub fn set(self, host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
+        self.step(Step::set(host, command))
+    }
+
+    /// One more step.
     #[must_use]
     pub fn step(mut self, step: Step) -> Self {
         self.steps.push(step);
@@ -76,7 +98,7 @@ impl Advice {
     /// The command that restores the old state of a host.
     #[must_use]
     pub fn undo_on(self, host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
-        self.undo(Step::on(host, command))
+        self.undo(Step::set(host, command))
     }
 
     /// One more step that restores the old state.
@@ -113,10 +135,15 @@ impl Advice {
         text(&self.undo)
     }
 
-    /// Whether it changes settings of a host, which the undo restores. All are settings of the running system:
-    /// they are lost at the next boot.
+    /// Whether it changes settings of the running system, which the undo restores and the next boot resets.
     pub fn is_lost_at_boot(&self) -> bool {
-        !self.undo.is_empty()
+        self.steps.iter().any(|step| step.effect == Effect::Set)
+    }
+
+    /// Whether it has commands and they only look: then there is nothing to undo.
+    pub fn only_looks(&self) -> bool {
+        let mut steps = self.steps.iter();
+        !self.steps.is_empty() && steps.all(|step| step.effect == Effect::Look)
     }
 }
 
@@ -127,16 +154,29 @@ impl Step {
             host: host.into(),
             about: String::new(),
             command: command.into(),
+            effect: Effect::Look,
         }
     }
 
-    /// What a person does, without a command.
-    pub fn by_hand(about: impl Into<String>) -> Self {
+    /// A command that changes a setting of a host; `None` is the only machine that there is.
+    pub fn set(host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         Self {
-            host: None,
-            about: about.into(),
-            command: String::new(),
+            effect: Effect::Set,
+            ..Self::on(host, command)
         }
+    }
+
+    /// A command that changes a host and leaves no setting; `None` is the only machine that there is.
+    pub fn act(host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
+        Self {
+            effect: Effect::Act,
+            ..Self::on(host, command)
+        }
+    }
+
+    /// A step that a person does, without a command.
+    pub fn by_hand(about: impl Into<String>) -> Self {
+        Self::act(None, "").about(about)
     }
 
     /// Adds an explanation of the command.
@@ -246,18 +286,18 @@ impl Advice {
     ) -> Self {
         let host = host.into();
         self.step(Step::on(host, kept.save).about("save the old values"))
-            .on(host, command)
-            .undo(Step::on(host, kept.restore).about("in the same directory"))
+            .set(host, command)
+            .undo(Step::set(host, kept.restore).about("in the same directory"))
     }
 
     /// Replaces the queue of a port. What it was set to is unknown in full.
     #[must_use]
     pub(crate) fn replacing_queue(self, side: Side, port: &str, kind: &str) -> Self {
         let port = word(port);
-        let back = Step::on(side, format!("sudo tc qdisc del dev {port} root"));
+        let back = Step::set(side, format!("sudo tc qdisc del dev {port} root"));
         let about = "the port gets its default queue; if qdisc-before.txt shows another one, set it as there";
         self.step(save_queue(side, &port))
-            .on(
+            .set(
                 side,
                 format!("sudo tc qdisc replace dev {port} root {kind}"),
             )
@@ -267,9 +307,14 @@ impl Advice {
 
 /// Writes down which queues a port has.
 pub(crate) fn save_queue(side: Side, port: &str) -> Step {
-    Step::on(
-        side,
-        format!("tc -d qdisc show dev {port} | tee qdisc-before.txt"),
-    )
-    .about("save the old settings")
+    let saved = save(&format!("tc -d qdisc show dev {port}"), "qdisc-before.txt");
+    Step {
+        host: Some(side),
+        ..saved.about("save the old settings")
+    }
+}
+
+/// Shows something and writes it to a file, on the only machine that there is.
+pub(crate) fn save(show: &str, file: &str) -> Step {
+    Step::on(None, format!("{show} | tee {file}"))
 }

@@ -59,6 +59,12 @@ impl Direction {
 }
 
 impl Side {
+    /// Whether a text has the name of this side as a word.
+    pub(crate) fn is_named_in(self, text: &str) -> bool {
+        let mut words = text.split(|c: char| !c.is_alphanumeric());
+        words.any(|word| word == self.name())
+    }
+
     /// The word used in text and JSON.
     pub const fn name(self) -> &'static str {
         match self {

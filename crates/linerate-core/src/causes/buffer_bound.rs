@@ -224,11 +224,12 @@ pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
     let (times, gain) = tried(model, direction, buffer).unzip();
     // Twice what is in use where nothing larger could be tried.
     let memory = (buffer.memory(load)?.0 as f64 * times.unwrap_or(2.0)) as u64;
+    let memory = memory.min(BufferLimits::MOST);
     // If autotuning may already go that far, something else keeps it from doing so.
     let set = |most: u64| format!("sudo sysctl -w {sysctl}=\"{min} {default} {most}\"");
     let what = format!("allow {} buffers of {}", buffer.way(), Bytes(memory));
     (memory > max).then(|| {
-        let advice = Advice::new(what).on(side, set(memory));
+        let advice = Advice::new(what).set(side, set(memory));
         advice.undo_on(side, set(max)).gain(gain)
     })
 }

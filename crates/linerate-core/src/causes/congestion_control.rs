@@ -4,7 +4,7 @@ use super::again;
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{bystander, per_stream};
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, lacks};
-use crate::advice::Advice;
+use crate::advice::{Advice, Kept};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model};
@@ -191,22 +191,50 @@ fn name(model: &Model, direction: Direction) -> &str {
         .unwrap_or("congestion control")
 }
 
+const SETTING: &str = "net.ipv4.tcp_congestion_control";
+
 /// Advises bbr, where the sender may use it, does not, and bbr's window is large enough.
 pub(super) fn use_bbr(model: &Model, load: &Load, side: Side, gain: Option<f64>) -> Option<Advice> {
     let present = &load.made.sender.congestion;
-    let may = &model.host(side)?.facts.congestion_available;
+    let host = model.host(side)?;
+    let may = &host.facts.congestion_available;
     let could =
         !present.is_empty() && !bbr::sends(load) && may.iter().any(|name| name == bbr::NAME);
     let helps = bbr::outlasted(model, load).is_none() && gain.is_none_or(|gain| gain > 1.0);
-    let set = |name: &str| {
-        format!(
-            "sudo sysctl -w net.ipv4.tcp_congestion_control={}",
-            word(name)
-        )
-    };
     (could && helps).then(|| {
-        let advice = Advice::new("use bbr as congestion control: it does not slow down for each loss, and keeps queues short");
-        let advice = advice.on(side, set(bbr::NAME));
-        advice.undo_on(side, set(present)).gain(gain)
+        let advice = if host.facts.congestion_default == bbr::NAME {
+            chosen(model, present)
+        } else {
+            by_default(model, load, side, &host.facts.congestion_default)
+        };
+        advice.gain(gain)
     })
+}
+
+const WHY: &str = "it does not slow down for each loss, and keeps queues short";
+
+/// The program chose another one than the host gives to all.
+fn chosen(model: &Model, present: &str) -> Advice {
+    let advice = Advice::new(format!(
+        "let the program use bbr, as the host does by default, and not {present}: {WHY}"
+    ));
+    if model.watched {
+        return advice;
+    }
+    advice.on(Side::Near, again(model, " --congestion bbr"))
+}
+
+/// Makes it the default of a host. Empty where the default was not read: then it is that of a program that chose none.
+fn by_default(model: &Model, load: &Load, side: Side, default: &str) -> Advice {
+    let set = |name: &str| format!("sudo sysctl -w {SETTING}={}", word(name));
+    let advice = Advice::new(format!("use bbr as congestion control: {WHY}"));
+    let has_chosen = load.knobs.congestion.is_some() || model.watched;
+    let old = match default {
+        "" => Some(load.made.sender.congestion.as_str()).filter(|_| !has_chosen),
+        default => Some(default),
+    };
+    match old {
+        Some(old) => advice.set(side, set(bbr::NAME)).undo_on(side, set(old)),
+        None => advice.keeping(side, Kept::sysctl(SETTING), set(bbr::NAME)),
+    }
 }

@@ -337,7 +337,8 @@ pub(super) fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
         return Vec::new();
     }
     let advice = Advice::new(format!(
-        "use {} streams, so that more CPUs share the work",
+        "use {} streams, so that more CPUs share the work (your own program: several connections, each with a thread of \
+         its own)",
         knee.streams
     ));
     let again = again(model, &format!(" --streams {}", knee.streams));

@@ -5,6 +5,7 @@ use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::cpu::Clock;
+use crate::facts::odd::ranges;
 use crate::facts::{Gap, HostFacts};
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
@@ -43,6 +44,8 @@ struct Slow<'a> {
     now: Hertz,
     nominal: Hertz,
     clock: &'a Clock,
+    /// The CPUs that are set alike.
+    cpus: &'a [u32],
 }
 
 impl Slow<'_> {
@@ -166,9 +169,8 @@ fn clock_of<'a>(
     let cpu = busiest(workers).and_then(|thread| thread.cpu);
     let cpu = cpu.ok_or_else(|| lacks("the CPU of its busy thread is not known".to_owned()))?;
     let kind = clocks.iter().find(|kind| kind.cpus.contains(&cpu));
-    let clock = &kind
-        .ok_or_else(|| lacks(format!("the clock of CPU {cpu} was not read")))?
-        .clock;
+    let kind = kind.ok_or_else(|| lacks(format!("the clock of CPU {cpu} was not read")))?;
+    let clock = &kind.clock;
     let cpus = load.cpus.at(direction, side);
     let now = cpus.iter().find(|c| c.number == cpu).and_then(|c| c.clock);
     // A CPU that worked had a clock: a reading of 0 is invalid.
@@ -187,6 +189,7 @@ fn clock_of<'a>(
         now,
         nominal,
         clock,
+        cpus: &kind.cpus,
     })
 }
 
@@ -205,21 +208,31 @@ fn capped(clock: &Clock) -> Option<(Hertz, Hertz)> {
 }
 
 fn advice(slow: &Slow<'_>) -> Advice {
-    let Slow { side, clock, .. } = slow;
+    let Slow {
+        side, clock, cpus, ..
+    } = slow;
+    let on = ranges(cpus);
     // Memory does not become faster with the clock: the gain is unknown.
     if let Some((limit, nominal)) = capped(clock) {
-        let set = |hertz: Hertz| format!("sudo cpupower frequency-set -u {}kHz", hertz.0 / 1000);
+        let set = |hertz: Hertz| {
+            let most = hertz.0 / 1000;
+            format!("sudo cpupower -c {on} frequency-set -u {most}kHz")
+        };
         let most = clock.max.unwrap_or(nominal);
         let advice = Advice::new(format!("allow CPU clocks of {most}"));
-        return advice.on(*side, set(most)).undo_on(*side, set(limit));
+        return advice.set(*side, set(most)).undo_on(*side, set(limit));
     }
     if clock.governor.is_empty() || clock.governor == "performance" {
         let what = "find what limits the clock: heat or a power limit";
-        let command = "sudo turbostat --quiet --show CPU,Busy%,Bzy_MHz,CoreTmp,PkgWatt";
+        let command =
+            "sudo turbostat --quiet --num_iterations 5 --show CPU,Busy%,Bzy_MHz,CoreTmp,PkgWatt";
         return Advice::new(what).on(*side, command);
     }
-    let set = |governor: &str| format!("sudo cpupower frequency-set -g {}", word(governor));
+    let set = |governor: &str| {
+        let governor = word(governor);
+        format!("sudo cpupower -c {on} frequency-set -g {governor}")
+    };
     let advice = Advice::new("let the CPUs run at their full clock");
-    let advice = advice.on(*side, set("performance"));
+    let advice = advice.set(*side, set("performance"));
     advice.undo_on(*side, set(&clock.governor))
 }

@@ -4,7 +4,7 @@ use super::again;
 use super::core_bound::{self, Role};
 use super::predict::added_work;
 use super::{Cause, NoFinding, excludes};
-use crate::advice::Advice;
+use crate::advice::{Advice, Step};
 use crate::factor::Factor;
 use crate::facts::odd::ranges;
 use crate::model::{Cpu, Load, Model, Thread};
@@ -135,9 +135,9 @@ pub(super) fn is_excluded(cause: &dyn Cause, model: &Model, direction: Direction
 
 /// The advice that keeps an end's program on `cpus`.
 pub(super) fn taskset(model: &Model, side: Side, cpus: &[u32]) -> Advice {
-    let command = match side {
-        Side::Near => again(model, ""),
-        Side::Far => "linerate serve".to_owned(),
+    let (command, about) = match side {
+        Side::Near => (again(model, ""), ""),
+        Side::Far => ("linerate serve".to_owned(), "in place of the one there"),
     };
     let cpus = ranges(cpus);
     let s = if cpus.contains([',', '-']) { "s" } else { "" };
@@ -145,5 +145,6 @@ pub(super) fn taskset(model: &Model, side: Side, cpus: &[u32]) -> Advice {
     if model.watched {
         return Advice::new(format!("{what} (taskset)"));
     }
-    Advice::new(what).on(side, format!("taskset -c {cpus} {command}"))
+    let step = Step::on(side, format!("taskset -c {cpus} {command}"));
+    Advice::new(what).step(step.about(about))
 }

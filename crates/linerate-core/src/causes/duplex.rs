@@ -11,7 +11,6 @@ use crate::facts::underlay::Underlay;
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
-use crate::shell::word;
 use crate::signs::percent;
 use crate::stats::Range;
 use crate::transport::Scope;
@@ -104,15 +103,14 @@ impl Cause for Duplex {
     fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
         let half = |host: &Host| {
             let nic = host.facts.route.as_ref()?.half_duplex()?;
-            let (side, name) = (host.side, word(&nic.name));
-            let set = |to: &str| format!("sudo ethtool -s {name} autoneg {to}");
-            let advice =
-                Advice::new("turn autonegotiation on, and at the other end of its cable too");
-            Some(
-                advice
-                    .on(side, set("on"))
-                    .undo_on(side, set("off duplex half")),
-            )
+            let (name, host) = (&nic.name, host.side);
+            if nic.link.autoneg == Some(true) {
+                let what =
+                    format!("turn autonegotiation on at the other end of the cable of {name}, too");
+                return Some(Advice::new(what));
+            }
+            let what = "turn autonegotiation on, and at the other end of its cable too";
+            Some(nic.negotiate(Some(host), what))
         };
         model.hosts.iter().filter_map(half).collect()
     }

@@ -102,12 +102,15 @@ impl Cause for FlowRateCap {
         let knee = model.direction(direction).map(|d| (d.knee(), &d.base));
         knee.filter(|(knee, base)| knee.streams > base.streams)
             .map(|(knee, base)| {
-                Advice::new(format!("use {} streams", knee.streams))
-                    .on(
-                        Side::Near,
-                        again(model, &format!(" --streams {}", knee.streams)),
-                    )
-                    .gain(Some(knee.goodput.mean / base.goodput.mean))
+                Advice::new(format!(
+                    "use {} streams (your own program: several connections)",
+                    knee.streams
+                ))
+                .on(
+                    Side::Near,
+                    again(model, &format!(" --streams {}", knee.streams)),
+                )
+                .gain(Some(knee.goodput.mean / base.goodput.mean))
             })
             .into_iter()
             .collect()

@@ -223,7 +223,7 @@ fn lift(load: &Load, direction: Direction) -> Option<Advice> {
         let advice = Advice::new(format!(
             "raise the limit of each flow in the fq queue of {port}, {limit} now"
         ));
-        let advice = advice.on(side, set("34gbit"));
+        let advice = advice.set(side, set("34gbit"));
         return Some(advice.undo_on(side, set(&format!("{}bit", limit.0))));
     }
     let what = format!(

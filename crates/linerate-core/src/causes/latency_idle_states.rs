@@ -60,7 +60,7 @@ impl Cause for LatencyIdleStates {
             let advice = Advice::new(format!(
                 "forbid idle states of CPUs that take {micros} us or more to leave; this costs power"
             ));
-            let advice = advice.on(side, format!("sudo cpupower idle-set -D {micros}"));
+            let advice = advice.set(side, format!("sudo cpupower idle-set -D {micros}"));
             Some(advice.undo_on(side, undo(model, side)).joined(Joined::And))
         };
         [Side::Near, Side::Far].into_iter().filter_map(of).collect()

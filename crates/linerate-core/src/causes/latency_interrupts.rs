@@ -58,7 +58,7 @@ impl Cause for LatencyInterrupts {
             let advice = Advice::new(format!(
                 "let {port} interrupt without a delay; each packet then costs an interrupt"
             ));
-            let advice = advice.on(side, set(0)).undo_on(side, set(micros));
+            let advice = advice.set(side, set(0)).undo_on(side, set(micros));
             Some(advice.joined(Joined::And))
         };
         held.into_iter().filter_map(of).collect()

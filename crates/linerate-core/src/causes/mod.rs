@@ -325,13 +325,24 @@ fn lacks(model: &Model, what: &str, side: crate::path::Side) -> NoFinding {
         .gaps
         .iter()
         .find(|(s, g)| *s == side && g.what.starts_with(what));
+    // Of a run, a reading names its end, so that a reader knows where to look.
+    let named = |gap: &Gap| {
+        if model.watched || side.is_named_in(&gap.what) {
+            gap.what.clone()
+        } else {
+            format!("{} {}", side.name(), gap.what)
+        }
+    };
     NoFinding::Unknown(vec![known.map_or_else(
         || Gap {
             what: format!("{} {what}", side.name()),
             why: "the readings have no such counter".to_owned(),
             hint: String::new(),
         },
-        |(_, gap)| gap.clone(),
+        |(_, gap)| Gap {
+            what: named(gap),
+            ..gap.clone()
+        },
     )])
 }
 

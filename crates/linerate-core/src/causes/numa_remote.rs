@@ -211,7 +211,9 @@ fn interrupts_back(model: &Model, side: Side, off: &OffNode) -> Advice {
         .map(|p| format!("/sys/class/net/{}/device/msi_irqs/*", word(p)));
     let folders = folders.collect::<Vec<_>>().join(" ");
     // Each interrupt has its own list of CPUs.
-    let kept = Kept::files("/proc/irq/*/smp_affinity_list", "affinity-before.txt");
+    let show =
+        format!("for i in {folders}; do grep -H . /proc/irq/${{i##*/}}/smp_affinity_list; done");
+    let kept = Kept::lines(&show, "affinity-before.txt");
     let cpus = ranges(&off.near);
     Advice::new(format!(
         "send the interrupts to CPUs {cpus}; stop irqbalance before, where it runs: it would move them"

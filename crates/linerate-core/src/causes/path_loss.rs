@@ -313,6 +313,6 @@ fn without_own_loss(own: &Local) -> Advice {
          change and all its parameters but the loss"
     ))
     .step(save_queue(own.side, &port))
-    .on(own.side, format!("sudo tc qdisc del dev {port} root"))
+    .set(own.side, format!("sudo tc qdisc del dev {port} root"))
     .undo(Step::by_hand("set the queue as qdisc-before.txt shows it"))
 }

@@ -105,7 +105,14 @@ impl Cause for PauseFrames {
         let Some(nic) = nic else {
             return Vec::new();
         };
-        let set = |to: &str| format!("sudo ethtool -A {} rx {to}", word(&nic.name));
+        let set = |to: &str| {
+            let also = if negotiates_all(nic) {
+                format!("autoneg {to} ")
+            } else {
+                String::new()
+            };
+            format!("sudo ethtool -A {} {also}rx {to}", word(&nic.name))
+        };
         let find = Advice::new(
             "find out which device requests pauses, and why it cannot keep up: the counters of the receiver and of the switch",
         );
@@ -117,9 +124,19 @@ impl Cause for PauseFrames {
             Advice::new("ignore pause requests; the device that requests them then drops packets");
         vec![
             find.on(receiver, count),
-            ignore.on(sender, set("off")).undo_on(sender, set("on")),
+            ignore.set(sender, set("off")).undo_on(sender, set("on")),
         ]
     }
+}
+
+/// Whether a port ignores what it is told to obey while it negotiates pauses. Drivers besides these obey, and some refuse to
+/// change both at once.
+//= torvalds/linux, drivers/net/ethernet/intel: e1000_set_pauseparam, igb_set_pauseparam, igc_ethtool_set_pauseparam and
+//= ixgbe_set_pauseparam; i40e_set_pauseparam and ice_set_pauseparam refuse
+fn negotiates_all(nic: &Nic) -> bool {
+    const IGNORE: [&str; 5] = ["e1000", "e1000e", "igb", "igc", "ixgbe"];
+    let negotiates = nic.pause.is_some_and(|pause| pause.autoneg == Some(true));
+    negotiates && IGNORE.contains(&nic.driver.as_str())
 }
 
 fn wire(model: &Model, side: Side) -> Option<&Nic> {

@@ -141,7 +141,8 @@ fn advice(model: &Model, direction: Direction) -> Option<Advice> {
         };
         let set = |to: u8| Step {
             host: None,
-            ..Step::on(Side::Near, format!("sudo sysctl -w {name}={to}")).about("at the end with 0")
+            ..Step::set(Side::Near, format!("sudo sysctl -w {name}={to}"))
+                .about("at the end with 0")
         };
         return Some(
             advice

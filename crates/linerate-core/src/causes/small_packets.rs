@@ -212,13 +212,13 @@ fn advice(model: &Model, handled: Handled) -> Option<Advice> {
                 format!("sudo ethtool -K {name} {}", each.join(" "))
             };
             let advice = Advice::new(format!("let the port do the work: {} on", off.join(", ")));
-            Some(advice.on(side, set("on")).undo_on(side, set("off")))
+            Some(advice.set(side, set("on")).undo_on(side, set("off")))
         }
         Handled::Frames(_) => {
             let mut advice = Advice::new(format!(
                 "use an MTU of {JUMBO}, at both ends and on every switch in between"
             ));
-            advice.steps = frames_of(model, true, |_| Some(JUMBO));
+            advice.steps = frames_of(model, true, |nic| nic.mtu.map(|_| JUMBO));
             advice.undo = frames_of(model, false, |nic| nic.mtu);
             Some(advice)
         }
@@ -239,7 +239,7 @@ fn frames_of(model: &Model, raise: bool, mtu: impl Fn(&Nic) -> Option<u32>) -> V
         }
         for nic in ports {
             let name = word(&nic.name);
-            let set = |mtu: u32| Step::on(side, format!("sudo ip link set dev {name} mtu {mtu}"));
+            let set = |mtu: u32| Step::set(side, format!("sudo ip link set dev {name} mtu {mtu}"));
             all.extend(mtu(nic).map(set));
         }
     }

@@ -6,6 +6,7 @@ use super::predict::bystander;
 use super::{Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::advice::{Advice, Kept};
 use crate::factor::Factor;
+use crate::facts::BufferLimits;
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
@@ -118,13 +119,15 @@ fn room(model: &Model, load: &Load, side: Side) -> Advice {
         _ => {
             let name = "net.core.rmem_max";
             let set = |most: u64| format!("sudo sysctl -w {name}={most}");
-            let room = most.map_or(ROOM, |most| ROOM.max(most.saturating_mul(2)));
+            let room = most.map_or(ROOM, |most| {
+                ROOM.max(most.saturating_mul(2)).min(BufferLimits::MOST)
+            });
             let advice = Advice::new(format!(
                 "allow receive buffers of {}, and let the receiving program set that size (SO_RCVBUF)",
                 Bytes(room)
             ));
             match most {
-                Some(most) => advice.on(side, set(room)).undo_on(side, set(most)),
+                Some(most) => advice.set(side, set(room)).undo_on(side, set(most)),
                 None => advice.keeping(side, Kept::sysctl(name), set(room)),
             }
         }

@@ -107,7 +107,7 @@ impl Cause for Tunnel {
                 Some((fits, now)) => {
                     let set = |mtu| format!("sudo ip link set dev {} mtu {mtu}", word(&top.name));
                     let advice = Advice::new(format!("let packets of {} fit into the tunnel", top.name));
-                    advice.on(*side, set(fits)).undo_on(*side, set(now))
+                    advice.set(*side, set(fits)).undo_on(*side, set(now))
                 }
                 None => Advice::new(format!(
                     "measure without {}: run to an address of the other host that is reached without it",

@@ -95,7 +95,7 @@ fn spread(model: &Model, direction: Direction) -> Option<Advice> {
                 "spread several streams over the members of {}, which sends all to one host by one member now",
                 nic.name
             ));
-            let advice = advice.on(side, set("layer3+4"));
+            let advice = advice.set(side, set("layer3+4"));
             advice.undo_on(side, set(&word(&bond.hash)))
         })
 }

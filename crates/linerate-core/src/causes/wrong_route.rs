@@ -305,7 +305,7 @@ fn advice(detour: &Detour<'_>) -> Advice {
     let bits = if other.is_ipv4() { 32 } else { 128 };
     let port = word(name);
     Advice::new(format!("send packets to {other} through {name}"))
-        .on(
+        .set(
             side,
             format!("sudo ip route add {other}/{bits} dev {port} src {own}"),
         )

@@ -71,6 +71,16 @@ impl Guid {
     }
 }
 
+impl Guid {
+    /// As `ip link` takes it: `00:02:c9:03:00:10:0a:1b`.
+    pub fn bytes(self) -> String {
+        self.0
+            .to_be_bytes()
+            .map(|byte| format!("{byte:02x}"))
+            .join(":")
+    }
+}
+
 impl fmt::Display for Guid {
     /// In the format that ibstat prints and `opensm -g` accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -115,6 +115,13 @@ pub struct BufferLimits {
     pub wmem_max: Option<u64>,
 }
 
+impl BufferLimits {
+    /// The largest limit that a kernel takes: they are signed numbers of 32 bits.
+    //= torvalds/linux, proc_dointvec_minmax of rmem_max (net/core/sysctl_net_core.c) and tcp_rmem
+    //= (net/ipv4/sysctl_net_ipv4.c)
+    pub(crate) const MOST: u64 = i32::MAX as u64;
+}
+
 /// Facts of one host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

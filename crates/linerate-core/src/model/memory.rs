@@ -83,8 +83,10 @@ fn ceiling(facts: &HostFacts, access: Access, array: Bytes) -> Result<ModuleCeil
             .iter()
             .find(|gap| gap.what == "facts.memory.modules");
         return Err(match lack {
-            Some(lack) if lack.hint.is_empty() => gap(&lack.why, ""),
-            Some(lack) => gap(&lack.why, "run it as root (sudo)"),
+            Some(lack) if lack.hint.starts_with("sudo linerate") => {
+                gap(&lack.why, "run it as root (sudo)")
+            }
+            Some(lack) => gap(&lack.why, &lack.hint),
             None => gap(
                 "the firmware does not list them with their speed, as in most virtual machines",
                 "",

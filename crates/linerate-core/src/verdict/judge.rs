@@ -2,7 +2,7 @@
 
 use super::case::{Case, Party, Proof};
 use super::next::most_telling;
-use super::{Answered, Certainty, Decided, Disturbance, Limit, Unknown, Verdict, after};
+use super::{Answered, Certainty, Decided, Disturbance, Limit, Unknown, Verdict, after, again};
 use crate::causes::{CAUSES, Cause, Finding, NoFinding, raised};
 use crate::model::{DirectionModel, Model, TrialModel};
 use crate::path::{Direction, Measure, Slowness};
@@ -330,12 +330,6 @@ fn unanswered(case: &Case<'_>) -> Vec<Unknown> {
             Err(NoFinding::Unknown(gaps)) => Some((p, gaps)),
             _ => None,
         })
-        .flat_map(|(_, gaps)| {
-            gaps.iter().map(|g| Unknown {
-                what: g.what.clone(),
-                why: g.why.clone(),
-                hint: g.hint.clone(),
-            })
-        })
+        .flat_map(|(_, gaps)| gaps.iter().map(|gap| Unknown::of(gap, &again(case.model))))
         .collect()
 }

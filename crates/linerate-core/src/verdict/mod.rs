@@ -15,7 +15,9 @@ use serde::Serialize;
 
 use crate::advice::Advice;
 use crate::causes::cause;
-use crate::path::{Direction, Measure, Place, Slowness, Stage};
+use crate::facts::Gap;
+use crate::model::Model;
+use crate::path::{Direction, Measure, Place, Side, Slowness, Stage};
 use crate::stats::Interval;
 use crate::transport::Transport;
 
@@ -140,6 +142,43 @@ pub struct Unknown {
     pub hint: String,
 }
 
+/// The command that looks at the connections of other programs.
+const FLOWS: &str = "linerate flows";
+
+/// The command that gave a model.
+fn again(model: &Model) -> String {
+    if model.watched {
+        return FLOWS.to_owned();
+    }
+    format!("linerate run{}", model.asked)
+}
+
+impl Unknown {
+    /// A reading that lacks, with a hint that is a whole command: `again` measures the same once more.
+    fn of(gap: &Gap, again: &str) -> Self {
+        let mut unknown = Self {
+            what: gap.what.clone(),
+            why: gap.why.clone(),
+            hint: String::new(),
+        };
+        let command = match unknown.side() {
+            Some(Side::Far) if again != FLOWS => "linerate serve",
+            _ => again,
+        };
+        unknown.hint = gap.hint.replace("linerate ...", command);
+        unknown
+    }
+
+    /// The host that it is about, where it names one: `far PCIe payload size`.
+    pub fn side(&self) -> Option<Side> {
+        match [Side::Near, Side::Far].map(|side| side.is_named_in(&self.what)) {
+            [true, false] => Some(Side::Near),
+            [false, true] => Some(Side::Far),
+            _ => None,
+        }
+    }
+}
+
 /// What one cause answered for one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answered {
@@ -168,4 +207,51 @@ pub fn suspects(verdict: &Verdict) -> Vec<&Answered> {
         all.filter(move |answered| answered.outcome == outcome)
     };
     of("finding").chain(of("unknown")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_is_a_whole_command_for_the_host_that_lacks_the_reading() {
+        let run = "linerate run brook --time 9s";
+        let hint = |again: &str, what: &str, hint: &str| {
+            let gap = Gap {
+                what: what.to_owned(),
+                why: "it was not read".to_owned(),
+                hint: hint.to_owned(),
+            };
+            Unknown::of(&gap, again).hint
+        };
+        let typed = "sudo linerate ...";
+        assert_eq!(
+            hint(run, "near route", typed),
+            "sudo linerate run brook --time 9s"
+        );
+        assert_eq!(hint(run, "route of far", typed), "sudo linerate serve");
+        assert_eq!(
+            hint(run, "route", typed),
+            "sudo linerate run brook --time 9s"
+        );
+        assert_eq!(hint(run, "far port", "ethtool eth0"), "ethtool eth0");
+        assert_eq!(hint(FLOWS, "far route", typed), "sudo linerate flows");
+    }
+
+    #[test]
+    fn the_host_is_known_where_one_is_named() {
+        let side = |what: &str| {
+            let unknown = Unknown {
+                what: what.to_owned(),
+                why: String::new(),
+                hint: String::new(),
+            };
+            unknown.side()
+        };
+        assert_eq!(side("far PCIe payload size"), Some(Side::Far));
+        assert_eq!(side("the memory of near"), Some(Side::Near));
+        for none in ["what limits forward", "from near to far", "nearly", ""] {
+            assert_eq!(side(none), None, "{none}");
+        }
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
+use linerate_core::advice::{Effect, Step};
 use linerate_core::causes::CAUSES;
 use linerate_core::facts::BufferLimits;
-use linerate_core::facts::nic::Nic;
+use linerate_core::facts::nic::{Nic, Pause};
 use linerate_core::facts::route::Route;
 
 use super::*;
@@ -111,8 +112,10 @@ fn no_command_leaves_out_a_port_that_is_known() {
     }
 }
 
-/// Commands of root that only look.
-const LOOKS: [&str; 1] = ["sudo turbostat "];
+/// Whether a command changes nothing: it needs no right of root, or is one of those that only show something.
+fn only_looks(command: &str) -> bool {
+    !command.contains("sudo ") || command.starts_with("sudo turbostat ")
+}
 
 #[test]
 fn what_root_changes_can_be_undone_whether_the_old_value_is_known_or_not() {
@@ -126,9 +129,14 @@ fn what_root_changes_can_be_undone_whether_the_old_value_is_known_or_not() {
         for m in [known, unknown] {
             for cause in CAUSES {
                 for advice in cause.advice(&m, Direction::Forward) {
-                    let looks = |command: &str| LOOKS.iter().any(|look| command.starts_with(look));
-                    let mut steps = advice.steps.iter().map(|step| step.command.as_str());
-                    if steps.any(|command| command.contains("sudo ") && !looks(command)) {
+                    for step in &advice.steps {
+                        assert_eq!(
+                            only_looks(&step.command),
+                            step.effect == Effect::Look,
+                            "{step:?}"
+                        );
+                    }
+                    if advice.is_lost_at_boot() {
                         assert!(!advice.undo.is_empty(), "{}: {advice:?}", cause.id());
                         changing.push(cause.id());
                     }
@@ -207,4 +215,96 @@ fn the_ping_for_a_black_hole_fills_the_smaller_port() {
         .expect("a cause")
         .advice(&unknown, Direction::Forward);
     assert_eq!(advice[0].steps, [], "no address is known");
+}
+
+#[test]
+fn a_port_that_ignores_its_settings_while_it_negotiates_pauses_stops_to_negotiate_them() {
+    let commands = |driver: &str, autoneg: Option<bool>| {
+        let mut m = known(model(load()));
+        let card = &mut m.hosts[0].facts.route.as_mut().expect("a route").ports[0];
+        driver.clone_into(&mut card.driver);
+        card.pause = Some(Pause {
+            autoneg,
+            rx: Some(true),
+            ..Pause::default()
+        });
+        let advice = cause("pause-frames").expect("a cause");
+        let ignore = advice.advice(&m, Direction::Forward).remove(1);
+        [ignore.text(), ignore.undo_text()]
+    };
+    let both = |words: &str| {
+        ["off", "on"].map(|to| format!("on near: sudo ethtool -A eth1 {}", words.replace('X', to)))
+    };
+    for driver in ["e1000e", "igb", "ixgbe"] {
+        assert_eq!(
+            commands(driver, Some(true)),
+            both("autoneg X rx X"),
+            "{driver}"
+        );
+        assert_eq!(commands(driver, Some(false)), both("rx X"), "{driver}");
+        assert_eq!(commands(driver, None), both("rx X"), "{driver}");
+    }
+    for driver in ["i40e", "ice", "mlx5_core", ""] {
+        assert_eq!(commands(driver, Some(true)), both("rx X"), "{driver}");
+    }
+}
+
+#[test]
+fn no_buffer_is_larger_than_a_kernel_takes() {
+    let set = |rmem_max: u64| {
+        let mut m = known(model(load()));
+        m.hosts[1].facts.buffers.rmem_max = Some(rmem_max);
+        m.directions[0].base.recv_memory = None;
+        let advice = cause("socket-drops").expect("a cause");
+        advice.advice(&m, Direction::Forward)[0].steps[0]
+            .command
+            .clone()
+    };
+    assert_eq!(set(1 << 29), "sudo sysctl -w net.core.rmem_max=1073741824");
+    assert_eq!(set(1 << 30), "sudo sysctl -w net.core.rmem_max=2147483647");
+    let window = |in_use: u64| {
+        let mut m = known(model(held_by_window()));
+        m.directions[0].base.recv_memory = Some(Bytes(in_use));
+        let advice = cause("receive-window").expect("a cause");
+        let advice = advice.advice(&m, Direction::Forward);
+        advice[0].steps[0].command.clone()
+    };
+    assert!(
+        window(1 << 29).ends_with(" 1073741824\""),
+        "{}",
+        window(1 << 29)
+    );
+    assert!(
+        window(1 << 30).ends_with(" 2147483647\""),
+        "{}",
+        window(1 << 30)
+    );
+}
+
+#[test]
+fn bbr_is_made_the_default_only_where_it_is_not_and_the_old_one_comes_back() {
+    let commands = |default: &str, asked: Option<&str>| {
+        let mut base = load();
+        base.made.sender.congestion = "cubic".to_owned();
+        base.knobs.congestion = asked.map(str::to_owned);
+        let mut m = known(model(base));
+        m.hosts[0].facts.congestion_available = vec!["bbr".to_owned(), "cubic".to_owned()];
+        default.clone_into(&mut m.hosts[0].facts.congestion_default);
+        let advice = cause("path-loss").expect("a cause");
+        let bbr = advice.advice(&m, Direction::Forward).remove(1);
+        let of = |steps: &[Step]| steps.iter().map(|step| step.command.clone()).collect();
+        [of(&bbr.steps), of(&bbr.undo)] as [Vec<String>; 2]
+    };
+    let set = |name: &str| format!("sudo sysctl -w net.ipv4.tcp_congestion_control={name}");
+    assert_eq!(commands("reno", None), [[set("bbr")], [set("reno")]]);
+    assert_eq!(commands("", None), [[set("bbr")], [set("cubic")]]);
+    let [steps, undo] = commands("", Some("cubic"));
+    assert_eq!((steps.len(), &steps[1]), (2, &set("bbr")));
+    let saved = "sudo sysctl -p tcp_congestion_control-before.txt";
+    assert_eq!(undo, [saved], "what others have is not known");
+    let [steps, undo] = commands("bbr", Some("cubic"));
+    assert!(
+        steps[0].ends_with(" --congestion bbr") && undo.is_empty(),
+        "{steps:?}"
+    );
 }

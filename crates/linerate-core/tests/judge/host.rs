@@ -155,10 +155,11 @@ fn threads_that_gain_beside_their_interrupts_prove_the_distance_and_no_others() 
     let advice = gained.limits[0].advice[0].text();
     assert!(advice.contains("echo 0-3 |"), "{advice}");
     assert!(
-        advice.contains("grep -H . /proc/irq/*/smp_affinity_list | tee affinity-before.txt"),
+        advice.contains("/smp_affinity_list; done | tee affinity-before.txt"),
         "{advice}"
     );
-    // Each had a list of its own.
+    // Each had a list of its own, and those of other ports stay out of the file.
+    assert!(!advice.contains("/proc/irq/*/"), "{advice}");
     let undo = &gained.limits[0].advice[0].undo_text();
     assert!(undo.ends_with("done < affinity-before.txt"), "{undo}");
     // A bond's are those of its members.

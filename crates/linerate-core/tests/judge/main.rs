@@ -16,7 +16,10 @@ mod host;
 mod last;
 mod latency;
 mod loss;
+#[path = "../machines/mod.rs"]
+mod machines;
 mod memory;
+mod odd;
 mod overtaking;
 mod own_port;
 mod path;

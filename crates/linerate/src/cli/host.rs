@@ -21,7 +21,7 @@ const BETWEEN: Duration = Duration::from_millis(100);
 
 /// How hints begin that let this machine be read; and what reads all of another one, where only parts
 /// of its files are here.
-const HERE: [&str; 2] = ["mount ", "sudo linerate"];
+const HERE: [&str; 3] = ["mount ", "sudo dmidecode", "sudo linerate"];
 const THERE: &str = "on that machine: sudo linerate host --capture FILE";
 
 /// Time between two looks.

@@ -1,5 +1,6 @@
 //! `linerate lat`: round trips timed once, for scripts.
 
+use anyhow::anyhow;
 use clap::Parser;
 use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::load::transport::memory;
@@ -74,7 +75,25 @@ impl Beside {
     }
 }
 
-pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+/// Refuses options of a load where there is none. The environment may set them for other commands.
+fn fits(on_line: &[String], options: &Options) -> Result<(), Failure> {
+    const OF_LOAD: [&str; 2] = ["streams", "pacing"];
+    let has_load = options.lat.beside.is_some() || resolve::is_alone(&options.run);
+    match OF_LOAD
+        .iter()
+        .find(|id| on_line.iter().any(|typed| typed == *id))
+    {
+        Some(id) if !has_load => {
+            let error =
+                anyhow!("--{id} is of the load during the round trips, and none was asked for");
+            Err(Failure::usage(error).hint("add --beside forward, reverse or both"))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<Exit, Failure> {
+    fits(on_line, options)?;
     let asked = &options.lat;
     let trips = RoundTrips {
         size: if resolve::is_alone(&options.run) {

@@ -234,7 +234,7 @@ fn obey(cli: Cli, on_line: &[String]) -> Result<Exit, Failure> {
         Verb::Run(args) => run::run(args, &options),
         Verb::Serve(args) => serve::run(args, &options),
         Verb::Bw(args) => bw::run(args, &options),
-        Verb::Lat(args) => lat::run(args, &options),
+        Verb::Lat(args) => lat::run(args, &options, on_line),
         Verb::Pair(args) => pair::run(args, &options),
         Verb::Show(args) => show::run(args, &options),
         Verb::Diff(args) => diff::run(args, &options),

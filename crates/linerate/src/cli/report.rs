@@ -81,7 +81,7 @@ fn for_people(
     let mut words = out::rendered(&document, options);
     if how.explain {
         words.push('\n');
-        words += &out::rendered(&text::explain(model, verdict), options);
+        words += &out::rendered(&text::explain(record, model, verdict), options);
     }
     words
 }

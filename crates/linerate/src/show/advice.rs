@@ -22,7 +22,7 @@ pub(super) fn advise(doc: &mut Document, label: &str, advice: &Advice, gain: &st
             &[(Tone::Dim, "The new settings last until the next boot.")],
             0,
         );
-    } else if !advice.steps.is_empty() {
+    } else if advice.only_looks() {
         doc.detail(
             &[(Tone::Dim, "This changes no setting: nothing to undo.")],
             0,

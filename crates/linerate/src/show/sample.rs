@@ -365,7 +365,7 @@ fn window() -> Limit {
         }),
         advice: vec![
             Advice::new("allow receive buffers of 1 MiB")
-                .on(
+                .set(
                     Side::Far,
                     "sudo sysctl -w net.ipv4.tcp_rmem=\"4096 131072 1048576\"",
                 )
@@ -410,7 +410,7 @@ pub(crate) fn queued() -> Result {
                     Step::on(Side::Near, "tc -d qdisc show dev eth0 | tee qdisc-before.txt")
                         .about("save the old settings"),
                 )
-                .on(Side::Near, "sudo tc qdisc replace dev eth0 root cake bandwidth 45000kbit")
+                .set(Side::Near, "sudo tc qdisc replace dev eth0 root cake bandwidth 45000kbit")
                 .undo_on(Side::Near, "sudo tc qdisc del dev eth0 root"),
         ],
     });

@@ -3,11 +3,12 @@
 mod path;
 mod placement;
 mod trials;
+mod unknown;
 mod verdict;
 
 use linerate_core::causes::Cause;
 use linerate_core::model::{Ceiling, DirectionModel, Load, Model};
-use linerate_core::path::{Direction, Measure};
+use linerate_core::path::{Direction, Measure, Stage};
 use linerate_core::record::{End, Host, Record};
 use linerate_core::verdict::{Answered, Verdict};
 
@@ -31,10 +32,11 @@ pub(crate) fn verdict(
         doc.line(&[(Tone::Dim, &names.explained())], 2);
     }
     together(&mut doc, record, model);
-    let is_open = verdict::is_open(model, judged);
+    let is_open = unknown::is_open(model, judged);
     if is_open {
+        unknown::not_found(&mut doc, judged);
         doc.gap();
-        verdict::unknown(&mut doc, judged, true);
+        unknown::unknown(&mut doc, record, judged, &names, true);
     }
     verdict::limits(&mut doc, model, judged, &names);
     doc.gap();
@@ -43,11 +45,12 @@ pub(crate) fn verdict(
     verdict::next(&mut doc, judged, &names);
     doc.gap();
     table(&mut doc, model, &names);
+    ceilings(&mut doc, model);
     doc.gap();
     hosts(&mut doc, model);
     doc.gap();
     if !is_open {
-        verdict::unknown(&mut doc, judged, false);
+        unknown::unknown(&mut doc, record, judged, &names, false);
     }
     verdict::signs(&mut doc, judged);
     if let Some((name, shown_by)) = saved {
@@ -59,9 +62,10 @@ pub(crate) fn verdict(
 
 /// The stages of the path with their ceilings, the placement of threads, the effect of each trial, and the
 /// answer of every cause with its numbers.
-pub(crate) fn explain(model: &Model, verdict: &Verdict) -> Document {
+pub(crate) fn explain(record: &Record, model: &Model, verdict: &Verdict) -> Document {
     let mut doc = Document::new();
-    verdict::unknown(&mut doc, verdict, true);
+    let names = Names::of_hosts(model);
+    unknown::unknown(&mut doc, record, verdict, &names, true);
     doc.gap();
     path::stages(&mut doc, model);
     placement::threads(&mut doc, model);
@@ -264,6 +268,26 @@ fn table(doc: &mut Document, model: &Model, names: &Names) {
     doc.table(table.least(least).narrow(stacked(model, &rows, names)));
 }
 
+/// How each ceiling of the table comes about.
+fn ceilings(doc: &mut Document, model: &Model) {
+    let mut shown = Vec::new();
+    for ceiling in model.directions.iter().filter_map(DirectionModel::ceiling) {
+        let headers = match ceiling.stage {
+            Stage::Net | Stage::Port | Stage::Pcie => " after headers",
+            _ => "",
+        };
+        let Ceiling { name, formula, .. } = ceiling;
+        let text = format!(
+            "Ceiling ({}): payload that {name} can carry{headers}, {formula}.",
+            ceiling.stage.name()
+        );
+        if !formula.is_empty() && !shown.contains(&text) {
+            doc.line(&[(Tone::Dim, &text)], 2);
+            shown.push(text);
+        }
+    }
+}
+
 fn heading(direction: &DirectionModel, names: &Names) -> String {
     names.way(direction.direction)
 }
@@ -346,6 +370,7 @@ fn rows(model: &Model) -> Vec<Row> {
         row("operations", &|d| of_kind(&d.base, Measure::Operations)),
         row("messages", &|d| of_kind(&d.base, Measure::Goodput)),
         row("goodput", &|d| Some(words::base(&d.base))),
+        row("", &|d| words::uneven(&d.base.goodput)),
         row("", &|d| words::copied(d.base.knobs.copy, d.base.copied)),
         row("", &|d| words::lost(&d.base)),
         row("", &|d| (!d.base.steady).then(|| "not steady".to_owned())),
@@ -366,6 +391,8 @@ fn rows(model: &Model) -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::advice::{Advice, Step};
+
     use super::super::{Style, sample};
     use super::*;
 
@@ -396,8 +423,49 @@ mod tests {
 
     #[test]
     fn golden_of_the_explanation() {
-        let (_, model, judged) = sample::limited();
-        insta::assert_snapshot!("explain", explain(&model, &judged).text(Style::PLAIN));
+        let (record, model, judged) = sample::limited();
+        insta::assert_snapshot!(
+            "explain",
+            explain(&record, &model, &judged).text(Style::PLAIN)
+        );
+    }
+
+    #[test]
+    fn commands_stand_once_and_a_second_limit_of_a_cause_shows_its_own_figures() {
+        let (record, model, mut judged) = sample::limited();
+        let mut other = judged.limits[0].clone();
+        other.direction = Direction::Reverse;
+        other.evidence[0] = "another share".to_owned();
+        other.advice[0].gain = Some(1.01);
+        judged.limits[1] = other;
+        let (width, color) = (200, false);
+        let page = verdict(&record, &model, &judged, None).text(Style { width, color });
+        let undone = judged.limits[0].advice[0].undo[0].command.as_str();
+        assert_eq!(page.matches(undone).count(), 1, "{page}");
+        let own = "the same in the other direction\n                - another share\n";
+        assert!(page.contains(own), "{page}");
+        assert_eq!(page.matches(&judged.limits[0].evidence[1]).count(), 1);
+        let gain = "Fix             as above: up to 9.41 Gb/s, the ceiling\n";
+        assert!(page.contains(gain), "{page}");
+    }
+
+    #[test]
+    fn only_advice_that_looks_has_nothing_to_undo() {
+        let (record, model, mut judged) = sample::limited();
+        let mut page = |advice: Advice| {
+            judged.limits[0].advice = vec![advice];
+            verdict(&record, &model, &judged, None).text(Style::PLAIN)
+        };
+        let looks = "This changes no setting: nothing to undo.";
+        let lasts = "The new settings last until the next boot.";
+        let of = |page: &str| [looks, lasts].map(|text| page.contains(text));
+        let advice = || Advice::new("do it");
+        assert_eq!(of(&page(advice().on(None, "ip route"))), [true, false]);
+        let set = advice().set(None, "sudo a").undo_on(None, "sudo b");
+        assert_eq!(of(&page(set)), [false, true]);
+        let act = advice().step(Step::act(None, "sudo a"));
+        assert_eq!(of(&page(act)), [false, false]);
+        assert_eq!(of(&page(advice())), [false, false]);
     }
 
     #[test]

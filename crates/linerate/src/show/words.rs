@@ -58,6 +58,15 @@ pub(crate) fn goodput(estimate: &Estimate) -> String {
     }
 }
 
+/// Half of an interval as a share of the mean, from which the mean says little.
+const UNEVEN: f64 = 0.5;
+
+/// That the rate varied too much for a mean; nothing where it did not.
+pub(crate) fn uneven(estimate: &Estimate) -> Option<String> {
+    let half = estimate.interval.and_then(Interval::relative)?;
+    (half >= UNEVEN).then(|| "varied too much for a mean".to_owned())
+}
+
 /// `190 k/s ±0.4 %`.
 pub(crate) fn per_second(estimate: &Estimate) -> String {
     let rate = PerSecond(estimate.mean.max(0.0));
@@ -308,9 +317,12 @@ mod tests {
         assert_eq!(goodput(&estimate(1e9, 4e6)), "1 Gb/s ±0.4 %");
         assert_eq!(goodput(&estimate(1e9, 1e8)), "1 Gb/s ±10 %");
         assert_eq!(goodput(&estimate(0.0, 0.0)), "0 b/s");
+        assert_eq!(uneven(&estimate(1e9, 4.99e8)), None);
+        assert!(uneven(&estimate(1e9, 5e8)).is_some());
         let mut unsure = estimate(1e9, 0.0);
         unsure.interval = None;
         assert_eq!(goodput(&unsure), "1 Gb/s");
+        assert_eq!(uneven(&unsure), None);
     }
 
     #[test]

@@ -27,7 +27,7 @@ fn commands(model: &Model) -> Vec<(&'static str, String)> {
     all
 }
 
-fn knows_ports(model: &Model) -> bool {
+pub(super) fn knows_ports(model: &Model) -> bool {
     model.hosts.iter().all(|host| host.facts.port.is_some())
 }
 

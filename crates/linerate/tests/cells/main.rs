@@ -10,8 +10,11 @@ mod commands;
 mod growing;
 mod hardware;
 mod kept;
+#[path = "../../../linerate-core/tests/machines/mod.rs"]
+mod machines;
 mod mutation;
 mod operations;
+mod pasted;
 mod replayed;
 mod simulated;
 #[path = "../../../linerate-core/tests/slot/mod.rs"]

@@ -21,13 +21,19 @@ fn page(cell: &Cell, file: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// From the first limit to the last advice.
-fn shown(cell: &Cell, file: &Path) -> String {
+/// The block of a limit or a disturbance of this cause.
+fn shown(cell: &Cell, cause: &str, file: &Path) -> String {
     let page = page(cell, file);
-    let lines = page.lines();
-    let limits = lines.skip_while(|line| !line.starts_with("Limited by"));
-    let ours = limits.take_while(|line| !["Unknown", "Saved"].iter().any(|w| line.starts_with(w)));
-    ours.collect::<Vec<_>>().join("\n")
+    let is_first =
+        |line: &&str| line.starts_with(&format!("{cause} (")) || line.starts_with("Disturbed by");
+    let lines = page.lines().skip_while(|line| !is_first(line));
+    let block: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+    assert!(
+        !block.is_empty(),
+        "{cause} has no block on {}: {page}",
+        cell.name
+    );
+    block.join("\n")
 }
 
 #[test]
@@ -44,7 +50,7 @@ fn golden_of_a_limit_of_each_cause() {
         let Some(cell) = cell else {
             panic!("{} is named on no cell", cause.id());
         };
-        let shown = shown(cell, &folder.path().join("cell.lnr"));
+        let shown = shown(cell, cause.id(), &folder.path().join("cell.lnr"));
         let _ = writeln!(text, "# {}, on {}\n\n{shown}\n", cause.id(), cell.name);
     }
     insta::assert_snapshot!("limits", text);

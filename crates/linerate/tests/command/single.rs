@@ -329,6 +329,19 @@ fn what_cannot_be_asked_of_an_iperf3_server_is_refused_in_words() {
 }
 
 #[test]
+fn options_of_a_load_are_refused_where_there_is_none() {
+    for (option, value) in [("-P", "4"), ("--pacing", "1Gbit/s")] {
+        let words = refused(&["lat", "127.0.0.1:1", option, value]);
+        let named = if option == "-P" { "--streams" } else { option };
+        assert!(
+            words.contains(&format!("{named} is of the load")),
+            "{words}"
+        );
+        assert!(words.contains("hint: add --beside"), "{words}");
+    }
+}
+
+#[test]
 fn what_cannot_be_asked_of_a_far_end_is_refused_in_words() {
     let of = |more: &[&str]| refused(&[&["bw", "127.0.0.1"], more].concat());
     assert!(of(&["-t", "3601s"]).contains("1 s to 3600 s"));

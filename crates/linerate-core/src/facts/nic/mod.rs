@@ -3,6 +3,7 @@
 pub mod counted;
 mod errors;
 mod link;
+mod negotiate;
 mod offloads;
 mod queues;
 mod tunnel;

@@ -13,7 +13,7 @@ pub(super) const MOST: usize = 256;
 /// A command that sends each interrupt to its CPUs, and the one that restores the old ones.
 pub(super) fn send(advice: Advice, irqs: &[&Irq], cpus: &[String], about: &str) -> Advice {
     let irqs = &irqs[..irqs.len().min(MOST)];
-    let step = Step::on(None, command(irqs, cpus)).about(about);
+    let step = Step::set(None, command(irqs, cpus)).about(about);
     let old: Vec<String> = irqs.iter().map(|irq| ranges(&irq.allowed)).collect();
     let undo = command(irqs, &old);
     if old.iter().all(|list| !list.is_empty()) && undo.len() < LINE {
@@ -22,7 +22,7 @@ pub(super) fn send(advice: Advice, irqs: &[&Irq], cpus: &[String], about: &str) 
     let show = "grep -H . /proc/irq/$irq/smp_affinity_list";
     let kept = Kept::lines(&for_each("irq", &numbers(irqs), show), "irq-before.txt");
     let advice = advice.step(Step::on(None, kept.save).about("save the old values"));
-    let undo = Step::on(None, kept.restore).about("in the same directory");
+    let undo = Step::set(None, kept.restore).about("in the same directory");
     advice.step(step).undo(undo)
 }
 

@@ -74,7 +74,7 @@ pub(super) fn idle_ways(inventory: &Inventory) -> Vec<Oddity> {
             what: format!("{ways} usable paths, but each NUMA node uses only one"),
             why: "policy numa: from one node, several links give the speed of one",
             fix: Advice::new("use all paths in turn")
-                .on(None, format!("echo round-robin | sudo tee {file}"))
+                .set(None, format!("echo round-robin | sudo tee {file}"))
                 .undo_on(None, format!("echo numa | sudo tee {file}")),
             ..Oddity::default()
         }

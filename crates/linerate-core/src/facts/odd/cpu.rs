@@ -42,7 +42,7 @@ impl Set {
         let on = ranges(ids);
         let set = |to: &str| format!("sudo cpupower -c {on} frequency-set {to}");
         Advice::new(self.what)
-            .on(None, set(&self.better))
+            .set(None, set(&self.better))
             .undo_on(None, set(&self.now))
     }
 }
@@ -160,7 +160,7 @@ pub(super) fn turbo_off(inventory: &Inventory) -> Vec<Oddity> {
         what: "clocks above the nominal one are switched off".to_owned(),
         why: "a single stream runs on one core, which could be clocked higher while others rest",
         fix: Advice::new("allow them")
-            .on(None, set(on))
+            .set(None, set(on))
             .undo_on(None, set(off)),
         ..Oddity::default()
     }]
@@ -303,10 +303,10 @@ fn switch_on(off: &[u32]) -> Advice {
     };
     let threads = |to: &str| {
         let set = format!("echo {to} | sudo tee /sys/devices/system/cpu/smt/control");
-        Step::on(None, set).about("if second threads of cores were switched off together")
+        Step::set(None, set).about("if second threads of cores were switched off together")
     };
     Advice::new("switch them on")
-        .on(None, all(1))
+        .set(None, all(1))
         .step(threads("on"))
         .undo_on(None, all(0))
         .undo(threads("off"))

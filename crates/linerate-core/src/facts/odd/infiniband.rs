@@ -2,7 +2,7 @@
 
 use self::function::Function;
 use super::Oddity;
-use crate::advice::{Advice, Step};
+use crate::advice::{Advice, Effect, Step, save};
 use crate::facts::Inventory;
 use crate::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
 use crate::shell::word;
@@ -80,7 +80,7 @@ fn at(device: &IbDevice, port: &IbPort) -> String {
 /// device.
 fn switch(device: &IbDevice, port: &IbPort, to: &str) -> Step {
     let at = at(device, port);
-    Step::on(
+    Step::set(
         None,
         format!("sudo ibportstate {at} -D 0 {} {to}", port.number),
     )
@@ -160,7 +160,11 @@ pub(super) fn held_down(inventory: &Inventory) -> Vec<Oddity> {
         let (why, fix) = if port.layer == Some(Layer::Ethernet) {
             let set = |to: &str| {
                 let command = |name: &str| format!("sudo ip link set {name} {to}");
-                of_netdev(inventory, device, port, command)
+                let step = of_netdev(inventory, device, port, command);
+                Step {
+                    effect: Effect::Set,
+                    ..step
+                }
             };
             let up = Advice::new("switch its network port on");
             (
@@ -174,7 +178,10 @@ pub(super) fn held_down(inventory: &Inventory) -> Vec<Oddity> {
             )
         } else if function::is_omni_path(inventory, device) {
             let bounce = Advice::new("switch the port off and on again");
-            (HELD, bounce.on(None, "sudo opaportconfig bounce"))
+            (
+                HELD,
+                bounce.step(Step::act(None, "sudo opaportconfig bounce")),
+            )
         } else {
             let fix = Advice::new("switch it on; if it stays down, load the driver again");
             let fix = fix
@@ -247,9 +254,10 @@ pub(super) fn faults(inventory: &Inventory) -> Vec<Oddity> {
                 return advice.step(of_netdev(inventory, device, port, count));
             }
             let query = format!("sudo perfquery {}", at(device, port));
+            let clear = format!("{query} -R");
             advice
-                .step(Step::on(None, &query).about("the present counters"))
-                .step(Step::on(None, format!("{query} -R")).about("clear them"))
+                .step(save(&query, "counters-before.txt").about("save the present counters"))
+                .step(Step::act(None, clear).about("clear them; the file keeps what they were"))
                 .step(Step::on(None, query).about("after a while"))
         };
         (!faults.is_empty()).then(|| {
@@ -402,9 +410,9 @@ mod tests {
         assert_eq!(
             fix(Layer::InfiniBand, errors),
             [
-                "see whether they still grow; if so, change the cable or the transceiver: the present counters: sudo \
-                 perfquery -C mlx5_1 -P 2; clear them: sudo perfquery -C mlx5_1 -P 2 -R; after a while: sudo perfquery \
-                 -C mlx5_1 -P 2"
+                "see whether they still grow; if so, change the cable or the transceiver: save the present \
+                 counters: sudo perfquery -C mlx5_1 -P 2 | tee counters-before.txt; clear them; the file keeps what they \
+                 were: sudo perfquery -C mlx5_1 -P 2 -R; after a while: sudo perfquery -C mlx5_1 -P 2"
             ]
         );
         assert_eq!(

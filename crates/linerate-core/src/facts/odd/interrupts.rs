@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::affinity::{MOST, send};
-use super::{Oddity, count, cpus, few, ranges};
+use super::{Oddity, count, cpus, few, numbered, ranges};
 use crate::advice::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::cpu::{Cpu, Processors};
@@ -91,7 +91,7 @@ fn oddity(nic: &Nic, queues: &[&Irq], by: &BTreeSet<u32>, all: &Processors) -> O
         what: format!(
             "the interrupts of its {} queues ({}) all go to {} of {}{affinity}",
             queues.len(),
-            ranges(&numbers),
+            numbered(&numbers),
             cpus(&by),
             all.cpus.len()
         ),
@@ -129,8 +129,8 @@ fn spread(nic: &Nic, queues: &[&Irq], all: &Processors) -> Advice {
     };
     let balance = |verb: &str| format!("sudo systemctl {verb} irqbalance");
     let advice = Advice::new("spread them over more CPUs")
-        .step(Step::on(None, balance("start")).about("where irqbalance is installed"));
-    let undo = Step::on(None, balance("stop")).about("if irqbalance was started");
+        .step(Step::set(None, balance("start")).about("where irqbalance is installed"));
+    let undo = Step::set(None, balance("stop")).about("if irqbalance was started");
     send(advice, queues, &given, &about).undo(undo)
 }
 
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(ids(&machine), ["irq-crowded"]);
         assert_eq!(
             found[0].what,
-            "the interrupts of its 16 queues (27-42) all go to CPU 0 of 32 (allowed: 0-31, effective: 0)"
+            "the interrupts of its 16 queues (numbers 27-42) all go to CPU 0 of 32 (allowed: 0-31, effective: 0)"
         );
         assert_eq!(found[0].brief, "1 of 32 CPUs serves all 16 receive queues");
         assert_eq!(found[0].limits, ["eth0"]);

@@ -214,6 +214,12 @@ fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{s}")
 }
 
+/// `number 3`, `numbers 8-9`.
+fn numbered(ids: &[u32]) -> String {
+    let s = if ids.len() == 1 { "" } else { "s" };
+    format!("number{s} {}", ranges(ids))
+}
+
 /// `CPU 3`, `CPUs 0-3`.
 fn cpus(ids: &[u32]) -> String {
     let s = if ids.len() == 1 { "" } else { "s" };
@@ -241,9 +247,6 @@ fn for_each(name: &str, numbers: &[u32], body: &str) -> String {
 fn ids(inventory: &Inventory) -> Vec<&'static str> {
     find(inventory).iter().map(|o| o.id).collect()
 }
-
-#[cfg(test)]
-mod commands;
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,11 @@
 //! Ports that carry less than they could.
 
-use super::{Oddity, affinity, cpus, ranges};
+use super::{Oddity, affinity, count, cpus, numbered, ranges};
 use crate::advice::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::irq::{Irq, remote};
 use crate::facts::nic::counted::{self, Meaning};
-use crate::facts::nic::{Counter, Duplex, Nic};
+use crate::facts::nic::{Counter, Nic};
 use crate::shell::word;
 
 /// What `odd` finds of each port.
@@ -43,7 +43,7 @@ pub(super) fn half_duplex(inventory: &Inventory) -> Vec<Oddity> {
                 Some(true) => {
                     Advice::new("let the other end negotiate, too: this one does already")
                 }
-                _ => negotiate(nic, "let both ends negotiate; here"),
+                _ => nic.negotiate(None, "let both ends negotiate; here"),
             },
             ..Oddity::default()
         })
@@ -63,8 +63,8 @@ pub(super) fn below_common(inventory: &Inventory) -> Vec<Oddity> {
             limits: vec![nic.name.clone()],
             fix: match nic.link.autoneg {
                 Some(true) => Advice::new("try another cable: both ends negotiate already"),
-                _ => negotiate(
-                    nic,
+                _ => nic.negotiate(
+                    None,
                     "let the two ends negotiate; try another cable if that does not help",
                 ),
             },
@@ -72,26 +72,6 @@ pub(super) fn below_common(inventory: &Inventory) -> Vec<Oddity> {
         })
     };
     ports(inventory, odd)
-}
-
-/// Turns negotiation on; the undo turns it off again with the present speed and duplex, if they are known.
-fn negotiate(nic: &Nic, what: &str) -> Advice {
-    let name = word(&nic.name);
-    let advice = Advice::new(what).on(None, format!("sudo ethtool -s {name} autoneg on"));
-    // If it is unknown whether it negotiates, the old state is unknown.
-    let fixed = nic.link.speed.filter(|_| nic.link.autoneg == Some(false));
-    let (Some(speed), Some(duplex)) = (fixed, nic.link.duplex) else {
-        return advice;
-    };
-    let duplex = match duplex {
-        Duplex::Half => "half",
-        Duplex::Full => "full",
-    };
-    let mbps = speed.0 / 1_000_000;
-    advice.undo_on(
-        None,
-        format!("sudo ethtool -s {name} autoneg off speed {mbps} duplex {duplex}"),
-    )
 }
 
 /// What a transceiver says of itself.
@@ -124,7 +104,7 @@ fn switch_on(nic: &Nic, features: &[&str]) -> Advice {
         format!("sudo ethtool -K {} {}", word(&nic.name), each.join(" "))
     };
     Advice::new("switch this on, unless something needs it off")
-        .on(None, to("on"))
+        .set(None, to("on"))
         .undo_on(None, to("off"))
 }
 
@@ -212,7 +192,7 @@ pub(super) fn mtu_above(inventory: &Inventory) -> Vec<Oddity> {
 pub(super) fn set_mtu(nic: &Nic, own: u32, fits: u32) -> Advice {
     let set = |mtu: u32| format!("sudo ip link set {} mtu {mtu}", word(&nic.name));
     Advice::new("give it an MTU that fits")
-        .on(None, set(fits))
+        .set(None, set(fits))
         .undo_on(None, set(own))
 }
 
@@ -238,14 +218,17 @@ pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
             id: "irq-remote",
             subject: nic.name.clone(),
             what: format!(
-                "interrupts of its queues ({}) go to {}, none of node {}, where the card sits",
-                ranges(&numbers),
+                "{} of its queues ({}) {} to {}, outside node {}, where the card sits",
+                count(numbers.len(), "interrupt"),
+                numbered(&numbers),
+                if numbers.len() == 1 { "goes" } else { "go" },
                 cpus(&by),
                 node.id
             ),
             brief: format!(
-                "interrupts of its queues ({}) go to CPUs outside its node {}",
-                numbers.len(),
+                "{} of its queues {} to CPUs outside the card's node {}",
+                count(numbers.len(), "interrupt"),
+                if numbers.len() == 1 { "goes" } else { "go" },
                 node.id
             ),
             why: "each packet crosses from node to node before it is looked at",
@@ -261,9 +244,9 @@ fn to_node(irqs: &[&Irq], cpus: &str) -> Advice {
     let stop = "if systemctl is-active -q irqbalance; then sudo systemctl stop irqbalance; fi";
     let all = vec![cpus.to_owned(); irqs.len()];
     let advice = Advice::new("send them to the CPUs of that node")
-        .step(Step::on(None, stop).about("stop irqbalance, which would send them back"));
+        .step(Step::set(None, stop).about("stop irqbalance, which would send them back"));
     affinity::send(advice, irqs, &all, "then")
-        .undo(Step::on(None, "sudo systemctl start irqbalance").about("if it ran"))
+        .undo(Step::set(None, "sudo systemctl start irqbalance").about("if it ran"))
 }
 
 #[cfg(test)]
@@ -408,9 +391,9 @@ mod tests {
         let found = find(&all);
         assert_eq!(ids(&all), ["irq-remote"]);
         assert!(
-            found[0]
-                .what
-                .contains("(8-9) go to CPUs 2-3, none of node 0"),
+            found[0].what.contains(
+                "2 interrupts of its queues (numbers 8-9) go to CPUs 2-3, outside node 0"
+            ),
             "{}",
             found[0].what
         );

@@ -45,6 +45,8 @@ impl Reader<'_> {
         let lack = |error: io::Error| {
             let hint = match error.kind() {
                 io::ErrorKind::PermissionDenied => "sudo linerate host",
+                // Some kernels do not show the table, and root can read it from memory.
+                _ if is_absent(&error) => "sudo dmidecode --type memory",
                 _ => "",
             };
             let why = format!("cannot read {TABLE}: {error}");
@@ -64,5 +66,31 @@ impl Reader<'_> {
             modules.append(&mut read(self.machine, &path, smbios::modules)?);
         }
         Ok(modules)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+    use crate::host::testing::Fake;
+    use crate::host::{Captured, Replay, facts::inventory};
+
+    #[test]
+    fn root_can_read_modules_that_the_kernel_does_not_show() {
+        let hint = |captured: Captured| {
+            let gaps = inventory(&Replay::new(captured), &|_| {}).gaps;
+            let mut gaps = gaps.into_iter();
+            gaps.find(|gap| gap.what == "facts.memory.modules")
+                .unwrap()
+                .hint
+        };
+        let absent = Fake::default().failing(TABLE, &[], Errno::NOENT);
+        assert_eq!(hint(absent.0), "sudo dmidecode --type memory");
+        let refused = Fake::default().failing(TABLE, &[], Errno::ACCESS);
+        assert_eq!(hint(refused.0), "sudo linerate host");
+        let broken = Fake::default().failing(TABLE, &[], Errno::IO);
+        assert_eq!(hint(broken.0), "");
     }
 }

@@ -124,6 +124,9 @@ fn goodput(doc: &mut Document, probe: &Probe, result: &DirectionResult) {
         &[(Tone::Good, &words::goodput(goodput)), (Tone::Plain, &how)],
         2,
     );
+    if let Some(text) = words::uneven(goodput) {
+        doc.detail(&[(Tone::Warning, &text)], 2);
+    }
 }
 
 /// The end that counted, and the accuracy.

@@ -207,10 +207,9 @@ fn mend(doc: &mut Document, odd: &Oddity, name: &str) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::nic::{Duplex, LinkModes, Nic};
-    use linerate_core::units::Rate;
+    use linerate_core::facts::nic::Duplex;
 
-    use super::super::sample::inventory;
+    use super::super::sample::{half_duplex, inventory};
     use super::*;
 
     fn page(inventory: &Inventory, explain: bool, width: usize) -> String {
@@ -223,17 +222,7 @@ mod tests {
     /// So many ports that talk in turn, and so many with damage, each with a count of its own.
     fn ports(half: u32, damaged: u32) -> Inventory {
         let port = |index: u32| {
-            let mut port = Nic {
-                name: format!("eth{index}"),
-                index,
-                up: true,
-                link: LinkModes {
-                    speed: Some(Rate(1_000_000_000)),
-                    duplex: Some(Duplex::Half),
-                    ..LinkModes::default()
-                },
-                ..Nic::default()
-            };
+            let mut port = half_duplex(index);
             if index >= half {
                 port.link.duplex = Some(Duplex::Full);
                 port.errors.rx_crc = Some(u64::from(index) + 1);

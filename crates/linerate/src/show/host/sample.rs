@@ -6,13 +6,29 @@ use linerate_core::facts::infiniband::{
 };
 use linerate_core::facts::irq::{Interrupts, Irq};
 use linerate_core::facts::nic::{
-    Bond, Channels, Coalesce, Counter, Direction, Fec, Network, Nic, Offloads, Pause, Queue, Rings,
-    Rss, Setting, Stack,
+    Bond, Channels, Coalesce, Counter, Direction, Duplex, Fec, LinkModes, Network, Nic, Offloads,
+    Pause, Queue, Rings, Rss, Setting, Stack,
 };
 use linerate_core::facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
 use linerate_core::facts::shaping::{Shaper, Shaping};
 use linerate_core::facts::{Gap, Inventory, Tunable, cpu, memory::Module};
 use linerate_core::units::{Bytes, Hertz, Nanos, Rate, Transfers};
+
+/// A port that sends and receives in turn.
+pub(super) fn half_duplex(index: u32) -> Nic {
+    Nic {
+        name: format!("eth{index}"),
+        index,
+        up: true,
+        link: LinkModes {
+            speed: Some(Rate(1_000_000_000)),
+            duplex: Some(Duplex::Half),
+            autoneg: Some(true),
+            ..LinkModes::default()
+        },
+        ..Nic::default()
+    }
+}
 
 /// The machine.
 pub(super) fn inventory() -> Inventory {

@@ -290,11 +290,10 @@ pub(super) fn busy(doc: &mut Document, label: &str, busy: &Busy) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::nic::{Duplex, LinkModes, Nic};
-    use linerate_core::units::Rate;
+    use linerate_core::facts::nic::Nic;
 
     use super::super::super::Style;
-    use super::super::sample::inventory;
+    use super::super::sample::{half_duplex, inventory};
     use super::*;
 
     fn text(inventory: &Inventory, style: Style) -> String {
@@ -324,18 +323,10 @@ mod tests {
     #[test]
     fn many_ports_that_are_alike_stay_readable() {
         let card = |index: u32| Nic {
-            name: format!("eth{index}"),
-            index,
             driver: "iavf".to_owned(),
             pci: format!("0000:03:{:02x}.0", index % 32),
             node: Some(0),
-            up: true,
-            link: LinkModes {
-                speed: Some(Rate(1_000_000_000)),
-                duplex: Some(Duplex::Half),
-                ..LinkModes::default()
-            },
-            ..Nic::default()
+            ..half_duplex(index)
         };
         let page = |ports: u32| {
             let mut inventory = Inventory::default();

@@ -25,19 +25,19 @@ const BELOW: Columns = Columns {
 /// The page of a sweep.
 pub(crate) fn page(probe: &Probe) -> Document {
     let mut doc = Document::new();
-    doc.line(&[(Tone::Dim, &head(probe))], 0);
     if !probe.broken.is_empty() {
         let why = format!("{}; the results until then follow", probe.broken);
         doc.line(&[(Tone::Warning, "Ended early: "), (Tone::Plain, &why)], 0);
     }
-    doc.gap();
-    settings(&mut doc, probe);
-    doc.gap();
     match probe.swept {
         Swept::Size if probe.alone => falls(&mut doc, probe),
         Swept::Copy => pays(&mut doc, probe),
         Swept::Size | Swept::Streams => knee(&mut doc, probe),
     }
+    doc.gap();
+    settings(&mut doc, probe);
+    doc.gap();
+    doc.line(&[(Tone::Dim, &head(probe))], 0);
     unknown(&mut doc, &probe.gaps);
     doc
 }
@@ -148,8 +148,10 @@ fn spent(setting: &Setting, probe: &Probe, side: Side) -> String {
     cpu(setting, probe.direction, side).map_or("unknown".to_owned(), of)
 }
 
-/// Which ways to hand payload over cost the sender less than copies.
+/// The way to hand payload over that costs the sender least, and how each compares with copies.
 fn pays(doc: &mut Document, probe: &Probe) {
+    doc.line(&[(Tone::Strong, &cheapest(probe))], 2);
+    doc.gap();
     let place = match probe.direction.sender() {
         Side::Near => "here",
         Side::Far => "there",
@@ -165,6 +167,21 @@ fn pays(doc: &mut Document, probe: &Probe) {
             .map(|ratio| format!(", at {} of their goodput", words::effect(ratio)));
         let text = format!(": {told}{}", goodput.unwrap_or_default());
         doc.entry(label, &[(tone, &probe.name(at)), (Tone::Plain, &text)], 2);
+    }
+}
+
+/// `zerocopy costs least: x0.55 (0.54 to 0.56) of the CPU time of copies`.
+fn cheapest(probe: &Probe) -> String {
+    let settings = probe.found.settings.iter().enumerate();
+    let less = settings.filter(|(_, setting)| matches!(setting.cost(), Some(Cost::Less)));
+    let less = less.filter_map(|(at, setting)| Some((at, setting.cpu_ratio?)));
+    match less.min_by(|a, b| a.1.mid.total_cmp(&b.1.mid)) {
+        Some((at, ratio)) => format!(
+            "{} costs least: {} of the CPU time of copies",
+            probe.name(at),
+            words::effect(ratio)
+        ),
+        None => "No way was shown to cost less CPU time than copies".to_owned(),
     }
 }
 
@@ -192,62 +209,84 @@ fn cost(setting: &Setting) -> (&'static str, Tone, String) {
     }
 }
 
+/// `9.41 Gb/s`, of a setting.
+fn rate(probe: &Probe, at: usize) -> String {
+    let found = probe.found.settings[at].goodput;
+    found.map_or("unknown".to_owned(), |rate| {
+        Rate(rate.mean as u64).to_string()
+    })
+}
+
 /// Where the rate falls as arrays grow: a cache is full there.
 fn falls(doc: &mut Document, probe: &Probe) {
-    let rate = |at: usize| {
-        let found = probe.found.settings[at].goodput;
-        found.map_or_else(String::new, |rate| Rate(rate.mean as u64).to_string())
+    let goodput = |at: &usize| {
+        probe.found.settings[*at]
+            .goodput
+            .map_or(0.0, |rate| rate.mean)
     };
-    for (number, fall) in probe.found.falls.iter().enumerate() {
-        let label = if number == 0 { "Falls" } else { "" };
-        let head = format!("after {}", probe.name(fall.from));
+    let all = 0..probe.found.settings.len();
+    let best = all.max_by(|a, b| goodput(a).total_cmp(&goodput(b)));
+    let most = best.map(|at| format!("{} at {}", rate(probe, at), probe.name(at)));
+    let most = format!("Fastest: {}", most.as_deref().unwrap_or("unknown"));
+    let none = if probe.found.falls.is_empty() {
+        "; the rate falls at no larger size"
+    } else {
+        ""
+    };
+    doc.line(&[(Tone::Strong, &most), (Tone::Plain, none)], 2);
+    for fall in &probe.found.falls {
         let text = format!(
-            ": from {} to {} at {}",
-            rate(fall.from),
-            rate(fall.to),
+            "falls after {}: {} -> {} at {}",
+            probe.name(fall.from),
+            rate(probe, fall.from),
+            rate(probe, fall.to),
             probe.name(fall.to)
         );
-        doc.entry(label, &[(Tone::Good, &head), (Tone::Plain, &text)], 2);
-    }
-    if probe.found.falls.is_empty() {
-        doc.entry("Falls", &[(Tone::Plain, "nowhere")], 2);
+        doc.line(&[(Tone::Plain, &text)], 2);
     }
 }
 
-/// Where larger settings gain nothing.
+/// Where larger settings gain nothing, and which gave most.
 fn knee(doc: &mut Document, probe: &Probe) {
     let found = &probe.found;
+    let what = if probe.alone { "The rate" } else { "Goodput" };
     let (Some(knee), Some(best)) = (found.knee, found.reference) else {
-        let why = "unknown: too few rounds of two settings were measured";
-        doc.entry("Knee", &[(Tone::Warning, why)], 2);
+        let why = format!(
+            "Where {} stops growing is unknown: too few rounds of two settings were measured",
+            what.to_lowercase()
+        );
+        doc.line(&[(Tone::Warning, &why)], 2);
         return;
     };
     let last = found.settings.iter().rposition(|s| s.goodput.is_some());
-    let name = probe.name(knee.at);
-    let (head, how) = if Some(knee.at) == last && knee.from < knee.at {
-        let how = format!(": {name}, the most that was measured, had the most goodput");
-        ("unknown".to_owned(), how)
-    } else if Some(knee.at) == last {
-        let how = format!(": goodput still grows at {name}, the most that was measured");
-        ("none".to_owned(), how)
+    let (name, value) = (probe.name(knee.at), rate(probe, knee.at));
+    let (head, how) = if Some(knee.at) == last {
+        let verb = if knee.from < knee.at {
+            "may still grow"
+        } else {
+            "still grows"
+        };
+        let how = format!(": {value}, the most that was measured");
+        (format!("{what} {verb} at {name}"), how)
     } else if knee.at == best {
-        (name, ": it has the most goodput".to_owned())
+        let how = format!(": {value}, the most of all");
+        (format!("{what} stops growing at {name}"), how)
     } else {
-        let best = probe.name(best);
-        (
-            name,
-            format!(": within 5 % of the most goodput, that of {best}"),
-        )
+        let (most, with) = (rate(probe, best), probe.name(best));
+        let how = format!(": {value}, within 5 % of the most, {most} with {with}");
+        (format!("{what} stops growing at {name}"), how)
     };
     let doubt = if knee.from == knee.to {
         String::new()
     } else {
         let (from, to) = (probe.name(knee.from), probe.name(knee.to));
-        format!("; by the intervals it may be from {from} to {to}")
+        format!("; by the intervals it may stop anywhere from {from} to {to}")
     };
-    doc.entry(
-        "Knee",
-        &[(Tone::Good, &head), (Tone::Plain, &format!("{how}{doubt}"))],
+    doc.line(
+        &[
+            (Tone::Strong, &head),
+            (Tone::Plain, &format!("{how}{doubt}")),
+        ],
         2,
     );
 }

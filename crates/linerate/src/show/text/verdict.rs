@@ -73,7 +73,7 @@ impl Line {
             Entry::Unknown(direction) => Self {
                 way: names.way(direction),
                 figure: figure(model, direction, Measure::Goodput),
-                what: "no cause could be shown".to_owned(),
+                what: "what limits it was not found".to_owned(),
                 state: "unknown",
                 tone: Tone::Warning,
                 gain: String::new(),
@@ -139,26 +139,25 @@ fn gain(model: &Model, limit: &Limit, advice: &Advice) -> String {
     }
 }
 
-/// The explanation, the proof and the remedy of each limit.
+/// Why, how that is known, and what mends it, of each limit. A limit of a cause that was explained above shows only its own
+/// figures.
 pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict, names: &Names) {
-    let (mut explained, mut advised): (Vec<&str>, Vec<&Advice>) = Default::default();
     let entries = entries(model, verdict);
     let limits = entries.iter().filter_map(|entry| match entry {
-        Entry::Limit(limit) => Some(limit),
+        Entry::Limit(limit) => Some(*limit),
         Entry::Unknown(_) => None,
     });
+    let mut above: Vec<&Limit> = Vec::new();
     for limit in limits {
         doc.gap();
         title(doc, limit, names);
-        why(doc, limit, explained.contains(&limit.cause));
+        let alike = above.iter().copied().find(|l| l.cause == limit.cause);
+        why(doc, limit, alike);
         let of = |answer: &&Answered| answer.direction == limit.direction;
-        proof(doc, model, limit, verdict.answers.iter().filter(of));
-        // A remedy for both directions is shown once.
-        let new = |advice: &&Advice| !advised.contains(advice);
-        let advice: Vec<&Advice> = limit.advice.iter().filter(new).collect();
-        mend(doc, model, limit, &advice, names);
-        explained.push(limit.cause);
-        advised.extend(advice);
+        proof(doc, model, limit, alike, verdict.answers.iter().filter(of));
+        let advised: Vec<&Advice> = above.iter().flat_map(|limit| &limit.advice).collect();
+        mend(doc, model, limit, &advised, names);
+        above.push(limit);
     }
 }
 
@@ -176,15 +175,21 @@ fn title(doc: &mut Document, limit: &Limit, names: &Names) {
     doc.line(&[(Tone::Strong, limit.cause), (Tone::Plain, &text)], 2);
 }
 
-/// What the cause means, unless it was said before, and its evidence.
-fn why(doc: &mut Document, limit: &Limit, is_known: bool) {
+/// What the cause means and its evidence; what a limit of the same cause above has not shown.
+fn why(doc: &mut Document, limit: &Limit, alike: Option<&Limit>) {
+    let summary = match (cause(limit.cause), alike) {
+        (_, Some(other)) if other.direction == limit.direction => Some("as above".to_owned()),
+        (_, Some(_)) => Some("the same in the other direction".to_owned()),
+        (known, None) => known.map(|cause| words::summary(cause.info().page)),
+    };
+    let shown = alike.map_or(&[][..], |other| &other.evidence);
+    let evidence = limit.evidence.iter().filter(|text| !shown.contains(text));
     let mut label = "Why";
-    let page = cause(limit.cause).filter(|_| !is_known);
-    if let Some(summary) = page.map(|c| words::summary(c.info().page)) {
+    if let Some(summary) = summary {
         doc.entry(label, &[(Tone::Plain, &summary)], 0);
         label = "";
     }
-    for evidence in &limit.evidence {
+    for evidence in evidence {
         if label.is_empty() {
             doc.evidence(evidence);
         } else {
@@ -199,9 +204,13 @@ fn proof<'a>(
     doc: &mut Document,
     model: &Model,
     limit: &Limit,
+    alike: Option<&Limit>,
     answers: impl Iterator<Item = &'a Answered>,
 ) {
     let Some(trial) = &limit.trial else {
+        if alike.is_some_and(|l| l.trial.is_none() && l.certainty == limit.certainty) {
+            return;
+        }
         let text = match limit.certainty {
             Certainty::Proved => {
                 "what is used and what can be used were both read: no experiment is needed"
@@ -294,11 +303,35 @@ fn excluded<'a>(trial: &Decided, answers: impl Iterator<Item = &'a Answered>) ->
     }
 }
 
-fn mend(doc: &mut Document, model: &Model, limit: &Limit, advice: &[&Advice], names: &Names) {
-    for (i, advice) in advice.iter().enumerate() {
+/// What to do. Commands that stand above are not repeated.
+fn mend(doc: &mut Document, model: &Model, limit: &Limit, advised: &[&Advice], names: &Names) {
+    for (i, advice) in limit.advice.iter().enumerate() {
         let label = if i == 0 { "Fix" } else { joint(advice) };
         let gain = gain(model, limit, advice);
-        advise(doc, label, advice, &gain, names);
+        if advised.iter().any(|other| is_same(other, advice)) {
+            let gain = if gain.is_empty() {
+                gain
+            } else {
+                format!(": {gain}")
+            };
+            // Among several the sentence says which.
+            let what = match limit.advice.len() {
+                1 => "as above".to_owned(),
+                _ => format!("as above: {}", advice.what),
+            };
+            doc.entry(label, &[(Tone::Plain, &what), (Tone::Strong, &gain)], 2);
+        } else {
+            advise(doc, label, advice, &gain, names);
+        }
+    }
+}
+
+/// Whether two advices are the same but for their gains. Commands say more than the sentence before them.
+fn is_same(a: &Advice, b: &Advice) -> bool {
+    if a.steps.is_empty() {
+        a.what == b.what && b.steps.is_empty()
+    } else {
+        a.steps == b.steps && a.undo == b.undo
     }
 }
 
@@ -341,37 +374,6 @@ pub(super) fn next(doc: &mut Document, verdict: &Verdict, names: &Names) {
             let _ = write!(text, ": {evidence}");
         }
         doc.entry(label, &[(Tone::Plain, &text)], 2);
-    }
-}
-
-/// Whether the limit of a direction is unknown.
-pub(super) fn is_open(model: &Model, verdict: &Verdict) -> bool {
-    let mut all = entries(model, verdict).into_iter();
-    all.any(|entry| matches!(entry, Entry::Unknown(_)))
-}
-
-/// Unknown facts. If the verdict does not depend on them, several are only counted.
-pub(super) fn unknown(doc: &mut Document, verdict: &Verdict, shows_all: bool) {
-    let n = verdict.unknown.len();
-    if !shows_all && n > 1 {
-        let text = format!("{n} readings; --explain lists them");
-        doc.entry("Not read", &[(Tone::Plain, &text)], 2);
-        return;
-    }
-    for (i, unknown) in verdict.unknown.iter().enumerate() {
-        let label = if i == 0 { "Unknown" } else { "" };
-        let text = format!("{}: {}", unknown.what, unknown.why);
-        doc.entry(label, &[(Tone::Plain, &text)], 2);
-        let hint = unknown.hint.as_str();
-        if ["linerate ", "sudo "]
-            .iter()
-            .any(|start| hint.starts_with(start))
-        {
-            doc.detail(&[(Tone::Dim, "to know it:")], 2);
-            doc.detail_command((Tone::Strong, hint), 0);
-        } else if !hint.is_empty() {
-            doc.detail(&[(Tone::Dim, "to know it: "), (Tone::Strong, hint)], 2);
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Virtual functions of cards, and the commands by which their host sets them.
 
-use crate::advice::{Advice, Kept, Step};
+use crate::advice::{Advice, Effect, Kept, Step};
 use crate::facts::Inventory;
-use crate::facts::infiniband::{IbDevice, IbPort, VirtualOf};
+use crate::facts::infiniband::{Guid, IbDevice, IbPort, VirtualOf};
 use crate::facts::pci;
 use crate::shell::word;
 
@@ -55,7 +55,7 @@ fn on_bus<'a>(inventory: &'a Inventory, pci: &str) -> Option<&'a pci::Device> {
 /// Sets a function from the host that owns it, as far as that is known: `sudo ip link set dev ib0 vf 3 SETTING`.
 pub(super) fn set(inventory: &Inventory, device: &IbDevice, setting: &str, old: &str) -> Advice {
     let owner = Owner::of(inventory, device);
-    let set = |to: &str| owner.step(|function| format!("sudo ip link set dev {function} {to}"));
+    let set = |to: &str| owner.set(|function| format!("sudo ip link set dev {function} {to}"));
     let what = format!("set this virtual function to {setting} on the host that owns it");
     let advice = Advice::new(what).step(set(setting));
     match owner {
@@ -96,6 +96,18 @@ impl<'a> Owner<'a> {
         }
     }
 
+    /// A command that changes the function, or the one that finds it.
+    fn set(&self, command: impl Fn(&str) -> String) -> Step {
+        let effect = match self {
+            Self::Unknown(_) => Effect::Look,
+            _ => Effect::Set,
+        };
+        Step {
+            effect,
+            ..self.step(command)
+        }
+    }
+
     /// A command for the function.
     fn step(&self, command: impl Fn(&str) -> String) -> Step {
         match self {
@@ -121,7 +133,7 @@ pub(super) fn give_guid(inventory: &Inventory, device: &IbDevice, port: &IbPort)
         Function::Virtual(own) if driver(inventory, device) == "mlx4_core" => {
             by_manager(inventory, own, port)
         }
-        Function::Virtual(_) | Function::Lent => by_host(inventory, device),
+        Function::Virtual(_) | Function::Lent => by_host(inventory, device, port),
         Function::Card => {
             let query = format!("sudo mstflint -d {} query", word(&device.pci));
             Advice::new("see which GUIDs its firmware has").on(None, query)
@@ -156,27 +168,35 @@ fn by_manager(inventory: &Inventory, own: &VirtualOf, port: &IbPort) -> Advice {
 }
 
 /// For mlx5: the host gives the function a unique GUID, and attaches it again.
-fn by_host(inventory: &Inventory, device: &IbDevice) -> Advice {
+fn by_host(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     const WHAT: &str =
         "give it a GUID that no other port on the network has, on the host that owns it";
     // The first byte marks a GUID that is administered locally.
     const RANDOM: &str = "guid=02:00$(od -An -N6 -tx1 /dev/urandom | tr ' ' :)";
-    let give = Owner::of(inventory, device).step(|function| {
+    let owner = Owner::of(inventory, device);
+    let set = |to: &str| owner.set(|function| format!("sudo ip link set dev {function} {to}"));
+    let give = owner.set(|function| {
         format!("{RANDOM}; sudo ip link set dev {function} node_guid $guid port_guid $guid")
     });
+    let old = |guid: Option<Guid>| guid.unwrap_or(Guid::NONE).bytes();
+    let [node, own] = [device.node_guid, port.guid()].map(old);
+    let back = set(&format!("node_guid {node} port_guid {own}"));
     let advice = Advice::new(WHAT).step(give);
+    let again = "then attach the function to its driver again";
+    let is_known = !matches!(owner, Owner::Unknown(_));
+    let advice = if is_known { advice.undo(back) } else { advice };
+    if device.pci.is_empty() {
+        return advice.step(Step::by_hand(again));
+    }
     let attach = |verb: &str| {
         let file = format!("/sys/bus/pci/drivers/mlx5_core/{verb}");
-        Step::on(
+        Step::act(
             None,
             format!("echo {} | sudo tee {file}", word(&device.pci)),
         )
     };
-    if device.pci.is_empty() {
-        return advice.step(Step::by_hand(
-            "then attach the function to its driver again",
-        ));
-    }
-    let attached = attach("unbind").about("then attach it to its driver again");
-    advice.step(attached).step(attach("bind").about("and"))
+    let attached = [attach("unbind").about(again), attach("bind").about("and")];
+    let undo = attached.iter().filter(|_| is_known);
+    let advice = undo.cloned().fold(advice, Advice::undo);
+    attached.into_iter().fold(advice, Advice::step)
 }

@@ -7,7 +7,7 @@
 use super::super::Oddity;
 use super::function::{Function, driver, give_guid, is_omni_path};
 use super::{Odd, all, at, is_infiniband, limiting, ports};
-use crate::advice::{Advice, Step};
+use crate::advice::{Advice, Step, save};
 use crate::facts::Inventory;
 use crate::facts::infiniband::{Guid, IbDevice, IbPort, LinkState, PhysicalState};
 use crate::shell::word;
@@ -162,25 +162,24 @@ fn bound_to<'a>(inventory: &'a Inventory, own: DevicePort<'a>) -> DevicePort<'a>
     card.unwrap_or(own)
 }
 
-/// The GUID of a port, or the words of a shell that read it.
-fn guid((device, port): DevicePort<'_>) -> String {
-    match port.guid().filter(|guid| *guid != Guid::NONE) {
-        Some(guid) => guid.to_string(),
-        None => format!(
-            "$(ibstat {} {} | awk '/Port GUID/ {{print $3}}')",
-            word(&device.name),
-            port.number
-        ),
-    }
-}
-
-/// A manager for the network of one port, and the command that ends it.
-fn manage(advice: Advice, port: DevicePort<'_>, about: &str) -> Advice {
-    let guid = guid(port);
+/// A manager for the network of one port, and the command that ends it. A GUID that is unknown is read by the command; without
+/// one neither runs, since the end would be that of all managers.
+fn manage(advice: Advice, (device, port): DevicePort<'_>, about: &str) -> Advice {
+    let known = port.guid().filter(|guid| *guid != Guid::NONE);
+    let (read, guid) = if let Some(guid) = known {
+        (String::new(), guid.to_string())
+    } else {
+        let (name, number) = (word(&device.name), port.number);
+        let read = format!(
+            "guid=$(ibstat {name} {number} | awk '/Port GUID/ {{print $3}}'); [ -n \"$guid\" ] && "
+        );
+        (read, "$guid".to_owned())
+    };
     // The brackets keep the pattern from matching the command itself.
-    let end = format!("sudo pkill -f \"[o]pensm -B -g {guid}\"");
+    let end = format!("{read}sudo pkill -f \"[o]pensm -B -g {guid}\"");
+    let start = format!("{read}sudo opensm -B -g {guid}");
     advice
-        .step(Step::on(None, format!("sudo opensm -B -g {guid}")).about(about))
+        .step(Step::set(None, start).about(about))
         .undo_on(None, end)
 }
 
@@ -190,10 +189,7 @@ fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     if is_omni_path(inventory, device) {
         let guid = own.1.guid().filter(|guid| *guid != Guid::NONE);
         let guid = guid.map_or_else(|| "the GUID of this port".to_owned(), |g| g.to_string());
-        return Advice::new(format!(
-            "if no manager serves the network on its cable, add an instance with PortGUID {guid} to /etc/opa-fm/opafm.xml"
-        ))
-        .step(Step::on(None, "sudo systemctl restart opafm").about("then"));
+        return add_instance(&guid);
     }
     let seen = Step::on(None, format!("sudo ibnetdiscover {}", at(device, port)));
     let advice =
@@ -202,16 +198,38 @@ fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     manage(advice, own, "if no manager is there")
 }
 
+/// One more instance of the manager of Omni-Path, which reads its file when it starts.
+fn add_instance(guid: &str) -> Advice {
+    const FILE: &str = "/etc/opa-fm/opafm.xml";
+    // A copy that fails leaves no file: the undo then fails too, and empties nothing.
+    let saved = Step::on(None, format!("sudo cp {FILE} opafm-before.xml"));
+    let back = format!("sudo cp opafm-before.xml {FILE}");
+    let was = "if grep -qx active opafm-before.txt; then sudo systemctl restart opafm; else sudo systemctl stop opafm; fi";
+    Advice::new("let the manager serve this port too, if none serves what its cable leads to")
+        .on(None, "opafabricinfo")
+        .step(saved.about("save the old file"))
+        .step(save("systemctl is-active opafm", "opafm-before.txt").about("and whether it runs"))
+        .step(Step::by_hand(format!(
+            "then add an instance with PortGUID {guid} to {FILE}"
+        )))
+        .step(Step::act(None, "sudo systemctl restart opafm").about("then"))
+        .undo(Step::act(None, back).about("in the same directory"))
+        .undo(Step::act(None, was).about("then"))
+}
+
 /// How to start a first manager.
 fn start(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     let (service, seen) = if is_omni_path(inventory, device) {
-        ("opafm", "opafabricinfo")
+        ("opafm", "opafabricinfo".to_owned())
     } else {
-        ("opensm", "sudo sminfo")
+        ("opensm", format!("sudo sminfo {}", at(device, port)))
     };
     let advice = Advice::new("start a subnet manager on one host, if the fabric has none")
-        .on(None, format!("sudo systemctl start {service}"))
-        .step(Step::on(None, seen).about("see that it runs"))
+        .step(Step::on(None, seen).about("see whether one answers already"))
+        .step(
+            Step::set(None, format!("sudo systemctl start {service}"))
+                .about("only if none answers; then look again"),
+        )
         .undo_on(None, format!("sudo systemctl stop {service}"));
     let own = (device, port);
     let mut others = all(inventory).filter(|other| !share_a_wire(own, *other) && is_wired(other.1));

@@ -95,8 +95,8 @@ fn where_nothing_shows_a_manager_one_is_started() {
     assert!(alone.why.contains("no subnet manager runs"), "{alone:?}");
     assert_eq!(
         alone.to_do(),
-        "start a subnet manager on one host, if the fabric has none: sudo systemctl start opensm; see that it runs: sudo \
-         sminfo (undo: sudo systemctl stop opensm)"
+        "start a subnet manager on one host, if the fabric has none: see whether one answers already: sudo sminfo -C \
+         mlx4_0 -P 1; only if none answers; then look again: sudo systemctl start opensm (undo: sudo systemctl stop opensm)"
     );
     // A port without a cable is no neighbour.
     let mut unplugged = port(2, LinkState::Down, 0);
@@ -226,11 +226,10 @@ fn a_manager_of_another_port_does_not_serve_this_one() {
         ],
         "mlx5_core",
     );
-    assert!(
-        odd.to_do()
-            .contains("opensm -B -g $(ibstat mlx5_1 1 | awk '/Port GUID/ {print $3}')"),
-        "{odd:?}"
-    );
+    let read = "guid=$(ibstat mlx5_1 1 | awk '/Port GUID/ {print $3}'); [ -n \"$guid\" ] && sudo ";
+    let [start, end] = [&odd.fix.steps[1], &odd.fix.undo[0]].map(|step| step.command.as_str());
+    assert_eq!(start, format!("{read}opensm -B -g $guid"));
+    assert_eq!(end, format!("{read}pkill -f \"[o]pensm -B -g $guid\""));
     let path = one(
         &[
             card("hfi1_0", CARD, &[port(1, Active, 3)]),

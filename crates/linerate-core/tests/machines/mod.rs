@@ -1,32 +1,30 @@
-//! The commands of all oddities: each is complete, and can be typed unchanged.
+//! Machines that have every oddity, for the tests of their commands. The names in them are those that a shell reads otherwise.
 
-use std::collections::BTreeSet;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
-
-use super::find;
-use crate::facts::block::{BlockDevice, Path};
-use crate::facts::cpu::{Busy, Clock, Cpu, CpuLoad, Node, Process};
-use crate::facts::infiniband::{
+use linerate_core::facts::block::{BlockDevice, Path};
+use linerate_core::facts::cpu::{Busy, Clock, Cpu, CpuLoad, Node, Process};
+use linerate_core::facts::infiniband::{
     Guid, IbDevice, IbPort, IbRate, Layer, LinkState, PhysicalState, VirtualOf,
 };
-use crate::facts::irq::Irq;
-use crate::facts::memory::Module;
-use crate::facts::nic::tests::nic;
-use crate::facts::nic::{Counter, Duplex, Nic, Offloads, TunnelKind};
-use crate::facts::pci::{self, Buses, Device, Link, Payload, PortKind};
-use crate::facts::{Inventory, usb};
-use crate::units::{Bytes, Hertz, Rate, Transfers};
+use linerate_core::facts::irq::Irq;
+use linerate_core::facts::memory::Module;
+use linerate_core::facts::nic::{Counter, Duplex, Nic, Offloads, TunnelKind};
+use linerate_core::facts::pci::{self, Buses, Device, Link, Payload, PortKind};
+use linerate_core::facts::{Inventory, usb};
+use linerate_core::units::{Bytes, Hertz, Rate, Transfers};
 
-/// A name that others chose.
-const NAME: &str = "eth$(reboot);'x";
-const CARD: &str = "0000:01:00.0";
+/// A name that others chose, which a shell would run if it were not quoted.
+pub(crate) const NAME: &str = "e$(reboot);'x";
+pub(crate) const CARD: &str = "0000:01:00.0";
 const GIGA: u64 = 1_000_000_000;
 
-fn port(index: u32, gbps: u64) -> Nic {
-    let mut port = nic(index, &[]);
-    port.name = format!("{NAME}{index}");
-    (port.up, port.mtu) = (true, Some(1500));
+pub(crate) fn port(index: u32, gbps: u64) -> Nic {
+    let mut port = Nic {
+        name: format!("{NAME}{index}"),
+        index,
+        up: true,
+        mtu: Some(1500),
+        ..Nic::default()
+    };
     port.link.speed = Some(Rate(gbps * GIGA));
     port.link.duplex = Some(Duplex::Full);
     port
@@ -35,11 +33,12 @@ fn port(index: u32, gbps: u64) -> Nic {
 /// Ports with troubles of their own.
 fn ports() -> Inventory {
     let mut half = port(2, 1);
+    half.link.speed = Some(Rate(100_000_000));
     half.link.duplex = Some(Duplex::Half);
     half.link.autoneg = Some(false);
     let mut slow = port(3, 1);
     slow.link.advertised = vec!["10000baseT/Full".to_owned()];
-    slow.link.peer = slow.link.advertised.clone();
+    slow.link.peer.clone_from(&slow.link.advertised);
     let mut plain = port(4, 10);
     plain.offloads = Some(Offloads {
         off: vec!["rx-gro".to_owned(), "tx-tcp-segmentation".to_owned()],
@@ -47,19 +46,19 @@ fn ports() -> Inventory {
     });
     plain.errors.rx_crc = Some(1);
     let mut cloud = port(5, 1);
-    cloud.driver = "ena".to_owned();
+    "ena".clone_into(&mut cloud.driver);
     cloud.counters = vec![Counter {
         name: "bw_in_allowance_exceeded".to_owned(),
         value: 1,
     }];
     let mut dark = port(6, 1);
-    dark.down = "no cable".to_owned();
+    "no cable".clone_into(&mut dark.down);
     let mut bond = port(7, 1);
     (bond.mtu, bond.stack.below) = (Some(9000), vec![2]);
     let mut tunnel = port(8, 1);
-    tunnel.kind = "vxlan".to_owned();
+    "vxlan".clone_into(&mut tunnel.kind);
     tunnel.stack.below = vec![2];
-    let kind = TunnelKind::named("vxlan").unwrap();
+    let kind = TunnelKind::named("vxlan").expect("a kind");
     tunnel.stack.tunnel = Some(kind.tunnel(Some(4), kind.frames, Some(0)));
     let mut adapter = port(9, 1);
     adapter.usb = Some(Rate(480_000_000));
@@ -112,7 +111,7 @@ fn processors() -> Inventory {
     };
     all.nodes = vec![node(0, 1), node(1, 0)];
     (all.turbo, all.offline) = (Some(false), vec![16, 20, 21, 22, 23]);
-    machine.machine.clock_source = "hpet".to_owned();
+    "hpet".clone_into(&mut machine.machine.clock_source);
     machine.machine.cpu_quota = Some(1.0);
     machine.busy = Some(Busy {
         cpus: vec![CpuLoad {
@@ -153,7 +152,7 @@ fn bus(now: (u64, u8), card: (u64, u8), slot: (u64, u8)) -> Inventory {
         read_request: 512,
     });
     let device = |address: &str, class: u32, max| Device {
-        address: address.parse().unwrap(),
+        address: address.parse().expect("an address"),
         class,
         now: link(now),
         max: link(max),
@@ -225,7 +224,7 @@ fn fabric(devices: &[IbDevice], driver: &str) -> Inventory {
     let mut machine = Inventory::default();
     machine.infiniband.devices = devices.to_vec();
     machine.pci = vec![Device {
-        address: CARD.parse().unwrap(),
+        address: CARD.parse().expect("an address"),
         driver: driver.to_owned(),
         ..Device::default()
     }];
@@ -255,7 +254,8 @@ fn fabrics() -> Vec<Inventory> {
     }
     let fresh = rdma(Initializing, LinkUp, InfiniBand, (4, 56));
     let mut served = rdma(Active, LinkUp, InfiniBand, (4, 56));
-    served.pci = "0000:02:00.0".to_owned();
+    "0000:02:00.0".clone_into(&mut served.pci);
+    served.name = format!("{NAME}2");
     for driver in ["mlx5_core", "mlx4_core", "hfi1"] {
         all.push(fabric(std::slice::from_ref(&fresh), driver));
         all.push(fabric(&[fresh.clone(), served.clone()], driver));
@@ -272,7 +272,7 @@ fn fabrics() -> Vec<Inventory> {
                 let mut port = port(2, 10);
                 CARD.clone_into(&mut port.pci);
                 all.push(Inventory {
-                    network: crate::facts::nic::Network {
+                    network: linerate_core::facts::nic::Network {
                         nics: vec![port],
                         ..machine.network
                     },
@@ -284,7 +284,7 @@ fn fabrics() -> Vec<Inventory> {
     all
 }
 
-fn machines() -> Vec<Inventory> {
+pub(crate) fn machines() -> Vec<Inventory> {
     let mut all = vec![
         ports(),
         interrupts(),
@@ -296,56 +296,4 @@ fn machines() -> Vec<Inventory> {
     ];
     all.extend(fabrics());
     all
-}
-
-/// The ids that the page of `linerate host` explains.
-fn documented() -> BTreeSet<&'static str> {
-    let page = include_str!("../../../../../docs/host.md");
-    let (_, rest) = page.split_once("## Oddities").unwrap();
-    let (table, _) = rest.split_once("An unknown fact is never odd.").unwrap();
-    let ids = table.lines().filter_map(|row| row.strip_prefix("| `"));
-    ids.filter_map(|row| Some(row.split_once('`')?.0)).collect()
-}
-
-/// Whether a word is a placeholder for a name or number that the reader must fill in.
-fn is_placeholder(word: &str) -> bool {
-    !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase())
-}
-
-#[test]
-fn every_command_is_whole_and_parses() {
-    let mut ids = BTreeSet::new();
-    let mut script = String::new();
-    for odd in machines().iter().flat_map(find) {
-        ids.insert(odd.id);
-        assert!(
-            !odd.fix.what.is_empty() && !odd.fix.what.ends_with('.'),
-            "{odd:?}"
-        );
-        for step in odd.fix.steps.iter().chain(&odd.fix.undo) {
-            let command = &step.command;
-            assert!(!command.contains('\n') && command.len() < 4096, "{command}");
-            // What `ibstat` prints.
-            let words = command.replace("/Port GUID/", "").replace('/', " ");
-            let words = words.split([' ', '<', '>']);
-            let mut values = words.filter_map(|word| word.rsplit('=').next());
-            assert!(!values.any(is_placeholder), "{command}");
-            // Quoted names contain nothing that a shell would execute.
-            let quoted = command.replace("'eth$(reboot);'\\''x", "");
-            assert!(!quoted.contains("reboot"), "{command}");
-            script.push_str(command);
-            script.push('\n');
-        }
-        assert_eq!(odd.fix.undo.is_empty(), !odd.to_do().contains("(undo: "));
-    }
-    assert_eq!(ids, documented());
-    let mut shell = Command::new("sh");
-    let shell = shell.arg("-n").stdin(Stdio::piped()).stderr(Stdio::piped());
-    let mut shell = shell.spawn().unwrap();
-    let mut input = shell.stdin.take().unwrap();
-    input.write_all(script.as_bytes()).unwrap();
-    drop(input);
-    let output = shell.wait_with_output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}\n{script}");
 }

@@ -1,0 +1,37 @@
+//! The commands that let a port negotiate its speed and duplex, and those that end it.
+
+use super::{Duplex, Nic};
+use crate::advice::{Advice, Kept};
+use crate::path::Side;
+use crate::shell::word;
+
+impl Nic {
+    /// Switches negotiation on. Where a part of the old state is unknown it is saved first.
+    pub(crate) fn negotiate(&self, host: Option<Side>, what: &str) -> Advice {
+        let name = word(&self.name);
+        let set = |to: &str| format!("sudo ethtool -s {name} autoneg {to}");
+        let advice = Advice::new(what);
+        let fixed = self.link.speed.filter(|_| self.link.autoneg == Some(false));
+        let Some((speed, duplex)) = fixed.zip(self.link.duplex) else {
+            return advice.keeping(host, kept(&name), set("on"));
+        };
+        let duplex = match duplex {
+            Duplex::Half => "half",
+            Duplex::Full => "full",
+        };
+        let old = format!("off speed {} duplex {duplex}", speed.0 / 1_000_000);
+        advice.set(host, set("on")).undo_on(host, set(&old))
+    }
+}
+
+/// The link as `ethtool` shows it. What it does not know is left as it is.
+fn kept(name: &str) -> Kept {
+    const OLD: &str = "$1 ~ /Speed/ && $2 + 0 {s = \" speed \" $2 + 0} \
+                       $1 ~ /Duplex/ && /Half|Full/ {d = \" duplex \" tolower($2)} \
+                       $1 ~ /Auto-neg/ {a = $2} \
+                       END {print \"autoneg\", a == \"off\" ? a s d : \"on\"}";
+    Kept {
+        save: format!("ethtool {name} | tee link-before.txt"),
+        restore: format!("sudo ethtool -s {name} $(awk -F': *' '{OLD}' link-before.txt)"),
+    }
+}
