@@ -56,7 +56,7 @@ impl Run<'_> {
             self.bases.push(Base {
                 direction,
                 set: (!broke).then_some(set),
-                swept: (plan.sweep && !broke).then_some(plan.knobs.streams),
+                swept: plan.sweep.then_some(plan.knobs.streams),
                 doubled: false,
             });
         }
@@ -114,7 +114,7 @@ impl Run<'_> {
             self.sweep(base)?;
         }
         let sets: Vec<u32> = bases.iter().filter_map(|base| base.set).collect();
-        if sets.len() == Direction::ALL.len() {
+        if sets.len() == Direction::ALL.len() && !self.stopped {
             self.both(&sets)?;
         }
         for set in sets {
@@ -161,8 +161,8 @@ impl Run<'_> {
         });
     }
 
-    /// Measures with twice the streams of the base load, unless that was done: a judge needs no more of a sweep. Whether it
-    /// measured.
+    /// Measures with twice the streams of the base load, unless that was done: the judge needs no more of a sweep. Returns
+    /// whether it measured.
     pub(super) fn doubled(&mut self, direction: Direction) -> Result<bool, LinkError> {
         let Some(base) = self.base_of(direction).filter(|base| !base.doubled) else {
             return Ok(false);
@@ -200,7 +200,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures with twice the streams; how many these were, where still more may gain.
+    /// Measures with twice the streams. Returns their number if still more may gain.
     fn swept(&mut self, direction: Direction, streams: u32) -> Result<Option<u32>, LinkError> {
         let knobs = self.record.start.plan.knobs.clone();
         if self.stopped || streams >= MOST_STREAMS {

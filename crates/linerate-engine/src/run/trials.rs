@@ -70,7 +70,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures with twice the streams where a trial is to be made, or everywhere where none is; whether it did.
+    /// Measures with twice the streams in the directions of these trials, or in all directions if there are none. Returns
+    /// whether it measured.
     fn any_doubled(&mut self, open: &[TrialPlan]) -> Result<bool, LinkError> {
         let directions: Vec<Direction> = if open.is_empty() {
             self.record.start.plan.directions.clone()
