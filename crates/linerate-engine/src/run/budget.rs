@@ -12,6 +12,8 @@ pub(super) struct Budget {
     pub(super) idle: Nanos,
     /// A base step of one direction.
     pub(super) base: Nanos,
+    /// The shortest base step: streams need these round trips to start.
+    pub(super) least_base: Nanos,
     /// One step of a sweep over streams.
     pub(super) sweep: Nanos,
     /// Time at the start of such a step that does not count.
@@ -50,6 +52,7 @@ impl Budget {
             deadline: Nanos(now.0 + plan.time.0),
             idle: part(total, 20, 300, 1_500),
             base: part(total, if plan.trials { 60 } else { 180 }, 1_000, 10_000),
+            least_base: Nanos::from_millis(1_200),
             sweep: part(total, 15, 400, 2_000),
             washout: Nanos::from_millis(200),
             sweeps: part(total, 60, 500, 10_000),
@@ -69,6 +72,7 @@ impl Budget {
             Nanos(now.0.max(wanted))
         };
         self.base = longer(self.base, 25, 120);
+        self.least_base = longer(self.least_base, 25, 120);
         self.sweep = longer(self.sweep, 12, 60);
         self.washout = longer(self.washout, 4, 20);
     }

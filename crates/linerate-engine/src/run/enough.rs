@@ -3,6 +3,7 @@
 use linerate_core::stats::{mean_ci, steady_state};
 use linerate_core::units::{Bytes, Nanos};
 
+use super::budget::Budget;
 use super::steps::PROBE;
 use crate::link::Live;
 
@@ -11,9 +12,6 @@ const TRIPS: u64 = 30;
 
 /// Least time of a step of round trips.
 const LEAST_TRIPS: Nanos = Nanos::from_millis(300);
-
-/// Least time of a step of a load: a dozen samples, of which a ramp may take some.
-const LEAST_LOAD: Nanos = Nanos::from_millis(1_200);
 
 /// Half the interval of a mean, as a share of it, from which on the mean is known well enough.
 const TIGHT: f64 = 0.02;
@@ -31,10 +29,10 @@ pub(super) enum Enough {
 }
 
 impl Enough {
-    /// For a load that is planned to last so long: at least half of it.
-    pub(super) fn of_load(planned: Nanos) -> Self {
+    /// For a base load: at least half of the planned time, and the shortest time of a base step.
+    pub(super) fn of_load(budget: &Budget) -> Self {
         Self::Mean {
-            least: Nanos((planned.0 / 2).max(LEAST_LOAD.0)),
+            least: Nanos((budget.base.0 / 2).max(budget.least_base.0)),
             rates: Vec::new(),
         }
     }
@@ -63,6 +61,7 @@ fn is_tight(rates: &[f64]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::plan::{Knobs, Plan};
     use linerate_core::units::Rate;
 
     use super::*;
@@ -91,8 +90,25 @@ mod tests {
         })
     }
 
+    /// A base load that is planned to last so long, on a path with such a round trip.
+    fn of(planned: u64, rtt: u64) -> Enough {
+        let plan = Plan {
+            engine: "sim".to_owned(),
+            peer: None,
+            knobs: Knobs::default(),
+            directions: Vec::new(),
+            time: Nanos::from_secs(60),
+            sweep: true,
+            trials: true,
+        };
+        let mut budget = Budget::new(&plan, Nanos(0));
+        budget.base = Nanos::from_millis(planned);
+        budget.stretch(&plan, Nanos::from_millis(rtt));
+        Enough::of_load(&budget)
+    }
+
     fn load() -> Enough {
-        Enough::of_load(Nanos::from_millis(2_400))
+        of(2_400, 1)
     }
 
     /// Rates around 1 Gb/s that deviate by this share, up and down without a pattern.
@@ -109,8 +125,10 @@ mod tests {
         assert_eq!(ends(load(), around(0.2)), None);
         let between = ends(load(), around(0.035)).unwrap();
         assert!((1_300..2_400).contains(&between), "{between}");
-        let long = Enough::of_load(Nanos::from_secs(4));
-        assert_eq!(ends(long, around(0.0).chain(around(0.0))), Some(2_000));
+        let twice = || around(0.0).chain(around(0.0));
+        assert_eq!(ends(of(4_000, 1), twice()), Some(2_000));
+        assert_eq!(ends(of(2_400, 48), twice()), Some(1_200));
+        assert_eq!(ends(of(2_400, 100), twice()), Some(2_500), "25 round trips");
     }
 
     #[test]

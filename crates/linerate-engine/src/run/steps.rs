@@ -93,7 +93,7 @@ impl Run<'_> {
         let words = format!("{}, {streams}", direction.name());
         let purpose = Purpose::Base { direction };
         let planned = self.budget.base;
-        let mut enough = self.early(Enough::of_load(planned));
+        let mut enough = self.early(Enough::of_load(&self.budget));
         self.step_until(purpose, sets, Nanos(0), planned, &words, &mut enough)
     }
 

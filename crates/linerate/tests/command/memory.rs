@@ -84,7 +84,7 @@ fn text_in_a_pipe_is_narrow_and_has_no_colour() {
         let text = words(&page.stdout);
         assert!(text.contains("memory of this host: "), "{text}");
         assert!(
-            !text.contains('\u{1b}') && text.lines().all(|line| line.len() <= 80),
+            !text.contains('\u{1b}') && text.lines().all(|line| line.chars().count() <= 80),
             "{text}"
         );
         for word in ["TCP", "far", "connection", "round trip"] {
