@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut masked = captured.clone();
     masked.mask();
     for captured in [captured.clone(), masked] {
-        let _ = odd::find(&inventory(&Replay::new(captured), &|| {}));
+        let _ = odd::find(&inventory(&Replay::new(captured), &|_| {}));
     }
     let network = network(&Replay::new(captured.clone()));
     let interrupts = interrupts(&Replay::new(captured.clone()));

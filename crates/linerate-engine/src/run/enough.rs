@@ -1,6 +1,6 @@
 //! When a step has measured enough to end before its time.
 
-use linerate_core::stats::{mean_ci, steady_state};
+use linerate_core::stats::{Interval, mean_ci, steady_state};
 use linerate_core::units::{Bytes, Nanos};
 
 use super::budget::Budget;
@@ -55,7 +55,7 @@ fn is_tight(rates: &[f64]) -> bool {
     let steady = steady_state(rates).and_then(|from| rates.get(from..));
     let interval = steady.and_then(mean_ci);
     interval
-        .and_then(|interval| interval.relative())
+        .and_then(Interval::relative)
         .is_some_and(|half| half <= TIGHT)
 }
 

@@ -130,15 +130,9 @@ impl Client {
             }
             Err(e) => return Err(PeerError::broken(address, &e)),
         };
-        let machine = Arc::clone(&options.machine);
         let round_trip = of_tcp(channel.stream().as_fd(), TCP_MIN_RTT).map(Duration::from_micros);
-        let own = channel.stream().local_addr().ok().map(|own| own.ip());
-        let toward = Toward::of(address.ip(), own);
-        let mut end = LocalEnd::new(Side::Near, &options.engine, machine, toward);
+        let mut end = near_end(options, address, &channel);
         end.share_machine(!far.is_empty() && far == near);
-        if let Some(ledger) = options.changes.clone() {
-            end.allow_changes(ledger);
-        }
         Ok(Self {
             channel,
             end,
@@ -353,6 +347,18 @@ fn load(e: &LoadError) -> LinkError {
         what: e.to_string(),
         hint: e.hint().into(),
     }
+}
+
+/// The near end of a session with the server at `address`.
+fn near_end(options: &ClientOptions, address: SocketAddr, channel: &Channel) -> LocalEnd {
+    let own = channel.stream().local_addr().ok().map(|own| own.ip());
+    let toward = Toward::of(address.ip(), own);
+    let machine = Arc::clone(&options.machine);
+    let mut end = LocalEnd::new(Side::Near, &options.engine, machine, toward);
+    if let Some(ledger) = options.changes.clone() {
+        end.allow_changes(ledger);
+    }
+    end
 }
 
 impl Link for Client {
