@@ -10,6 +10,8 @@ mod slice;
 
 pub use slice::{slice_time, washout};
 
+use std::cmp::Ordering;
+
 use crate::factor::Factor;
 use crate::model::Model;
 use crate::path::Direction;
@@ -192,7 +194,13 @@ pub const WORK_SHARE: f64 = 0.25;
 pub const SMALL_MSS: u32 = 536;
 
 /// Most blocks of four slices in a trial.
-pub const BLOCKS: u32 = 8;
+pub const BLOCKS: u32 = 5;
+
+/// Most blocks where slices are short: as much time as five longer ones.
+const SHORT_BLOCKS: u32 = 8;
+
+/// Most blocks where slices are long: three without a decision seldom become one with five.
+const LONG_BLOCKS: u32 = 3;
 
 /// The row of an id.
 pub fn kind(id: &str) -> Option<&'static TrialKind> {
@@ -225,10 +233,10 @@ impl TrialKind {
             direction,
             before,
             after,
-            max_blocks: match self.factor {
-                // Where slices are long, three blocks without a decision hardly become one with five.
-                Factor::Paced if slice_time(load, Some(self.factor)) > slice::SLICE => 3,
-                _ => BLOCKS,
+            max_blocks: match slice_time(load, Some(self.factor)).cmp(&slice::SLICE) {
+                Ordering::Less => SHORT_BLOCKS,
+                Ordering::Equal => BLOCKS,
+                Ordering::Greater => LONG_BLOCKS,
             },
         })
     }
