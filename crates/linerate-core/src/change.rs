@@ -47,7 +47,7 @@ pub enum Queue {
 }
 
 impl Queue {
-    /// Its kind, as the kernel and `tc` call it.
+    /// The kind of the discipline, as the kernel and `tc` call it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tbf => "tbf",
@@ -231,7 +231,7 @@ impl SettingRow {
         new
     }
 
-    /// Its name on a host whose path uses `port`.
+    /// Name of the setting on a host whose path uses `port`.
     pub fn what(&self, port: &str) -> String {
         match self.access {
             Access::Sysctl(name, _) => name.to_owned(),
@@ -263,7 +263,7 @@ impl SettingRow {
         }
     }
 
-    /// Whether the kernel could have these numbers. Its own are of type int.
+    /// Whether the kernel could have these numbers. The numbers of a kernel setting are of type int.
     fn holds(&self, numbers: &[u64]) -> bool {
         let (many, most) = match self.access {
             Access::Sysctl(_, many) => (many..=many, u64::from(i32::MAX.unsigned_abs())),

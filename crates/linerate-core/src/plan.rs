@@ -77,8 +77,9 @@ pub struct ExtraWork {
 pub struct Knobs {
     /// Connections, each with a thread at both ends.
     pub streams: u32,
-    /// Payload handed to the kernel in one send; zero lets each end choose by the rate it sees. Of
-    /// datagrams their size; zero is what fits one packet of the route. Of memory the array of each thread.
+    /// Payload handed to the kernel in one send; zero lets each end choose by the rate it sees. For
+    /// datagrams: their size; zero is the size that fits one packet of the route. For loads of memory: the
+    /// size of each thread's array.
     pub write_size: Bytes,
     /// Largest payload that one receive reads from the kernel; zero lets each end choose.
     pub read_size: Bytes,
@@ -104,12 +105,13 @@ pub struct Knobs {
     pub extra_work: ExtraWork,
     /// The NUMA node that sending threads are kept on; `None` leaves the choice to that end.
     pub sender_node: Option<u32>,
-    /// The same for receiving threads.
+    /// The NUMA node that receiving threads are kept on; `None` leaves the choice to that end.
     pub receiver_node: Option<u32>,
     /// The CPUs that sending threads are pinned to, one for each stream; empty leaves the choice to that end.
     /// They take precedence over the node.
     pub sender_cpus: Vec<u32>,
-    /// The same for receiving threads.
+    /// The CPUs that receiving threads are pinned to, one for each stream; empty leaves the choice to that
+    /// end. They take precedence over the node.
     pub receiver_cpus: Vec<u32>,
     /// Whether connections are dialled again, from other source ports, until fewer of them share a receive
     /// queue than in the base load. The run picks the ports; an end only dials as instructed.
@@ -277,7 +279,8 @@ pub struct SetPlan {
 }
 
 impl SetPlan {
-    /// A set of the transport `engine`. Of the transport's options it keeps those that the pattern has.
+    /// Makes a set of the transport `engine`. The set keeps those of the transport's options that apply to
+    /// the pattern.
     pub fn of(engine: &str, id: u32, pattern: Pattern, mut knobs: Knobs) -> Self {
         let rows = transport::named(engine).map_or(&[][..], |info| info.options);
         knobs.options = knobs.options.of(rows, pattern.kind());

@@ -91,7 +91,7 @@ impl Search {
         }
     }
 
-    /// The same state of the search, rebuilt from the results of its steps.
+    /// Rebuilds the state of a search from the results of its steps.
     pub fn replay(allowed: f64, most: Option<Rate>, looks: impl IntoIterator<Item = Look>) -> Self {
         let mut search = Self::new(allowed, most);
         for look in looks {

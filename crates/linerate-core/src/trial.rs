@@ -20,7 +20,7 @@ use crate::record::TrialPlan;
 pub struct TrialKind {
     /// Stable id, as it stands in records.
     pub id: &'static str,
-    /// What it changes.
+    /// The factor that the trial changes.
     pub factor: Factor,
     /// What is being tried, after the word "testing".
     pub words: &'static str,
@@ -28,7 +28,7 @@ pub struct TrialKind {
     pub change: &'static str,
 }
 
-/// Every kind of trial. Of two that part the same rivals the earlier is preferred: those that can
+/// Every kind of trial. If two kinds separate the same rivals, the earlier one is preferred: kinds that can
 /// show a gain come before those that only show a loss.
 pub const TRIALS: &[TrialKind] = &[
     TrialKind {

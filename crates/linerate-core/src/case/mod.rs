@@ -105,9 +105,9 @@ pub struct Host {
     /// Clock of one core: `3.3GHz`.
     #[serde(deserialize_with = "value::text")]
     pub clock: Option<Clock>,
-    /// Its memory.
+    /// The memory of the host.
     pub memory: Memory,
-    /// Its port.
+    /// The port of the host.
     pub port: PortSpec,
 }
 

@@ -180,7 +180,7 @@ where
     String::deserialize(d)?.parse().map_err(Error::custom)
 }
 
-/// The same for an optional value.
+/// Reads an optional value that is written as text.
 pub(super) fn text<'de, D, T>(d: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -225,7 +225,7 @@ pub(super) fn amount<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
     }
 }
 
-/// The same for an optional value.
+/// Reads an optional number above zero.
 pub(super) fn positive<'de, D: Deserializer<'de>>(d: D) -> Result<Option<f64>, D::Error> {
     amount(d).map(Some)
 }

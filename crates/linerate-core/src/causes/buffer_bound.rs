@@ -14,10 +14,10 @@ use crate::signs::{GAIN, percent};
 use crate::stats::Range;
 use crate::units::Bytes;
 
-/// Share of time limited by a buffer from which it may be the cause.
+/// Minimum share of time limited by a buffer at which the buffer may be the cause.
 pub(super) const SUSPECT: f64 = 0.2;
 
-/// Share of time from which the evidence is enough without a trial.
+/// Minimum share of time limited by a buffer at which the evidence is enough without a trial.
 pub(super) const ENOUGH: f64 = 0.5;
 
 /// Share of time that a sender must wait for its timers for the path to be why its buffers are full.
@@ -66,7 +66,7 @@ impl Buffer {
         }
     }
 
-    /// Its name in commands.
+    /// Name of the buffer in commands.
     fn way(self) -> &'static str {
         match self {
             Self::Receive => "receive",
@@ -74,7 +74,7 @@ impl Buffer {
         }
     }
 
-    /// Its memory, as `SO_RCVBUF` and `SO_SNDBUF` count it.
+    /// Memory of the buffer, as `SO_RCVBUF` and `SO_SNDBUF` count it.
     fn memory(self, load: &Load) -> Option<Bytes> {
         match self {
             Self::Receive => load.recv_memory,

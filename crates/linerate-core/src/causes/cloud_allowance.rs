@@ -16,8 +16,8 @@ use crate::transport::Scope;
 /// Cause `cloud-allowance`.
 pub(super) struct CloudAllowance;
 
-/// Share of the port's packets above an allowance from which that limits the path. A burst of some milliseconds
-/// exceeds it by less.
+/// Minimum share of the port's packets above an allowance at which the allowance limits the path. A burst of
+/// some milliseconds exceeds it by less.
 const EXCEEDED: f64 = 0.001;
 
 static INFO: CauseInfo = CauseInfo {

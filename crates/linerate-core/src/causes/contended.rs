@@ -12,8 +12,8 @@ use crate::transport::Scope;
 /// Cause `contended`.
 pub(super) struct Contended;
 
-/// Bytes of other programs over ours from which they matter. Two ends read their counters up to a sample apart,
-/// which is a twentieth of a short step.
+/// Minimum ratio of other programs' bytes to ours at which they matter. Two ends read their counters up to a
+/// sample apart, which is a twentieth of a short step.
 pub(super) const FOREIGN: f64 = 0.2;
 
 static INFO: CauseInfo = CauseInfo {

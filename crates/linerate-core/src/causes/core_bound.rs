@@ -24,7 +24,7 @@ pub(super) const IDS: &[&str] = &["sender-core", "receiver-core"];
 /// Share of its CPU that a thread must want to be suspected.
 const SUSPECT: f64 = 0.8;
 
-/// Share from which the evidence is enough without a trial (METHOD section 2).
+/// Minimum share of a CPU's time at which the evidence is enough without a trial (METHOD section 2).
 const ENOUGH: f64 = 0.95;
 
 /// What another size of buffers or batches does to a full CPU.

@@ -22,7 +22,7 @@ pub(super) struct CpuClock;
 
 /// Share of its CPU that a thread must want before its clock can matter.
 const BUSY: f64 = 0.8;
-/// Share from which the CPU is used up.
+/// Minimum utilization at which the CPU is used up.
 const USED_UP: f64 = 0.95;
 /// Below this share of its reference a clock is low: governors and counters round by a step of 100 MHz,
 /// 4 % of 2.5 GHz.

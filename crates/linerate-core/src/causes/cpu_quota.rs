@@ -32,7 +32,7 @@ struct Stopped<'a> {
     lost: f64,
 }
 
-/// Share of its periods in which a quota is used up from which the program always wants more than that.
+/// Minimum share of periods with a used-up quota at which the program always wants more than the quota.
 const EVERY_PERIOD: f64 = 0.9;
 
 impl Stopped<'_> {

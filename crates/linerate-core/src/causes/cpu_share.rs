@@ -17,7 +17,7 @@ use crate::stats::Range;
 /// the time waits for something else as well.
 pub(super) const SUSPECT: f64 = 0.5;
 
-/// Share from which it needs no trial.
+/// Minimum share at which the cause needs no trial.
 pub(super) const ENOUGH: f64 = 0.95;
 
 /// Share of time that a thread must lose to be named. A tenth less goodput would not be noticed.

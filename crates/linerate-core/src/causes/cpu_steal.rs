@@ -23,13 +23,14 @@ pub(super) struct CpuSteal;
 /// idle at times with nothing to do, so something else paces the flow.
 const SUSPECT: f64 = 0.8;
 
-/// Share of samples with an empty sender's socket from which the sending thread gets too little time to write.
+/// Minimum share of samples with an empty sender's socket at which the sending thread gets too little time to
+/// write.
 const STARVED: f64 = 0.5;
 
 /// Work for the load on a CPU whose time the hypervisor takes.
 struct Robbed {
     side: Side,
-    /// Its CPU; `None` of a thread that moved between several.
+    /// The CPU that the work ran on; `None` for a thread that moved between several.
     cpu: Option<u32>,
     /// Share of time that the hypervisor took the CPU; the mean for several CPUs.
     steal: f64,

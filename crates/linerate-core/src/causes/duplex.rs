@@ -18,8 +18,8 @@ use crate::transport::Scope;
 /// Cause `duplex`.
 pub(super) struct Duplex;
 
-/// Collisions per sent packet from which they matter: two ends that both send all the time collide far more
-/// often, and a full-duplex port never does.
+/// Minimum number of collisions per sent packet at which they matter: two ends that both send all the time
+/// collide far more often, and a full-duplex port never does.
 const COLLIDED: f64 = 0.01;
 
 /// Ports that are faster know no half duplex.

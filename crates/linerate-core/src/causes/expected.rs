@@ -11,12 +11,12 @@ use crate::stats::{EQUAL, Interval, Range};
 /// Something for each effect that a trial may show: on goodput, on the share retransmitted, on the round trip.
 pub(crate) type Effects<T> = [Option<T>; 3];
 
-/// What a trial showed.
+/// The effects that a trial showed.
 pub(crate) fn shown(trial: &TrialModel) -> Effects<Interval> {
     [trial.effect, trial.loss, trial.latency]
 }
 
-/// What a cause expects of a trial.
+/// The effects that a cause expects of a trial.
 #[derive(Clone, Copy)]
 pub(crate) struct Expected(Effects<Range>);
 

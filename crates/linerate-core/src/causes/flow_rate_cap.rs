@@ -161,8 +161,8 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
 }
 
 /// Streams, four or more times as many, that carried well less than that multiple. One stream may use so little
-/// of a rate that drops excess packets that two streams carry twice as much. If this many streams got their
-/// full rate each, a limit shared by even more streams is a different one.
+/// of a rate that drops excess packets that two streams carry twice as much. If so many streams got their full
+/// rate each, a limit shared by even more streams is a different one.
 fn too_few(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     let dir = model.direction(direction)?;
     let many = |more: &&Load| times(dir, more) >= MANY;

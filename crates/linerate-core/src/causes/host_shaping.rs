@@ -17,8 +17,8 @@ use crate::units::Rate;
 /// Cause `host-shaping`.
 pub(super) struct HostShaping;
 
-/// Share of a shaper's ceiling from which it may be the limit although the ceiling is not reached: buckets that
-/// are too small for a timer, and recovery from losses, use the rest.
+/// Minimum share of a shaper's ceiling at which the shaper may be the limit although the ceiling is not
+/// reached: buckets that are too small for a timer, and recovery from losses, use the rest.
 const NEAR: f64 = 0.9;
 
 /// A shaper may be the limit from these values if packets always wait in it: share of its ceiling, and times

@@ -7,8 +7,8 @@ use crate::path::Direction;
 use crate::signs::round_trips::{FEW, idle_at_least, median};
 use crate::units::Nanos;
 
-/// Times the idle round trip from which one under load is long. A sender that slows down on loss needs a queue
-/// of one round trip to keep the path full. A longer queue adds nothing to goodput.
+/// Minimum length of a long round trip under load, in multiples of the idle round trip. A sender that slows
+/// down on loss needs a queue of one round trip to keep the path full. A longer queue adds nothing to goodput.
 //= Villamizar, Song, "High performance TCP in ANSNET", CCR 24(5), 1994: one bandwidth-delay product
 const TIMES: f64 = 2.0;
 

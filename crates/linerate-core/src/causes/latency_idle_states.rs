@@ -113,7 +113,7 @@ fn rests(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     })
 }
 
-/// How all states are as before: enabled, but for those that were not.
+/// The command that restores all idle states: all enabled, but for those that were disabled before.
 fn undo(model: &Model, side: Side) -> String {
     let states = model.host(side).and_then(|h| h.facts.idle_states.as_ref());
     let off = states.into_iter().flatten().enumerate();

@@ -22,7 +22,7 @@ pub(super) struct LatencyInterrupts;
 const SUSPECT: f64 = 0.3;
 const NOTABLE: Nanos = Nanos::from_micros(10);
 
-/// Share from which it needs no trial.
+/// Minimum share at which the cause needs no trial.
 const MOST: f64 = 0.5;
 
 static INFO: CauseInfo = CauseInfo {

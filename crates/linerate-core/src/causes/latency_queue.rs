@@ -155,7 +155,8 @@ fn longest(load: &Load) -> Option<&Queue> {
     load.queues.iter().flatten().max_by_key(|queue| queue.wait)
 }
 
-/// That queue, if it explains most of the increase under load.
+/// The queue of the sender's own ports in which packets waited longest, if it explains most of the increase
+/// under load.
 fn own_queue(load: &Load, raised: Raised) -> Option<&Queue> {
     longest(load).filter(|queue| queue.wait.0 as f64 >= raised.added() * MOST)
 }

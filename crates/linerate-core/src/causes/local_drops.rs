@@ -19,7 +19,7 @@ use crate::transport::{Scope, Transport};
 /// Cause `local-drops`.
 pub(super) struct LocalDrops;
 
-/// Segments in a dropped packet from which their number is reported.
+/// Minimum number of segments in a dropped packet at which their number is reported.
 const GROUPS: f64 = 1.5;
 
 static INFO: CauseInfo = CauseInfo {

@@ -89,12 +89,12 @@ impl Cause for MemoryBandwidth {
         };
         let factor = trial.factor()?;
         match (factor.class(), factor) {
-            // Of three memory crossings one remains.
+            // A receiver that discards payload leaves one of three memory crossings.
             (_, Factor::Discard) => Some(Range {
                 low: GAIN,
                 high: 3.0,
             }),
-            // The same at the sending end, if that one is full.
+            // Sends without a copy save memory crossings at the sending end, if that one is full.
             (_, Factor::ZeroCopy) => match self.check(model, trial.direction) {
                 Ok(found) if found.side == trial.direction.sender().into() => Some(Range {
                     low: GAIN,

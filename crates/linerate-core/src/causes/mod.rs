@@ -68,7 +68,7 @@ use crate::record::{Host, TrialPlan};
 use crate::stats::Range;
 use crate::transport::Scope;
 
-/// Share of a ceiling from which it is reached (METHOD section 2).
+/// Minimum share of a ceiling at which the ceiling is reached (METHOD section 2).
 pub(crate) const FULL: f64 = 0.98;
 
 /// A thread that wants more of its CPU than this has too little slack for something else to bind.
@@ -141,8 +141,8 @@ pub struct CauseInfo {
     /// The causes that this cause explains, at the same place: it is no rival of theirs. If one of them is
     /// proved, both are named, and the proof does not depend on readings of this cause.
     pub explains: &'static [&'static str],
-    /// Its page for people: its meaning, the differences to similar causes, how to confirm it by hand, and how
-    /// to fix it.
+    /// The cause's page for people: its meaning, the differences to similar causes, how to confirm it by hand,
+    /// and how to fix it.
     pub page: &'static str,
     /// Whether it is about the idle path, which both directions share: it is named for the first measured
     /// direction, and cleared for the other.
@@ -282,7 +282,7 @@ pub struct Finding {
 pub struct Cost {
     /// The place of the finding.
     pub side: Place,
-    /// Its share of the time, or of the bytes that a port carried; `None` if unknown.
+    /// The cost's share of the time, or of the bytes that a port carried; `None` if unknown.
     pub share: Option<f64>,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
@@ -290,7 +290,8 @@ pub struct Cost {
     pub advice: Vec<Advice>,
 }
 
-/// Share of the time from which a disturbance is reported: without it there was a tenth more.
+/// Minimum share of the time at which a disturbance is reported: without the disturbance there was a tenth
+/// more.
 const DISTURBS: f64 = 0.1;
 
 /// The answer of a cause that only disturbs.
@@ -325,7 +326,7 @@ fn lacks(model: &Model, what: &str, side: crate::path::Side) -> NoFinding {
         .gaps
         .iter()
         .find(|(s, g)| *s == side && g.what.starts_with(what));
-    // Of a run, a reading names its end, so that a reader knows where to look.
+    // In a run, the name of a reading includes its end, so that users know where to look.
     let named = |gap: &Gap| {
         if model.watched || side.is_named_in(&gap.what) {
             gap.what.clone()
@@ -352,7 +353,8 @@ fn port_of(model: &Model, side: crate::path::Side) -> &str {
     model.host(side).map_or("PORT", port_at)
 }
 
-/// The same for a host.
+/// The port of `host` for a command: its wire if there is one, else the one that its route leaves by. `PORT`
+/// if none is known.
 fn port_at(host: &Host) -> &str {
     let route = host.facts.route.as_ref();
     let wires = route.and_then(Route::wires).unwrap_or_default();

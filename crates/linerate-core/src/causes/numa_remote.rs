@@ -25,7 +25,7 @@ pub(super) struct NumaRemote;
 /// waits for something else.
 const SUSPECT: f64 = 0.8;
 
-/// Share from which a thread on the wrong node is named without a trial.
+/// Minimum share at which a thread on the wrong node is named without a trial.
 const ENOUGH: f64 = 0.95;
 
 /// The most that the right node gains: firmware tables put the far node at two to three times the distance.
@@ -60,7 +60,8 @@ impl Cause for NumaRemote {
         let at_work = wanted(threads(load, direction, remote.side)).unwrap_or(0.0);
         Ok(Finding {
             side: Place::from(remote.side),
-            // A full core is the limit itself; this is a reason for it. Its share is unknown without a trial.
+            // A full core is the limit itself; remote memory is a reason for it. The share of remote memory
+            // is unknown without a trial.
             share: remote.share / 2.0,
             enough: !remote.off.threads.is_empty() && at_work >= ENOUGH,
             reached: false,

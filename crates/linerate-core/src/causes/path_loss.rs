@@ -30,19 +30,19 @@ pub(super) struct PathLoss;
 /// little: they last a thousand round trips of a short path.
 const BBR_MINDS: f64 = 0.1;
 
-/// Share of bytes lost from which BBR's third version sends less. It has the same name in the kernel.
+/// Minimum share of bytes lost at which BBR's third version sends less. It has the same name in the kernel.
 //= draft-ietf-ccwg-bbr: BBR.LossThresh is 2 %
 const BBR3_MINDS: f64 = 0.02;
 
 /// The share that timeouts may take of a goodput that counts as the same.
 const NEARLY: f64 = 0.8;
 
-/// Share of lost bytes from which retransmission timers expire one after the other, each twice as long as the
-/// one before, so that almost nothing arrives.
+/// Minimum share of lost bytes at which retransmission timers expire one after the other, each twice as long
+/// as the one before, so that almost nothing arrives.
 const IN_ROWS: f64 = 0.2;
 
-/// With this many lost segments in each round trip, the first version of BBR sends less too: during recovery it
-/// sends no more than what arrives for one round trip, and if each round trip has a loss, recovery never ends.
+/// Lost segments in each round trip at which the first version of BBR sends less too: during recovery it sends
+/// no more than what arrives for one round trip, and if each round trip has a loss, recovery never ends.
 //= Linux, net/ipv4/tcp_bbr.c: bbr_set_cwnd_to_recover_or_restore, "packet conservation" in the first round of recovery
 const EACH_ROUND: f64 = 1.0;
 
@@ -299,7 +299,8 @@ fn tolerant(model: &Model, direction: Direction) -> Option<Advice> {
     use_bbr(model, load, direction.sender(), gain)
 }
 
-/// Advises the command that removes a discipline that loses packets. Its parent was not read, and it may do more.
+/// Advises the command that removes a discipline that loses packets. The discipline's parent was not read, and
+/// the discipline may have other duties.
 fn without_own_loss(own: &Local) -> Advice {
     let port = own.port();
     let (kind, id) = (

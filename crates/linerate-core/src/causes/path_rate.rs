@@ -377,7 +377,8 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     }))
 }
 
-/// Other traffic on a port, as a share of ours, from which the path's rate is reported as more than ours.
+/// Minimum rate of other traffic on a port, as a share of ours, at which the path's rate is reported as more
+/// than ours.
 const OTHERS: f64 = 0.05;
 
 /// A remark that other traffic uses a part of the rate, if that is too little to invalidate the measurement.

@@ -13,7 +13,7 @@ use crate::stats::{EQUAL, Range};
 /// A thread that wants more than this share of its CPU has no time left that could be relied on.
 const NO_TIME_LEFT: f64 = 0.92;
 
-/// More streams that carry this many times as much passed all shared limits.
+/// Minimum gain of goodput at which more streams passed all shared limits.
 const SCALES: f64 = 1.1;
 
 /// The effect of sending without a copy on a sender that has time left.
@@ -132,8 +132,8 @@ fn work(wanted: Option<f64>, added: f64) -> Range {
     }
 }
 
-/// Whether this many bytes in flight for each stream carry the goodput with room to spare, by the round trip of
-/// an unqueued path.
+/// Whether `bytes` in flight for each stream carry the goodput with room to spare, by the round trip of an
+/// unqueued path.
 fn roomy(load: &Load, bytes: u64) -> bool {
     let per_stream = load.goodput.mean / f64::from(load.streams.max(1));
     load.tcp

@@ -21,7 +21,7 @@ use crate::units::Bytes;
 /// Cause `sender-app`.
 pub(super) struct SenderApp;
 
-/// Share of samples limited by the application from which it is suspected.
+/// Minimum share of samples limited by the application at which the application is suspected.
 const STARVED: f64 = 0.5;
 
 /// Share of the time that a program must pause to be named without a trial. Shorter pauses may come from a

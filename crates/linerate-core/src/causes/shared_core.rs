@@ -20,7 +20,7 @@ pub(super) struct SharedCore;
 /// Share of its CPU that a thread must need.
 const SUSPECT: f64 = 0.8;
 
-/// Share of time from which a CPU is full.
+/// Minimum utilization at which a CPU is full.
 const FULL: f64 = 0.95;
 
 /// A thread that shares a full CPU with other threads of this run, or with interrupts.

@@ -17,7 +17,8 @@ use crate::transport::Scope;
 /// Cause `small-packets`.
 pub(super) struct SmallPackets;
 
-/// A packet of this many times the MTU is a group of segments that is handled at once.
+/// Minimum size of a packet, in multiples of the MTU, at which it is a group of segments that is handled at
+/// once.
 const GROUPED: f64 = 2.0;
 
 /// From this MTU on, a port is configured for jumbo frames.
@@ -79,7 +80,7 @@ impl Cause for SmallPackets {
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        // The same as for the full core that it explains.
+        // Small packets predict the same effect as the full core that they explain.
         let receiver = Place::from(trial.direction.receiver());
         let id = match self.check(model, trial.direction) {
             Ok(found) if found.side == receiver => "receiver-core",

@@ -18,10 +18,10 @@ use crate::transport::Scope;
 /// Cause `softirq-core`.
 pub(super) struct SoftirqCore;
 
-/// Share of a CPU's time in softirq from which it has no time left (METHOD section 2).
+/// Minimum share of a CPU's time in softirq at which it has no time left (METHOD section 2).
 pub(super) const FULL: f64 = 0.9;
 
-/// Share of time from which a thread of ours on that CPU counts as the source of the packets.
+/// Minimum share of the CPU's time that a thread of ours needs to count as the source of the packets.
 const THREAD: f64 = 0.05;
 
 /// A CPU that is full of packets.

@@ -17,7 +17,8 @@ use crate::transport::Scope;
 /// Cause `tunnel`.
 pub(super) struct Tunnel;
 
-/// Fragments per packet of a load from which its packets are split in two: at least half of them are.
+/// Minimum number of fragments per packet of a load at which its packets are split in two: at least half of
+/// them are.
 const CUT: f64 = 1.0;
 
 /// A tunnel on the route of one end.

@@ -19,7 +19,7 @@ use crate::units::Rate;
 /// Cause `wrong-route`.
 pub(super) struct WrongRoute;
 
-/// Another route must be this many times faster to be reported.
+/// Minimum speed of another route that is reported, in multiples of the used route's speed.
 const FASTER: f64 = 1.1;
 
 /// Another route between the two hosts.
@@ -98,7 +98,7 @@ impl Cause for WrongRoute {
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        // The same as for the full wire that it explains.
+        // A wrong route predicts the same effect as the full wire that it explains.
         super::cause("wire-full")?.predict(model, trial)
     }
     fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {

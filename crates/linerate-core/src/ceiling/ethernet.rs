@@ -24,16 +24,17 @@ pub(crate) const UDP: u32 = 8;
 /// Bytes that VXLAN puts between the outer IP header and the inner frame.
 //= RFC 7348, section 5
 pub(crate) const VXLAN: u32 = UDP + 8;
-/// The same for Geneve without options.
+/// Bytes that Geneve without options puts between the outer IP header and the inner frame.
 //= RFC 8926, sections 3 and 3.4
 pub(crate) const GENEVE: u32 = UDP + 8;
 /// Bytes that GRE without options puts between the outer IP header and the inner packet.
 //= RFC 2784, section 2.1
 pub(crate) const GRE: u32 = 4;
-/// The same for IP in IP.
+/// Bytes that IP in IP puts between the outer IP header and the inner packet.
 //= RFC 2003, section 3
 pub(crate) const IPIP: u32 = 0;
-/// The same for WireGuard: a header and the check value of Poly1305.
+/// Bytes that WireGuard puts between the outer IP header and the inner packet: a header and the check value
+/// of Poly1305.
 //= WireGuard white paper, section 5.4.6
 pub(crate) const WIREGUARD: u32 = UDP + 16 + 16;
 

@@ -59,7 +59,7 @@ impl Speed {
         ("XDR", Self::Xdr),
     ];
 
-    /// Its name.
+    /// Name of the speed.
     pub fn name(self) -> &'static str {
         let found = Self::NAMES.iter().find(|(_, s)| *s == self);
         found.map_or("", |(name, _)| name)

@@ -24,7 +24,7 @@ pub fn serialisation(name: &str, bytes: f64, capacity: Bounds) -> Part {
     }
 }
 
-/// The propagation time on a cable of this many metres.
+/// The propagation time on a cable of `metres` metres.
 pub fn propagation(metres: f64) -> Part {
     Part {
         words: format!("{metres} m of cable"),

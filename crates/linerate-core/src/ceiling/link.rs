@@ -34,7 +34,7 @@ impl Link {
         }
     }
 
-    /// The same as a formula: `10 Gb/s`, `4 lanes x 13.6364 Gb/s`.
+    /// The capacity of the link as a formula: `10 Gb/s`, `4 lanes x 13.6364 Gb/s`.
     pub fn words(self) -> String {
         match self {
             Self::Ethernet(rate) => rate.to_string(),

@@ -32,11 +32,11 @@ pub struct Part {
     pub ways: Vec<Direction>,
     /// The inputs of the ceiling, to show where it comes from.
     pub inputs: Vec<Input>,
-    /// Its kind.
+    /// The kind of the part.
     pub kind: Kind,
 }
 
-/// What a part is.
+/// The kind of a part, with the parameters of its ceiling.
 #[derive(Debug, Clone)]
 pub enum Kind {
     /// Parallel links, each of them full duplex.

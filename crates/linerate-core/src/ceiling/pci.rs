@@ -5,7 +5,7 @@ use super::Bounds;
 /// A bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bus {
-    /// Its name as users type it: `pci-32/33`.
+    /// The name of the bus as users type it: `pci-32/33`.
     pub name: &'static str,
     /// Bits that move in one clock.
     pub bits: u32,

@@ -31,7 +31,7 @@ impl Source {
 pub struct Input {
     /// The name of its key: `near.port.mps`.
     pub key: String,
-    /// Its value in words: `128 B`, `128 to 512 B`.
+    /// The input's value in words: `128 B`, `128 to 512 B`.
     pub value: String,
     /// Where the value comes from.
     pub source: Source,
@@ -96,14 +96,14 @@ pub struct StreamGroup {
     pub packet: Bounds,
     /// Payload bytes of an operation.
     pub operation: Bounds,
-    /// Its demands on the resources.
+    /// The demands of the streams on the resources.
     pub demands: Vec<Demand>,
 }
 
 /// Everything that bytes cross between two hosts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Path {
-    /// Its resources, in the order of the forward direction.
+    /// The resources of the path, in the order of the forward direction.
     pub resources: Vec<Resource>,
     /// The groups of streams that use it, in both directions.
     pub groups: Vec<StreamGroup>,
@@ -131,8 +131,8 @@ impl Packet {
         }
     }
 
-    /// A packet that could be any of `kinds`, each a payload and the bytes that it takes on the
-    /// wire. `None` when there is none, or one without payload.
+    /// A packet that could be any of `kinds`, each a payload and the bytes of the packet on the wire. `None`
+    /// when there is none, or one without payload.
     pub(super) fn any(kinds: &[(u32, u32)]) -> Option<Self> {
         let share = |&(payload, wire): &(u32, u32)| f64::from(wire) / f64::from(payload);
         let worst = kinds.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;

@@ -11,7 +11,7 @@ pub struct Entry {
     pub boot: String,
     /// Network namespace in which it was made.
     pub network: String,
-    /// What was changed.
+    /// The setting that was changed.
     pub setting: Setting,
     /// The port of the setting; empty for settings that belong to no port.
     pub port: String,
@@ -49,7 +49,7 @@ impl Entry {
         self.setting.row().what(&self.port)
     }
 
-    /// Its line in a journal; `None` if a name cannot be written to the journal.
+    /// The line of the entry in a journal; `None` if a name cannot be written to the journal.
     pub fn line(&self) -> Option<String> {
         let Self {
             boot,

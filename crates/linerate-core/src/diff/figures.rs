@@ -24,7 +24,7 @@ pub enum Outcome {
 pub struct FigureChange {
     /// Which figure.
     pub figure: &'static Figure,
-    /// Its subject: the idle path, or a direction.
+    /// The subject of the figure: the idle path, or a direction.
     pub of: Subject,
     /// In the first record; `None` if it was not measured.
     pub before: Option<Value>,
@@ -91,7 +91,7 @@ fn outcome(before: Option<&Value>, after: Option<&Value>) -> Outcome {
     }
 }
 
-/// What a ratio says.
+/// The outcome that a ratio of two values shows.
 fn of_ratio(ratio: Interval) -> Outcome {
     if EQUAL.excludes(ratio) {
         Outcome::Differ(ratio)

@@ -26,13 +26,13 @@ pub use plan::PlanChange;
 /// A record with its present verdict.
 #[derive(Debug)]
 pub struct Judged<'a> {
-    /// What was read.
+    /// The record that was read.
     pub record: &'a Record,
-    /// What was derived.
+    /// The model derived from the record.
     pub model: Model,
-    /// Its figures.
+    /// The figures of the record.
     pub summary: Summary,
-    /// What was judged.
+    /// The verdict on the record.
     pub verdict: Verdict,
 }
 

@@ -42,7 +42,8 @@ pub(super) fn changes(before: &Plan, after: &Plan) -> Vec<PlanChange> {
     engine.chain(knobs).chain(options).chain(rest).collect()
 }
 
-/// What connections are made with. Those that only trials turn are the same in all plans.
+/// Differences of the settings that connections are made with. Settings that only trials change are the same
+/// in all plans.
 fn knobs(before: &Knobs, after: &Knobs) -> [Option<Change>; 11] {
     let told = |what: &str, of: &dyn Fn(&Knobs) -> String| Change::of(what, of(before), of(after));
     [

@@ -21,7 +21,7 @@ const SAME: f64 = 1e-6;
 /// A port and the rate of its wire; for a port that is down, the rate that it could have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortLoad {
-    /// Its name: `eth0`, `mlx5_0`.
+    /// Name of the port: `eth0`, `mlx5_0`.
     pub name: String,
     /// The rate of its wire; of InfiniBand without the line code.
     pub rate: Rate,
@@ -60,7 +60,7 @@ pub struct Arrival {
     pub load: PortLoad,
     /// Bits per second of frames while all other ports are idle.
     alone: f64,
-    /// The same while all ports in use are busy; none for a port that is down or on standby.
+    /// Bits per second of frames while all ports in use are busy; none for a port that is down or on standby.
     shared: f64,
 }
 
@@ -258,7 +258,8 @@ fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<PortLoad> {
     rate.filter(|_| is_whole).map(load)
 }
 
-/// A port of InfiniBand that is in use. Its rate is the signalling rate less the overhead of the line code.
+/// A port of InfiniBand that is in use. The rate of its wire is the signalling rate less the overhead of the
+/// line code.
 fn infiniband_load(name: String, port: &IbPort) -> Option<PortLoad> {
     let rate = port.in_use()?;
     let speed = Speed::NAMES.iter().find(|(known, _)| *known == rate.speed);
@@ -334,7 +335,8 @@ pub enum Need {
 }
 
 impl Need {
-    /// Of the devices behind the link whose end towards memory is at `slot`; `None` if there are none.
+    /// The need of the devices behind the link whose end towards memory is at `slot`; `None` if there are
+    /// none.
     pub fn behind(inventory: &Inventory, slot: Address) -> Option<Self> {
         let devices = behind(&inventory.pci, slot);
         if devices.is_empty() {

@@ -38,15 +38,15 @@ pub struct Processors {
 /// A CPU as the scheduler sees it: one thread of a core.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the CPU.
     pub id: u32,
-    /// Its package.
+    /// The package that the CPU belongs to.
     pub package: Option<u32>,
     /// CPUs of the same core, itself among them; empty when unknown.
     pub siblings: Vec<u32>,
-    /// Its computing power relative to 1024, where the kernel reports it.
+    /// The CPU's computing power relative to 1024, where the kernel reports it.
     pub capacity: Option<u32>,
-    /// Its clock.
+    /// The CPU's clock.
     pub clock: Clock,
 }
 
@@ -86,7 +86,7 @@ impl Processors {
 }
 
 impl Node {
-    /// Its known CPUs.
+    /// The CPUs of a node that are known.
     pub fn known_cpus(&self) -> &[u32] {
         self.cpus.as_deref().unwrap_or_default()
     }

@@ -42,7 +42,7 @@ pub struct IbDevice {
     pub virtual_of: Option<VirtualOf>,
     /// Whether it is a software device on top of a network port (rxe, siw): its rate is nominal.
     pub software: bool,
-    /// Its ports.
+    /// The ports of the device.
     pub ports: Vec<IbPort>,
 }
 

@@ -11,7 +11,7 @@ pub struct Machine {
     pub kernel: String,
     /// Who made it, by its firmware.
     pub vendor: String,
-    /// Its type, by its firmware: `PowerEdge R910`, `m5.large`.
+    /// The machine's type, by its firmware: `PowerEdge R910`, `m5.large`.
     pub product: String,
     /// The kind of machine below it: hypervisor or hardware.
     pub platform: Platform,

@@ -10,7 +10,7 @@ use crate::units::{Bytes, Transfers};
 /// Memory of the whole machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// What the kernel has.
+    /// The memory that the kernel manages.
     pub total: Option<Bytes>,
     /// What programs could get without swapping.
     pub available: Option<Bytes>,
@@ -25,17 +25,17 @@ pub struct Memory {
 /// A slot for a memory module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Module {
-    /// Its location: `DIMM_A1`.
+    /// The slot's location: `DIMM_A1`.
     pub locator: String,
     /// Which bank, in the firmware's words: `P0 CHANNEL A`.
     pub bank: String,
-    /// Its size; `None` when the slot is empty.
+    /// Size of the module; `None` when the slot is empty.
     pub size: Option<Bytes>,
     /// `DDR4`; empty when unknown.
     pub kind: &'static str,
-    /// Its rated speed.
+    /// Rated speed of the module.
     pub rated: Option<Transfers>,
-    /// Its configured speed.
+    /// Configured speed of the module.
     pub now: Option<Transfers>,
     /// Bits of data in each transfer.
     pub width_bits: Option<u16>,

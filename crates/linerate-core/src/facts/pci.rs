@@ -186,7 +186,7 @@ impl fmt::Display for Link {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Device {
-    /// Its PCI address.
+    /// PCI address of the device.
     pub address: Address,
     /// The bridge above it; `None` on a root bus.
     pub parent: Option<Address>,
@@ -202,9 +202,9 @@ pub struct Device {
     pub driver: String,
     /// Names that users know it by: `eth0`, `mlx5_0`, `nvme0`.
     pub names: Vec<String>,
-    /// Its role in the tree; `None` if unknown.
+    /// Role of the device in the PCI tree; `None` if unknown.
     pub kind: Option<PortKind>,
-    /// Its link as it runs.
+    /// The device's link to its parent, as the link runs.
     pub now: Option<Link>,
     /// The best that this end of the link can.
     pub max: Option<Link>,
@@ -222,7 +222,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Its function, in words, by the class codes of the specification.
+    /// Function of the device, in words, by the class codes of the specification.
     pub fn function(&self) -> &'static str {
         match (self.class >> 16, self.class >> 8 & 0xff) {
             (0x01, 0x08) => "NVMe",

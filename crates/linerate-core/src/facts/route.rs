@@ -48,8 +48,8 @@ pub struct Other {
     pub name: String,
     /// Speed; `None` if the driver does not report it.
     pub speed: Option<Rate>,
-    /// Its addresses, each with the leading bits that its network shares; only those that are good
-    /// beyond the link.
+    /// Addresses of the port, each with the number of leading bits that its network shares; only those that
+    /// are valid beyond the link.
     #[serde(deserialize_with = "at_most::<_, _, NETWORKS_MAX>")]
     pub networks: Vec<(IpAddr, u8)>,
 }

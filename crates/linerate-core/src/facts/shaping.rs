@@ -14,7 +14,7 @@ pub struct Shaper {
     pub kind: String,
     /// Handle or class as `tc` writes it: `1:`, `1:10`.
     pub id: String,
-    /// Its settings.
+    /// Settings of the discipline or class.
     pub set: Shaping,
 }
 

@@ -57,11 +57,11 @@ pub struct PortCount {
     pub name: String,
     /// Up, with carrier.
     pub up: bool,
-    /// What the kernel counts.
+    /// The kernel's counters of the port.
     pub stats: LinkStats,
     /// Interrupts of its device by the CPU that served them.
     pub interrupts: BTreeMap<u32, u64>,
-    /// Its driver; empty if it has none.
+    /// Driver of the port; empty if it has none.
     pub driver: String,
     /// The driver's counters, added up over all queues.
     pub counters: Vec<Counter>,
@@ -70,9 +70,9 @@ pub struct PortCount {
 /// A counter of a driver that grew.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grown {
-    /// Its name.
+    /// Name of the counter.
     pub name: String,
-    /// Its growth.
+    /// How much the counter grew.
     pub by: u64,
     /// What it counts; `None` if it is unknown.
     pub meaning: Option<Meaning>,

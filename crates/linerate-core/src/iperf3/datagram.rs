@@ -77,7 +77,7 @@ impl Width {
 pub struct Header {
     /// When it was sent, in microseconds of the sender's clock.
     pub micros: u64,
-    /// Its number, from 1, modulo the available bits.
+    /// Number of the datagram, from 1, modulo the available bits.
     pub number: u64,
 }
 

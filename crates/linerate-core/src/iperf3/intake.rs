@@ -80,7 +80,7 @@ impl Intake {
         (self.jitter.micros * 1e3) as u64
     }
 
-    /// Those that were none of this stream: too short, or of an impossible number.
+    /// Number of received datagrams that do not belong to this stream: too short, or of an impossible number.
     pub fn strays(&self) -> u64 {
         self.strays
     }

@@ -1,4 +1,4 @@
-//! What a client wants of a test.
+//! The parameters of a test that a client requests.
 
 use serde_json::{Map, Value};
 

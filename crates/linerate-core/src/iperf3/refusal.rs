@@ -140,7 +140,7 @@ impl Refusal {
         Self { code, errno: 0 }
     }
 
-    /// The same for a system error.
+    /// Adds the number of a system error to the refusal.
     #[must_use]
     pub fn because(self, error: &io::Error) -> Self {
         Self {
@@ -166,7 +166,7 @@ impl Refusal {
         }
     }
 
-    /// Its text for users.
+    /// The refusal's text for users.
     pub fn words(self) -> String {
         let mut all = WORDS.iter();
         match all.find(|(known, _)| *known == self.code) {

@@ -1,4 +1,4 @@
-//! What one side counted.
+//! The results of a test, as one side counted them.
 
 use serde_json::{Map, Value, json};
 
@@ -33,7 +33,7 @@ pub struct Results {
     pub cpu: Option<Cpu>,
     /// The congestion control that it used.
     pub congestion: Option<String>,
-    /// Its streams, in the order in which they were made.
+    /// The side's streams, in the order in which they were made.
     pub streams: Vec<StreamResult>,
 }
 
@@ -96,7 +96,7 @@ impl Results {
         })
     }
 
-    /// Whether they belong to a test with this many streams.
+    /// Whether the results belong to a test with so many streams.
     pub fn are_of(&self, streams: usize) -> bool {
         let mut ids: Vec<u64> = self.streams.iter().map(|stream| stream.id).collect();
         ids.sort_unstable();

@@ -31,7 +31,7 @@ impl Load {
     }
 }
 
-/// The same for one step of a record.
+/// The CPU that receives the packets of most streams in one step of a record.
 pub fn crowd(record: &Record, step: &Step, direction: Direction) -> Option<Crowd> {
     load(record, step, direction)?.crowd()
 }

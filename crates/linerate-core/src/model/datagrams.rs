@@ -9,7 +9,7 @@ use crate::units::Nanos;
 /// Datagrams of a load, all streams, over the time that counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Datagrams {
-    /// Those that were sent, in a second.
+    /// Datagrams sent per second.
     pub sent: f64,
     /// Datagrams received for the first time, in a second.
     pub per_sec: f64,
@@ -38,7 +38,7 @@ impl Datagrams {
     }
 }
 
-/// The same in numbers, with the counts of the sender, each end over its own clock.
+/// Numbers of datagrams over a load, with the counts of the sender, each end over its own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counted {
     /// Datagrams that the sender's kernel accepted; `None` if it was not read.

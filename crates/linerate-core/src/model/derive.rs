@@ -52,7 +52,7 @@ struct Basis {
 /// The derived parts of one step. Each part is derived when it is first needed.
 #[derive(Debug, Default)]
 struct StepModel {
-    /// Its load in each direction.
+    /// The load of the step in each direction.
     loads: [OnceCell<Option<Box<Load>>>; 2],
     away: OnceCell<Away>,
     slice: OnceCell<Option<Slice>>,

@@ -15,7 +15,7 @@ impl Load {
     }
 }
 
-/// Of the completed sends without a copy, the share that the kernel copied anyway.
+/// The share of completed zero-copy sends that the kernel copied anyway.
 pub(super) fn copied(end: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let prefix = format!("s{set}/");
     let (mut done, mut copied) = (0.0, 0.0);

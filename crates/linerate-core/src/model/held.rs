@@ -11,13 +11,13 @@ use crate::metric as m;
 use crate::record::Table;
 use crate::units::Nanos;
 
-/// In flight, of the window offered, from which the window is full: the rest is less than the
+/// Minimum share of the offered window in flight at which the window is full: the rest is less than the
 /// sender waits for.
 const FULL_WINDOW: f64 = 0.9;
 
-/// An acknowledgement is late if it takes this many times the shortest round trip, and longer by at least this.
-/// A receiver delays an acknowledgement by 40 ms or more, and answers the next segment at once: the mean is
-/// half of that.
+/// An acknowledgement is late if its round trip is at least `LATE` times the shortest one, and longer than that
+/// by `LATE_BY`. A receiver delays an acknowledgement by 40 ms or more, and answers the next segment at once:
+/// the mean is half of that.
 //= Linux, include/net/tcp.h, TCP_DELACK_MIN: 40 ms; RFC 9293, section 3.8.6.3: less than 500 ms
 const LATE: f64 = 2.0;
 const LATE_BY: Nanos = Nanos::from_millis(10);
@@ -33,7 +33,7 @@ pub(super) struct Held {
     pub(super) network: Option<f64>,
 }
 
-/// What one sample says.
+/// The state of a connection in one sample.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// The window offered is full.

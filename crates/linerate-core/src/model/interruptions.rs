@@ -31,8 +31,8 @@ const STOPPED: &str = "stopped";
 /// if it misses more, this end or its host was stopped.
 const MISSED: u64 = 5;
 
-/// Payload during an interruption, relative to the payload at other times, from which the end did not stop.
-/// Only the sampling thread had to wait then, as on a machine whose CPUs are all busy.
+/// Minimum payload rate during an interruption, relative to the rate at other times, at which the end did not
+/// stop. Only the sampling thread had to wait then, as on a machine whose CPUs are all busy.
 const WENT_ON: f64 = 0.5;
 
 /// The most payload of a stream that was blocked from its start: small packets carry some.
@@ -47,7 +47,7 @@ pub fn stalled(step: &Step) -> bool {
     trouble.is_some()
         && step.ends.len() == 2
         && totals().any(blocked)
-        // Those that receive; a ping-pong does both.
+        // The ends of the streams that only receive; an end of a ping-pong does both.
         && totals().filter(|t| t.sent == 0).all(|t| t.received <= FEW)
 }
 
@@ -202,7 +202,7 @@ fn standstills(step: &Step) -> impl Iterator<Item = String> {
 struct Pause {
     from: u64,
     to: u64,
-    /// Its length beyond what was planned.
+    /// Length of the pause beyond the planned time between readings.
     beyond: u64,
 }
 

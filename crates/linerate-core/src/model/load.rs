@@ -79,7 +79,7 @@ impl Part {
 }
 
 impl Over {
-    /// That part of the time of a step in which a set counts.
+    /// The part of a step's time in which a set counts.
     pub(super) fn part(self, step: &Step, receiving: &EndReadings, set: u32) -> Part {
         let whole = Window::of(step);
         let ticks = goodput_ticks(receiving, set, whole);
@@ -137,7 +137,8 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
     load_over(Over::Steady, record, step, direction)
 }
 
-/// The same over a part of the step.
+/// The result of a part of a step for one direction; `None` when the step did not load it or nothing was
+/// counted.
 pub(super) fn load_over(
     over: Over,
     record: &Record,
@@ -308,7 +309,7 @@ pub(super) fn estimate(mean: f64, steady: &[f64]) -> Estimate {
 /// Fewest samples that show how a goodput varies.
 const LOOK: usize = 4;
 
-/// Share of samples without any payload from which nothing gets through.
+/// Minimum share of samples without any payload at which nothing gets through.
 const SILENT: f64 = 0.9;
 
 impl Load {

@@ -28,7 +28,7 @@ pub struct Local {
     pub meant: Option<f64>,
 }
 
-/// What a counter of a host counts.
+/// The event that a counter of a host counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LocalEvent {
     /// Packets that a queueing discipline dropped.

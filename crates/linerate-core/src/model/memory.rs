@@ -10,7 +10,7 @@ use crate::record::{Record, Step};
 use crate::transport::Transport;
 use crate::units::Bytes;
 
-/// At this many times the size of the last cache, the cache holds hardly any of an array.
+/// Size of an array, in multiples of the last cache's size, at which the cache holds hardly any of the array.
 pub const CACHES: u64 = 4;
 
 /// A load of memory.

@@ -42,7 +42,7 @@ pub struct Once {
     pub intervals: Vec<(Bytes, Nanos)>,
     /// Segments retransmitted in that time; `None` if a counter is missing.
     pub again: Option<u64>,
-    /// The same as a share of the segments that were sent.
+    /// Segments retransmitted in that time, as a share of the segments that were sent.
     pub again_share: Option<f64>,
     /// CPU time of the threads that move payload, in nanoseconds for each byte of goodput: of the sender
     /// and of the receiver; of the whole program where only that is known, `None` if it was not read.

@@ -30,7 +30,7 @@ pub struct Thread {
 /// One CPU of a host, whole machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the CPU.
     pub number: u32,
     /// Share of time not idle.
     pub busy: f64,
@@ -46,6 +46,6 @@ pub struct Cpu {
     pub others: Option<f64>,
     /// Packets per second that the network stack received on it.
     pub packets: Option<f64>,
-    /// Its clock under the load; `None` if it was not read.
+    /// The CPU's clock under the load; `None` if it was not read.
     pub clock: Option<Hertz>,
 }

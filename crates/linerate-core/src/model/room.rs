@@ -8,8 +8,8 @@ use super::readings::{Window, growth};
 use crate::metric as m;
 use crate::record::Table;
 
-/// Memory in use, of the send buffer, from which linerate's own sender waits for room: the kernel wakes
-/// it when a third is free.
+/// Minimum share of the send buffer in use at which linerate's own sender waits for room: the kernel wakes it
+/// when a third is free.
 const FULL_BUFFER: f64 = 0.6;
 
 /// Memory in use, of the send buffer, up to which a program may write that waited for room.

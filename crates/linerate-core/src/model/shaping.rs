@@ -44,7 +44,7 @@ impl Shaping {
         Some((Rate((shared.capacity.high() * 8.0) as u64), shared.formula))
     }
 
-    /// The same as a part of the path, which counts payload only.
+    /// The shaper's rate as a part of the path, which counts payload only.
     pub(super) fn shared(&self, packets: Packets, streams: u32) -> Option<Shared> {
         let payload = packets.payload.0 as f64;
         let counted = packets.packet?.0 as f64 + self.frame;
@@ -78,8 +78,8 @@ impl Load {
     }
 }
 
-/// A queue longer than this many times its delay at the traffic's rate is due to the shaper's rate: traffic is
-/// not even.
+/// A queue longer than this multiple of the shaper's delay at the traffic's rate is due to the shaper's rate:
+/// traffic is not even.
 const DELAYED: f64 = 1.2;
 
 /// From this number of packets on, some wait in a discipline that keeps the packet being sent.

@@ -51,7 +51,8 @@ pub(super) struct Silence {
     to: u64,
 }
 
-/// Those between samples with payload, of two or more. Each sample has its start and its rate.
+/// Silences of two or more samples that lie between samples with payload. Each sample has its start and its
+/// rate.
 pub(super) fn silences(ticks: &[(u64, f64)]) -> Vec<Silence> {
     let heard: Vec<usize> = (0..ticks.len()).filter(|i| ticks[*i].1 > 0.0).collect();
     let between = heard.windows(2).filter(|pair| pair[1] - pair[0] > 2);

@@ -17,7 +17,8 @@ pub struct PathStage {
     pub stage: Stage,
     /// The place of the stage.
     pub side: Place,
-    /// Its parts in words, in the order in which the bytes cross them. Empty if they could not be read.
+    /// Parts of the stage in words, in the order in which the bytes cross them. Empty if they could not be
+    /// read.
     pub parts: Vec<String>,
     /// The lowest ceiling that it gives each direction, forward first, where one is known.
     pub ceilings: [Option<Ceiling>; 2],

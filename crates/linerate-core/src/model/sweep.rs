@@ -22,12 +22,12 @@ const KNEE: f64 = 0.95;
 /// A sweep of one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sweep {
-    /// Its settings, in their order, measured or not.
+    /// Settings of the sweep, in their order, measured or not.
     pub settings: Vec<Setting>,
     /// The setting that the others are compared with: copies if possible, else the one with most goodput.
     /// `None` if nothing was measured.
     pub reference: Option<usize>,
-    /// The setting from which larger ones gain nothing; `None` if it is not requested or unknown.
+    /// The setting above which larger ones gain nothing; `None` if it is not requested or unknown.
     pub knee: Option<Knee>,
     /// Where the rate falls as arrays of memory grow, in order: a cache is full there. Empty of other sweeps.
     pub falls: Vec<Fall>,
@@ -53,7 +53,7 @@ pub struct Setting {
     /// CPU time of the threads that move payload, nanoseconds for each byte: of the sender and of the
     /// receiver.
     pub cpu: ByRole<Option<Estimate>>,
-    /// Of its sends without a copy, the share that the kernel copied anyway.
+    /// The share of the setting's zero-copy sends that the kernel copied anyway.
     pub copied: Option<f64>,
     /// Goodput in multiples of the reference's.
     pub goodput_ratio: Option<Interval>,
@@ -109,7 +109,7 @@ impl Setting {
     }
 }
 
-/// What a slice showed.
+/// The measurement of one slice of a sweep.
 #[derive(Debug, Clone, Copy)]
 struct Slice {
     goodput: f64,

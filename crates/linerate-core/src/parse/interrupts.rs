@@ -6,7 +6,7 @@ use super::{Malformed, text};
 
 const WHAT: &str = "/proc/interrupts";
 
-/// A numbered interrupt. Those that belong to the CPUs themselves (`LOC`, `RES`) are passed over.
+/// A numbered interrupt. Interrupts that belong to the CPUs themselves (`LOC`, `RES`) are passed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interrupt {
     /// Number.

@@ -31,7 +31,8 @@ pub fn limit(queue: Queue, options: &[u8]) -> Result<u32, Malformed> {
     }
 }
 
-/// The same options with another limit. All else is passed back to the kernel as the kernel reported it.
+/// Encodes the options of a discipline with another limit. All else is passed back to the kernel as the
+/// kernel reported it.
 pub fn with_limit(queue: Queue, options: &[u8], limit: u32) -> Result<Vec<u8>, Malformed> {
     let limit = limit.to_ne_bytes();
     if queue == Queue::Pfifo {

@@ -42,7 +42,7 @@ pub struct Link<'a> {
     pub mtu_max: Option<u32>,
     /// Index of the port that it sits on; of the other half of a pair (`veth`).
     pub lower: Option<u32>,
-    /// That port is in another network namespace.
+    /// Whether the port with the index `lower` is in another network namespace.
     pub lower_elsewhere: bool,
     /// Index of the bond, bridge or team that it is part of.
     pub master: Option<u32>,
@@ -157,7 +157,7 @@ fn info(info: &[u8]) -> Result<(Cow<'_, str>, &[u8]), Malformed> {
 pub struct BondDetails {
     /// Mode, 0 to 6.
     pub mode: Option<u8>,
-    /// What the hash looks at, 0 to 5.
+    /// The fields of a packet that the hash includes, 0 to 5.
     pub hash: Option<u8>,
     /// Index of the member in use.
     pub active: Option<u32>,

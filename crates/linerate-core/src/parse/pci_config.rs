@@ -37,7 +37,7 @@ pub struct Config {
     pub class: u32,
     /// Buses behind the device, if it is a bridge that leads to any.
     pub buses: Option<Buses>,
-    /// Its PCI Express capability.
+    /// PCI Express capability of the device.
     pub express: Express,
 }
 

@@ -18,7 +18,7 @@ const KIND_END: u8 = 2;
 pub enum Mark {
     /// This many bytes of payload follow: 1 to [`RUN_MAX`].
     Run(u64),
-    /// The step has ended; this many bytes of payload were sent in it.
+    /// The step has ended; the number is the bytes of payload that were sent in it.
     End(u64),
 }
 

@@ -17,7 +17,7 @@ pub struct Ends {
     pub tunnel: Tunnel,
     /// The outer address of its other end, if there is one.
     pub remote: Option<IpAddr>,
-    /// Its own outer address, if it is set.
+    /// The tunnel's own outer address, if it is set.
     pub local: Option<IpAddr>,
     /// Index of the port that it is bound to; `None` if the route decides.
     pub link: Option<u32>,

@@ -63,7 +63,7 @@ pub enum FrameError {
     },
 }
 
-/// What a reader could not use.
+/// A part of a record that a reader could not use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// Frames of kinds that this version does not know; the rest was read.
@@ -210,7 +210,7 @@ fn build<T: Serialize>(kind: u8, payload: &T) -> Result<Vec<u8>, FrameError> {
     Ok(frame)
 }
 
-/// Of the length and of what follows the checksum: kind and payload.
+/// The checksum of a frame: of its length, and of kind and payload in `rest`, which follow the checksum.
 fn checksum(length: u32, rest: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&length.to_le_bytes());

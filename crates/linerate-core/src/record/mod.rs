@@ -49,7 +49,7 @@ pub struct Start {
     pub linerate: String,
     /// Wall-clock time in seconds since 1970: only a label.
     pub wall_secs: u64,
-    /// What was to be done.
+    /// The plan that the run followed.
     pub plan: Plan,
 }
 
@@ -71,7 +71,7 @@ pub struct Set {
     pub ends: Vec<SetEnd>,
 }
 
-/// What one end got of a set.
+/// What one end obtained for a set: the values that the kernel gave, not those requested.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SetEnd {
@@ -153,7 +153,7 @@ pub struct Trouble {
     pub what: String,
 }
 
-/// What one end read during a step.
+/// The readings that one end took during a step.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EndReadings {

@@ -17,7 +17,7 @@ pub(crate) const GROWS: Range = Range {
     high: f64::MAX,
 };
 
-/// The same if packets are lost at any rate: the share does not grow.
+/// Range of the same ratio if packets are lost at any rate: the share lost does not grow with the streams.
 pub(crate) const ALIKE: Range = Range {
     low: 0.3,
     high: 2.0,
@@ -29,8 +29,8 @@ const TIMES: u32 = 4;
 /// Most streams of a trial.
 const MOST: u32 = 64;
 
-/// Ratio of a load's goodput to the goodput that the loss at half the pace would allow, from which this loss is
-/// not the limit.
+/// Ratio of a load's goodput to the goodput that the loss at half the pace would allow, at and above which this
+/// loss is not the limit.
 const UNHELD: f64 = 3.0;
 
 /// A comparison of a few streams and many, where it distinguishes one limited rate from loss at any rate. A
@@ -54,7 +54,7 @@ pub(crate) fn crowds(model: &Model, direction: Direction) -> Option<[u32; 2]> {
     (share && unheld && law && only_dropped(model, load)).then_some([few, many])
 }
 
-/// Segments in flight from which each of many streams still has a window to halve.
+/// Minimum number of segments in flight at which each of many streams still has a window to halve.
 const WINDOWS: f64 = 100.0;
 
 /// A load whose segments are lost in groups carries up to this many times the goodput that its loss would

@@ -20,7 +20,7 @@ pub(crate) const MOST: f64 = 0.5;
 /// ratio, the drops belong to this direction.
 const ALONE: f64 = 0.5;
 
-/// Drops in a second from which a filter enforces a rate. Fewer are stray packets.
+/// Minimum drops per second at which a filter enforces a rate. Fewer are stray packets.
 const POLICED: f64 = 10.0;
 
 /// What the hosts dropped of the payload of one direction.
@@ -41,7 +41,7 @@ pub(crate) enum Weight {
     Most,
     /// Too little to matter, at the most that they can be.
     Little,
-    /// That depends on the number of segments in each of them.
+    /// Most or little of the losses: it depends on the number of segments in each dropped packet.
     Open,
 }
 

@@ -15,8 +15,9 @@ const VANISHES: Range = Range {
     high: 0.3,
 };
 
-/// The same if packets are lost at any rate: about as many as before. The interval is wide if losses are few or
-/// come in bursts. It has no upper end, since no competing cause predicts more loss at half the pace.
+/// The share of retransmissions that remains at half the pace, if packets are lost at any rate: about as many
+/// as before. The interval is wide if losses are few or come in bursts. It has no upper end, since no competing
+/// cause predicts more loss at half the pace.
 pub(crate) const STAYS: Range = Range {
     low: 0.31,
     high: f64::MAX,
@@ -41,7 +42,8 @@ pub(crate) fn sent_again(load: &Load) -> Option<f64> {
         .filter(|share| *share > LOSSY || matters_far(load, *share))
 }
 
-/// The same for real losses only, without segments that arrived late.
+/// The share of bytes lost for real, without segments that arrived late, where it is a reason for congestion
+/// control to slow down.
 pub(crate) fn lost(load: &Load) -> Option<f64> {
     let lost = sent_again(load)? * on_time(load);
     (lost > LOSSY || matters_far(load, lost)).then_some(lost)
@@ -93,7 +95,7 @@ pub(crate) fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
     (!bbr::sends(load)).then_some(each * f64::from(load.streams))
 }
 
-/// The mean time of expired timers is at most this many times the shortest one: each consecutive timeout
+/// The mean time of expired timers in multiples of the shortest one is at most this: each consecutive timeout
 /// doubles.
 const BACKED_OFF: f64 = 4.0;
 
@@ -131,7 +133,8 @@ fn segment_time(rtt: f64, lost: f64) -> f64 {
 /// What a queue adds to a round trip that hosts on busy CPUs do not.
 const LONG: Nanos = Nanos(5_000_000);
 
-/// A load that overflows a queue by itself carries this many times the goodput that its loss would allow.
+/// Minimum ratio of a load's goodput to the goodput that its loss would allow, at which the load overflows a
+/// queue by itself.
 const BEYOND: f64 = 3.0;
 
 /// The queue whose overflow explains all losses: if the loss had limited the sender, there would be no queue.
@@ -148,16 +151,16 @@ pub(crate) fn long_queue(model: &Model, load: &Load) -> Option<String> {
     (long && mostly_queued(model, load)).then(|| standing_queue(model, load))?
 }
 
-/// Late segments for each retransmitted segment, from which reordering may be the reason.
+/// Minimum number of late segments for each retransmitted segment at which reordering may be the reason.
 const OVERTAKEN: f64 = 0.2;
 
-/// Duplicates received for each segment retransmitted, from which the network copied some.
+/// Minimum number of duplicates received for each retransmitted segment at which the network copied some.
 const COPIED: f64 = 1.5;
 
 /// The evidence that retransmitted segments were only late.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Late {
-    /// The receiver reports this many duplicates for each retransmission.
+    /// The number of duplicates that the receiver reports for each retransmission.
     Reported(f64),
     /// Packets were reordered this often for each retransmission; duplicates are not reported.
     Overtook(f64),

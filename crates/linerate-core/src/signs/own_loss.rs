@@ -18,7 +18,7 @@ pub(crate) fn own_loss(load: &Load, direction: Direction) -> Option<&Local> {
     (may_be_all && (meant || segments(load, most) >= lost * MOST)).then_some(most)
 }
 
-/// Its effect and its settings, in words.
+/// The effect and the settings of a discipline that loses packets, in words.
 pub(crate) fn words(own: &Local) -> String {
     let meant = own.meant.map(percent).unwrap_or_default();
     format!(

@@ -142,7 +142,7 @@ fn log_ratios(values: &[f64]) -> Option<Vec<f64>> {
     Some(pairs.collect())
 }
 
-/// Factor of the standard error at a look with this many degrees of freedom: Student's t, widened for the
+/// Factor of the standard error at a look with `freedom` degrees of freedom: Student's t, widened for the
 /// number of looks.
 pub(super) fn critical(freedom: f64, max_blocks: usize) -> f64 {
     let looks = (max_blocks.clamp(MIN_BLOCKS, MAX_BLOCKS) - MIN_BLOCKS + 1) as f64;

@@ -9,7 +9,7 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use super::Interval;
 use super::compare::{BLOCK, MIN_BLOCKS, critical};
 
-/// What was counted in one slice.
+/// The counts of one slice: events, and everything that could have been one.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Count {
     /// Events: segments retransmitted.

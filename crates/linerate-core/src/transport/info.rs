@@ -36,7 +36,7 @@ pub struct TransportInfo {
     pub name: &'static str,
     /// Which causes and factors apply to it.
     pub class: Transport,
-    /// Its description in a few words, for the help.
+    /// Description of the transport in a few words, for the help.
     pub doc: &'static str,
     /// The patterns that it has.
     pub patterns: &'static [PatternKind],

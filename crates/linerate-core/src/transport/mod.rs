@@ -58,7 +58,7 @@ pub enum Scope {
     Any,
     /// Transports whose bytes pass a port.
     Ports,
-    /// Those whose packets pass the kernel's network stack.
+    /// Transports whose packets pass the kernel's network stack.
     Sockets,
     /// Connections alone: windows, retransmissions, congestion control.
     Tcp,

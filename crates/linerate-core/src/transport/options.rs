@@ -152,7 +152,7 @@ impl Options {
         self.0.get(key) == Some(&Setting::Switch(true))
     }
 
-    /// Those that a pattern has, of a transport with these `rows`.
+    /// The set options that apply to a pattern, for a transport with these `rows`.
     #[must_use]
     pub fn of(&self, rows: &[OptionInfo], pattern: PatternKind) -> Self {
         let has = |key: &str| rows.iter().any(|row| row.key == key && row.is_of(pattern));

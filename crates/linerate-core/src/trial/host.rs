@@ -32,7 +32,7 @@ pub(super) fn window(model: &Model, direction: Direction) -> Option<Knobs> {
     })
 }
 
-/// The same of the sending host's.
+/// Changes of the sending host's settings that give the load a larger send buffer.
 pub(super) fn send_buffer(model: &Model, direction: Direction) -> Option<Knobs> {
     let load = &model.direction(direction)?.base;
     let side = direction.sender();
@@ -56,7 +56,7 @@ pub(super) fn send_buffer(model: &Model, direction: Direction) -> Option<Knobs> 
 struct Buffer {
     side: Side,
     memory: Bytes,
-    /// Its size was asked for, which turns autotuning off.
+    /// Whether the size of the buffer was requested, which turns autotuning off.
     asked: bool,
     autotuning: (Setting, Option<u64>),
     asking: (Setting, Option<u64>),

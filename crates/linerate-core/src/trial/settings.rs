@@ -192,7 +192,8 @@ pub(super) fn larger(memory: Bytes, limit: Option<u64>) -> Option<Bytes> {
     (ask.saturating_mul(2) >= memory.0.saturating_add(memory.0 / 2)).then_some(Bytes(ask))
 }
 
-/// Memory of a send buffer from which half of it holds half as much: the kernel takes groups of segments whole.
+/// Minimum memory of a send buffer at which half of it holds half as much: the kernel takes groups of segments
+/// whole.
 const GROUPS: u64 = 4 << 16;
 
 /// What to ask for to get half the memory, which the kernel doubles.

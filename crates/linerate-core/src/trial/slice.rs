@@ -8,7 +8,7 @@ use crate::units::Nanos;
 /// Time of a slice that counts.
 pub(super) const SLICE: Nanos = Nanos::from_millis(400);
 
-/// The same where the rate of the base load varies little.
+/// Time of a slice that counts where the rate of the base load varies little.
 const SHORT: Nanos = Nanos::from_millis(200);
 
 /// The deviation of the samples of a load, as a share of their mean, up to which its rate varies little. After eight short

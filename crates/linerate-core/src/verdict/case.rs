@@ -13,7 +13,7 @@ use crate::transport::Transport;
 pub(super) struct Party {
     /// The cause.
     pub(super) cause: &'static dyn Cause,
-    /// Its answer for the base load.
+    /// The cause's answer for the base load.
     pub(super) answer: Answer,
     /// Trials (by number) whose effect is outside its prediction.
     pub(super) excluded_by: Vec<u32>,
@@ -67,7 +67,7 @@ pub(super) struct Case<'a> {
     pub(super) trials: Vec<(&'a TrialModel, Interval)>,
 }
 
-/// What a cause says of a direction.
+/// The answer of a cause for a direction.
 fn heard(cause: &dyn Cause, model: &Model, direction: Direction) -> Answer {
     match cause.check(model, direction) {
         Ok(found) => moot(cause, model, direction, &found).unwrap_or(Ok(found)),

@@ -54,7 +54,7 @@ pub struct Knock {
 }
 
 impl Knock {
-    /// Its encoding.
+    /// Encodes the datagram.
     pub fn encode(&self) -> [u8; KNOCK_LEN] {
         let mut bytes = [0; KNOCK_LEN];
         bytes[..8].copy_from_slice(MAGIC);

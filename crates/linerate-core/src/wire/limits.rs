@@ -21,7 +21,8 @@ pub struct PlanLimits {
     pub samples: u64,
 }
 
-/// Most streams of a load with their own threads and buffers; more streams share this many threads.
+/// Most streams of a load that have their own threads and buffers; with more streams, so many threads share
+/// them.
 pub const THREADS_MAX: u32 = 64;
 /// Largest operation or message: buffers of this size are made, one or two for each thread.
 const OPERATION_MAX: Bytes = Bytes(16 * 1024 * 1024);
@@ -69,7 +70,7 @@ impl Taken {
         }
     }
 
-    /// The same for an engine that holds this many descriptors for each stream.
+    /// The demand for an engine that holds `descriptors` descriptors for each stream.
     #[must_use]
     pub fn holding(self, descriptors: u32) -> Self {
         Self {
@@ -149,7 +150,7 @@ impl Default for PlanLimits {
 }
 
 impl PlanLimits {
-    /// The same on a host with room for this many streams of all sessions.
+    /// The limits on a host with room for `room_for_streams` streams of all sessions.
     #[must_use]
     pub fn within(self, room_for_streams: u32) -> Self {
         let one_address = (f64::from(room_for_streams) * ONE_ADDRESS) as u32;

@@ -11,7 +11,7 @@ const VALUES_MAX: u64 = Bounds::ANSWER.bytes as u64 / 9;
 pub(super) const TICK: Nanos = Nanos::from_millis(100);
 /// Samples of a long step. Readings of hundreds of CPUs and of the streams must fit into an answer.
 const TICKS: u64 = 1_200;
-/// Streams of a set whose connections are read: if there are more, this many represent all.
+/// Most streams of a set whose connections are read: if there are more, so many represent all.
 const READ_MAX: u32 = 1024;
 
 /// Every how many streams of a set one is read.
@@ -24,7 +24,7 @@ pub fn read_of(streams: u32) -> u32 {
     streams.div_ceil(read_every(streams))
 }
 
-/// Time between samples in a step that reads this many streams: as short as possible, provided that all
+/// Time between samples in a step that reads `streams` streams: as short as possible, provided that all
 /// readings fit into an answer.
 pub fn tick(length: Nanos, streams: u64) -> Nanos {
     let decades = (0..).map_while(|k| TICK.0.checked_mul(10_u64.checked_pow(k)?));

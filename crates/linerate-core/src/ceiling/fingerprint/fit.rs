@@ -10,8 +10,8 @@ pub const MOST_POINTS: usize = 1_000;
 /// Fewest spans between two sizes that give a rate.
 const FEWEST: usize = 4;
 
-/// A span counts from this many times the size at which half of the rate is reached: below it the fixed time
-/// dominates, not the rate.
+/// Minimum size of a span that counts, in multiples of the size at which half of the rate is reached: below
+/// it the fixed time dominates, not the rate.
 const LARGE: f64 = 4.0;
 
 /// Passes until the set of used sizes no longer changes; two are enough for every known sweep.

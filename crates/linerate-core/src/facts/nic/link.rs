@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Rate;
 
-/// What the two ends of a wire agreed.
+/// The link modes that the two ends of a wire agreed on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LinkModes {
@@ -41,7 +41,7 @@ pub enum Duplex {
 pub struct Fec {
     /// The mode in use: `RS`, `BASER`, `LLRS`, `None`; empty if unknown.
     pub active: String,
-    /// Its settings.
+    /// The configured modes of error correction.
     pub configured: Vec<String>,
     /// Whether the driver chooses.
     pub auto: Option<bool>,

@@ -116,7 +116,7 @@ pub struct Nic {
     pub threaded: Option<bool>,
     /// Queues with the CPUs and interrupts that serve them, receive queues first.
     pub queues: Vec<Queue>,
-    /// Its lower ports.
+    /// The ports below this one.
     pub stack: Stack,
     /// Queueing discipline at its root: `mq`, `fq_codel`, `noqueue`; empty when unknown.
     pub qdisc: String,

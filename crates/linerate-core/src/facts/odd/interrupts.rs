@@ -12,7 +12,7 @@ use crate::facts::nic::{Direction, FAST, Nic};
 
 /// Three CPUs are not "all on one": somebody spread them.
 const CROWDED: usize = 2;
-/// What could have been spread over fewer than this many times the CPUs gains little.
+/// Interrupts that could have been spread over fewer CPUs than this multiple of those in use gain little.
 const GAIN: usize = 4;
 
 /// A fast port whose queues are served by one CPU, or by two, though it has queues and the machine has CPUs for more.

@@ -11,7 +11,7 @@ use super::Counter;
 
 pub use name::{grouped, sounds_bad};
 
-/// What a counter counts.
+/// The meaning of a driver's counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Meaning {
     /// Packets received for which the ring had no free descriptor.
@@ -173,7 +173,7 @@ impl Meaning {
         MEANINGS.iter().map(|row| row.1)
     }
 
-    /// Its name in documents.
+    /// Name of the meaning in documents.
     pub fn id(self) -> &'static str {
         self.row().0
     }

@@ -13,7 +13,7 @@ const VIRTUAL: [u16; 10] = [
 ];
 const MELLANOX: u16 = 0x15b3;
 
-/// What an RDMA device is a part of.
+/// The PCI function behind an RDMA device.
 pub(super) enum Function<'a> {
     /// Not a virtual function: it is a card, or one of the card's own functions.
     Card,
@@ -66,7 +66,7 @@ pub(super) fn set(inventory: &Inventory, device: &IbDevice, setting: &str, old: 
 
 /// What names a virtual function to `ip link`.
 enum Owner<'a> {
-    /// Its port and its number: `ib0 vf 3`.
+    /// Network port and number of the function: `ib0 vf 3`.
     Port(&'a str, u32),
     /// A port of this card, with this number; the network port is unknown.
     Card(&'a str, u32),
