@@ -13,17 +13,17 @@ use crate::units::{Nanos, UnitError};
 /// Name of the environment variable with a [`Habit`].
 pub const VARIABLE: &str = "LINERATE_LAB_APPLICATION";
 
-/// What an application does on a connection.
+/// The role of an application on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// It sends payload, or drives round trips.
+    /// The application sends payload, or drives round trips.
     Sender,
-    /// It receives payload, or answers.
+    /// The application receives payload, or answers.
     Receiver,
 }
 
-/// What makes an application slow.
+/// The burden that makes an application slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Burden {

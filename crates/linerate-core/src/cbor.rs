@@ -74,7 +74,7 @@ struct Reader<'de> {
     depth: usize,
 }
 
-/// What an item begins with.
+/// The head of an item: its type, and a number.
 struct Head {
     major: u8,
     /// The five bits after the major type.

@@ -56,7 +56,7 @@ impl Queue {
     }
 }
 
-/// What a port can do in the place of the CPU.
+/// Work that a port can do in the place of the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offload {
     /// TCP segmentation by the port.
@@ -81,7 +81,7 @@ impl Offload {
 /// The place of a setting, as a list of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// A sysctl with this many numbers, the last of which is changed.
+    /// Name of a sysctl, and how many numbers it has; the last one is changed.
     Sysctl(&'static str, usize),
     /// Offloads of the port on the path, 1 for on and 0 for off, changed together.
     Offloads(&'static [Offload]),

@@ -39,7 +39,7 @@ pub enum Unit {
     Count,
 }
 
-/// One row of the table.
+/// One row of the table of metrics.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
     /// Source: the table that contains it (`worker`, `tcp`, `cpu` ...).

@@ -185,7 +185,7 @@ impl Knobs {
     }
 }
 
-/// What the connections of a set carry.
+/// The traffic that the connections of a set carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "pattern")]
 pub enum Pattern {
@@ -274,7 +274,7 @@ pub struct SetPlan {
     pub id: u32,
     /// The traffic of a load.
     pub pattern: Pattern,
-    /// What the connections are made with.
+    /// The settings that the connections are made with.
     pub knobs: Knobs,
 }
 

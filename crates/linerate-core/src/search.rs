@@ -22,7 +22,7 @@ const BELOW: f64 = 0.995;
 /// The number of longer steps that may fail.
 const LONG_MOST: u32 = 5;
 
-/// What a step at a rate showed, of all streams.
+/// The result of a step at one rate, over all streams.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
     /// The requested rate.
@@ -46,12 +46,12 @@ impl Look {
     }
 }
 
-/// What to measure next.
+/// The step of a search that is measured next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
-    /// A short step at this rate.
+    /// A short step at the given rate.
     Short(Rate),
-    /// A longer one.
+    /// A longer step at the given rate.
     Long(Rate),
     /// Nothing: the search is over.
     Over,
@@ -100,7 +100,7 @@ impl Search {
         search
     }
 
-    /// What to measure next.
+    /// The step of a search that is measured next.
     pub fn next(&self) -> Ask {
         self.next
     }

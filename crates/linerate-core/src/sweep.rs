@@ -137,13 +137,13 @@ impl Pace {
         })
     }
 
-    /// The least time of a sweep of so many settings, in whole seconds.
+    /// The least time of a sweep of `settings` settings, in whole seconds.
     pub fn least(settings: usize) -> Nanos {
         let all = with_rest(SLICE_LEAST) * settings.max(1) as u64 * (FEWEST as u64 + 1);
         Nanos::from_secs(all.div_ceil(1_000_000_000))
     }
 
-    /// The time of a round of this many settings.
+    /// The time of one round of `settings` settings.
     pub fn round(&self, settings: usize) -> Nanos {
         Nanos(with_rest(self.washout.0 + self.measure.0) * settings as u64)
     }

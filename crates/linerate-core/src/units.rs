@@ -85,7 +85,7 @@ pub struct PerSecond(pub f64);
 pub struct Transfers(pub u64);
 
 impl Transfers {
-    /// In the unit of memory modules: `3200 MT/s`.
+    /// The transfer rate in the unit of memory modules: `3200 MT/s`.
     pub fn mega(self) -> String {
         format!("{} MT/s", self.0 / 1_000_000)
     }

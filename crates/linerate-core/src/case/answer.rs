@@ -28,7 +28,7 @@ pub struct Answer {
     pub cycles: Option<Bounds>,
     /// The parts of the minimum one-way time of a small message.
     pub floor: Vec<Part>,
-    /// What the forward goodput costs.
+    /// The price of the forward goodput.
     pub price: Option<Price>,
 }
 

@@ -36,7 +36,7 @@ pub struct CaseError(String);
 pub struct Case {
     /// A title in one line.
     pub title: String,
-    /// What happened, for people.
+    /// The story of the case, for people.
     #[serde(default)]
     pub story: String,
     /// How bytes are moved.
@@ -65,7 +65,7 @@ pub struct Case {
     /// Rates of other things, to compare the path with.
     #[serde(default)]
     pub media: Vec<Medium>,
-    /// What was measured on it and published.
+    /// Figures that were measured on the path and published.
     #[serde(default)]
     pub published: Vec<Published>,
     /// Times by size that were.
@@ -96,7 +96,7 @@ impl Protocol {
     }
 }
 
-/// One of the two hosts.
+/// One of the two hosts of a path.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Host {
@@ -218,7 +218,7 @@ pub struct Storage {
     pub rate: Option<Rate>,
 }
 
-/// What the path costs.
+/// The price of the path.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PriceTag {

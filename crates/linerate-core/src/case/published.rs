@@ -18,11 +18,11 @@ const FAR_BELOW: f64 = 0.5;
 /// A published figure and the computed one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FigureCheck {
-    /// What was measured.
+    /// Description of the measured quantity.
     pub what: String,
     /// The figure, in words.
     pub figure: String,
-    /// What was computed, in words.
+    /// The computed figure, in words.
     pub computed: String,
     /// The relation between the two figures that the file claims.
     pub claim: &'static str,

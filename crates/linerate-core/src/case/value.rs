@@ -37,7 +37,7 @@ impl FromStr for Link {
     }
 }
 
-/// What the card sits in.
+/// The slot that the card sits in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slot {
     /// The port has no slot, or none that can be known: it is on the board, or virtual.

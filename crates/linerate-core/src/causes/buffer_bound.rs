@@ -42,7 +42,7 @@ pub(super) fn overruled(load: &Load) -> Option<Answer> {
     silent.or(waits).map(|why| Err(NoFinding::Clear(why)))
 }
 
-/// Which end's buffer.
+/// The buffer of one of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Buffer {
     /// The receiver's: it bounds the window that is offered.

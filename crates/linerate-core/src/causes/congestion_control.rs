@@ -174,7 +174,7 @@ fn tried(model: &Model, direction: Direction) -> Option<(&str, Interval)> {
     Some((trial.plan.after.congestion.as_deref()?, trial.effect?))
 }
 
-/// What little was retransmitted, in words.
+/// The small share of bytes that was retransmitted, in words.
 fn hardly_lost(load: &Load) -> String {
     match load.tcp.retransmitted.filter(|share| *share > 0.0) {
         Some(share) => format!("only {} of the bytes were retransmitted", percent(share)),

@@ -24,7 +24,8 @@ pub(super) const IDS: &[&str] = &["sender-core", "receiver-core"];
 /// Share of its CPU that a thread must want to be suspected.
 const SUSPECT: f64 = 0.8;
 
-/// Minimum share of a CPU's time at which the evidence is enough without a trial (METHOD section 2).
+/// Minimum utilization of the busiest thread's CPU at which the evidence is enough without a trial (METHOD
+/// section 2).
 const ENOUGH: f64 = 0.95;
 
 /// What another size of buffers or batches does to a full CPU.
@@ -45,7 +46,7 @@ const COPY_USUAL_PS: f64 = 100.0;
 /// that counts when a limit is removed.
 const SAVES: f64 = 1.1;
 
-/// Which end's threads.
+/// The end whose threads are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// Threads that send.

@@ -30,9 +30,9 @@ const FASTEST: u64 = 1_000;
 enum DuplexState<'a> {
     /// It runs at half duplex and packets collide, or only the collisions are known; the evidence.
     Collides(String),
-    /// It runs at half duplex.
+    /// The port runs at half duplex.
     Half(&'a Nic),
-    /// It runs at full duplex, or has no wire.
+    /// The port runs at full duplex, or has no wire.
     Full,
     /// Neither its duplex nor its collisions were read; the name of the port.
     Unknown(String),

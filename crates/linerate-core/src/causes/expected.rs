@@ -34,7 +34,7 @@ pub(crate) enum Fit {
 }
 
 impl Expected {
-    /// What `cause` expects of a trial.
+    /// The effects that `cause` expects of a trial.
     pub(crate) fn of(cause: &dyn Cause, model: &Model, trial: &TrialPlan) -> Self {
         Self([
             cause.predict(model, trial),

@@ -28,7 +28,7 @@ const NEAR: f64 = 0.9;
 const SHORT: f64 = 0.5;
 const OFTEN: f64 = 100.0;
 
-/// If packets wait in a shaper in this share of the samples, it delays them all the time.
+/// Minimum share of samples with waiting packets at which a shaper delays packets all the time.
 const WAITING: f64 = 0.9;
 
 /// The tightest shaper that the load passed, and how far it was used.

@@ -30,7 +30,7 @@ pub(crate) struct Raised {
 }
 
 impl Raised {
-    /// What the load added.
+    /// The time that the load added to the round trip.
     pub(crate) fn added(self) -> f64 {
         self.loaded.0.saturating_sub(self.idle.0) as f64
     }

@@ -22,7 +22,7 @@ pub(super) struct LatencyInterrupts;
 const SUSPECT: f64 = 0.3;
 const NOTABLE: Nanos = Nanos::from_micros(10);
 
-/// Minimum share at which the cause needs no trial.
+/// Minimum share of the round trip at which the delay of interrupts is a limit without a trial.
 const MOST: f64 = 0.5;
 
 static INFO: CauseInfo = CauseInfo {

@@ -18,7 +18,8 @@ pub(super) struct LatencyWakeup;
 /// least half of the round trip.
 const LITTLE: f64 = 0.1;
 
-/// From this share on it explains most of the increase, whatever else there is.
+/// Minimum share of the round trip at which waiting for a CPU explains most of the increase under load,
+/// whatever else adds to it.
 const MOST: f64 = 0.5;
 
 /// Factor by which the mean share may exceed that of the median round trip: a few waits are long.

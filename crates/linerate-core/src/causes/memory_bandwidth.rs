@@ -25,7 +25,7 @@ const SUSPECT: f64 = 0.8;
 /// Share of what the modules could move at which channels are full in practice.
 //= J. D. McCalpin, STREAM: 80 to 90 % of the peak is what well-written loops reach
 const FULL: f64 = 0.8;
-/// Up to this share of the channels, they show no effect.
+/// Up to this share of their capacity, memory channels show no effect.
 const FAR: f64 = 0.5;
 /// Bytes of the buffer of a program where the plan leaves them open, at the most.
 const BUFFER: u64 = 1 << 20;
@@ -94,7 +94,8 @@ impl Cause for MemoryBandwidth {
                 low: GAIN,
                 high: 3.0,
             }),
-            // Sends without a copy save memory crossings at the sending end, if that one is full.
+            // Sends without a copy leave one of three memory crossings at the sending end, if the channels
+            // there are full.
             (_, Factor::ZeroCopy) => match self.check(model, trial.direction) {
                 Ok(found) if found.side == trial.direction.sender().into() => Some(Range {
                     low: GAIN,

@@ -255,9 +255,9 @@ pub type Answer = Result<Finding, NoFinding>;
 /// Why a cause was not found.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NoFinding {
-    /// It does not hold, for this reason.
+    /// The cause does not hold, for this reason.
     Clear(String),
-    /// It cannot be known without these.
+    /// It is unknown whether the cause holds: these readings are missing.
     Unknown(Vec<Gap>),
 }
 
@@ -277,7 +277,7 @@ pub struct Finding {
     pub evidence: Vec<String>,
 }
 
-/// What a cause cost a measurement.
+/// The cost of a cause in a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     /// The place of the finding.

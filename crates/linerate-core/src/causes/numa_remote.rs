@@ -25,7 +25,7 @@ pub(super) struct NumaRemote;
 /// waits for something else.
 const SUSPECT: f64 = 0.8;
 
-/// Minimum share at which a thread on the wrong node is named without a trial.
+/// Minimum share of its CPU that an end with a thread on the wrong node needs, at which no trial is needed.
 const ENOUGH: f64 = 0.95;
 
 /// The most that the right node gains: firmware tables put the far node at two to three times the distance.

@@ -238,7 +238,7 @@ fn shrugged_off(model: &Model, direction: Direction, lost: f64) -> bool {
     bbr::sends(&dir.base) && lost < BBR_MINDS && !stopped && !slowed
 }
 
-/// Whether some version of BBR sends less when it loses this share of packets.
+/// Whether some version of BBR sends less when it loses the share `lost` of packets.
 fn bbr_may_slow(load: &Load, lost: f64) -> bool {
     let payload = load.packets.map(|sizes| sizes.payload);
     let payload = payload.filter(|bytes| bytes.0 > 0);
@@ -300,7 +300,7 @@ fn tolerant(model: &Model, direction: Direction) -> Option<Advice> {
 }
 
 /// Advises the command that removes a discipline that loses packets. The discipline's parent was not read, and
-/// the discipline may have other duties.
+/// the discipline may do more than lose packets.
 fn without_own_loss(own: &Local) -> Advice {
     let port = own.port();
     let (kind, id) = (

@@ -21,8 +21,8 @@ pub(super) struct PauseFrames;
 /// Minimum share of time that a port is paused at which the pauses matter.
 const STOPPED: f64 = 0.05;
 
-/// Minimum of the longest share of time for which pauses may stop a port, at which they are named where their
-/// duration is not counted.
+/// Minimum share of time that pauses may stop a port, each at its longest, at which they are named where
+/// their duration is not counted.
 const OFTEN: f64 = 0.5;
 
 /// Bits that a pause frame stops a port for at the most.

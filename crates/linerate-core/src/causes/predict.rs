@@ -10,7 +10,7 @@ use crate::signs::threads::wanted;
 use crate::signs::threads::{at_work, ps_per_byte};
 use crate::stats::{EQUAL, Range};
 
-/// A thread that wants more than this share of its CPU has no time left that could be relied on.
+/// Minimum share of its CPU that a thread wants, at which it has no time left that could be relied on.
 const NO_TIME_LEFT: f64 = 0.92;
 
 /// Minimum gain of goodput at which more streams passed all shared limits.

@@ -194,7 +194,7 @@ pub(super) fn between(model: &Model, direction: Direction) -> bool {
     })
 }
 
-/// Where else the threads could be, in words.
+/// The idle CPUs that the threads could use instead, in words.
 fn elsewhere(idle: &[u32]) -> String {
     match idle {
         [] => "and no other CPU that they may use was idle".to_owned(),

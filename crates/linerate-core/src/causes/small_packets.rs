@@ -32,7 +32,7 @@ enum Handled {
     Single(Side, Vec<&'static str>),
     /// One by one after its card cut or joined them: frames could be larger.
     Frames(String),
-    /// It is unknown of the port of this side.
+    /// The offloads of the port on this side were not read.
     Unread(Side),
 }
 

@@ -33,9 +33,9 @@ struct Through<'a> {
 enum Fit {
     /// The packets fit, as far as is known.
     Fits,
-    /// They do not fit; the evidence.
+    /// The packets do not fit; the text is the evidence.
     Cut(String),
-    /// Something is cut up here, and what the tunnel adds is unknown.
+    /// Packets are fragmented on this host, and the bytes that the tunnel adds are unknown.
     MayBeCut(String),
     /// Packets of the port's size would not fit, but path MTU discovery has made them smaller.
     Mended(String),

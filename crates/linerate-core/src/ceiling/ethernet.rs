@@ -61,10 +61,10 @@ impl Ip {
     }
 }
 
-/// What carries the payload inside IP.
+/// The transport protocol that carries the payload inside IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// With or without timestamps.
+    /// TCP with or without timestamps.
     Tcp {
         /// Whether each segment carries them.
         timestamps: bool,
@@ -153,7 +153,7 @@ pub fn packet(
     Packet::any(&kinds)
 }
 
-/// Full packets of a known size, with this much payload.
+/// Full packets of a known size, with `payload` bytes of payload each.
 pub fn sized(payload: u32, mtu: u32, vlans: u32) -> Packet {
     Packet::sized(payload, wire(mtu, vlans))
 }

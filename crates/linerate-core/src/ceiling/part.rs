@@ -84,7 +84,7 @@ pub struct Usb {
     pub frame_per_byte: f64,
 }
 
-/// What all groups of streams share.
+/// A limit that all groups of streams share.
 #[derive(Debug, Clone)]
 pub struct Shared {
     /// Units per second.

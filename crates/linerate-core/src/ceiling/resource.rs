@@ -33,7 +33,7 @@ pub struct Input {
     pub key: String,
     /// The input's value in words: `128 B`, `128 to 512 B`.
     pub value: String,
-    /// Where the value comes from.
+    /// The source of the value.
     pub source: Source,
 }
 
@@ -56,11 +56,11 @@ pub struct Resource {
 /// How much of a resource a group uses, in units of its capacity.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cost {
-    /// For each payload byte.
+    /// Units of the capacity that each payload byte uses.
     pub per_byte: Bounds,
-    /// For each packet.
+    /// Units of the capacity that each packet uses.
     pub per_packet: Bounds,
-    /// For each operation.
+    /// Units of the capacity that each operation uses.
     pub per_operation: Bounds,
 }
 

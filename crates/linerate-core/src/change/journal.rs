@@ -25,7 +25,7 @@ pub struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct Damaged {
-    /// Which line, from 1.
+    /// Number of the line, from 1.
     pub line: usize,
     /// The problem with it.
     pub what: &'static str,
@@ -44,7 +44,7 @@ const NAME_MAX: usize = 64;
 pub const JOURNAL_MAX: usize = 64 * 1024;
 
 impl Entry {
-    /// What was changed, in words.
+    /// The setting that was changed, in words.
     pub fn what(&self) -> String {
         self.setting.row().what(&self.port)
     }

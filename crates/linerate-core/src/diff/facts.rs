@@ -162,7 +162,7 @@ fn queues(known: &mut Known, nic: &Nic) {
     }
 }
 
-/// What an end got for its connections.
+/// Adds the settings in force for the connections of an end.
 fn connections(known: &mut Known, direction: Direction, made: &SetEnd) {
     let way = direction.name();
     let size = |bytes: Option<u64>| bytes.map(Bytes);

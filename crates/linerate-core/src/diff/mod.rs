@@ -86,7 +86,7 @@ pub struct Diff {
     pub plan: Vec<PlanChange>,
     /// The facts of each host that differ.
     pub facts: Vec<(Side, Change)>,
-    /// What was measured in either record.
+    /// The figures that were measured in either record.
     pub figures: Vec<FigureChange>,
     /// Limits that were upheld in either record.
     pub limits: Vec<LimitChange>,

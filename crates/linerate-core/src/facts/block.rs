@@ -16,7 +16,7 @@ pub struct Storage {
     pub devices: Vec<BlockDevice>,
     /// File systems on block devices or on other hosts, in the order in which they were mounted.
     pub filesystems: Vec<FileSystem>,
-    /// What could not be read.
+    /// The readings of block devices that failed.
     pub gaps: Vec<Gap>,
 }
 
@@ -28,7 +28,7 @@ pub struct BlockDevice {
     pub name: String,
     /// Number: `259:0`.
     pub number: String,
-    /// Which layer it is.
+    /// The layer of storage that the device belongs to.
     pub layer: Layer,
     /// Name that the device mapper gives it.
     pub label: String,

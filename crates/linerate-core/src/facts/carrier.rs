@@ -33,7 +33,7 @@ pub struct PortLoad {
     pub stands_by: bool,
 }
 
-/// What carries the traffic of some ports.
+/// The link that carries the traffic of some ports.
 #[derive(Debug, Clone, Copy)]
 pub enum Via<'a> {
     /// A PCI Express link.

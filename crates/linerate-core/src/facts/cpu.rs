@@ -62,7 +62,7 @@ pub struct Clock {
     pub max: Option<Hertz>,
     /// The most that settings allow.
     pub limit: Option<Hertz>,
-    /// What sets the clock.
+    /// The kernel driver that sets the clock.
     pub driver: String,
     /// The governor: `performance`, `powersave`.
     pub governor: String,

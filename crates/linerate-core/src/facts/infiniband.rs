@@ -14,9 +14,9 @@ use crate::units::Rate;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Infiniband {
-    /// In alphabetical order.
+    /// The RDMA devices, in alphabetical order.
     pub devices: Vec<IbDevice>,
-    /// What could not be read.
+    /// The readings of RDMA devices that failed.
     pub gaps: Vec<Gap>,
 }
 
@@ -98,9 +98,9 @@ pub struct IbPort {
     pub state: Option<LinkState>,
     /// State of the wire.
     pub physical: Option<PhysicalState>,
-    /// What the link runs at.
+    /// The rate, width and speed that the link runs at.
     pub rate: Option<IbRate>,
-    /// What carries it.
+    /// The link layer of the port.
     pub layer: Option<Layer>,
     /// Local identifier; 0 until a subnet manager gives one.
     pub lid: Option<u64>,
@@ -112,7 +112,7 @@ pub struct IbPort {
     pub counters: Vec<Counter>,
 }
 
-/// What a link runs at.
+/// The rate that a link runs at, with its width and speed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IbRate {
     /// As the kernel prints it: up to QDR that is signalling, of which a fifth carries no data.

@@ -11,9 +11,9 @@ use super::nic::{Direction, Nic};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interrupts {
-    /// In ascending order of their numbers.
+    /// The interrupts, in ascending order of their numbers.
     pub irqs: Vec<Irq>,
-    /// What could not be read.
+    /// The readings of interrupts that failed.
     pub gaps: Vec<Gap>,
 }
 
@@ -23,7 +23,7 @@ pub struct Interrupts {
 pub struct Irq {
     /// Number.
     pub number: u32,
-    /// What drivers call it: `eth0-TxRx-3`.
+    /// The driver's name of the interrupt: `eth0-TxRx-3`.
     pub name: String,
     /// What delivers it: `PCI-MSIX-0000:03:00.0`, `IO-APIC`.
     pub chip: String,

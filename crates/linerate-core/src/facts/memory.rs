@@ -12,7 +12,7 @@ use crate::units::{Bytes, Transfers};
 pub struct Memory {
     /// The memory that the kernel manages.
     pub total: Option<Bytes>,
-    /// What programs could get without swapping.
+    /// The memory that programs could get without swapping.
     pub available: Option<Bytes>,
     /// Size of a huge page.
     pub huge_page: Option<Bytes>,

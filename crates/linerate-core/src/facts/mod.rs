@@ -178,7 +178,7 @@ pub struct HostFacts {
     pub changeable: Vec<String>,
     /// Clock ticks per second of /proc/stat (`USER_HZ`).
     pub ticks_per_sec: u32,
-    /// What could not be read.
+    /// The facts that could not be read.
     #[serde(deserialize_with = "at_most::<_, _, GAPS>")]
     pub gaps: Vec<Gap>,
 }

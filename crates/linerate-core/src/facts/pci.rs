@@ -81,7 +81,7 @@ pub struct Buses {
     pub subordinate: u8,
 }
 
-/// What a PCI Express device is to the tree.
+/// The role of a PCI Express device in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortKind {
@@ -107,7 +107,7 @@ impl PortKind {
         Self::Other,
     ];
 
-    /// By its code in the capability.
+    /// The role that a code in the PCI Express capability stands for.
     pub fn of(code: u8) -> Self {
         match code {
             0 | 1 => Self::Endpoint,
@@ -161,7 +161,7 @@ impl Link {
         Some(Rate(lane.saturating_mul(width)))
     }
 
-    /// What two ends can do together.
+    /// The fastest link that two ends can form together.
     #[must_use]
     pub fn common(self, other: Self) -> Self {
         Self {

@@ -25,7 +25,7 @@ const LOCAL: [&str; 6] = ["", "veth", "netkit", "vxcan", "dummy", "ifb"];
 /// Kind of a port whose packets a program reads: a guest's port if it is part of a bridge, else a tunnel's.
 const TUN: &str = "tun";
 
-/// What carries the path at one end.
+/// The medium that carries the path at one end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Underlay<'a> {
     /// These ports with a wire: one port, or the ports of a bond that distributes streams.

@@ -8,7 +8,7 @@ use super::nic::Counter;
 use super::nic::counted::{Meaning, is_of_kernel, meaning, sounds_bad};
 use crate::units::{Nanos, Rate};
 
-/// What happened between two looks.
+/// The changes of a machine between two readings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Change {
     /// Time between the two readings.
@@ -74,11 +74,11 @@ pub struct Grown {
     pub name: String,
     /// How much the counter grew.
     pub by: u64,
-    /// What it counts; `None` if it is unknown.
+    /// The meaning of the counter; `None` if it is unknown.
     pub meaning: Option<Meaning>,
 }
 
-/// What a port did.
+/// The activity of a port between two readings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PortChange {
     /// Name.

@@ -43,7 +43,7 @@ pub enum Merge {
     Pooled,
 }
 
-/// One row of the table.
+/// One row of the table of figures.
 pub struct Figure {
     /// Name in bounds: `goodput`. Stable.
     pub id: &'static str,

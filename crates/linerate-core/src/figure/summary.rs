@@ -9,7 +9,7 @@ use crate::record::Record;
 /// A figure of one part of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Which figure.
+    /// The figure that was measured.
     pub figure: &'static Figure,
     /// The subject of the figure: the idle path, or a direction.
     pub of: Subject,

@@ -27,7 +27,7 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// For a stream that begins `now`.
+    /// Starts the counts of a stream that begins `now`.
     pub fn new(width: Width, now: u64) -> Self {
         Self {
             width,

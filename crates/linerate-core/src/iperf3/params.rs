@@ -13,7 +13,7 @@ pub const WRITE_DEFAULT: u64 = 128 * 1024;
 //= iperf.h, MAX_BLOCKSIZE
 pub const WRITE_MAX: u64 = 1024 * 1024;
 
-/// What carries the payload.
+/// The transport protocol that carries the payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// TCP.
@@ -32,7 +32,7 @@ pub enum Protocol {
     reason = "independent switches of the client's command line"
 )]
 pub struct Params {
-    /// What carries the payload.
+    /// The transport protocol that carries the payload.
     pub protocol: Protocol,
     /// Seconds at the start that do not count.
     pub omit: u64,

@@ -37,7 +37,7 @@ pub struct Results {
     pub streams: Vec<StreamResult>,
 }
 
-/// What one side counted of one stream.
+/// The counts of one side for one stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StreamResult {
     /// Number of the stream: [`stream_id`].
@@ -96,7 +96,7 @@ impl Results {
         })
     }
 
-    /// Whether the results belong to a test with so many streams.
+    /// Whether the results belong to a test with `streams` streams.
     pub fn are_of(&self, streams: usize) -> bool {
         let mut ids: Vec<u64> = self.streams.iter().map(|stream| stream.id).collect();
         ids.sort_unstable();
@@ -197,7 +197,7 @@ fn datagrams(fields: &Map<String, Value>) -> Datagrams {
     }
 }
 
-/// From start to end; `None` if that is no time.
+/// Seconds from the start to the end of an interval; `None` if they are no valid time.
 fn seconds(fields: &Map<String, Value>) -> Option<f64> {
     let passed = number(fields, "end_time")? - number(fields, "start_time")?;
     (passed > 0.0 && passed.is_finite()).then_some(passed)

@@ -1,6 +1,6 @@
 //! The single bytes that steer a test.
 
-/// What a side says next.
+/// The next state of a test, as one side tells it to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// The server is ready.

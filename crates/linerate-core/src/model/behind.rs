@@ -50,7 +50,7 @@ pub(super) fn caught_up(
     )
 }
 
-/// What was seen unread at each look, by stream.
+/// Unread bytes at each reading, by stream.
 fn looks(receiving: &EndReadings, set: u32, window: Window) -> Vec<Vec<f64>> {
     let prefix = format!("s{set}/");
     receiving

@@ -112,7 +112,7 @@ impl Sizes {
         })
     }
 
-    /// Describes the parts that packets of one size pass, with so many VLAN tags, over so many links. Any
+    /// Describes the parts that packets of one size pass, with `tags` VLAN tags, over `links` links. Any
     /// number of streams may share a link.
     fn describe(
         self,

@@ -11,7 +11,7 @@ use crate::path::Side;
 use crate::record::{EndReadings, Step, Table};
 use crate::units::Hertz;
 
-/// What this run's threads used of one CPU.
+/// CPU time that this run's threads used of one CPU.
 #[derive(Debug, Clone, Copy, Default)]
 struct Own {
     /// Share of time.

@@ -1,4 +1,4 @@
-//! What became of the datagrams of a load.
+//! Counts of the datagrams of a load: sent, received, lost.
 
 use super::readings::{Window, growth, mean};
 use crate::metric as m;

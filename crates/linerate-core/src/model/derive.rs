@@ -41,7 +41,7 @@ pub struct Deriver {
     trials: HashMap<u32, (usize, TrialModel)>,
 }
 
-/// What every step is derived with.
+/// The data of a record that every step is derived with.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Basis {
     hosts: usize,

@@ -14,7 +14,7 @@ const LOST: f64 = 0.1;
 /// An end and the idle CPUs that its threads could be kept on, one for each stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Elsewhere {
-    /// Which end.
+    /// The end of the path.
     pub(crate) side: Side,
     /// The CPUs, ascending.
     pub(crate) cpus: Vec<u32>,

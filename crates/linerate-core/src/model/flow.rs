@@ -29,8 +29,8 @@ use crate::stats::steady_state;
 use crate::transport::Transport;
 use crate::units::{Bytes, Nanos, Rate};
 
-/// If the data that arrive in a round trip are this share of the offered window, the window is full. Both are
-/// means over a sample, and a sender that waits for a window leaves up to a fifth of it unused.
+/// Minimum data that arrive in a round trip, as a share of the offered window, at which the window is full.
+/// Both are means over a sample, and a sender that waits for a window leaves up to a fifth of it unused.
 const FULL_WINDOW: f64 = 0.8;
 
 /// A thread of a process with several threads that uses less of its CPU than this has time left, whichever
@@ -269,7 +269,7 @@ fn as_step(near: &EndReadings, direction: Direction, window: Window) -> Step {
     }
 }
 
-/// What a connection carried between two rows.
+/// The rate of a connection between two rows.
 struct Tick {
     /// The later row.
     row: usize,

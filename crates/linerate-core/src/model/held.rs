@@ -159,7 +159,7 @@ impl<'a> Sender<'a> {
         Some(counted.map_or(most, |bytes| bytes.min(most)))
     }
 
-    /// Whether this much data in flight fills the window. Kernels before 5.4 do not report the window.
+    /// Whether `flight` bytes in flight fill the window. Kernels before 5.4 do not report the window.
     fn fills_window(&self, row: usize, flight: f64) -> bool {
         value(self.window, row).is_some_and(|window| flight >= window * FULL_WINDOW)
     }

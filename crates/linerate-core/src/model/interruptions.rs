@@ -92,7 +92,7 @@ pub(super) fn interruptions(
     found
 }
 
-/// How many times the first timeout a stream may be silent when it loses this share of its packets.
+/// How many times the first timeout a stream may be silent when it loses the share `lost` of its packets.
 fn timeouts(lost: Option<f64>, streams: u32) -> u64 {
     let lost = lost.unwrap_or(0.0).clamp(0.0, 0.5);
     let in_a_row = (SELDOM.ln() / lost.ln() / f64::from(streams.max(1))).ceil() as u32;
@@ -128,8 +128,8 @@ impl Away {
     }
 }
 
-/// An end that stopped for a moment in other steps is reported only if it did so in this many steps, and in at
-/// least one of this many. Any busy machine stops once, and a slice in which it did is repeated.
+/// An end that stopped for a moment in other steps is reported only if it did so in at least `STOOD_STILL`
+/// steps, and in one of `ONE_IN` steps. Any busy machine stops once, and a slice in which it did is repeated.
 const STOOD_STILL: usize = 2;
 const ONE_IN: usize = 10;
 
@@ -214,7 +214,7 @@ fn longest_pause(end: &EndReadings, washout: Nanos, least: u64) -> Option<Pause>
     // that table has a gap.
     let often = end.tables.iter().max_by_key(|t| t.at.len())?;
     let mut at = Cow::Borrowed(&often.at[..]);
-    // In a file they may be in any order.
+    // Times in a file may be in any order.
     if !at.is_sorted() {
         at.to_mut().sort_unstable();
     }

@@ -263,7 +263,7 @@ fn idle(record: &Record) -> Option<&Step> {
     super::derive::first(record, |purpose| matches!(purpose, Purpose::IdleLatency))
 }
 
-/// What an end read while its path was idle.
+/// The readings of an end while its path was idle.
 fn quiet(record: &Record, side: Side) -> Option<(&EndReadings, Window)> {
     let step = idle(record)?;
     Some((end(step, side)?, Window::of(step)))

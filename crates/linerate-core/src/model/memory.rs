@@ -16,7 +16,7 @@ pub const CACHES: u64 = 4;
 /// A load of memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryLoad {
-    /// What its operations did.
+    /// The access of the load's operations: read, write or copy.
     pub access: Access,
     /// Size of each array; each thread has one, or two for copies.
     pub array: Bytes,
@@ -26,10 +26,10 @@ pub struct MemoryLoad {
     pub ceiling: Result<ModuleCeiling, Gap>,
 }
 
-/// What memory modules can give a load.
+/// The highest rate that memory modules can give a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModuleCeiling {
-    /// In bits per second, counted like the load.
+    /// The rate in bits per second, counted like the load.
     pub rate: Bounds,
     /// The formula: `2 x 3200 MT/s x 8 B, crossed twice by each byte`.
     pub words: String,

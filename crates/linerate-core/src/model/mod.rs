@@ -108,7 +108,7 @@ pub struct Model {
     pub both: Vec<(Direction, Estimate)>,
     /// Trials with at least one slice.
     pub trials: Vec<TrialModel>,
-    /// What could not be read, once each.
+    /// The readings that failed at either end, each listed once.
     pub gaps: Vec<(Side, Gap)>,
     /// Whether the run was cut short.
     pub complete: bool,
@@ -359,7 +359,7 @@ pub struct Load {
     /// Whether segments were retransmitted throughout, or in several episodes: not because streams had overrun a queue
     /// once.
     pub keeps_losing: bool,
-    /// What interrupted it, in words.
+    /// The interruptions of the load, in words.
     pub interruptions: Vec<String>,
 }
 

@@ -26,7 +26,7 @@ fn tells(interval: &Interval) -> bool {
 /// One direction of a step, with figures that only a single measurement reports.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Once {
-    /// Which direction.
+    /// The direction of the load.
     pub direction: Direction,
     /// The load.
     pub load: Load,

@@ -93,7 +93,7 @@ impl EndReadings {
             .filter(move |t| t.source == source && is(&t.subject))
     }
 
-    /// What a source says of one subject.
+    /// The table of one source about one subject.
     pub(super) fn of(&self, source: &str, subject: &str) -> Option<&Table> {
         let mut tables = self.tables.iter();
         tables.find(|t| t.source == source && t.subject == subject)

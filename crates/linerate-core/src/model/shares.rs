@@ -1,4 +1,4 @@
-//! What the sender's connections counted.
+//! The counts of the sender's connections.
 
 use crate::units::{Bytes, Nanos, Rate};
 

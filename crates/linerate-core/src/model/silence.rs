@@ -6,7 +6,8 @@ use crate::metric as m;
 use crate::path::Side;
 use crate::record::{Step, Table};
 
-/// If a thread of the load waited for its CPU for this share of a silence, the wait is the reason.
+/// Minimum share of a silence for which a thread of the load waited for its CPU, at which the wait is the
+/// reason.
 const WAITED: f64 = 0.5;
 
 /// Rates of received payload, with their starts. When no payload arrived in the middle of a flow, the rate of

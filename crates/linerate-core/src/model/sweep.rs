@@ -46,7 +46,7 @@ pub struct Fall {
 /// A setting of a sweep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// What its connections are made with.
+    /// The settings that its connections are made with.
     pub knobs: Knobs,
     /// Goodput over its rounds; `None` if none was measured.
     pub goodput: Option<Estimate>,
@@ -64,11 +64,11 @@ pub struct Setting {
 /// The number of the smallest setting within 5 % of the best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Knee {
-    /// By the estimates alone.
+    /// The number of that setting by the estimates alone.
     pub at: usize,
-    /// The smallest that it may be, by the intervals.
+    /// The number of the smallest setting that may be that close, by the intervals.
     pub from: usize,
-    /// The smallest setting that is certainly that close.
+    /// The number of the smallest setting that is certainly that close.
     pub to: usize,
 }
 
@@ -271,7 +271,7 @@ fn knee_of(ratios: &[Option<Interval>], best: usize) -> Option<Knee> {
     })
 }
 
-/// A rate has fallen if it is below this share of the earlier rate.
+/// Share of the earlier rate below which a rate counts as fallen.
 const FALLEN: f64 = 0.85;
 
 /// Where rates fall: by more than noise and by more than a seventh, compared with the best setting and with the

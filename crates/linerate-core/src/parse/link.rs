@@ -152,19 +152,19 @@ fn info(info: &[u8]) -> Result<(Cow<'_, str>, &[u8]), Malformed> {
     Ok((kind, details))
 }
 
-/// What a bond has besides (`IFLA_BOND_*`).
+/// The attributes that only bonds have (`IFLA_BOND_*`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BondDetails {
     /// Mode, 0 to 6.
     pub mode: Option<u8>,
-    /// The fields of a packet that the hash includes, 0 to 5.
+    /// Number of the policy that says which fields of a packet the hash includes, 0 to 5.
     pub hash: Option<u8>,
     /// Index of the member in use.
     pub active: Option<u32>,
 }
 
 impl Link<'_> {
-    /// What a bond has besides; `None` for other kinds.
+    /// The attributes that only bonds have; `None` for other kinds of links.
     pub fn bond(&self) -> Result<Option<BondDetails>, Malformed> {
         if self.kind != "bond" {
             return Ok(None);

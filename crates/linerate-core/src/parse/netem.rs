@@ -1,4 +1,4 @@
-//! What netem is set to: delay, loss and rate.
+//! Settings of netem: delay, loss and rate.
 
 use super::Malformed;
 use super::netlink::{after, attributes, u32_at, u64_at};

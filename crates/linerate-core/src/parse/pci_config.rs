@@ -21,7 +21,7 @@ const REGISTER: usize = 4;
 const IDENTITY: usize = 0x10;
 /// The numbers of a bridge's buses.
 const BUSES: usize = 0x18;
-/// Where the first capability is.
+/// Offset of the pointer to the first capability.
 const FIRST: usize = 0x34;
 /// Bytes of the PCI Express capability that are used.
 const CAPABILITY: usize = 0x14;

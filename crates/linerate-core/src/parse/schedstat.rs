@@ -4,7 +4,7 @@ use super::{Malformed, text};
 
 const WHAT: &str = "schedstat";
 
-/// What the scheduler counted for one thread.
+/// The scheduler's counts for one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchedStat {
     /// Nanoseconds on a CPU.

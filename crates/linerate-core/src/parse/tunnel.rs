@@ -37,7 +37,7 @@ struct Numbers {
     flags: u16,
     /// An envelope of UDP.
     encap: u16,
-    /// It carries packets instead of frames.
+    /// The tunnel carries packets instead of frames.
     bare: u16,
     /// Bytes of the check value of macsec.
     icv: u16,
@@ -176,7 +176,7 @@ const GRE_FLAGS: [u16; 3] = [0x8000, 0x2000, 0x1000];
 const NO_LIMIT: u32 = 1;
 const LIMIT: u32 = 8;
 
-/// What was read of a tunnel's attributes.
+/// The attributes of a tunnel that were read.
 #[derive(Default)]
 struct Attributes {
     ends: Ends,
@@ -232,7 +232,7 @@ fn attributes_of(kind: &str, details: &[u8]) -> Result<Attributes, Malformed> {
         } else if is(numbers.bare) {
             read.bare = true;
         } else if is(numbers.gre) {
-            // In network byte order.
+            // The flags of GRE are in network byte order.
             read.gre = u16::from_be(u16_at(value, 0, WHAT)?);
         } else if is(numbers.flags) && value.len() >= 4 {
             read.flags = u32_at(value, 0, WHAT)?;

@@ -63,7 +63,7 @@ pub enum FrameError {
     },
 }
 
-/// A part of a record that a reader could not use.
+/// The parts of a record that a reader could not use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// Frames of kinds that this version does not know; the rest was read.

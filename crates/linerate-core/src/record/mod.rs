@@ -56,7 +56,7 @@ pub struct Start {
 /// One host and its facts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// Which end.
+    /// The end of the path that the host is.
     pub side: Side,
     /// The known readings of it.
     pub facts: HostFacts,
@@ -67,11 +67,11 @@ pub struct Host {
 pub struct Set {
     /// The plan.
     pub plan: SetPlan,
-    /// What each end got, near first.
+    /// The settings in force at each end, near first.
     pub ends: Vec<SetEnd>,
 }
 
-/// What one end obtained for a set: the values that the kernel gave, not those requested.
+/// The settings of a set that are in force at one end, and the requests that were refused.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SetEnd {

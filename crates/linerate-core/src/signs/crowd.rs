@@ -57,8 +57,8 @@ pub(crate) fn crowds(model: &Model, direction: Direction) -> Option<[u32; 2]> {
 /// Minimum number of segments in flight at which each of many streams still has a window to halve.
 const WINDOWS: f64 = 100.0;
 
-/// A load whose segments are lost in groups carries up to this many times the goodput that its loss would
-/// allow: cubic's own law allows up to ten times as much as the law that is used here.
+/// Highest goodput of a load whose segments are lost in groups, in multiples of the goodput that its loss
+/// would allow: cubic's own law allows up to ten times as much as the law that is used here.
 //= RFC 9438, section 5.1
 const IN_GROUPS: f64 = 10.0;
 

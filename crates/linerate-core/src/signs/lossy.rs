@@ -68,8 +68,8 @@ fn on_time(load: &Load) -> f64 {
 //= CCR 27(3), 1997: rate = MSS/RTT x sqrt(3/2)/sqrt(p)
 const MATHIS: f64 = 1.2247;
 
-/// Round trip from which one segment of very many matters, if it is lost: the sender takes longer to get over it than
-/// until the next one is. On shorter ones CPUs bind long before.
+/// Minimum round trip at which a lost segment among very many matters: the sender takes longer to recover from it
+/// than until the next one is lost. On paths with shorter round trips CPUs bind long before.
 const FAR: Nanos = Nanos(1_000_000);
 
 /// A load that carries less than this share of the goodput that its loss allows to loss-based congestion
@@ -162,12 +162,12 @@ const COPIED: f64 = 1.5;
 pub(crate) enum Late {
     /// The number of duplicates that the receiver reports for each retransmission.
     Reported(f64),
-    /// Packets were reordered this often for each retransmission; duplicates are not reported.
+    /// How often packets were reordered for each retransmission; duplicates are not reported.
     Overtook(f64),
 }
 
 impl Late {
-    /// This share, at most 1.
+    /// The share of retransmissions that were only late, at most 1.
     pub(crate) fn share(self) -> f64 {
         let (Self::Reported(share) | Self::Overtook(share)) = self;
         share.min(1.0)

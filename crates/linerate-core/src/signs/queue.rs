@@ -5,7 +5,7 @@ use super::round_trips::idle_at_least;
 use crate::model::{Load, Model};
 use crate::units::{Bytes, Nanos};
 
-/// Longer than the idle round trip by this much at least: scheduling alone takes some.
+/// Minimum increase over the idle round trip that is notable: scheduling alone adds some time.
 pub(crate) const NOTABLE: Nanos = Nanos(200_000);
 
 /// The most that a sender sends in one burst: the amount that its pace carries in this time, in one group of

@@ -1,4 +1,4 @@
-//! What the timed round trips say of the path.
+//! Signs of the path in timed round trips.
 
 use crate::model::{Latency, Model};
 use crate::units::Nanos;

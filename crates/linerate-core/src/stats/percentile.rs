@@ -62,7 +62,7 @@ pub fn percentile_ci(histogram: &Histogram, q: f64) -> Option<Interval> {
 fn at_rank(histogram: &Histogram, rank: f64) -> Option<u64> {
     let rank = (rank.max(1.0) as u64).min(samples(histogram));
     let mut counts = Cow::Borrowed(&histogram.counts[..]);
-    // In a file they may be in any order.
+    // Counts in a file may be in any order.
     if !counts.is_sorted() {
         counts.to_mut().sort_unstable();
     }

@@ -19,7 +19,7 @@ pub enum PatternKind {
 pub enum FarEnd {
     /// A peer, which may be on this host.
     Peer,
-    /// Another process of this host.
+    /// The far end is another process of this host.
     Process,
     /// There is no far end.
     Absent,
@@ -34,7 +34,7 @@ pub enum FarEnd {
 pub struct TransportInfo {
     /// The name: `--engine NAME`, and the key `engine` of records and JSON.
     pub name: &'static str,
-    /// Which causes and factors apply to it.
+    /// The class that says which causes and factors apply to the transport.
     pub class: Transport,
     /// Description of the transport in a few words, for the help.
     pub doc: &'static str,
@@ -42,7 +42,7 @@ pub struct TransportInfo {
     pub patterns: &'static [PatternKind],
     /// The kind of far end.
     pub far_end: FarEnd,
-    /// What one sample of its round trips is.
+    /// The name of one sample of the transport's round trips.
     pub sample: &'static str,
     /// Whether a message may be sent and never answered.
     pub loses_messages: bool,

@@ -11,7 +11,7 @@ pub use info::{
 };
 pub use options::{ACCESS, Kind, MEMORY_NODE, OptionInfo, Options, RING, RING_DEFAULT, Setting};
 
-/// What moves the bytes of a load.
+/// The mechanism that moves the bytes of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// Connections of TCP.

@@ -32,7 +32,7 @@ pub(super) fn window(model: &Model, direction: Direction) -> Option<Knobs> {
     })
 }
 
-/// Changes of the sending host's settings that give the load a larger send buffer.
+/// Setting B of a trial with a higher limit of the sending host's buffers.
 pub(super) fn send_buffer(model: &Model, direction: Direction) -> Option<Knobs> {
     let load = &model.direction(direction)?.base;
     let side = direction.sender();

@@ -32,7 +32,7 @@ impl Party {
     }
 }
 
-/// What proves a limit.
+/// The proof of a limit.
 #[derive(Clone, Copy)]
 pub(super) enum Proof<'a> {
     /// A ceiling that was reached.
@@ -52,14 +52,14 @@ fn is_rival(other: &Party, party: &Party) -> bool {
     other.cause.id() != id && other.stands() && !reason
 }
 
-/// One direction.
+/// The case of one direction.
 pub(super) struct Case<'a> {
     /// The whole model.
     pub(super) model: &'a Model,
     direction: Direction,
-    /// In which respect the path is slow.
+    /// The respect in which the path is slow: goodput or latency.
     slowness: Slowness,
-    /// What moved the load.
+    /// The transport that moved the load.
     pub(super) transport: Transport,
     /// The causes that apply to it.
     pub(super) parties: Vec<Party>,
@@ -75,7 +75,7 @@ fn heard(cause: &dyn Cause, model: &Model, direction: Direction) -> Answer {
     }
 }
 
-/// What moved the load of a direction.
+/// The transport that moved the load of a direction.
 fn transport(model: &Model, direction: Direction) -> Option<Transport> {
     model.direction(direction).map(|d| d.base.transport)
 }

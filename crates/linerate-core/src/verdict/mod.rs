@@ -30,7 +30,7 @@ pub struct Verdict {
     pub disturbances: Vec<Disturbance>,
     /// The expected next limit once the present limits are removed, as far as it is known.
     pub next: Vec<Limit>,
-    /// What prevents an answer, or part of one.
+    /// The missing readings and trials that prevent an answer, or part of one.
     pub unknown: Vec<Unknown>,
     /// What every cause answered, for `show --explain`.
     pub answers: Vec<Answered>,
@@ -179,7 +179,7 @@ impl Unknown {
     }
 }
 
-/// What one cause answered for one direction.
+/// The answer of one cause for one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answered {
     /// Id of the cause.

@@ -6,7 +6,7 @@ use super::WireError;
 
 /// Largest Noise message, which is also the maximum of its two-byte length prefix.
 pub const FRAME_MAX: usize = 65_535;
-/// What encryption adds to a frame.
+/// Bytes that encryption adds to a frame.
 pub const FRAME_TAG: usize = 16;
 /// Largest part of a message in one frame.
 pub const CHUNK_MAX: usize = FRAME_MAX - FRAME_TAG - 1;

@@ -21,8 +21,8 @@ pub struct PlanLimits {
     pub samples: u64,
 }
 
-/// Most streams of a load that have their own threads and buffers; with more streams, so many threads share
-/// them.
+/// Largest number of streams of a load that each have their own thread and buffers; more streams share
+/// `THREADS_MAX` threads.
 pub const THREADS_MAX: u32 = 64;
 /// Largest operation or message: buffers of this size are made, one or two for each thread.
 const OPERATION_MAX: Bytes = Bytes(16 * 1024 * 1024);
@@ -44,7 +44,7 @@ const BUFFER_MAX: Bytes = Bytes(1 << 30);
 /// A thread that burns time must still look up in time to see a stop.
 const EXTRA_WORK_MAX_PS: u64 = 1_000_000;
 
-/// What the sets of a session take already.
+/// The resources that the sets of a session occupy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Sets.
@@ -214,7 +214,7 @@ impl PlanLimits {
         named(knobs)
     }
 
-    /// Whether all sessions together, and those from one address, may use this much.
+    /// Whether all sessions together may use `all`, and those from one address `of_one_address`.
     pub fn together(&self, all: Taken, of_one_address: Taken) -> Result<(), String> {
         self.share(1.0, all)
             .map_err(|what| format!("more than {what} in all sessions"))?;

@@ -111,7 +111,7 @@ pub enum Answer {
         /// When it began, on the clock of [`Answer::Pong`].
         began: u64,
     },
-    /// What the far end read during the step.
+    /// The far end's readings during the step.
     Readings {
         /// The readings.
         end: EndReadings,

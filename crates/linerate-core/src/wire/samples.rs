@@ -11,7 +11,8 @@ const VALUES_MAX: u64 = Bounds::ANSWER.bytes as u64 / 9;
 pub(super) const TICK: Nanos = Nanos::from_millis(100);
 /// Samples of a long step. Readings of hundreds of CPUs and of the streams must fit into an answer.
 const TICKS: u64 = 1_200;
-/// Most streams of a set whose connections are read: if there are more, so many represent all.
+/// Largest number of streams of a set whose connections are read: a larger set is represented by so many of
+/// its streams.
 const READ_MAX: u32 = 1024;
 
 /// Every how many streams of a set one is read.

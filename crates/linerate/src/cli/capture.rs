@@ -68,7 +68,7 @@ impl Bytes {
     }
 }
 
-/// The same answers, the replies in another form.
+/// Converts the reply of each answer to another form; failures stay as they are.
 fn each<T, U>(
     answers: Vec<Answer<T>>,
     form: impl Fn(T) -> anyhow::Result<U>,

@@ -48,7 +48,7 @@ pub(crate) struct Args {
 /// Time of the run, where no layer of options says: all is done in 40 s then.
 const DEFAULT_TIME: Nanos = Nanos::from_secs(33);
 
-/// What was drawn.
+/// The kind, seed and cell that were drawn at random.
 struct Drawn {
     kind: &'static CellKind,
     seed: u64,

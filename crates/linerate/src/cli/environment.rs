@@ -17,7 +17,7 @@ pub(super) fn set() -> Vec<String> {
     ours(std::env::vars_os().map(|(name, _)| name))
 }
 
-/// Those that are set and that nothing of the program, nor the lab, reads: a typing error, most likely.
+/// The variables that are set but that neither the program nor the lab reads: a typing error, most likely.
 pub(super) fn unread(program: &Command) -> Vec<String> {
     let read = read(program);
     let mut set = set();

@@ -13,7 +13,7 @@ use linerate_engine::peer::keys::Key;
 
 use super::exit::{Failure, tell};
 
-/// What `serve` says of each address that it listens on.
+/// The start of the line that `serve` prints for each address that it listens on.
 pub(crate) const LISTENING: &str = "listening on ";
 
 /// This program, even where its file was replaced in the meantime.
@@ -109,8 +109,8 @@ impl FarEnd {
     }
 }
 
-/// The port on which the far end reports to listen. Its earlier lines are shown to the user. `None` when it
-/// ends without a port. Its later lines are its log, which is dropped.
+/// The port on which the far end reports to listen; `None` when the far end ends without a port. Lines that
+/// the far end prints before it are shown to the user. Later lines are its log, which is dropped.
 fn listening(words: BufReader<ChildStderr>) -> Option<u16> {
     let mut lines = words.split(b'\n').map_while(Result::ok);
     let port = lines.by_ref().find_map(|line| {

@@ -212,7 +212,7 @@ fn key_words(key: &Key, new: bool, show: bool, file: &Path) -> String {
 fn stop_on_end(stop: &Stop) -> Result<(), Failure> {
     let stop = stop.clone();
     let watch = move || {
-        // What else is written there means nothing.
+        // Only the end of standard input has a meaning; bytes that are written to it have none.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         stop.request();
     };

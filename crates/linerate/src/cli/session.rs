@@ -122,7 +122,7 @@ pub(crate) fn watched(
     };
     let mut sink = (sinks, Progress::new(out, mode, Arc::clone(stop)));
     let measured = measure(wall_secs, &mut sink);
-    // What a terminal that stands still does not take of the progress is of no use any more.
+    // Progress that a stopped terminal did not accept is of no use any more.
     let _ = beside.map(|beside| beside.finish(LAST));
     measured
 }

@@ -23,7 +23,8 @@ pub(crate) fn interrupted() -> io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Calls `end` at the first of these signals. Its thread sleeps until then, without wake-ups.
+/// Calls `end` at the first signal that interrupts the program. The thread that waits for it sleeps until
+/// then, without wake-ups.
 pub(crate) fn at_first(end: impl FnOnce() + Send + 'static) -> io::Result<()> {
     interrupted()?;
     let mut signals = Signals::new(signals())?;

@@ -17,7 +17,7 @@ const SCHEME: &str = "ssh://";
 /// An ssh that is left behind while it connects, after a Ctrl-C that it did not get, ends by itself.
 const ENDS: &str = "ConnectTimeout=15";
 
-/// What ssh ends with when it could not connect.
+/// The exit status of ssh when it could not connect.
 const SSH_FAILED: i32 = 255;
 /// The exit code of a shell if the program does not exist.
 const NO_PROGRAM: i32 = 127;
@@ -25,7 +25,7 @@ const NO_PROGRAM: i32 = 127;
 /// A far end as it was typed: `ssh://[user@]host[:port][/path/of/linerate]`.
 #[derive(Debug, PartialEq, Eq)]
 struct Url {
-    /// What ssh is to connect to: `user@host`.
+    /// The destination that ssh connects to: `user@host`.
     destination: String,
     /// The port of its ssh server.
     port: Option<u16>,

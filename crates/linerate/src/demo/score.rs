@@ -70,11 +70,11 @@ impl From<&Disturbance> for Named {
 pub(crate) struct Scored {
     /// The certainty of the limit.
     pub(crate) outcome: Outcome,
-    /// Whether what was named was proved.
+    /// Whether the named limit was proved.
     pub(crate) proved: bool,
-    /// What was expected: cause ids.
+    /// The ids of the expected causes.
     pub(crate) expected: Vec<&'static str>,
-    /// What was named first; `None` if that is unknown.
+    /// The limit that was named first; `None` if the limit is unknown.
     pub(crate) named: Option<Named>,
 }
 

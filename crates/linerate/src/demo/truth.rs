@@ -7,7 +7,7 @@ use linerate_lab::{Cell, Fault};
 
 use super::{Problem, Stage};
 
-/// A fault binds when taking it out gains at least this much.
+/// Minimum gain of goodput without a fault at which the fault binds.
 const BITES: f64 = 1.10;
 
 /// Time between two readings of the port.
@@ -69,8 +69,8 @@ pub(crate) enum Loader {
 }
 
 impl Loader {
-    /// What can show the faults of a cell: another program knows nothing of those that are planted
-    /// in this one.
+    /// The program whose load shows the faults of a cell: another program is not affected by faults that are
+    /// planted in this one.
     fn for_cell(self, cell: &Cell) -> Self {
         let inside = |f: &Fault| matches!(f, Fault::Application { .. } | Fault::Environment { .. });
         if cell.sends_datagrams() || cell.faults.iter().any(inside) {

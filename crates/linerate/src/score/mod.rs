@@ -15,7 +15,7 @@ use linerate_lab::CellKind;
 
 use crate::demo::Loader;
 
-/// What is to be scored.
+/// The cells and seeds to be scored.
 pub(crate) struct Wish<'a> {
     /// The cells.
     pub(crate) cells: &'a [&'static CellKind],

@@ -17,7 +17,7 @@ use super::words;
 pub enum Mode {
     /// One line for each step, for logs.
     Lines,
-    /// One line that is rewritten, on a terminal with this many columns.
+    /// One line that is rewritten; the number is the columns of the terminal.
     Rewritten(usize),
     /// Only errors that stop the run.
     Quiet,

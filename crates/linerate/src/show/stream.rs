@@ -31,7 +31,7 @@ pub const SCHEMA: &str = include_str!("../../schema/stream.schema.json");
 /// A sink that writes a line for each event, and stops the run when the reader closes the pipe.
 pub struct Stream<W> {
     out: W,
-    /// What was read until now.
+    /// The part of the record that was read until now.
     record: Option<Record>,
     /// The trial whose slices are being measured.
     trial: Option<u32>,

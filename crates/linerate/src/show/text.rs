@@ -220,7 +220,7 @@ fn together(doc: &mut Document, record: &Record, model: &Model) {
     }
 }
 
-/// That the run is not complete, and why.
+/// Writes that the run is not complete, and why.
 fn incomplete(doc: &mut Document, record: &Record) {
     let why = match &record.end {
         Some(End::Complete) => return,
@@ -337,7 +337,7 @@ fn of_kind(load: &Load, measure: Measure) -> Option<String> {
     counted.map(|rate| words::per_second(&rate))
 }
 
-/// That no ceiling is known, and why where that is plain.
+/// A sentence that no ceiling is known, with the reason where that is plain.
 fn no_ceiling(model: &Model) -> String {
     let ports = model
         .hosts

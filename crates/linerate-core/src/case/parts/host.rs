@@ -81,7 +81,7 @@ fn bus(side: Side, bus: pci::Bus) -> Part {
     of_slot(side, inputs, Kind::Shared(shared))
 }
 
-/// Each card has its own slot.
+/// The slots of a host's cards: each card has its own.
 fn slots(side: Side, host: &Host, slot: &pcie::Slot, links: u32) -> Part {
     let cards = host.port.cards.unwrap_or(1).min(links);
     let key = format!("{}.port.mrrs", side.name());

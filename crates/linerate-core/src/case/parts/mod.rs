@@ -15,7 +15,7 @@ pub(super) use host::{channels, express};
 /// Streams at the upper end where their number is not given.
 const MANY: u32 = 1024;
 
-/// What a case describes.
+/// The path that a case describes, as parts with ceilings.
 pub(super) fn description(case: &Case) -> Result<Description, CaseError> {
     let links = links(case);
     let packet = packet(case)?;

@@ -41,7 +41,7 @@ pub struct Network {
     pub nics: Vec<Nic>,
     /// Packets that this network namespace cut up since boot; `None` if it was not read, or if there is no tunnel.
     pub fragments: Option<Fragments>,
-    /// What could not be read.
+    /// The readings of network ports that failed.
     pub gaps: Vec<Gap>,
 }
 
@@ -129,7 +129,7 @@ pub struct Nic {
     pub counters: Vec<Counter>,
 }
 
-/// What a port is made of, and part of.
+/// The ports below a port, and the port that it is a part of.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stack {

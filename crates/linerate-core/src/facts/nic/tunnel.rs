@@ -1,4 +1,4 @@
-//! What a tunnel adds to each packet.
+//! The bytes that a tunnel adds to each packet.
 
 use serde::{Deserialize, Serialize};
 

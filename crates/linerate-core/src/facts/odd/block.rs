@@ -5,7 +5,7 @@ use crate::advice::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::block::{BlockDevice, Layer, Namespace, Path};
 
-/// What `odd` finds of each device.
+/// The oddities that `odd` finds, one device at a time.
 fn devices(inventory: &Inventory, odd: impl Fn(&BlockDevice) -> Option<Oddity>) -> Vec<Oddity> {
     inventory.storage.devices.iter().filter_map(odd).collect()
 }

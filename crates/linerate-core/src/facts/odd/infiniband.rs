@@ -30,7 +30,7 @@ fn all(inventory: &Inventory) -> impl Iterator<Item = (&IbDevice, &IbPort)> {
     devices.flat_map(|device| device.ports.iter().map(move |port| (device, port)))
 }
 
-/// What `odd` finds of each port.
+/// The oddities that `odd` finds, one port at a time.
 fn ports(
     inventory: &Inventory,
     id: &'static str,

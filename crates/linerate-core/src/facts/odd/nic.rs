@@ -8,7 +8,7 @@ use crate::facts::nic::counted::{self, Meaning};
 use crate::facts::nic::{Counter, Nic};
 use crate::shell::word;
 
-/// What `odd` finds of each port.
+/// The oddities that `odd` finds, one port at a time.
 fn ports(inventory: &Inventory, odd: impl Fn(&Nic) -> Option<Oddity>) -> Vec<Oddity> {
     inventory.network.nics.iter().filter_map(odd).collect()
 }
@@ -74,7 +74,7 @@ pub(super) fn below_common(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
-/// What a transceiver says of itself.
+/// The step that reads a transceiver's own data.
 fn transceiver(nic: &Nic) -> Step {
     Step::on(None, format!("sudo ethtool -m {}", word(&nic.name))).about("if it has a transceiver")
 }

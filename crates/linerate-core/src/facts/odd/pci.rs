@@ -109,7 +109,7 @@ fn narrow_slot(all: &[Device], link: &Crossing<'_>) -> Option<(Link, Link, Oddit
     Some((own, both, odd))
 }
 
-/// What may have made the slot narrow.
+/// The possible reason for a narrow slot: lanes that it shares with others.
 fn divided(all: &[Device], port: &Device) -> String {
     let beside = |d: &&Device| {
         let (a, b) = (d.address, port.address);

@@ -32,7 +32,7 @@ pub struct Message<'a> {
     pub flags: u16,
     /// Number that the request bore.
     pub sequence: u32,
-    /// What follows the header.
+    /// The bytes that follow the header.
     pub body: &'a [u8],
 }
 
@@ -166,7 +166,7 @@ pub(super) fn u64_at(bytes: &[u8], offset: usize, what: &'static str) -> Result<
     array(bytes, offset, what).map(u64::from_ne_bytes)
 }
 
-/// What follows a fixed part of `size` bytes.
+/// The bytes of a message that follow a fixed part of `size` bytes.
 pub(super) fn after<'a>(
     body: &'a [u8],
     size: usize,

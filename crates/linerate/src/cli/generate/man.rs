@@ -27,7 +27,7 @@ pub(super) fn page(mut program: Command) -> io::Result<String> {
 fn chapter(page: &mut Vec<u8>, verb: &Command) -> io::Result<()> {
     let name = verb.get_bin_name().unwrap_or_else(|| verb.get_name());
     writeln!(page, ".SH \"{}\"", name.to_uppercase())?;
-    // What every verb takes stands once, with the program.
+    // Options of every verb are listed once, with the program.
     let own = verb.clone().mut_args(|arg| {
         let everywhere = arg.is_global_set() || arg.get_id() == "help";
         arg.hide(everywhere)

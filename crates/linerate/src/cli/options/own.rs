@@ -56,7 +56,7 @@ pub(crate) fn engines(key: &str) -> String {
 pub(crate) struct Own(BTreeMap<&'static str, Setting>);
 
 impl Own {
-    /// Those that a transport has.
+    /// The set options that a transport has.
     pub(crate) fn of(&self, info: &TransportInfo) -> transport::Options {
         let mut options = transport::Options::default();
         let own = info.options.iter().map(|row| row.key);
@@ -69,7 +69,7 @@ impl Own {
 
 /// A verb that takes options of transports.
 pub(crate) trait Verb: Clone + Send + Sync + 'static {
-    /// What a transport must be able to do for it.
+    /// The kinds of traffic that the verb needs of a transport.
     const NEEDS: Needs;
 }
 
@@ -150,7 +150,7 @@ impl Flag {
     }
 }
 
-/// What reads the value of an option on the command line.
+/// The parser for the value of an option on the command line.
 fn parser(row: &'static OptionInfo) -> ValueParser {
     match row.kind {
         Kind::Word(words) => PossibleValuesParser::new(words).map(Setting::Word).into(),

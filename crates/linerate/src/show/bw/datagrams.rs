@@ -1,4 +1,4 @@
-//! What became of datagrams, on a page.
+//! The counts of datagrams, on a page.
 
 use linerate_core::model::Counted;
 use linerate_core::stats::percentile;

@@ -28,7 +28,7 @@ pub struct Connections {
 }
 
 impl Probe {
-    /// Of a record with one test, with the server `target` at `address`.
+    /// Makes the result of a record with one iperf3 test, with the server `target` at `address`.
     pub fn iperf3(target: &str, address: &str, record: &Record, connections: &Connections) -> Self {
         let mut probe = Self::of(FarEnd::Iperf3, target, address, record, None);
         let Some(step) = record.steps.first() else {

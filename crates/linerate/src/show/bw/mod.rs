@@ -43,7 +43,7 @@ pub enum FarEnd {
     None,
 }
 
-/// What was measured.
+/// The result of a measurement of throughput.
 #[derive(Debug)]
 pub struct Probe {
     target: String,
@@ -88,7 +88,7 @@ pub(super) struct DirectionResult {
     ramp: Nanos,
     /// Whether it was steady from there on; `None` if samples of the receiver are unknown.
     steady: Option<bool>,
-    /// What interrupted it, in words.
+    /// The interruptions of the load, in words.
     interruptions: Vec<String>,
     /// How the sender passed payload to its kernel, and the share of sends without a copy that the kernel
     /// copied anyway; `None` if unknown.
@@ -99,12 +99,12 @@ pub(super) struct DirectionResult {
     intervals: Vec<(Bytes, Nanos)>,
     /// Segments that the sender retransmitted; `None` if unknown.
     again: Option<u64>,
-    /// The same as a share of the segments that were sent; `None` if iperf3 is the far end.
+    /// Retransmitted segments as a share of the segments that were sent; `None` if iperf3 is the far end.
     again_share: Option<f64>,
     /// The sender's smoothed round trip, mean, and the smallest one.
     rtt: Option<Nanos>,
     min_rtt: Option<Nanos>,
-    /// What became of its datagrams; `None` if it sends none.
+    /// The counts of the direction's datagrams; `None` if it sends none.
     datagrams: Option<Datagrams>,
     near: Option<End>,
     far: Option<End>,
@@ -137,8 +137,8 @@ impl Datagrams {
         Some(Nanos((bits as f64 * 1e9 / rate.0.max(1) as f64) as u64))
     }
 
-    /// Those that were sent after the last that the receiver counted, as lost or not; `None` if it is
-    /// unknown.
+    /// The number of datagrams that were sent after the last one that the receiver counted, as lost or
+    /// received; `None` if it is unknown.
     fn after(&self) -> Option<u64> {
         let Counted {
             sent, came, lost, ..
@@ -152,7 +152,7 @@ impl Datagrams {
     }
 }
 
-/// What one end counted of a direction.
+/// The counts of one end for a direction.
 #[derive(Debug)]
 pub(super) struct End {
     bytes: Bytes,
@@ -176,7 +176,7 @@ impl Probe {
         self.broken.is_empty() && found && as_asked && counted
     }
 
-    /// Its figures.
+    /// The figures of the measurement.
     pub fn summary(&self) -> Summary {
         Summary::sorted(self.results.iter().flat_map(DirectionResult::figures))
     }

@@ -102,7 +102,7 @@ fn goodput(doc: &mut Document, probe: &Probe, result: &DirectionResult) {
     let memory = probe.memory.as_ref();
     let Some(goodput) = &result.goodput else {
         doc.entry("goodput", &[(Tone::Warning, "unknown")], 2);
-        // What the sender handed over is no goodput, but it is known.
+        // The payload that the sender handed over is no goodput, but it is known.
         if let Some((near, time)) = result
             .near
             .as_ref()

@@ -1,8 +1,8 @@
-//! Documents as Markdown in GitHub's flavour: headings, lists, tables and fenced commands. It has no colour, is
-//! not wrapped, and is readable as plain text.
+//! Documents as Markdown in GitHub's flavour: headings, lists, tables and fenced commands. The text has no
+//! colour, is not wrapped, and is readable as plain text.
 //!
-//! A label is an item of a list. Its value follows on the same line, or in items below it if there are several;
-//! details of a value are items below the value.
+//! A label is an item of a list. The value of a label follows on the same line, or in items below it if there
+//! are several; details of a value are items below the value.
 
 use super::inline::{block, clean, inline};
 use super::table::Row;
@@ -14,14 +14,14 @@ pub(super) fn render(blocks: &[Block]) -> String {
     page.text
 }
 
-/// What the last block was.
+/// The kind of the last block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Last {
     #[default]
     Nothing,
     /// An item of a list, which the next one follows at once.
     Item,
-    /// What needs an empty line behind it.
+    /// A block that needs an empty line behind it.
     Other,
 }
 
@@ -61,7 +61,7 @@ impl Page {
         (self.last, self.value) = (Last::Other, 0);
     }
 
-    /// An item of a list. Its later lines are indented as the first one.
+    /// Writes an item of a list. The later lines of the item are indented as the first one.
     fn list(&mut self, depth: usize, lines: &str) {
         if self.last == Last::Other {
             self.text.push('\n');

@@ -10,7 +10,7 @@ mod text;
 pub(crate) use table::Table;
 pub(crate) use text::{Style, width_of};
 
-/// What a piece of text means; a renderer decides how that looks.
+/// The meaning of a piece of text; a renderer decides how that looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -96,7 +96,7 @@ enum Heading {
 enum Rank {
     /// The label's text; without a label, one more value of the label above.
     Value,
-    /// More about the value above.
+    /// Adds a detail of the value above.
     Detail,
     /// A detail that supports the value above.
     Evidence,
@@ -127,7 +127,7 @@ impl Entry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Item {
     body: Spans,
-    /// Its subject, in one or more cells with the least number of columns of each.
+    /// The subject of the item, in one or more cells with the least number of columns of each.
     head: Vec<(String, Columns)>,
     tone: Tone,
     /// Items and entries above it with a lower number contain it.
@@ -189,38 +189,38 @@ impl Document {
         self.blocks.push(Block::Gap);
     }
 
-    /// What the whole document is about.
+    /// Adds the title of the whole document.
     pub(crate) fn title(&mut self, text: &str) {
         self.blocks
             .push(Block::Heading(Heading::Title, text.to_owned()));
     }
 
-    /// What the blocks below are about.
+    /// Adds a heading for the blocks below.
     pub(crate) fn heading(&mut self, text: &str) {
         self.blocks
             .push(Block::Heading(Heading::Part, text.to_owned()));
     }
 
-    /// A paragraph.
+    /// Adds a paragraph.
     pub(crate) fn line(&mut self, body: &[Span<'_>], hang: usize) {
         let body = kept(body);
         self.blocks.push(Block::Line { body, hang });
     }
 
-    /// A label and its value. Without a label it is one more value of the label above.
+    /// Adds a label and its value. Without a label the value is one more of the label above.
     pub(crate) fn entry(&mut self, label: &str, body: &[Span<'_>], hang: usize) {
         self.blocks
             .push(Block::Entry(Entry::new(label, body, hang)));
     }
 
-    /// More about the value above.
+    /// Adds a detail of the value above.
     pub(crate) fn detail(&mut self, body: &[Span<'_>], hang: usize) {
         let rank = Rank::Detail;
         let entry = Entry::new("", body, hang);
         self.blocks.push(Block::Entry(Entry { rank, ..entry }));
     }
 
-    /// What supports the value above.
+    /// Adds evidence for the value above.
     pub(crate) fn evidence(&mut self, text: &str) {
         let rank = Rank::Evidence;
         let entry = Entry::new("", &[(Tone::Plain, text)], 2);

@@ -32,16 +32,16 @@ pub struct Look {
     pub connections: usize,
     /// The connections that carry most, the largest first.
     pub flows: Vec<Judged>,
-    /// What could not be read of all of them.
+    /// The readings that failed for all connections.
     pub gaps: Vec<Gap>,
 }
 
 /// One connection with its verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
-    /// What was read.
+    /// The connection's readings.
     pub flow: Flow,
-    /// Its text.
+    /// The model derived from the readings.
     pub model: Model,
     /// The limit of the connection.
     pub verdict: Verdict,
@@ -77,7 +77,7 @@ impl Judged {
         self.model.directions.first()
     }
 
-    /// What it carried in a direction over the whole look.
+    /// The mean rate of the connection in a direction, over the whole observation.
     fn carried(&self, direction: Direction) -> Rate {
         let [sent, received] = carried(&self.flow).unwrap_or_default();
         match direction {

@@ -142,7 +142,7 @@ fn suspected(doc: &mut Document, judged: &Judged) {
     }
 }
 
-/// What limited the sender, as far as this end knows, and the round trip.
+/// Shares of time by the limit of the sender, as far as this end knows, and the round trip.
 fn numbers(tcp: &TcpShares, direction: Direction) -> Option<String> {
     let share = |share: Option<f64>, what: &str| Some(format!("{what} {:.0} %", share? * 100.0));
     let held: Vec<String> = [

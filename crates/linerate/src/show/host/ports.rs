@@ -73,7 +73,7 @@ fn has_device(nic: &Nic) -> bool {
     !nic.is_virtual || !nic.pci.is_empty() || !nic.device.is_empty()
 }
 
-/// What a port with a device is, without its place and the CPUs that serve it.
+/// A description of a port with a device, without its place and the CPUs that serve it.
 fn card(inventory: &Inventory, nic: &Nic) -> String {
     let link = &nic.link;
     let mut parts = vec![kind(nic)];
@@ -81,7 +81,7 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
         parts.push("IP over InfiniBand".to_owned());
     }
     parts.extend(match link.speed {
-        // What a hypervisor says is nominal.
+        // The speed that a hypervisor reports is nominal.
         _ if nic.is_virtual => Some("virtual".to_owned()),
         Some(speed) => Some(speed.to_string()),
         // The port of the device below shows it.
@@ -183,7 +183,7 @@ fn queues(nic: &Nic) -> Option<String> {
     (!known.is_empty()).then(|| format!("queues {}", known.join(" ")))
 }
 
-/// What a port made by software is.
+/// A description of a port made by software.
 fn made(network: &Network, nic: &Nic) -> String {
     let mut parts = vec![kind(nic)];
     parts.extend(state(nic));
@@ -285,7 +285,8 @@ fn ib_port(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
     parts.join(", ")
 }
 
-/// What the two ends of a link agreed on. A port without one shows the rate of no link.
+/// The rate that the two ends of a link agreed on. For a port without a link, the kernel shows the rate of no
+/// link.
 fn rate(device: &IbDevice, port: &IbPort) -> Option<String> {
     if port.has_link() == Some(false) {
         return Some("no link".to_owned());

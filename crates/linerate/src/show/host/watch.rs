@@ -1,4 +1,4 @@
-//! What changed on a machine since a moment ago.
+//! The changes on a machine since a moment ago.
 
 use linerate_core::facts::watch::{Change, Grown, PortChange};
 

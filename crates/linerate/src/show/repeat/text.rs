@@ -56,7 +56,7 @@ fn measured(judged: &Judged<'_>, direction: Direction) -> Option<String> {
     ))
 }
 
-/// What the runs say together.
+/// A summary of all runs.
 pub(crate) fn summary(runs: &[Run<'_>]) -> Document {
     let mut doc = Document::new();
     for direction in directions(runs) {

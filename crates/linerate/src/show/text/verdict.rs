@@ -63,7 +63,7 @@ struct Line {
     what: String,
     state: &'static str,
     tone: Tone,
-    /// What the first advice promises; empty if that is unknown.
+    /// The gain that the first advice promises; empty if it is unknown.
     gain: String,
 }
 
@@ -102,7 +102,7 @@ impl Line {
     }
 }
 
-/// What is limited, as it was measured.
+/// The measured value of the limited quantity.
 fn figure(model: &Model, direction: Direction, metric: Measure) -> String {
     let Some(load) = model.direction(direction).map(|d| &d.base) else {
         return String::new();
@@ -175,7 +175,7 @@ fn title(doc: &mut Document, limit: &Limit, names: &Names) {
     doc.line(&[(Tone::Strong, limit.cause), (Tone::Plain, &text)], 2);
 }
 
-/// What the cause means and its evidence; what a limit of the same cause above has not shown.
+/// Writes what the cause means, and its evidence, as far as a limit of the same cause above has not shown it.
 fn why(doc: &mut Document, limit: &Limit, alike: Option<&Limit>) {
     let summary = match (cause(limit.cause), alike) {
         (_, Some(other)) if other.direction == limit.direction => Some("as above".to_owned()),
@@ -303,7 +303,7 @@ fn excluded<'a>(trial: &Decided, answers: impl Iterator<Item = &'a Answered>) ->
     }
 }
 
-/// What to do. Commands that stand above are not repeated.
+/// Writes the advice. Commands that stand above are not repeated.
 fn mend(doc: &mut Document, model: &Model, limit: &Limit, advised: &[&Advice], names: &Names) {
     for (i, advice) in limit.advice.iter().enumerate() {
         let label = if i == 0 { "Fix" } else { joint(advice) };
@@ -360,7 +360,7 @@ fn disturbed(doc: &mut Document, label: &str, disturbance: &Disturbance, names: 
     }
 }
 
-/// What limits a direction once the limits above are mended.
+/// Writes the limits that come next once the limits above are mended.
 pub(super) fn next(doc: &mut Document, verdict: &Verdict, names: &Names) {
     for (i, limit) in verdict.next.iter().enumerate() {
         let label = if i == 0 { "Next limit" } else { "" };
@@ -377,7 +377,7 @@ pub(super) fn next(doc: &mut Document, verdict: &Verdict, names: &Names) {
     }
 }
 
-/// What the signs mean, of those that are shown.
+/// Writes the meaning of the signs that are shown.
 pub(super) fn signs(doc: &mut Document, verdict: &Verdict) {
     let has = |certainty| {
         verdict

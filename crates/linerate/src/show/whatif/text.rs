@@ -42,7 +42,7 @@ pub(crate) fn page(change: &Change<'_>) -> Document {
     doc
 }
 
-/// Its paragraphs, wrapped again.
+/// Writes the paragraphs of a story, wrapped again.
 fn story(doc: &mut Document, story: &str) {
     for paragraph in story.split("\n\n").filter(|p| !p.trim().is_empty()) {
         let words: Vec<&str> = paragraph.split_whitespace().collect();
@@ -183,7 +183,8 @@ fn compared_way(
 /// The change of the goodput, as far as the two intervals show it.
 fn gain(before: Bounds, after: Bounds) -> String {
     let ratio = |a: f64, b: f64| a / b.max(1.0);
-    // The same things are unknown before and after: like ends are compared.
+    // The same inputs are unknown before and after, so the lower ends of both intervals are compared, and the
+    // upper ends.
     let low = ratio(after.low(), before.low());
     let high = ratio(after.high(), before.high());
     let (least, most) = (
@@ -250,7 +251,7 @@ fn inputs(inputs: &[Input]) -> String {
     inputs.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// What is no ceiling of goodput.
+/// Writes the results that are no ceiling of goodput: estimates.
 fn beside(doc: &mut Document, answer: &Answer) {
     for (i, estimate) in answer.estimates.iter().enumerate() {
         let label = if i == 0 { "estimate" } else { "" };
@@ -350,7 +351,7 @@ fn published(doc: &mut Document, checks: &[FigureCheck]) {
 /// Candidates of one sweep that are named.
 const NAMED: usize = 5;
 
-/// What the slopes of times over sizes agree with.
+/// Writes the hardware that the slopes of times over sizes agree with.
 fn sweeps(doc: &mut Document, sweeps: &[SizeSeries]) {
     if sweeps.is_empty() {
         return;

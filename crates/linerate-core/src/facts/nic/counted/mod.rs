@@ -178,7 +178,7 @@ impl Meaning {
         self.row().0
     }
 
-    /// What happened, in words.
+    /// The counted event, in words.
     pub fn words(self) -> &'static str {
         self.row().1
     }

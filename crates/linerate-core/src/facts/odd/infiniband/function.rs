@@ -64,7 +64,7 @@ pub(super) fn set(inventory: &Inventory, device: &IbDevice, setting: &str, old: 
     }
 }
 
-/// What names a virtual function to `ip link`.
+/// The arguments by which `ip link` finds a virtual function.
 enum Owner<'a> {
     /// Network port and number of the function: `ib0 vf 3`.
     Port(&'a str, u32),
