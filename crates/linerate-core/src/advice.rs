@@ -88,7 +88,7 @@ impl Advice {
         self.step(Step::set(host, command))
     }
 
-    /// One more step.
+    /// Adds a step.
     #[must_use]
     pub fn step(mut self, step: Step) -> Self {
         self.steps.push(step);
@@ -101,7 +101,7 @@ impl Advice {
         self.undo(Step::set(host, command))
     }
 
-    /// One more step that restores the old state.
+    /// Adds a step that restores the old state.
     #[must_use]
     pub fn undo(mut self, step: Step) -> Self {
         self.undo.push(step);
@@ -115,7 +115,7 @@ impl Advice {
         self
     }
 
-    /// How this advice relates to the one above it.
+    /// Sets how this advice relates to the one above it.
     #[must_use]
     pub fn joined(mut self, joined: Joined) -> Self {
         self.joined = joined;
@@ -130,7 +130,7 @@ impl Advice {
         }
     }
 
-    /// How to undo it in one line of text. Empty if it changes nothing.
+    /// How to undo the advice, in one line of text. Empty if the advice changes nothing.
     pub fn undo_text(&self) -> String {
         text(&self.undo)
     }
@@ -186,7 +186,7 @@ impl Step {
         self
     }
 
-    /// All of it in one line of text: `on near: sudo ...`.
+    /// The whole step in one line of text: `on near: sudo ...`.
     fn text(&self) -> String {
         let host = self.host.filter(|_| !self.command.is_empty());
         let host = host.map(|side| format!("on {}", side.name()));

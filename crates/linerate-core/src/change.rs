@@ -185,7 +185,7 @@ pub const SETTINGS: &[SettingRow] = &[
 /// CPUs of a mask: those below 32.
 const MASK: u64 = u32::MAX as u64;
 
-/// No port whose packets are spread has more receive queues.
+/// Largest number of receive queues of a port whose packets are spread.
 const QUEUES_MAX: usize = 64;
 
 impl Setting {

@@ -174,7 +174,7 @@ impl Place {
 /// The respect in which a path is slow. Causes of one kind are no rivals of causes of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slowness {
-    /// Too little is carried.
+    /// The path carries too little.
     Rate,
     /// Answers take too long.
     Latency,

@@ -9,7 +9,7 @@ use crate::facts::HostFacts;
 /// their weight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seat {
-    /// How much farther from the port's node it is than the nearest CPU of the host, by the firmware's
+    /// How much farther from the port's node the CPU is than the nearest CPU of the host, by the firmware's
     /// distances; 0 if the distances of all CPUs are the same.
     pub away: u32,
     /// A better CPU of the same core is used before it.

@@ -93,7 +93,7 @@ pub struct Knobs {
     pub window_clamp: Option<Bytes>,
     /// `TCP_MAXSEG`.
     pub mss: Option<u32>,
-    /// Most that each stream sends: `SO_MAX_PACING_RATE`, of datagrams by the sender's own clock.
+    /// Highest rate of each stream: `SO_MAX_PACING_RATE`; for datagrams, kept by the sender's own clock.
     pub pacing: Option<Rate>,
     /// Congestion control of both ends; `None` leaves the system's.
     pub congestion: Option<String>,
@@ -296,13 +296,13 @@ pub enum Purpose {
     IdleLatency,
     /// A direction with the plan's streams and default knobs: what the verdict explains.
     Base {
-        /// Which direction.
+        /// The direction that is loaded.
         direction: Direction,
     },
-    /// Another load than the base one: more streams, to find the knee; another rate, to find the highest
-    /// one without loss.
+    /// A load other than the base load: more streams, to find the knee; another rate, to find the highest one
+    /// without loss.
     Sweep {
-        /// Which direction.
+        /// The direction that is loaded.
         direction: Direction,
     },
     /// Both directions at the same time.

@@ -11,7 +11,7 @@ use crate::units::Rate;
 
 /// The first rate.
 const FIRST: Rate = Rate(10_000_000);
-/// No lower rate is tried.
+/// The lowest rate that is tried.
 const LEAST: Rate = Rate(100_000);
 /// The search is over where the rates that pass and fail are as close as this share of the higher one.
 const CLOSE: f64 = 0.01;
@@ -197,7 +197,7 @@ impl Search {
         self.allowed
     }
 
-    /// All steps in order.
+    /// All steps of the search, in order.
     pub fn looks(&self) -> &[Look] {
         &self.looks
     }

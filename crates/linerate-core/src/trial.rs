@@ -191,7 +191,7 @@ pub const WORK_SHARE: f64 = 0.25;
 /// Segment that fits an IPv4 packet of 576 bytes, which every host must take (RFC 9293, section 3.7.1).
 pub const SMALL_MSS: u32 = 536;
 
-/// Most blocks of four slices in a trial.
+/// Largest number of blocks of four slices in a trial.
 pub const BLOCKS: u32 = 8;
 
 /// The row of an id.

@@ -60,7 +60,7 @@ impl Compare {
 #[error("{what}\n  {text}\n  {:>1$}", "^", .at + 1)]
 pub struct ExpectError {
     text: String,
-    /// Where it went wrong, in characters from the start.
+    /// Place of the error, in characters from the start.
     at: usize,
     what: String,
 }

@@ -174,10 +174,10 @@ pub struct Net {
     /// Tunnel around the packets.
     #[serde(deserialize_with = "value::tunnel")]
     pub tunnel: Option<Tunnel>,
-    /// Most that the network lets through in each direction.
+    /// Highest rate that the network lets through in each direction.
     #[serde(deserialize_with = "value::text")]
     pub limit: Option<Rate>,
-    /// Most that it lets through of one stream.
+    /// Highest rate of one stream that the network lets through.
     #[serde(deserialize_with = "value::text")]
     pub flow_limit: Option<Rate>,
     /// Most packets per second in each direction.
@@ -238,7 +238,7 @@ pub struct PriceTag {
 pub struct Medium {
     /// The name of the medium.
     pub name: String,
-    /// How fast it is.
+    /// The rate of the part.
     #[serde(deserialize_with = "value::word")]
     pub rate: Rate,
 }
@@ -305,7 +305,7 @@ pub enum Holds {
     Inside,
     /// Within 10 %.
     About,
-    /// More than 2 % below the ceiling.
+    /// The published figure is more than 2 % below the ceiling.
     Below,
     /// Below half of the ceiling.
     FarBelow,

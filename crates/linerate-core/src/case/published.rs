@@ -6,9 +6,9 @@ use super::{Answer, Case, CaseError, Directions, Holds, Published, answer};
 use crate::ceiling::Bounds;
 use crate::units::{Nanos, Rate};
 
-/// How much below a ceiling still counts as reached.
+/// Minimum share of a ceiling at which a figure reaches it.
 const REACHED: f64 = 0.98;
-/// How much above it rounding may bring a figure.
+/// Highest share of a ceiling that a figure may have because of rounding.
 const ROUNDED: f64 = 1.005;
 /// The tolerance of "about", in both directions.
 const ABOUT: f64 = 0.10;

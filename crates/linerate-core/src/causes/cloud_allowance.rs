@@ -88,7 +88,7 @@ fn most(load: &Load) -> Option<(&Allowance, f64)> {
     shares.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Nothing was counted: it may only be where the driver should have.
+/// The answer where no allowance was counted: only a driver that should count allowances leaves it unknown.
 fn uncounted(model: &Model, load: &Load) -> NoFinding {
     let ours = |host: &&Host| {
         let route = host.facts.route.iter();

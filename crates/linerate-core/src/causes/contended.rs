@@ -1,4 +1,4 @@
-//! Another session loaded a host, or traffic that is not ours a port, at the same time.
+//! Another session loaded a host at the same time, or other traffic loaded a port.
 
 use super::{Answer, Cause, CauseInfo, Cost, disturbed};
 use crate::advice::Advice;

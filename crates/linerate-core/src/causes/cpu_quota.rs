@@ -79,7 +79,7 @@ impl Cause for CpuQuota {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let stopped = worst(model, trial.direction).ok()?;
-        // It follows the program to any CPU, and all its streams share it.
+        // The quota follows the program to any CPU, and all streams of the program share it.
         match trial.factor()? {
             Factor::OtherCpu => super::predict::bystander(model, trial),
             Factor::MoreStreams => Some(Range {

@@ -10,7 +10,7 @@ use crate::signs::threads::wanted;
 use crate::signs::{LOSSY, OVERRUN, percent};
 use crate::stats::Range;
 
-/// If drops at the socket are at least this part of the loss, they are one of its reasons.
+/// Minimum part of the loss at which drops at the socket are one of its reasons.
 const PART: f64 = 0.3;
 
 /// Minimum part of the loss that drops at hosts do not explain, at which the path lost datagrams too. The
@@ -18,7 +18,7 @@ const PART: f64 = 0.3;
 /// quarter too low: a smaller rest proves nothing.
 const REST: f64 = 0.5;
 
-/// Most datagrams that are dropped as one.
+/// Largest number of datagrams that are dropped as one.
 //= Linux, include/linux/udp.h: UDP_MAX_SEGMENTS is 128 since 6.9, 64 before
 const JOINED: f64 = 128.0;
 

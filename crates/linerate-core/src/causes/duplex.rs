@@ -28,13 +28,14 @@ const FASTEST: u64 = 1_000;
 
 /// The duplex of one end, by its readings.
 enum DuplexState<'a> {
-    /// It runs at half duplex and packets collide, or only the collisions are known; the evidence.
+    /// The port runs at half duplex and packets collide, or only the collisions are known; the text is the
+    /// evidence.
     Collides(String),
     /// The port runs at half duplex.
     Half(&'a Nic),
     /// The port runs at full duplex, or has no wire.
     Full,
-    /// Neither its duplex nor its collisions were read; the name of the port.
+    /// Neither the duplex nor the collisions of the port were read; the text is its name.
     Unknown(String),
 }
 

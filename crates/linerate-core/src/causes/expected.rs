@@ -25,11 +25,11 @@ pub(crate) struct Expected(Effects<Range>);
 pub(crate) enum Fit {
     /// There is no prediction, or no measurement.
     Silent,
-    /// Within.
+    /// The measurement is within the predicted range.
     Inside,
-    /// Partly within.
+    /// The measurement is partly within the predicted range.
     Cut,
-    /// No effect is predicted.
+    /// The measurement is outside the predicted range.
     Outside,
 }
 
@@ -50,13 +50,13 @@ impl Expected {
         both.any(|(a, b)| !a.overlaps(b))
     }
 
-    /// Whether it predicts a change.
+    /// Whether the cause predicts a change.
     pub(crate) fn is_change(self) -> bool {
         let ranges = || self.0.into_iter().flatten();
         ranges().next().is_some() && ranges().all(|r| !r.overlaps(EQUAL))
     }
 
-    /// How the effects of a trial fit it; all must that were expected.
+    /// How the effects of a trial fit the prediction; all effects that were predicted must fit.
     pub(crate) fn fits(self, effects: Effects<Interval>) -> Fit {
         let fit = |(range, effect): (Option<Range>, Option<Interval>)| match range.zip(effect) {
             None => Fit::Silent,

@@ -67,8 +67,8 @@ impl Cause for FlowRateCap {
         let lossy = lost(held.load);
         evidence.extend(lossy.map(|r| format!("{} of the bytes were lost", percent(r))));
         let scaled = model.direction(direction).and_then(scales);
-        // One short look at more streams is no experiment: it stays a rival until a trial parts it
-        // from a rate that all streams share.
+        // One short measurement with more streams is no experiment: a rate of each stream stays a rival until
+        // a trial separates it from a rate that all streams share.
         let many = many(model, direction).filter(|(n, _)| scaled.is_none_or(|(two, _)| *n > two));
         let looks = scaled.into_iter().chain(many);
         evidence

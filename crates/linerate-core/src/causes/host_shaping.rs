@@ -41,7 +41,7 @@ struct Used<'a> {
 }
 
 impl Used<'_> {
-    /// Whether its own counters show that packets always waited in it because of its limit.
+    /// Whether the shaper's own counters show that packets always waited in it because of its limit.
     fn holds(&self) -> bool {
         let waits = self.shaper.waiting.is_some_and(|w| w >= WAITING);
         let held = self.shaper.held.is_some_and(|held| held >= 1.0);
@@ -60,7 +60,7 @@ impl Used<'_> {
             .filter(|held| connections && *held >= OFTEN)
     }
 
-    /// Whether it may bind.
+    /// Whether the shaper may be the limit.
     fn may_bind(&self) -> bool {
         self.share >= NEAR || self.falls_short().is_some()
     }
@@ -135,7 +135,7 @@ impl Cause for HostShaping {
     }
 }
 
-/// Why the network does not hold a direction back: a shaper of the sender's own port does.
+/// The reason why the network does not limit a direction: a shaper of the sender's own port does.
 pub(super) fn holds(load: &Load, direction: Direction) -> Option<String> {
     let used = used(load)?;
     let binds = used.share >= FULL || (used.may_bind() && used.holds());
@@ -165,7 +165,8 @@ fn tightest(model: &Model, direction: Direction) -> Option<&Shaping> {
     load.shaped().map(|(shaper, ..)| shaper)
 }
 
-/// No rate that the load passed is known: there is none, or one was not read.
+/// The answer where no rate of a shaper is known that the load passed: there is no shaper, or one was not
+/// read.
 fn without(model: &Model, direction: Direction, load: &Load) -> NoFinding {
     let sender = direction.sender();
     if load.shapers.iter().flatten().next().is_some() {

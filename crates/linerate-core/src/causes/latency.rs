@@ -18,7 +18,7 @@ const TIMES: f64 = 2.0;
 //= RFC 8289, section 3.2: a standing queue of 5 ms is acceptable
 const ADDED: Nanos = Nanos::from_millis(5);
 
-/// How a load raised the round trip.
+/// The round trips without and with the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Raised {
     /// The round trip on the idle path.
@@ -74,7 +74,8 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFi
     }
     let few = beside.filter(|l| l.samples >= FEW);
     let least = few.map(|l| raised(l.least, true)).filter(|r| r.is_far());
-    // Too few were timed; where the streams' own were short none of the others can be long.
+    // Too few round trips were timed. If the streams' own round trips were short, none of the others can be
+    // long.
     let own = load.tcp.rtt.filter(|own| !raised(*own, false).is_far());
     least.ok_or_else(|| match own {
         Some(own) => NoFinding::Clear(format!(

@@ -37,7 +37,7 @@ const LEAST: f64 = 1066e6 * 8.0 * 8.0;
 enum End {
     Clear(String),
     Unknown(NoFinding),
-    /// Share of the channels, and whether it is certain.
+    /// Share of the channels' capacity in use, and whether it is certain.
     Busy(Finding),
 }
 
@@ -81,7 +81,8 @@ impl Cause for MemoryBandwidth {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let work = |on_sender| {
             let added = added_work(model, trial, on_sender)?;
-            // From all of it, if one thread waits, to none, if many threads do.
+            // The loss is proportional to the added work if one thread waits for memory, and zero if many
+            // threads do.
             Some(Range {
                 low: 0.8 / (1.0 + added),
                 high: EQUAL.high,
@@ -249,7 +250,7 @@ fn counted(side: Side, channels: Channels, nodes: usize, traffic: f64, by_card: 
     let (name, words) = (side.name(), channels.words());
     let (least, most) = channels.capacity();
     let at_least = traffic / (most * 8.0);
-    // All traffic may go to one node.
+    // At the most, all traffic goes to one node.
     let at_most = (traffic + by_card) / (least * 8.0 / nodes as f64);
     let moved = Rate(traffic as u64);
     if at_most < FULL {

@@ -163,7 +163,7 @@ pub struct CauseInfo {
     /// Whether it acts on the share that is delivered, not on the rate that is sent. What a sender's own port drops was
     /// sent.
     pub of_delivery: bool,
-    /// Whether a queue on the path explains it.
+    /// Whether a queue on the path explains the cause.
     pub slowed_by_queue: bool,
 }
 
@@ -202,7 +202,7 @@ pub trait Cause: Sync {
         let _ = place;
         self.info().stage
     }
-    /// What it cost the measurement at each end, whether it is a limit or not.
+    /// What the cause cost the measurement at each end, whether it is a limit or not.
     fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
         let _ = (model, direction);
         Vec::new()
@@ -266,7 +266,7 @@ pub enum NoFinding {
 pub struct Finding {
     /// The place of the finding.
     pub side: Place,
-    /// How much of the time, or of the slowness, it explains; 0 to 1.
+    /// The share of the time, or of the slowness, that the cause explains; 0 to 1.
     pub share: f64,
     /// Whether the evidence is enough to name it as `supported` without a deciding trial. A rival
     /// that cannot be ruled out by counters is a finding, but not enough.

@@ -113,7 +113,7 @@ impl Cause for PathLoss {
             high: f64::MAX,
         };
         match trial.factor()? {
-            // One stream fills the pauses of another.
+            // One stream fills the pauses of another one.
             Factor::MoreStreams if bbr::sends(load) && erratic(load) => Some(any_gain),
             // Datagram streams are not slowed down by loss: their hosts decide how much more they send.
             Factor::MoreStreams if load.transport == Transport::Udp => None,
@@ -143,7 +143,7 @@ impl Cause for PathLoss {
     }
 }
 
-/// The answer for a load by datagrams; `None` of one by connections.
+/// The answer for a load by datagrams; `None` for a load by connections.
 fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     let load = &model.direction(direction)?.base;
     let told = load.datagrams.as_ref()?;

@@ -32,7 +32,7 @@ pub(super) struct PathRate;
 /// suspected.
 const HELD: f64 = 0.5;
 
-/// If more streams gain less than this, they carry the same.
+/// Gain of goodput below which more streams carry the same.
 const SAME: f64 = 1.05;
 
 static INFO: CauseInfo = CauseInfo {
@@ -107,7 +107,7 @@ pub(super) struct Held<'a> {
     pub(super) load: &'a Load,
     /// Share of time.
     pub(super) share: f64,
-    /// How that is known, for people.
+    /// How it is known that the network is the limit, for people.
     pub(super) why: String,
     /// Whether a trial removed the sender's limit for a good part of the time, without any gain.
     pub(super) lifted: bool,
@@ -126,7 +126,7 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
     Ok(held)
 }
 
-/// Why the network does not hold a load back, but a host's own port or queue.
+/// The reason why a host's own port or queue limits a load, and not the network.
 pub(super) fn of_a_host(model: &Model, load: &Load, direction: Direction) -> Option<String> {
     host_shaping::holds(load, direction).or_else(|| local_drops::holds(model, load, direction))
 }
@@ -228,7 +228,7 @@ fn lifted(model: &Model, direction: Direction) -> f64 {
 /// The trials of a larger receive window.
 pub(super) const LARGER_WINDOW: [Factor; 2] = [Factor::LargerWindow, Factor::HostWindow];
 
-/// The first of these trials that certainly gained nothing.
+/// The first of `trials` that certainly gained nothing.
 pub(super) fn without_gain<'a>(
     model: &'a Model,
     direction: Direction,

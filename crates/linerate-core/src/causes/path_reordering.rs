@@ -79,7 +79,7 @@ impl Cause for PathReordering {
         Ok(Finding {
             side: Place::Path,
             share: held.share * of_each_stream(model, direction),
-            // On any path with several queues some packets are late. Only a trial shows whether it matters.
+            // On any path with several queues some packets are late. Only a trial shows whether that matters.
             enough: false,
             reached: false,
             evidence: std::iter::once(words(late, again))

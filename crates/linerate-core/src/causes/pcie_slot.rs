@@ -178,7 +178,7 @@ fn bonded(model: &Model) -> bool {
     routes.filter_map(Route::wires).any(|wires| wires.len() > 1)
 }
 
-/// If no slot is known to be full, an unread one may be; `None` if none can be.
+/// The answer where no slot is known to be full, but one that was not read may be; `None` if none can be.
 fn open(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     let of = |host| match usb_gap(host, load) {
         None if load.goodput.mean >= ANY => gap(host, direction, load),
@@ -203,7 +203,7 @@ fn gap(host: &Host, direction: Direction, load: &Load) -> Option<Gap> {
         Underlay::Hidden if port.is_some_and(|port| port.is_virtual) => {
             Some(untold(host, "slot", &[]))
         }
-        // How large the packets of others are on a slot is unknown.
+        // The size of packets on a slot is unknown for other kinds of ports.
         Underlay::Wires(wires)
             if are_read(host, &wires) && port.is_some_and(|port| port.is_ethernet) =>
         {

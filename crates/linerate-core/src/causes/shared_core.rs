@@ -33,7 +33,7 @@ struct Shared {
     threads: f64,
     /// Share of time of interrupts of the port that are sent there.
     interrupts: f64,
-    /// CPUs that this end could use instead.
+    /// CPUs that the threads of this end could use instead.
     idle: Vec<u32>,
 }
 
@@ -105,7 +105,7 @@ impl Cause for SharedCore {
         cpu_share::predict(model, trial, shared.at(trial), shared.got())
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        // If threads can go elsewhere, that they do is the trial; where they cannot, more work is.
+        // If threads can move to other CPUs, the trial moves them; otherwise the trial adds work.
         worst(model, trial.direction).is_ok_and(|shared| {
             let moves = trial.factor() == Some(Factor::OtherCpu);
             moves != shared.idle.is_empty()

@@ -26,11 +26,12 @@ const JUMBO: u32 = 9000;
 
 /// How the CPUs of an end handle packets.
 enum Handled {
-    /// Many at once, or nothing that could be done for them is switched off.
+    /// CPUs handle many packets at once, or no offload that would group them is switched off.
     Grouped,
-    /// One by one, because these offloads are off: on this side, by the names that people use.
+    /// CPUs handle packets one by one because offloads are off: the side, and the usual names of the
+    /// offloads.
     Single(Side, Vec<&'static str>),
-    /// One by one after its card cut or joined them: frames could be larger.
+    /// CPUs handle packets one by one after the card split or coalesced them: frames could be larger.
     Frames(String),
     /// The offloads of the port on this side were not read.
     Unread(Side),

@@ -28,7 +28,7 @@ const THREAD: f64 = 0.05;
 struct Full<'a> {
     side: Side,
     cpu: &'a Cpu,
-    /// Whether they are known to belong to this path; false if unknown.
+    /// Whether the packets are known to belong to this path; false if unknown.
     ours: bool,
 }
 
@@ -84,7 +84,8 @@ impl Cause for SoftirqCore {
 /// What a CPU without time for more packets expects of a trial.
 pub(super) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
-        // On one queue they share a CPU, on others they have their own.
+        // More streams share a CPU if their packets arrive in one queue; in other queues they have CPUs of
+        // their own.
         Factor::MoreStreams => Some(Range {
             low: 0.8,
             high: trial.stream_ratio() * 1.1,

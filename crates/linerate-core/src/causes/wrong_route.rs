@@ -27,7 +27,7 @@ struct Detour<'a> {
     /// The ports of this route, one at each end; `None` for a port that is already in use.
     near: Option<&'a Other>,
     far: Option<&'a Other>,
-    /// The speeds of its two ports, if they are known.
+    /// The speeds of the route's two ports, if they are known.
     speeds: [Option<Rate>; 2],
     /// Own and other address of the end that has to change its route.
     via: (IpAddr, IpAddr),
@@ -35,7 +35,7 @@ struct Detour<'a> {
 
 /// Whether there is a faster route between the two hosts.
 enum Alternative<'a> {
-    /// No faster one.
+    /// There is no faster route.
     None,
     /// A faster route, and the speed of the slower of its two ports.
     Faster(Detour<'a>, Rate),

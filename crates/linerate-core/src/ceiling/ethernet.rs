@@ -48,7 +48,7 @@ pub enum Ip {
 }
 
 impl Ip {
-    /// Both possibilities.
+    /// Both versions.
     pub const ALL: [Self; 2] = [Self::V4, Self::V6];
 
     /// Bytes of the header without options.

@@ -46,7 +46,7 @@ pub enum Speed {
 }
 
 impl Speed {
-    /// Every speed with its name.
+    /// Every speed of a lane with its name.
     pub const NAMES: [(&'static str, Self); 9] = [
         ("SDR", Self::Sdr),
         ("DDR", Self::Ddr),

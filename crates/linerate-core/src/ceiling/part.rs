@@ -45,7 +45,7 @@ pub enum Kind {
     Slots(Slots),
     /// The wires of USB that adapters are on.
     Usb(Usb),
-    /// One thing that all groups of streams share: a bus, memory, a shaper, a device.
+    /// A part that all groups of streams share: a bus, memory, a shaper, a device.
     Shared(Shared),
     /// A limit for each stream.
     EachStream(EachStream),
@@ -89,7 +89,7 @@ pub struct Usb {
 pub struct Shared {
     /// Units per second.
     pub capacity: Bounds,
-    /// How much each group uses of it.
+    /// How much of the capacity each group uses.
     pub cost: Cost,
     /// The formula of the goodput that it allows.
     pub formula: String,

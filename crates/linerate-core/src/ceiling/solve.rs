@@ -12,7 +12,7 @@ const BITS: f64 = 8.0;
 /// The most goodput that a path allows to some of its groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solution {
-    /// All groups together, bits per second.
+    /// Goodput of all groups together, in bits per second.
     pub goodput: Bounds,
     /// Goodput of each requested direction, bits per second, in the requested order.
     pub each: Vec<Bounds>,

@@ -34,7 +34,7 @@ pub struct Damaged {
 /// First word of each line of a journal of this format.
 const FORMAT: &str = "linerate-change-1";
 
-/// No journal has more entries.
+/// Largest number of entries in a journal.
 const ENTRIES_MAX: usize = 64;
 
 /// Longest name in an entry; a port's has 15 letters.

@@ -26,11 +26,11 @@ pub struct FigureChange {
     pub figure: &'static Figure,
     /// The subject of the figure: the idle path, or a direction.
     pub of: Subject,
-    /// In the first record; `None` if it was not measured.
+    /// The value in the first record; `None` if it was not measured.
     pub before: Option<Value>,
     /// The value in the second record.
     pub after: Option<Value>,
-    /// How both compare.
+    /// The outcome of the comparison.
     pub outcome: Outcome,
 }
 

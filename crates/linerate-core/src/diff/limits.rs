@@ -41,7 +41,7 @@ pub struct LimitChange {
     pub fate: Fate,
     /// The limit: from the second record if it is confirmed there.
     pub limit: Limit,
-    /// How certain it was in the first record; `None` if it was not a limit there.
+    /// How certain the limit was in the first record; `None` if it was not a limit there.
     pub before: Option<Certainty>,
     /// How certain the limit was in the second record; `None` if it was not a limit there.
     pub after: Option<Certainty>,

@@ -100,10 +100,10 @@ pub enum DiffError {
     /// Both names mean the same run.
     #[error("both are records of the same run")]
     Same,
-    /// Nothing was measured in one of them.
+    /// Nothing was measured in one of the records.
     #[error("nothing was measured in the {0} record")]
     Empty(&'static str),
-    /// No direction was measured in both.
+    /// No direction was measured in both records.
     #[error("the records have no direction in common: {before} before, {after} after")]
     Apart {
         /// The direction of the first.

@@ -45,7 +45,7 @@ pub struct BlockDevice {
     pub pci: String,
     /// NUMA node of that.
     pub node: Option<u32>,
-    /// How a disk queues.
+    /// Limits of the disk's request queue.
     pub queue: QueueLimits,
     /// Ways to it, of a device that has several (NVMe, multipath); one for other NVMe disks.
     pub paths: Vec<Path>,
@@ -126,7 +126,7 @@ impl BlockDevice {
     }
 }
 
-/// How a device queues.
+/// Limits of a device's request queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueLimits {
@@ -202,7 +202,7 @@ pub struct Path {
     pub name: String,
     /// `pcie`, `rdma`, `tcp`, `fc`, `loop`.
     pub transport: String,
-    /// Where it leads: an address on the PCI bus, or `traddr=...,trsvcid=...`.
+    /// Address of the path's other end: on the PCI bus, or `traddr=...,trsvcid=...`.
     pub address: String,
     /// `live`, `connecting` ... of a controller; `running`, `offline` ... of a disk.
     pub state: String,

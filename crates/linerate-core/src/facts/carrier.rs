@@ -172,7 +172,7 @@ enum Key<'a> {
 
 type Chain<'a> = Vec<(Key<'a>, Via<'a>, Bounds)>;
 
-/// Each port with its carriers, the nearest first.
+/// All ports, each with its carriers, the nearest first.
 fn chains(inventory: &Inventory) -> Vec<(PortLoad, Chain<'_>)> {
     let loads = loads(inventory).into_iter().map(|(load, card)| {
         let links = links(&inventory.pci, card, load.rate);
@@ -320,8 +320,7 @@ fn usb_chain(nic: &Nic) -> Chain<'_> {
 /// The demand of the devices behind a PCI Express link.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Need {
-    /// All are network ports: bits per second of frames of the ports with a known rate, and whether all rates
-    /// are known.
+    /// All devices are network ports.
     Ports {
         /// The rates of the wires together.
         rate: Rate,

@@ -96,7 +96,7 @@ impl Node {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Clocked {
-    /// Their numbers.
+    /// Numbers of the CPUs.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
     /// The settings, without present values.

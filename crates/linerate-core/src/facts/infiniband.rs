@@ -72,7 +72,7 @@ impl Guid {
 }
 
 impl Guid {
-    /// As `ip link` takes it: `00:02:c9:03:00:10:0a:1b`.
+    /// The GUID in the format of `ip link`: `00:02:c9:03:00:10:0a:1b`.
     pub fn bytes(self) -> String {
         self.0
             .to_be_bytes()
@@ -82,7 +82,7 @@ impl Guid {
 }
 
 impl fmt::Display for Guid {
-    /// In the format that ibstat prints and `opensm -g` accepts.
+    /// Writes the GUID in the format that ibstat prints and `opensm -g` accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{:016x}", self.0)
     }
@@ -115,7 +115,8 @@ pub struct IbPort {
 /// The rate that a link runs at, with its width and speed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IbRate {
-    /// As the kernel prints it: up to QDR that is signalling, of which a fifth carries no data.
+    /// The rate as the kernel prints it: up to QDR it is the signalling rate, of which a fifth carries no
+    /// data.
     pub rate: Rate,
     /// Lanes.
     pub width: u32,

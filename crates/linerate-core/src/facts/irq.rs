@@ -101,7 +101,7 @@ impl Irq {
     }
 }
 
-/// Most breaks of a name that are looked at: a kernel's have three or four.
+/// Largest number of separators in a name that are examined: names of a kernel have three or four.
 const WORDS: usize = 8;
 
 /// The text that identifies the port of an interrupt, with the indices of those ports.

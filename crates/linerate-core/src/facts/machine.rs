@@ -9,7 +9,7 @@ pub struct Machine {
     pub name: String,
     /// Kernel release.
     pub kernel: String,
-    /// Who made it, by its firmware.
+    /// The maker of the machine, by its firmware.
     pub vendor: String,
     /// The machine's type, by its firmware: `PowerEdge R910`, `m5.large`.
     pub product: String,

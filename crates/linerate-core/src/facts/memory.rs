@@ -27,7 +27,7 @@ pub struct Memory {
 pub struct Module {
     /// The slot's location: `DIMM_A1`.
     pub locator: String,
-    /// Which bank, in the firmware's words: `P0 CHANNEL A`.
+    /// The slot's bank, in the firmware's words: `P0 CHANNEL A`.
     pub bank: String,
     /// Size of the module; `None` when the slot is empty.
     pub size: Option<Bytes>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::ceiling::pcie::line_code;
 use crate::units::{Rate, Transfers};
 
-/// Where a device is: `0000:82:00.0`.
+/// The address of a device: `0000:82:00.0`.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -98,7 +98,7 @@ pub enum PortKind {
 }
 
 impl PortKind {
-    /// All kinds.
+    /// All kinds of ports.
     pub const ALL: [Self; 5] = [
         Self::Endpoint,
         Self::Root,
@@ -133,9 +133,9 @@ impl PortKind {
 /// Sizes of packets, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload {
-    /// Most payload of a packet, as set.
+    /// Largest payload of a packet, as set.
     pub now: u32,
-    /// Most that the device could.
+    /// Largest payload of a packet that the device supports.
     pub max: u32,
     /// The largest read request.
     pub read_request: u32,

@@ -10,13 +10,13 @@ use super::nic::Nic;
 use super::pci::{self, Device};
 use crate::units::Rate;
 
-/// Most ports of a stack that are kept.
+/// Largest number of ports of a stack that are kept.
 pub const PORTS_MAX: usize = 32;
-/// Most other ports that are kept.
+/// Largest number of other ports that are kept.
 pub const OTHERS_MAX: usize = 16;
 /// The most addresses that are kept for one of them.
 pub const NETWORKS_MAX: usize = 8;
-/// Most PCI devices that are kept: cards, and the bridges above them.
+/// Largest number of PCI devices that are kept: cards, and the bridges above them.
 const DEVICES_MAX: usize = 128;
 
 /// The route of the path's connections out of a host, at the beginning of the session.

@@ -28,12 +28,12 @@ const TUN: &str = "tun";
 /// The medium that carries the path at one end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Underlay<'a> {
-    /// These ports with a wire: one port, or the ports of a bond that distributes streams.
+    /// The ports with a wire that the path uses: one port, or the ports of a bond that distributes streams.
     Wires(Vec<&'a Nic>),
     /// No wire: this host or its hypervisor emulates every port of the path.
     Nothing,
-    /// One or more of these ports with a wire. It is unknown which, or in which packets: a bridge may lead
-    /// anywhere, a tunnel adds headers.
+    /// One or more of the listed ports with a wire. It is unknown which ones, or with which headers: a bridge
+    /// may lead anywhere, a tunnel adds headers.
     OneOf(Vec<&'a Nic>),
     /// The port below is unknown: a tunnel looks up its own route, or the port below is in another namespace.
     Hidden,

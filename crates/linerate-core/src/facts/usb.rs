@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Rate;
 
-/// Most hubs that are kept: more than five in a row are not allowed.
+/// Largest number of hubs that are kept: more than five in a row are not allowed.
 //= Universal Serial Bus Specification 2.0, section 4.1.1: seven tiers, the controller and the device among them
 pub const HUBS_MAX: usize = 5;
 

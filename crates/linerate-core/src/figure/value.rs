@@ -43,7 +43,7 @@ pub enum Evidence {
 pub struct Value {
     /// The value, in the unit of its figure.
     pub mid: f64,
-    /// How well it is known.
+    /// How well the value is known.
     pub evidence: Evidence,
 }
 

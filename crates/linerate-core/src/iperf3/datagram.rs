@@ -23,7 +23,7 @@ pub const DATAGRAM_MAX: u64 = 65_507;
 //= iperf.h, DEFAULT_UDP_BLKSIZE
 pub const DATAGRAM_DEFAULT: u64 = 1460;
 
-/// Most datagrams that a client may have sent at once.
+/// Largest number of datagrams that a client may have sent at once.
 //= iperf.h, MAX_BURST
 pub const BURST_MAX: u64 = 1000;
 
@@ -75,7 +75,7 @@ impl Width {
 /// The header of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// When it was sent, in microseconds of the sender's clock.
+    /// Send time of the datagram, in microseconds of the sender's clock.
     pub micros: u64,
     /// Number of the datagram, from 1, modulo the available bits.
     pub number: u64,

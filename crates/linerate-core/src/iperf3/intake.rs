@@ -17,7 +17,7 @@ const HEAD_START: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct Intake {
     width: Width,
-    /// When it began, on the receiver's clock, in nanoseconds.
+    /// Start of the stream on the receiver's clock, in nanoseconds.
     begun: u64,
     /// The highest number received.
     highest: u64,
@@ -70,7 +70,7 @@ impl Intake {
         (1..=most).contains(&number).then_some(number)
     }
 
-    /// How its datagrams arrived.
+    /// The counts of the stream's arrivals.
     pub fn arrivals(&self) -> &Arrivals {
         &self.arrivals
     }

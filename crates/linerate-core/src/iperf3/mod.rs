@@ -32,7 +32,7 @@ pub use state::State;
 /// Port of an iperf3 server, if none is named.
 pub const PORT: u16 = 5201;
 
-/// Most data connections of a test.
+/// Largest number of data connections of a test.
 //= iperf.h, MAX_STREAMS
 pub const STREAMS_MAX: u32 = 128;
 

@@ -129,7 +129,7 @@ impl Refusal {
     pub const CONGESTION: Self = Self::new(134);
     /// A socket buffer is smaller than requested.
     pub const BUFFER: Self = Self::new(141);
-    /// Who asks did not prove that he may.
+    /// The client did not prove that it may run a test.
     pub const LOGIN: Self = Self::new(142);
     /// A stream could not be made.
     pub const STREAM: Self = Self::new(200);

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use super::json::{number, object, whole, word};
 use super::{Malformed, STREAMS_MAX};
 
-/// No program uses more than all CPUs, in percent of one: a kernel for x86 takes 8192 at most.
+/// Highest CPU utilization of a program, in percent of one CPU: all CPUs are busy, and a kernel for x86 takes
+/// 8192 at most.
 //= arch/x86/Kconfig, NR_CPUS_RANGE_END: 8192
 const CPU_MOST: f64 = 100.0 * 8192.0;
 /// Datagrams also do not arrive more unevenly than over the whole time, or, if that is unknown, than this in
@@ -210,10 +211,11 @@ fn written(stream: &StreamResult) -> Value {
         "bytes": stream.bytes,
         "retransmits": stream.retransmits.map_or(Value::from(-1), Value::from),
         "jitter": told.jitter.unwrap_or(0.0),
-        // Clients before 3.14 know of none that were omitted: those that count are all there are.
+        // Clients before 3.14 know of no omitted errors: for them, the errors that count are all errors.
         "errors": told.errors.unwrap_or(0),
         "omitted_errors": 0,
-        // They subtract the datagrams that they omitted themselves. Newer ones subtract the number given here.
+        // Clients before 3.14 subtract the datagrams that they omitted themselves. Newer ones subtract the
+        // number given here.
         "packets": told.packets.unwrap_or(0),
         "omitted_packets": told.omitted,
         "start_time": 0,

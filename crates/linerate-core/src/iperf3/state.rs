@@ -17,11 +17,11 @@ pub enum State {
     ServerTerminate,
     /// The client closes the test.
     ClientTerminate,
-    /// Both send their counts, the client first.
+    /// Both ends send their counts, the client first.
     ExchangeResults,
     /// All results have been sent.
     DisplayResults,
-    /// The client confirms them.
+    /// The client confirms the results.
     IperfDone,
     /// The server runs another test, or does not know the cookie.
     AccessDenied,

@@ -20,7 +20,7 @@ struct Own {
     user: f64,
 }
 
-/// CPUs of one host. If both ends share the machine, the threads of both are this run's.
+/// The CPUs of one host. If both ends share the machine, this run's threads are those of both ends.
 pub(super) fn cpus(step: &Step, side: Side, shared: bool, window: Window) -> Vec<Cpu> {
     let sides = [Side::Near, Side::Far].into_iter();
     let ends = sides.filter(|s| shared || *s == side);

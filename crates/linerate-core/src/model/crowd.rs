@@ -1,4 +1,4 @@
-//! Which CPU receives the packets of each stream, and how many streams share one.
+//! Finds the CPU that receives the packets of each stream, and how many streams share one CPU.
 
 use std::collections::BTreeMap;
 

@@ -199,7 +199,7 @@ fn tables(end: &EndReadings, set: u32) -> impl Iterator<Item = &Table> {
     end.about(m::UDP_DATAGRAMS.source, move |s| s.starts_with(&prefix))
 }
 
-/// By how much a column grew; what is missing may also become less.
+/// How much a column grew; the number of missing datagrams may also fall.
 fn grown(table: &Table, metric: m::Metric, window: Window) -> Option<f64> {
     let (from, to) = window.rows(table)?;
     let values = table.column(metric)?;

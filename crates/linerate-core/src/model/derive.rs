@@ -232,7 +232,7 @@ pub fn same_machine(record: &Record) -> bool {
         [near, far, ..] => {
             !near.facts.boot_id.is_empty() && near.facts.boot_id == far.facts.boot_id
         }
-        // It is unknown for a far end that exists and was not read.
+        // Whether the machine is shared is unknown if a far end exists and was not read.
         _ => is_alone(record),
     }
 }

@@ -1,4 +1,4 @@
-//! Where an end's threads could go instead of the CPUs that they share.
+//! The CPUs that an end's threads could use instead of those that they share.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! How many bytes a packet has that a host drops as one: software hands groups of segments on as one packet.
+//! Mean size of a packet that a host drops as one: software hands groups of segments on as one packet.
 
 use super::LocalEvent;
 use super::readings::{Window, gauge, per_second};

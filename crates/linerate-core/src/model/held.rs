@@ -38,9 +38,9 @@ pub(super) struct Held {
 enum State {
     /// The window offered is full.
     Window,
-    /// All that was written is sent, and the send buffer has no room for more.
+    /// All written data are sent, and the send buffer has no room for more.
     Buffer,
-    /// All that was written is sent, and there is room for more.
+    /// All written data are sent, and there is room for more.
     Starved,
     /// Less than a segment waits although nothing is unacknowledged.
     Corked,
@@ -48,7 +48,7 @@ enum State {
     Nagle,
     /// Data wait for congestion control.
     Network,
-    /// All that was written is sent; whether there is room for more is unknown.
+    /// All written data are sent; whether there is room for more is unknown.
     Untold,
 }
 

@@ -60,7 +60,7 @@ pub(super) enum Over {
 
 /// A part of the time of a step.
 pub(super) struct Part {
-    /// When each tick of all the time that counts began, and its rate.
+    /// The start and the rate of each tick, over all of the time that counts.
     ticks: Vec<(u64, f64)>,
     /// The tick with which the part begins; `None` if the series is not steady from any on: it is all then.
     begin: Option<usize>,
@@ -116,7 +116,7 @@ impl Over {
         let rates = rates(ticks);
         match self {
             Self::Steady => steady_state(&rates),
-            // They have no ramp: those that are lost at the start are lost.
+            // Datagrams have no ramp: datagrams that are lost at the start count as lost.
             Self::AllButRamp if lost(receiving, set, whole).is_some() => {
                 is_steady(&rates).then_some(0)
             }
@@ -291,7 +291,7 @@ fn rates(ticks: &[(u64, f64)]) -> Vec<f64> {
     ticks.iter().map(|(_, rate)| *rate).collect()
 }
 
-/// When the tick began that a ramp ended with.
+/// The start of the tick at which the ramp ended.
 fn start_of(ticks: &[(u64, f64)], ramp_end: Option<usize>) -> u64 {
     let first = ramp_end.and_then(|at| ticks.get(at));
     first.map_or(0, |(from, _)| *from)
@@ -355,9 +355,9 @@ impl Load {
         Interval { low, mid, high }
     }
 
-    /// By what share its rate may really differ: the interval of its mean; for one short sample, three standard
-    /// errors, as a few samples estimate them; for a longer load that varies too slowly for an interval, the
-    /// range of all its samples.
+    /// Share by which the true rate may differ from the measured one: the interval of its mean; for one short
+    /// sample, three standard errors, as a few samples estimate them; for a longer load that varies too slowly
+    /// for an interval, the range of all its samples.
     pub(crate) fn doubt(&self) -> Option<f64> {
         let known = self.rate().interval.and_then(Interval::relative);
         known.or_else(|| {

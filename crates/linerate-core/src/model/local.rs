@@ -138,8 +138,8 @@ pub(super) fn local(
     all
 }
 
-/// This many events more than were counted may be usual in the same time: with a count of zero, three in 95 of
-/// 100 cases.
+/// Number of events beyond the counted ones that may be usual in the same time: with a count of zero, three in
+/// 95 of 100 cases.
 //= Hanley, Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249(13), 1983
 const UNSEEN: f64 = 3.0;
 

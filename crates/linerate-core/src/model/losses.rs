@@ -8,8 +8,8 @@ use crate::units::Nanos;
 /// Parts of a step in each of which packets must be retransmitted for loss to be what the path does.
 const PARTS: u64 = 4;
 
-/// From this number of loss episodes on, loss is recurrent: a queue that streams overflow while they start is a
-/// single episode.
+/// Minimum number of loss episodes at which loss is recurrent: a queue that streams overflow while they start
+/// is a single episode.
 const EPISODES: usize = 3;
 
 /// Round trips in which a sender recovers from simultaneous losses, and the samples in which that shows.

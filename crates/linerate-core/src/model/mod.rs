@@ -238,8 +238,8 @@ pub struct Estimate {
     pub samples: usize,
 }
 
-/// How far above its mean the upper end of an interval still counts as reached. A wider interval means that the
-/// goodput varies, and a full resource gives a steady one.
+/// Largest ratio of an interval's upper end to its mean at which a ceiling at that end counts as reached. A
+/// wider interval means that the goodput varies, and a full resource gives a steady one.
 const BEYOND_MEAN: f64 = 1.01;
 
 impl Estimate {

@@ -9,7 +9,7 @@ use crate::path::{Direction, Side};
 /// The NUMA nodes of an end's threads and interrupts, compared with that of its port.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Nodes {
-    /// There is no other node to be on, for this reason.
+    /// All CPUs are equally near; the text says why.
     Alike(String),
     /// The node is unknown.
     Unknown(Gap),

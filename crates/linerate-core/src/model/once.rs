@@ -12,7 +12,7 @@ use crate::record::{EndReadings, Histogram, Record, Step, Table};
 use crate::stats::{Interval, merge};
 use crate::units::{Bytes, Nanos};
 
-/// Least length of an interval, and by how much a row may be early.
+/// Least length of an interval, and the time by which a row may be early, in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 const SLIVER: u64 = SECOND / 20;
 
@@ -51,7 +51,7 @@ pub struct Once {
     pub program: ByRole<Option<f64>>,
     /// The counts of its datagrams in that time; `None` for a load without datagrams.
     pub datagrams: Option<Counted>,
-    /// Their jitter as the receiver smooths it; `None` if it does not report it.
+    /// Jitter of the datagrams as the receiver smooths it; `None` if the receiver does not report it.
     pub jitter: Option<Nanos>,
     /// Times between sends in the measured time, of a sender that keeps a rate by itself.
     pub send_gaps: Option<Histogram>,

@@ -1,4 +1,4 @@
-//! How long packets waited in the queues of the sender's own port.
+//! Times that packets waited in the queues of the sender's own port.
 
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::tcp::payload_sent;

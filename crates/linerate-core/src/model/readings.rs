@@ -22,7 +22,7 @@ impl Window {
         to: u64::MAX,
     };
 
-    /// From the end of the wash-out to the end of the step.
+    /// The window from the end of the wash-out to the end of the step.
     pub(super) fn of(step: &Step) -> Self {
         let from = step.plan.washout.0;
         Self {

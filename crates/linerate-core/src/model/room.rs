@@ -12,17 +12,17 @@ use crate::record::Table;
 /// when a third is free.
 const FULL_BUFFER: f64 = 0.6;
 
-/// Memory in use, of the send buffer, up to which a program may write that waited for room.
+/// Largest share of the send buffer in use at which a program that waited for room may write.
 //= Linux, include/net/sock.h, sk_stream_is_writeable(): free memory is at least half of what is in use
 const WRITABLE: f64 = 2.0 / 3.0;
 
-/// How far above that the memory in use stays of a program that writes a little as soon as it may.
+/// How far the memory in use exceeds `WRITABLE` if a program writes a little as soon as it may.
 const JUST_ABOVE: f64 = 0.05;
 
 /// Share of time that the kernel's clock must have run for the program to have found no room.
 const RAN: f64 = 0.01;
 
-/// Who writes into a connection.
+/// The kind of program that writes into a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writer {
     /// linerate itself, which writes whenever the buffer has room.

@@ -82,7 +82,8 @@ impl Load {
 /// traffic is not even.
 const DELAYED: f64 = 1.2;
 
-/// From this number of packets on, some wait in a discipline that keeps the packet being sent.
+/// Minimum number of packets in a discipline at which some wait, if the discipline keeps the packet being
+/// sent.
 const SEVERAL: f64 = 2.0;
 
 /// Share of our bytes that a discipline must have sent to count as passed by all of them.

@@ -13,7 +13,7 @@ use crate::plan::Purpose;
 use crate::record::{EndReadings, Histogram, Record, Step};
 use crate::stats::Count;
 
-/// Most parts of a step: enough values to show their variation, each long enough to count in.
+/// Largest number of parts of a step: enough values to show their variation, each long enough to count in.
 const PARTS: u64 = 30;
 
 /// What was counted in one part of the steady time of a step.

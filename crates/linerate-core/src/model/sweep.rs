@@ -29,7 +29,8 @@ pub struct Sweep {
     pub reference: Option<usize>,
     /// The setting above which larger ones gain nothing; `None` if it is not requested or unknown.
     pub knee: Option<Knee>,
-    /// Where the rate falls as arrays of memory grow, in order: a cache is full there. Empty of other sweeps.
+    /// The falls of the rate as arrays of memory grow, in order: at each of them a cache is full. Empty for
+    /// other sweeps.
     pub falls: Vec<Fall>,
 }
 
@@ -87,7 +88,7 @@ pub enum Cost {
 }
 
 impl Cost {
-    /// By the interval of the ratio of their CPU costs.
+    /// Compares two settings by the interval of the ratio of their CPU costs.
     pub fn of(ratio: Interval) -> Self {
         if ratio.high < EQUAL.low {
             Self::Less
@@ -307,7 +308,7 @@ fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -
             }
             _ => {}
         }
-        // While it falls, each setting is compared with the one before it.
+        // While the rate falls, each setting is compared with the one before it.
         if fallen || to_best.mid > 1.0 {
             best = at;
         }

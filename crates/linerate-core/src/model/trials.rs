@@ -33,7 +33,7 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// For a step; `None` if it is not a slice, or was disturbed.
+    /// The slice that a step is; `None` if the step is no slice, or was disturbed.
     pub(super) fn of(record: &Record, step: &Step, direction: Direction) -> Option<Self> {
         let Purpose::Slice { changed, .. } = step.plan.purpose else {
             return None;
@@ -125,7 +125,7 @@ pub(super) fn trial_of<'a>(
     }
 }
 
-/// One figure of the slices that have it, each with whether it was measured with the change.
+/// The values of one figure over the slices that have it, each with whether it was measured with the change.
 fn each<T>(slices: &[&Slice], figure: impl Fn(&Slice) -> Option<T>) -> Vec<(bool, T)> {
     let slices = slices.iter();
     slices

@@ -45,8 +45,8 @@ pub(super) fn word(raw: &[u8], at: usize) -> Option<u32> {
     found.first_chunk().map(|word| u32::from_ne_bytes(*word))
 }
 
-/// When the kernel received the data that `control` belongs to, in nanoseconds of the wall clock. `None`
-/// without a time stamp.
+/// The time at which the kernel received the data that `control` belongs to, in nanoseconds of the wall
+/// clock. `None` without a time stamp.
 #[inline]
 pub fn stamp(control: &[u8]) -> Option<u64> {
     let told = messages(control).find(|m| STAMPS.contains(&(m.level, m.kind)))?;

@@ -17,7 +17,7 @@ pub struct Info {
     pub firmware: String,
 }
 
-/// Who drives a port.
+/// Decodes the driver of a port.
 pub fn info(reply: &[u8]) -> Result<Info, Malformed> {
     let text = |from: usize| {
         let field = reply

@@ -13,8 +13,8 @@ const PARMS: u16 = 1;
 const RATE: u16 = 4;
 const BURST: u16 = 6;
 
-/// Where `struct tc_tbf_qopt` has its peak rate, its limit and its bucket: behind the rate, which takes 12
-/// bytes and ends with the number of bytes per second, as the peak rate does.
+/// Offsets of the peak rate, the limit and the bucket in `struct tc_tbf_qopt`: behind the rate, which takes
+/// 12 bytes and ends with the number of bytes per second, as the peak rate does.
 const PEAK: usize = 20;
 const LIMIT: usize = 24;
 const BUCKET: usize = 28;

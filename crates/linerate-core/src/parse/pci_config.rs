@@ -12,7 +12,7 @@ const HEADER: usize = 64;
 /// Bytes to read at most. All capabilities used here lie in them. The rest of the PCI Express configuration space is
 /// sixteen times as large, and slow to read from the device.
 pub const LENGTH: usize = 256;
-/// Most capabilities that fit, 4 bytes each: a longer chain runs in a circle.
+/// Largest number of capabilities that fit, 4 bytes each: a longer chain runs in a circle.
 const MOST: usize = (LENGTH - HEADER) / 4;
 const EXPRESS: u8 = 0x10;
 /// Bytes of one access.

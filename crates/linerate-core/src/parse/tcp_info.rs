@@ -107,7 +107,7 @@ pub fn values(raw: &[u8]) -> impl Iterator<Item = (Metric, Option<i64>)> + '_ {
     })
 }
 
-/// Where `tcpi_total_retrans` and `tcpi_rcv_ooopack` stand.
+/// Offsets of `tcpi_total_retrans` and `tcpi_rcv_ooopack`.
 const SETBACKS: [usize; 2] = [100, 224];
 
 /// Segments that this end retransmitted, and those that arrived here out of order, since the connection began. 0 means that

@@ -25,7 +25,7 @@ use crate::cbor;
 /// transfer that rewrites text is noticed.
 pub const MAGIC: [u8; 8] = *b"\x89LNR\r\n\x1a\n";
 
-/// Most values, times included, that the tables of one record may hold: 2 GiB once unpacked, or
+/// Largest number of values, times included, that the tables of one record may hold: 2 GiB once unpacked, or
 /// more than an hour of 64 streams at 100 ms.
 pub const MAX_VALUES: u64 = 1 << 28;
 
@@ -55,7 +55,7 @@ pub enum FrameError {
         /// Name of the column.
         column: String,
     },
-    /// More readings than a record holds, or more bytes than a frame holds.
+    /// There are more readings than a record holds, or more bytes than a frame holds.
     #[error("one step has too many readings for a record ({values} values)")]
     TooLarge {
         /// Values of the step.
@@ -112,7 +112,7 @@ impl fmt::Display for Damage {
 /// A frame to write.
 #[derive(Debug, Clone, Copy)]
 pub enum Frame<'a> {
-    /// How the run began.
+    /// The start of the run.
     Start(&'a Start),
     /// Facts of a host.
     Host(&'a Host),
@@ -122,7 +122,7 @@ pub enum Frame<'a> {
     Trial(&'a TrialPlan),
     /// A step with its readings.
     Step(&'a Step),
-    /// How the run ended.
+    /// The end of the run.
     End(&'a End),
 }
 

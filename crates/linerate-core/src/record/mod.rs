@@ -26,7 +26,7 @@ pub const FORMAT: u32 = 1;
 /// A run, as read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// How the run began.
+    /// The start of the run: its plan.
     pub start: Start,
     /// Facts of the hosts, near first; one or more.
     pub hosts: Vec<Host>,
@@ -36,7 +36,7 @@ pub struct Record {
     pub trials: Vec<TrialPlan>,
     /// Steps in the order in which they were run.
     pub steps: Vec<Step>,
-    /// How the run ended; `None` after a crash.
+    /// The end of the run; `None` after a crash.
     pub end: Option<End>,
 }
 
@@ -108,7 +108,7 @@ pub struct TrialPlan {
     pub before: Knobs,
     /// Setting B: one factor changed.
     pub after: Knobs,
-    /// Most blocks of four slices that were to be measured: the interval depends on it.
+    /// Largest number of blocks of four slices that were planned: the interval depends on it.
     pub max_blocks: u32,
 }
 
@@ -117,7 +117,7 @@ pub struct TrialPlan {
 pub struct Step {
     /// The plan.
     pub plan: StepPlan,
-    /// When it began, since the start of the run, on the near clock.
+    /// Start of the step, since the start of the run, on the near clock.
     pub began: Nanos,
     /// Readings of each end, near first.
     pub ends: Vec<EndReadings>,
@@ -128,7 +128,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// When it ended, since the start of the run, on the near clock.
+    /// End of the step, since the start of the run, on the near clock.
     pub fn ended(&self) -> Nanos {
         let took = self.plan.washout.0.saturating_add(self.plan.measure.0);
         Nanos(self.began.0.saturating_add(took))
@@ -253,14 +253,16 @@ pub struct Histogram {
     pub set: u32,
     /// Values in nanoseconds (three significant digits), ascending, with how often each was seen.
     pub counts: Vec<(u64, u64)>,
-    /// How many of them were due and not answered: these took at least the recorded time.
+    /// Number of the counted round trips that were due and not answered: these took at least the recorded
+    /// time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unanswered: u64,
-    /// How many more were sent and never answered, where a path may lose them. They are in no other count.
+    /// Number of further messages that were sent and never answered, where a path may lose them. They are in
+    /// no other count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
-    /// How long answers waited in the kernel of the asking end before its program read them, as counts. Empty
-    /// if the kernel did not stamp arrivals.
+    /// Times that answers waited in the kernel of the asking end before its program read them, as counts.
+    /// Empty if the kernel did not stamp arrivals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<(u64, u64)>,
 }

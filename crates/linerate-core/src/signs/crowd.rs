@@ -9,8 +9,9 @@ use crate::path::Direction;
 use crate::stats::Range;
 use crate::units::Nanos;
 
-/// How many times as large a share many streams lose of one rate as a few do. Four times the streams have windows of a
-/// quarter, and lose at least as often as cubic's, whose rate follows loss to the power of -3/4: 6 times.
+/// Ratio of the share that many streams lose to the share that a few streams lose, if they exceed one rate. Four
+/// times the streams have windows of a quarter, and lose at least as often as cubic's, whose rate follows loss to the
+/// power of -3/4: 6 times.
 //= RFC 9438, section 5.2
 pub(crate) const GROWS: Range = Range {
     low: 2.5,
@@ -26,7 +27,7 @@ pub(crate) const ALIKE: Range = Range {
 /// Ratio of the numbers of streams for a few streams, and then for many.
 const TIMES: u32 = 4;
 
-/// Most streams of a trial.
+/// Largest number of streams of a trial.
 const MOST: u32 = 64;
 
 /// Ratio of a load's goodput to the goodput that the loss at half the pace would allow, at and above which this

@@ -34,12 +34,13 @@ pub(crate) struct Dropped<'a> {
     pub(crate) segments: f64,
 }
 
-/// How much drops explain.
+/// The part of the losses that drops explain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weight {
     /// Most of the losses, as far as the number of segments in each dropped packet is known.
     Most,
-    /// Too little to matter, at the most that they can be.
+    /// Too few of the losses to matter, even with the largest possible number of segments in each dropped
+    /// packet.
     Little,
     /// Most or little of the losses: it depends on the number of segments in each dropped packet.
     Open,

@@ -23,8 +23,8 @@ pub(crate) const STAYS: Range = Range {
     high: f64::MAX,
 };
 
-/// How much more another congestion control may carry at such a rate: one loss-based stream uses at least a
-/// quarter of it.
+/// Gain of goodput that another congestion control may have at an exceeded rate: one loss-based stream uses
+/// at least a quarter of it.
 const FILLED_BY_OTHER: f64 = 4.0;
 
 /// The change in goodput with more streams on a path that drops packets above its rate. Each stream halves its

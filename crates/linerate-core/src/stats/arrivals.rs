@@ -10,13 +10,13 @@ const WORD: u64 = u64::BITS as u64;
 /// How a datagram arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// In order; skipped numbers are lost or still in flight.
+    /// The datagram is in order; datagrams with skipped numbers are lost or still in flight.
     Fresh,
-    /// It arrived for the first time, after one that was sent later.
+    /// The datagram arrived for the first time, after one that was sent later.
     Reordered,
     /// The datagram is a duplicate.
     Duplicate,
-    /// So late that it may be a duplicate.
+    /// The datagram is so late that it may be a duplicate.
     Late,
 }
 

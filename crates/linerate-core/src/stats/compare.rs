@@ -19,7 +19,7 @@ use super::Interval;
 /// Fewest blocks that give an interval: 4 pairs, so 3 degrees of freedom.
 pub const MIN_BLOCKS: usize = 2;
 
-/// Most blocks of a comparison, whatever number is requested.
+/// Largest number of blocks of a comparison, whatever number is requested.
 pub const MAX_BLOCKS: usize = 12;
 
 /// Slices in a block.

@@ -3,7 +3,7 @@
 use super::Transport;
 use super::options::{ACCESS, MEMORY_NODE, OptionInfo, RING};
 
-/// When bytes are moved.
+/// The order in which bytes are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternKind {
     /// Payload in one direction, as fast as possible.
@@ -21,7 +21,7 @@ pub enum FarEnd {
     Peer,
     /// The far end is another process of this host.
     Process,
-    /// There is no far end.
+    /// The transport has no far end.
     Absent,
 }
 

@@ -27,7 +27,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// All classes.
+    /// All classes of transports.
     pub const ALL: [Self; 5] = [Self::Tcp, Self::Udp, Self::Shm, Self::Memory, Self::Other];
 
     /// The transport of an engine, by its name in records. The simulated path moves bytes as TCP does.
@@ -81,7 +81,7 @@ impl Scope {
         }
     }
 
-    /// Why it does not apply elsewhere.
+    /// Why the cause or factor does not apply to other transports.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Any => "it applies to all",

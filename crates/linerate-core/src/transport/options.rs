@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PatternKind;
 
-/// Most options that a plan may have: a peer's plan is bounded before it is checked.
+/// Largest number of options in a plan: a peer's plan is bounded before it is checked.
 const OPTIONS_MAX: usize = 32;
 
 /// An option of a transport.
@@ -44,7 +44,7 @@ pub enum Kind {
         /// The largest.
         most: u64,
     },
-    /// One of these words.
+    /// The value is one of the listed words.
     Word(&'static [&'static str]),
 }
 
@@ -121,7 +121,7 @@ impl Options {
         self.0.insert(key.to_owned(), setting);
     }
 
-    /// All that are set, by key.
+    /// All options that are set, in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Setting)> {
         self.0.iter().map(|(key, setting)| (key.as_str(), setting))
     }

@@ -99,7 +99,7 @@ pub(super) fn offloads(model: &Model, direction: Direction) -> Option<HostChange
         .or_else(|| on(direction.receiver(), Setting::ReceiveOffloads))
 }
 
-/// More room in the queue of one of the hosts that drops most of the payload.
+/// The change that gives more room to the queue which drops most of the payload, at one of the hosts.
 pub(super) fn room(model: &Model, direction: Direction) -> Option<HostChange> {
     let load = &model.direction(direction)?.base;
     let local = most_dropped(model, load, direction)?;

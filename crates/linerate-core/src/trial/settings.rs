@@ -14,10 +14,10 @@ use crate::signs::threads::{at_work, ps_per_byte};
 use crate::transport::Transport;
 use crate::units::{Bytes, Rate};
 
-/// Most streams of a trial.
+/// Largest number of streams of a trial.
 const MOST_STREAMS: u32 = 64;
 
-/// Most operations that a trial keeps in flight in one stream.
+/// Largest number of operations that a trial keeps in flight in one stream.
 const MOST_DEPTH: u32 = 1024;
 
 /// Twice as many, up to a bound.

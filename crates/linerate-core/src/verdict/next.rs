@@ -1,4 +1,4 @@
-//! Which trial to run next, and when a trial has decided.
+//! Chooses the trial that runs next, and says when a trial has decided.
 
 use super::case::{Case, Party};
 use crate::causes::{CAUSES, Effects, Expected, Fit, shown};

@@ -29,8 +29,8 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// For messages of at most `limit` bytes. Memory grows with the bytes received, never with an announced
-    /// length.
+    /// Makes an assembler for messages of at most `limit` bytes. Memory grows with the bytes received, never
+    /// with an announced length.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,

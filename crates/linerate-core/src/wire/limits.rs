@@ -31,8 +31,8 @@ const OPERATIONS_MAX: Bytes = Bytes(1 << 30);
 /// Buffers of all sets of a session together: as many as the maximum number of streams need if the plan does
 /// not fix their operations.
 const ROOM_MAX: Bytes = Bytes(4 << 30);
-/// How many times the amount of one session all sessions together may use, and how much of that the sessions of
-/// one address may use: whatever one address uses, half the amount of a session is left to others.
+/// The amount that all sessions together may use, in multiples of one session's, and the share of it that the
+/// sessions of one address may use: whatever one address uses, half the amount of a session is left to others.
 const ALL_SESSIONS: u64 = 2;
 const ONE_ADDRESS: f64 = 0.75;
 /// What an operation may grow to where the plan leaves its size open.

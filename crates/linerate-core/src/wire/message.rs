@@ -13,7 +13,7 @@ use crate::facts::HostFacts;
 use crate::plan::{SetPlan, StepPlan};
 use crate::record::{EndReadings, SetEnd, Table};
 
-/// From near to far.
+/// A message from the near end to the far end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ask {
@@ -65,7 +65,7 @@ pub enum Ask {
     Bye,
 }
 
-/// From far to near.
+/// A message from the far end to the near end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
@@ -108,7 +108,7 @@ pub enum Answer {
     Disarmed,
     /// The step runs.
     Going {
-        /// When it began, on the clock of [`Answer::Pong`].
+        /// Start of the step, on the clock of [`Answer::Pong`].
         began: u64,
     },
     /// The far end's readings during the step.

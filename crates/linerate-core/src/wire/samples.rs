@@ -15,7 +15,7 @@ const TICKS: u64 = 1_200;
 /// its streams.
 const READ_MAX: u32 = 1024;
 
-/// Every how many streams of a set one is read.
+/// The interval, in streams of a set, at which one stream is read.
 pub fn read_every(streams: u32) -> u32 {
     streams.div_ceil(READ_MAX).max(1)
 }
@@ -31,7 +31,7 @@ pub fn tick(length: Nanos, streams: u64) -> Nanos {
     let decades = (0..).map_while(|k| TICK.0.checked_mul(10_u64.checked_pow(k)?));
     let mut ticks = decades.flat_map(|decade| [decade, 2 * decade, 5 * decade]);
     let few = |tick: u64| length.0 / tick <= TICKS && fits(length.0, tick, streams);
-    // If not even two rows fit, the answer is the server's to refuse.
+    // If not even two rows fit, the server refuses the step.
     let tick = ticks.find(|tick| few(*tick) || *tick >= length.0);
     tick.map_or(length, Nanos)
 }

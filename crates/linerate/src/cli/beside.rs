@@ -16,7 +16,7 @@ enum Next {
     End,
 }
 
-/// Where text is given to the thread.
+/// The end at which text is given to the thread.
 #[derive(Clone)]
 pub(super) struct Giver(SyncSender<Next>);
 
@@ -87,7 +87,7 @@ impl Beside {
         ended.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Why the thread takes nothing any more.
+    /// Why the thread accepts no text any more.
     fn why(&self) -> io::Error {
         match self.ended.try_recv() {
             Ok(Err(error)) => error,

@@ -142,7 +142,7 @@ fn portless(host: &str, typed: &options::Peer) -> Result<(), Failure> {
     let Some(port) = &typed.port else {
         return Ok(());
     };
-    // With the port in its own name it needs no other.
+    // A host that is typed with a port needs no default port.
     let bare = Target::parse(host.trim_end_matches('/'), 0).map_err(Failure::usage)?;
     let named = match &*bare.host {
         address if address.contains(':') => format!("[{address}]"),

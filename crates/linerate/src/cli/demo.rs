@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
 }
 
 fn draw(args: &Args, options: &Options) -> Result<Drawn, Failure> {
-    // Any number will do: it is printed, so that the same can be seen again.
+    // Any number will do as a seed: it is printed, so that the same demonstration can be repeated.
     let seed = options
         .demo
         .seed
@@ -119,7 +119,7 @@ fn offered(id: &str) -> Option<&'static CellKind> {
 
 /// Where the run's record is kept.
 enum Kept {
-    /// In the directory of the user's records, or the one that the user named.
+    /// The record is kept in the directory of the user's records, or in the one that the user named.
     In(Store),
     /// Nowhere: it is deleted after the demonstration.
     Not(TempDir),

@@ -31,8 +31,8 @@ fn ours(names: impl Iterator<Item = OsString>) -> Vec<String> {
     ours.into_iter().collect()
 }
 
-/// All that some option reads, whatever the verb, the lab's own, and the key, which no option takes: arguments
-/// are there for all to see.
+/// All variables that the program reads: those of options of any verb, those of the lab, and the key. The key
+/// has no option, since other users can see arguments.
 fn read(program: &Command) -> BTreeSet<String> {
     let mut read = BTreeSet::from([application::VARIABLE, keys::KEY_VARIABLE].map(str::to_owned));
     let options = program.get_arguments().filter_map(clap::Arg::get_env);

@@ -34,7 +34,7 @@ const OF_SERVERS: [&str; 8] = [
 /// Time for the far end to end by itself once it is no longer needed; then its process is killed.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How often its end is checked.
+/// Time between checks whether the far end has ended.
 const GLANCE: Duration = Duration::from_millis(10);
 
 /// A far end that lives as long as this value.
@@ -50,7 +50,7 @@ pub(crate) struct FarEnd {
 pub(crate) enum Unmade {
     /// The program could not be started.
     Unstarted(std::io::Error),
-    /// It ended with this status before it listened.
+    /// The far end ended with the given status before it listened.
     Ended(Option<i32>),
 }
 
@@ -139,7 +139,7 @@ impl Drop for FarEnd {
         while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < until {
             thread::sleep(GLANCE);
         }
-        // Nothing is left to be done where either fails: it has ended.
+        // Failures are ignored: then the process has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

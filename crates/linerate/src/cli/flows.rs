@@ -93,7 +93,7 @@ fn look(mut flows: Flows, time: Duration, stop: &AtomicBool) -> io::Result<Look>
     Ok(Look::judge(flows.finish(), complete, Nanos(at()), longest))
 }
 
-/// What a filter may be.
+/// The hint that lists the forms of a filter.
 const FILTER: &str = "a filter is a host, HOST:PORT, :PORT, or part of the name of a process";
 
 /// The connections that match `text`. Process names are tried first, since a host name needs a query over the

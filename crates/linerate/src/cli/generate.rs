@@ -43,7 +43,7 @@ enum What {
 /// A published schema.
 struct Schema {
     name: &'static str,
-    /// Which commands print what it describes.
+    /// The commands that print the documents that the schema describes.
     of: &'static str,
     text: &'static str,
 }

@@ -54,7 +54,7 @@ impl Writer {
 
     /// Waits for the lines that were said, for a moment.
     pub(super) fn finish(self) {
-        // If even this has no room, the lines are not read.
+        // If even the queue of the thread has no room, nobody reads the lines.
         self.beside.giver().give(Vec::new());
         let _ = self.beside.finish(LAST);
     }

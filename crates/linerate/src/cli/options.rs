@@ -282,7 +282,7 @@ pub(crate) struct Report {
     pub(crate) expect: Option<Vec<crate::expect::Expect>>,
 }
 
-// In which form people read a result. `causes` takes it alone: it has no JSON.
+// The form in which people read a result. `causes` has only this group: it has no JSON.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Form {
     /// Print the result as text or as Markdown

@@ -70,7 +70,7 @@ pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Fa
     Ok(exit)
 }
 
-/// One run, in which something was measured.
+/// Makes one run, in which something was measured.
 fn measured(
     plan: &Plan,
     options: &Options,

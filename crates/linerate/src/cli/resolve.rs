@@ -1,4 +1,4 @@
-//! From options to the plan: every default filled in, every contradiction found.
+//! Makes the plan from the options: every default is filled in, every contradiction is found.
 
 use anyhow::anyhow;
 use linerate_core::path::Direction;

@@ -39,9 +39,9 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let changes = changes::ledger(options.serve.allow_changes)?;
     let (key, how) = key(options)?;
     let quiet = options.global.quiet == Some(true);
-    // Before any thread is started: each has its own.
+    // Rights are renounced before any thread is started, since each thread has its own.
     renounce(options)?;
-    // Before it says that it listens: who reads that may stop it.
+    // The stop is made before the server says that it listens: the reader of that line may stop the server.
     let stop = reach::system(Stop::new(), "cannot make an event descriptor")?;
     let asked = stop.clone();
     let watched = signal::at_first(move || asked.request());

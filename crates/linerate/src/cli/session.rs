@@ -46,7 +46,7 @@ pub(super) struct Outcome {
 pub(super) enum FirstEnds {
     /// The program, at once: nothing was measured yet.
     Program,
-    /// This run. The results of earlier runs are shown.
+    /// The interrupt ends this run; the results of earlier runs are shown.
     Run,
 }
 
@@ -170,7 +170,7 @@ impl Reached {
         }
     }
 
-    /// This host alone.
+    /// A session with this host alone.
     fn alone(engine: &str) -> Self {
         Self {
             address: String::new(),

@@ -16,7 +16,7 @@ use super::exit::Exit;
 pub(crate) fn interrupted() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signals() {
-        // Before the flag is set by this very signal, so that only the next one finds it set.
+        // The shutdown is registered before the flag, so that only the second signal finds the flag set.
         flag::register_conditional_shutdown(signal, Exit::NotMeasured as i32, Arc::clone(&stop))?;
         flag::register(signal, Arc::clone(&stop))?;
     }

@@ -11,7 +11,7 @@ use super::far_end::{FarEnd, Unmade};
 use super::options::Options;
 use super::reach;
 
-/// How a target begins that is reached over ssh.
+/// The prefix of a target that is reached over ssh.
 const SCHEME: &str = "ssh://";
 
 /// An ssh that is left behind while it connects, after a Ctrl-C that it did not get, ends by itself.
@@ -55,7 +55,7 @@ impl FromStr for Url {
             Some((user, host)) => (Some(user), host),
             None => (None, authority),
         };
-        // As for every far end, but for the port, of which ssh knows another usual one.
+        // The target is parsed as for every far end, but without a default port: ssh has its own.
         let target = Target::parse(host, 0).map_err(|_| wrong())?;
         let plain = |text: &str, more: &str| {
             let letter =
@@ -72,7 +72,7 @@ impl FromStr for Url {
             port: Some(target.port).filter(|port| *port > 0),
             program: match path {
                 "" | "/" => "linerate",
-                // As git writes what stands in a home directory.
+                // Git's notation for a path in a home directory.
                 path if path.starts_with("/~") => &path[1..],
                 path => path,
             }
@@ -146,7 +146,7 @@ impl Url {
         )
     }
 
-    /// Why no far end listens there, by what ssh ended with.
+    /// The reason why no far end listens there, by the exit status of ssh.
     fn unmade(&self, code: Option<i32>) -> Failure {
         let (program, host, called) = (&self.program, &self.destination, self.called());
         let (error, hint) = match code {

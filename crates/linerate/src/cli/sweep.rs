@@ -25,7 +25,7 @@ const TIME: Nanos = Nanos::from_secs(60);
 /// The engines that can vary the factor: one of a path, and the memory of this host.
 const ENGINES: [&str; 2] = [TCP.name, MEMORY.name];
 
-/// Most streams if no bound is given.
+/// Largest number of streams if no bound is given.
 const STREAMS: u32 = 64;
 
 pub(crate) fn run(

@@ -31,7 +31,7 @@ pub(crate) struct Report {
     pub(crate) named: Option<String>,
     /// Where.
     pub(crate) side: Option<String>,
-    /// In which direction.
+    /// The direction of the fault.
     pub(crate) direction: Option<String>,
     /// The certainty; `None` for a mere disturbance.
     pub(crate) certainty: Option<String>,
@@ -41,7 +41,7 @@ pub(crate) struct Report {
     pub(crate) outcome: Outcome,
     /// All limits that were named.
     pub(crate) limits: Vec<LimitReport>,
-    /// All that is said to have disturbed the run.
+    /// All disturbances of the run that were named.
     #[serde(default)]
     pub(crate) disturbances: Vec<DisturbanceReport>,
     /// Steps of the run.

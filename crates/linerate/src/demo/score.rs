@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Truth;
 
-/// How a verdict stands to the truth.
+/// How a verdict compares with the truth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
@@ -18,7 +18,7 @@ pub(crate) enum Outcome {
     Acceptable,
     /// No cause was named.
     Unknown,
-    /// Another cause, or the right one on the wrong side.
+    /// Another cause was named, or the right one on the wrong side.
     Wrong,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Named {
     pub(crate) side: Place,
     /// The direction of the limit.
     pub(crate) direction: Direction,
-    /// How surely; `None` of a disturbance.
+    /// The certainty of the cause; `None` for a disturbance.
     pub(crate) certainty: Option<Certainty>,
     /// The trial that decided.
     pub(crate) trial: Option<Decided>,
@@ -94,7 +94,7 @@ pub(crate) fn score(
     let scored = of_fault(cell, truth, told);
     match beside.first() {
         None => scored,
-        // Nothing of the kind was planted.
+        // No such fault was planted.
         Some(alarm) => Scored {
             outcome: Outcome::Wrong,
             named: Some((*alarm).into()),

@@ -24,7 +24,7 @@ pub(crate) struct Truth {
     pub(crate) direction: Direction,
     /// The program that measured.
     pub(crate) loader: Loader,
-    /// Who counted the received data.
+    /// The program that counted the received data.
     pub(crate) counted: Counted,
     /// Goodput with the fault.
     pub(crate) with: f64,
@@ -39,7 +39,7 @@ impl Truth {
     }
 }
 
-/// Who counted the received data.
+/// The program that counted the received data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
     /// The port of the far host.

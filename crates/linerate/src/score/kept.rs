@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::demo::Report;
 
-/// Most bytes of outcomes that are read: thirty thousand of them.
+/// Largest file of outcomes that is read, in bytes: thirty thousand outcomes.
 const MOST: u64 = 64 << 20;
 
 /// The result of one case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kept {
-    /// It ran, with this result.
+    /// The demonstration ran; this is its result.
     Report(Box<Report>),
-    /// It did not finish, for this reason.
+    /// The demonstration did not finish; the text says why.
     Failed(String),
 }
 
@@ -114,7 +114,7 @@ impl Outcomes {
     pub(crate) fn keep(&mut self, row: Row) -> Result<(), ScoreError> {
         let mut line = serde_json::to_vec(&row).map_err(|e| self.failed(e.into()))?;
         line.push(b'\n');
-        // One write: a kill leaves a whole line or none.
+        // The line is written in one call: a kill leaves a whole line or none.
         let written = self.file.write_all(&line);
         written.map_err(|e| self.failed(e))?;
         self.keys.insert(row.key.clone());

@@ -153,7 +153,7 @@ fn in_all(tally: &Tally<'_>) -> String {
     )
 }
 
-/// Nothing was planted that holds the path back: what limits a healthy path was expected.
+/// Whether no fault that limits the path was planted, so that the limit of a healthy path was expected.
 fn is_healthy(report: &Report) -> bool {
     report.expected == HEALTHY
 }

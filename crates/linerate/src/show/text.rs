@@ -268,7 +268,7 @@ fn table(doc: &mut Document, model: &Model, names: &Names) {
     doc.table(table.least(least).narrow(stacked(model, &rows, names)));
 }
 
-/// How each ceiling of the table comes about.
+/// Writes the formula of each ceiling of the table.
 fn ceilings(doc: &mut Document, model: &Model) {
     let mut shown = Vec::new();
     for ceiling in model.directions.iter().filter_map(DirectionModel::ceiling) {

@@ -4,7 +4,7 @@ use crate::ceiling::Bounds;
 use crate::stats::median;
 use crate::units::{Bytes, Nanos};
 
-/// Most points of a sweep.
+/// Largest number of points of a sweep.
 pub const MOST_POINTS: usize = 1_000;
 
 /// Fewest spans between two sizes that give a rate.
@@ -17,7 +17,7 @@ const LARGE: f64 = 4.0;
 /// Passes until the set of used sizes no longer changes; two are enough for every known sweep.
 const PASSES: usize = 8;
 
-/// If the rate of a span differs by more than this, it is a knee.
+/// Minimum difference between the rates of two spans at which their border is a knee.
 const KNEE: f64 = 0.03;
 
 /// The time of a message of a given size.
@@ -107,7 +107,8 @@ pub fn fit(points: &[Point]) -> Option<Fit> {
     })
 }
 
-/// By size, one point each: the shortest time, which the fewest strangers had a part in.
+/// The points in the order of sizes, one for each size: the shortest time, which other traffic disturbed
+/// least.
 fn ordered(points: &[Point]) -> Vec<Point> {
     let mut all: Vec<Point> = points.iter().take(MOST_POINTS).copied().collect();
     all.retain(|p| p.time.0 > 0);

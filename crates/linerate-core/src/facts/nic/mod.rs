@@ -25,12 +25,12 @@ pub use offloads::Offloads;
 pub use queues::{Channels, Coalesce, Direction, Queue, Rings, Rss, Setting};
 pub use tunnel::{Overflow, Tunnel, TunnelKind, overflow};
 
-/// From this speed on one CPU may be too few: at 10 Gb/s, 812,000 full Ethernet frames arrive per second, and
-/// 14.9 million of the smallest. A tenth of that is possible for any CPU.
+/// Minimum speed of a port for which one CPU may be too few: at 10 Gb/s, 812,000 full Ethernet frames arrive
+/// per second, and 14.9 million of the smallest. A tenth of that is possible for any CPU.
 //= IEEE 802.3-2022, sections 3.1.1 and 4.4.2: 1538 bytes on the wire for a full frame, 84 for the smallest
 pub const FAST: Rate = Rate(10_000_000_000);
 
-/// Most shapers of a port that are kept.
+/// Largest number of shapers of a port that are kept.
 pub const SHAPERS_MAX: usize = 64;
 
 /// All ports of a network namespace.
@@ -88,9 +88,9 @@ pub struct Nic {
     pub node: Option<u32>,
     /// True for ports without a wire of their own: a speed is nominal and gives no ceiling.
     pub is_virtual: bool,
-    /// Up, and the lower layer has carrier.
+    /// Whether the port is up and its lower layer has carrier.
     pub up: bool,
-    /// Why it is down, if the driver reports it: `no cable`.
+    /// Why the port is down, if the driver reports it: `no cable`.
     pub down: String,
     /// Maximum transmission unit in bytes.
     pub mtu: Option<u32>,

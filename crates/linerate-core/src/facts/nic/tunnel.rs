@@ -9,15 +9,15 @@ use crate::ceiling::ethernet::{ETHERNET, GENEVE, GRE, IPIP, Ip, UDP, VLAN, VXLAN
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tunnel {
-    /// Bytes that it adds to a packet of IP at least; `None` if it is unknown.
+    /// Least number of bytes that the tunnel adds to a packet of IP; `None` if it is unknown.
     pub least: Option<u32>,
-    /// Bytes that it adds at the most; `None` if there is no bound that is known.
+    /// Largest number of bytes that the tunnel adds to a packet of IP; `None` if no bound is known.
     pub most: Option<u32>,
     /// Version of the outer IP, if there is one and it is known.
     pub version: Option<u8>,
-    /// It carries Ethernet frames, which may have tags of VLANs.
+    /// Whether the tunnel carries Ethernet frames, which may have tags of VLANs.
     pub frames: bool,
-    /// The destination is set per packet (collect_md), and the sender limits the size.
+    /// Whether the destination is set per packet (collect_md), and the sender limits the size.
     pub external: bool,
     /// MTU of the route to the other end, if it is smaller than the port's.
     pub route_mtu: Option<u32>,
@@ -54,7 +54,7 @@ const fn kind(name: &'static str, outer: Outer, headers: Option<u32>, frames: bo
     }
 }
 
-/// All of them; the UDP header is included.
+/// All kinds of tunnels; the bytes include the UDP header.
 //= RFC 4213 (sit); RFC 2473 (ip6tnl); Linux Documentation/networking/bareudp.rst; drivers/net/macsec.c, macsec_extra_len
 const KINDS: [TunnelKind; 18] = [
     kind("vxlan", Outer::Either, Some(VXLAN), true),

@@ -30,7 +30,7 @@ pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
-/// Only one end sends at a time.
+/// Ports on whose link only one end sends at a time.
 pub(super) fn half_duplex(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
         (nic.up && nic.link.is_half()).then(|| Oddity {

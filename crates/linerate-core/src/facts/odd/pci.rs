@@ -109,7 +109,7 @@ fn narrow_slot(all: &[Device], link: &Crossing<'_>) -> Option<(Link, Link, Oddit
     Some((own, both, odd))
 }
 
-/// The possible reason for a narrow slot: lanes that it shares with others.
+/// What to change about a narrow slot, in words: other devices may have the rest of its lanes.
 fn divided(all: &[Device], port: &Device) -> String {
     let beside = |d: &&Device| {
         let (a, b) = (d.address, port.address);

@@ -57,7 +57,7 @@ fn chapter(page: &mut Vec<u8>, verb: &Command) -> io::Result<()> {
 fn notes(page: &mut Vec<u8>, text: &str) -> io::Result<()> {
     writeln!(page, ".SH NOTES\n.nf")?;
     for line in text.lines() {
-        // No line of it begins with a control character of roff.
+        // No line of the text begins with a control character of roff.
         writeln!(page, "{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
     }
     writeln!(page, ".fi")

@@ -91,7 +91,7 @@ fn lost(counted: &Counted) -> String {
     format!("{} ({lost} of {all}), {place}", share(lost, all))
 }
 
-/// Their order of arrival; `None` if the receiver does not count it.
+/// The order of arrival of datagrams, in words; `None` if the receiver does not count it.
 fn order(counted: &Counted) -> Option<String> {
     let part = |n: u64, none: &str, some: &str| match n {
         0 => none.to_owned(),

@@ -50,7 +50,7 @@ pub struct Probe {
     far_end: FarEnd,
     /// Address and port of the far end.
     address: String,
-    /// How bytes are moved.
+    /// The transport.
     engine: String,
     /// The options of that which are set.
     options: Options,
@@ -59,13 +59,13 @@ pub struct Probe {
     streams: u32,
     /// Time that counts, as it was asked for.
     time: Nanos,
-    /// How long it really took: less than planned if it ended early.
+    /// Measured time: shorter than planned if the measurement ended early.
     lasted: Nanos,
     /// Time before it that does not count.
     washout: Nanos,
     /// Whether both ends share one machine; `None` if it is unknown.
     same_machine: Option<bool>,
-    /// Why it ended early; empty if it did not.
+    /// Why the measurement ended early; empty if it did not.
     broken: String,
     /// The search for a rate, with the directions of its longer step; `None` if none was asked for.
     search: Option<Search>,
@@ -76,7 +76,7 @@ pub struct Probe {
     gaps: Vec<Gap>,
 }
 
-/// One direction.
+/// The result of one direction.
 #[derive(Debug)]
 pub(super) struct DirectionResult {
     direction: Direction,
@@ -156,7 +156,7 @@ impl Datagrams {
 #[derive(Debug)]
 pub(super) struct End {
     bytes: Bytes,
-    /// How long it counted; `None` if it does not say.
+    /// Time over which the end counted; `None` if the end does not report it.
     time: Option<Nanos>,
     /// CPU time of the whole program, in percent of one CPU.
     cpu_percent: Option<f64>,
@@ -170,7 +170,7 @@ impl Probe {
     /// Whether everything that was requested was measured.
     pub fn complete(&self) -> bool {
         let found = self.search.as_ref().is_none_or(|s| s.found().is_some());
-        // Another congestion control is another measurement.
+        // With another congestion control than requested, the measurement is another one.
         let as_asked = !self.gaps.iter().any(|g| g.what.ends_with("set.congestion"));
         let counted = self.results.iter().all(|result| result.goodput.is_some());
         self.broken.is_empty() && found && as_asked && counted

@@ -131,7 +131,7 @@ fn is_long(step: &Step) -> bool {
     matches!(step.plan.purpose, Purpose::Base { .. })
 }
 
-/// How much of the time of a step that counts was measured.
+/// The part of a step's time that counts and was measured.
 pub(in crate::show) fn lasted(step: Option<&Step>) -> Nanos {
     let Some(step) = step else {
         return Nanos(0);

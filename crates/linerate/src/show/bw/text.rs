@@ -12,7 +12,7 @@ use super::super::words::{self, count};
 use super::super::{Document, Tone};
 use super::{DirectionResult, End, FarEnd, Probe, datagrams, memory, search};
 
-/// Most figures in the row of intervals; a longer measurement has longer ones.
+/// Largest number of figures in the row of intervals; a longer measurement has longer intervals.
 const INTERVALS: usize = 12;
 
 /// The page of a measurement.
@@ -70,7 +70,8 @@ fn head(probe: &Probe) -> String {
     )
 }
 
-/// Why less was measured than was asked for, and how much less; nothing if all was.
+/// Writes why the measurement ended before the requested time, and how much was measured; nothing if it was
+/// complete.
 pub(in crate::show) fn ended_early(doc: &mut Document, why: &str, lasted: Nanos, asked: Nanos) {
     if why.is_empty() {
         return;
@@ -169,7 +170,7 @@ fn handed(result: &DirectionResult) -> Option<String> {
     Some(format!("{}{became}", how.name()))
 }
 
-/// How goodput went, in a dozen figures at most.
+/// Writes the goodput over time, in a dozen figures at most.
 fn intervals(doc: &mut Document, all: &[(Bytes, Nanos)]) {
     let parts = all.chunks(all.len().div_ceil(INTERVALS).max(1));
     let parts: Vec<_> = parts.map(together).collect();

@@ -145,7 +145,7 @@ impl Page {
         }
     }
 
-    /// Without a head it is a list of entries, if there are any.
+    /// Writes a table. A table without a head becomes a list of entries, if there are any.
     fn table(&mut self, table: &Table) {
         let entries = table.rows.iter().map(|row| row.entry.as_ref());
         let entries: Option<Vec<&Entry>> = entries.collect();

@@ -18,7 +18,7 @@ pub(crate) enum Tone {
     Strong,
     /// Details that a reader may skip.
     Dim,
-    /// As it should be, or certain.
+    /// A state that is as it should be, or a certain result.
     Good,
     /// A problem, or not known.
     Warning,
@@ -96,7 +96,7 @@ enum Heading {
 enum Rank {
     /// The label's text; without a label, one more value of the label above.
     Value,
-    /// Adds a detail of the value above.
+    /// A detail of the value above.
     Detail,
     /// A detail that supports the value above.
     Evidence,
@@ -179,7 +179,7 @@ impl Document {
         Self::default()
     }
 
-    /// All blocks of another document, below this one.
+    /// Appends all blocks of another document.
     pub(crate) fn append(&mut self, mut other: Self) {
         self.blocks.append(&mut other.blocks);
     }

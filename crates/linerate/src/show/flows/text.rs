@@ -39,7 +39,7 @@ pub(crate) fn page(look: &Look) -> Document {
     doc
 }
 
-/// One connection.
+/// Writes one connection.
 pub(crate) fn one(doc: &mut Document, judged: &Judged) {
     let Some(main) = judged.main() else {
         return;

@@ -34,7 +34,7 @@ pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool)
     doc.gap();
     let lines = Line::all(&found);
     let listed = if explain { lines.len() } else { LISTED };
-    // For a single one, the details say the same.
+    // For a single oddity, the details say the same.
     if found.len() > 1 {
         list(doc, &lines, listed);
     }
@@ -164,7 +164,7 @@ fn first_screen(doc: &mut Document, lines: &[Line<'_>], name: &str) {
     }
 }
 
-/// How long the settings of commands last, where some set something.
+/// Writes how long the settings of the shown commands last, if some of them set something.
 fn lasting<'a>(doc: &mut Document, mut shown: impl Iterator<Item = &'a Oddity>) {
     if shown.any(|odd| odd.fix.is_lost_at_boot()) {
         let text = "What these commands set lasts until the next boot.";
@@ -182,7 +182,7 @@ fn left(doc: &mut Document, line: &Line<'_>) {
     }
 }
 
-/// Why the first of these oddities matter, and their remedies.
+/// Why the first oddities of a line matter, and their remedies.
 fn details(line: &Line<'_>, name: &str, most: usize) -> Document {
     let mut doc = Document::new();
     let most = if line.is_rest { 0 } else { most };

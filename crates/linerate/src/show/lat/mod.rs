@@ -33,7 +33,7 @@ pub struct Probe {
     target: String,
     /// Address and port of the far end.
     address: String,
-    /// How bytes are moved.
+    /// The transport.
     engine: String,
     /// The options of that which are set.
     options: Options,
@@ -45,11 +45,11 @@ pub struct Probe {
     busy_poll: bool,
     /// Time that counts, as it was asked for.
     time: Nanos,
-    /// How long it really took: less than planned if it ended early.
+    /// Measured time: shorter than planned if the measurement ended early.
     lasted: Nanos,
     washout: Nanos,
     same_machine: bool,
-    /// Why it ended early; empty if it did not.
+    /// Why the measurement ended early; empty if it did not.
     broken: String,
     /// Answered round trips a second; `None` if unknown.
     rate: Option<f64>,

@@ -240,7 +240,8 @@ fn share_so_far(part: u64, all: u64) -> String {
     format!("{percent:.digits$} %")
 }
 
-/// How many were below each bound, and what part of all was below it. Runs of bins without any are left out.
+/// Writes the number of round trips below each bound, and their share of all. Runs of empty bins are left
+/// out.
 fn histogram(doc: &mut Document, probe: &Probe) {
     let Some(times) = &probe.times else { return };
     let all = times

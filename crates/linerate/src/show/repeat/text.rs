@@ -8,8 +8,8 @@ use linerate_core::verdict::Entry;
 use super::super::{Document, Tone, words};
 use super::{Answer, IDLE, Run, answers, directions, disturbances, spread};
 
-/// One run in short, as soon as it has ended: goodput and limits of each direction, and the command that shows
-/// it, where it was kept.
+/// A summary of one run, shown as soon as it has ended: goodput and limits of each direction, and the command
+/// that shows it, where it was kept.
 pub(crate) fn run(run: &Run<'_>, number: usize, of: usize, shown_by: Option<&str>) -> Document {
     let mut doc = Document::new();
     let mut label = format!("Run {number} of {of}");

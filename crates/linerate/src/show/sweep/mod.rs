@@ -38,7 +38,7 @@ pub struct Probe {
     options: Options,
     /// Whether there is no far end.
     alone: bool,
-    /// Why it ended early; empty if it did not.
+    /// Why the sweep ended early; empty if it did not.
     broken: String,
     found: model::Sweep,
     gaps: Vec<Gap>,

@@ -41,7 +41,7 @@ pub(super) fn below(table: &mut Table, stages: &[PathStage], host: &Host) {
     }
 }
 
-/// Every stage, from the near program to the far one.
+/// Writes every stage, from the near program to the far one.
 pub(super) fn stages(doc: &mut Document, model: &Model) {
     doc.heading("The path, near to far");
     for stage in linerate_core::model::stages(model) {

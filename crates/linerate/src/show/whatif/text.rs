@@ -198,7 +198,7 @@ fn gain(before: Bounds, after: Bounds) -> String {
     }
 }
 
-/// Each stage; those of the way back only where they differ.
+/// Writes the ceiling of each stage; those of the reverse direction only where they differ.
 fn ceilings(doc: &mut Document, answer: &Answer) {
     let forward = answer.ceilings(Direction::Forward);
     let reverse = answer.ceilings(Direction::Reverse);
@@ -251,7 +251,7 @@ fn inputs(inputs: &[Input]) -> String {
     inputs.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// Writes the results that are no ceiling of goodput: estimates.
+/// Writes the results that are no ceiling of goodput: estimates and the latency floor.
 fn beside(doc: &mut Document, answer: &Answer) {
     for (i, estimate) in answer.estimates.iter().enumerate() {
         let label = if i == 0 { "estimate" } else { "" };
@@ -414,7 +414,7 @@ fn agrees(candidate: &Candidate) -> String {
     format!("{how} {}: {}", candidate.name, fine(candidate.carries))
 }
 
-/// With one digit more than usual: candidates are a few percent apart.
+/// A rate with one digit more than usual: candidates are a few percent apart.
 fn fine(bits: Bounds) -> String {
     bits.words(|v| {
         if v < 1e9 {

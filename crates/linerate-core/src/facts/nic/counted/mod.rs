@@ -50,7 +50,7 @@ pub enum Meaning {
     Waited,
     /// A level, not a count.
     Gauge,
-    /// Nothing that costs packets or time.
+    /// An event that costs neither packets nor time.
     Benign,
 }
 
@@ -200,7 +200,8 @@ pub fn meaning(driver: &str, name: &str) -> Option<Meaning> {
     own.or_else(|| table::of_kernel(name))
 }
 
-/// As [`meaning`], without the names that the kernel counts for every port by itself.
+/// The meaning of a driver's counter, as by [`meaning`], without the names that the kernel counts for every
+/// port by itself.
 pub fn own_meaning(driver: &str, name: &str) -> Option<Meaning> {
     let known = table::of_driver(driver, name);
     known.or_else(|| pause::meaning(name))
