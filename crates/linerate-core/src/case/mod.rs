@@ -238,7 +238,7 @@ pub struct PriceTag {
 pub struct Medium {
     /// The name of the medium.
     pub name: String,
-    /// The rate of the part.
+    /// The rate of the medium.
     #[serde(deserialize_with = "value::word")]
     pub rate: Rate,
 }

@@ -45,7 +45,7 @@ pub(super) fn overruled(load: &Load) -> Option<Answer> {
 /// The buffer of one of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Buffer {
-    /// The receiver's: it bounds the window that is offered.
+    /// The receiver's buffer: it bounds the offered window.
     Receive,
     /// The sender's buffer: it keeps unacknowledged data.
     Send,
@@ -82,7 +82,7 @@ impl Buffer {
         }
     }
 
-    /// The requested size; the kernel doubles it.
+    /// The requested size of the buffer; the kernel doubles it.
     fn asked(self, knobs: &Knobs) -> Option<Bytes> {
         match self {
             Self::Receive => knobs.recv_buffer,
@@ -90,7 +90,7 @@ impl Buffer {
         }
     }
 
-    /// Whether a trial of this factor makes it larger.
+    /// Whether a trial of `factor` makes the buffer larger.
     fn is_larger(self, factor: Factor) -> bool {
         match self {
             Self::Receive => matches!(factor, Factor::LargerWindow | Factor::HostWindow),
@@ -105,7 +105,7 @@ impl Buffer {
         asked.or_else(|| Some(trial.after.host?.value as f64))
     }
 
-    /// The sysctl that limits its autotuning, and its value on a host.
+    /// The sysctl that limits the buffer's autotuning, and its value on a host.
     fn sysctl(self, limits: &BufferLimits) -> (&'static str, Option<[u64; 3]>) {
         match self {
             Self::Receive => ("net.ipv4.tcp_rmem", limits.tcp_rmem),
@@ -198,7 +198,7 @@ fn gained(model: &Model, direction: Direction, buffer: Buffer) -> bool {
         .any(|e| e.low > 1.0 && e.mid >= GAIN)
 }
 
-/// The trials that made it larger.
+/// The trials that made the buffer larger.
 fn larger(
     model: &Model,
     direction: Direction,

@@ -1,4 +1,4 @@
-//! What the two core causes share: one thread that has no time left.
+//! The common part of the two core causes: one thread that has no time left.
 
 use super::again;
 use super::cpu_contention::CpuContention;
@@ -70,7 +70,7 @@ impl Role {
             Self::Receiver => direction.receiver(),
         }
     }
-    /// The trial that adds to their work.
+    /// The factor whose trial adds work to these threads.
     pub(super) fn factor(self) -> Factor {
         match self {
             Self::Sender => Factor::SenderWork,
@@ -211,7 +211,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
         return of_more_work(model, trial, role);
     }
     match factor {
-        // Anything from threads that share one CPU to twice as many CPUs at work.
+        // The range reaches from threads that share one CPU to twice as many CPUs at work.
         Factor::OtherCongestion => Some(Range {
             low: 0.3,
             high: 1.3,
@@ -242,7 +242,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
         Factor::HalfWindow | Factor::HalfSendBuffer => {
             Some(bystander(model, trial).map_or(Range { low: 0.4, ..MOVED }, |_| MOVED))
         }
-        // Calls cost something, up to all there is.
+        // Calls cost between nothing and all of the thread's time.
         Factor::SmallerReads if role == Role::Receiver => Some(Range {
             low: 0.5,
             high: 1.1,
@@ -252,7 +252,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
             high: 1.1,
         }),
         // Calls at the other end, which has time for them, change the size of the batches that arrive here.
-        // Their effect on a full CPU is unknown.
+        // The effect of these batches on a full CPU is unknown.
         Factor::SmallerReads | Factor::SmallerWrites => bystander(model, trial).map(|_| MOVED),
         _ => bystander(model, trial),
     }

@@ -27,7 +27,7 @@ const USED_UP: f64 = 0.95;
 /// Below this share of its reference a clock is low: governors and counters round by a step of 100 MHz,
 /// 4 % of 2.5 GHz.
 const LOW: f64 = 0.95;
-/// Below this it is named without a trial.
+/// Share of the reference below which the clock is named without a trial.
 const ENOUGH: f64 = 0.9;
 
 /// What another CPU, with another clock, may bring.
@@ -60,7 +60,7 @@ static INFO: CauseInfo = CauseInfo {
     scope: Scope::Any,
     stage: Stage::Cpu,
     explains: core_bound::IDS,
-    // What sets the clock belongs to the host: no trial touches it.
+    // The clock's settings belong to the host: no trial changes them.
     decided_by: &[],
     page: include_str!("pages/cpu-clock.md"),
     ..CauseInfo::BASE

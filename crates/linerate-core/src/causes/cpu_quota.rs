@@ -26,9 +26,9 @@ const NOBODY: f64 = 0.05;
 struct Stopped<'a> {
     side: Side,
     by: &'a Throttled,
-    /// Share of time that its busiest thread ran.
+    /// Share of time that the end's busiest thread ran.
     busy: f64,
-    /// Share of time that it was kept from running.
+    /// Share of time that the quota kept the end from running.
     lost: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What the causes share by which a thread gets only a part of the CPU that it needs.
+//! The common part of the causes by which a thread gets only a part of the CPU time that it needs.
 
 use super::again;
 use super::core_bound::{self, Role};

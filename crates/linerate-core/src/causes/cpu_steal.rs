@@ -36,11 +36,11 @@ struct Robbed {
     steal: f64,
     /// Share of time that a thread ran there, or that packets were handled.
     ran: f64,
-    /// Share of time that it ran or could have run at most.
+    /// Largest share of time that the work ran or could have run.
     need: f64,
-    /// Share of time that the steal kept it from running, at most.
+    /// Largest share of time that the steal kept the work from running.
     lost: f64,
-    /// Whether it is packet processing outside the load's threads.
+    /// Whether the work is packet processing outside the load's threads.
     packets: bool,
 }
 
@@ -96,7 +96,7 @@ impl Robbed {
         })
     }
 
-    /// The share of its needed CPU time that it gets.
+    /// The share of its needed CPU time that the work gets.
     fn got(&self) -> f64 {
         1.0 - self.lost / self.need.max(0.01)
     }

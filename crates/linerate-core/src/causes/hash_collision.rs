@@ -25,7 +25,7 @@ pub(crate) struct Crowded {
     side: Side,
     cpu: u32,
     softirq: f64,
-    /// The number of streams whose packets it receives.
+    /// The number of streams whose packets the CPU receives.
     streams: u32,
     /// CPUs of queues that have next to nothing to do.
     idle: Vec<u32>,

@@ -32,7 +32,7 @@ const ENOUGH: f64 = 0.95;
 //= ACPI 6.5, 5.2.17 (SLIT): distances are relative to 10 for local memory
 const MOST: f64 = 3.0;
 
-/// What one end has on the wrong node while it has no time to spare.
+/// Threads and interrupts of one end that are on the wrong node while the end has no time to spare.
 struct Remote {
     side: Side,
     share: f64,

@@ -228,7 +228,7 @@ fn lifted(model: &Model, direction: Direction) -> f64 {
 /// The trials of a larger receive window.
 pub(super) const LARGER_WINDOW: [Factor; 2] = [Factor::LargerWindow, Factor::HostWindow];
 
-/// The first of `trials` that certainly gained nothing.
+/// The first trial of one of `factors` that certainly gained nothing.
 pub(super) fn without_gain<'a>(
     model: &'a Model,
     direction: Direction,

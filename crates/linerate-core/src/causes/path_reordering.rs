@@ -153,7 +153,7 @@ fn holds(model: &Model, load: &Load) -> Option<f64> {
     mostly_late(load).filter(|_| slowed)
 }
 
-/// Why late segments do not explain the retransmissions.
+/// The reason why late segments do not explain the retransmissions.
 fn seldom(load: &Load) -> String {
     let again = load.tcp.repeated.unwrap_or_default();
     if let Some(twice) = load.tcp.needless {

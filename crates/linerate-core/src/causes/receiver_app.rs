@@ -127,7 +127,7 @@ impl Cause for ReceiverApp {
     }
 }
 
-/// Share of what there is to read that waits for the program, and that in words.
+/// Share of the arrived payload that waits for the program, and a sentence about it.
 fn waits(
     model: &Model,
     load: &Load,
@@ -210,10 +210,10 @@ fn room_did_not_help(model: &Model, load: &Load, direction: Direction) -> bool {
     loss.is_some_and(|loss| AS_MANY.contains(loss))
 }
 
-/// What a program did not do, though its thread had time left.
+/// A program that did not read or write, though its thread had time left.
 pub(super) struct Idle {
     pub(super) side: Side,
-    /// Share of its CPU that its thread needed.
+    /// Share of its CPU that the program's thread needed.
     pub(super) busy: f64,
     /// Share of the time, or of the work, in which the program did not read.
     pub(super) share: f64,
@@ -223,7 +223,7 @@ pub(super) struct Idle {
 
 impl Idle {
     /// The finding. If a hypervisor or other programs took the rest of the CPU, the program may have waited
-    /// for that.
+    /// for the CPU.
     pub(super) fn finding(self, model: &Model, load: &Load, direction: Direction) -> Finding {
         let idle = format!(
             "its thread used its CPU only {} of the time",

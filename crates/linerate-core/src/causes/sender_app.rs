@@ -168,7 +168,7 @@ fn is_corked(load: &Load) -> Option<f64> {
     load.tcp.corked.filter(|share| *share >= SUSPECT)
 }
 
-/// Why the program is the limit: it had room to write, or it holds data back itself.
+/// The reason why the program is the limit: it had room to write, or it holds data back itself.
 fn room(load: &Load) -> Option<String> {
     if let Some(share) = is_corked(load) {
         return Some(format!(
@@ -186,7 +186,7 @@ fn room(load: &Load) -> Option<String> {
     ))
 }
 
-/// What to change in a program that others made.
+/// Advice for a program that others made.
 //= tcp(7), TCP_CORK: what is corked is sent after 200 ms
 fn more(load: &Load) -> String {
     let action = if is_corked(load).is_some() {

@@ -62,7 +62,7 @@ fn uncopied(model: &Model, direction: Direction) -> Option<(&TrialModel, Interva
     Some((trial, trial.effect?))
 }
 
-/// What the copy costs the thread, where that was measured.
+/// The cost of the copy for the thread, where it was measured.
 fn price(model: &Model, direction: Direction) -> Option<String> {
     let (trial, _) = uncopied(model, direction)?;
     let [with, without] = trial.cost;

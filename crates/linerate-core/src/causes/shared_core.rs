@@ -31,7 +31,7 @@ struct Shared {
     need: f64,
     /// Share of time of the other threads of this run.
     threads: f64,
-    /// Share of time of interrupts of the port that are sent there.
+    /// Share of time that interrupts of the port take on the CPU.
     interrupts: f64,
     /// CPUs that the threads of this end could use instead.
     idle: Vec<u32>,

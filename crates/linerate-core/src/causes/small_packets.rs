@@ -170,7 +170,7 @@ fn handled(model: &Model, load: &Load, direction: Direction, side: Side) -> Hand
     frames(model).map_or(Handled::Grouped, Handled::Frames)
 }
 
-/// Ports that could both do with larger frames than they are set to.
+/// The ports of both ends, if both support larger frames than they are set to.
 fn frames(model: &Model) -> Option<String> {
     let mut told = Vec::new();
     for side in [Side::Near, Side::Far] {

@@ -81,7 +81,7 @@ impl Cause for SoftirqCore {
     }
 }
 
-/// What a CPU without time for more packets expects of a trial.
+/// The range of goodput that a trial should have if a CPU has no time for more packets.
 pub(super) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
         // More streams share a CPU if their packets arrive in one queue; in other queues they have CPUs of

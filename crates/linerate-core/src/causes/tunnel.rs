@@ -199,7 +199,7 @@ fn each(load: &Load, per_sec: Option<f64>) -> Option<f64> {
     Some(per_sec? / packets.filter(|packets| *packets > 0.0)?)
 }
 
-/// Whether the headers of all its tunnels, and the ports below them, are known.
+/// Whether the headers of all tunnels of a host, and the ports below them, are known.
 fn knows(tunnel: &Through<'_>) -> bool {
     let mut ports = tunnel.chain.iter().enumerate();
     ports.all(|(at, nic)| {

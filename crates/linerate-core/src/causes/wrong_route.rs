@@ -142,7 +142,7 @@ fn routes(model: &Model) -> Option<[&Route; 2]> {
     Some([of(Side::Near)?, of(Side::Far)?])
 }
 
-/// What the slower of the two ports in use carries; nothing if it is unknown.
+/// Speed of the slower one of the two ports in use; zero if unknown.
 fn used(near: &Route, far: &Route) -> Rate {
     let of = |route: &Route| Some(route.speed()?.0);
     Rate(of(near).into_iter().chain(of(far)).min().unwrap_or(0))

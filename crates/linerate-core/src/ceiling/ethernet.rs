@@ -66,7 +66,7 @@ impl Ip {
 pub enum Transport {
     /// TCP with or without timestamps.
     Tcp {
-        /// Whether each segment carries them.
+        /// Whether each segment carries timestamps.
         timestamps: bool,
     },
     /// Datagrams that fill the packet.
@@ -100,7 +100,7 @@ pub enum Tunnel {
 }
 
 impl Tunnel {
-    /// Names as users type them.
+    /// Names of the kinds as users type them.
     pub const NAMES: [(&'static str, Self); 5] = [
         ("vxlan", Self::Vxlan),
         ("geneve", Self::Geneve),

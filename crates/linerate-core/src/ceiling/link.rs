@@ -21,12 +21,12 @@ pub enum Link {
 }
 
 impl Link {
-    /// Whether it is InfiniBand.
+    /// Whether the link is InfiniBand.
     pub const fn is_infiniband(self) -> bool {
         matches!(self, Self::InfiniBand { .. })
     }
 
-    /// Bytes per second that it carries in each direction.
+    /// Bytes per second that the link carries in each direction.
     pub fn capacity(self) -> Bounds {
         match self {
             Self::Ethernet(rate) => ethernet::capacity(rate.0 as f64),

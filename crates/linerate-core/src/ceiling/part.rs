@@ -28,7 +28,7 @@ pub struct Part {
     pub stage: Stage,
     /// The place of the part.
     pub side: Place,
-    /// The directions that use it.
+    /// The directions that use the part.
     pub ways: Vec<Direction>,
     /// The inputs of the ceiling, to show where it comes from.
     pub inputs: Vec<Input>,
@@ -56,7 +56,7 @@ pub enum Kind {
 pub struct Links {
     /// The values of each link.
     pub links: Vec<Link>,
-    /// What begins the formula if there are several: `2 x `.
+    /// Start of the formula if there are several links: `2 x `.
     pub times: String,
 }
 
@@ -65,7 +65,7 @@ pub struct Links {
 pub struct Slots {
     /// For each link the number of its slot, and the slot. Links with the same number share a slot.
     pub of_links: Vec<(usize, pcie::Slot)>,
-    /// What begins the formula if there are several: `2 slots of `.
+    /// Start of the formula if there are several slots: `2 slots of `.
     pub times: String,
     /// Bytes that cross it for each payload byte at the most, because of the headers of packets; a card that cuts and
     /// joins packets needs fewer. `None` if headers are not counted.
@@ -98,7 +98,7 @@ pub struct Shared {
 /// A limit for each stream.
 #[derive(Debug, Clone)]
 pub struct EachStream {
-    /// The most that a stream gets.
+    /// Highest rate of a stream.
     pub rate: Rate,
     /// The bytes that count towards the limit.
     pub cost: Cost,

@@ -36,7 +36,7 @@ pub const USUAL_PAYLOADS: [u32; 3] = [128, 256, 512];
 //= PCI Express Base Specification 3.0, section 7.8.4
 pub const SIZES: [u32; 6] = [128, 256, 512, 1024, 2048, 4096];
 
-/// Generations that there are.
+/// All generations of PCI Express.
 pub const GENERATIONS: [u32; 7] = [1, 2, 3, 4, 5, 6, 7];
 
 /// A slot with all possible values of each unknown property.
@@ -52,7 +52,7 @@ pub struct Slot {
     pub requests: Vec<u32>,
 }
 
-/// The number of data bits, and the number of transferred bits that carry them, at this speed of a lane.
+/// The number of data bits, and the number of transferred bits that carry them, at a given speed of a lane.
 //= PCI Express Base Specification 6.0, section 4.2: 8b/10b, 128b/130b from 8 GT/s on, flits from 64 on
 pub fn line_code(speed: Transfers) -> (u64, u64) {
     match speed.0 {

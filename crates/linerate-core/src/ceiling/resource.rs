@@ -105,14 +105,14 @@ pub struct StreamGroup {
 pub struct Path {
     /// The resources of the path, in the order of the forward direction.
     pub resources: Vec<Resource>,
-    /// The groups of streams that use it, in both directions.
+    /// The groups of streams that use the path, in both directions.
     pub groups: Vec<StreamGroup>,
 }
 
 /// A packet as the wire sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packet {
-    /// Payload bytes in it.
+    /// Payload bytes in the packet.
     pub payload: Bounds,
     /// Bytes on the wire for each payload byte.
     pub wire_per_byte: Bounds,

@@ -35,7 +35,7 @@ pub struct Next {
 /// The most goodput that one kind of resource leaves in a direction if nothing else binds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ceiling<'a> {
-    /// The resource of that name which binds.
+    /// The resource that limits the group.
     pub resource: &'a Resource,
     /// Bits per second.
     pub goodput: Bounds,

@@ -30,9 +30,9 @@ pub struct BlockDevice {
     pub number: String,
     /// The layer of storage that the device belongs to.
     pub layer: Layer,
-    /// Name that the device mapper gives it.
+    /// Name that the device mapper gives the device.
     pub label: String,
-    /// Names of the devices that it is made of.
+    /// Names of the devices that the device is made of.
     pub below: Vec<String>,
     /// Size.
     pub size: Option<Bytes>,
@@ -43,11 +43,11 @@ pub struct BlockDevice {
     pub transport: String,
     /// PCI address of its parent device.
     pub pci: String,
-    /// NUMA node of that.
+    /// NUMA node of the disk's controller.
     pub node: Option<u32>,
     /// Limits of the disk's request queue.
     pub queue: QueueLimits,
-    /// Ways to it, of a device that has several (NVMe, multipath); one for other NVMe disks.
+    /// Paths to the device if it has several (NVMe, multipath); one path for other NVMe disks.
     pub paths: Vec<Path>,
     /// The policy that selects a path: `numa`, `round-robin`, `queue-depth`.
     pub policy: String,

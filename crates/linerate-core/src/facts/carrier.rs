@@ -23,13 +23,14 @@ const SAME: f64 = 1e-6;
 pub struct PortLoad {
     /// Name of the port: `eth0`, `mlx5_0`.
     pub name: String,
-    /// The rate of its wire; of InfiniBand without the line code.
+    /// The rate of the port's wire; for InfiniBand without the line code.
     pub rate: Rate,
-    /// Bits per second that it moves to memory or from it: frames of Ethernet, payload of InfiniBand.
+    /// Bits per second that the port moves to or from memory: frames of Ethernet, payload of InfiniBand.
     pub frames: f64,
-    /// Whether it is up.
+    /// Whether the port is up.
     pub up: bool,
-    /// Whether another member of its bond or team carries the traffic, or may: it adds nothing to sums.
+    /// Whether another member of the port's bond or team carries the traffic, or may: such a port adds
+    /// nothing to sums.
     pub stands_by: bool,
 }
 
@@ -47,7 +48,7 @@ pub enum Via<'a> {
 pub struct Carrier<'a> {
     /// The carrier's kind.
     pub via: Via<'a>,
-    /// Bits per second of frames that it allows in each direction.
+    /// Bits per second of frames that the carrier allows in each direction.
     pub leaves: Bounds,
     /// The ports, with the rates that narrower carriers before this one allow.
     pub ports: Vec<Arrival>,

@@ -153,9 +153,9 @@ pub struct Kind {
 pub struct IdleState {
     /// `C6`.
     pub name: String,
-    /// Time to wake from it.
+    /// Time to wake from the idle state.
     pub latency: Nanos,
-    /// Whether it is switched off.
+    /// Whether the idle state is switched off.
     pub disabled: bool,
 }
 

@@ -40,7 +40,7 @@ pub struct IbDevice {
     pub node_guid: Option<Guid>,
     /// The card that this is a virtual function of; `None` for a card itself, and in a guest, which cannot see it.
     pub virtual_of: Option<VirtualOf>,
-    /// Whether it is a software device on top of a network port (rxe, siw): its rate is nominal.
+    /// Whether the device is made by software on top of a network port (rxe, siw): its rate is nominal.
     pub software: bool,
     /// The ports of the device.
     pub ports: Vec<IbPort>,
@@ -183,7 +183,7 @@ pub struct Gid {
     pub gid: String,
     /// `IB/RoCE v1` or `RoCE v2`; empty when unknown.
     pub kind: String,
-    /// Network port that owns it; empty when none does.
+    /// Network port that owns the address; empty when none does.
     pub netdev: String,
 }
 

@@ -29,13 +29,13 @@ pub struct Irq {
     pub chip: String,
     /// Times that it arrived since boot.
     pub total: Option<u64>,
-    /// The CPU that served most of them.
+    /// The CPU that served the interrupt most often.
     pub busiest: Option<u32>,
-    /// CPUs that it is really sent to.
+    /// CPUs that the interrupt is really sent to.
     pub effective: Vec<u32>,
-    /// CPUs that it may be sent to.
+    /// CPUs that the interrupt may be sent to.
     pub allowed: Vec<u32>,
-    /// NUMA node of the device that sends it.
+    /// NUMA node of the device that sends the interrupt.
     pub node: Option<u32>,
 }
 
@@ -56,7 +56,7 @@ impl Served {
 }
 
 impl Irq {
-    /// The queue that it serves, by its name; `None` if the name does not show it.
+    /// The queue that the interrupt serves, by its name; `None` if the name does not show it.
     pub fn queue(&self) -> Option<Served> {
         let name = self.name.split('@').next()?.to_ascii_lowercase();
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());

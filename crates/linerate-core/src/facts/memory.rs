@@ -39,7 +39,7 @@ pub struct Module {
     pub now: Option<Transfers>,
     /// Bits of data in each transfer.
     pub width_bits: Option<u16>,
-    /// Whether it has further bits to correct errors.
+    /// Whether the module has further bits to correct errors.
     pub ecc: Option<bool>,
     /// Ranks.
     pub ranks: Option<u8>,

@@ -50,7 +50,7 @@ pub struct Inventory {
     pub storage: block::Storage,
     /// Settings that matter to a path.
     pub tunables: Vec<Tunable>,
-    /// The activity of the machine; `None` if two readings of it are not possible.
+    /// The activity of the machine's CPUs; `None` if it cannot be read twice.
     pub busy: Option<cpu::Busy>,
     /// The gaps of all facts.
     pub gaps: Vec<Gap>,
@@ -88,7 +88,7 @@ pub struct Port {
     pub speed_mbps: Option<u64>,
     /// Maximum transmission unit in bytes.
     pub mtu: Option<u32>,
-    /// Whether it sends Ethernet frames: then the framing of its wire is known.
+    /// Whether the port sends Ethernet frames: then the framing of its wire is known.
     pub is_ethernet: bool,
     /// True for ports without a wire of their own (veth, tun, virtio, loopback): their speed is
     /// nominal and gives no ceiling.

@@ -75,9 +75,9 @@ impl FromStr for Address {
 /// First and last bus number behind a bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buses {
-    /// The bus right behind it.
+    /// The bus right behind the bridge.
     pub secondary: u8,
-    /// The last bus behind it.
+    /// The last bus behind the bridge.
     pub subordinate: u8,
 }
 
@@ -152,8 +152,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Bits that it carries per second in each direction, without the line code; packet headers reduce that
-    /// further.
+    /// Bits that the link carries per second in each direction, without the line code; packet headers reduce
+    /// that further.
     pub fn rate(self) -> Option<Rate> {
         let (speed, width) = (self.speed?, u64::from(self.width?));
         let (data, coded) = line_code(speed);
@@ -188,7 +188,7 @@ impl fmt::Display for Link {
 pub struct Device {
     /// PCI address of the device.
     pub address: Address,
-    /// The bridge above it; `None` on a root bus.
+    /// The bridge above the device; `None` on a root bus.
     pub parent: Option<Address>,
     /// Vendor id; 0 when unknown.
     pub vendor: u16,
@@ -196,11 +196,11 @@ pub struct Device {
     pub device: u16,
     /// Class, subclass and programming interface.
     pub class: u32,
-    /// Buses behind it.
+    /// Buses behind the device.
     pub buses: Option<Buses>,
     /// Driver; empty when there is none.
     pub driver: String,
-    /// Names that users know it by: `eth0`, `mlx5_0`, `nvme0`.
+    /// Names that users know the device by: `eth0`, `mlx5_0`, `nvme0`.
     pub names: Vec<String>,
     /// Role of the device in the PCI tree; `None` if unknown.
     pub kind: Option<PortKind>,
@@ -214,9 +214,9 @@ pub struct Device {
     pub node: Option<u32>,
     /// IOMMU group.
     pub iommu_group: Option<u32>,
-    /// Whether it is a virtual function of another device.
+    /// Whether the device is a virtual function of another one.
     pub is_virtual: bool,
-    /// Whether it can be pulled out, as the kernel says, while something is attached to the machine by
+    /// Whether the device can be removed, as the kernel says, while something is attached to the machine by
     /// Thunderbolt or USB4.
     pub tunneled: bool,
 }
@@ -242,7 +242,7 @@ impl Device {
         }
     }
 
-    /// Whether it is a network card: Ethernet, InfiniBand and the like.
+    /// Whether the device is a network card: Ethernet, InfiniBand and the like.
     pub fn is_network(&self) -> bool {
         self.class >> 16 == 0x02 || self.class >> 8 == 0x0c06
     }

@@ -27,7 +27,7 @@ pub struct Shaping {
     pub rate: Option<Rate>,
     /// The rate that an htb class is guaranteed; it competes with other classes for anything above.
     pub assured: Option<Rate>,
-    /// The most that each flow gets: `maxrate` of fq.
+    /// Highest rate of each flow: `maxrate` of fq.
     pub flow_rate: Option<Rate>,
     /// Bytes that may pass at once.
     pub burst: Option<Bytes>,

@@ -32,8 +32,8 @@ pub enum Underlay<'a> {
     Wires(Vec<&'a Nic>),
     /// No wire: this host or its hypervisor emulates every port of the path.
     Nothing,
-    /// One or more of the listed ports with a wire. It is unknown which ones, or with which headers: a bridge
-    /// may lead anywhere, a tunnel adds headers.
+    /// One or more of the listed ports with a wire. It is unknown which ones, or in packets of which size: a
+    /// bridge may lead anywhere, a tunnel adds headers.
     OneOf(Vec<&'a Nic>),
     /// The port below is unknown: a tunnel looks up its own route, or the port below is in another namespace.
     Hidden,

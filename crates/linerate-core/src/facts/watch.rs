@@ -55,11 +55,11 @@ pub struct LinkStats {
 pub struct PortCount {
     /// Name.
     pub name: String,
-    /// Up, with carrier.
+    /// Whether the port is up, with carrier.
     pub up: bool,
     /// The kernel's counters of the port.
     pub stats: LinkStats,
-    /// Interrupts of its device by the CPU that served them.
+    /// Number of interrupts of the port's device, by the CPU that served them.
     pub interrupts: BTreeMap<u32, u64>,
     /// Driver of the port; empty if it has none.
     pub driver: String,
@@ -83,9 +83,9 @@ pub struct Grown {
 pub struct PortChange {
     /// Name.
     pub name: String,
-    /// Up, with carrier, at the end.
+    /// Whether the port was up, with carrier, at the end.
     pub up: bool,
-    /// Whether it was so at the beginning too.
+    /// Whether the port was up, with carrier, at the beginning too.
     pub was_up: bool,
     /// Bits received, as the port counts them.
     pub rx: Rate,
@@ -95,7 +95,7 @@ pub struct PortChange {
     pub rx_packets: f64,
     /// Packets sent in each second.
     pub tx_packets: f64,
-    /// Interrupts in each second by the CPU that served them; those that served none are left out.
+    /// Interrupts per second, by the CPU that served them; CPUs that served none are left out.
     pub interrupts: Vec<(u32, f64)>,
     /// Errors and drops that were counted, by where; zeros left out. Not all of them are losses: see
     /// [`PortErrors::counted`](super::nic::PortErrors::counted).

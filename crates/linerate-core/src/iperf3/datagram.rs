@@ -40,13 +40,14 @@ const WORDS: [([u8; HELLO_LEN], [u8; HELLO_LEN]); 4] = [
     (OLD_HELLO.to_be_bytes(), OLD_ANSWER.to_be_bytes()),
 ];
 
-/// The answer to a hello; `None` if it is not a hello.
+/// The answer to a hello; `None` if the bytes are no hello.
 pub fn answer(hello: &[u8]) -> Option<[u8; HELLO_LEN]> {
     let found = WORDS.iter().find(|(said, _)| said == hello);
     found.map(|(_, answer)| *answer)
 }
 
-/// Whether a server of any version answers [`HELLO`] so. What says the hello back is an echo.
+/// Whether the bytes are an answer of a server of any version to [`HELLO`]. A program that returns the hello
+/// itself is an echo.
 pub fn is_answer(bytes: &[u8]) -> bool {
     let mut all = WORDS.iter();
     bytes != HELLO && all.any(|(_, answer)| answer == bytes)
@@ -98,7 +99,7 @@ impl Header {
         }
     }
 
-    /// Reads it; `None` if the datagram ends before.
+    /// Reads the header of a datagram; `None` if the datagram is too short.
     #[inline]
     pub fn read(datagram: &[u8], width: Width) -> Option<Self> {
         let (seconds, rest) = datagram.split_first_chunk()?;

@@ -46,7 +46,7 @@ pub struct Params {
     pub parallel: u32,
     /// The server sends.
     pub reverse: bool,
-    /// Both ends send.
+    /// Whether both ends send.
     pub bidirectional: bool,
     /// `TCP_NODELAY`.
     pub nodelay: bool,
@@ -58,7 +58,7 @@ pub struct Params {
     pub mss: u64,
     /// Pace of each stream in bits per second, kept by the program.
     pub bandwidth: u64,
-    /// Writes that it hands over at once to keep that.
+    /// Writes that the sender hands over at once to keep the rate.
     pub burst: u64,
     /// The same, applied by the kernel.
     pub fqrate: u64,
@@ -125,7 +125,7 @@ impl Params {
             Protocol::Sctp => "sctp",
         };
         fields.insert(protocol.to_owned(), Value::from(true));
-        // Always there, as iperf3 has it.
+        // These fields are always present, as in iperf3.
         for (name, value) in [
             ("omit", self.omit),
             ("time", self.time),

@@ -121,7 +121,7 @@ impl Refusal {
     pub const PARAMETERS: Self = Self::new(114);
     /// The type of service could not be set.
     pub const TOS: Self = Self::new(125);
-    /// The protocol is not there.
+    /// The server does not have the protocol.
     pub const PROTOCOL: Self = Self::new(131);
     /// The CPU affinity could not be set.
     pub const AFFINITY: Self = Self::new(132);
@@ -149,7 +149,7 @@ impl Refusal {
         }
     }
 
-    /// The bytes behind [`super::State::ServerError`].
+    /// Encodes the refusal: the bytes that follow [`super::State::ServerError`].
     pub fn encode(self) -> [u8; REFUSAL_LEN] {
         let mut bytes = [0; REFUSAL_LEN];
         bytes[..4].copy_from_slice(&self.code.to_be_bytes());
@@ -157,7 +157,7 @@ impl Refusal {
         bytes
     }
 
-    /// Reads them.
+    /// Decodes the refusal.
     pub fn decode(bytes: [u8; REFUSAL_LEN]) -> Self {
         let both = i64::from_be_bytes(bytes);
         Self {

@@ -30,9 +30,9 @@ pub struct Cpu {
 /// The counts of one side. Counts that it did not report are `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
-    /// CPU of its program.
+    /// CPU time of the side's program.
     pub cpu: Option<Cpu>,
-    /// The congestion control that it used.
+    /// The congestion control that the side used.
     pub congestion: Option<String>,
     /// The side's streams, in the order in which they were made.
     pub streams: Vec<StreamResult>,
@@ -45,7 +45,7 @@ pub struct StreamResult {
     pub id: u64,
     /// Payload that it sent or received, in bytes.
     pub bytes: u64,
-    /// Segments that it retransmitted; a receiver cannot know them.
+    /// Segments that the side retransmitted; a receiver cannot know them.
     pub retransmits: Option<u64>,
     /// Seconds that it counted for; servers before 3.2 do not say.
     pub seconds: Option<f64>,
@@ -53,10 +53,10 @@ pub struct StreamResult {
     pub datagrams: Datagrams,
 }
 
-/// One side's counts of a stream's datagrams; `None` for those that it did not report.
+/// One side's counts of a stream's datagrams; `None` for counts that the side did not report.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Datagrams {
-    /// The last number that it sent, or the highest that it read: with those that do not count.
+    /// The last number that the side sent, or the highest one that it read: omitted datagrams are included.
     pub packets: Option<u64>,
     /// What that was when those began that count; versions before 3.14 do not say.
     pub omitted: u64,

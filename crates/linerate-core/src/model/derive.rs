@@ -177,7 +177,7 @@ impl Deriver {
         slice_steps(record, plan.id).filter_map(slice).collect()
     }
 
-    /// What the step at `at` says about one direction.
+    /// The load of one direction in the step at index `at`.
     fn load(&self, record: &Record, at: usize, direction: Direction) -> Option<&Load> {
         let [forward, reverse] = &self.steps[at].loads;
         let cell = match direction {

@@ -14,7 +14,7 @@ pub struct Paused {
     pub received: f64,
     /// Pause frames sent in a second.
     pub sent: f64,
-    /// Share of time that it was paused, if the driver counts that.
+    /// Share of time that the port was paused, if the driver counts it.
     pub stopped: Option<f64>,
 }
 

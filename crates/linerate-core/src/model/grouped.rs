@@ -56,7 +56,7 @@ fn taken_in(end: &EndReadings, port: &Table, window: Window) -> Option<f64> {
     Some(per_second(port, m::PORT_RX_BYTES, window)? / packets)
 }
 
-/// The mean of the packets that waited in a queue.
+/// Mean size in bytes of the packets that waited in a queue.
 fn queued(queue: &Table, window: Window) -> Option<f64> {
     let sum = |metric| gauge(queue, metric, window).sum::<f64>();
     let packets = Some(sum(m::QDISC_WAITING)).filter(|n| *n > 0.0)?;

@@ -149,7 +149,7 @@ impl<'a> Sender<'a> {
         Some(value(self.unacked, row)? * value(self.mss, row)?)
     }
 
-    /// Payload in flight, where the kernel counts what it sent (4.19).
+    /// Payload in flight, where the kernel counts the bytes that it sent (since 4.19).
     fn small_flight(&self, row: usize) -> Option<f64> {
         let at = |column| value(column, row);
         let counted = || Some(at(self.sent)? - at(self.again)? - at(self.acked)?);

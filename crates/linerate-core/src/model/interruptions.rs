@@ -24,7 +24,7 @@ const TIMERS: u32 = 2;
 const TIMERS_MAX: u32 = 4;
 const SELDOM: f64 = 1e-3;
 
-/// What a link reports for a step that the user ended.
+/// The trouble that a link reports for a step that the user ended.
 const STOPPED: &str = "stopped";
 
 /// Samples that the sampling thread may miss in a row on a busy host. It needs its CPU only for an instant, so

@@ -49,10 +49,10 @@ fn beside(record: &Record, step: &Step) -> Vec<u32> {
     sets.filter(timed).map(|set| set.id).collect()
 }
 
-/// Over which part of a step its figures are.
+/// The part of a step that figures are computed over.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Over {
-    /// What a verdict is about: the steady part; all that counts if none is found.
+    /// The part that a verdict is about: the steady part, or all of the time that counts if there is none.
     Steady,
     /// The measured part of a single measurement: all of it except a ramp at its start.
     AllButRamp,
@@ -100,7 +100,7 @@ impl Over {
         }
     }
 
-    /// Mean goodput over that time, in bits per second.
+    /// Mean goodput over the part, in bits per second.
     pub(super) fn goodput(self, receiving: &EndReadings, set: u32, window: Window) -> Option<f64> {
         slice_goodput(receiving, set, self.of(receiving, window))
     }
@@ -246,7 +246,7 @@ fn connections(
     shares
 }
 
-/// The threads that receive, with where the packets of their streams are received.
+/// The threads that receive, with the CPUs that receive the packets of their streams.
 fn receivers(end: &EndReadings, plan: &SetPlan, cpus: &[Cpu], window: Window) -> Vec<Thread> {
     let mut receivers = at_work(end, &format!("s{}/rx", plan.id), cpus, window);
     // If a thread moves several streams, the CPU of one stream does not show where the others are received.

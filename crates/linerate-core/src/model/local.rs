@@ -22,9 +22,9 @@ pub struct Local {
     pub count: f64,
     /// The number per second.
     pub per_sec: f64,
-    /// Mean bytes of a packet that it counts, if it is known: a group of segments may be one.
+    /// Mean bytes of a packet that the counter counts, if known: a group of segments may be one packet.
     pub bytes: Option<f64>,
-    /// Share of the packets that a discipline is configured to lose, if it counts those.
+    /// Share of packets that a discipline is configured to lose, if the counter counts these packets.
     pub meant: Option<f64>,
 }
 
@@ -86,12 +86,12 @@ impl Local {
         )
     }
 
-    /// Name of its port; for a CPU its number.
+    /// Name of the counter's port; for a counter of a CPU, the number of the CPU.
     pub(crate) fn port(&self) -> &str {
         self.subject.split(' ').next().unwrap_or_default()
     }
 
-    /// Kind of its discipline.
+    /// Kind of the counter's discipline.
     pub(crate) fn kind(&self) -> Option<&str> {
         self.subject.split(' ').nth(1)
     }
@@ -164,7 +164,7 @@ pub(super) mod tests {
     use crate::record::EndReadings;
     use crate::units::Nanos;
 
-    /// A step of one second whose far end read these tables.
+    /// A step of one second whose far end read `tables`.
     pub(in super::super) fn loaded(tables: Vec<Table>) -> Step {
         let far = EndReadings {
             tables,

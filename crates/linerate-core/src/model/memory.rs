@@ -22,7 +22,7 @@ pub struct MemoryLoad {
     pub array: Bytes,
     /// Size of the last cache; `None` if it is unknown.
     pub last_cache: Option<Bytes>,
-    /// The most that the memory modules can give it; why that is unknown.
+    /// The highest rate that the memory modules can give the load, or why it is unknown.
     pub ceiling: Result<ModuleCeiling, Gap>,
 }
 
@@ -52,7 +52,7 @@ pub fn memory_load(record: &Record, step: &Step) -> Option<MemoryLoad> {
     })
 }
 
-/// The most that modules give where caches hold little of the arrays.
+/// The highest rate of the memory modules, if caches hold little of the arrays.
 fn ceiling(facts: &HostFacts, access: Access, array: Bytes) -> Result<ModuleCeiling, Gap> {
     let gap = |why: &str, hint: &str| Gap {
         what: "ceiling of the memory modules".to_owned(),

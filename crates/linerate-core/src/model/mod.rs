@@ -89,7 +89,7 @@ use crate::stats::Interval;
 use crate::transport::Transport;
 use crate::units::{Bytes, Nanos, Rate};
 
-/// What a record says, in the units that causes and views need.
+/// The content of a record, in the units that causes and views need.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -161,7 +161,7 @@ pub fn far_slower(rate: impl Fn(Direction) -> Option<f64>) -> Option<Direction> 
     }
 }
 
-/// The most goodput that a resource leaves.
+/// The highest goodput that a resource allows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ceiling {
     /// The goodput.
@@ -169,7 +169,7 @@ pub struct Ceiling {
     /// The possible capacities, because an input was not read or is only known to be in a range; the same value
     /// twice if everything is known.
     pub least: Rate,
-    /// The stage that gives it.
+    /// The stage that has the ceiling.
     pub stage: crate::path::Stage,
     /// The place of the resource.
     pub side: crate::path::Place,
@@ -284,7 +284,7 @@ pub struct Load {
     pub streams: u32,
     /// The settings of its connections.
     pub knobs: Knobs,
-    /// The settings that each end got.
+    /// The settings in force at each end.
     pub made: ByRole<SetEnd>,
     /// Goodput at the receiver over the steady part.
     pub goodput: Estimate,
@@ -296,7 +296,7 @@ pub struct Load {
     pub ticks: Vec<f64>,
     /// Whether a steady part was found.
     pub steady: bool,
-    /// What its connections counted at the sender; nothing for other transports.
+    /// The counts of its connections at the sender; empty for other transports.
     pub tcp: TcpShares,
     /// Sizes of the packets that it sends; `None` if unknown, as for other transports.
     pub packets: Option<Packets>,
@@ -334,7 +334,7 @@ pub struct Load {
     pub contended: bool,
     /// Other traffic on the ports that the load crossed; `None` if unknown.
     pub foreign: Option<Foreign>,
-    /// Packets that a host lost or delayed itself: drops and shaping at its own port.
+    /// Packets that the hosts lost or delayed themselves: drops and shaping at their own ports.
     pub local: Vec<Local>,
     /// Shapers of the sender's own ports that its packets passed; `None` if no queueing discipline
     /// was read.
@@ -377,7 +377,7 @@ pub struct Throttled {
 /// Other traffic in the direction of the load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Foreign {
-    /// The end whose port carried most of it.
+    /// The end whose port carried most of that traffic.
     pub side: Side,
     /// Bytes of other programs divided by ours.
     pub share: f64,
@@ -399,7 +399,7 @@ pub struct TrialModel {
     pub cost: [Option<f64>; 2],
     /// Share of the segments that were retransmitted, of each setting; `None` if none were counted.
     pub lost: [Option<f64>; 2],
-    /// The load of its last slice with the change; `None` before there is one.
+    /// The load of the trial's last slice with the change; `None` before there is one.
     pub changed: Option<Load>,
     /// Share of segments retransmitted after over before; `None` while too little was measured, and if
     /// nothing was retransmitted in either setting.

@@ -21,7 +21,7 @@ pub(super) fn part(all: &mut Vec<Local>, step: &Step, window: Window) {
             (local.what, local.meant) = (LocalEvent::Meant, meant);
         }
     }
-    // The parent of a discipline counts that as dropped as well.
+    // The parent of a discipline counts these packets as dropped as well.
     let lost: Vec<Local> = of(all, LocalEvent::Meant).cloned().collect();
     for local in all.iter_mut().filter(|l| l.what == LocalEvent::Queue) {
         let below = lost.iter().filter(|meant| shares_port(meant, local));

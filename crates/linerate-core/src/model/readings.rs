@@ -43,7 +43,7 @@ impl Window {
     pub(super) fn within(self, table: &Table) -> Range<usize> {
         let from = table.at.partition_point(|at| *at < self.from);
         let to = table.at.partition_point(|at| *at <= self.to);
-        // Times ascend, but in a file they may not.
+        // Times of a run ascend, but times in a file may not.
         from.min(to)..to
     }
 
@@ -72,7 +72,7 @@ fn nearest(at: &[u64], to: u64) -> Option<usize> {
     let after = at.partition_point(|t| *t < to);
     let before = after.checked_sub(1);
     let before = before.map(|i| match at[i] {
-        // Times that are equal are rare, but a file may have many.
+        // Equal times are rare, but a file may have many.
         same if i > 0 && at[i - 1] == same => at.partition_point(|t| *t < same),
         _ => i,
     });
@@ -100,8 +100,8 @@ impl EndReadings {
     }
 }
 
-/// Growth of a counter over the window, with the time between the two rows in seconds. A counter
-/// that falls is not one: `None`.
+/// Growth of a counter over the window, with the time between the two rows in seconds. A column that falls is
+/// no counter: `None`.
 pub(super) fn growth(table: &Table, metric: Metric, window: Window) -> Option<(f64, f64)> {
     let values = table.column(metric)?;
     let (a, b) = window.rows(table)?;

@@ -35,7 +35,7 @@ pub(super) enum Writer {
 }
 
 impl Writer {
-    /// Whether it may wait for something else than room.
+    /// Whether the program may wait for something other than room.
     pub(super) fn may_wait(self) -> bool {
         self != Self::Own
     }

@@ -66,7 +66,8 @@ pub(super) fn silences(ticks: &[(u64, f64)]) -> Vec<Silence> {
 }
 
 impl Silence {
-    /// Times that the sender's timers of `set` ran out in it, up to the sample that ends it.
+    /// Number of times that the sender's timers of `set` ran out during the silence, up to the sample that
+    /// ends it.
     pub(super) fn timeouts(self, step: &Step, set: u32) -> f64 {
         let window = Window {
             from: self.from,

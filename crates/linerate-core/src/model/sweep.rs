@@ -16,7 +16,7 @@ use crate::stats::{EQUAL, Interval, is_equal, rounds_ci, rounds_ratio};
 use crate::sweep::Swept;
 use crate::transport::Transport;
 
-/// A setting is as good as the best one within this share of its goodput.
+/// Minimum share of the best setting's goodput at which another setting is as good.
 const KNEE: f64 = 0.95;
 
 /// A sweep of one direction.
@@ -118,7 +118,7 @@ struct Slice {
     copied: Option<f64>,
 }
 
-/// The sweep of a record over these settings of `direction`.
+/// The sweep of a record over `settings` in `direction`.
 pub fn sweep(record: &Record, swept: Swept, settings: &[Knobs], direction: Direction) -> Sweep {
     let rounds: Vec<Vec<Option<Slice>>> = settings
         .iter()
@@ -239,7 +239,7 @@ fn reference(swept: Swept, settings: &[Setting]) -> Option<usize> {
     }
 }
 
-/// What both settings showed in the rounds that both have.
+/// The values of two settings in the rounds that both have.
 fn pairs(
     over: &[Option<Slice>],
     under: &[Option<Slice>],

@@ -17,7 +17,7 @@ use crate::stats::{Comparison, Count, samples, share_ratio};
 /// The readings of an undisturbed slice; `None` for readings that were not taken.
 #[derive(Debug)]
 pub(super) struct Slice {
-    /// Whether it was measured with the change.
+    /// Whether the slice was measured with the change.
     pub(super) changed: bool,
     /// The rate that is judged: goodput, or operations.
     pub(super) rate: Option<f64>,

@@ -29,9 +29,9 @@ const HEADERS_V6: u64 = 40 + 8;
 /// Payload that vanished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vanished {
-    /// The largest packet that it was sent in, by what is known of the ports.
+    /// The largest packet that the payload was sent in, as far as the ports are known.
     pub packet: Bytes,
-    /// What an echo request must carry to make a packet as large.
+    /// Payload of an echo request that makes a packet as large.
     pub echo: Bytes,
 }
 

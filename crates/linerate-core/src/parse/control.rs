@@ -15,7 +15,7 @@ pub(super) struct Message<'a> {
     pub(super) level: u32,
     pub(super) kind: u32,
     pub(super) body: &'a [u8],
-    /// The data behind it.
+    /// The data behind the header.
     rest: &'a [u8],
 }
 

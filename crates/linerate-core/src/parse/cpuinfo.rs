@@ -4,7 +4,7 @@
 use super::{sysctl, text};
 use crate::units::Hertz;
 
-/// Cores that Arm processors are built of: who designed them, and their number there.
+/// Cores of Arm processors: the numbers of the designer and of the core, and the name.
 const ARM: [(u64, u64, &str); 10] = [
     (0x41, 0xd03, "Arm Cortex-A53"),
     (0x41, 0xd08, "Arm Cortex-A72"),

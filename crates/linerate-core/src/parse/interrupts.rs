@@ -13,7 +13,7 @@ pub struct Interrupt {
     pub number: u32,
     /// Times that it arrived, over all CPUs.
     pub total: u64,
-    /// The CPU that served most of them; `None` if there were none.
+    /// The CPU that served the interrupt most often; `None` if there were no interrupts.
     pub busiest: Option<u32>,
     /// What delivers it: `PCI-MSIX-0000:03:00.0`, `IO-APIC`.
     pub chip: String,

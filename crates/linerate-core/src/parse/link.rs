@@ -40,11 +40,11 @@ pub struct Link<'a> {
     pub mtu: Option<u32>,
     /// The largest value that the driver accepts; `None` if it reports no bound.
     pub mtu_max: Option<u32>,
-    /// Index of the port that it sits on; of the other half of a pair (`veth`).
+    /// Index of the port below; for one half of a pair (`veth`), of the other half.
     pub lower: Option<u32>,
     /// Whether the port with the index `lower` is in another network namespace.
     pub lower_elsewhere: bool,
-    /// Index of the bond, bridge or team that it is part of.
+    /// Index of the bond, bridge or team that the port is part of.
     pub master: Option<u32>,
     /// Queueing discipline at its root.
     pub qdisc: Cow<'a, str>,
@@ -52,7 +52,7 @@ pub struct Link<'a> {
     pub(super) details: &'a [u8],
     /// Name of the device that it belongs to (5.14+): `0000:03:00.0`, `virtio1`.
     pub device: Cow<'a, str>,
-    /// Bus of that device: `pci`, `virtio`.
+    /// Bus of the port's device: `pci`, `virtio`.
     pub bus: Cow<'a, str>,
     /// Times that the link went up or down.
     pub carrier_changes: Option<u32>,

@@ -16,7 +16,7 @@ pub struct Queue {
     pub number: u32,
     /// The direction of the queue.
     pub direction: Direction,
-    /// The poller that serves it.
+    /// Id of the poller (NAPI) that serves the queue.
     pub napi: Option<u32>,
 }
 
@@ -25,7 +25,7 @@ pub struct Queue {
 pub struct Napi {
     /// Number of the interrupt.
     pub id: u32,
-    /// The interrupt that wakes it.
+    /// The interrupt that wakes the poller.
     pub irq: Option<u32>,
 }
 

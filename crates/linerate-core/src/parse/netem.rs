@@ -30,7 +30,7 @@ pub(super) fn netem(options: &[u8]) -> Result<Shaping, Malformed> {
     Ok(Shaping {
         rate: rate(wide.unwrap_or(narrow)),
         delay: (delay > 0).then_some(Nanos(delay)),
-        // However few they are, it loses some on purpose.
+        // However small the share is, netem loses some packets on purpose.
         loss_ppm: (loss > 0.0).then_some((loss.min(1.0) * 1e6).round().max(1.0) as u32),
         limit: Some(u32_at(options, 4, WHAT)?),
         overhead,

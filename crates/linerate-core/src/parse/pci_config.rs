@@ -123,12 +123,12 @@ pub fn gather<E>(mut read: impl FnMut(usize, &mut [u8]) -> Result<usize, E>) -> 
     Ok(space)
 }
 
-/// Whether buses may lie behind it.
+/// Whether buses may lie behind the device.
 fn is_bridge(header: &[u8]) -> bool {
     header[0x0e] & 0x7f == 1
 }
 
-/// A bit of the status register: whether there is a list of capabilities.
+/// Whether the device has a list of capabilities: a bit of the status register.
 fn has_capabilities(header: &[u8]) -> bool {
     header[6] & 0x10 != 0
 }

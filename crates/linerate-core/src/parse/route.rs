@@ -17,9 +17,9 @@ pub struct Route {
     pub port: u32,
     /// The neighbour that packets are handed to; `None` if the other end is one itself.
     pub gateway: Option<IpAddr>,
-    /// The source that the kernel prefers for it.
+    /// The source address that the kernel prefers for the route.
     pub source: Option<IpAddr>,
-    /// What it carries, where that is set, or was learnt from a message of the path.
+    /// MTU of the route, where it is set, or was learnt from a message of the path.
     pub mtu: Option<u32>,
 }
 

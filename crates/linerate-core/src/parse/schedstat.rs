@@ -11,7 +11,7 @@ pub struct SchedStat {
     pub run_ns: u64,
     /// Nanoseconds runnable but not running.
     pub wait_ns: u64,
-    /// Number of times that it was scheduled on a CPU.
+    /// Number of times that the thread was scheduled on a CPU.
     pub slices: u64,
 }
 

@@ -13,13 +13,13 @@ const WHAT: &str = "tunnel";
 /// A tunnel with its ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// Bytes that it adds to packets.
+    /// Bytes that the tunnel adds to packets.
     pub tunnel: Tunnel,
-    /// The outer address of its other end, if there is one.
+    /// The outer address of the tunnel's other end, if there is one.
     pub remote: Option<IpAddr>,
     /// The tunnel's own outer address, if it is set.
     pub local: Option<IpAddr>,
-    /// Index of the port that it is bound to; `None` if the route decides.
+    /// Index of the port that the tunnel is bound to; `None` if the route decides.
     pub link: Option<u32>,
 }
 

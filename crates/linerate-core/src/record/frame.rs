@@ -35,7 +35,7 @@ const FRAME_HEADER: usize = 9;
 /// Why bytes are no record, or a record cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The magic is not there.
+    /// The magic is missing.
     #[error("this is not a record of linerate")]
     NotARecord,
     /// Written by a version that this one does not understand.
@@ -116,7 +116,7 @@ pub enum Frame<'a> {
     Start(&'a Start),
     /// Facts of a host.
     Host(&'a Host),
-    /// A set of connections, with the settings that it got.
+    /// A set of connections, with the settings in force.
     Set(&'a Set),
     /// A planned trial.
     Trial(&'a TrialPlan),

@@ -30,7 +30,7 @@ pub struct Record {
     pub start: Start,
     /// Facts of the hosts, near first; one or more.
     pub hosts: Vec<Host>,
-    /// Sets of connections, with the settings that they got.
+    /// Sets of connections, with the settings in force.
     pub sets: Vec<Set>,
     /// Planned trials; their slices are steps.
     pub trials: Vec<TrialPlan>,
@@ -45,7 +45,7 @@ pub struct Record {
 pub struct Start {
     /// [`FORMAT`] of the writer.
     pub format: u32,
-    /// Version of linerate that wrote it.
+    /// Version of linerate that wrote the record.
     pub linerate: String,
     /// Wall-clock time in seconds since 1970: only a label.
     pub wall_secs: u64,
@@ -58,11 +58,11 @@ pub struct Start {
 pub struct Host {
     /// The end of the path that the host is.
     pub side: Side,
-    /// The known readings of it.
+    /// The known facts of the host.
     pub facts: HostFacts,
 }
 
-/// A set of connections, with the settings that it got.
+/// A set of connections, with the settings in force.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Set {
     /// The plan.
@@ -147,7 +147,7 @@ pub struct ClockPair {
 /// A failure in a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
-    /// The end that reported it.
+    /// The end that reported the trouble.
     pub side: Side,
     /// What happened, as a lowercase sentence fragment.
     pub what: String,
@@ -176,7 +176,8 @@ pub struct EndReadings {
 }
 
 impl EndReadings {
-    /// Whether it was read while the step ran. An end that reports only sums at the end has two rows at most.
+    /// Whether the table was read while the step ran. An end that reports only sums at the end has two rows
+    /// at most.
     pub fn is_sampled(&self) -> bool {
         self.tables.iter().any(|table| table.at.len() > 2)
     }
@@ -202,7 +203,7 @@ pub struct Total {
 pub struct Table {
     /// Source, as in [`crate::metric`].
     pub source: String,
-    /// What it is about: `s3/tx0` (set 3, sending thread of stream 0), `s3/0` (its socket), a CPU's
+    /// The subject of the table: `s3/tx0` (set 3, sending thread of stream 0), `s3/0` (its socket), a CPU's
     /// number, a port's name.
     pub subject: String,
     /// Time of each row, nanoseconds since this end's start of the step.

@@ -30,7 +30,7 @@ pub(crate) struct Dropped<'a> {
     pub(crate) per_sec: f64,
     /// The drops of the sending host.
     pub(crate) by_sender: f64,
-    /// Estimated segments (datagrams) per second in them: one each if unknown.
+    /// Estimated segments (datagrams) per second in the dropped packets: one in each if unknown.
     pub(crate) segments: f64,
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn sent(load: &Load) -> Option<(f64, f64)> {
     datagrams.or(load.tcp.segments.zip(load.tcp.repeated))
 }
 
-/// Whether less is retransmitted than matters on every path, and it does on this one.
+/// Whether a share of retransmissions matters on this path that is too low to matter on every path.
 fn is_rare(load: &Load) -> bool {
     load.transport == Transport::Tcp && sent_again(load).is_some_and(|share| share <= LOSSY)
 }

@@ -130,7 +130,7 @@ fn segment_time(rtt: f64, lost: f64) -> f64 {
     rtt * (2.0 * lost / 3.0).sqrt() + waits
 }
 
-/// What a queue adds to a round trip that hosts on busy CPUs do not.
+/// Minimum increase of the round trip that is due to a queue: hosts on busy CPUs add less.
 const LONG: Nanos = Nanos(5_000_000);
 
 /// Minimum ratio of a load's goodput to the goodput that its loss would allow, at which the load overflows a
@@ -255,8 +255,8 @@ pub(crate) fn filled(model: &Model, load: &Load) -> Range {
     }
 }
 
-/// What a rate expects of another congestion control: it is filled no better, though maybe worse where
-/// the queue is shallow.
+/// The effect of another congestion control on a rate limit: the rate is filled no better, though maybe worse
+/// where the queue is shallow.
 pub(crate) fn of_other_congestion(model: &Model, load: &Load) -> Range {
     Range {
         low: 0.3,

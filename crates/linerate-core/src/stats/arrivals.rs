@@ -123,7 +123,7 @@ impl Arrivals {
         &mut self.seen[((number & (self.window - 1)) / WORD) as usize]
     }
 
-    /// Sets the bit of a number; whether it was set.
+    /// Sets the bit of a number; returns whether it was set before.
     #[inline]
     fn mark(&mut self, number: u64) -> bool {
         let word = self.word(number);
@@ -173,7 +173,7 @@ impl Arrivals {
         self.duplicated
     }
 
-    /// Datagrams too late to be distinguished from duplicates. They count as missing.
+    /// Number of datagrams that arrived too late to be distinguished from duplicates. They count as missing.
     pub fn late(&self) -> u64 {
         self.late
     }

@@ -3,7 +3,7 @@
 use super::Transport;
 use super::options::{ACCESS, MEMORY_NODE, OptionInfo, RING};
 
-/// The order in which bytes are moved.
+/// The pattern in which bytes are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternKind {
     /// Payload in one direction, as fast as possible.
@@ -38,7 +38,7 @@ pub struct TransportInfo {
     pub class: Transport,
     /// Description of the transport in a few words, for the help.
     pub doc: &'static str,
-    /// The patterns that it has.
+    /// The patterns that the transport has.
     pub patterns: &'static [PatternKind],
     /// The kind of far end.
     pub far_end: FarEnd,
@@ -48,9 +48,9 @@ pub struct TransportInfo {
     pub loses_messages: bool,
     /// Whether payload may be lost on the path: the sent and the received payload may differ.
     pub lossy: bool,
-    /// Whether it can receive without copying to the user ([`crate::plan::Receive::Discard`]).
+    /// Whether the transport can receive without copying to the user ([`crate::plan::Receive::Discard`]).
     pub discard: bool,
-    /// Whether a user may choose it.
+    /// Whether a user may choose the transport.
     pub offered: bool,
     /// The options that are its own.
     pub options: &'static [OptionInfo],

@@ -54,7 +54,7 @@ impl fmt::Display for Transport {
 /// The transports to which a cause, or a factor, applies. Elsewhere it is neither a limit nor a rival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// All: it is about hosts, threads or the measurement.
+    /// All transports: the cause is about hosts, threads or the measurement.
     Any,
     /// Transports whose bytes pass a port.
     Ports,

@@ -21,7 +21,7 @@ pub struct OptionInfo {
     pub help: &'static str,
     /// The values that it accepts.
     pub kind: Kind,
-    /// The one pattern that has it; `None` if all have.
+    /// The only pattern that has the option; `None` if all patterns have it.
     pub pattern: Option<PatternKind>,
 }
 
@@ -179,7 +179,7 @@ impl Options {
 }
 
 impl OptionInfo {
-    /// Whether a pattern has it.
+    /// Whether a pattern has the option.
     pub fn is_of(&self, pattern: PatternKind) -> bool {
         self.pattern.is_none_or(|own| own == pattern)
     }

@@ -63,8 +63,8 @@ struct Buffer {
 }
 
 impl Buffer {
-    /// The change that allows four times its memory, and the size to ask for then. `None` where that size is
-    /// allowed already, or where the limit is not the reason that it is small.
+    /// The change that allows four times the buffer's memory, and the size to ask for then. `None` where that
+    /// size is allowed already, or where the limit is not the reason that it is small.
     fn lifted(&self, model: &Model) -> Option<(HostChange, Option<Bytes>)> {
         if larger(self.memory, self.asking.1).is_some() {
             return None;

@@ -93,7 +93,8 @@ pub(super) fn settings(
     Some((before, after))
 }
 
-/// Memory behind the receive window, where more of it makes the window larger: not of one that is not scaled.
+/// Memory behind the receive window, if more memory makes the window larger; `None` for a window without
+/// scaling.
 pub(super) fn window_memory(load: &Load) -> Option<Bytes> {
     let scaled = load.tcp.window_scaling != Some(false);
     load.recv_memory.filter(|_| scaled)
@@ -135,13 +136,13 @@ fn to_other_cpus(knobs: &mut Knobs, model: &Model, direction: Direction) -> Opti
 //= https://docs.kernel.org/networking/msg_zerocopy.html: generally only effective over around 10 KB
 const WORTH_HOLDING: u64 = 10_000;
 
-/// The kernel sends the pages itself, where a write has enough of them.
+/// Makes the kernel send the program's own pages, if a write is large enough.
 fn without_copy(load: &Load) -> Option<Handover> {
     let copies = load.knobs.copy == Handover::Copy;
     (copies && operation(&load.senders)? >= WORTH_HOLDING).then_some(Handover::Zerocopy)
 }
 
-/// Half the segment; where nothing gets through, one that every link carries.
+/// Half the segment size; where nothing gets through, a size that every link carries.
 fn smaller_mss(load: &Load) -> Option<u32> {
     let mss = u32::try_from(load.packets?.payload.0).ok()?;
     let half = (mss / 2).max(SMALL_MSS);

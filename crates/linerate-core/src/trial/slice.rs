@@ -60,7 +60,7 @@ fn until_lost(load: &Load) -> Option<f64> {
     Some(LOSSES / (often_sent_again(load)? * segments / 2.0))
 }
 
-/// Whether so little is lost at half the pace that slices of it hardly tell anything.
+/// Whether the loss at half the pace is so small that slices hardly show it.
 pub(super) fn loses_little(load: &Load) -> bool {
     until_lost(load).is_some_and(|secs| secs > LONGEST)
 }

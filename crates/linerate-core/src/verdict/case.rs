@@ -20,8 +20,8 @@ pub(super) struct Party {
 }
 
 impl Party {
-    /// Still possible: neither clear nor excluded, more than a disturbance, and read if other causes depend on
-    /// it.
+    /// Whether the cause is still possible: neither clear nor excluded, more than a disturbance, and read if
+    /// other causes depend on it.
     pub(super) fn stands(&self) -> bool {
         let in_play = match self.answer {
             Ok(_) => !self.cause.info().only_disturbs,
@@ -61,7 +61,7 @@ pub(super) struct Case<'a> {
     slowness: Slowness,
     /// The transport that moved the load.
     pub(super) transport: Transport,
-    /// The causes that apply to it.
+    /// The causes that apply to the transport.
     pub(super) parties: Vec<Party>,
     /// Trials of this direction that have an effect.
     pub(super) trials: Vec<(&'a TrialModel, Interval)>,

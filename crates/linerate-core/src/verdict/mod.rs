@@ -99,8 +99,9 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// About how many times the goodput there would be without it, as if the rest of the time had carried it all;
-    /// `None` if it is unknown. After an outage a sender starts again from little: that costs more.
+    /// Approximate ratio of the goodput without the disturbance to the measured one, as if the rest of the time
+    /// had carried all payload; `None` if it is unknown. After an outage a sender starts again from little: that
+    /// costs more.
     pub fn gain(&self) -> Option<f64> {
         let left = 1.0 - self.share?;
         (left > 0.0).then(|| 1.0 / left)
@@ -169,7 +170,7 @@ impl Unknown {
         unknown
     }
 
-    /// The host that it is about, where it names one: `far PCIe payload size`.
+    /// The host that the unknown fact is about, where the text names one: `far PCIe payload size`.
     pub fn side(&self) -> Option<Side> {
         match [Side::Near, Side::Far].map(|side| side.is_named_in(&self.what)) {
             [true, false] => Some(Side::Near),

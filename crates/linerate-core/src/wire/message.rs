@@ -92,7 +92,7 @@ pub enum Answer {
     },
     /// A set is connected.
     Connected {
-        /// The settings that the far end got.
+        /// The settings in force at the far end.
         end: SetEnd,
     },
     /// A set is closed.

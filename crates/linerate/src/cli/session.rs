@@ -44,7 +44,7 @@ pub(super) struct Outcome {
 /// The scope of the first Ctrl-C while the far end is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstEnds {
-    /// The program, at once: nothing was measured yet.
+    /// The interrupt ends the program at once: nothing was measured yet.
     Program,
     /// The interrupt ends this run; the results of earlier runs are shown.
     Run,

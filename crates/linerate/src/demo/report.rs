@@ -29,9 +29,9 @@ pub(crate) struct Report {
     pub(crate) neighbours: Vec<String>,
     /// The cause that was named first.
     pub(crate) named: Option<String>,
-    /// Where.
+    /// The side of the named cause.
     pub(crate) side: Option<String>,
-    /// The direction of the fault.
+    /// The direction of the named cause.
     pub(crate) direction: Option<String>,
     /// The certainty; `None` for a mere disturbance.
     pub(crate) certainty: Option<String>,

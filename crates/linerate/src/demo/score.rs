@@ -94,7 +94,7 @@ pub(crate) fn score(
     let scored = of_fault(cell, truth, told);
     match beside.first() {
         None => scored,
-        // No such fault was planted.
+        // A disturbance was named whose fault was not planted.
         Some(alarm) => Scored {
             outcome: Outcome::Wrong,
             named: Some((*alarm).into()),

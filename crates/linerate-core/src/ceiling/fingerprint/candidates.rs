@@ -12,7 +12,7 @@ const NEAR: f64 = 0.05;
 pub struct Candidate {
     /// Name of the candidate, in words: `PCIe gen2 x4, reads of memory, payload 128 B`.
     pub name: String,
-    /// Goodput, bits per second: from the least to the most that it can be.
+    /// Possible goodput of the candidate, in bits per second, from the least to the most.
     pub carries: Bounds,
     /// Distance of the measured rate from the range `carries`, as a share of the nearer end: 0 inside,
     /// positive above the range, negative below it.

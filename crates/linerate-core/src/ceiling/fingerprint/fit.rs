@@ -36,7 +36,7 @@ pub struct Knee {
     pub from: Bytes,
     /// The larger size.
     pub to: Bytes,
-    /// The rate between them, in bits per second.
+    /// The rate between the two points, in bits per second.
     pub rate: f64,
 }
 

@@ -79,7 +79,8 @@ pub struct Nic {
     pub device: String,
     /// PCI address of the device, or of its parent; empty for USB devices, which have no slot.
     pub pci: String,
-    /// The signalling rate of its USB link, including headers and waits; `None` if it is not on USB.
+    /// The signalling rate of the port's USB link, including headers and waits; `None` if the port is not on
+    /// USB.
     pub usb: Option<Rate>,
     /// The hubs above it on USB, the nearest first.
     #[serde(deserialize_with = "super::bounded::at_most::<_, _, HUBS_MAX>")]
@@ -133,9 +134,9 @@ pub struct Nic {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stack {
-    /// Index of the bond, bridge or team that it is part of.
+    /// Index of the bond, bridge or team that the port is part of.
     pub above: Option<u32>,
-    /// Indices of the ports that it is made of.
+    /// Indices of the ports that the port is made of.
     pub below: Vec<u32>,
     /// True if the lower port is in another network namespace.
     pub below_hidden: bool,
@@ -155,7 +156,7 @@ pub struct Bond {
     pub mode: String,
     /// What its hash looks at: `layer2`, `layer3+4` ...
     pub hash: String,
-    /// Index of the one member in use, if there is one.
+    /// Index of the only member in use, if there is one.
     pub active: Option<u32>,
 }
 
@@ -164,7 +165,7 @@ pub struct Bond {
 const OF_HOSTS: [&str; 4] = ["layer2", "layer2+3", "encap2+3", "vlan+srcmac"];
 
 impl Bond {
-    /// Whether all that it sends to one host leaves by one member.
+    /// Whether all traffic to one host leaves the bond by one member.
     pub fn sends_by_one(&self) -> bool {
         self.mode != "balance-rr" && OF_HOSTS.contains(&self.hash.as_str())
     }
@@ -181,7 +182,7 @@ impl Nic {
         self.usb.map(|own| usb::slowest(own, &self.usb_hubs))
     }
 
-    /// Whether it was made by software: no device sends interrupts for it.
+    /// Whether the port was made by software: no device sends interrupts for it.
     pub fn is_software(&self) -> bool {
         let own_kind = !self.kind.is_empty() && self.driver == self.kind;
         self.is_virtual && (own_kind || self.driver == "loopback")
@@ -193,7 +194,7 @@ impl Nic {
         receive.filter_map(|q| q.cpus.clone()).flatten().collect()
     }
 
-    /// Whether it has a wire of [`FAST`] or more: slower ones are filled with any settings.
+    /// Whether the port has a wire of [`FAST`] or more: slower wires are filled with any settings.
     pub fn is_fast(&self) -> bool {
         !self.is_virtual && self.link.speed.is_some_and(|speed| speed >= FAST)
     }

@@ -41,7 +41,7 @@ pub struct TunnelKind {
     outer: Outer,
     /// Bytes between the outer IP header and the packet or frame inside; `None` if a program or a policy decides.
     headers: Option<u32>,
-    /// Whether it carries Ethernet frames.
+    /// Whether the tunnel carries Ethernet frames.
     pub frames: bool,
 }
 
@@ -133,15 +133,15 @@ impl Tunnel {
 }
 
 impl Nic {
-    /// The bytes that it adds to packets, if it is a tunnel. Older records do not have them: then the bytes
-    /// that its kind adds over IPv4.
+    /// The bytes that a tunnel adds to packets; `None` for other ports. Older records do not have them: then
+    /// the bytes that a tunnel of its kind adds over IPv4.
     pub fn tunnel(&self) -> Option<Tunnel> {
         let usual = |kind: &TunnelKind| kind.tunnel(Some(4), kind.frames, Some(0));
         let read = self.stack.tunnel.clone();
         read.or_else(|| TunnelKind::named(&self.kind).map(usual))
     }
 
-    /// Whether it is a tunnel.
+    /// Whether the port is a tunnel.
     pub fn is_tunnel(&self) -> bool {
         TunnelKind::named(&self.kind).is_some()
     }
@@ -152,7 +152,7 @@ impl Nic {
 pub struct Overflow<'a> {
     /// The tunnel.
     pub tunnel: &'a Nic,
-    /// The port below it.
+    /// The port below the tunnel.
     pub carrier: &'a Nic,
     /// Bytes of the packet with all headers.
     pub outer: u32,

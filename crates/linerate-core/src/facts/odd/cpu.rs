@@ -13,7 +13,7 @@ use crate::units::Hertz;
 const BUSY: f64 = 0.9;
 /// Highest share of CPU time that a hypervisor may take: above it, the measured rate is not the machine's.
 const STOLEN: f64 = 0.05;
-/// Difference between a setting and the hardware's best that is due to rounding.
+/// Share of the hardware's best at and above which a setting is lower only by rounding.
 const CAPPED: f64 = 0.99;
 
 /// Whether the hardware itself picks the clock, so that `powersave` does not mean the lowest one.

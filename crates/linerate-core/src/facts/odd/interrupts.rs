@@ -10,7 +10,7 @@ use crate::facts::cpu::{Cpu, Processors};
 use crate::facts::irq::{Irq, Served};
 use crate::facts::nic::{Direction, FAST, Nic};
 
-/// Three CPUs are not "all on one": somebody spread them.
+/// Largest number of CPUs that serve crowded interrupts: with three CPUs, somebody spread them.
 const CROWDED: usize = 2;
 /// Interrupts that could have been spread over fewer CPUs than this multiple of those in use gain little.
 const GAIN: usize = 4;
@@ -30,7 +30,8 @@ pub(super) fn crowded(inventory: &Inventory) -> Vec<Oddity> {
     ports.filter(|nic| is_fast(nic)).filter_map(odd).collect()
 }
 
-/// Whether it is in use and fast. The speed of a virtual port is nominal and no ceiling, but its interrupts are real.
+/// Whether a port is in use and fast. The speed of a virtual port is nominal and no ceiling, but its interrupts are
+/// real.
 fn is_fast(nic: &Nic) -> bool {
     nic.up && !nic.is_software() && nic.link.speed.is_some_and(|speed| speed >= FAST)
 }

@@ -188,13 +188,13 @@ impl Meaning {
         self.row().2.replace("PORT", port)
     }
 
-    /// Whether it is a reason for a closer look: packets that were lost, damaged or delayed.
+    /// Whether the event is a reason for a closer look: packets were lost, damaged or delayed.
     pub fn is_trouble(self) -> bool {
         !self.row().2.is_empty()
     }
 }
 
-/// What a counter of a driver means; `None` if it is unknown.
+/// The meaning of a driver's counter; `None` if it is unknown.
 pub fn meaning(driver: &str, name: &str) -> Option<Meaning> {
     let own = own_meaning(driver, name);
     own.or_else(|| table::of_kernel(name))

@@ -32,7 +32,7 @@ const BEFORE: [&str; 22] = [
     "TC",
 ];
 
-/// Words in the names of counters of packets that did not make it, or had to wait.
+/// Words in the names of counters of packets that were lost, or had to wait.
 const BAD: [&str; 24] = [
     "drop",
     "discard",

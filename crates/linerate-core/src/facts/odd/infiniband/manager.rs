@@ -162,8 +162,8 @@ fn bound_to<'a>(inventory: &'a Inventory, own: DevicePort<'a>) -> DevicePort<'a>
     card.unwrap_or(own)
 }
 
-/// A manager for the network of one port, and the command that ends it. A GUID that is unknown is read by the command; without
-/// one neither runs, since the end would be that of all managers.
+/// A manager for the network of one port, and the command that ends it. If the GUID is unknown, the command reads it;
+/// without a GUID neither command runs, since the second one would end all managers.
 fn manage(advice: Advice, (device, port): DevicePort<'_>, about: &str) -> Advice {
     let known = port.guid().filter(|guid| *guid != Guid::NONE);
     let (read, guid) = if let Some(guid) = known {
