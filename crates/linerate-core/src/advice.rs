@@ -122,7 +122,7 @@ impl Advice {
         self
     }
 
-    /// What to do in one line of text: its steps, or the sentence if there are none.
+    /// The advice in one line of text: its steps, or the sentence if there are none.
     pub fn text(&self) -> String {
         match self.steps.as_slice() {
             [] => self.what.clone(),

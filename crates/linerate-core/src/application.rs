@@ -50,16 +50,16 @@ pub struct Habit {
     pub burden: Burden,
 }
 
-/// A text is no habit.
+/// The text is not the description of a habit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HabitError {
     /// The text has another form.
     #[error("`{0}` is not `[sender,|receiver,]work=800ps/B` or `...pause=200us/op`")]
     Form(String),
-    /// The pause is not a time.
+    /// The text of the pause is not a duration.
     #[error("`{text}`: {error}")]
     Pause {
-        /// The whole text.
+        /// The text that could not be read.
         text: String,
         /// The problem with the time.
         error: UnitError,

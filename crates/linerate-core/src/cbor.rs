@@ -14,7 +14,7 @@ use serde::forward_to_deserialize_any;
 /// Deepest nesting of lists and maps.
 const DEPTH_MAX: usize = 64;
 
-/// Major types.
+/// The major types of CBOR.
 mod major {
     pub(super) const UNSIGNED: u8 = 0;
     pub(super) const NEGATIVE: u8 = 1;

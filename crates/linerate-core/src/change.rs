@@ -29,7 +29,7 @@ pub enum Setting {
     ReceiveOffloads,
     /// Packets that wait until a CPU processes them.
     Backlog,
-    /// What waits in the queue of a token bucket at the root of the port.
+    /// Bytes that may wait in the queue of a token bucket at the root of the port.
     QueueBytes,
     /// Packets that wait in a plain queue at the root of the port.
     QueuePackets,
@@ -68,7 +68,7 @@ pub enum Offload {
 }
 
 impl Offload {
-    /// The word used in text.
+    /// The name of the offload in text.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tso => "TSO",
@@ -93,7 +93,7 @@ pub enum Access {
     Spread,
 }
 
-/// A row of the table.
+/// A row of the table of settings.
 #[derive(Debug, Clone, Copy)]
 pub struct SettingRow {
     /// The setting.
@@ -109,7 +109,7 @@ pub struct SettingRow {
 /// Bounds of a buffer: one page, and what no path of today needs more of.
 const BUFFER: (u64, u64) = (4096, 1 << 30);
 
-/// Bounds of a switch.
+/// Bounds of a setting that is off (0) or on (1).
 const SWITCH: (u64, u64) = (0, 1);
 
 /// Bounds of a packet queue: enough room for every burst that a port sends.
@@ -189,7 +189,7 @@ const MASK: u64 = u32::MAX as u64;
 const QUEUES_MAX: usize = 64;
 
 impl Setting {
-    /// The row of a setting.
+    /// The row of a setting in the table.
     pub fn row(self) -> &'static SettingRow {
         // The rows are in the order of the variants; the tests check that.
         &SETTINGS[self as usize]

@@ -5,7 +5,7 @@
 
 use crate::transport::Scope;
 
-/// What kind of change a factor is. Causes predict the same of most factors of a class.
+/// The class of changes that a factor belongs to. Causes predict the same of most factors of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// More streams at the same time.

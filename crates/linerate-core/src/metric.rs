@@ -44,11 +44,11 @@ pub enum Unit {
 pub struct Metric {
     /// Source: the table that contains it (`worker`, `tcp`, `cpu` ...).
     pub source: &'static str,
-    /// Name of the column.
+    /// Name of the metric's column in a record.
     pub name: &'static str,
     /// Unit of the values.
     pub unit: Unit,
-    /// Counter or gauge.
+    /// Whether the metric is a counter or a gauge.
     pub kind: Kind,
     /// The definition of the metric, and its source.
     pub doc: &'static str,

@@ -33,7 +33,7 @@ impl Direction {
     /// Both directions, in the order in which they are measured and listed.
     pub const ALL: [Self; 2] = [Self::Forward, Self::Reverse];
 
-    /// The side that sends.
+    /// The side that sends payload in this direction.
     pub const fn sender(self) -> Side {
         match self {
             Self::Forward => Side::Near,
@@ -176,7 +176,7 @@ impl Place {
 pub enum Slowness {
     /// The path carries too little.
     Rate,
-    /// Answers take too long.
+    /// Answers on the path take too long.
     Latency,
 }
 

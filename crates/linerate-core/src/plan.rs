@@ -67,7 +67,7 @@ pub struct ExtraWork {
     pub receiver_ps_per_byte: u64,
 }
 
-/// What the tool owns on the connections of one set: the factors of trials.
+/// The settings of the connections of one set that the tool controls: the factors of trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -224,7 +224,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// All values.
+    /// All kinds of access.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Copy];
 
     /// The word used in text and JSON.
@@ -257,7 +257,7 @@ impl Pattern {
         }
     }
 
-    /// The kind of pattern.
+    /// The pattern without its parameters.
     pub const fn kind(self) -> PatternKind {
         match self {
             Self::Stream { .. } => PatternKind::Stream,
@@ -288,7 +288,7 @@ impl SetPlan {
     }
 }
 
-/// Why a step was run.
+/// The purpose of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Purpose {
@@ -326,7 +326,7 @@ pub enum Purpose {
 pub struct StepPlan {
     /// Number of the step in this run, from 0.
     pub index: u32,
-    /// Why.
+    /// The purpose of the step.
     pub purpose: Purpose,
     /// The sets that carry load, by id.
     pub sets: Vec<u32>,

@@ -9,7 +9,7 @@
 
 use crate::units::Rate;
 
-/// The first rate.
+/// The rate of the first step.
 const FIRST: Rate = Rate(10_000_000);
 /// The lowest rate that is tried.
 const LEAST: Rate = Rate(100_000);
@@ -25,7 +25,7 @@ const LONG_MOST: u32 = 5;
 /// The result of a step at one rate, over all streams.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// The requested rate.
+    /// The rate that was requested in the step.
     pub asked: Rate,
     /// The sent rate, in bits per second.
     pub sent: f64,

@@ -15,14 +15,14 @@ use crate::model::Model;
 use crate::path::Direction;
 use crate::record::TrialPlan;
 
-/// A row of the table.
+/// A row of the table of trial kinds.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialKind {
     /// Stable id, as it stands in records.
     pub id: &'static str,
     /// The factor that the trial changes.
     pub factor: Factor,
-    /// What is being tried, after the word "testing".
+    /// The tried change in words, as they follow the word "testing".
     pub words: &'static str,
     /// The change in the past tense, before "gave x1.92".
     pub change: &'static str,
@@ -194,7 +194,7 @@ pub const SMALL_MSS: u32 = 536;
 /// Largest number of blocks of four slices in a trial.
 pub const BLOCKS: u32 = 8;
 
-/// The row of an id.
+/// The row of a trial kind with a given id.
 pub fn kind(id: &str) -> Option<&'static TrialKind> {
     TRIALS.iter().find(|k| k.id == id)
 }

@@ -11,7 +11,7 @@ use linerate_core::path::{Direction, Side};
 use linerate_core::verdict::{Disturbance, Verdict};
 use serde::{Deserialize, Serialize, de};
 
-/// One condition.
+/// One condition that a result must satisfy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expect {
     text: String,

@@ -39,7 +39,7 @@ pub struct Case {
     /// The story of the case, for people.
     #[serde(default)]
     pub story: String,
-    /// How bytes are moved.
+    /// The protocol that moves the bytes.
     pub protocol: Protocol,
     /// Version of IP, 4 or 6.
     #[serde(default, deserialize_with = "value::ip")]
@@ -49,9 +49,9 @@ pub struct Case {
     /// Streams, 1 to 1024.
     #[serde(default, deserialize_with = "value::count::<_, 1024>")]
     pub streams: Option<u32>,
-    /// The host here.
+    /// The near host.
     pub near: Host,
-    /// The host there.
+    /// The far host.
     #[serde(default)]
     pub far: Host,
     /// The network between the hosts.
@@ -73,7 +73,7 @@ pub struct Case {
     pub sweep: Vec<SizeSeries>,
 }
 
-/// How bytes are moved.
+/// The protocol that moves the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
@@ -100,7 +100,7 @@ impl Protocol {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Host {
-    /// The name of the medium.
+    /// The name of the host: `c5n.18xlarge`.
     pub name: String,
     /// Clock of one core: `3.3GHz`.
     #[serde(deserialize_with = "value::text")]
@@ -183,13 +183,13 @@ pub struct Net {
     /// Most packets per second in each direction.
     #[serde(deserialize_with = "value::count::<_, 1_000_000_000>")]
     pub packet_limit: Option<u32>,
-    /// Metres of cable.
+    /// Length of the cable in metres.
     #[serde(deserialize_with = "value::positive")]
     pub cable: Option<f64>,
     /// Number of switches on the path.
     #[serde(deserialize_with = "value::count::<_, 64>")]
     pub switches: Option<u32>,
-    /// Time in each switch.
+    /// Time that a packet spends in each switch.
     #[serde(deserialize_with = "value::text")]
     pub switch_latency: Option<Nanos>,
 }
@@ -247,9 +247,9 @@ pub struct Medium {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Published {
-    /// What was measured.
+    /// Description of the measured quantity.
     pub what: String,
-    /// What differs from the case, as it would be typed after `--set`.
+    /// Differences of the measured path from the case, as they would be typed after `--set`.
     #[serde(default)]
     pub set: Vec<String>,
     /// The direction of the figure.
@@ -264,7 +264,7 @@ pub struct Published {
     /// Cycles that one core has for a packet.
     #[serde(default, deserialize_with = "value::positive")]
     pub cycles: Option<f64>,
-    /// Time there and back.
+    /// Round-trip time.
     #[serde(default, deserialize_with = "value::text")]
     pub round_trip: Option<Nanos>,
     /// How the published figure compares with the computed one.
@@ -275,14 +275,14 @@ pub struct Published {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SizeSeries {
-    /// What was measured.
+    /// Description of the measured quantity.
     pub what: String,
     /// Sizes with their times: all in one direction, or all round trips.
     #[serde(deserialize_with = "value::points")]
     pub points: Vec<Point>,
 }
 
-/// Directions at work.
+/// The directions that carry payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Directions {
@@ -303,13 +303,13 @@ pub enum Holds {
     Reached,
     /// Between the two ends of the ceiling.
     Inside,
-    /// Within 10 %.
+    /// The two figures agree to within 10 %.
     About,
     /// The published figure is more than 2 % below the ceiling.
     Below,
     /// Below half of the ceiling.
     FarBelow,
-    /// Above the floor.
+    /// The published time is above the computed floor.
     Above,
 }
 

@@ -20,7 +20,7 @@ const FAR_BELOW: f64 = 0.5;
 pub struct FigureCheck {
     /// Description of the measured quantity.
     pub what: String,
-    /// The figure, in words.
+    /// The published figure, in words.
     pub figure: String,
     /// The computed figure, in words.
     pub computed: String,

@@ -18,7 +18,7 @@ use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
 use crate::transport::Transport;
 
-/// Ids of both.
+/// Ids of both core causes.
 pub(super) const IDS: &[&str] = &["sender-core", "receiver-core"];
 
 /// Share of its CPU that a thread must want to be suspected.
@@ -28,7 +28,7 @@ const SUSPECT: f64 = 0.8;
 /// section 2).
 const ENOUGH: f64 = 0.95;
 
-/// What another size of buffers or batches does to a full CPU.
+/// Effect on goodput of another size of buffers or batches, if a CPU is full.
 const MOVED: Range = Range {
     low: 0.7,
     high: 1.15,
@@ -203,7 +203,7 @@ fn sentence(thread: &Thread, role: Role) -> Option<String> {
     ))
 }
 
-/// What it expects of a trial: more work slows a thread without slack down in proportion.
+/// The expected effect of a trial: more work slows a thread without slack down in proportion.
 pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let factor = trial.factor()?;

@@ -30,7 +30,7 @@ const LOW: f64 = 0.95;
 /// Share of the reference below which the clock is named without a trial.
 const ENOUGH: f64 = 0.9;
 
-/// What another CPU, with another clock, may bring.
+/// Effect on goodput of another CPU, with another clock.
 const MOVED: Range = Range {
     low: 0.5,
     high: 2.0,

@@ -276,7 +276,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Robbed, NoFindi
     Ok(found)
 }
 
-/// What works for the load at an end: its busiest thread, and the CPU that handles its packets.
+/// The work for the load at an end: its busiest thread, and the CPU that handles its packets.
 fn robbed(
     model: &Model,
     load: &Load,

@@ -22,14 +22,15 @@ const REST: f64 = 0.5;
 //= Linux, include/linux/udp.h: UDP_MAX_SEGMENTS is 128 since 6.9, 64 before
 const JOINED: f64 = 128.0;
 
-/// What a larger receive buffer leaves of the loss where too little room is why.
+/// Ratio of the loss with a larger receive buffer to the loss before, if too little room is the reason for
+/// the loss.
 pub(super) const FEWER: Range = Range {
     low: 0.0,
     high: 0.7,
 };
 
-/// What a larger receive buffer leaves of the loss where a reader is too slow in the mean: the larger buffer
-/// is full a moment later.
+/// Ratio of the loss with a larger receive buffer to the loss before, if the reader is too slow in the mean:
+/// the larger buffer is full a moment later.
 pub(super) const AS_MANY: Range = Range {
     low: 0.71,
     high: f64::MAX,

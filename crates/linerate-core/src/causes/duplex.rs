@@ -22,7 +22,7 @@ pub(super) struct Duplex;
 /// collide far more often, and a full-duplex port never does.
 const COLLIDED: f64 = 0.01;
 
-/// Highest speed of a port with half duplex.
+/// Highest speed of a port with half duplex, in Mb/s.
 //= IEEE 802.3-2022, section 44.1: operation above 1 Gb/s is full duplex only
 const FASTEST: u64 = 1_000;
 

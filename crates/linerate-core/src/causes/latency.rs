@@ -23,7 +23,7 @@ const ADDED: Nanos = Nanos::from_millis(5);
 pub(crate) struct Raised {
     /// The round trip on the idle path.
     pub(crate) idle: Nanos,
-    /// Under load.
+    /// The round trip under load.
     pub(crate) loaded: Nanos,
     /// Whether `loaded` is the shortest of too few readings.
     pub(crate) at_least: bool,

@@ -29,7 +29,7 @@ const FULL: f64 = 0.8;
 const FAR: f64 = 0.5;
 /// Bytes of the buffer of a program where the plan leaves them open, at the most.
 const BUFFER: u64 = 1 << 20;
-/// What any host with a port of its own has, in bits per second: one channel of DDR3-1066.
+/// Least memory bandwidth of a host with a port of its own, in bits per second: one channel of DDR3-1066.
 //= JEDEC JESD79-3F: the slowest standard speed but one
 const LEAST: f64 = 1066e6 * 8.0 * 8.0;
 

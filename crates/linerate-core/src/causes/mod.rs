@@ -128,7 +128,7 @@ pub const CAUSES: &[&dyn Cause] = &[
 pub struct CauseInfo {
     /// Stable id: `receive-window`.
     pub id: &'static str,
-    /// What is wrong, as a short clause that follows the name of the place: `the receive window is too small`.
+    /// The fault, as a short clause that follows the name of the place: `the receive window is too small`.
     pub name: &'static str,
     /// The transports whose loads it can limit. For others it is not evaluated, and is no rival.
     pub scope: Scope,
@@ -244,7 +244,7 @@ fn again(model: &Model, options: &str) -> String {
     format!("linerate run{}{options}", model.asked)
 }
 
-/// The row of an id.
+/// The cause with a given id.
 pub fn cause(id: &str) -> Option<&'static dyn Cause> {
     CAUSES.iter().copied().find(|c| c.id() == id)
 }
@@ -273,7 +273,7 @@ pub struct Finding {
     pub enough: bool,
     /// Whether a ceiling was reached: both capacity and use of a resource were read, and it is used up.
     pub reached: bool,
-    /// Numbers, in sentences without a full stop.
+    /// The evidence: numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
 }
 
@@ -284,9 +284,9 @@ pub struct Cost {
     pub side: Place,
     /// The cost's share of the time, or of the bytes that a port carried; `None` if unknown.
     pub share: Option<f64>,
-    /// Numbers, in sentences without a full stop.
+    /// The evidence: numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
-    /// What to do, without a gain: no trial showed one.
+    /// Advice without a gain, since no trial showed one.
     pub advice: Vec<Advice>,
 }
 

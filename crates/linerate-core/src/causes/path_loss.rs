@@ -117,7 +117,7 @@ impl Cause for PathLoss {
             Factor::MoreStreams if bbr::sends(load) && erratic(load) => Some(any_gain),
             // Datagram streams are not slowed down by loss: their hosts decide how much more they send.
             Factor::MoreStreams if load.transport == Transport::Udp => None,
-            // What BBR loses, all streams lose of one rate that they share.
+            // If BBR loses packets, all streams lose them from one rate that they share.
             Factor::MoreStreams | Factor::OtherCongestion if bbr::sends(load) => None,
             Factor::MoreStreams => Some(per_stream(trial)),
             Factor::OtherCongestion => Some(any_gain),

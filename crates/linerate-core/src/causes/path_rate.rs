@@ -105,7 +105,7 @@ impl Cause for PathRate {
 pub(super) struct Held<'a> {
     /// The load.
     pub(super) load: &'a Load,
-    /// Share of time.
+    /// Share of time in which the network limits the sender.
     pub(super) share: f64,
     /// How it is known that the network is the limit, for people.
     pub(super) why: String,

@@ -43,7 +43,7 @@ impl Bounds {
         }
     }
 
-    /// A value that is known.
+    /// The interval of a value that is known exactly.
     pub fn exact(value: f64) -> Self {
         Self::new(value, value)
     }
@@ -56,12 +56,12 @@ impl Bounds {
         values.fold(first, around)
     }
 
-    /// Lower end.
+    /// Lower end of the interval.
     pub const fn low(self) -> f64 {
         self.low
     }
 
-    /// Upper end.
+    /// Upper end of the interval.
     pub const fn high(self) -> f64 {
         self.high
     }

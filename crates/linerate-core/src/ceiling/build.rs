@@ -5,7 +5,7 @@ use super::{Bounds, Cost, Demand, Path, Resource, StreamGroup, usb};
 use crate::path::{Direction, Place};
 
 impl Description {
-    /// The path.
+    /// Builds the path of the description.
     pub fn path(&self) -> Path {
         let mut builder = Builder {
             description: self,

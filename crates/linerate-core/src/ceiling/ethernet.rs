@@ -41,9 +41,9 @@ pub(crate) const WIREGUARD: u32 = UDP + 16 + 16;
 /// Version of the Internet Protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ip {
-    /// Header of 20 bytes.
+    /// IPv4, with a header of 20 bytes.
     V4,
-    /// Header of 40 bytes.
+    /// IPv6, with a header of 40 bytes.
     V6,
 }
 
@@ -74,7 +74,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Bytes of the header.
+    /// Bytes of the IP header.
     pub const fn header(self) -> u32 {
         match self {
             Self::Tcp { timestamps: true } => TCP + TIMESTAMPS,
@@ -87,13 +87,13 @@ impl Transport {
 /// A tunnel over IPv4; over IPv6 it needs 20 bytes more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tunnel {
-    /// RFC 7348.
+    /// VXLAN (RFC 7348).
     Vxlan,
     /// RFC 8926, without options.
     Geneve,
     /// RFC 2784, without key and checksum.
     Gre,
-    /// RFC 2003.
+    /// IP in IP (RFC 2003).
     IpIp,
     /// Transport data messages of WireGuard.
     WireGuard,

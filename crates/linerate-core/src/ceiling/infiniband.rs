@@ -22,7 +22,7 @@ pub const MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
 //= InfiniBand Architecture Specification 1.4, volume 2, chapter 5
 pub const WIDTHS: [u32; 5] = [1, 2, 4, 8, 12];
 
-/// Speed of a lane.
+/// Speed of an InfiniBand lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speed {
     /// 2.5 Gb/s, 8b/10b.

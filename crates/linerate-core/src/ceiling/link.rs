@@ -1,4 +1,4 @@
-//! Links between ports.
+//! Links between network ports, with their capacity.
 
 use std::fmt;
 
@@ -13,9 +13,9 @@ pub enum Link {
     Ethernet(Rate),
     /// InfiniBand.
     InfiniBand {
-        /// Lanes.
+        /// Number of lanes.
         width: u32,
-        /// Speed of each.
+        /// Speed of each lane.
         speed: Speed,
     },
 }

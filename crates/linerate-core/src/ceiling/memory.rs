@@ -7,7 +7,7 @@ use crate::plan::Access;
 //= JEDEC JESD21-C: modules have 64 bits of data
 const BUS: f64 = 8.0;
 
-/// Channels of one host.
+/// Memory channels of one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Channels {
     /// Channels with modules.

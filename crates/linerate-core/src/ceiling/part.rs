@@ -51,7 +51,7 @@ pub enum Kind {
     EachStream(EachStream),
 }
 
-/// Links side by side.
+/// Parallel links.
 #[derive(Debug, Clone)]
 pub struct Links {
     /// The values of each link.
@@ -70,7 +70,7 @@ pub struct Slots {
     /// Bytes that cross it for each payload byte at the most, because of the headers of packets; a card that cuts and
     /// joins packets needs fewer. `None` if headers are not counted.
     pub frame_per_byte: Option<f64>,
-    /// What else is known of the direction to memory.
+    /// Further inputs of the direction to memory.
     pub request_inputs: Vec<Input>,
 }
 
@@ -87,7 +87,7 @@ pub struct Usb {
 /// A limit that all groups of streams share.
 #[derive(Debug, Clone)]
 pub struct Shared {
-    /// Units per second.
+    /// Capacity in units per second.
     pub capacity: Bounds,
     /// How much of the capacity each group uses.
     pub cost: Cost,

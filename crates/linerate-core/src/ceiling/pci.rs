@@ -2,7 +2,7 @@
 
 use super::Bounds;
 
-/// A bus.
+/// A shared PCI bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bus {
     /// The name of the bus as users type it: `pci-32/33`.
@@ -30,7 +30,7 @@ const fn bus(name: &'static str, bits: u32, thirds: u32) -> Bus {
 }
 
 impl Bus {
-    /// Clock in Hz.
+    /// Clock of the bus in Hz.
     pub fn clock(self) -> f64 {
         f64::from(self.thirds) * 1e8 / 3.0
     }

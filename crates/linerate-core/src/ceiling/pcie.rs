@@ -140,17 +140,17 @@ impl Slot {
         self.payloads.iter().flat_map(move |p| of(*p))
     }
 
-    /// What writing memory, as a receiving card does, costs of the direction to memory.
+    /// Use of the direction to memory by a card that writes memory, as a receiving card does.
     pub fn write(&self) -> Cost {
         self.data(WRITE)
     }
 
-    /// What reading memory, as a sending card does, costs of the direction to the card.
+    /// Use of the direction to the card by a card that reads memory, as a sending card does.
     pub fn read(&self) -> Cost {
         self.data(COMPLETION)
     }
 
-    /// What the requests of a sending card cost of the direction to memory.
+    /// Use of the direction to memory by the read requests of a sending card.
     pub fn request(&self) -> Cost {
         let costs = self.requests.iter().flat_map(|size| {
             let bare = REQUEST / f64::from(*size);

@@ -49,7 +49,7 @@ pub struct Resource {
     pub side: Place,
     /// Units per second: bytes, unless packets or operations are limited.
     pub capacity: Bounds,
-    /// What the capacity and the demands were computed from.
+    /// The inputs that the capacity and the demands were computed from.
     pub inputs: Vec<Input>,
 }
 
@@ -79,7 +79,7 @@ impl Cost {
 pub struct Demand {
     /// Index of the resource in its path.
     pub resource: usize,
-    /// The cost per unit.
+    /// The demand per byte, packet and operation.
     pub cost: Cost,
     /// The formula of the goodput that the resource allows, with its numbers: `1 Gb/s x 1460/1538`.
     pub formula: String,
@@ -88,7 +88,7 @@ pub struct Demand {
 /// Streams of one direction that are treated alike.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamGroup {
-    /// Direction.
+    /// Direction of the streams.
     pub direction: Direction,
     /// The number of streams.
     pub streams: Bounds,

@@ -18,7 +18,7 @@ const RESERVED: u32 = 40 + 8 + 12 + 4 + 28 + 4;
 /// Version of the encapsulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// Straight on Ethernet.
+    /// RoCE straight on Ethernet.
     V1,
     /// RoCE over UDP.
     V2(Ip),

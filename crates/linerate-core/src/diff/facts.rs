@@ -1,4 +1,4 @@
-//! What is known to be different about each host and its end of the path.
+//! Known differences of each host and its end of the path.
 
 use super::{Change, Judged};
 use crate::facts::cpu::Clocked;

@@ -77,10 +77,10 @@ impl Change {
     }
 }
 
-/// What became of a path from one record to another.
+/// The changes of a path from one record to another.
 #[derive(Debug)]
 pub struct Diff {
-    /// What one must know to read the rest: other hosts, runs that were cut short.
+    /// Notes that one must know to read the rest: other hosts, runs that were cut short.
     pub notes: Vec<String>,
     /// The options that differ.
     pub plan: Vec<PlanChange>,
@@ -90,7 +90,7 @@ pub struct Diff {
     pub figures: Vec<FigureChange>,
     /// Limits that were upheld in either record.
     pub limits: Vec<LimitChange>,
-    /// What disturbed the measurement in either record.
+    /// The disturbances of the measurement in either record.
     pub disturbances: Vec<DisturbanceChange>,
 }
 

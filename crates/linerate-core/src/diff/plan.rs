@@ -78,7 +78,7 @@ fn options(before: &Options, after: &Options) -> Vec<Change> {
     keys.into_iter().filter_map(change).collect()
 }
 
-/// What the plan leaves to the ends and the kernel.
+/// The word for a setting that the plan leaves to the ends and the kernel.
 fn open() -> String {
     "left open".to_owned()
 }

@@ -26,7 +26,7 @@ pub struct Storage {
 pub struct BlockDevice {
     /// Name: `nvme0n1`, `dm-0`.
     pub name: String,
-    /// Number: `259:0`.
+    /// Device number: `259:0`.
     pub number: String,
     /// The layer of storage that the device belongs to.
     pub layer: Layer,
@@ -34,7 +34,7 @@ pub struct BlockDevice {
     pub label: String,
     /// Names of the devices that the device is made of.
     pub below: Vec<String>,
-    /// Size.
+    /// Size of the device.
     pub size: Option<Bytes>,
     /// Model of a disk.
     pub model: String,
@@ -43,7 +43,7 @@ pub struct BlockDevice {
     pub transport: String,
     /// PCI address of its parent device.
     pub pci: String,
-    /// NUMA node of the disk's controller.
+    /// NUMA node of the parent device.
     pub node: Option<u32>,
     /// Limits of the disk's request queue.
     pub queue: QueueLimits,
@@ -142,11 +142,11 @@ pub struct QueueLimits {
     pub largest: Option<Bytes>,
     /// Largest request that the hardware accepts.
     pub largest_hardware: Option<Bytes>,
-    /// Read ahead.
+    /// Bytes that the kernel reads ahead.
     pub read_ahead: Option<Bytes>,
-    /// Logical block.
+    /// Size of a logical block.
     pub logical_block: Option<Bytes>,
-    /// Physical block.
+    /// Size of a physical block.
     pub physical_block: Option<Bytes>,
     /// `write back` or `write through`.
     pub write_cache: String,
@@ -213,9 +213,9 @@ pub struct Path {
     pub device: String,
     /// NUMA node.
     pub node: Option<u32>,
-    /// Queues.
+    /// Number of queues.
     pub queues: Option<u64>,
-    /// Entries of each.
+    /// Number of entries of each queue.
     pub depth: Option<u64>,
 }
 

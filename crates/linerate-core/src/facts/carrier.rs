@@ -1,4 +1,5 @@
-//! What carries the traffic of ports to memory: PCI Express links and USB, which several ports may share.
+//! The carriers of traffic between ports and memory: PCI Express links and USB, which several ports may
+//! share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +58,7 @@ pub struct Carrier<'a> {
 /// The traffic of one port that can reach a carrier.
 #[derive(Debug, Clone)]
 pub struct Arrival {
-    /// The port.
+    /// The port, with the rate of its wire.
     pub load: PortLoad,
     /// Bits per second of frames while all other ports are idle.
     alone: f64,

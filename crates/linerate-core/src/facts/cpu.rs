@@ -10,10 +10,10 @@ use super::exact::exact;
 use super::topology::{self, Topology};
 use crate::units::{Bytes, Hertz, Nanos};
 
-/// All processors.
+/// All processors of a machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Processors {
-    /// Model.
+    /// Model of the CPUs.
     pub model: String,
     /// CPUs that are online, in ascending order.
     pub cpus: Vec<Cpu>,
@@ -151,7 +151,7 @@ pub struct Kind {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IdleState {
-    /// `C6`.
+    /// Name of the idle state: `C6`.
     pub name: String,
     /// Time to wake from the idle state.
     pub latency: Nanos,
@@ -320,7 +320,7 @@ pub fn are_idle(before: &[CpuTimes], after: &[CpuTimes]) -> bool {
         && after.iter().all(is_seldom_stolen)
 }
 
-/// What each CPU's counters grew by; one that fell (some kernels let idle time fall) counts as 0.
+/// The growth of each CPU's counters; a counter that fell (some kernels let idle time fall) counts as 0.
 fn deltas<'a>(
     before: &'a [CpuTimes],
     after: &'a [CpuTimes],

@@ -30,7 +30,7 @@ pub struct IbDevice {
     pub model: String,
     /// Version of the firmware.
     pub firmware: String,
-    /// What the maker calls the board: two of the same can be compared.
+    /// The maker's name of the board: two boards of the same name can be compared.
     pub board: String,
     /// Address on the PCI bus.
     pub pci: String,
@@ -92,7 +92,7 @@ impl fmt::Display for Guid {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IbPort {
-    /// Number, from 1.
+    /// Number of the port, from 1.
     pub number: u32,
     /// State of the link.
     pub state: Option<LinkState>,
@@ -106,7 +106,7 @@ pub struct IbPort {
     pub lid: Option<u64>,
     /// LID of the subnet manager; 0 if there is none.
     pub sm_lid: Option<u64>,
-    /// Addresses.
+    /// Addresses of the port (GIDs).
     pub gids: Vec<Gid>,
     /// Counters since they were last cleared: first those of the port, then those of the device (prefix `hw.`).
     pub counters: Vec<Counter>,
@@ -118,7 +118,7 @@ pub struct IbRate {
     /// The rate as the kernel prints it: up to QDR it is the signalling rate, of which a fifth carries no
     /// data.
     pub rate: Rate,
-    /// Lanes.
+    /// Number of lanes.
     pub width: u32,
     /// Speed of a lane: `SDR`, `QDR`, `FDR` ...
     pub speed: String,
@@ -177,7 +177,7 @@ pub enum PhysicalState {
 /// An address of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gid {
-    /// Index in the table.
+    /// Index of the address in the port's table.
     pub index: u32,
     /// The address, as sysfs writes it.
     pub gid: String,
@@ -229,7 +229,7 @@ impl IbPort {
 }
 
 impl Layer {
-    /// The name in one word.
+    /// The name of the state in one word.
     pub fn name(self) -> &'static str {
         match self {
             Self::InfiniBand => "InfiniBand",

@@ -21,11 +21,11 @@ pub struct Interrupts {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Irq {
-    /// Number.
+    /// Number of the interrupt.
     pub number: u32,
     /// The driver's name of the interrupt: `eth0-TxRx-3`.
     pub name: String,
-    /// What delivers it: `PCI-MSIX-0000:03:00.0`, `IO-APIC`.
+    /// The controller that delivers the interrupt: `PCI-MSIX-0000:03:00.0`, `IO-APIC`.
     pub chip: String,
     /// Times that it arrived since boot.
     pub total: Option<u64>,

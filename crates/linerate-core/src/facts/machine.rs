@@ -1,4 +1,4 @@
-//! What kind of machine this is.
+//! The kind of machine: physical, virtual or a container.
 
 use crate::units::Bytes;
 

@@ -41,7 +41,7 @@ pub struct Module {
     pub width_bits: Option<u16>,
     /// Whether the module has further bits to correct errors.
     pub ecc: Option<bool>,
-    /// Ranks.
+    /// Number of ranks of the module.
     pub ranks: Option<u8>,
 }
 
@@ -84,7 +84,7 @@ impl Channels {
         (of(self.least), of(self.most))
     }
 
-    /// `2 x 2666 MT/s x 8 B`.
+    /// The channels as a formula: `2 x 2666 MT/s x 8 B`.
     pub fn words(self) -> String {
         let Self { least, most, speed } = self;
         let count = if least == most {

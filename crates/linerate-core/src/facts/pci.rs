@@ -16,7 +16,7 @@ use crate::units::{Rate, Transfers};
 pub struct Address {
     /// Domain, of up to 32 bits.
     pub domain: u32,
-    /// Bus.
+    /// Bus of the device.
     pub bus: u8,
     /// Device on the bus, below 32.
     pub slot: u8,
@@ -118,7 +118,7 @@ impl PortKind {
         }
     }
 
-    /// The kind in one word.
+    /// The name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             Self::Endpoint => "endpoint",
@@ -141,13 +141,13 @@ pub struct Payload {
     pub read_request: u32,
 }
 
-/// Speed and width of a link; what is unknown is `None`.
+/// Speed and width of a link; unknown values are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Link {
     /// Transfers per second of each lane.
     pub speed: Option<Transfers>,
-    /// Lanes.
+    /// Number of lanes.
     pub width: Option<u8>,
 }
 
@@ -208,7 +208,7 @@ pub struct Device {
     pub now: Option<Link>,
     /// The best that this end of the link can.
     pub max: Option<Link>,
-    /// Sizes of packets.
+    /// Sizes of packets on the link.
     pub payload: Option<Payload>,
     /// NUMA node.
     pub node: Option<u32>,

@@ -1,4 +1,4 @@
-//! What the queueing of a port is set to hold back, delay or lose.
+//! Settings of a port's queueing by which packets are held back, delayed or lost.
 
 use std::fmt;
 

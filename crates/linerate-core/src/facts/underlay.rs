@@ -40,7 +40,7 @@ pub enum Underlay<'a> {
 }
 
 impl Route {
-    /// What carries the path below the port that the route leaves by.
+    /// The medium that carries the path below the port that the route leaves by.
     pub fn underlay(&self) -> Underlay<'_> {
         let first = self.ports.first();
         first.map_or(Underlay::Hidden, |nic| {

@@ -14,7 +14,7 @@ pub const HUBS_MAX: usize = 5;
 pub struct Hub {
     /// Name of the hub, made of bus and ports: `5-1`.
     pub name: String,
-    /// What its own wire signals; `None` when unknown.
+    /// Signalling rate of the hub's own wire; `None` when unknown.
     pub speed: Option<Rate>,
 }
 

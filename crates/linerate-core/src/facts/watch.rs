@@ -17,7 +17,7 @@ pub struct Change {
     pub busy: Option<Busy>,
     /// Ports that are in both looks, in the order of their indices.
     pub ports: Vec<PortChange>,
-    /// New gaps.
+    /// Readings that failed since the last look.
     pub gaps: Vec<Gap>,
 }
 
@@ -40,7 +40,7 @@ pub struct LinkStats {
     pub rx_dropped: u64,
     /// Packets dropped while sending.
     pub tx_dropped: u64,
-    /// Collisions.
+    /// Number of collisions.
     pub collisions: u64,
     /// Packets received with a bad checksum.
     pub rx_crc_errors: u64,
@@ -53,7 +53,7 @@ pub struct LinkStats {
 /// A port's counters at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PortCount {
-    /// Name.
+    /// Name of the port.
     pub name: String,
     /// Whether the port is up, with carrier.
     pub up: bool,
@@ -81,7 +81,7 @@ pub struct Grown {
 /// The activity of a port between two readings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PortChange {
-    /// Name.
+    /// Name of the port.
     pub name: String,
     /// Whether the port was up, with carrier, at the end.
     pub up: bool,

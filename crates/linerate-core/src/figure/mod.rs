@@ -49,7 +49,7 @@ pub struct Figure {
     pub id: &'static str,
     /// Name in JSON, with its unit: `goodput_bps`. Stable.
     pub key: &'static str,
-    /// Name on screen.
+    /// Name of the figure on screen.
     pub label: &'static str,
     /// Unit of the values.
     pub unit: Unit,
@@ -61,7 +61,7 @@ pub struct Figure {
     pub percentiles: bool,
     /// Whether it has a value for each end.
     pub ends: bool,
-    /// Definition.
+    /// Definition of the figure.
     pub doc: &'static str,
     derive: fn(&Source<'_>) -> Vec<Entry>,
 }

@@ -38,7 +38,7 @@ pub enum Evidence {
     Counts(Vec<Count>),
 }
 
-/// A value.
+/// A value of a figure, with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Value {
     /// The value, in the unit of its figure.

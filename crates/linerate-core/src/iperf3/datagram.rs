@@ -31,8 +31,8 @@ pub const BURST_MAX: u64 = 1000;
 const OLD_HELLO: u32 = 123_456_789;
 const OLD_ANSWER: u32 = 987_654_321;
 
-/// What clients say, each with the answer that it waits for: since 3.12, the same from 3.12 and 3.13
-/// on hosts with the greatest byte first, and up to 3.11 on both kinds of hosts.
+/// The hellos of clients, each with the answer that the client waits for: since 3.12, the same from 3.12 and
+/// 3.13 on hosts with the greatest byte first, and up to 3.11 on both kinds of hosts.
 const WORDS: [([u8; HELLO_LEN], [u8; HELLO_LEN]); 4] = [
     (HELLO, *b"6789"),
     (*b"6789", *b"9876"),
@@ -53,7 +53,7 @@ pub fn is_answer(bytes: &[u8]) -> bool {
     bytes != HELLO && all.any(|(_, answer)| answer == bytes)
 }
 
-/// Bits of the numbers.
+/// Width of the numbers in datagrams, in bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Width {
     /// 32 bits: after 4294967295 the number is 0.

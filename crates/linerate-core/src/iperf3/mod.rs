@@ -44,7 +44,7 @@ pub const SECONDS_MAX: u64 = 86_400;
 //= iperf_api.h, COOKIE_SIZE
 pub const COOKIE_LEN: usize = 37;
 
-/// What the connections of one test have in common.
+/// The cookie that the connections of one test have in common.
 pub type Cookie = [u8; COOKIE_LEN];
 
 /// A cookie of the characters that iperf3 draws from, made of random bytes.

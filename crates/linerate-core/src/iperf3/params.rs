@@ -36,15 +36,15 @@ pub struct Params {
     pub protocol: Protocol,
     /// Seconds at the start that do not count.
     pub omit: u64,
-    /// Seconds that count.
+    /// Seconds of the test that count.
     pub time: u64,
     /// Bytes of payload after which the client ends the test.
     pub num: u64,
     /// The same, as a number of writes.
     pub blocks: u64,
-    /// Data connections.
+    /// Number of data connections.
     pub parallel: u32,
-    /// The server sends.
+    /// Whether the server sends.
     pub reverse: bool,
     /// Whether both ends send.
     pub bidirectional: bool,

@@ -58,7 +58,7 @@ pub struct StreamResult {
 pub struct Datagrams {
     /// The last number that the side sent, or the highest one that it read: omitted datagrams are included.
     pub packets: Option<u64>,
-    /// What that was when those began that count; versions before 3.14 do not say.
+    /// The last number when the datagrams that count began; versions before 3.14 do not report it.
     pub omitted: u64,
     /// Datagrams lost before the last one that it read; zero for a sender.
     pub errors: Option<u64>,
@@ -186,7 +186,7 @@ fn stream(value: &Value) -> Result<StreamResult, Malformed> {
     })
 }
 
-/// What makes no sense is unknown: some versions write a minus as a number beyond all bounds.
+/// Impossible counts are unknown: some versions write a minus as a number beyond all bounds.
 fn datagrams(fields: &Map<String, Value>) -> Datagrams {
     let told = |name| fields.get(name).and_then(whole);
     let most = seconds(fields).unwrap_or(JITTER_MOST);

@@ -46,7 +46,7 @@ const CODES: [(State, i8); 12] = [
 ];
 
 impl State {
-    /// The byte on the wire.
+    /// The byte that stands for the state on the wire.
     pub fn encode(self) -> u8 {
         let found = CODES.iter().find(|(state, _)| *state == self);
         found.map_or(0, |(_, code)| code.cast_unsigned())

@@ -14,7 +14,7 @@ use crate::units::Hertz;
 /// CPU time that this run's threads used of one CPU.
 #[derive(Debug, Clone, Copy, Default)]
 struct Own {
-    /// Share of time.
+    /// Share of time that the threads ran.
     ran: f64,
     /// Ticks of user time.
     user: f64,

@@ -12,7 +12,7 @@ use crate::record::{EndReadings, Record, Step};
 /// Streams whose packets are received by one CPU, at the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crowd {
-    /// The CPU.
+    /// Number of the CPU.
     pub cpu: u32,
     /// The number of streams.
     pub streams: u32,

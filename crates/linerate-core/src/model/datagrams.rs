@@ -135,7 +135,8 @@ pub(super) fn total(end: &EndReadings, set: u32, of: impl Fn(&Total) -> u64) -> 
     })
 }
 
-/// What the sending and the receiving end counted of a set; `None` if the latter counted no datagrams.
+/// The counts of a set at the sending and the receiving end; `None` if the receiving end counted no
+/// datagrams.
 pub(super) fn datagrams(ends: [&EndReadings; 2], set: u32, window: Window) -> Option<Datagrams> {
     let [sender, receiver] = ends;
     let Count { events, of: all } = lost(receiver, set, window)?;

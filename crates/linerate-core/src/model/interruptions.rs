@@ -117,7 +117,7 @@ impl Away {
         }
     }
 
-    /// Whether none was.
+    /// Whether there was no interruption.
     pub(super) fn is_empty(&self) -> bool {
         self.links.is_empty() && self.ends.is_empty()
     }

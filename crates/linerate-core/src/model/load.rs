@@ -64,7 +64,7 @@ pub(super) struct Part {
     ticks: Vec<(u64, f64)>,
     /// The tick with which the part begins; `None` if the series is not steady from any on: it is all then.
     begin: Option<usize>,
-    /// The part.
+    /// The time window of the part.
     pub(super) window: Window,
 }
 
@@ -395,7 +395,7 @@ pub(super) fn slice_goodput(receiving: &EndReadings, set: u32, window: Window) -
     slice_rate(receiving, set, m::WORKER_BYTES, window).map(|bytes| bytes * 8.0)
 }
 
-/// What the threads of a set counted in a second, over a window at the receiving end, all streams.
+/// The rate of a counter of a set's threads, over a window at the receiving end, all streams together.
 fn slice_rate(receiving: &EndReadings, set: u32, metric: m::Metric, window: Window) -> Option<f64> {
     let rates: Vec<f64> = receivers_of(receiving, set)
         .into_iter()
@@ -404,7 +404,8 @@ fn slice_rate(receiving: &EndReadings, set: u32, metric: m::Metric, window: Wind
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>())
 }
 
-/// What is judged of a set, over a window at the receiving end: operations or bits in a second, all streams.
+/// The rate of a set that is judged, over a window at the receiving end: operations or bits in a second, all
+/// streams.
 pub(super) fn judged_rate(
     record: &Record,
     receiving: &EndReadings,
@@ -507,7 +508,7 @@ fn collided(step: &Step, side: Side, window: Window) -> Option<f64> {
     (sent > 0.0).then(|| collisions / sent)
 }
 
-/// What the CPUs of a host moved to and from memory, bytes per second, all caches.
+/// Traffic between the CPUs of a host and memory, in bytes per second, over all caches.
 fn memory(end: &EndReadings, window: Window) -> Option<f64> {
     let caches = end.about("memory", |_| true);
     let rates = caches.map(|t| per_second(t, m::MEMORY_BYTES, window));

@@ -12,15 +12,16 @@ use crate::record::{Host, Step, Table};
 /// Packets that a host lost or delayed itself, by one of its counters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Local {
-    /// Whose counter.
+    /// The side of the host that has the counter.
     pub side: Side,
     /// The kind of event.
     pub what: LocalEvent,
-    /// What it belongs to: a port, `PORT COUNTER` of its driver, `PORT KIND HANDLE` of a queueing discipline, a CPU.
+    /// The subject of the counter: a port, `PORT COUNTER` of its driver, `PORT KIND HANDLE` of a queueing
+    /// discipline, a CPU.
     pub subject: String,
-    /// The number of times.
+    /// Number of events.
     pub count: f64,
-    /// The number per second.
+    /// Number of events per second.
     pub per_sec: f64,
     /// Mean bytes of a packet that the counter counts, if known: a group of segments may be one packet.
     pub bytes: Option<f64>,

@@ -16,7 +16,7 @@ const EPISODES: usize = 3;
 const ROUND_TRIPS: u64 = 4;
 const SAMPLES: u64 = 2;
 
-/// What counts packets that were lost: those retransmitted, and those that a queue of an end refused, which the kernel does
+/// The counters of lost packets: those retransmitted, and those that a queue of an end refused, which the kernel does
 /// not count as sent.
 const COUNTED: [(&str, m::Metric); 2] = [("tcp", m::TCP_RETRANS), ("qdisc", m::QDISC_DROPS)];
 

@@ -13,7 +13,7 @@ use crate::units::Bytes;
 /// Size of an array, in multiples of the last cache's size, at which the cache holds hardly any of the array.
 pub const CACHES: u64 = 4;
 
-/// A load of memory.
+/// A load of the host's memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryLoad {
     /// The access of the load's operations: read, write or copy.

@@ -164,7 +164,7 @@ pub fn far_slower(rate: impl Fn(Direction) -> Option<f64>) -> Option<Direction> 
 /// The highest goodput that a resource allows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ceiling {
-    /// The goodput.
+    /// The goodput that the resource allows.
     pub rate: Rate,
     /// The possible capacities, because an input was not read or is only known to be in a range; the same value
     /// twice if everything is known.
@@ -195,7 +195,7 @@ impl Ceiling {
 /// The model of one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DirectionModel {
-    /// Which.
+    /// The direction.
     pub direction: Direction,
     /// The load that the verdict explains: the plan's streams with the plan's knobs.
     pub base: Load,
@@ -300,7 +300,7 @@ pub struct Load {
     pub tcp: TcpShares,
     /// Sizes of the packets that it sends; `None` if unknown, as for other transports.
     pub packets: Option<Packets>,
-    /// What became of its datagrams; `None` if they were not counted, and for other transports.
+    /// The counts of its datagrams; `None` if they were not counted, and for other transports.
     pub datagrams: Option<Datagrams>,
     /// The sending threads.
     pub senders: Vec<Thread>,
@@ -390,7 +390,7 @@ pub struct TrialModel {
     pub plan: TrialPlan,
     /// The rate that is judged, after over before; `None` while too few slices were measured.
     pub effect: Option<Interval>,
-    /// Slices measured.
+    /// Number of measured slices.
     pub slices: u32,
     /// Mean goodput of each setting, bits per second.
     pub goodput: [f64; 2],

@@ -9,9 +9,9 @@ use crate::record::{EndReadings, Step, Table};
 /// The part of a step that counts, in nanoseconds since its start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
-    /// Start.
+    /// Start of the window.
     pub(super) from: u64,
-    /// End.
+    /// End of the window.
     pub(super) to: u64,
 }
 

@@ -103,7 +103,7 @@ fn app(model: &Model, facts: &HostFacts) -> Vec<String> {
     version.into_iter().chain(streams).collect()
 }
 
-/// What the sockets of the base loads were made with.
+/// The settings of the sockets of the base loads, in words.
 fn socket(model: &Model, side: Side) -> Vec<String> {
     let mut parts = Vec::new();
     for DirectionModel {

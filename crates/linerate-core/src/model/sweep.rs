@@ -1,4 +1,4 @@
-//! What a sweep showed: each setting by its rounds, the knee, and which setting costs less.
+//! The results of a sweep: each setting by its rounds, the knee, and which setting costs less.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -296,7 +296,7 @@ fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -
         match falls.last_mut() {
             Some(last) if fallen && falling => last.to = at,
             _ if fallen => {
-                // What declined a little since then is no part of the fall.
+                // Settings that were a little slower since then are no part of the fall.
                 let between = known.iter().rev().filter(|s| (holds..at).contains(*s));
                 let from = between
                     .copied()

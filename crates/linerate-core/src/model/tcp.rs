@@ -1,4 +1,4 @@
-//! What a set's TCP connections counted at their sender.
+//! The counts of a set's TCP connections at their sender.
 
 use super::TcpShares;
 use super::held::Held;

@@ -21,7 +21,7 @@ pub(super) struct Slice {
     pub(super) changed: bool,
     /// The rate that is judged: goodput, or operations.
     pub(super) rate: Option<f64>,
-    /// Goodput.
+    /// Goodput of the slice.
     goodput: Option<f64>,
     /// Segments sent, and those retransmitted; datagrams sent, and lost.
     loss: Option<Count>,

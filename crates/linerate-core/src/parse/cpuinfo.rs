@@ -71,7 +71,7 @@ pub fn clocks(text: &[u8]) -> Vec<(u32, Option<Hertz>)> {
     all
 }
 
-/// `2300.000`.
+/// Parses a clock in MHz: `2300.000`.
 fn megahertz(text: &[u8]) -> Option<Hertz> {
     let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     (0.0..1e6)

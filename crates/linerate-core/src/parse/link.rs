@@ -30,7 +30,7 @@ pub struct Link<'a> {
     pub hardware: u16,
     /// Up, and the lower layer has carrier.
     pub up: bool,
-    /// Name.
+    /// Name of the port.
     pub name: Cow<'a, str>,
     /// Kind of a port made by software: `veth`, `bridge`, `tun` ...
     pub kind: Cow<'a, str>,
@@ -48,7 +48,7 @@ pub struct Link<'a> {
     pub master: Option<u32>,
     /// Queueing discipline at its root.
     pub qdisc: Cow<'a, str>,
-    /// What ports of its kind have besides, undecoded.
+    /// The attributes that only ports of its kind have, undecoded.
     pub(super) details: &'a [u8],
     /// Name of the device that it belongs to (5.14+): `0000:03:00.0`, `virtio1`.
     pub device: Cow<'a, str>,
@@ -56,7 +56,7 @@ pub struct Link<'a> {
     pub bus: Cow<'a, str>,
     /// Times that the link went up or down.
     pub carrier_changes: Option<u32>,
-    /// Counters.
+    /// Counters of the port.
     pub stats: Option<LinkStats>,
 }
 
@@ -155,7 +155,7 @@ fn info(info: &[u8]) -> Result<(Cow<'_, str>, &[u8]), Malformed> {
 /// The attributes that only bonds have (`IFLA_BOND_*`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BondDetails {
-    /// Mode, 0 to 6.
+    /// Mode of the bond, 0 to 6.
     pub mode: Option<u8>,
     /// Number of the policy that says which fields of a packet the hash includes, 0 to 5.
     pub hash: Option<u8>,

@@ -9,7 +9,7 @@ use crate::facts::nic::Direction;
 const QUEUE: &str = "queue message";
 const NAPI: &str = "poller message";
 
-/// A queue.
+/// A queue of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Queue {
     /// Number, counted for each direction.
@@ -20,7 +20,7 @@ pub struct Queue {
     pub napi: Option<u32>,
 }
 
-/// A poller.
+/// A poller of the kernel (NAPI), with its interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Napi {
     /// Number of the interrupt.

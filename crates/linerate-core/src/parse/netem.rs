@@ -38,7 +38,7 @@ pub(super) fn netem(options: &[u8]) -> Result<Shaping, Malformed> {
     })
 }
 
-/// A share of 2^32.
+/// Converts a number to a share: 2^32 stands for all.
 fn share(of: u32) -> f64 {
     f64::from(of) / 4_294_967_296.0
 }

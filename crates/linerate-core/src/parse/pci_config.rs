@@ -57,7 +57,7 @@ pub enum Express {
 pub struct Capability {
     /// The kind of device, by its place in the PCIe tree.
     pub kind: PortKind,
-    /// Sizes of packets.
+    /// Sizes of packets on the link.
     pub payload: Payload,
     /// The present state of the link; `None` for devices without a link.
     pub now: Option<Link>,

@@ -17,7 +17,7 @@ pub const ROOT: u32 = u32::MAX;
 /// A queueing discipline, or a class of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qdisc<'a> {
-    /// Index of its port.
+    /// Index of the discipline's port.
     pub port: u32,
     /// Handle; zero if the kernel made it by itself. For a class its number.
     pub handle: u32,
@@ -27,7 +27,7 @@ pub struct Qdisc<'a> {
     pub kind: Cow<'a, str>,
     /// Options of the discipline, undecoded: [`super::shaping`] reads the limits among them.
     pub options: &'a [u8],
-    /// Counters.
+    /// Counters of the discipline.
     pub stats: Option<QdiscStats>,
 }
 

@@ -7,7 +7,7 @@ const WHAT: &str = "schedstat";
 /// The scheduler's counts for one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchedStat {
-    /// Nanoseconds on a CPU.
+    /// Nanoseconds that the thread ran on a CPU.
     pub run_ns: u64,
     /// Nanoseconds runnable but not running.
     pub wait_ns: u64,

@@ -15,13 +15,13 @@ enum Store {
     /// The lowest bit of a byte: bit fields are laid out from the least significant bit on little
     /// endian machines, and from the most significant on big endian ones.
     FirstBit,
-    /// Two bytes.
+    /// A field of two bytes.
     U16,
-    /// Four bytes.
+    /// A field of four bytes.
     U32,
     /// Four bytes; all ones mean unknown.
     U32Known,
-    /// Eight bytes.
+    /// A field of eight bytes.
     U64,
     /// Eight bytes, in bytes per second; reported in bits. All ones mean unlimited.
     Rate,

@@ -191,7 +191,7 @@ struct Attributes {
 }
 
 impl Link<'_> {
-    /// What it adds to packets and where its other end is; `None` for ports that are no tunnel.
+    /// The bytes that the tunnel adds to packets, and its ends; `None` for ports that are no tunnel.
     pub fn tunnel(&self) -> Result<Option<Ends>, Malformed> {
         let Some(kind) = TunnelKind::named(&self.kind) else {
             return Ok(None);

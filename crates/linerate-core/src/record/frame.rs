@@ -41,7 +41,7 @@ pub enum FrameError {
     /// Written by a version that this one does not understand.
     #[error("format {found} of the record is not known here (this linerate reads format {FORMAT})")]
     UnknownFormat {
-        /// The version found.
+        /// The version of the format in the file.
         found: u32,
     },
     /// The start of the file cannot be read.
@@ -136,7 +136,7 @@ mod kind {
     pub(super) const END: u8 = 6;
 }
 
-/// What a file begins with: the magic and [`FORMAT`].
+/// The first bytes of a file: the magic and [`FORMAT`].
 pub fn header() -> Vec<u8> {
     [&MAGIC[..], &FORMAT.to_le_bytes()].concat()
 }

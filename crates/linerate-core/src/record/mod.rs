@@ -65,7 +65,7 @@ pub struct Host {
 /// A set of connections, with the settings in force.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Set {
-    /// The plan.
+    /// The plan that was followed.
     pub plan: SetPlan,
     /// The settings in force at each end, near first.
     pub ends: Vec<SetEnd>,
@@ -115,7 +115,7 @@ pub struct TrialPlan {
 /// A step and all that was read during it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// The plan.
+    /// The plan that was followed.
     pub plan: StepPlan,
     /// Start of the step, since the start of the run, on the near clock.
     pub began: Nanos,
@@ -140,7 +140,7 @@ impl Step {
 pub struct ClockPair {
     /// Far minus near, in nanoseconds.
     pub offset_ns: i64,
-    /// The maximum error.
+    /// Largest error of the offset, in nanoseconds.
     pub bound_ns: u64,
 }
 
@@ -149,7 +149,7 @@ pub struct ClockPair {
 pub struct Trouble {
     /// The end that reported the trouble.
     pub side: Side,
-    /// What happened, as a lowercase sentence fragment.
+    /// The failure, as a lowercase sentence fragment.
     pub what: String,
 }
 
@@ -171,7 +171,7 @@ pub struct EndReadings {
     /// Congestion control, of an end that reports it only with its readings; `None` if the set has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
-    /// What could not be read.
+    /// The readings that failed.
     pub gaps: Vec<Gap>,
 }
 
@@ -186,9 +186,9 @@ impl EndReadings {
 /// Exact payload of one stream in one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Total {
-    /// Set.
+    /// Number of the set.
     pub set: u32,
-    /// Stream of the set.
+    /// Number of the stream in its set.
     pub stream: u32,
     /// Payload sent by this end.
     pub sent: u64,
@@ -218,11 +218,11 @@ pub struct Column {
     /// Name, as in [`crate::metric`].
     #[serde(deserialize_with = "metric::name")]
     pub name: Cow<'static, str>,
-    /// Unit.
+    /// Unit of the values.
     pub unit: Unit,
-    /// Counter or gauge.
+    /// Whether the values are of a counter or a gauge.
     pub kind: Kind,
-    /// Values.
+    /// The values, one for each row.
     pub values: Vec<i64>,
 }
 
@@ -285,7 +285,7 @@ pub enum End {
     Complete,
     /// Stopped by the user; the measurements until then are valid.
     Interrupted,
-    /// Could not go on.
+    /// The run could not go on.
     Failed {
         /// Why, as a lowercase sentence fragment.
         why: String,

@@ -42,7 +42,7 @@ struct Trend {
 }
 
 impl Trend {
-    /// What `value` adds to the prediction; wraps, as does its inverse.
+    /// The difference of `value` from the prediction; it wraps around, as does its inverse.
     fn residual<const ORDER: u8>(&mut self, value: i64) -> i64 {
         let slope = value.wrapping_sub(self.value);
         let residual = match ORDER {

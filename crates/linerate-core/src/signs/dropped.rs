@@ -1,4 +1,4 @@
-//! What the hosts themselves drop of the payload of one direction, and how much it explains.
+//! Payload of one direction that the hosts themselves drop, and how much of the loss it explains.
 
 use super::{LOSSY, OVERRUN};
 use crate::transport::Transport;
@@ -23,7 +23,7 @@ const ALONE: f64 = 0.5;
 /// Minimum drops per second at which a filter enforces a rate. Fewer are stray packets.
 const POLICED: f64 = 10.0;
 
-/// What the hosts dropped of the payload of one direction.
+/// Payload of one direction that the hosts dropped.
 pub(crate) struct Dropped<'a> {
     pub(crate) counters: Vec<&'a Local>,
     /// Packets per second; each holds one segment or a group of them.

@@ -1,4 +1,5 @@
-//! What a discipline of the sender's own port loses on purpose: loss at any rate, as of a bad line, whose place is known.
+//! Packets that a discipline of the sender's own port loses on purpose: loss at any rate, as on a bad line, but at a
+//! known place.
 
 use super::dropped::{MOST, most_of, segments, sent};
 use super::percent;

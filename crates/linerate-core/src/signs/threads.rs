@@ -1,4 +1,4 @@
-//! What the threads of a load need of their CPUs.
+//! The shares of their CPUs that the threads of a load need.
 
 use crate::model::{Load, Thread};
 use crate::path::{Direction, Side};

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 /// An estimate with its 95 % interval: of a ratio or of a mean. `low <= mid <= high`, all finite.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Lower end.
+    /// Lower end of the interval.
     pub low: f64,
     /// The estimate.
     pub mid: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 

@@ -28,20 +28,20 @@ pub struct OptionInfo {
 /// The values that an option accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Yes or no.
+    /// The value is yes or no.
     Switch,
-    /// A number.
+    /// The value is a number.
     Count {
-        /// The smallest.
+        /// The smallest allowed value.
         least: u64,
-        /// The largest.
+        /// The largest allowed value.
         most: u64,
     },
-    /// A size in bytes.
+    /// The value is a size in bytes.
     Size {
-        /// The smallest.
+        /// The smallest allowed value.
         least: u64,
-        /// The largest.
+        /// The largest allowed value.
         most: u64,
     },
     /// The value is one of the listed words.
@@ -71,7 +71,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// What operations do, in the words of [`crate::plan::Access`].
+/// The access of operations, in the words of [`crate::plan::Access`].
 pub const ACCESS: OptionInfo = OptionInfo {
     key: "access",
     help: "What each operation does with the memory [default: copy]",
@@ -111,7 +111,7 @@ pub const RING_DEFAULT: u64 = 4 << 20;
 pub struct Options(BTreeMap<String, Setting>);
 
 impl Options {
-    /// Whether none is set.
+    /// Whether no option is set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

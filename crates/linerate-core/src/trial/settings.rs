@@ -1,4 +1,4 @@
-//! What a trial changes of the connections that the tool itself owns.
+//! Settings of the tool's own connections that a trial changes.
 
 use super::slice::loses_little;
 use super::{SMALL_MSS, WORK_SHARE, host};
@@ -163,7 +163,7 @@ fn half_pace(model: &Model, direction: Direction, load: &Load) -> Option<Rate> {
         return None;
     }
     let each = load.goodput.mean / f64::from(load.streams.max(1));
-    // The kernel counts it in bytes.
+    // The kernel counts the value in bytes.
     (each >= 16.0).then_some(Rate((each / 2.0) as u64))
 }
 
@@ -197,7 +197,7 @@ pub(super) fn larger(memory: Bytes, limit: Option<u64>) -> Option<Bytes> {
 /// whole.
 const GROUPS: u64 = 4 << 16;
 
-/// What to ask for to get half the memory, which the kernel doubles.
+/// The buffer size to request for half the memory; the kernel doubles it.
 fn half_send_buffer(load: &Load) -> Option<Bytes> {
     let memory = load.tcp.send_memory?;
     (memory.0 >= GROUPS).then_some(Bytes(memory.0 / 4))

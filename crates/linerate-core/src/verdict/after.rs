@@ -1,4 +1,4 @@
-//! What binds next, once the limits that were found are lifted.
+//! The next limit, once the limits that were found are lifted.
 
 use std::cmp::Ordering::Equal;
 

@@ -300,8 +300,8 @@ fn unforeseen(case: &Case<'_>) -> Option<String> {
     ))
 }
 
-/// What prevents an answer where the load makes round trips long and nothing could be named; nothing
-/// if they stay short, or were not timed at all.
+/// The unknown facts that prevent an answer where the load makes round trips long and nothing could be named;
+/// empty if they stay short, or were not timed at all.
 fn unexplained(case: &Case<'_>, direction: Direction) -> Vec<Unknown> {
     let timed = |dir: &DirectionModel| dir.base.latency.is_some();
     match raised(case.model, direction) {

@@ -26,13 +26,13 @@ use crate::transport::Transport;
 pub struct Verdict {
     /// Limits that the judge upheld, in the order in which they should be read.
     pub limits: Vec<Limit>,
-    /// What disturbed the measurement and is none of the limits.
+    /// Events that disturbed the measurement and are none of the limits.
     pub disturbances: Vec<Disturbance>,
     /// The expected next limit once the present limits are removed, as far as it is known.
     pub next: Vec<Limit>,
     /// The missing readings and trials that prevent an answer, or part of one.
     pub unknown: Vec<Unknown>,
-    /// What every cause answered, for `show --explain`.
+    /// The answers of all causes, for `show --explain`.
     pub answers: Vec<Answered>,
 }
 
@@ -63,19 +63,19 @@ pub struct Limit {
     pub metric: Measure,
     /// Id of the cause.
     pub cause: &'static str,
-    /// Stage that binds.
+    /// Stage of the path that limits.
     pub stage: Stage,
     /// The place of the limit.
     pub side: Place,
     /// Direction that is limited.
     pub direction: Direction,
-    /// The certainty.
+    /// How certain the limit is.
     pub certainty: Certainty,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
     /// The trial that decided, if one did.
     pub trial: Option<Decided>,
-    /// The remedy.
+    /// Advice that removes the limit or disturbance.
     pub advice: Vec<Advice>,
 }
 
@@ -94,7 +94,7 @@ pub struct Disturbance {
     pub share: Option<f64>,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
-    /// The remedy.
+    /// Advice that removes the limit or disturbance.
     pub advice: Vec<Advice>,
 }
 
@@ -126,7 +126,7 @@ pub struct Decided {
     pub transport: Transport,
     /// The ratio of the loaded round trips after and before the change, if it decided.
     pub latency: Option<Interval>,
-    /// Slices measured.
+    /// Number of measured slices.
     pub slices: u32,
     /// Causes that the effect excluded.
     pub excluded: Vec<&'static str>,
@@ -185,11 +185,11 @@ impl Unknown {
 pub struct Answered {
     /// Id of the cause.
     pub cause: &'static str,
-    /// Direction.
+    /// The direction that the answer is for.
     pub direction: Direction,
     /// `finding`, `clear`, `unknown` or `excluded`.
     pub outcome: &'static str,
-    /// Why, with numbers.
+    /// The reasons, with numbers.
     pub why: Vec<String>,
 }
 

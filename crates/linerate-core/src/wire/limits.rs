@@ -1,4 +1,4 @@
-//! What a plan may ask of a server: a client that was let in may measure, not use the host up.
+//! The limits of a plan on a server: a client that was admitted may measure, but not exhaust the host.
 
 use super::samples::{fits, read_of};
 use crate::plan::{Handover, Knobs, Pattern, SetPlan, StepPlan};
@@ -7,7 +7,7 @@ use crate::units::{Bytes, Nanos, Rate};
 /// Limits of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanLimits {
-    /// Sets at a time.
+    /// Largest number of sets at a time.
     pub sets: usize,
     /// Streams of all sets at a time.
     pub streams: u32,
@@ -17,7 +17,7 @@ pub struct PlanLimits {
     pub threads: u32,
     /// Length of a step, wash-out included.
     pub step: Nanos,
-    /// Samples of a step.
+    /// Largest number of samples of a step.
     pub samples: u64,
 }
 
@@ -35,7 +35,7 @@ const ROOM_MAX: Bytes = Bytes(4 << 30);
 /// sessions of one address may use: whatever one address uses, half the amount of a session is left to others.
 const ALL_SESSIONS: u64 = 2;
 const ONE_ADDRESS: f64 = 0.75;
-/// What an operation may grow to where the plan leaves its size open.
+/// Largest size of an operation where the plan leaves the size open.
 const OPERATION_OPEN: Bytes = Bytes(1 << 20);
 /// Buffers that a ring has at least, together.
 const RING_ROOM: Bytes = Bytes(512 * 1024);
@@ -47,7 +47,7 @@ const EXTRA_WORK_MAX_PS: u64 = 1_000_000;
 /// The resources that the sets of a session occupy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Sets.
+    /// Number of sets.
     pub sets: usize,
     /// Streams of all sessions together; a stream that needs several descriptors counts as several.
     pub streams: u32,

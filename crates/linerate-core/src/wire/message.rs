@@ -46,11 +46,11 @@ pub enum Ask {
         /// The set.
         set: u32,
     },
-    /// What does your clock say? Answer: [`Answer::Pong`].
+    /// Asks for the far end's clock. Answer: [`Answer::Pong`].
     Ping,
     /// Arm a step. Answer: [`Answer::Armed`].
     Step {
-        /// The step.
+        /// The plan of the step.
         plan: StepPlan,
     },
     /// Give the armed step up; its sets are lost. Answer: [`Answer::Disarmed`].
@@ -80,7 +80,7 @@ pub enum Answer {
         /// Proves that data connections belong to the session.
         secret: Secret,
     },
-    /// Facts of the far host.
+    /// The facts of the far host.
     Facts {
         /// The facts.
         facts: Box<HostFacts>,
@@ -141,7 +141,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Ask {
-    /// Encodes as CBOR.
+    /// Encodes the message as CBOR.
     pub fn encode(&self) -> Result<Vec<u8>, WireError> {
         codec::encode(self, Bounds::ASK)
     }
@@ -171,7 +171,7 @@ impl Ask {
 }
 
 impl Answer {
-    /// Encodes as CBOR.
+    /// Encodes the message as CBOR.
     pub fn encode(&self) -> Result<Vec<u8>, WireError> {
         codec::encode(self, Bounds::ANSWER)
     }

@@ -20,9 +20,9 @@ const WORDS_AT: usize = 48;
 /// A range of protocol versions, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Versions {
-    /// Lowest.
+    /// Lowest version.
     pub low: u16,
-    /// Highest.
+    /// Highest version.
     pub high: u16,
 }
 
@@ -55,7 +55,7 @@ pub enum Kind {
 /// The first message of the dialling side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
-    /// Versions it speaks.
+    /// Versions that the side speaks.
     pub versions: Versions,
     /// The purpose of the connection.
     pub kind: Kind,

@@ -33,7 +33,7 @@ const SEARCH_MOST: Nanos = Nanos::from_secs(1200);
 /// Time where no layer of options states one.
 const TIME: Nanos = Nanos::from_secs(10);
 
-/// It takes the options of the transports that it can use.
+/// The verb; it has the options of the transports that it can use.
 #[derive(Debug, Clone)]
 pub(crate) struct Verb;
 

@@ -121,7 +121,7 @@ fn offered(id: &str) -> Option<&'static CellKind> {
 enum Kept {
     /// The record is kept in the directory of the user's records, or in the one that the user named.
     In(Store),
-    /// Nowhere: it is deleted after the demonstration.
+    /// The record is not kept: it is deleted after the demonstration.
     Not(TempDir),
 }
 

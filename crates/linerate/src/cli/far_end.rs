@@ -1,4 +1,5 @@
-//! A far end that this program starts: it gets its key over a pipe, and ends when that pipe is closed.
+//! A far end that this program starts: the far end gets its key over a pipe, and ends when that pipe is
+//! closed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
@@ -46,7 +47,7 @@ pub(crate) struct FarEnd {
     pub(crate) key: Key,
 }
 
-/// Why there is no far end.
+/// The reason why there is no far end.
 pub(crate) enum Unmade {
     /// The program could not be started.
     Unstarted(std::io::Error),
@@ -86,7 +87,7 @@ impl FarEnd {
         if changes {
             command.arg("--allow-changes");
         }
-        // Settings of servers for others do not concern it.
+        // Settings of servers for other users do not apply to this far end.
         for name in OF_SERVERS {
             command.env_remove(name);
         }

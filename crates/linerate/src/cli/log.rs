@@ -12,7 +12,7 @@ use super::beside::Beside;
 
 /// Lines that may wait to be written; more are counted and left out.
 const WAITING: usize = 1024;
-/// Time for those that wait once the server has ended.
+/// Time for waiting lines to be written once the server has ended.
 const LAST: Duration = Duration::from_secs(1);
 
 /// A thread that writes lines.

@@ -63,13 +63,13 @@ fn time(run: &Run) -> Result<Nanos, Failure> {
 /// The kinds of traffic that a command needs of a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// A load.
+    /// The command needs a load.
     Load,
-    /// Round trips.
+    /// The command needs round trips.
     RoundTrips,
-    /// Round trips and a stream of payload.
+    /// The command needs round trips and a stream of payload.
     Both,
-    /// A load or round trips.
+    /// The command needs a load or round trips.
     Any,
 }
 
@@ -85,7 +85,7 @@ impl Needs {
             }
     }
 
-    /// Whether an option of a transport means something for it.
+    /// Whether an option of a transport has an effect for the command.
     pub(crate) fn uses(self, option: &OptionInfo) -> bool {
         let trips = option.is_of(PatternKind::RoundTrips);
         let load = option.is_of(PatternKind::Stream) || option.is_of(PatternKind::Operations);

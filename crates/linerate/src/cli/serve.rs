@@ -97,7 +97,7 @@ fn attached(options: &Options) -> bool {
 }
 
 /// Serves the process that started this one, on loopback only, whatever the configuration sets for other
-/// servers. It ends with that process, even if that has passed its end of stdin to others.
+/// servers. The server ends with that process, even if the process has passed its end of stdin to others.
 fn of_parent(server: &mut ServerOptions) -> Result<(), Failure> {
     let ends = rights::end_with_parent();
     reach::system(ends, "cannot watch for the end of the parent process")?;
@@ -169,9 +169,9 @@ fn iperf3(options: &Options, log: &Log) -> Result<Option<iperf3::Server>, Failur
     Ok(Some(server))
 }
 
-/// The key to serve with, and what the user must know about it.
+/// The key to serve with, and a text about it for the user.
 fn key(options: &Options) -> Result<(Option<Key>, String), Failure> {
-    // The configuration file of that account is meant for its own servers.
+    // The configuration file of the account is meant for the account's own servers.
     if attached(options) {
         let key = Key::read_line(std::io::stdin().lock()).map_err(reach::key_failure)?;
         return Ok((Some(key), String::new()));

@@ -155,7 +155,7 @@ pub(crate) struct Reached {
     pub(crate) link: Box<dyn Link>,
     /// Address and port of the far end; empty if there is none.
     pub(crate) address: String,
-    /// The far end, where it was started for this session: it ends after it.
+    /// The far end, if it was started for this session: the far end ends after the session.
     _far: Option<FarEnd>,
 }
 

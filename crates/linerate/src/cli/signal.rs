@@ -11,8 +11,8 @@ use signal_hook::iterator::Signals;
 
 use super::exit::Exit;
 
-/// A flag that is set by Ctrl-C, SIGTERM or SIGHUP. A second one ends the program at once: whoever sends
-/// it does not want to wait.
+/// A flag that is set by Ctrl-C, SIGTERM or SIGHUP. A second signal ends the program at once: its sender does
+/// not want to wait.
 pub(crate) fn interrupted() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signals() {

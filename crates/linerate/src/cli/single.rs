@@ -179,7 +179,7 @@ pub(crate) fn over(
 }
 
 impl Measured {
-    /// The raw readings, where the document is to have them.
+    /// The raw readings, if the user wants them in the document.
     pub(crate) fn told(&self, options: &Options) -> Option<&Record> {
         (options.report.with_record == Some(true)).then_some(&self.record)
     }

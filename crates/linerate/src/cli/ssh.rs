@@ -1,4 +1,4 @@
-//! A far end that is started over ssh: it gets its key from here, and ends with the run.
+//! A far end that is started over ssh: the far end gets its key from this program, and ends with the run.
 
 use std::process::{Command, Stdio};
 use std::str::FromStr;
@@ -29,7 +29,7 @@ struct Url {
     destination: String,
     /// The port of its ssh server.
     port: Option<u16>,
-    /// The program there.
+    /// The program on the far host.
     program: String,
 }
 
@@ -114,7 +114,7 @@ impl Url {
         })
     }
 
-    /// The command that connects there, as users type it.
+    /// The command that connects to the far host, as users type it.
     fn called(&self) -> String {
         let port = self.port.map(|port| format!("-p {port} "));
         format!("ssh {}{}", port.unwrap_or_default(), self.destination)
@@ -133,7 +133,7 @@ impl Url {
         }
     }
 
-    /// Commands that bring the program there, and the far end that it is then.
+    /// Commands that copy the program to the far host, and the target to type then.
     fn brought(&self) -> String {
         let there = self.bracketed();
         let port = self

@@ -80,7 +80,7 @@ impl Stage {
         })
     }
 
-    /// Takes a fault out.
+    /// Removes a fault.
     pub(crate) fn remove(&self, fault: &Fault) -> Result<(), Problem> {
         Ok(self.lab.remove(fault)?)
     }
@@ -210,8 +210,8 @@ impl Stage {
         Ok((self.lab.spawn(Host::Near, &client)?, server))
     }
 
-    /// Runs a command in the near host, with `far` or a server on the far one; `FAR` in it becomes
-    /// the far host's address. An empty one is a run.
+    /// Runs a command in the near host, with `far` or a server on the far one; `FAR` in it becomes the far
+    /// host's address. An empty command is `linerate run`.
     pub(crate) fn command(
         &self,
         far_command: Option<&str>,

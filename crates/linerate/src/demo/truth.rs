@@ -44,7 +44,7 @@ impl Truth {
 pub(crate) enum Counted {
     /// The port of the far host.
     Port,
-    /// The program that received it.
+    /// The program that received the data.
     Program,
 }
 
@@ -58,7 +58,7 @@ impl Counted {
     }
 }
 
-/// Whose load the truth is measured by; the port counts what came of it.
+/// The program whose load measures the truth; the port counts the delivered data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Loader {
     /// Measure with linerate
@@ -97,7 +97,7 @@ pub(super) fn measure(
     loader: Loader,
 ) -> Result<Truth, Problem> {
     let loader = loader.for_cell(cell);
-    // A port counts datagrams that are dropped behind it.
+    // A port also counts datagrams that are dropped later, at the host.
     let counted = if cell.sends_datagrams() {
         Counted::Program
     } else {

@@ -27,7 +27,7 @@ pub(crate) enum Kept {
 pub(crate) struct Row {
     /// Cell, congestion control and seed: `path-rate-bbr-7`.
     pub(crate) key: String,
-    /// The result.
+    /// The result of the case.
     #[serde(flatten)]
     pub(crate) what: Kept,
 }
@@ -41,23 +41,23 @@ pub(crate) enum ScoreError {
     /// The directory or its file cannot be read or written.
     #[error("cannot use {}", path.display())]
     File {
-        /// Which.
+        /// The path of the directory or file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         #[source]
         error: io::Error,
     },
     /// The file is larger than any score.
     #[error("{} has more than {MOST} bytes: it holds no outcomes", .0.display())]
     Large(PathBuf),
-    /// A line of it is no outcome.
+    /// A line of the file is no outcome.
     #[error("{}, line {line}: no outcome of a demonstration", path.display())]
     Line {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// The problem.
+        /// The error of the decoder.
         #[source]
         error: serde_json::Error,
     },
@@ -105,7 +105,7 @@ impl Outcomes {
         self.keys.contains(key)
     }
 
-    /// All outcomes.
+    /// All outcomes, in the order in which they were kept.
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }

@@ -17,9 +17,9 @@ use crate::demo::Loader;
 
 /// The cells and seeds to be scored.
 pub(crate) struct Wish<'a> {
-    /// The cells.
+    /// The cells to be scored.
     pub(crate) cells: &'a [&'static CellKind],
-    /// The seeds of each.
+    /// The seeds of each cell.
     pub(crate) seeds: std::ops::Range<u64>,
     /// The congestion controls under which each seed is run.
     pub(crate) congestion: &'a [String],

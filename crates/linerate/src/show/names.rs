@@ -19,7 +19,7 @@ impl Names {
         }
     }
 
-    /// `near` and `far`.
+    /// The names `near` and `far`, for hosts without known names.
     pub(super) fn sides() -> Self {
         Self([Side::Near, Side::Far].map(|side| side.name().to_owned()))
     }

@@ -45,12 +45,12 @@ impl<W: Write> Progress<W> {
         }
     }
 
-    /// Text in one write.
+    /// Writes text in one call.
     fn put(&mut self, text: &str) -> io::Result<()> {
         self.out.write_all(text.as_bytes())
     }
 
-    /// A line that stays.
+    /// Writes a line that stays on the screen.
     fn say(&mut self, text: &str) -> io::Result<()> {
         self.clear()?;
         self.put(&format!("{text}\n"))

@@ -16,8 +16,8 @@ use super::document::{Columns, Entry, Item, LABEL, NARROW, Span, Table, width_of
 use super::names::Names;
 use super::{Document, Tone, words};
 
-/// The verdict with all that it rests on. `saved` is the name of the record and the command that shows it, if it was
-/// kept.
+/// The page of a verdict with all its evidence. `saved` is the name of the record and the command that shows it, if
+/// it was kept.
 pub(crate) fn verdict(
     record: &Record,
     model: &Model,
@@ -108,7 +108,7 @@ pub(crate) fn causes(causes: &[&dyn Cause]) -> Document {
     doc
 }
 
-/// The page of a cause, wrapped: headings, paragraphs and lists are all the Markdown that it has.
+/// The page of a cause, wrapped. Its Markdown has only headings, paragraphs and lists.
 pub(crate) fn cause(source: &str) -> Document {
     let mut doc = Document::new();
     for block in source.trim().split("\n\n") {

@@ -67,7 +67,7 @@ pub(crate) fn uneven(estimate: &Estimate) -> Option<String> {
     (half >= UNEVEN).then(|| "varied too much for a mean".to_owned())
 }
 
-/// `190 k/s ±0.4 %`.
+/// A rate of operations with its interval: `190 k/s ±0.4 %`.
 pub(crate) fn per_second(estimate: &Estimate) -> String {
     let rate = PerSecond(estimate.mean.max(0.0));
     let half = estimate.interval.and_then(Interval::relative);
@@ -76,7 +76,7 @@ pub(crate) fn per_second(estimate: &Estimate) -> String {
     })
 }
 
-/// `±1.2 %`.
+/// A deviation in percent: `±1.2 %`.
 pub(crate) fn plus_minus(percent: f64) -> String {
     if percent < 0.1 {
         "±0.1 %".to_owned()

@@ -23,7 +23,7 @@ const KNEE: f64 = 0.03;
 /// The time of a message of a given size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
-    /// Size.
+    /// Size of the messages.
     pub size: Bytes,
     /// Times in one direction or of round trips, as long as all points are the same: only the floor differs.
     pub time: Nanos,

@@ -11,7 +11,7 @@ use crate::units::Rate;
 pub struct LinkModes {
     /// Speed; `None` if the driver does not report it.
     pub speed: Option<Rate>,
-    /// Duplex.
+    /// Duplex of the link.
     pub duplex: Option<Duplex>,
     /// Whether the speed is agreed with the other end.
     pub autoneg: Option<bool>,

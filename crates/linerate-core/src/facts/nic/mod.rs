@@ -97,11 +97,11 @@ pub struct Nic {
     pub mtu: Option<u32>,
     /// The largest value that the driver accepts.
     pub mtu_max: Option<u32>,
-    /// What was agreed with the other end of the wire.
+    /// The link modes that were agreed with the other end of the wire.
     pub link: LinkModes,
     /// Forward error correction.
     pub fec: Option<Fec>,
-    /// What the device or the stack does for many packets at once.
+    /// The offloads: work that the device or the stack does for many packets at once.
     pub offloads: Option<Offloads>,
     /// Channels (groups of queues with an interrupt each).
     pub channels: Option<Channels>,
@@ -144,7 +144,8 @@ pub struct Stack {
     pub vlan: Option<u16>,
     /// How a bond spreads traffic.
     pub bond: Option<Bond>,
-    /// What a tunnel adds to each packet; `None` for other ports, and in records from before it was read.
+    /// The bytes that a tunnel adds to each packet; `None` for other ports, and in records from before it was
+    /// read.
     pub tunnel: Option<Tunnel>,
 }
 
@@ -154,7 +155,7 @@ pub struct Stack {
 pub struct Bond {
     /// `802.3ad`, `active-backup` ...
     pub mode: String,
-    /// What its hash looks at: `layer2`, `layer3+4` ...
+    /// The fields that the bond's hash includes: `layer2`, `layer3+4` ...
     pub hash: String,
     /// Index of the only member in use, if there is one.
     pub active: Option<u32>,

@@ -24,8 +24,8 @@ impl Nic {
     }
 }
 
-/// The command that keeps the link's settings as `ethtool` shows them. Settings that it does not know are
-/// left as they are.
+/// The commands that save the link's settings as `ethtool` shows them, and restore them. Settings that
+/// `ethtool` does not know are left as they are.
 fn kept(name: &str) -> Kept {
     const OLD: &str = "$1 ~ /Speed/ && $2 + 0 {s = \" speed \" $2 + 0} \
                        $1 ~ /Duplex/ && /Half|Full/ {d = \" duplex \" tolower($2)} \

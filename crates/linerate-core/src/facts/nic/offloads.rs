@@ -1,4 +1,4 @@
-//! What a port or the stack does for many packets at once.
+//! Offloads: work that a port or the stack does for many packets at once.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -239,7 +239,7 @@ pub(super) fn below_its_like(inventory: &Inventory) -> Vec<Oddity> {
     }))
 }
 
-/// Errors of the wire.
+/// InfiniBand ports whose wire has errors.
 pub(super) fn faults(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, "ib-errors", |device, port| {
         let faults = port.counters.iter();

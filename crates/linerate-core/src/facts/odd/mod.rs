@@ -51,7 +51,7 @@ impl Oddity {
         }
     }
 
-    /// What to do, with its commands and how to undo them, in one line of text.
+    /// The advice, with its commands and how to undo them, in one line of text.
     pub fn to_do(&self) -> String {
         let mut text = self.fix.what.clone();
         if !self.fix.steps.is_empty() {

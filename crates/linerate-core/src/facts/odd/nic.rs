@@ -13,7 +13,7 @@ fn ports(inventory: &Inventory, odd: impl Fn(&Nic) -> Option<Oddity>) -> Vec<Odd
     inventory.network.nics.iter().filter_map(odd).collect()
 }
 
-/// A driver that reports why there is no link.
+/// Ports whose driver reports why they have no link.
 pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
         (!nic.down.is_empty()).then(|| Oddity {
@@ -113,7 +113,7 @@ fn means(nic: &Nic, counter: &Counter, wanted: Meaning) -> bool {
     counted::meaning(&nic.driver, &counter.name) == Some(wanted)
 }
 
-/// Packets that the wire damaged.
+/// Ports that received packets which the wire damaged.
 pub(super) fn damaged(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
         let some = |n: Option<u64>| n.filter(|&n| n > 0);

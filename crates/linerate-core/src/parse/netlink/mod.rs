@@ -28,7 +28,7 @@ const TYPE_MASK: u16 = 0x3fff;
 pub struct Message<'a> {
     /// Type, for example `RTM_NEWLINK`.
     pub kind: u16,
-    /// Flags.
+    /// Flags of the message.
     pub flags: u16,
     /// Number that the request bore.
     pub sequence: u32,
@@ -41,7 +41,7 @@ pub struct Message<'a> {
 pub struct Part {
     /// The reply ends with this part.
     pub last: bool,
-    /// What was dumped changed in the meantime, so that parts may be missing.
+    /// Whether the dumped objects changed in the meantime, so that parts may be missing.
     pub interrupted: bool,
 }
 

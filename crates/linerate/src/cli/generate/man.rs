@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use clap::Command;
 use clap_mangen::Man;
 
-/// The page, in roff.
+/// The manual page, in roff.
 pub(super) fn page(mut program: Command) -> io::Result<String> {
     program.build();
     let manual = Man::new(program.clone());

@@ -18,11 +18,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::super::quantity;
 use super::super::resolve::Needs;
 
-/// A row and what it makes of it for the command line.
+/// A row of an option, with its flag on the command line.
 struct Flag {
     row: &'static OptionInfo,
     variable: String,
-    /// The help, with the transports that have it.
+    /// The help of the option, with the transports that have it.
     help: String,
 }
 
@@ -161,7 +161,7 @@ fn parser(row: &'static OptionInfo) -> ValueParser {
     }
 }
 
-/// Reads a value as it is written.
+/// Reads a value of an option from its text.
 fn written(row: &OptionInfo, text: &str) -> Result<Setting, String> {
     let setting = match row.kind {
         Kind::Count { least, most } => Setting::Number(quantity::read(text, (least, most))?),
@@ -204,7 +204,7 @@ impl Serialize for Own {
     }
 }
 
-/// A value as a file has it.
+/// A value of an option in a configuration file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Value {

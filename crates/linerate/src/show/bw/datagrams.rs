@@ -35,8 +35,8 @@ pub(super) fn lines(doc: &mut Document, result: &DirectionResult, datagrams: &Da
     }
 }
 
-/// The last ones, of which somebody else's receiver says nothing: it knows no end. Both ends of a step of
-/// linerate's own count to the last datagram.
+/// A remark about the last datagrams, which a receiver of iperf3 does not count: it does not know where the
+/// stream ends. Both ends of a step of linerate's own count to the last datagram.
 fn after(datagrams: &Datagrams) -> String {
     match datagrams.after() {
         Some(n) if n > 0 && datagrams.counted.reordered.is_none() => {

@@ -58,7 +58,7 @@ impl Probe {
     }
 }
 
-/// The connections as `linerate flows` would see them: what may be concluded from one end alone is concluded so.
+/// The connections as `linerate flows` would see them: judged from one end alone.
 fn look(record: &Record, step: &Step, connections: &Connections, lasted: Nanos) -> Option<Look> {
     let near = step.ends.first()?;
     let mut flows: Vec<(i64, Flow)> = (0..connections.ends.len())

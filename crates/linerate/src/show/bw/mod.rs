@@ -52,12 +52,12 @@ pub struct Probe {
     address: String,
     /// The transport.
     engine: String,
-    /// The options of that which are set.
+    /// The options of the transport that are set.
     options: Options,
     /// The load of this host's memory, if that was measured.
     memory: Option<MemoryLoad>,
     streams: u32,
-    /// Time that counts, as it was asked for.
+    /// The requested time that counts.
     time: Nanos,
     /// Measured time: shorter than planned if the measurement ended early.
     lasted: Nanos,
@@ -71,7 +71,7 @@ pub struct Probe {
     search: Option<Search>,
     /// The requested directions, with the figures of each.
     results: Vec<DirectionResult>,
-    /// This end's connections, judged from here only; `None` if that was not done.
+    /// This end's connections, judged from this end only; `None` if they were not read.
     look: Option<Look>,
     gaps: Vec<Gap>,
 }
@@ -84,9 +84,9 @@ pub(super) struct DirectionResult {
     goodput: Option<Estimate>,
     /// Payload and time of the goodput.
     received: Option<(Bytes, Nanos)>,
-    /// The ramp at the start that is left out of that.
+    /// The ramp at the start, which is left out of payload and time.
     ramp: Nanos,
-    /// Whether it was steady from there on; `None` if samples of the receiver are unknown.
+    /// Whether goodput was steady after the ramp; `None` if samples of the receiver are unknown.
     steady: Option<bool>,
     /// The interruptions of the load, in words.
     interruptions: Vec<String>,
@@ -95,7 +95,8 @@ pub(super) struct DirectionResult {
     handed: Option<(Handover, Option<f64>)>,
     /// Whether the receiver's kernel dropped payload instead of copying it to the program.
     discarded: bool,
-    /// The receiver's parts of that, a second or so each, which add up to it; empty if they are unknown.
+    /// Payload and time at the receiver in intervals of about a second, which add up to the whole; empty if
+    /// they are unknown.
     intervals: Vec<(Bytes, Nanos)>,
     /// Segments that the sender retransmitted; `None` if unknown.
     again: Option<u64>,
@@ -113,7 +114,7 @@ pub(super) struct DirectionResult {
 /// The datagrams of a direction, all streams.
 #[derive(Debug)]
 pub(super) struct Datagrams {
-    /// Payload of each.
+    /// Payload of each datagram.
     size: Bytes,
     /// The requested rate of all streams together; `None` if they are sent as fast as the program can.
     asked: Option<Rate>,

@@ -126,7 +126,7 @@ pub(in crate::show) fn broken(record: &Record) -> String {
     }
 }
 
-/// Whether it is a longer step of a search.
+/// Whether a step is a longer one of a search.
 fn is_long(step: &Step) -> bool {
     matches!(step.plan.purpose, Purpose::Base { .. })
 }

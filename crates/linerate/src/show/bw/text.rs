@@ -90,7 +90,7 @@ pub(in crate::show) fn ended_early(doc: &mut Document, why: &str, lasted: Nanos,
     );
 }
 
-/// The place of payload when it counts as sent.
+/// A phrase for the place where payload counts as sent.
 fn taken(engine: &str) -> &'static str {
     match Transport::of(engine) {
         Transport::Shm => "written to shared memory",
@@ -231,7 +231,7 @@ fn figures(doc: &mut Document, result: &DirectionResult, far_end: FarEnd) {
     }
 }
 
-/// `0.18 ns a byte here`, or `61 % of one there, 0.5 ns a byte`.
+/// The CPU time of an end: `0.18 ns a byte here`, or `61 % of one there, 0.5 ns a byte`.
 fn cpu(end: &End, place: &str) -> Option<String> {
     let each = end.cpu_per_byte.map(|ns| format!("{ns:.3} ns a byte"));
     match (end.cpu_percent, each) {

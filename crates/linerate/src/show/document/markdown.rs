@@ -98,7 +98,7 @@ impl Page {
         }
     }
 
-    /// A label alone: its values are below it.
+    /// Writes a label alone: its values follow below it.
     fn label(&mut self, label: &str) {
         self.list(0, &beside(Tone::Strong, label, &Vec::new()));
         self.value = 1;
@@ -197,7 +197,7 @@ fn has_more(behind: &[Block]) -> bool {
     false
 }
 
-/// `**label:** text`.
+/// A label and a text on one line: `**label:** text`.
 fn beside(tone: Tone, label: &str, body: &Spans) -> String {
     let label = label.trim_end().trim_end_matches(':');
     let mut spans = vec![(tone, format!("{label}:")), (Tone::Plain, " ".to_owned())];

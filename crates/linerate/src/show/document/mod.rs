@@ -102,7 +102,7 @@ enum Rank {
     Evidence,
 }
 
-/// A label and what belongs to it.
+/// A label with its values and details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     label: String,
@@ -249,12 +249,12 @@ impl Document {
         self.item(Item::new(body).indent(margin, margin.plus(2)));
     }
 
-    /// An item of a list.
+    /// Adds an item of a list.
     pub(crate) fn item(&mut self, item: Item) {
         self.blocks.push(Block::Item(item));
     }
 
-    /// A table.
+    /// Adds a table.
     pub(crate) fn table(&mut self, table: Table) {
         self.blocks.push(Block::Table(table));
     }

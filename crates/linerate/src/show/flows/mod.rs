@@ -48,7 +48,7 @@ pub struct Judged {
 }
 
 impl Look {
-    /// Judges what was seen. One that was not read twice is not among it.
+    /// Judges what was seen. A connection that was not read twice is left out.
     pub fn judge(seen: Seen, complete: bool, time: Nanos, round: Duration) -> Self {
         let judged = seen.flows.into_iter().filter_map(|one| {
             let model = flow(&one)?;
@@ -95,8 +95,8 @@ impl Judged {
         }
     }
 
-    /// The rate at which the network limits it, where one flow cannot show the kind of limit: a rate of the
-    /// path and a cap of each flow both have evidence.
+    /// The rate at which the network limits the connection, if one flow cannot show the kind of limit: a rate
+    /// of the path and a cap of each flow both have evidence.
     fn network_rate(&self) -> Option<Rate> {
         let suspects = self.suspects();
         let found = |id| {
@@ -128,7 +128,7 @@ impl Judged {
     /// Facts that only another reading would show, each once.
     fn unknown(&self) -> Vec<Gap> {
         let mut gaps: Vec<Gap> = Vec::new();
-        // The first one asks for the limit, which the suspected causes answer already.
+        // The first unknown fact is the limit, which the suspected causes answer already.
         let all = self.verdict.unknown.iter();
         for unknown in all.filter(|u| !u.what.starts_with("what limits")) {
             let gap = Gap {
@@ -143,12 +143,12 @@ impl Judged {
         gaps
     }
 
-    /// `10.0.0.1:43210`.
+    /// Address and port of the near end: `10.0.0.1:43210`.
     fn near(&self) -> String {
         name_of(self.flow.local)
     }
 
-    /// `10.0.0.2:22`.
+    /// Address and port of the far end: `10.0.0.2:22`.
     fn far(&self) -> String {
         name_of(self.flow.remote)
     }

@@ -174,7 +174,7 @@ pub(super) fn small_writes() -> Look {
     Look::judge(seen, true, Nanos(2_000_000_000), Duration::ZERO)
 }
 
-/// Nothing to see, and not all of it.
+/// An observation without any traffic, of which some readings failed.
 pub(super) fn idle() -> Look {
     let gap = Gap {
         what: "connections of IPv6".to_owned(),

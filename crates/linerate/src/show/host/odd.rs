@@ -9,7 +9,7 @@ use super::super::advice::{do_step, do_steps};
 use super::super::document::Item;
 use super::super::{Document, Style, Tone};
 
-/// Lines of a screen.
+/// Number of lines of a screen.
 const SCREEN: usize = 24;
 /// Lines of the list that a screen has room for, with the details of the first.
 const LISTED: usize = 9;
@@ -172,7 +172,7 @@ fn lasting<'a>(doc: &mut Document, mut shown: impl Iterator<Item = &'a Oddity>) 
     }
 }
 
-/// The number of these oddities without details.
+/// The number of oddities without details.
 fn left(doc: &mut Document, line: &Line<'_>) {
     let shown = if line.is_rest { 0 } else { ALIKE };
     let more = line.all.len().saturating_sub(shown);

@@ -84,7 +84,7 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
         // The speed that a hypervisor reports is nominal.
         _ if nic.is_virtual => Some("virtual".to_owned()),
         Some(speed) => Some(speed.to_string()),
-        // The port of the device below shows it.
+        // The port of the device below shows the speed.
         None if nic.kind == IPOIB => None,
         None if nic.up => Some("speed unknown".to_owned()),
         None => None,

@@ -35,7 +35,7 @@ pub struct Probe {
     address: String,
     /// The transport.
     engine: String,
-    /// The options of that which are set.
+    /// The options of the transport that are set.
     options: Options,
     /// The array that loads go through, where memory is what answers; of other round trips `None`.
     array: Option<Bytes>,
@@ -43,7 +43,7 @@ pub struct Probe {
     /// Time from one intended send to the next; `None` in closed loop.
     interval: Option<Nanos>,
     busy_poll: bool,
-    /// Time that counts, as it was asked for.
+    /// The requested time that counts.
     time: Nanos,
     /// Measured time: shorter than planned if the measurement ended early.
     lasted: Nanos,
@@ -65,7 +65,7 @@ pub struct Probe {
 /// One direction of a load that ran during the round trips.
 #[derive(Debug, Clone, Copy)]
 pub struct Beside {
-    /// Which.
+    /// The direction of the load.
     pub direction: Direction,
     /// Goodput in bits per second; `None` if it is unknown.
     pub goodput: Option<f64>,
@@ -220,8 +220,8 @@ impl Probe {
         Summary::sorted(timed.chain(lost).chain(loads))
     }
 
-    /// Share of the messages that were sent which were never answered, of an engine that may lose them; `None` of
-    /// others, and if none was sent.
+    /// Share of the sent messages that were never answered, for an engine that may lose messages; `None` for
+    /// other engines, and if no message was sent.
     fn share_lost(&self) -> Option<f64> {
         let lost = self.lost()?;
         let all = self.latency.as_ref().map_or(0, |latency| latency.samples) + lost;

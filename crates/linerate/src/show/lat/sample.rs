@@ -49,7 +49,7 @@ pub(super) fn lossy() -> Probe {
     probe(&record)
 }
 
-/// With datagrams, some of them lost, in open loop.
+/// A measurement of round trips with datagrams, some of them lost, in open loop.
 pub(super) fn udp() -> Probe {
     let mut record = step(Purpose::IdleLatency, &[]);
     record.start.plan.engine = "udp".to_owned();

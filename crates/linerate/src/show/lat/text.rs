@@ -109,7 +109,7 @@ fn beside(doc: &mut Document, load: &Beside, knobs: &Knobs) {
     doc.entry("beside", &[(Tone::Plain, &text), (Tone::Warning, &lost)], 2);
 }
 
-/// The settings of that load: `4 streams, bbr, at most 1 Gb/s each`.
+/// The settings of a load: `4 streams, bbr, at most 1 Gb/s each`.
 fn with(knobs: &Knobs) -> String {
     let mut parts = vec![count(u64::from(knobs.streams), "stream")];
     parts.extend(knobs.congestion.clone());

@@ -33,7 +33,7 @@ pub struct Probe {
     direction: Direction,
     pace: Pace,
     same_machine: bool,
-    /// The engine, with the options of that which are set.
+    /// The engine, with its options that are set.
     engine: String,
     options: Options,
     /// Whether there is no far end.

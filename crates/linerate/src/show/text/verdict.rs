@@ -54,9 +54,9 @@ fn narrow(wide: usize) -> Columns {
     Columns { wide, narrow: 0 }
 }
 
-/// A line of the answer.
+/// A line of the table of limits.
 struct Line {
-    /// `ripple -> brook`.
+    /// The direction by its hosts: `ripple -> brook`.
     way: String,
     /// Goodput, or what else is limited.
     figure: String,
@@ -139,8 +139,8 @@ fn gain(model: &Model, limit: &Limit, advice: &Advice) -> String {
     }
 }
 
-/// Why, how that is known, and what mends it, of each limit. A limit of a cause that was explained above shows only its own
-/// figures.
+/// Writes for each limit its cause, its evidence and its remedy. A limit of a cause that was explained above shows
+/// only its own figures.
 pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict, names: &Names) {
     let entries = entries(model, verdict);
     let limits = entries.iter().filter_map(|entry| match entry {

@@ -97,7 +97,7 @@ fn goodputs(doc: &mut Document, answer: &Answer) {
     }
 }
 
-/// Why there is no ceiling.
+/// The text for a path without a ceiling.
 const NOT_DESCRIBED: &str = "no ceiling: no part of the described path has one";
 
 fn unknown(doc: &mut Document, label: &str) {
@@ -397,7 +397,7 @@ fn sweeps(doc: &mut Document, sweeps: &[SizeSeries]) {
     }
 }
 
-/// An item that belongs to the one above it.
+/// Writes an item below the one above it.
 fn below(doc: &mut Document, text: &str) {
     doc.item(Item::new(&[(Tone::Plain, text)]).depth(1).indent(4, 8));
 }

@@ -1,4 +1,4 @@
-//! What the counters of network drivers mean.
+//! The meanings of the counters of network drivers.
 //!
 //! Drivers name their counters as they like. One table gives the meaning of each name, by driver. A name that
 //! is not in the table has no meaning here, and is never judged.
@@ -30,7 +30,7 @@ pub enum Meaning {
     BadChecksum,
     /// Packets that the card or the driver could not handle for another reason.
     Failed,
-    /// Collisions.
+    /// Packets that collided while sending.
     Collided,
     /// Resets of a send queue that did not move on.
     Hung,
@@ -48,7 +48,7 @@ pub enum Meaning {
     Filtered,
     /// Times that a queue was full and packets waited: nothing was lost.
     Waited,
-    /// A level, not a count.
+    /// The counter is a level, not a count.
     Gauge,
     /// An event that costs neither packets nor time.
     Benign,
@@ -183,7 +183,7 @@ impl Meaning {
         self.row().1
     }
 
-    /// What to do about it at a port; empty if nothing is to be done.
+    /// The remedy at a port; empty if nothing is to be done.
     pub fn fix(self, port: &str) -> String {
         self.row().2.replace("PORT", port)
     }

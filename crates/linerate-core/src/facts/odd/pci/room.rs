@@ -56,7 +56,7 @@ impl Room {
                     format!("enough for its ports whose speed is known ({rate})"),
                 ),
             },
-            // What the ports exceed is the link as it runs.
+            // The ports exceed the link as it runs, not as it could run.
             _ => Self::May(excess(carriers, slot).filter(|_| at == link.now)),
         })
     }
