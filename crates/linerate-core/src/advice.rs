@@ -135,7 +135,8 @@ impl Advice {
         text(&self.undo)
     }
 
-    /// Whether it changes settings of the running system, which the undo restores and the next boot resets.
+    /// Whether the advice changes settings of the running system, which the undo restores and the next boot
+    /// resets.
     pub fn is_lost_at_boot(&self) -> bool {
         self.steps.iter().any(|step| step.effect == Effect::Set)
     }

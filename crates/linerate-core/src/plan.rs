@@ -49,7 +49,7 @@ impl Handover {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Receive {
-    /// Copied into a user buffer, as applications do.
+    /// Payload is copied into a user buffer, as applications do.
     #[default]
     Copy,
     /// Dropped in the kernel (`MSG_TRUNC`): what reception costs without the copy.
@@ -128,7 +128,7 @@ pub struct Knobs {
     /// Options of the transport that are set.
     #[serde(skip_serializing_if = "Options::is_empty")]
     pub options: Options,
-    /// A setting of a host that is another one while these connections are made and used.
+    /// A setting of a host that is changed while the connections are made and used.
     pub host: Option<HostChange>,
 }
 

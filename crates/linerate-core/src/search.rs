@@ -13,9 +13,10 @@ use crate::units::Rate;
 const FIRST: Rate = Rate(10_000_000);
 /// The lowest rate that is tried.
 const LEAST: Rate = Rate(100_000);
-/// The search is over where the rates that pass and fail are as close as this share of the higher one.
+/// Largest difference between the rates that passed and failed at which the search is over, as a share of the
+/// higher one.
 const CLOSE: f64 = 0.01;
-/// A sender that sends less than this share of the requested rate may be at its own limit.
+/// Minimum share of the requested rate that a sender must send: below it, the sender may be at its own limit.
 const ACHIEVED: f64 = 0.95;
 /// The next rate after one that was too high, as a share of the rate that arrived: the path carries that much.
 const BELOW: f64 = 0.995;

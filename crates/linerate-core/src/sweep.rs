@@ -114,7 +114,7 @@ const SLICE_LEAST: u64 = 400_000_000;
 /// Share of a slice that is washed out, and the bounds of that.
 const WASHOUT: u64 = 4;
 const WASHOUTS: [u64; 2] = [200_000_000, 1_000_000_000];
-/// The most rounds that count: beyond that, longer slices give more information.
+/// Largest number of rounds that count: beyond that, longer slices give more information.
 const ROUNDS: u64 = 12;
 
 impl Pace {

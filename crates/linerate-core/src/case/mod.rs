@@ -301,13 +301,13 @@ pub enum Directions {
 pub enum Holds {
     /// Within 2 % of the ceiling.
     Reached,
-    /// Between the two ends of the ceiling.
+    /// The published figure is between the two ends of the ceiling.
     Inside,
     /// The two figures agree to within 10 %.
     About,
     /// The published figure is more than 2 % below the ceiling.
     Below,
-    /// Below half of the ceiling.
+    /// The published figure is below half of the ceiling.
     FarBelow,
     /// The published time is above the computed floor.
     Above,

@@ -12,7 +12,7 @@ const REACHED: f64 = 0.98;
 const ROUNDED: f64 = 1.005;
 /// The tolerance of "about", in both directions.
 const ABOUT: f64 = 0.10;
-/// Below this share of its ceiling a figure cannot be explained by that ceiling.
+/// Share of a ceiling below which a figure cannot be explained by the ceiling.
 const FAR_BELOW: f64 = 0.5;
 
 /// A published figure and the computed one.

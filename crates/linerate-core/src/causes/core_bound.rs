@@ -238,7 +238,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
                 ..MOVED
             }),
         },
-        // Half of what is in use may be the next limit, just below.
+        // Half of the buffer space in use may be the next limit, just below the present one.
         Factor::HalfWindow | Factor::HalfSendBuffer => {
             Some(bystander(model, trial).map_or(Range { low: 0.4, ..MOVED }, |_| MOVED))
         }

@@ -24,8 +24,8 @@ pub(super) struct CpuClock;
 const BUSY: f64 = 0.8;
 /// Minimum utilization at which the CPU is used up.
 const USED_UP: f64 = 0.95;
-/// Below this share of its reference a clock is low: governors and counters round by a step of 100 MHz,
-/// 4 % of 2.5 GHz.
+/// Share of its reference below which a clock is low: governors and counters round by a step of 100 MHz, 4 %
+/// of 2.5 GHz.
 const LOW: f64 = 0.95;
 /// Share of the reference below which the clock is named without a trial.
 const ENOUGH: f64 = 0.9;

@@ -117,8 +117,8 @@ impl Cause for FlowRateCap {
     }
 }
 
-/// The trial with the most streams, if these are many times as many and each got its full rate, and the ratio
-/// of the goodputs.
+/// The trial with the most streams and its ratio of goodputs, if it has many times as many streams and each
+/// of them got its full rate.
 fn many(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     let dir = model.direction(direction)?;
     let most = dir.sweep.iter().max_by_key(|more| more.streams)?;

@@ -21,10 +21,10 @@ pub(super) struct HostShaping;
 /// reached: buckets that are too small for a timer, and recovery from losses, use the rest.
 const NEAR: f64 = 0.9;
 
-/// A shaper may be the limit from these values if packets always wait in it: share of its ceiling, and times
-/// per second that it is out of tokens. Buckets that are far too small for a timer cost up to half of the rate.
-/// A shaper that is not full is hardly ever out of tokens; a full one is so for each packet, or for each
-/// wake-up of its timer.
+/// Minimum share of a shaper's ceiling, and minimum number of times per second without tokens, at which the
+/// shaper may be the limit if packets always wait in it. Buckets that are far too small for a timer cost up to
+/// half of the rate. A shaper that is not full is hardly ever out of tokens; a full one is so for each packet,
+/// or for each wake-up of its timer.
 const SHORT: f64 = 0.5;
 const OFTEN: f64 = 100.0;
 

@@ -17,8 +17,8 @@ use crate::units::Nanos;
 /// Cause `latency-idle-states`.
 pub(super) struct LatencyIdleStates;
 
-/// Factor by which a round trip on the idle path must exceed one under load, and the least difference. Below
-/// these, it is the usual difference of two medians.
+/// Factor by which a round trip on the idle path must exceed one under load, and the least difference. A
+/// smaller difference is usual between two medians.
 const TIMES: f64 = 1.3;
 const ADDED: Nanos = Nanos::from_micros(20);
 

@@ -107,7 +107,7 @@ impl Cause for PathLoss {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
-        // A gain of any size, up to whatever binds next.
+        // A gain of any size, up to the next limit.
         let any_gain = Range {
             low: GAIN,
             high: f64::MAX,

@@ -29,7 +29,7 @@ const TLP: f64 = 28.0;
 /// Lanes that a link can have.
 pub const WIDTHS: [u32; 6] = [1, 2, 4, 8, 12, 16];
 
-/// Payloads of a packet, in bytes, if nothing better is known: machines negotiate these.
+/// Usual payloads of a packet, in bytes, if nothing better is known: machines negotiate them.
 pub const USUAL_PAYLOADS: [u32; 3] = [128, 256, 512];
 
 /// Payloads and sizes of requests that the specification knows, in bytes.

@@ -8,7 +8,7 @@ use crate::plan::{Knobs, Plan, Receive};
 use crate::transport::{Options, Setting};
 use crate::units::{Bytes, Rate};
 
-/// Something that two plans ask differently.
+/// A setting that two plans request differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanChange {
     /// The option that differs.

@@ -58,9 +58,9 @@ pub struct Clock {
     pub now: Option<Hertz>,
     /// The clock promised at full load.
     pub nominal: Option<Hertz>,
-    /// The most that the hardware can.
+    /// Highest clock that the hardware supports.
     pub max: Option<Hertz>,
-    /// The most that settings allow.
+    /// Highest clock that settings allow.
     pub limit: Option<Hertz>,
     /// The kernel driver that sets the clock.
     pub driver: String,

@@ -206,7 +206,7 @@ pub struct Device {
     pub kind: Option<PortKind>,
     /// The device's link to its parent, as the link runs.
     pub now: Option<Link>,
-    /// The best that this end of the link can.
+    /// The best speed and width that this end of the link supports.
     pub max: Option<Link>,
     /// Sizes of packets on the link.
     pub payload: Option<Payload>,

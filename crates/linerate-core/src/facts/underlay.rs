@@ -110,7 +110,7 @@ impl Route {
         underlay
     }
 
-    /// The underlay of a port on top of these.
+    /// The underlay of a port on top of other ports.
     fn over<'a>(
         &'a self,
         nic: &'a Nic,

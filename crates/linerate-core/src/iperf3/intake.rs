@@ -60,7 +60,7 @@ impl Intake {
     fn number(&self, told: u64, now: u64) -> Option<u64> {
         let number = match self.width {
             Width::Wide => told,
-            // The nearest one with these bits.
+            // The nearest full number with the low bits of the header.
             Width::Narrow => {
                 let step = (told as u32).wrapping_sub(self.highest as u32) as i32;
                 self.highest.checked_add_signed(step.into())?

@@ -63,7 +63,7 @@ pub enum Malformed {
     /// A length beyond the bound.
     #[error("JSON of {0} bytes, more than {JSON_MAX}")]
     Long(u32),
-    /// No JSON, or not an object.
+    /// The text is no JSON, or not an object.
     #[error("no JSON: {0}")]
     NotJson(String),
     /// A field with an impossible value.

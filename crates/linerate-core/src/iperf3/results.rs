@@ -43,7 +43,7 @@ pub struct Results {
 pub struct StreamResult {
     /// Number of the stream: [`stream_id`].
     pub id: u64,
-    /// Payload that it sent or received, in bytes.
+    /// Payload of the stream that the side sent or received, in bytes.
     pub bytes: u64,
     /// Segments that the side retransmitted; a receiver cannot know them.
     pub retransmits: Option<u64>,

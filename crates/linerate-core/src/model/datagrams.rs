@@ -49,8 +49,8 @@ pub struct Counted {
     pub came: u64,
     /// Datagrams sent and not received.
     pub lost: u64,
-    /// The part of these that was dropped at the receiver's socket, as a lower bound; `None` if it was not
-    /// read.
+    /// The part of the lost datagrams that was dropped at the receiver's socket, as a lower bound; `None` if
+    /// it was not read.
     pub at_socket: Option<u64>,
     /// Datagrams received after one that was sent later; `None` if the receiver does not count them.
     pub reordered: Option<u64>,

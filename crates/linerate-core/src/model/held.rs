@@ -198,7 +198,7 @@ impl<'a> Sender<'a> {
         })
     }
 
-    /// Whether what waits unsent is less than a segment.
+    /// Whether the unsent data that wait are less than a segment.
     fn is_small(&self, row: usize) -> bool {
         let waits = value(self.not_sent, row).zip(value(self.mss, row));
         waits.is_some_and(|(waits, mss)| waits > 0.0 && waits < mss)

@@ -5,7 +5,8 @@ use crate::metric as m;
 use crate::record::{EndReadings, Step, Table};
 use crate::units::Nanos;
 
-/// Parts of a step in each of which packets must be retransmitted for loss to be what the path does.
+/// Number of equal parts of a step: packets are lost throughout the step if some are retransmitted in each
+/// part.
 const PARTS: u64 = 4;
 
 /// Minimum number of loss episodes at which loss is recurrent: a queue that streams overflow while they start

@@ -327,8 +327,8 @@ pub struct Load {
     pub memory: ByRole<Option<f64>>,
     /// Round trips under load.
     pub latency: Option<Latency>,
-    /// Share of the time of these round trips that their threads waited for a CPU, on the sender's and the
-    /// receiver's host. `None` if nothing was timed, or this was not read.
+    /// Share of the time of round trips under load that their threads waited for a CPU, on the sender's and
+    /// the receiver's host. `None` if nothing was timed, or this was not read.
     pub probe_waited: ByRole<Option<f64>>,
     /// Other sessions loaded a host at the same time.
     pub contended: bool,
@@ -401,8 +401,8 @@ pub struct TrialModel {
     pub lost: [Option<f64>; 2],
     /// The load of the trial's last slice with the change; `None` before there is one.
     pub changed: Option<Load>,
-    /// Share of segments retransmitted after over before; `None` while too little was measured, and if
-    /// nothing was retransmitted in either setting.
+    /// Ratio of the share of segments retransmitted with the change to the share without it; `None` while too
+    /// little was measured, and if nothing was retransmitted in either setting.
     pub loss: Option<Interval>,
     /// Round trips under load, ratio of after to before. `None` while too few slices were measured, and if no
     /// round trips were timed during them.

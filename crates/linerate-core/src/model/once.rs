@@ -185,7 +185,7 @@ fn intervals(receiving: &EndReadings, prefix: &str, window: Window) -> Option<Ve
     Some(parts)
 }
 
-/// CPU time of all these threads for each byte, in nanoseconds.
+/// CPU time of all `threads` for each byte, in nanoseconds.
 pub(super) fn cpu_per_byte(threads: &[Thread], bytes_per_second: f64) -> Option<f64> {
     let busy: f64 = threads.iter().map(|t| t.busy).sum::<Option<f64>>()?;
     (!threads.is_empty() && bytes_per_second > 0.0).then(|| busy * 1e9 / bytes_per_second)

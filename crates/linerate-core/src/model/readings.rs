@@ -47,7 +47,7 @@ impl Window {
         from.min(to)..to
     }
 
-    /// Indices of the rows nearest to both ends; `None` if these are fewer than two rows. If the last row is
+    /// Indices of the rows nearest to both ends; `None` if there are fewer than two rows. If the last row is
     /// further from the end of the window than from the row before it, the end had stopped for a moment, which
     /// belongs to the window: then the next row is used.
     pub(super) fn rows(self, table: &Table) -> Option<(usize, usize)> {

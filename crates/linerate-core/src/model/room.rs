@@ -128,7 +128,7 @@ const LARGEST: u64 = 1 << 17;
 /// Segments that a buffer has room for at least, by autotuning.
 const LEAST_SEGMENTS: u64 = 10;
 
-/// Whether autotuning chose this size: two or, with BBR, three times a number of segments. `SO_SNDBUF` of other
+/// Whether autotuning chose `size`: two or, with BBR, three times a number of segments. `SO_SNDBUF` of other
 /// processes cannot be read, but a fixed size would be such a multiple only by chance.
 //= Linux, net/ipv4/tcp_input.c, tcp_sndbuf_expand(): sndmem * nr_segs * per_mss; net/ipv4/tcp_bbr.c, bbr_sndbuf_expand(): 3
 fn is_autotuned(size: u64, mss: u64) -> bool {

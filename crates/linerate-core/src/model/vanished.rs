@@ -12,7 +12,7 @@ use crate::record::{EndReadings, Record, Step, Total};
 use crate::transport::Transport;
 use crate::units::Bytes;
 
-/// Packets of this size pass every path.
+/// Size of packets that pass every path, in bytes.
 //= RFC 791, section 3.1: every internet module must be able to receive a datagram of 576 octets
 const ALWAYS: u64 = 576;
 /// Payload of a stream that may be acknowledged although full packets are lost: the content of small packets,

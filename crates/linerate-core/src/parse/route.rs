@@ -15,7 +15,7 @@ const FIXED: usize = 12;
 pub struct Route {
     /// Index of the port that it leaves by.
     pub port: u32,
-    /// The neighbour that packets are handed to; `None` if the other end is one itself.
+    /// The neighbour that packets are handed to; `None` if the other end itself is a neighbour.
     pub gateway: Option<IpAddr>,
     /// The source address that the kernel prefers for the route.
     pub source: Option<IpAddr>,

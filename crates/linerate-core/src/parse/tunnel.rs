@@ -141,7 +141,7 @@ fn numbers(kind: &str) -> &'static Numbers {
     known.map_or(&NONE, |(_, numbers)| numbers)
 }
 
-/// The attributes among these that a kind has.
+/// The attributes in `all` that a kind has.
 fn present(all: &[u16]) -> Vec<u16> {
     all.iter().copied().filter(|number| *number > 0).collect()
 }
@@ -227,7 +227,7 @@ fn attributes_of(kind: &str, details: &[u8]) -> Result<Attributes, Malformed> {
         } else if is_end(numbers.local) {
             read.ends.local = Some(address(value, WHAT)?);
         } else if is(numbers.external) {
-            // A flag without a value, or a byte.
+            // Reads a flag: an attribute without a value, or a byte.
             read.external = value.first().is_none_or(|&set| set > 0);
         } else if is(numbers.bare) {
             read.bare = true;

@@ -72,8 +72,8 @@ const MATHIS: f64 = 1.2247;
 /// than until the next one is lost. On paths with shorter round trips CPUs bind long before.
 const FAR: Nanos = Nanos(1_000_000);
 
-/// A load that carries less than this share of the goodput that its loss allows to loss-based congestion
-/// control has another limit.
+/// Minimum share of the goodput that the loss allows to loss-based congestion control: a load that carries
+/// less has another limit.
 const EXPLAINED: f64 = 1.0 / 3.0;
 
 /// Whether a share of loss that would not matter on every path does on this one: the path is long, segments are
@@ -189,9 +189,9 @@ pub(crate) fn late(load: &Load) -> Option<Late> {
 /// Share of the retransmitted segments that must have been late for reordering to be the main reason.
 pub(crate) const MOST_LATE: f64 = 0.5;
 
-/// Reordering that looks like loss allows up to this many times the goodput that real loss would. The sender
-/// undoes part of its slowdown when the receiver reports the duplicates, and cubic allows up to ten times
-/// Mathis' formula.
+/// Highest goodput with reordering that looks like loss, in multiples of the goodput that real loss would
+/// allow. The sender undoes part of its slowdown when the receiver reports the duplicates, and cubic allows
+/// up to ten times Mathis' formula.
 //= RFC 9438, section 5.1; Linux, tcp_try_undo_dsack()
 const MADE_UP: f64 = 10.0;
 

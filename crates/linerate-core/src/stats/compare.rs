@@ -25,8 +25,8 @@ pub const MAX_BLOCKS: usize = 12;
 /// Slices in a block.
 pub(super) const BLOCK: usize = 4;
 
-/// A slice slower than this share of the fastest one counts as if it had this share: a path that
-/// was dead in a slice gives a large ratio, not an infinite one.
+/// Least value of a slice, as a share of the fastest one's; a slower slice counts as if it had this value: a
+/// path that was dead in a slice gives a large ratio, not an infinite one.
 const FLOOR: f64 = 1e-3;
 
 /// How much wider intervals are, by the logarithm of the number of checks.

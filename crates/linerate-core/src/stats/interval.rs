@@ -64,7 +64,7 @@ impl Range {
         self.low <= interval.low && interval.high <= self.high
     }
 
-    /// The whole `interval` is outside this range: the prediction failed.
+    /// Whether the whole `interval` is outside the range: the prediction failed.
     pub fn excludes(self, interval: Interval) -> bool {
         interval.high < self.low || self.high < interval.low
     }

@@ -38,7 +38,7 @@ pub(super) fn next(
     behind(model, causes, dir, found).or_else(|| ceiling(causes, dir, found))
 }
 
-/// A load that exceeded the limits that were found, and by how much.
+/// A load that exceeded the limits that were found, and the ratio by which it did.
 struct Beyond<'a> {
     load: &'a Load,
     change: String,

@@ -22,7 +22,7 @@ pub fn notes(model: &Model) -> Vec<String> {
         .collect()
 }
 
-/// Judges a model by these causes only. Leaving one out shows what a verdict depends on.
+/// Judges a model by the given causes only. Leaving one out shows what a verdict depends on.
 pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
     let of = |dir| (dir, of_direction(model, causes, dir));
     let mut parts: Vec<(&DirectionModel, Verdict)> = model.directions.iter().map(of).collect();

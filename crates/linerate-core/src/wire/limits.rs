@@ -24,7 +24,7 @@ pub struct PlanLimits {
 /// Largest number of streams of a load that each have their own thread and buffers; more streams share
 /// `THREADS_MAX` threads.
 pub const THREADS_MAX: u32 = 64;
-/// Largest operation or message: buffers of this size are made, one or two for each thread.
+/// Largest operation or message in bytes: each thread has one or two buffers of its size.
 const OPERATION_MAX: Bytes = Bytes(16 * 1024 * 1024);
 /// Buffers of all streams of a set together.
 const OPERATIONS_MAX: Bytes = Bytes(1 << 30);

@@ -106,7 +106,7 @@ fn shown(mut measured: Measured, probe: &Probe, options: &Options) -> Result<Exi
     Ok(measured.exit(probe.complete(), &found, options))
 }
 
-/// The kind of measurement for these directions.
+/// The kind of measurement for `directions`.
 fn what(directions: &[Direction], options: &Options) -> Result<What, Failure> {
     let Some(share) = options.bw.find_rate else {
         return Ok(What::Load);

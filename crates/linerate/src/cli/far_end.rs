@@ -78,8 +78,8 @@ impl FarEnd {
         Ok(far)
     }
 
-    /// Starts another process of this program on this host; one that lets runs change settings of the host where
-    /// `changes` are wanted.
+    /// Starts another process of this program on this host as a far end. With `changes`, the far end lets runs
+    /// change settings of the host.
     pub(crate) fn process(changes: bool) -> Result<Self, Failure> {
         let mut command = Command::new(OWN);
         command.arg0("linerate");

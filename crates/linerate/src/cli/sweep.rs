@@ -164,7 +164,8 @@ fn of_memory(swept: Swept, base: &mut Knobs, most: Option<u32>) -> Result<Vec<Kn
     }
 }
 
-/// Rounds of these settings within the time, if it is enough for the fewest.
+/// The rounds of the settings within the time; an error if the time is too short for the least number of
+/// rounds.
 fn pace(time: Nanos, settings: &[Knobs]) -> Result<Pace, Failure> {
     Pace::of(time, settings.len()).ok_or_else(|| {
         let least = Pace::least(settings.len());

@@ -37,7 +37,7 @@ pub(crate) struct Report {
     pub(crate) certainty: Option<String>,
     /// The trial that decided.
     pub(crate) effect: Option<EffectReport>,
-    /// How the verdict compares with the truth.
+    /// How the verdict compares with the measured truth.
     pub(crate) outcome: Outcome,
     /// All limits that were named.
     pub(crate) limits: Vec<LimitReport>,

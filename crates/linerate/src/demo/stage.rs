@@ -273,7 +273,7 @@ impl Stage {
         let Some(errors) = server.stderr.take() else {
             return Err(Problem::Serve("it has no output".to_owned()));
         };
-        // Read on a thread: a silent server must not block us forever.
+        // The output is read on a thread: a silent server must not block this program forever.
         let (tell, told) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(errors).lines().map_while(Result::ok) {

@@ -36,7 +36,7 @@ pub(crate) fn left_out(washout: Nanos) -> String {
     }
 }
 
-/// `8.9 %`: a part of a whole, with two digits however small it is.
+/// A part of a whole as `8.9 %`, with two digits however small it is.
 pub(crate) fn share(part: u64, whole: u64) -> String {
     let percent = part as f64 / whole.max(1) as f64 * 100.0;
     let digits = match percent {

@@ -48,7 +48,7 @@ pub struct Fit {
     /// Bits per second that one byte more costs among large messages: the median of the spans
     /// between neighbouring sizes.
     pub rate: f64,
-    /// The interval that contains the median of these slopes in 95 of 100 sweeps, in bits per second.
+    /// The interval that contains the median slope of the spans in 95 of 100 sweeps, in bits per second.
     pub interval: Bounds,
     /// The number of spans used.
     pub spans: usize,

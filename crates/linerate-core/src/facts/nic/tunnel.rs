@@ -162,8 +162,8 @@ pub struct Overflow<'a> {
     pub fits: Option<u32>,
 }
 
-/// The first tunnel in a stack of ports below which a packet of this size no longer fits. VLAN tags above a
-/// tunnel of frames are inside the tunnel.
+/// The first tunnel in a stack of ports below which a packet of `size` bytes no longer fits. VLAN tags above
+/// a tunnel of frames are inside the tunnel.
 pub fn overflow<'a>(chain: &[&'a Nic], size: u32) -> Option<Overflow<'a>> {
     let (mut least, mut most, mut tags) = (0u32, Some(0u32), 0u32);
     for (at, nic) in chain.iter().enumerate() {

@@ -218,7 +218,7 @@ pub(super) fn busy(inventory: &Inventory) -> Vec<Oddity> {
     }]
 }
 
-/// Moves the process that uses most of these CPUs to free CPUs, if there are any.
+/// Advice that moves the process that uses the full CPUs most to free CPUs, if there are any.
 fn elsewhere(inventory: &Inventory, full: &[u32]) -> Advice {
     let advice = Advice::new("stop what is not needed, or bind it to other CPUs");
     let free: Vec<u32> = inventory.processors.cpus.iter().map(|cpu| cpu.id).collect();

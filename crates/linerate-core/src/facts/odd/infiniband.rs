@@ -86,7 +86,8 @@ fn switch(device: &IbDevice, port: &IbPort, to: &str) -> Step {
     )
 }
 
-/// A command for the network port of an RDMA port. If that is unknown, each port of the card may be it.
+/// A command for the network port of an RDMA port. If the network port is unknown, each port of the card may
+/// be the right one.
 fn of_netdev(
     inventory: &Inventory,
     device: &IbDevice,

@@ -49,8 +49,8 @@ fn queues<'a>(nic: &Nic, irqs: &[&'a Irq]) -> Vec<&'a Irq> {
     irqs.iter().copied().filter(receives).collect()
 }
 
-/// The CPUs that serve these interrupts; `None` if the CPUs of one interrupt are unknown. If the effective
-/// affinity is unknown, the CPU that served most interrupts counts.
+/// The CPUs that serve `irqs`; `None` if the CPUs of one interrupt are unknown. If the effective affinity is
+/// unknown, the CPU that served most interrupts counts.
 fn served_by(irqs: &[&Irq]) -> Option<BTreeSet<u32>> {
     let mut all = BTreeSet::new();
     for irq in irqs {
@@ -62,8 +62,8 @@ fn served_by(irqs: &[&Irq]) -> Option<BTreeSet<u32>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Whether the work of these CPUs continues on others: RPS passes packets to other CPUs, threads that poll run
-/// anywhere.
+/// Whether the work of the CPUs that serve interrupts continues on other CPUs: RPS passes packets to other
+/// CPUs, threads that poll run anywhere.
 fn is_spread_later(nic: &Nic, by: &BTreeSet<u32>) -> bool {
     nic.threaded == Some(true) || nic.rps_cpus().union(by).count() > CROWDED
 }

@@ -239,7 +239,7 @@ pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
-/// Sends interrupts to these CPUs. irqbalance would send them back.
+/// Advice that sends interrupts to `cpus`. irqbalance would send them back.
 fn to_node(irqs: &[&Irq], cpus: &str) -> Advice {
     let stop = "if systemctl is-active -q irqbalance; then sudo systemctl stop irqbalance; fi";
     let all = vec![cpus.to_owned(); irqs.len()];

@@ -105,7 +105,7 @@ fn flow(
     let prefix = format!("s{}/", set.plan.id);
     let of_set = |t: &&Table| t.source == "thread" && t.subject.starts_with(&prefix);
     let threads: Vec<&Table> = near.tables.iter().filter(of_set).collect();
-    // Streams may share threads, in turn.
+    // Several streams may share a thread.
     let thread = threads.get(stream % threads.len().max(1)).copied();
     let host = near.tables.iter().filter(|t| is_of_the_host(&t.source));
     let tables = [Some(tcp), about("socket"), thread.cloned()];

@@ -274,7 +274,7 @@ fn lacking(result: &DirectionResult, transport: Transport, sides: &[Side]) -> Ve
     untold(result, transport, sides)
 }
 
-/// Gaps for readings that these ends owe for a measured direction and did not report.
+/// Gaps for readings that the ends should have reported for a measured direction, and did not.
 pub(super) fn untold(result: &DirectionResult, transport: Transport, sides: &[Side]) -> Vec<Gap> {
     let name = result.direction.name();
     let mut gaps = Vec::new();

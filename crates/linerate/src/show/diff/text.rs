@@ -168,7 +168,7 @@ fn tone(outcome: Outcome) -> Tone {
     }
 }
 
-/// `goodput`, `round trip p99`, `near CPU time`.
+/// Name of a figure: `goodput`, `round trip p99`, `near CPU time`.
 fn label(change: &FigureChange) -> String {
     let label = change.figure.label;
     match (change.of.percentile, change.of.side) {

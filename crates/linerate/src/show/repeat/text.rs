@@ -107,7 +107,7 @@ fn answered(doc: &mut Document, label: &str, answer: &Answer<'_>, of: &str) {
     }
 }
 
-/// Rates, and what was lost; of more than one each with its name.
+/// Rates and losses of the runs; if there are several figures, each has its name.
 fn measured_together(runs: &[Run<'_>], direction: Direction) -> Vec<String> {
     let is_shown = |figure: &&&Figure| !figure.percentiles && !figure.ends;
     let figures = ALL.iter().filter(is_shown);

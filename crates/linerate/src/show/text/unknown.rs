@@ -27,7 +27,7 @@ pub(super) fn not_found(doc: &mut Document, verdict: &Verdict) {
     doc.line(&[(Tone::Plain, &text)], 0);
 }
 
-/// Unknown facts. Where the verdict does not depend on them, several are only counted.
+/// Writes the unknown facts. Where the verdict does not depend on them, several facts are only counted.
 pub(super) fn unknown(
     doc: &mut Document,
     record: &Record,
