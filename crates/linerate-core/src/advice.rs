@@ -76,7 +76,7 @@ impl Advice {
         }
     }
 
-    /// A command on a host; `None` is the only machine that there is.
+    /// A command on a host; `None` stands for the only machine.
     #[must_use]
     pub fn on(self, host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         self.step(Step::on(host, command))
@@ -149,7 +149,7 @@ impl Advice {
 }
 
 impl Step {
-    /// A command on a host; `None` is the only machine that there is.
+    /// A command on a host; `None` stands for the only machine.
     pub fn on(host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         Self {
             host: host.into(),
@@ -167,7 +167,7 @@ impl Step {
         }
     }
 
-    /// A command that changes a host and leaves no setting; `None` is the only machine that there is.
+    /// A command that changes a host but no setting; `None` stands for the only machine.
     pub fn act(host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         Self {
             effect: Effect::Act,

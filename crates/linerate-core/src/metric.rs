@@ -31,7 +31,7 @@ pub enum Unit {
     Nanos,
     /// Microseconds, as `TCP_INFO` counts.
     Micros,
-    /// Clock ticks of /proc/stat.
+    /// Clock ticks, as in /proc/stat.
     Ticks,
     /// Packets or segments.
     Packets,

@@ -18,7 +18,8 @@ const LEAST: Rate = Rate(100_000);
 const CLOSE: f64 = 0.01;
 /// Minimum share of the requested rate that a sender must send: below it, the sender may be at its own limit.
 const ACHIEVED: f64 = 0.95;
-/// The next rate after one that was too high, as a share of the rate that arrived: the path carries that much.
+/// Share of the received rate at which the next step runs after a rate that was too high: the path carries
+/// that much.
 const BELOW: f64 = 0.995;
 /// The number of longer steps that may fail.
 const LONG_MOST: u32 = 5;

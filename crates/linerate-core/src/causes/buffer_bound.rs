@@ -222,7 +222,7 @@ pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
     let (sysctl, limits) = buffer.sysctl(&host.facts.buffers);
     let [min, default, max] = limits?;
     let (times, gain) = tried(model, direction, buffer).unzip();
-    // Twice what is in use where nothing larger could be tried.
+    // Twice the memory in use, if no larger buffer could be tried.
     let memory = (buffer.memory(load)?.0 as f64 * times.unwrap_or(2.0)) as u64;
     let memory = memory.min(BufferLimits::MOST);
     // If autotuning may already go that far, something else keeps it from doing so.

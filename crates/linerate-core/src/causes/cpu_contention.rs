@@ -196,7 +196,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Crowded, NoFind
     }
 }
 
-/// The share of its CPU that other programs may have kept from an end's program at most.
+/// Largest share of its CPU that other programs may have kept from an end's program.
 pub(super) fn most(model: &Model, load: &Load, direction: Direction, side: Side) -> f64 {
     let workers = threads(load, direction, side).iter();
     let each = workers.filter_map(|thread| others(model, load, direction, side, thread));

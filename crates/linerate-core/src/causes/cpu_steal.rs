@@ -207,7 +207,7 @@ fn paces(model: &Model, direction: Direction, side: Side) -> bool {
     })
 }
 
-/// The share of its CPU that the hypervisor may have kept from an end's program at most.
+/// Largest share of its CPU that the hypervisor may have kept from an end's program.
 pub(super) fn most(model: &Model, load: &Load, direction: Direction, side: Side) -> f64 {
     let of_machine = |other: &Side| *other == side || model.same_machine;
     let sides = [Side::Near, Side::Far].into_iter().filter(of_machine);

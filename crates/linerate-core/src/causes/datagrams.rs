@@ -55,9 +55,9 @@ pub(super) fn has_room(load: &Load, trial: &TrialPlan) -> bool {
         .is_some_and(|(arrives, asked)| asked >= GROUPS.max(arrives * WOKEN))
 }
 
-/// Why a finding at one end does not limit a load by datagrams. A slow sender is not the limit where many
-/// datagrams are lost; a slow reader is not the limit where few are. Ports and the network lose datagrams
-/// themselves, and a CPU that both ends share slows both.
+/// The reason why a finding at one end does not limit a load by datagrams. A slow sender is not the limit
+/// where many datagrams are lost; a slow reader is not the limit where few are. Ports and the network lose
+/// datagrams themselves, and a CPU that both ends share slows both.
 pub(crate) fn moot(
     cause: &dyn Cause,
     model: &Model,

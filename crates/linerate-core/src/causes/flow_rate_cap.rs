@@ -29,7 +29,7 @@ const MANY: f64 = 4.0;
 /// larger differences.
 const SURE: f64 = 0.3;
 
-/// Share of its rate that each of many streams gets at least.
+/// Least share of its rate that each of many streams must get.
 const EACH: f64 = 0.75;
 
 static INFO: CauseInfo = CauseInfo {

@@ -20,7 +20,8 @@ pub(super) struct LatencyQueue;
 /// Part of the increase of the round trip that must be found at one place to blame that place.
 const MOST: f64 = 0.5;
 
-/// Goodput at half the pace over that before: it followed the pace, and nothing else became slow.
+/// Ratio of goodput at half the pace to the goodput before: it followed the pace, and nothing else became
+/// slow.
 const FOLLOWS: Range = Range {
     low: 0.35,
     high: 0.75,

@@ -27,7 +27,7 @@ const SUSPECT: f64 = 0.8;
 const FULL: f64 = 0.8;
 /// Up to this share of their capacity, memory channels show no effect.
 const FAR: f64 = 0.5;
-/// Bytes of the buffer of a program where the plan leaves them open, at the most.
+/// Largest buffer of a program, in bytes, where the plan leaves its size open.
 const BUFFER: u64 = 1 << 20;
 /// Least memory bandwidth of a host with a port of its own, in bits per second: one channel of DDR3-1066.
 //= JEDEC JESD79-3F: the slowest standard speed but one
@@ -223,8 +223,8 @@ fn seen(
     }
 }
 
-/// Why payload through shared memory needs no channel: all that the streams write and read again and again fits into
-/// the last cache. `None` if it does not, or where the cache is unknown.
+/// The reason why payload through shared memory needs no memory channel: the buffers that the streams use again and
+/// again fit into the last cache. `None` if they do not, or where the cache is unknown.
 fn cached(load: &Load, facts: &HostFacts, name: &str) -> Option<String> {
     let cache = facts.last_cache?;
     let knobs = &load.knobs;
@@ -244,8 +244,8 @@ fn unknown(side: Side, what: &str, hint: &str) -> End {
     }]))
 }
 
-/// The channel traffic by the counters: that of the CPUs, plus at most all traffic of the card, which they do
-/// not count.
+/// The channel traffic by the counters: the traffic of the CPUs, plus at most all traffic of the card, which
+/// the counters do not include.
 fn counted(side: Side, channels: Channels, nodes: usize, traffic: f64, by_card: f64) -> End {
     let (name, words) = (side.name(), channels.words());
     let (least, most) = channels.capacity();

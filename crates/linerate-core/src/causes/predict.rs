@@ -79,7 +79,7 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
         )),
         (_, Factor::SmallerWrites) => cheap(wanted(&load.senders)),
         (Class::Calls, _) => cheap(wanted(&load.receivers)),
-        // Bursts may overrun a queue on the way.
+        // Bursts may overrun a queue on the path.
         (Class::Packets, _) => may_lose(0.3),
         // Smaller segments cost more. They gain only where larger ones vanish.
         (Class::Segment, _) => may_lose(0.0),

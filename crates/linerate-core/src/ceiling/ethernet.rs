@@ -84,7 +84,7 @@ impl Transport {
     }
 }
 
-/// A tunnel over IPv4; over IPv6 it needs 20 bytes more.
+/// A kind of tunnel, with its bytes over IPv4; over IPv6 a tunnel needs 20 bytes more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tunnel {
     /// VXLAN (RFC 7348).

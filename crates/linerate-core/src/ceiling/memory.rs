@@ -17,7 +17,7 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Bytes per second, reads and writes together.
+    /// Capacity in bytes per second, reads and writes together.
     pub fn capacity(self) -> Bounds {
         Bounds::exact(f64::from(self.count) * f64::from(self.speed) * 1e6 * BUS)
     }

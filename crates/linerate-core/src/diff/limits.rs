@@ -45,7 +45,7 @@ pub struct LimitChange {
     pub before: Option<Certainty>,
     /// How certain the limit was in the second record; `None` if it was not a limit there.
     pub after: Option<Certainty>,
-    /// The other record's answer for the cause if it does not confirm the limit; empty if both do.
+    /// The answer of the record that does not confirm the limit; empty if both do.
     pub why: String,
 }
 

@@ -136,7 +136,7 @@ pub struct QueueLimits {
     pub rotational: Option<bool>,
     /// Requests that may wait in each hardware queue.
     pub requests: Option<u64>,
-    /// Commands that the device accepts at once (SCSI).
+    /// Number of commands that the device accepts at once (SCSI).
     pub depth: Option<u64>,
     /// Largest request; larger ones are split.
     pub largest: Option<Bytes>,

@@ -51,7 +51,7 @@ pub struct Carrier<'a> {
     pub via: Via<'a>,
     /// Bits per second of frames that the carrier allows in each direction.
     pub leaves: Bounds,
-    /// The ports, with the rates that narrower carriers before this one allow.
+    /// The ports, with the rates that narrower carriers between them and this one allow.
     pub ports: Vec<Arrival>,
 }
 

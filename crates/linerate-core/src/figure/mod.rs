@@ -34,7 +34,7 @@ pub enum Better {
     Lower,
 }
 
-/// How the values of several runs become one.
+/// How the values of several runs are merged into one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
     /// The median of the runs: one failed run does not move it.

@@ -98,7 +98,7 @@ use crate::units::{Bytes, Nanos, Rate};
 pub struct Model {
     /// The hosts, near first.
     pub hosts: Vec<Host>,
-    /// Both ends share one machine (same boot id), and so its CPUs.
+    /// Whether both ends share one machine (same boot id), and so its CPUs.
     pub same_machine: bool,
     /// Round trips on the idle path.
     pub idle: Option<Latency>,

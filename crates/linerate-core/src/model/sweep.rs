@@ -172,7 +172,7 @@ fn slices(record: &Record, knobs: &Knobs, direction: Direction) -> Vec<Option<Sl
         if warm.contains(&id) {
             rounds.push(slice(record, step, id, direction).filter(|_| undisturbed(step)));
         } else {
-            // Connections that were lost and made again in the middle miss that round.
+            // Connections that were lost and made again during a round have no value in that round.
             rounds.extend((!warm.is_empty()).then_some(None));
             warm.push(id);
         }
@@ -284,7 +284,8 @@ fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -
     let Some((&first, rest)) = known.split_first() else {
         return falls;
     };
-    // The best since the last fall, the last that is about as good, and whether the one before was a fall.
+    // The best setting since the last fall, the last setting that is about as good, and whether the setting
+    // before was part of a fall.
     let (mut best, mut holds, mut falling) = (first, first, false);
     for &at in rest {
         let (Some(to_best), Some(to_last)) = (ratio(at, best), ratio(at, holds)) else {

@@ -25,7 +25,7 @@ const CELLS: u8 = 2;
 /// The limit: bytes of a token bucket, packets of a queue.
 pub fn limit(queue: Queue, options: &[u8]) -> Result<u32, Malformed> {
     match queue {
-        // struct tc_fifo_qopt is the limit and nothing else.
+        // `struct tc_fifo_qopt` has only the limit.
         Queue::Pfifo => u32_at(options, 0, WHAT),
         Queue::Tbf => Ok(bucket(options)?.limit),
     }

@@ -15,7 +15,7 @@ const ORIGIN_ZEROCOPY: u8 = 5;
 /// `SO_EE_CODE_ZEROCOPY_COPIED`, include/uapi/linux/errqueue.h.
 const CODE_COPIED: u8 = 1;
 
-/// Sends that the kernel is through with.
+/// Zero-copy sends that the kernel has completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// The number of sends.

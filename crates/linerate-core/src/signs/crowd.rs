@@ -63,8 +63,8 @@ const WINDOWS: f64 = 100.0;
 //= RFC 9438, section 5.1
 const IN_GROUPS: f64 = 10.0;
 
-/// Whether loss follows from the windows: on short paths a stream has a few segments in flight, loses them in groups, and
-/// waits for timers.
+/// Whether the loss depends on the windows as the law of congestion control says. On short paths it does not: a
+/// stream has a few segments in flight, loses them in groups, and waits for timers.
 fn follows_law(load: &Load) -> bool {
     let in_flight = |rtt: Nanos, sizes: Packets| {
         load.goodput.mean / 8.0 * rtt.secs() / sizes.payload.0.max(1) as f64

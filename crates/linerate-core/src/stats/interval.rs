@@ -75,7 +75,7 @@ impl Range {
     }
 }
 
-/// The interval shows that nothing changed, to within 3 %: an equivalence, not a failure to find a
+/// Whether the interval shows that nothing changed, to within 3 %: an equivalence, not a failure to find a
 /// difference.
 pub fn is_equal(interval: Interval) -> bool {
     EQUAL.contains(interval)

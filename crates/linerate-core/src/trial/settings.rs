@@ -25,7 +25,7 @@ fn twice(number: u32, most: u32) -> Option<u32> {
     number.checked_mul(2).filter(|twice| *twice <= most)
 }
 
-/// Settings A and B of a trial of `factor`; `None` where it changes nothing or cannot be made.
+/// Settings A and B of a trial of `factor`; `None` where the trial would change nothing or is impossible.
 pub(super) fn settings(
     factor: Factor,
     model: &Model,

@@ -88,7 +88,7 @@ pub struct Disturbance {
     pub stage: Stage,
     /// The place of the disturbance.
     pub side: Place,
-    /// The direction whose measurement it disturbed.
+    /// The direction whose measurement was disturbed.
     pub direction: Direction,
     /// The share of the time, or of the port's traffic, that it used; `None` if unknown.
     pub share: Option<f64>,

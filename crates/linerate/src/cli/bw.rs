@@ -93,7 +93,7 @@ fn own(
     shown(measured, &probe, options)
 }
 
-/// Prints what was measured; how the program ends.
+/// Prints the result of the measurement; returns the exit status.
 fn shown(mut measured: Measured, probe: &Probe, options: &Options) -> Result<Exit, Failure> {
     match measured.stream.take() {
         Some(mut stream) => {

@@ -117,7 +117,7 @@ fn offered(id: &str) -> Option<&'static CellKind> {
     CellKind::named(id).filter(|kind| kind.is_answerable())
 }
 
-/// Where the run's record is kept.
+/// The place where the run's record is kept.
 enum Kept {
     /// The record is kept in the directory of the user's records, or in the one that the user named.
     In(Store),

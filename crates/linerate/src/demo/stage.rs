@@ -46,7 +46,7 @@ const OTHER_PORT: &str = "5899";
 /// Bytes that a client has moved when its probes are done and it loads the path.
 const LOADED: u64 = 100_000_000;
 
-/// Two hosts and a router, with what is planted.
+/// The lab of a demonstration: two hosts and a router, with the planted faults.
 pub(crate) struct Stage {
     lab: Lab,
     /// Whether far is reached by its IPv6 address.

@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub(crate) struct Truth {
     /// Direction that was loaded.
     pub(crate) direction: Direction,
-    /// The program that measured.
+    /// The program whose load measured the truth.
     pub(crate) loader: Loader,
     /// The program that counted the received data.
     pub(crate) counted: Counted,

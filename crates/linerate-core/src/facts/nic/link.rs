@@ -45,7 +45,7 @@ pub struct Fec {
     pub configured: Vec<String>,
     /// Whether the driver chooses.
     pub auto: Option<bool>,
-    /// Blocks that were corrected.
+    /// Number of blocks that error correction repaired.
     pub corrected: Option<u64>,
     /// Blocks that could not be corrected: their packets are lost.
     pub uncorrectable: Option<u64>,

@@ -87,7 +87,7 @@ pub struct Nic {
     pub usb_hubs: Vec<Hub>,
     /// NUMA node.
     pub node: Option<u32>,
-    /// True for ports without a wire of their own: a speed is nominal and gives no ceiling.
+    /// Whether the port has no wire of its own: its speed is nominal and gives no ceiling.
     pub is_virtual: bool,
     /// Whether the port is up and its lower layer has carrier.
     pub up: bool,

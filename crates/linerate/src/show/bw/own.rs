@@ -170,7 +170,7 @@ pub(in crate::show) fn refused(record: &Record) -> Vec<Gap> {
             .iter()
             .filter(|found| found.what.starts_with("set."));
         for found in of_sets.map(|found| told(side, found)) {
-            // The first stream stands for all.
+            // A gap of the first stream stands for the same gap of all streams.
             if !gaps.iter().any(|known| known.what == found.what) {
                 gaps.push(found);
             }

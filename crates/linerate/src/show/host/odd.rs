@@ -53,7 +53,7 @@ pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool)
 
 /// `9 oddities, read and not measured; 2 (!) limit eth2`.
 fn headline(found: &[Oddity]) -> String {
-    // A run shows how much it costs.
+    // A run shows how much an oddity costs.
     let what = match found.len() {
         1 => "1 oddity, read and not measured".to_owned(),
         n => format!("{n} oddities, read and not measured"),

@@ -15,8 +15,8 @@ use super::{alike, pci, put};
 /// Kind of ports of IP over InfiniBand.
 const IPOIB: &str = "ipoib";
 
-/// Ports with a device of their own, each by itself; then those made by software, those that are
-/// alike on one line.
+/// Writes the ports with a device of their own, one by one; then the ports made by software, with like ones
+/// on one line.
 pub(super) fn ports(doc: &mut Document, inventory: &Inventory) {
     let network = &inventory.network;
     let (cards, software): (Vec<&Nic>, Vec<&Nic>) =

@@ -69,7 +69,7 @@ pub struct Beside {
     pub direction: Direction,
     /// Goodput in bits per second; `None` if it is unknown.
     pub goodput: Option<f64>,
-    /// Share of its datagrams that was lost; `None` if it sends none.
+    /// Share of the load's datagrams that were lost; `None` if the load sends none.
     pub lost: Option<f64>,
 }
 

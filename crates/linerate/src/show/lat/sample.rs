@@ -70,7 +70,7 @@ pub(super) fn udp() -> Probe {
     probe(&record)
 }
 
-/// Loads of memory, as slow as round trips.
+/// A measurement of dependent memory loads, made from round trips.
 pub(super) fn memory() -> Probe {
     let mut record = step(Purpose::IdleLatency, &[]);
     record.start.plan.engine = "memory".to_owned();

@@ -236,7 +236,7 @@ fn proof<'a>(
 /// `4.71 Gb/s -> 2.36 Gb/s (x0.50, 95 %: 0.49 to 0.51)`.
 fn effect(model: &Model, limit: &Limit, trial: &Decided) -> String {
     let load = model.direction(limit.direction).map(|d| &d.base);
-    // A trial decided by loss or latency shows that figure: its goodput only follows.
+    // A trial that was decided by loss or latency shows that figure, since goodput is only a consequence.
     match (trial.loss, trial.latency) {
         (Some(loss), _) => {
             let what = words::share_lost(trial.transport);
@@ -275,7 +275,7 @@ fn effect(model: &Model, limit: &Limit, trial: &Decided) -> String {
     }
 }
 
-/// Whether a ratio may be 1.
+/// Whether the interval of a ratio contains 1.
 fn is_one(ratio: Interval) -> bool {
     ratio.low < 1.0 && ratio.high > 1.0
 }
