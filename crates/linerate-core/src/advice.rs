@@ -76,7 +76,7 @@ impl Advice {
         }
     }
 
-    /// A command on a host; `None` is the only machine that there is.
+    /// A command on a host; `None` stands for the only machine.
     #[must_use]
     pub fn on(self, host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         self.step(Step::on(host, command))
@@ -88,7 +88,7 @@ impl Advice {
         self.step(Step::set(host, command))
     }
 
-    /// One more step.
+    /// Adds a step.
     #[must_use]
     pub fn step(mut self, step: Step) -> Self {
         self.steps.push(step);
@@ -101,7 +101,7 @@ impl Advice {
         self.undo(Step::set(host, command))
     }
 
-    /// One more step that restores the old state.
+    /// Adds a step that restores the old state.
     #[must_use]
     pub fn undo(mut self, step: Step) -> Self {
         self.undo.push(step);
@@ -115,14 +115,14 @@ impl Advice {
         self
     }
 
-    /// How this advice relates to the one above it.
+    /// Sets how this advice relates to the one above it.
     #[must_use]
     pub fn joined(mut self, joined: Joined) -> Self {
         self.joined = joined;
         self
     }
 
-    /// What to do in one line of text: its steps, or the sentence if there are none.
+    /// The advice in one line of text: its steps, or the sentence if there are none.
     pub fn text(&self) -> String {
         match self.steps.as_slice() {
             [] => self.what.clone(),
@@ -130,12 +130,13 @@ impl Advice {
         }
     }
 
-    /// How to undo it in one line of text. Empty if it changes nothing.
+    /// How to undo the advice, in one line of text. Empty if the advice changes nothing.
     pub fn undo_text(&self) -> String {
         text(&self.undo)
     }
 
-    /// Whether it changes settings of the running system, which the undo restores and the next boot resets.
+    /// Whether the advice changes settings of the running system, which the undo restores and the next boot
+    /// resets.
     pub fn is_lost_at_boot(&self) -> bool {
         self.steps.iter().any(|step| step.effect == Effect::Set)
     }
@@ -148,7 +149,7 @@ impl Advice {
 }
 
 impl Step {
-    /// A command on a host; `None` is the only machine that there is.
+    /// A command on a host; `None` stands for the only machine.
     pub fn on(host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         Self {
             host: host.into(),
@@ -166,7 +167,7 @@ impl Step {
         }
     }
 
-    /// A command that changes a host and leaves no setting; `None` is the only machine that there is.
+    /// A command that changes a host but no setting; `None` stands for the only machine.
     pub fn act(host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         Self {
             effect: Effect::Act,
@@ -186,7 +187,7 @@ impl Step {
         self
     }
 
-    /// All of it in one line of text: `on near: sudo ...`.
+    /// The whole step in one line of text: `on near: sudo ...`.
     fn text(&self) -> String {
         let host = self.host.filter(|_| !self.command.is_empty());
         let host = host.map(|side| format!("on {}", side.name()));

@@ -13,17 +13,17 @@ use crate::units::{Nanos, UnitError};
 /// Name of the environment variable with a [`Habit`].
 pub const VARIABLE: &str = "LINERATE_LAB_APPLICATION";
 
-/// What an application does on a connection.
+/// The role of an application on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// It sends payload, or drives round trips.
+    /// The application sends payload, or drives round trips.
     Sender,
-    /// It receives payload, or answers.
+    /// The application receives payload, or answers.
     Receiver,
 }
 
-/// What makes an application slow.
+/// The burden that makes an application slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Burden {
@@ -50,16 +50,16 @@ pub struct Habit {
     pub burden: Burden,
 }
 
-/// A text is no habit.
+/// The text is not the description of a habit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HabitError {
     /// The text has another form.
     #[error("`{0}` is not `[sender,|receiver,]work=800ps/B` or `...pause=200us/op`")]
     Form(String),
-    /// The pause is not a time.
+    /// The text of the pause is not a duration.
     #[error("`{text}`: {error}")]
     Pause {
-        /// The whole text.
+        /// The text that could not be read.
         text: String,
         /// The problem with the time.
         error: UnitError,

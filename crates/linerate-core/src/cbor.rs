@@ -14,7 +14,7 @@ use serde::forward_to_deserialize_any;
 /// Deepest nesting of lists and maps.
 const DEPTH_MAX: usize = 64;
 
-/// Major types.
+/// The major types of CBOR.
 mod major {
     pub(super) const UNSIGNED: u8 = 0;
     pub(super) const NEGATIVE: u8 = 1;
@@ -74,7 +74,7 @@ struct Reader<'de> {
     depth: usize,
 }
 
-/// What an item begins with.
+/// The head of an item: its type, and a number.
 struct Head {
     major: u8,
     /// The five bits after the major type.

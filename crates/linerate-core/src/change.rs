@@ -29,7 +29,7 @@ pub enum Setting {
     ReceiveOffloads,
     /// Packets that wait until a CPU processes them.
     Backlog,
-    /// What waits in the queue of a token bucket at the root of the port.
+    /// Bytes that may wait in the queue of a token bucket at the root of the port.
     QueueBytes,
     /// Packets that wait in a plain queue at the root of the port.
     QueuePackets,
@@ -47,7 +47,7 @@ pub enum Queue {
 }
 
 impl Queue {
-    /// Its kind, as the kernel and `tc` call it.
+    /// The kind of the discipline, as the kernel and `tc` call it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tbf => "tbf",
@@ -56,7 +56,7 @@ impl Queue {
     }
 }
 
-/// What a port can do in the place of the CPU.
+/// Work that a port can do in the place of the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offload {
     /// TCP segmentation by the port.
@@ -68,7 +68,7 @@ pub enum Offload {
 }
 
 impl Offload {
-    /// The word used in text.
+    /// The name of the offload in text.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tso => "TSO",
@@ -81,7 +81,7 @@ impl Offload {
 /// The place of a setting, as a list of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// A sysctl with this many numbers, the last of which is changed.
+    /// Name of a sysctl, and how many numbers it has; the last one is changed.
     Sysctl(&'static str, usize),
     /// Offloads of the port on the path, 1 for on and 0 for off, changed together.
     Offloads(&'static [Offload]),
@@ -93,7 +93,7 @@ pub enum Access {
     Spread,
 }
 
-/// A row of the table.
+/// A row of the table of settings.
 #[derive(Debug, Clone, Copy)]
 pub struct SettingRow {
     /// The setting.
@@ -109,7 +109,7 @@ pub struct SettingRow {
 /// Bounds of a buffer: one page, and what no path of today needs more of.
 const BUFFER: (u64, u64) = (4096, 1 << 30);
 
-/// Bounds of a switch.
+/// Bounds of a setting that is off (0) or on (1).
 const SWITCH: (u64, u64) = (0, 1);
 
 /// Bounds of a packet queue: enough room for every burst that a port sends.
@@ -185,11 +185,11 @@ pub const SETTINGS: &[SettingRow] = &[
 /// CPUs of a mask: those below 32.
 const MASK: u64 = u32::MAX as u64;
 
-/// No port whose packets are spread has more receive queues.
+/// Largest number of receive queues of a port whose packets are spread.
 const QUEUES_MAX: usize = 64;
 
 impl Setting {
-    /// The row of a setting.
+    /// The row of a setting in the table.
     pub fn row(self) -> &'static SettingRow {
         // The rows are in the order of the variants; the tests check that.
         &SETTINGS[self as usize]
@@ -231,7 +231,7 @@ impl SettingRow {
         new
     }
 
-    /// Its name on a host whose path uses `port`.
+    /// Name of the setting on a host whose path uses `port`.
     pub fn what(&self, port: &str) -> String {
         match self.access {
             Access::Sysctl(name, _) => name.to_owned(),
@@ -263,7 +263,7 @@ impl SettingRow {
         }
     }
 
-    /// Whether the kernel could have these numbers. Its own are of type int.
+    /// Whether the kernel could have these numbers. The numbers of a kernel setting are of type int.
     fn holds(&self, numbers: &[u64]) -> bool {
         let (many, most) = match self.access {
             Access::Sysctl(_, many) => (many..=many, u64::from(i32::MAX.unsigned_abs())),

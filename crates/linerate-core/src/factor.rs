@@ -5,7 +5,7 @@
 
 use crate::transport::Scope;
 
-/// What kind of change a factor is. Causes predict the same of most factors of a class.
+/// The class of changes that a factor belongs to. Causes predict the same of most factors of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// More streams at the same time.
@@ -14,17 +14,17 @@ pub enum Class {
     LargerBuffer,
     /// Buffers and windows of half the size.
     HalfBuffer,
-    /// Another setting by which a host handles packets.
+    /// Another setting for the way in which a host handles packets.
     Packets,
     /// More CPU work for each byte.
     Work,
     /// Smaller reads or writes.
     Calls,
-    /// Another pace.
+    /// Another pace of the sender.
     Pace,
-    /// Another congestion control.
+    /// Another congestion control of the connections.
     Congestion,
-    /// Another size of segments.
+    /// Another size of the segments.
     Segment,
     /// Send without a copy.
     Copy,
@@ -36,14 +36,14 @@ pub enum Class {
 
 macro_rules! factors {
     ($($factor:ident $class:ident $scope:ident $doc:literal;)*) => {
-        /// What a trial changes.
+        /// The factor that a trial changes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Factor {
             $(#[doc = $doc] $factor,)*
         }
 
         impl Factor {
-            /// What kind of change it is.
+            /// The class of changes that the factor belongs to.
             pub const fn class(self) -> Class {
                 match self {
                     $(Self::$factor => Class::$class,)*

@@ -31,7 +31,7 @@ pub enum Unit {
     Nanos,
     /// Microseconds, as `TCP_INFO` counts.
     Micros,
-    /// Clock ticks of /proc/stat.
+    /// Clock ticks, as in /proc/stat.
     Ticks,
     /// Packets or segments.
     Packets,
@@ -39,16 +39,16 @@ pub enum Unit {
     Count,
 }
 
-/// One row of the table.
+/// One row of the table of metrics.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
     /// Source: the table that contains it (`worker`, `tcp`, `cpu` ...).
     pub source: &'static str,
-    /// Name of the column.
+    /// Name of the metric's column in a record.
     pub name: &'static str,
     /// Unit of the values.
     pub unit: Unit,
-    /// Counter or gauge.
+    /// Whether the metric is a counter or a gauge.
     pub kind: Kind,
     /// The definition of the metric, and its source.
     pub doc: &'static str,

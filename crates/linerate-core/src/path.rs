@@ -33,7 +33,7 @@ impl Direction {
     /// Both directions, in the order in which they are measured and listed.
     pub const ALL: [Self; 2] = [Self::Forward, Self::Reverse];
 
-    /// The side that sends.
+    /// The side that sends payload in this direction.
     pub const fn sender(self) -> Side {
         match self {
             Self::Forward => Side::Near,
@@ -174,9 +174,9 @@ impl Place {
 /// The respect in which a path is slow. Causes of one kind are no rivals of causes of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slowness {
-    /// Too little is carried.
+    /// The path carries too little.
     Rate,
-    /// Answers take too long.
+    /// Answers on the path take too long.
     Latency,
 }
 

@@ -9,7 +9,7 @@ use crate::facts::HostFacts;
 /// their weight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seat {
-    /// How much farther from the port's node it is than the nearest CPU of the host, by the firmware's
+    /// How much farther from the port's node the CPU is than the nearest CPU of the host, by the firmware's
     /// distances; 0 if the distances of all CPUs are the same.
     pub away: u32,
     /// A better CPU of the same core is used before it.
@@ -18,7 +18,7 @@ pub struct Seat {
     pub kind: usize,
     /// Interrupts of the port's queues are sent to it.
     pub serves: bool,
-    /// They are sent to another CPU of its core.
+    /// Interrupts of the port's queues are sent to another CPU of its core.
     pub beside: bool,
     /// Number of the CPU.
     pub cpu: u32,
@@ -50,7 +50,7 @@ pub fn seats(facts: &HostFacts, allowed: &[u32]) -> Vec<Seat> {
     seats
 }
 
-/// What CPUs owe to others of their core.
+/// How CPUs are affected by other CPUs of their core.
 struct Cores {
     /// The preferred CPU of its core.
     best: BTreeMap<u32, u32>,

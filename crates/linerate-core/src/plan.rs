@@ -49,7 +49,7 @@ impl Handover {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Receive {
-    /// Copied into a user buffer, as applications do.
+    /// Payload is copied into a user buffer, as applications do.
     #[default]
     Copy,
     /// Dropped in the kernel (`MSG_TRUNC`): what reception costs without the copy.
@@ -67,7 +67,7 @@ pub struct ExtraWork {
     pub receiver_ps_per_byte: u64,
 }
 
-/// What the tool owns on the connections of one set: the factors of trials.
+/// The settings of the connections of one set that the tool controls: the factors of trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -77,8 +77,9 @@ pub struct ExtraWork {
 pub struct Knobs {
     /// Connections, each with a thread at both ends.
     pub streams: u32,
-    /// Payload handed to the kernel in one send; zero lets each end choose by the rate it sees. Of
-    /// datagrams their size; zero is what fits one packet of the route. Of memory the array of each thread.
+    /// Payload handed to the kernel in one send; zero lets each end choose by the rate it sees. For
+    /// datagrams: their size; zero is the size that fits one packet of the route. For loads of memory: the
+    /// size of each thread's array.
     pub write_size: Bytes,
     /// Largest payload that one receive reads from the kernel; zero lets each end choose.
     pub read_size: Bytes,
@@ -92,7 +93,7 @@ pub struct Knobs {
     pub window_clamp: Option<Bytes>,
     /// `TCP_MAXSEG`.
     pub mss: Option<u32>,
-    /// Most that each stream sends: `SO_MAX_PACING_RATE`, of datagrams by the sender's own clock.
+    /// Highest rate of each stream: `SO_MAX_PACING_RATE`; for datagrams, kept by the sender's own clock.
     pub pacing: Option<Rate>,
     /// Congestion control of both ends; `None` leaves the system's.
     pub congestion: Option<String>,
@@ -104,12 +105,13 @@ pub struct Knobs {
     pub extra_work: ExtraWork,
     /// The NUMA node that sending threads are kept on; `None` leaves the choice to that end.
     pub sender_node: Option<u32>,
-    /// The same for receiving threads.
+    /// The NUMA node that receiving threads are kept on; `None` leaves the choice to that end.
     pub receiver_node: Option<u32>,
     /// The CPUs that sending threads are pinned to, one for each stream; empty leaves the choice to that end.
     /// They take precedence over the node.
     pub sender_cpus: Vec<u32>,
-    /// The same for receiving threads.
+    /// The CPUs that receiving threads are pinned to, one for each stream; empty leaves the choice to that
+    /// end. They take precedence over the node.
     pub receiver_cpus: Vec<u32>,
     /// Whether connections are dialled again, from other source ports, until fewer of them share a receive
     /// queue than in the base load. The run picks the ports; an end only dials as instructed.
@@ -126,7 +128,7 @@ pub struct Knobs {
     /// Options of the transport that are set.
     #[serde(skip_serializing_if = "Options::is_empty")]
     pub options: Options,
-    /// A setting of a host that is another one while these connections are made and used.
+    /// A setting of a host that is changed while the connections are made and used.
     pub host: Option<HostChange>,
 }
 
@@ -183,7 +185,7 @@ impl Knobs {
     }
 }
 
-/// What the connections of a set carry.
+/// The traffic that the connections of a set carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "pattern")]
 pub enum Pattern {
@@ -222,7 +224,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// All values.
+    /// All kinds of access.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Copy];
 
     /// The word used in text and JSON.
@@ -255,7 +257,7 @@ impl Pattern {
         }
     }
 
-    /// The kind of pattern.
+    /// The pattern without its parameters.
     pub const fn kind(self) -> PatternKind {
         match self {
             Self::Stream { .. } => PatternKind::Stream,
@@ -272,12 +274,13 @@ pub struct SetPlan {
     pub id: u32,
     /// The traffic of a load.
     pub pattern: Pattern,
-    /// What the connections are made with.
+    /// The settings that the connections are made with.
     pub knobs: Knobs,
 }
 
 impl SetPlan {
-    /// A set of the transport `engine`. Of the transport's options it keeps those that the pattern has.
+    /// Makes a set of the transport `engine`. The set keeps those of the transport's options that apply to
+    /// the pattern.
     pub fn of(engine: &str, id: u32, pattern: Pattern, mut knobs: Knobs) -> Self {
         let rows = transport::named(engine).map_or(&[][..], |info| info.options);
         knobs.options = knobs.options.of(rows, pattern.kind());
@@ -285,7 +288,7 @@ impl SetPlan {
     }
 }
 
-/// Why a step was run.
+/// The purpose of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Purpose {
@@ -293,13 +296,13 @@ pub enum Purpose {
     IdleLatency,
     /// A direction with the plan's streams and default knobs: what the verdict explains.
     Base {
-        /// Which direction.
+        /// The direction that is loaded.
         direction: Direction,
     },
-    /// Another load than the base one: more streams, to find the knee; another rate, to find the highest
-    /// one without loss.
+    /// A load other than the base load: more streams, to find the knee; another rate, to find the highest one
+    /// without loss.
     Sweep {
-        /// Which direction.
+        /// The direction that is loaded.
         direction: Direction,
     },
     /// Both directions at the same time.
@@ -323,7 +326,7 @@ pub enum Purpose {
 pub struct StepPlan {
     /// Number of the step in this run, from 0.
     pub index: u32,
-    /// Why.
+    /// The purpose of the step.
     pub purpose: Purpose,
     /// The sets that carry load, by id.
     pub sets: Vec<u32>,

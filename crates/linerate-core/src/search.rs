@@ -9,23 +9,25 @@
 
 use crate::units::Rate;
 
-/// The first rate.
+/// The rate of the first step.
 const FIRST: Rate = Rate(10_000_000);
-/// No lower rate is tried.
+/// The lowest rate that is tried.
 const LEAST: Rate = Rate(100_000);
-/// The search is over where the rates that pass and fail are as close as this share of the higher one.
+/// Largest difference between the rates that passed and failed at which the search is over, as a share of the
+/// higher one.
 const CLOSE: f64 = 0.01;
-/// A sender that sends less than this share of the requested rate may be at its own limit.
+/// Minimum share of the requested rate that a sender must send: below it, the sender may be at its own limit.
 const ACHIEVED: f64 = 0.95;
-/// The next rate after one that was too high, as a share of the rate that arrived: the path carries that much.
+/// Share of the received rate at which the next step runs after a rate that was too high: the path carries
+/// that much.
 const BELOW: f64 = 0.995;
 /// The number of longer steps that may fail.
 const LONG_MOST: u32 = 5;
 
-/// What a step at a rate showed, of all streams.
+/// The result of a step at one rate, over all streams.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// The requested rate.
+    /// The rate that was requested in the step.
     pub asked: Rate,
     /// The sent rate, in bits per second.
     pub sent: f64,
@@ -46,12 +48,12 @@ impl Look {
     }
 }
 
-/// What to measure next.
+/// The step of a search that is measured next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
-    /// A short step at this rate.
+    /// A short step at the given rate.
     Short(Rate),
-    /// A longer one.
+    /// A longer step at the given rate.
     Long(Rate),
     /// Nothing: the search is over.
     Over,
@@ -91,7 +93,7 @@ impl Search {
         }
     }
 
-    /// The same state of the search, rebuilt from the results of its steps.
+    /// Rebuilds the state of a search from the results of its steps.
     pub fn replay(allowed: f64, most: Option<Rate>, looks: impl IntoIterator<Item = Look>) -> Self {
         let mut search = Self::new(allowed, most);
         for look in looks {
@@ -100,7 +102,7 @@ impl Search {
         search
     }
 
-    /// What to measure next.
+    /// The step of a search that is measured next.
     pub fn next(&self) -> Ask {
         self.next
     }
@@ -197,7 +199,7 @@ impl Search {
         self.allowed
     }
 
-    /// All steps in order.
+    /// All steps of the search, in order.
     pub fn looks(&self) -> &[Look] {
         &self.looks
     }

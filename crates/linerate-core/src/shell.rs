@@ -1,4 +1,4 @@
-//! Text for a shell.
+//! Text that is quoted for a shell.
 
 /// A name as one word of a shell: names of ports and peers are chosen by others.
 pub(crate) fn word(name: &str) -> String {

@@ -43,7 +43,8 @@ impl Swept {
         }
     }
 
-    /// Its settings, the usual one or the smallest first; all else is as in `base`. `most` streams are the most.
+    /// The settings of the swept factor, the usual one or the smallest first; all else is as in `base`. A sweep
+    /// of streams has at most `most` streams.
     pub fn settings(self, base: &Knobs, most: u32) -> Vec<Knobs> {
         let with = |set: &dyn Fn(&mut Knobs)| {
             let mut knobs = base.clone();
@@ -113,15 +114,16 @@ const SLICE_LEAST: u64 = 400_000_000;
 /// Share of a slice that is washed out, and the bounds of that.
 const WASHOUT: u64 = 4;
 const WASHOUTS: [u64; 2] = [200_000_000, 1_000_000_000];
-/// The most rounds that count: beyond that, longer slices give more information.
+/// Largest number of rounds that count: beyond that, longer slices give more information.
 const ROUNDS: u64 = 12;
 
 impl Pace {
-    /// In `time`, for this many settings; `None` if that is less than [`Pace::least`].
+    /// The pace of a sweep that lasts `time` and has `settings` settings; `None` if `time` is less than
+    /// [`Pace::least`].
     pub fn of(time: Nanos, settings: usize) -> Option<Self> {
         let settings = settings.max(1) as u64;
         let wanted = (time.0 / (with_rest(SLICE) * settings)).saturating_sub(1);
-        // The same number of rounds in each order.
+        // An even number of rounds, so that each order of the settings has equally many.
         let rounds = wanted.clamp(FEWEST as u64, ROUNDS) / 2 * 2;
         let slice = without_rest(time.0 / (settings * (rounds + 1)));
         if slice < SLICE_LEAST {
@@ -135,13 +137,13 @@ impl Pace {
         })
     }
 
-    /// The least time of a sweep of this many settings, in whole seconds.
+    /// The least time of a sweep of `settings` settings, in whole seconds.
     pub fn least(settings: usize) -> Nanos {
         let all = with_rest(SLICE_LEAST) * settings.max(1) as u64 * (FEWEST as u64 + 1);
         Nanos::from_secs(all.div_ceil(1_000_000_000))
     }
 
-    /// The time of a round of this many settings.
+    /// The time of one round of `settings` settings.
     pub fn round(&self, settings: usize) -> Nanos {
         Nanos(with_rest(self.washout.0 + self.measure.0) * settings as u64)
     }

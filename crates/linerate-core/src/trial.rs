@@ -17,20 +17,20 @@ use crate::model::Model;
 use crate::path::Direction;
 use crate::record::TrialPlan;
 
-/// A row of the table.
+/// A row of the table of trial kinds.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialKind {
     /// Stable id, as it stands in records.
     pub id: &'static str,
-    /// What it changes.
+    /// The factor that the trial changes.
     pub factor: Factor,
-    /// What is being tried, after the word "testing".
+    /// The tried change in words, as they follow the word "testing".
     pub words: &'static str,
     /// The change in the past tense, before "gave x1.92".
     pub change: &'static str,
 }
 
-/// Every kind of trial. Of two that part the same rivals the earlier is preferred: those that can
+/// Every kind of trial. If two kinds separate the same rivals, the earlier one is preferred: kinds that can
 /// show a gain come before those that only show a loss.
 pub const TRIALS: &[TrialKind] = &[
     TrialKind {
@@ -202,7 +202,7 @@ const SHORT_BLOCKS: u32 = 8;
 /// Most blocks where slices are long: three without a decision seldom become one with five.
 const LONG_BLOCKS: u32 = 3;
 
-/// The row of an id.
+/// The row of a trial kind with a given id.
 pub fn kind(id: &str) -> Option<&'static TrialKind> {
     TRIALS.iter().find(|k| k.id == id)
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Why a quantity could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// Digits are missing.
+    /// The text has no digits where a number is expected.
     #[error("`{text}` is not a {what} (expected for example `{example}`)")]
     NotANumber {
         /// The text that the user typed.
@@ -85,7 +85,7 @@ pub struct PerSecond(pub f64);
 pub struct Transfers(pub u64);
 
 impl Transfers {
-    /// In the unit of memory modules: `3200 MT/s`.
+    /// The transfer rate in the unit of memory modules: `3200 MT/s`.
     pub fn mega(self) -> String {
         format!("{} MT/s", self.0 / 1_000_000)
     }
@@ -114,7 +114,7 @@ impl Nanos {
     pub const fn from_secs(n: u64) -> Self {
         Self(n * 1_000_000_000)
     }
-    /// The value in seconds.
+    /// The duration in seconds.
     pub fn secs(self) -> f64 {
         self.0 as f64 / 1e9
     }

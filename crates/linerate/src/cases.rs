@@ -1,6 +1,6 @@
 //! The cases that the program brings: real systems with published measurements.
 
-/// Name and text of each.
+/// Name and text of each example case.
 pub(crate) const CASES: [(&str, &str); 5] = [
     ("case1", include_str!("../cases/case1.toml")),
     ("case2", include_str!("../cases/case2.toml")),

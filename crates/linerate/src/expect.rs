@@ -11,7 +11,7 @@ use linerate_core::path::{Direction, Side};
 use linerate_core::verdict::{Disturbance, Verdict};
 use serde::{Deserialize, Serialize, de};
 
-/// One condition.
+/// One condition that a result must satisfy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expect {
     text: String,
@@ -60,7 +60,7 @@ impl Compare {
 #[error("{what}\n  {text}\n  {:>1$}", "^", .at + 1)]
 pub struct ExpectError {
     text: String,
-    /// Where it went wrong, in characters from the start.
+    /// Place of the error, in characters from the start.
     at: usize,
     what: String,
 }

@@ -1,4 +1,4 @@
-//! The program.
+//! The program `linerate`.
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {

@@ -28,14 +28,14 @@ pub struct Answer {
     pub cycles: Option<Bounds>,
     /// The parts of the minimum one-way time of a small message.
     pub floor: Vec<Part>,
-    /// What the forward goodput costs.
+    /// The price of the forward goodput.
     pub price: Option<Price>,
 }
 
 /// Something that the hardware does not settle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Estimate {
-    /// Stage.
+    /// The stage of the path.
     pub stage: Stage,
     /// The place of the part.
     pub side: Place,
@@ -43,14 +43,14 @@ pub struct Estimate {
     pub words: String,
 }
 
-/// Cost of a Gb/s.
+/// Price of one Gb/s of goodput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Price {
     /// Amount for each Gb/s of goodput.
     pub per_gigabit: Bounds,
     /// The currency.
     pub currency: String,
-    /// `hour`, or nothing.
+    /// The unit of time that the price is for: `hour`; empty for a purchase.
     pub per: String,
 }
 
@@ -74,7 +74,7 @@ impl Answer {
     }
 }
 
-/// Computes all results.
+/// Computes all results of a case.
 pub fn answer(case: &Case) -> Result<Answer, CaseError> {
     let description = description(case)?;
     let (path, payload) = (description.path(), description.packet.payload);
@@ -141,12 +141,12 @@ fn core(side: Side, host: &Host, goodput: Option<Bounds>, payload: Bounds) -> Op
     })
 }
 
-/// Packets per second.
+/// Packets per second, in words.
 pub(super) fn packets_in_words(packets: f64) -> String {
     format!("{:.2} M packets/s", packets / 1e6)
 }
 
-/// Cycles for a packet.
+/// Cycles that a core has for a packet, in words.
 pub(super) fn cycles_in_words(cycles: f64) -> String {
     format!("{cycles:.0} cycles")
 }

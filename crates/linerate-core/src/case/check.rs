@@ -1,4 +1,4 @@
-//! What a case cannot be, although each of its values could be.
+//! Combinations of values that make a case impossible, although each value alone is possible.
 
 use super::{Case, CaseError, Protocol, Storage};
 use crate::ceiling::Link;

@@ -36,10 +36,10 @@ pub struct CaseError(String);
 pub struct Case {
     /// A title in one line.
     pub title: String,
-    /// What happened, for people.
+    /// The story of the case, for people.
     #[serde(default)]
     pub story: String,
-    /// How bytes are moved.
+    /// The protocol that moves the bytes.
     pub protocol: Protocol,
     /// Version of IP, 4 or 6.
     #[serde(default, deserialize_with = "value::ip")]
@@ -49,9 +49,9 @@ pub struct Case {
     /// Streams, 1 to 1024.
     #[serde(default, deserialize_with = "value::count::<_, 1024>")]
     pub streams: Option<u32>,
-    /// The host here.
+    /// The near host.
     pub near: Host,
-    /// The host there.
+    /// The far host.
     #[serde(default)]
     pub far: Host,
     /// The network between the hosts.
@@ -65,7 +65,7 @@ pub struct Case {
     /// Rates of other things, to compare the path with.
     #[serde(default)]
     pub media: Vec<Medium>,
-    /// What was measured on it and published.
+    /// Figures that were measured on the path and published.
     #[serde(default)]
     pub published: Vec<Published>,
     /// Times by size that were.
@@ -73,7 +73,7 @@ pub struct Case {
     pub sweep: Vec<SizeSeries>,
 }
 
-/// How bytes are moved.
+/// The protocol that moves the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
@@ -96,18 +96,18 @@ impl Protocol {
     }
 }
 
-/// One of the two hosts.
+/// One of the two hosts of a path.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Host {
-    /// The name of the medium.
+    /// The name of the host: `c5n.18xlarge`.
     pub name: String,
     /// Clock of one core: `3.3GHz`.
     #[serde(deserialize_with = "value::text")]
     pub clock: Option<Clock>,
-    /// Its memory.
+    /// The memory of the host.
     pub memory: Memory,
-    /// Its port.
+    /// The port of the host.
     pub port: PortSpec,
 }
 
@@ -174,22 +174,22 @@ pub struct Net {
     /// Tunnel around the packets.
     #[serde(deserialize_with = "value::tunnel")]
     pub tunnel: Option<Tunnel>,
-    /// Most that the network lets through in each direction.
+    /// Highest rate that the network lets through in each direction.
     #[serde(deserialize_with = "value::text")]
     pub limit: Option<Rate>,
-    /// Most that it lets through of one stream.
+    /// Highest rate of one stream that the network lets through.
     #[serde(deserialize_with = "value::text")]
     pub flow_limit: Option<Rate>,
     /// Most packets per second in each direction.
     #[serde(deserialize_with = "value::count::<_, 1_000_000_000>")]
     pub packet_limit: Option<u32>,
-    /// Metres of cable.
+    /// Length of the cable in metres.
     #[serde(deserialize_with = "value::positive")]
     pub cable: Option<f64>,
     /// Number of switches on the path.
     #[serde(deserialize_with = "value::count::<_, 64>")]
     pub switches: Option<u32>,
-    /// Time in each switch.
+    /// Time that a packet spends in each switch.
     #[serde(deserialize_with = "value::text")]
     pub switch_latency: Option<Nanos>,
 }
@@ -218,7 +218,7 @@ pub struct Storage {
     pub rate: Option<Rate>,
 }
 
-/// What the path costs.
+/// The price of the path.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PriceTag {
@@ -238,7 +238,7 @@ pub struct PriceTag {
 pub struct Medium {
     /// The name of the medium.
     pub name: String,
-    /// How fast it is.
+    /// The rate of the medium.
     #[serde(deserialize_with = "value::word")]
     pub rate: Rate,
 }
@@ -247,9 +247,9 @@ pub struct Medium {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Published {
-    /// What was measured.
+    /// Description of the measured quantity.
     pub what: String,
-    /// What differs from the case, as it would be typed after `--set`.
+    /// Differences of the measured path from the case, as they would be typed after `--set`.
     #[serde(default)]
     pub set: Vec<String>,
     /// The direction of the figure.
@@ -264,7 +264,7 @@ pub struct Published {
     /// Cycles that one core has for a packet.
     #[serde(default, deserialize_with = "value::positive")]
     pub cycles: Option<f64>,
-    /// Time there and back.
+    /// Round-trip time.
     #[serde(default, deserialize_with = "value::text")]
     pub round_trip: Option<Nanos>,
     /// How the published figure compares with the computed one.
@@ -275,14 +275,14 @@ pub struct Published {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SizeSeries {
-    /// What was measured.
+    /// Description of the measured quantity.
     pub what: String,
     /// Sizes with their times: all in one direction, or all round trips.
     #[serde(deserialize_with = "value::points")]
     pub points: Vec<Point>,
 }
 
-/// Directions at work.
+/// The directions that carry payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Directions {
@@ -301,15 +301,15 @@ pub enum Directions {
 pub enum Holds {
     /// Within 2 % of the ceiling.
     Reached,
-    /// Between the two ends of the ceiling.
+    /// The published figure is between the two ends of the ceiling.
     Inside,
-    /// Within 10 %.
+    /// The two figures agree to within 10 %.
     About,
-    /// More than 2 % below the ceiling.
+    /// The published figure is more than 2 % below the ceiling.
     Below,
-    /// Below half of the ceiling.
+    /// The published figure is below half of the ceiling.
     FarBelow,
-    /// Above the floor.
+    /// The published time is above the computed floor.
     Above,
 }
 

@@ -6,23 +6,23 @@ use super::{Answer, Case, CaseError, Directions, Holds, Published, answer};
 use crate::ceiling::Bounds;
 use crate::units::{Nanos, Rate};
 
-/// How much below a ceiling still counts as reached.
+/// Minimum share of a ceiling at which a figure reaches it.
 const REACHED: f64 = 0.98;
-/// How much above it rounding may bring a figure.
+/// Highest share of a ceiling that a figure may have because of rounding.
 const ROUNDED: f64 = 1.005;
 /// The tolerance of "about", in both directions.
 const ABOUT: f64 = 0.10;
-/// Below this share of its ceiling a figure cannot be explained by that ceiling.
+/// Share of a ceiling below which a figure cannot be explained by the ceiling.
 const FAR_BELOW: f64 = 0.5;
 
 /// A published figure and the computed one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FigureCheck {
-    /// What was measured.
+    /// Description of the measured quantity.
     pub what: String,
-    /// The figure, in words.
+    /// The published figure, in words.
     pub figure: String,
-    /// What was computed, in words.
+    /// The computed figure, in words.
     pub computed: String,
     /// The relation between the two figures that the file claims.
     pub claim: &'static str,

@@ -2,7 +2,7 @@
 
 use super::CaseError;
 
-/// The error with its line and caret, and what was probably meant.
+/// The error text with line and caret, and the word that was probably meant.
 pub(super) fn in_file(error: &toml::de::Error) -> CaseError {
     let shown = error.to_string();
     let shown = shown.trim_end();

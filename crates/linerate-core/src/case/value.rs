@@ -37,18 +37,18 @@ impl FromStr for Link {
     }
 }
 
-/// What the card sits in.
+/// The slot that the card sits in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slot {
     /// The port has no slot, or none that can be known: it is on the board, or virtual.
     NoSlot,
-    /// A bus that is shared.
+    /// A bus that the cards share.
     Bus(Bus),
     /// The known properties of a PCI Express slot.
     Express {
-        /// Generation.
+        /// Generation of PCI Express.
         generation: Option<u32>,
-        /// Lanes.
+        /// Number of PCI Express lanes.
         lanes: Option<u32>,
     },
 }
@@ -132,7 +132,7 @@ fn named<T: Copy>(text: &str, names: &[(&str, T)], what: &str) -> Result<T, Stri
 pub struct Figure {
     /// The rate.
     pub rate: Rate,
-    /// The value as text.
+    /// The value as it was written.
     pub text: String,
 }
 
@@ -180,7 +180,7 @@ where
     String::deserialize(d)?.parse().map_err(Error::custom)
 }
 
-/// The same for an optional value.
+/// Reads an optional value that is written as text.
 pub(super) fn text<'de, D, T>(d: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -213,7 +213,7 @@ pub(super) fn size<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u32>, D::Er
     })
 }
 
-/// A number above zero.
+/// Reads a number above zero.
 pub(super) fn amount<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(d)?;
     if number > 0.0 && number <= 1e15 {
@@ -225,7 +225,7 @@ pub(super) fn amount<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
     }
 }
 
-/// The same for an optional value.
+/// Reads an optional number above zero.
 pub(super) fn positive<'de, D: Deserializer<'de>>(d: D) -> Result<Option<f64>, D::Error> {
     amount(d).map(Some)
 }

@@ -14,10 +14,10 @@ use crate::signs::{GAIN, percent};
 use crate::stats::Range;
 use crate::units::Bytes;
 
-/// Share of time limited by a buffer from which it may be the cause.
+/// Minimum share of time limited by a buffer at which the buffer may be the cause.
 pub(super) const SUSPECT: f64 = 0.2;
 
-/// Share of time from which the evidence is enough without a trial.
+/// Minimum share of time limited by a buffer at which the evidence is enough without a trial.
 pub(super) const ENOUGH: f64 = 0.5;
 
 /// Share of time that a sender must wait for its timers for the path to be why its buffers are full.
@@ -42,10 +42,10 @@ pub(super) fn overruled(load: &Load) -> Option<Answer> {
     silent.or(waits).map(|why| Err(NoFinding::Clear(why)))
 }
 
-/// Which end's buffer.
+/// The buffer of one of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Buffer {
-    /// The receiver's: it bounds the window that is offered.
+    /// The receiver's buffer: it bounds the offered window.
     Receive,
     /// The sender's buffer: it keeps unacknowledged data.
     Send,
@@ -66,7 +66,7 @@ impl Buffer {
         }
     }
 
-    /// Its name in commands.
+    /// Name of the buffer in commands.
     fn way(self) -> &'static str {
         match self {
             Self::Receive => "receive",
@@ -74,7 +74,7 @@ impl Buffer {
         }
     }
 
-    /// Its memory, as `SO_RCVBUF` and `SO_SNDBUF` count it.
+    /// Memory of the buffer, as `SO_RCVBUF` and `SO_SNDBUF` count it.
     fn memory(self, load: &Load) -> Option<Bytes> {
         match self {
             Self::Receive => load.recv_memory,
@@ -82,7 +82,7 @@ impl Buffer {
         }
     }
 
-    /// The requested size; the kernel doubles it.
+    /// The requested size of the buffer; the kernel doubles it.
     fn asked(self, knobs: &Knobs) -> Option<Bytes> {
         match self {
             Self::Receive => knobs.recv_buffer,
@@ -90,7 +90,7 @@ impl Buffer {
         }
     }
 
-    /// Whether a trial of this factor makes it larger.
+    /// Whether a trial of `factor` makes the buffer larger.
     fn is_larger(self, factor: Factor) -> bool {
         match self {
             Self::Receive => matches!(factor, Factor::LargerWindow | Factor::HostWindow),
@@ -105,7 +105,7 @@ impl Buffer {
         asked.or_else(|| Some(trial.after.host?.value as f64))
     }
 
-    /// The sysctl that limits its autotuning, and its value on a host.
+    /// The sysctl that limits the buffer's autotuning, and its value on a host.
     fn sysctl(self, limits: &BufferLimits) -> (&'static str, Option<[u64; 3]>) {
         match self {
             Self::Receive => ("net.ipv4.tcp_rmem", limits.tcp_rmem),
@@ -198,7 +198,7 @@ fn gained(model: &Model, direction: Direction, buffer: Buffer) -> bool {
         .any(|e| e.low > 1.0 && e.mid >= GAIN)
 }
 
-/// The trials that made it larger.
+/// The trials that made the buffer larger.
 fn larger(
     model: &Model,
     direction: Direction,
@@ -222,7 +222,7 @@ pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
     let (sysctl, limits) = buffer.sysctl(&host.facts.buffers);
     let [min, default, max] = limits?;
     let (times, gain) = tried(model, direction, buffer).unzip();
-    // Twice what is in use where nothing larger could be tried.
+    // Twice the memory in use, if no larger buffer could be tried.
     let memory = (buffer.memory(load)?.0 as f64 * times.unwrap_or(2.0)) as u64;
     let memory = memory.min(BufferLimits::MOST);
     // If autotuning may already go that far, something else keeps it from doing so.

@@ -16,8 +16,8 @@ use crate::transport::Scope;
 /// Cause `cloud-allowance`.
 pub(super) struct CloudAllowance;
 
-/// Share of the port's packets above an allowance from which that limits the path. A burst of some milliseconds
-/// exceeds it by less.
+/// Minimum share of the port's packets above an allowance at which the allowance limits the path. A burst of
+/// some milliseconds exceeds it by less.
 const EXCEEDED: f64 = 0.001;
 
 static INFO: CauseInfo = CauseInfo {
@@ -88,7 +88,7 @@ fn most(load: &Load) -> Option<(&Allowance, f64)> {
     shares.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Nothing was counted: it may only be where the driver should have.
+/// The answer where no allowance was counted: only a driver that should count allowances leaves it unknown.
 fn uncounted(model: &Model, load: &Load) -> NoFinding {
     let ours = |host: &&Host| {
         let route = host.facts.route.iter();

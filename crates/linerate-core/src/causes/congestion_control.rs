@@ -174,7 +174,7 @@ fn tried(model: &Model, direction: Direction) -> Option<(&str, Interval)> {
     Some((trial.plan.after.congestion.as_deref()?, trial.effect?))
 }
 
-/// What little was retransmitted, in words.
+/// The small share of bytes that was retransmitted, in words.
 fn hardly_lost(load: &Load) -> String {
     match load.tcp.retransmitted.filter(|share| *share > 0.0) {
         Some(share) => format!("only {} of the bytes were retransmitted", percent(share)),
@@ -224,7 +224,8 @@ fn chosen(model: &Model, present: &str) -> Advice {
     advice.on(Side::Near, again(model, " --congestion bbr"))
 }
 
-/// Makes it the default of a host. Empty where the default was not read: then it is that of a program that chose none.
+/// Advice that makes bbr the default of a host. `default` is empty where it was not read: then the default is the
+/// congestion control of a program that chose none.
 fn by_default(model: &Model, load: &Load, side: Side, default: &str) -> Advice {
     let set = |name: &str| format!("sudo sysctl -w {SETTING}={}", word(name));
     let advice = Advice::new(format!("use bbr as congestion control: {WHY}"));

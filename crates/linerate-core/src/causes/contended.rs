@@ -1,4 +1,4 @@
-//! Another session loaded a host, or traffic that is not ours a port, at the same time.
+//! Another session loaded a host at the same time, or other traffic loaded a port.
 
 use super::{Answer, Cause, CauseInfo, Cost, disturbed};
 use crate::advice::Advice;
@@ -12,8 +12,8 @@ use crate::transport::Scope;
 /// Cause `contended`.
 pub(super) struct Contended;
 
-/// Bytes of other programs over ours from which they matter. Two ends read their counters up to a sample apart,
-/// which is a twentieth of a short step.
+/// Minimum ratio of other programs' bytes to ours at which they matter. Two ends read their counters up to a
+/// sample apart, which is a twentieth of a short step.
 pub(super) const FOREIGN: f64 = 0.2;
 
 static INFO: CauseInfo = CauseInfo {

@@ -1,4 +1,4 @@
-//! What the two core causes share: one thread that has no time left.
+//! The common part of the two core causes: one thread that has no time left.
 
 use super::again;
 use super::cpu_contention::CpuContention;
@@ -18,16 +18,17 @@ use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
 use crate::transport::Transport;
 
-/// Ids of both.
+/// Ids of both core causes.
 pub(super) const IDS: &[&str] = &["sender-core", "receiver-core"];
 
 /// Share of its CPU that a thread must want to be suspected.
 const SUSPECT: f64 = 0.8;
 
-/// Share from which the evidence is enough without a trial (METHOD section 2).
+/// Minimum utilization of the busiest thread's CPU at which the evidence is enough without a trial (METHOD
+/// section 2).
 const ENOUGH: f64 = 0.95;
 
-/// What another size of buffers or batches does to a full CPU.
+/// Effect on goodput of another size of buffers or batches, if a CPU is full.
 const MOVED: Range = Range {
     low: 0.7,
     high: 1.15,
@@ -45,7 +46,7 @@ const COPY_USUAL_PS: f64 = 100.0;
 /// that counts when a limit is removed.
 const SAVES: f64 = 1.1;
 
-/// Which end's threads.
+/// The end whose threads are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// Threads that send.
@@ -69,7 +70,7 @@ impl Role {
             Self::Receiver => direction.receiver(),
         }
     }
-    /// The trial that adds to their work.
+    /// The factor whose trial adds work to these threads.
     pub(super) fn factor(self) -> Factor {
         match self {
             Self::Sender => Factor::SenderWork,
@@ -202,7 +203,7 @@ fn sentence(thread: &Thread, role: Role) -> Option<String> {
     ))
 }
 
-/// What it expects of a trial: more work slows a thread without slack down in proportion.
+/// The expected effect of a trial: more work slows a thread without slack down in proportion.
 pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let factor = trial.factor()?;
@@ -210,7 +211,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
         return of_more_work(model, trial, role);
     }
     match factor {
-        // Anything from threads that share one CPU to twice as many CPUs at work.
+        // The range reaches from threads that share one CPU to twice as many CPUs at work.
         Factor::OtherCongestion => Some(Range {
             low: 0.3,
             high: 1.3,
@@ -237,11 +238,11 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
                 ..MOVED
             }),
         },
-        // Half of what is in use may be the next limit, just below.
+        // Half of the buffer space in use may be the next limit, just below the present one.
         Factor::HalfWindow | Factor::HalfSendBuffer => {
             Some(bystander(model, trial).map_or(Range { low: 0.4, ..MOVED }, |_| MOVED))
         }
-        // Calls cost something, up to all there is.
+        // Calls cost between nothing and all of the thread's time.
         Factor::SmallerReads if role == Role::Receiver => Some(Range {
             low: 0.5,
             high: 1.1,
@@ -251,7 +252,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
             high: 1.1,
         }),
         // Calls at the other end, which has time for them, change the size of the batches that arrive here.
-        // Their effect on a full CPU is unknown.
+        // The effect of these batches on a full CPU is unknown.
         Factor::SmallerReads | Factor::SmallerWrites => bystander(model, trial).map(|_| MOVED),
         _ => bystander(model, trial),
     }

@@ -22,15 +22,15 @@ pub(super) struct CpuClock;
 
 /// Share of its CPU that a thread must want before its clock can matter.
 const BUSY: f64 = 0.8;
-/// Share from which the CPU is used up.
+/// Minimum utilization at which the CPU is used up.
 const USED_UP: f64 = 0.95;
-/// Below this share of its reference a clock is low: governors and counters round by a step of 100 MHz,
-/// 4 % of 2.5 GHz.
+/// Share of its reference below which a clock is low: governors and counters round by a step of 100 MHz, 4 %
+/// of 2.5 GHz.
 const LOW: f64 = 0.95;
-/// Below this it is named without a trial.
+/// Share of the reference below which the clock is named without a trial.
 const ENOUGH: f64 = 0.9;
 
-/// What another CPU, with another clock, may bring.
+/// Effect on goodput of another CPU, with another clock.
 const MOVED: Range = Range {
     low: 0.5,
     high: 2.0,
@@ -60,7 +60,7 @@ static INFO: CauseInfo = CauseInfo {
     scope: Scope::Any,
     stage: Stage::Cpu,
     explains: core_bound::IDS,
-    // What sets the clock belongs to the host: no trial touches it.
+    // The clock's settings belong to the host: no trial changes them.
     decided_by: &[],
     page: include_str!("pages/cpu-clock.md"),
     ..CauseInfo::BASE

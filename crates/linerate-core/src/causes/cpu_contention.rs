@@ -16,24 +16,25 @@ use crate::transport::Scope;
 /// Cause `cpu-contention`.
 pub(super) struct CpuContention;
 
-/// Share of a CPU's time that others must use.
+/// Minimum share of a CPU's time that other programs must use to be named.
 const OTHERS: f64 = 0.15;
 
-/// Share of its CPU that a thread must need for that to be enough where no other cause is left.
+/// Minimum share of its CPU that a thread must need for the contention to be enough evidence where no other
+/// cause is left.
 const NEEDS: f64 = 0.8;
 
-/// Share of the time that a thread waited in which others must have run on its CPUs.
+/// Minimum share of a thread's waiting time in which other programs must have run on its CPUs.
 const MET: f64 = 0.5;
 
-/// A thread that waits while others run.
+/// A thread that waits while other programs run.
 struct Crowded {
     side: Side,
-    /// The CPU that it is pinned to; `None` if it moved between several.
+    /// The CPU that the thread is pinned to; `None` if the thread moved between several.
     cpu: Option<u32>,
     busy: f64,
     waiting: f64,
     need: f64,
-    /// What others ran there at least; `None` if it was not read.
+    /// Least share of time that other programs ran there; `None` if it was not read.
     others: Option<f64>,
 }
 
@@ -195,7 +196,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Crowded, NoFind
     }
 }
 
-/// The share of its CPU that other programs may have kept from an end's program at most.
+/// Largest share of its CPU that other programs may have kept from an end's program.
 pub(super) fn most(model: &Model, load: &Load, direction: Direction, side: Side) -> f64 {
     let workers = threads(load, direction, side).iter();
     let each = workers.filter_map(|thread| others(model, load, direction, side, thread));

@@ -26,13 +26,13 @@ const NOBODY: f64 = 0.05;
 struct Stopped<'a> {
     side: Side,
     by: &'a Throttled,
-    /// Share of time that its busiest thread ran.
+    /// Share of time that the end's busiest thread ran.
     busy: f64,
-    /// Share of time that it was kept from running.
+    /// Share of time that the quota kept the end from running.
     lost: f64,
 }
 
-/// Share of its periods in which a quota is used up from which the program always wants more than that.
+/// Minimum share of periods with a used-up quota at which the program always wants more than the quota.
 const EVERY_PERIOD: f64 = 0.9;
 
 impl Stopped<'_> {
@@ -79,7 +79,7 @@ impl Cause for CpuQuota {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let stopped = worst(model, trial.direction).ok()?;
-        // It follows the program to any CPU, and all its streams share it.
+        // The quota follows the program to any CPU, and all streams of the program share it.
         match trial.factor()? {
             Factor::OtherCpu => super::predict::bystander(model, trial),
             Factor::MoreStreams => Some(Range {

@@ -1,4 +1,4 @@
-//! What the causes share by which a thread gets only a part of the CPU that it needs.
+//! The common part of the causes by which a thread gets only a part of the CPU time that it needs.
 
 use super::again;
 use super::core_bound::{self, Role};
@@ -17,7 +17,7 @@ use crate::stats::Range;
 /// the time waits for something else as well.
 pub(super) const SUSPECT: f64 = 0.5;
 
-/// Share from which it needs no trial.
+/// Minimum share of its CPU that a thread needs, at which a loss of CPU time is the limit without a trial.
 pub(super) const ENOUGH: f64 = 0.95;
 
 /// Share of time that a thread must lose to be named. A tenth less goodput would not be noticed.

@@ -23,23 +23,24 @@ pub(super) struct CpuSteal;
 /// idle at times with nothing to do, so something else paces the flow.
 const SUSPECT: f64 = 0.8;
 
-/// Share of samples with an empty sender's socket from which the sending thread gets too little time to write.
+/// Minimum share of samples with an empty sender's socket at which the sending thread gets too little time to
+/// write.
 const STARVED: f64 = 0.5;
 
 /// Work for the load on a CPU whose time the hypervisor takes.
 struct Robbed {
     side: Side,
-    /// Its CPU; `None` of a thread that moved between several.
+    /// The CPU that the work ran on; `None` for a thread that moved between several.
     cpu: Option<u32>,
     /// Share of time that the hypervisor took the CPU; the mean for several CPUs.
     steal: f64,
     /// Share of time that a thread ran there, or that packets were handled.
     ran: f64,
-    /// Share of time that it ran or could have run at most.
+    /// Largest share of time that the work ran or could have run.
     need: f64,
-    /// Share of time that the steal kept it from running, at most.
+    /// Largest share of time that the steal kept the work from running.
     lost: f64,
-    /// Whether it is packet processing outside the load's threads.
+    /// Whether the work is packet processing outside the load's threads.
     packets: bool,
 }
 
@@ -95,7 +96,7 @@ impl Robbed {
         })
     }
 
-    /// The share of its needed CPU time that it gets.
+    /// The share of its needed CPU time that the work gets.
     fn got(&self) -> f64 {
         1.0 - self.lost / self.need.max(0.01)
     }
@@ -206,7 +207,7 @@ fn paces(model: &Model, direction: Direction, side: Side) -> bool {
     })
 }
 
-/// The share of its CPU that the hypervisor may have kept from an end's program at most.
+/// Largest share of its CPU that the hypervisor may have kept from an end's program.
 pub(super) fn most(model: &Model, load: &Load, direction: Direction, side: Side) -> f64 {
     let of_machine = |other: &Side| *other == side || model.same_machine;
     let sides = [Side::Near, Side::Far].into_iter().filter(of_machine);
@@ -275,7 +276,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Robbed, NoFindi
     Ok(found)
 }
 
-/// What works for the load at an end: its busiest thread, and the CPU that handles its packets.
+/// The work for the load at an end: its busiest thread, and the CPU that handles its packets.
 fn robbed(
     model: &Model,
     load: &Load,

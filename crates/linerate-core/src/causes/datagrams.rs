@@ -10,25 +10,27 @@ use crate::signs::threads::wanted;
 use crate::signs::{LOSSY, OVERRUN, percent};
 use crate::stats::Range;
 
-/// If drops at the socket are at least this part of the loss, they are one of its reasons.
+/// Minimum part of the loss at which drops at the socket are one of its reasons.
 const PART: f64 = 0.3;
 
-/// Part of the loss, without drops at hosts, from which the path lost some. The number of datagrams dropped as
-/// one at the socket is an estimate from those that were read, and may be a quarter too low: a smaller rest
-/// proves nothing.
+/// Minimum part of the loss that drops at hosts do not explain, at which the path lost datagrams too. The
+/// number of datagrams dropped as one at the socket is an estimate from those that were read, and may be a
+/// quarter too low: a smaller rest proves nothing.
 const REST: f64 = 0.5;
 
-/// Most datagrams that are dropped as one.
+/// Largest number of datagrams that are dropped as one.
 //= Linux, include/linux/udp.h: UDP_MAX_SEGMENTS is 128 since 6.9, 64 before
 const JOINED: f64 = 128.0;
 
-/// What a larger receive buffer leaves of the loss where too little room is why.
+/// Ratio of the loss with a larger receive buffer to the loss before, if too little room is the reason for
+/// the loss.
 pub(super) const FEWER: Range = Range {
     low: 0.0,
     high: 0.7,
 };
 
-/// The same where a reader is too slow in the mean: more room is full a moment later.
+/// Ratio of the loss with a larger receive buffer to the loss before, if the reader is too slow in the mean:
+/// the larger buffer is full a moment later.
 pub(super) const AS_MANY: Range = Range {
     low: 0.71,
     high: f64::MAX,
@@ -37,8 +39,8 @@ pub(super) const AS_MANY: Range = Range {
 /// Memory for some groups of joined datagrams of 64 KiB each.
 const GROUPS: f64 = (4 * (64 << 10)) as f64;
 
-/// A receive buffer holds this many seconds of arriving data before it is full, and a reader is certainly woken
-/// in that time.
+/// Time in seconds for which a receive buffer must hold arriving data before it is full: a reader is certainly
+/// woken in that time.
 const WOKEN: f64 = 0.001;
 
 /// Whether a trial's larger receive buffer is so large that a reader which is only sometimes late loses
@@ -53,9 +55,9 @@ pub(super) fn has_room(load: &Load, trial: &TrialPlan) -> bool {
         .is_some_and(|(arrives, asked)| asked >= GROUPS.max(arrives * WOKEN))
 }
 
-/// Why a finding at one end does not limit a load by datagrams. A slow sender is not the limit where many
-/// datagrams are lost; a slow reader is not the limit where few are. Ports and the network lose datagrams
-/// themselves, and a CPU that both ends share slows both.
+/// The reason why a finding at one end does not limit a load by datagrams. A slow sender is not the limit
+/// where many datagrams are lost; a slow reader is not the limit where few are. Ports and the network lose
+/// datagrams themselves, and a CPU that both ends share slows both.
 pub(crate) fn moot(
     cause: &dyn Cause,
     model: &Model,

@@ -18,23 +18,24 @@ use crate::transport::Scope;
 /// Cause `duplex`.
 pub(super) struct Duplex;
 
-/// Collisions per sent packet from which they matter: two ends that both send all the time collide far more
-/// often, and a full-duplex port never does.
+/// Minimum number of collisions per sent packet at which they matter: two ends that both send all the time
+/// collide far more often, and a full-duplex port never does.
 const COLLIDED: f64 = 0.01;
 
-/// Ports that are faster know no half duplex.
+/// Highest speed of a port with half duplex, in Mb/s.
 //= IEEE 802.3-2022, section 44.1: operation above 1 Gb/s is full duplex only
 const FASTEST: u64 = 1_000;
 
 /// The duplex of one end, by its readings.
 enum DuplexState<'a> {
-    /// It runs at half duplex and packets collide, or only the collisions are known; the evidence.
+    /// The port runs at half duplex and packets collide, or only the collisions are known; the text is the
+    /// evidence.
     Collides(String),
-    /// It runs at half duplex.
+    /// The port runs at half duplex.
     Half(&'a Nic),
-    /// It runs at full duplex, or has no wire.
+    /// The port runs at full duplex, or has no wire.
     Full,
-    /// Neither its duplex nor its collisions were read; the name of the port.
+    /// Neither the duplex nor the collisions of the port were read; the text is its name.
     Unknown(String),
 }
 

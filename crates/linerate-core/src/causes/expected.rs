@@ -11,12 +11,12 @@ use crate::stats::{EQUAL, Interval, Range};
 /// Something for each effect that a trial may show: on goodput, on the share retransmitted, on the round trip.
 pub(crate) type Effects<T> = [Option<T>; 3];
 
-/// What a trial showed.
+/// The effects that a trial showed.
 pub(crate) fn shown(trial: &TrialModel) -> Effects<Interval> {
     [trial.effect, trial.loss, trial.latency]
 }
 
-/// What a cause expects of a trial.
+/// The effects that a cause expects of a trial.
 #[derive(Clone, Copy)]
 pub(crate) struct Expected(Effects<Range>);
 
@@ -25,16 +25,16 @@ pub(crate) struct Expected(Effects<Range>);
 pub(crate) enum Fit {
     /// There is no prediction, or no measurement.
     Silent,
-    /// Within.
+    /// The measurement is within the predicted range.
     Inside,
-    /// Partly within.
+    /// The measurement is partly within the predicted range.
     Cut,
-    /// No effect is predicted.
+    /// The measurement is outside the predicted range.
     Outside,
 }
 
 impl Expected {
-    /// What `cause` expects of a trial.
+    /// The effects that `cause` expects of a trial.
     pub(crate) fn of(cause: &dyn Cause, model: &Model, trial: &TrialPlan) -> Self {
         Self([
             cause.predict(model, trial),
@@ -50,13 +50,13 @@ impl Expected {
         both.any(|(a, b)| !a.overlaps(b))
     }
 
-    /// Whether it predicts a change.
+    /// Whether the cause predicts a change.
     pub(crate) fn is_change(self) -> bool {
         let ranges = || self.0.into_iter().flatten();
         ranges().next().is_some() && ranges().all(|r| !r.overlaps(EQUAL))
     }
 
-    /// How the effects of a trial fit it; all must that were expected.
+    /// How the effects of a trial fit the prediction; all effects that were predicted must fit.
     pub(crate) fn fits(self, effects: Effects<Interval>) -> Fit {
         let fit = |(range, effect): (Option<Range>, Option<Interval>)| match range.zip(effect) {
             None => Fit::Silent,

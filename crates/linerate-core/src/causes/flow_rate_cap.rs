@@ -29,7 +29,7 @@ const MANY: f64 = 4.0;
 /// larger differences.
 const SURE: f64 = 0.3;
 
-/// Share of its rate that each of many streams gets at least.
+/// Least share of its rate that each of many streams must get.
 const EACH: f64 = 0.75;
 
 static INFO: CauseInfo = CauseInfo {
@@ -67,8 +67,8 @@ impl Cause for FlowRateCap {
         let lossy = lost(held.load);
         evidence.extend(lossy.map(|r| format!("{} of the bytes were lost", percent(r))));
         let scaled = model.direction(direction).and_then(scales);
-        // One short look at more streams is no experiment: it stays a rival until a trial parts it
-        // from a rate that all streams share.
+        // One short measurement with more streams is no experiment: a rate of each stream stays a rival until
+        // a trial separates it from a rate that all streams share.
         let many = many(model, direction).filter(|(n, _)| scaled.is_none_or(|(two, _)| *n > two));
         let looks = scaled.into_iter().chain(many);
         evidence
@@ -117,8 +117,8 @@ impl Cause for FlowRateCap {
     }
 }
 
-/// The trial with the most streams, if these are many times as many and each got its full rate, and the ratio
-/// of the goodputs.
+/// The trial with the most streams and its ratio of goodputs, if it has many times as many streams and each
+/// of them got its full rate.
 fn many(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     let dir = model.direction(direction)?;
     let most = dir.sweep.iter().max_by_key(|more| more.streams)?;
@@ -161,8 +161,8 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
 }
 
 /// Streams, four or more times as many, that carried well less than that multiple. One stream may use so little
-/// of a rate that drops excess packets that two streams carry twice as much. If this many streams got their
-/// full rate each, a limit shared by even more streams is a different one.
+/// of a rate that drops excess packets that two streams carry twice as much. If so many streams got their full
+/// rate each, a limit shared by even more streams is a different one.
 fn too_few(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     let dir = model.direction(direction)?;
     let many = |more: &&Load| times(dir, more) >= MANY;

@@ -25,7 +25,7 @@ pub(crate) struct Crowded {
     side: Side,
     cpu: u32,
     softirq: f64,
-    /// The number of streams whose packets it receives.
+    /// The number of streams whose packets the CPU receives.
     streams: u32,
     /// CPUs of queues that have next to nothing to do.
     idle: Vec<u32>,
@@ -51,7 +51,8 @@ impl Cause for HashCollision {
         let s = if crowded.idle.len() == 1 { "" } else { "s" };
         Ok(Finding {
             side: Place::from(crowded.side),
-            // A full CPU is the limit itself; this is the reason for it. Its share is unknown without a trial.
+            // A full CPU is the limit itself; the collision is the reason for it. The collision's share is
+            // unknown without a trial.
             share: crowded.softirq / 2.0,
             enough: !refused(model, direction),
             reached: false,

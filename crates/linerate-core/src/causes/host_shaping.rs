@@ -17,18 +17,18 @@ use crate::units::Rate;
 /// Cause `host-shaping`.
 pub(super) struct HostShaping;
 
-/// Share of a shaper's ceiling from which it may be the limit although the ceiling is not reached: buckets that
-/// are too small for a timer, and recovery from losses, use the rest.
+/// Minimum share of a shaper's ceiling at which the shaper may be the limit although the ceiling is not
+/// reached: buckets that are too small for a timer, and recovery from losses, use the rest.
 const NEAR: f64 = 0.9;
 
-/// A shaper may be the limit from these values if packets always wait in it: share of its ceiling, and times
-/// per second that it is out of tokens. Buckets that are far too small for a timer cost up to half of the rate.
-/// A shaper that is not full is hardly ever out of tokens; a full one is so for each packet, or for each
-/// wake-up of its timer.
+/// Minimum share of a shaper's ceiling, and minimum number of times per second without tokens, at which the
+/// shaper may be the limit if packets always wait in it. Buckets that are far too small for a timer cost up to
+/// half of the rate. A shaper that is not full is hardly ever out of tokens; a full one is so for each packet,
+/// or for each wake-up of its timer.
 const SHORT: f64 = 0.5;
 const OFTEN: f64 = 100.0;
 
-/// If packets wait in a shaper in this share of the samples, it delays them all the time.
+/// Minimum share of samples with waiting packets at which a shaper delays packets all the time.
 const WAITING: f64 = 0.9;
 
 /// The tightest shaper that the load passed, and how far it was used.
@@ -41,7 +41,7 @@ struct Used<'a> {
 }
 
 impl Used<'_> {
-    /// Whether its own counters show that packets always waited in it because of its limit.
+    /// Whether the shaper's own counters show that packets always waited in it because of its limit.
     fn holds(&self) -> bool {
         let waits = self.shaper.waiting.is_some_and(|w| w >= WAITING);
         let held = self.shaper.held.is_some_and(|held| held >= 1.0);
@@ -60,7 +60,7 @@ impl Used<'_> {
             .filter(|held| connections && *held >= OFTEN)
     }
 
-    /// Whether it may bind.
+    /// Whether the shaper may be the limit.
     fn may_bind(&self) -> bool {
         self.share >= NEAR || self.falls_short().is_some()
     }
@@ -135,7 +135,7 @@ impl Cause for HostShaping {
     }
 }
 
-/// Why the network does not hold a direction back: a shaper of the sender's own port does.
+/// The reason why the network does not limit a direction: a shaper of the sender's own port does.
 pub(super) fn holds(load: &Load, direction: Direction) -> Option<String> {
     let used = used(load)?;
     let binds = used.share >= FULL || (used.may_bind() && used.holds());
@@ -165,7 +165,8 @@ fn tightest(model: &Model, direction: Direction) -> Option<&Shaping> {
     load.shaped().map(|(shaper, ..)| shaper)
 }
 
-/// No rate that the load passed is known: there is none, or one was not read.
+/// The answer where no rate of a shaper is known that the load passed: there is no shaper, or one was not
+/// read.
 fn without(model: &Model, direction: Direction, load: &Load) -> NoFinding {
     let sender = direction.sender();
     if load.shapers.iter().flatten().next().is_some() {

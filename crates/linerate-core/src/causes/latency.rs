@@ -7,8 +7,8 @@ use crate::path::Direction;
 use crate::signs::round_trips::{FEW, idle_at_least, median};
 use crate::units::Nanos;
 
-/// Times the idle round trip from which one under load is long. A sender that slows down on loss needs a queue
-/// of one round trip to keep the path full. A longer queue adds nothing to goodput.
+/// Minimum length of a long round trip under load, in multiples of the idle round trip. A sender that slows
+/// down on loss needs a queue of one round trip to keep the path full. A longer queue adds nothing to goodput.
 //= Villamizar, Song, "High performance TCP in ANSNET", CCR 24(5), 1994: one bandwidth-delay product
 const TIMES: f64 = 2.0;
 
@@ -18,19 +18,19 @@ const TIMES: f64 = 2.0;
 //= RFC 8289, section 3.2: a standing queue of 5 ms is acceptable
 const ADDED: Nanos = Nanos::from_millis(5);
 
-/// How a load raised the round trip.
+/// The round trips without and with the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Raised {
     /// The round trip on the idle path.
     pub(crate) idle: Nanos,
-    /// Under load.
+    /// The round trip under load.
     pub(crate) loaded: Nanos,
     /// Whether `loaded` is the shortest of too few readings.
     pub(crate) at_least: bool,
 }
 
 impl Raised {
-    /// What the load added.
+    /// The time that the load added to the round trip.
     pub(crate) fn added(self) -> f64 {
         self.loaded.0.saturating_sub(self.idle.0) as f64
     }
@@ -74,7 +74,8 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFi
     }
     let few = beside.filter(|l| l.samples >= FEW);
     let least = few.map(|l| raised(l.least, true)).filter(|r| r.is_far());
-    // Too few were timed; where the streams' own were short none of the others can be long.
+    // Too few round trips were timed. If the streams' own round trips were short, none of the others can be
+    // long.
     let own = load.tcp.rtt.filter(|own| !raised(*own, false).is_far());
     least.ok_or_else(|| match own {
         Some(own) => NoFinding::Clear(format!(

@@ -17,8 +17,8 @@ use crate::units::Nanos;
 /// Cause `latency-idle-states`.
 pub(super) struct LatencyIdleStates;
 
-/// Factor by which a round trip on the idle path must exceed one under load, and the least difference. Below
-/// these, it is the usual difference of two medians.
+/// Factor by which a round trip on the idle path must exceed one under load, and the least difference. A
+/// smaller difference is usual between two medians.
 const TIMES: f64 = 1.3;
 const ADDED: Nanos = Nanos::from_micros(20);
 
@@ -113,7 +113,7 @@ fn rests(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     })
 }
 
-/// How all states are as before: enabled, but for those that were not.
+/// The command that restores all idle states: all enabled, but for those that were disabled before.
 fn undo(model: &Model, side: Side) -> String {
     let states = model.host(side).and_then(|h| h.facts.idle_states.as_ref());
     let off = states.into_iter().flatten().enumerate();

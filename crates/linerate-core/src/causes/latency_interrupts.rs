@@ -22,7 +22,7 @@ pub(super) struct LatencyInterrupts;
 const SUSPECT: f64 = 0.3;
 const NOTABLE: Nanos = Nanos::from_micros(10);
 
-/// Share from which it needs no trial.
+/// Minimum share of the round trip at which the delay of interrupts is a limit without a trial.
 const MOST: f64 = 0.5;
 
 static INFO: CauseInfo = CauseInfo {
@@ -137,7 +137,7 @@ const THROTTLE: [&str; 9] = [
     "e1000", "e1000e", "igb", "igbvf", "ixgbe", "ixgbevf", "i40e", "iavf", "ice",
 ];
 
-/// What one card is set to; `None` if it was not read.
+/// The fixed interrupt delay of one card; `None` if it was not read.
 fn fixed(card: &Nic) -> Option<Held<'_>> {
     let set = card.coalesce?;
     let at_once = set.adaptive_rx == Some(true)

@@ -52,7 +52,7 @@ impl Cause for LatencyNagle {
             evidence: evidence(load, share),
         })
     }
-    /// It is found on connections of other programs only, on which nothing is tried.
+    /// The cause is found only on connections of other programs, on which no trial runs.
     fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
         None
     }

@@ -20,7 +20,8 @@ pub(super) struct LatencyQueue;
 /// Part of the increase of the round trip that must be found at one place to blame that place.
 const MOST: f64 = 0.5;
 
-/// Goodput at half the pace over that before: it followed the pace, and nothing else became slow.
+/// Ratio of goodput at half the pace to the goodput before: it followed the pace, and nothing else became
+/// slow.
 const FOLLOWS: Range = Range {
     low: 0.35,
     high: 0.75,
@@ -155,7 +156,8 @@ fn longest(load: &Load) -> Option<&Queue> {
     load.queues.iter().flatten().max_by_key(|queue| queue.wait)
 }
 
-/// That queue, if it explains most of the increase under load.
+/// The queue of the sender's own ports in which packets waited longest, if it explains most of the increase
+/// under load.
 fn own_queue(load: &Load, raised: Raised) -> Option<&Queue> {
     longest(load).filter(|queue| queue.wait.0 as f64 >= raised.added() * MOST)
 }

@@ -1,4 +1,4 @@
-//! What answers is awake too late: a thread waits for a CPU while its packet is there.
+//! The answering program wakes too late: a thread waits for a CPU while its packet is there.
 
 use super::latency::raised;
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
@@ -18,7 +18,8 @@ pub(super) struct LatencyWakeup;
 /// least half of the round trip.
 const LITTLE: f64 = 0.1;
 
-/// From this share on it explains most of the increase, whatever else there is.
+/// Minimum share of the round trip at which waiting for a CPU explains most of the increase under load,
+/// whatever else adds to it.
 const MOST: f64 = 0.5;
 
 /// Factor by which the mean share may exceed that of the median round trip: a few waits are long.
@@ -49,7 +50,8 @@ impl Cause for LatencyWakeup {
         None
     }
     fn predict_latency(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        // At half the pace no more can go away than was waited; less work may also let CPUs sleep.
+        // At half the pace, at most the time that packets waited for a CPU can go away; less work may also
+        // let CPUs sleep.
         let share = total(&waited(model, trial.direction).ok()?);
         (trial.factor()? == Factor::Paced).then(|| Range {
             low: (1.0 - share * UNEVEN).max(0.0),

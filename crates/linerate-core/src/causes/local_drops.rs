@@ -19,7 +19,7 @@ use crate::transport::{Scope, Transport};
 /// Cause `local-drops`.
 pub(super) struct LocalDrops;
 
-/// Segments in a dropped packet from which their number is reported.
+/// Minimum number of segments in a dropped packet at which their number is reported.
 const GROUPS: f64 = 1.5;
 
 static INFO: CauseInfo = CauseInfo {
@@ -56,7 +56,7 @@ impl Cause for LocalDrops {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
-            // Others that send through the same queue may find it full as well, or fill the gaps.
+            // Other streams that send through the same queue may find it full as well, or fill the gaps.
             Factor::MoreStreams => Some(Range {
                 low: 0.5,
                 high: trial.stream_ratio() * 1.1,
@@ -140,7 +140,7 @@ fn words(load: &Load, dropped: &Dropped<'_>) -> String {
     )
 }
 
-/// What part of the segments that is, and how many were dropped as one.
+/// The share of segments that were dropped, and how many were dropped as one packet, in words.
 fn part(load: &Load, dropped: &Dropped<'_>) -> Option<String> {
     let all = load.tcp.segments?;
     let filtered = dropped.counters.iter().any(|local| local.sees_arrivals());

@@ -25,11 +25,11 @@ const SUSPECT: f64 = 0.8;
 /// Share of what the modules could move at which channels are full in practice.
 //= J. D. McCalpin, STREAM: 80 to 90 % of the peak is what well-written loops reach
 const FULL: f64 = 0.8;
-/// Up to this share of the channels, they show no effect.
+/// Up to this share of their capacity, memory channels show no effect.
 const FAR: f64 = 0.5;
-/// Bytes of the buffer of a program where the plan leaves them open, at the most.
+/// Largest buffer of a program, in bytes, where the plan leaves its size open.
 const BUFFER: u64 = 1 << 20;
-/// What any host with a port of its own has, in bits per second: one channel of DDR3-1066.
+/// Least memory bandwidth of a host with a port of its own, in bits per second: one channel of DDR3-1066.
 //= JEDEC JESD79-3F: the slowest standard speed but one
 const LEAST: f64 = 1066e6 * 8.0 * 8.0;
 
@@ -37,7 +37,7 @@ const LEAST: f64 = 1066e6 * 8.0 * 8.0;
 enum End {
     Clear(String),
     Unknown(NoFinding),
-    /// Share of the channels, and whether it is certain.
+    /// Share of the channels' capacity in use, and whether it is certain.
     Busy(Finding),
 }
 
@@ -81,7 +81,8 @@ impl Cause for MemoryBandwidth {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let work = |on_sender| {
             let added = added_work(model, trial, on_sender)?;
-            // From all of it, if one thread waits, to none, if many threads do.
+            // The loss is proportional to the added work if one thread waits for memory, and zero if many
+            // threads do.
             Some(Range {
                 low: 0.8 / (1.0 + added),
                 high: EQUAL.high,
@@ -89,12 +90,13 @@ impl Cause for MemoryBandwidth {
         };
         let factor = trial.factor()?;
         match (factor.class(), factor) {
-            // Of three memory crossings one remains.
+            // A receiver that discards payload leaves one of three memory crossings.
             (_, Factor::Discard) => Some(Range {
                 low: GAIN,
                 high: 3.0,
             }),
-            // The same at the sending end, if that one is full.
+            // Sends without a copy leave one of three memory crossings at the sending end, if the channels
+            // there are full.
             (_, Factor::ZeroCopy) => match self.check(model, trial.direction) {
                 Ok(found) if found.side == trial.direction.sender().into() => Some(Range {
                     low: GAIN,
@@ -221,8 +223,8 @@ fn seen(
     }
 }
 
-/// Why payload through shared memory needs no channel: all that the streams write and read again and again fits into
-/// the last cache. `None` if it does not, or where the cache is unknown.
+/// The reason why payload through shared memory needs no memory channel: the buffers that the streams use again and
+/// again fit into the last cache. `None` if they do not, or where the cache is unknown.
 fn cached(load: &Load, facts: &HostFacts, name: &str) -> Option<String> {
     let cache = facts.last_cache?;
     let knobs = &load.knobs;
@@ -242,13 +244,13 @@ fn unknown(side: Side, what: &str, hint: &str) -> End {
     }]))
 }
 
-/// The channel traffic by the counters: that of the CPUs, plus at most all traffic of the card, which they do
-/// not count.
+/// The channel traffic by the counters: the traffic of the CPUs, plus at most all traffic of the card, which
+/// the counters do not include.
 fn counted(side: Side, channels: Channels, nodes: usize, traffic: f64, by_card: f64) -> End {
     let (name, words) = (side.name(), channels.words());
     let (least, most) = channels.capacity();
     let at_least = traffic / (most * 8.0);
-    // All traffic may go to one node.
+    // At the most, all traffic goes to one node.
     let at_most = (traffic + by_card) / (least * 8.0 / nodes as f64);
     let moved = Rate(traffic as u64);
     if at_most < FULL {

@@ -68,7 +68,7 @@ use crate::record::{Host, TrialPlan};
 use crate::stats::Range;
 use crate::transport::Scope;
 
-/// Share of a ceiling from which it is reached (METHOD section 2).
+/// Minimum share of a ceiling at which the ceiling is reached (METHOD section 2).
 pub(crate) const FULL: f64 = 0.98;
 
 /// A thread that wants more of its CPU than this has too little slack for something else to bind.
@@ -128,7 +128,7 @@ pub const CAUSES: &[&dyn Cause] = &[
 pub struct CauseInfo {
     /// Stable id: `receive-window`.
     pub id: &'static str,
-    /// What is wrong, as a short clause that follows the name of the place: `the receive window is too small`.
+    /// The fault, as a short clause that follows the name of the place: `the receive window is too small`.
     pub name: &'static str,
     /// The transports whose loads it can limit. For others it is not evaluated, and is no rival.
     pub scope: Scope,
@@ -141,8 +141,8 @@ pub struct CauseInfo {
     /// The causes that this cause explains, at the same place: it is no rival of theirs. If one of them is
     /// proved, both are named, and the proof does not depend on readings of this cause.
     pub explains: &'static [&'static str],
-    /// Its page for people: its meaning, the differences to similar causes, how to confirm it by hand, and how
-    /// to fix it.
+    /// The cause's page for people: its meaning, the differences to similar causes, how to confirm it by hand,
+    /// and how to fix it.
     pub page: &'static str,
     /// Whether it is about the idle path, which both directions share: it is named for the first measured
     /// direction, and cleared for the other.
@@ -163,7 +163,7 @@ pub struct CauseInfo {
     /// Whether it acts on the share that is delivered, not on the rate that is sent. What a sender's own port drops was
     /// sent.
     pub of_delivery: bool,
-    /// Whether a queue on the path explains it.
+    /// Whether a queue on the path explains the cause.
     pub slowed_by_queue: bool,
 }
 
@@ -202,7 +202,7 @@ pub trait Cause: Sync {
         let _ = place;
         self.info().stage
     }
-    /// What it cost the measurement at each end, whether it is a limit or not.
+    /// What the cause cost the measurement at each end, whether it is a limit or not.
     fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
         let _ = (model, direction);
         Vec::new()
@@ -244,7 +244,7 @@ fn again(model: &Model, options: &str) -> String {
     format!("linerate run{}{options}", model.asked)
 }
 
-/// The row of an id.
+/// The cause with a given id.
 pub fn cause(id: &str) -> Option<&'static dyn Cause> {
     CAUSES.iter().copied().find(|c| c.id() == id)
 }
@@ -255,9 +255,9 @@ pub type Answer = Result<Finding, NoFinding>;
 /// Why a cause was not found.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NoFinding {
-    /// It does not hold, for this reason.
+    /// The cause does not hold, for this reason.
     Clear(String),
-    /// It cannot be known without these.
+    /// It is unknown whether the cause holds: these readings are missing.
     Unknown(Vec<Gap>),
 }
 
@@ -266,31 +266,32 @@ pub enum NoFinding {
 pub struct Finding {
     /// The place of the finding.
     pub side: Place,
-    /// How much of the time, or of the slowness, it explains; 0 to 1.
+    /// The share of the time, or of the slowness, that the cause explains; 0 to 1.
     pub share: f64,
     /// Whether the evidence is enough to name it as `supported` without a deciding trial. A rival
     /// that cannot be ruled out by counters is a finding, but not enough.
     pub enough: bool,
     /// Whether a ceiling was reached: both capacity and use of a resource were read, and it is used up.
     pub reached: bool,
-    /// Numbers, in sentences without a full stop.
+    /// The evidence: numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
 }
 
-/// What a cause cost a measurement.
+/// The cost of a cause in a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     /// The place of the finding.
     pub side: Place,
-    /// Its share of the time, or of the bytes that a port carried; `None` if unknown.
+    /// The cost's share of the time, or of the bytes that a port carried; `None` if unknown.
     pub share: Option<f64>,
-    /// Numbers, in sentences without a full stop.
+    /// The evidence: numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
-    /// What to do, without a gain: no trial showed one.
+    /// Advice without a gain, since no trial showed one.
     pub advice: Vec<Advice>,
 }
 
-/// Share of the time from which a disturbance is reported: without it there was a tenth more.
+/// Minimum share of the time at which a disturbance is reported: without the disturbance there was a tenth
+/// more.
 const DISTURBS: f64 = 0.1;
 
 /// The answer of a cause that only disturbs.
@@ -325,7 +326,7 @@ fn lacks(model: &Model, what: &str, side: crate::path::Side) -> NoFinding {
         .gaps
         .iter()
         .find(|(s, g)| *s == side && g.what.starts_with(what));
-    // Of a run, a reading names its end, so that a reader knows where to look.
+    // In a run, the name of a reading includes its end, so that users know where to look.
     let named = |gap: &Gap| {
         if model.watched || side.is_named_in(&gap.what) {
             gap.what.clone()
@@ -352,7 +353,8 @@ fn port_of(model: &Model, side: crate::path::Side) -> &str {
     model.host(side).map_or("PORT", port_at)
 }
 
-/// The same for a host.
+/// The port of `host` for a command: its wire if there is one, else the one that its route leaves by. `PORT`
+/// if none is known.
 fn port_at(host: &Host) -> &str {
     let route = host.facts.route.as_ref();
     let wires = route.and_then(Route::wires).unwrap_or_default();

@@ -25,14 +25,14 @@ pub(super) struct NumaRemote;
 /// waits for something else.
 const SUSPECT: f64 = 0.8;
 
-/// Share from which a thread on the wrong node is named without a trial.
+/// Minimum share of its CPU that an end with a thread on the wrong node needs, at which no trial is needed.
 const ENOUGH: f64 = 0.95;
 
 /// The most that the right node gains: firmware tables put the far node at two to three times the distance.
 //= ACPI 6.5, 5.2.17 (SLIT): distances are relative to 10 for local memory
 const MOST: f64 = 3.0;
 
-/// What one end has on the wrong node while it has no time to spare.
+/// Threads and interrupts of one end that are on the wrong node while the end has no time to spare.
 struct Remote {
     side: Side,
     share: f64,
@@ -60,7 +60,8 @@ impl Cause for NumaRemote {
         let at_work = wanted(threads(load, direction, remote.side)).unwrap_or(0.0);
         Ok(Finding {
             side: Place::from(remote.side),
-            // A full core is the limit itself; this is a reason for it. Its share is unknown without a trial.
+            // A full core is the limit itself; remote memory is a reason for it. The share of remote memory
+            // is unknown without a trial.
             share: remote.share / 2.0,
             enough: !remote.off.threads.is_empty() && at_work >= ENOUGH,
             reached: false,

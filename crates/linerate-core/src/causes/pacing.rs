@@ -17,8 +17,8 @@ pub(super) struct Pacing;
 /// Share of the pace that a stream must reach for the pace to be its limit.
 const REACHED: f64 = 0.85;
 
-/// Share of the pace from which a trial decides. On a busy CPU or in a virtual machine, late timers are not
-/// made up for, and leave a stream below its pace.
+/// Minimum share of the pace at which a trial decides. On a busy CPU or in a virtual machine, late timers are
+/// not made up for, and leave a stream below its pace.
 const NEARLY: f64 = 0.5;
 
 /// Bytes of a packet besides its payload: IPv4 and TCP with timestamps.

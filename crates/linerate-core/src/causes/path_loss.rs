@@ -30,19 +30,19 @@ pub(super) struct PathLoss;
 /// little: they last a thousand round trips of a short path.
 const BBR_MINDS: f64 = 0.1;
 
-/// Share of bytes lost from which BBR's third version sends less. It has the same name in the kernel.
+/// Minimum share of bytes lost at which BBR's third version sends less. It has the same name in the kernel.
 //= draft-ietf-ccwg-bbr: BBR.LossThresh is 2 %
 const BBR3_MINDS: f64 = 0.02;
 
 /// The share that timeouts may take of a goodput that counts as the same.
 const NEARLY: f64 = 0.8;
 
-/// Share of lost bytes from which retransmission timers expire one after the other, each twice as long as the
-/// one before, so that almost nothing arrives.
+/// Minimum share of lost bytes at which retransmission timers expire one after the other, each twice as long
+/// as the one before, so that almost nothing arrives.
 const IN_ROWS: f64 = 0.2;
 
-/// With this many lost segments in each round trip, the first version of BBR sends less too: during recovery it
-/// sends no more than what arrives for one round trip, and if each round trip has a loss, recovery never ends.
+/// Lost segments in each round trip at which the first version of BBR sends less too: during recovery it sends
+/// no more than what arrives for one round trip, and if each round trip has a loss, recovery never ends.
 //= Linux, net/ipv4/tcp_bbr.c: bbr_set_cwnd_to_recover_or_restore, "packet conservation" in the first round of recovery
 const EACH_ROUND: f64 = 1.0;
 
@@ -107,17 +107,17 @@ impl Cause for PathLoss {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
-        // A gain of any size, up to whatever binds next.
+        // A gain of any size, up to the next limit.
         let any_gain = Range {
             low: GAIN,
             high: f64::MAX,
         };
         match trial.factor()? {
-            // One stream fills the pauses of another.
+            // One stream fills the pauses of another one.
             Factor::MoreStreams if bbr::sends(load) && erratic(load) => Some(any_gain),
             // Datagram streams are not slowed down by loss: their hosts decide how much more they send.
             Factor::MoreStreams if load.transport == Transport::Udp => None,
-            // What BBR loses, all streams lose of one rate that they share.
+            // If BBR loses packets, all streams lose them from one rate that they share.
             Factor::MoreStreams | Factor::OtherCongestion if bbr::sends(load) => None,
             Factor::MoreStreams => Some(per_stream(trial)),
             Factor::OtherCongestion => Some(any_gain),
@@ -143,7 +143,7 @@ impl Cause for PathLoss {
     }
 }
 
-/// The answer for a load by datagrams; `None` of one by connections.
+/// The answer for a load by datagrams; `None` for a load by connections.
 fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     let load = &model.direction(direction)?.base;
     let told = load.datagrams.as_ref()?;
@@ -238,7 +238,7 @@ fn shrugged_off(model: &Model, direction: Direction, lost: f64) -> bool {
     bbr::sends(&dir.base) && lost < BBR_MINDS && !stopped && !slowed
 }
 
-/// Whether some version of BBR sends less when it loses this share of packets.
+/// Whether some version of BBR sends less when it loses the share `lost` of packets.
 fn bbr_may_slow(load: &Load, lost: f64) -> bool {
     let payload = load.packets.map(|sizes| sizes.payload);
     let payload = payload.filter(|bytes| bytes.0 > 0);
@@ -299,7 +299,8 @@ fn tolerant(model: &Model, direction: Direction) -> Option<Advice> {
     use_bbr(model, load, direction.sender(), gain)
 }
 
-/// Advises the command that removes a discipline that loses packets. Its parent was not read, and it may do more.
+/// Advises the command that removes a discipline that loses packets. The discipline's parent was not read, and
+/// the discipline may do more than lose packets.
 fn without_own_loss(own: &Local) -> Advice {
     let port = own.port();
     let (kind, id) = (

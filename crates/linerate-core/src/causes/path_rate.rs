@@ -32,7 +32,7 @@ pub(super) struct PathRate;
 /// suspected.
 const HELD: f64 = 0.5;
 
-/// If more streams gain less than this, they carry the same.
+/// Gain of goodput below which more streams carry the same.
 const SAME: f64 = 1.05;
 
 static INFO: CauseInfo = CauseInfo {
@@ -105,9 +105,9 @@ impl Cause for PathRate {
 pub(super) struct Held<'a> {
     /// The load.
     pub(super) load: &'a Load,
-    /// Share of time.
+    /// Share of time in which the network limits the sender.
     pub(super) share: f64,
-    /// How that is known, for people.
+    /// How it is known that the network is the limit, for people.
     pub(super) why: String,
     /// Whether a trial removed the sender's limit for a good part of the time, without any gain.
     pub(super) lifted: bool,
@@ -126,7 +126,7 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
     Ok(held)
 }
 
-/// Why the network does not hold a load back, but a host's own port or queue.
+/// The reason why a host's own port or queue limits a load, and not the network.
 pub(super) fn of_a_host(model: &Model, load: &Load, direction: Direction) -> Option<String> {
     host_shaping::holds(load, direction).or_else(|| local_drops::holds(model, load, direction))
 }
@@ -228,7 +228,7 @@ fn lifted(model: &Model, direction: Direction) -> f64 {
 /// The trials of a larger receive window.
 pub(super) const LARGER_WINDOW: [Factor; 2] = [Factor::LargerWindow, Factor::HostWindow];
 
-/// The first of these trials that certainly gained nothing.
+/// The first trial of one of `factors` that certainly gained nothing.
 pub(super) fn without_gain<'a>(
     model: &'a Model,
     direction: Direction,
@@ -377,7 +377,8 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     }))
 }
 
-/// Other traffic on a port, as a share of ours, from which the path's rate is reported as more than ours.
+/// Minimum rate of other traffic on a port, as a share of ours, at which the path's rate is reported as more
+/// than ours.
 const OTHERS: f64 = 0.05;
 
 /// A remark that other traffic uses a part of the rate, if that is too little to invalidate the measurement.

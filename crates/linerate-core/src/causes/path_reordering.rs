@@ -79,7 +79,7 @@ impl Cause for PathReordering {
         Ok(Finding {
             side: Place::Path,
             share: held.share * of_each_stream(model, direction),
-            // On any path with several queues some packets are late. Only a trial shows whether it matters.
+            // On any path with several queues some packets are late. Only a trial shows whether that matters.
             enough: false,
             reached: false,
             evidence: std::iter::once(words(late, again))
@@ -153,7 +153,7 @@ fn holds(model: &Model, load: &Load) -> Option<f64> {
     mostly_late(load).filter(|_| slowed)
 }
 
-/// Why late segments do not explain the retransmissions.
+/// The reason why late segments do not explain the retransmissions.
 fn seldom(load: &Load) -> String {
     let again = load.tcp.repeated.unwrap_or_default();
     if let Some(twice) = load.tcp.needless {

@@ -18,11 +18,11 @@ use crate::units::Rate;
 /// Cause `pause-frames`.
 pub(super) struct PauseFrames;
 
-/// Share of time that a port is paused from which it matters.
+/// Minimum share of time that a port is paused at which the pauses matter.
 const STOPPED: f64 = 0.05;
 
-/// The largest share of time that pauses may stop a port for, from which they are named where their duration is
-/// not counted.
+/// Minimum share of time that pauses may stop a port, each at its longest, at which they are named where
+/// their duration is not counted.
 const OFTEN: f64 = 0.5;
 
 /// Bits that a pause frame stops a port for at the most.

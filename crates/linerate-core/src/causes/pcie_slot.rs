@@ -178,7 +178,7 @@ fn bonded(model: &Model) -> bool {
     routes.filter_map(Route::wires).any(|wires| wires.len() > 1)
 }
 
-/// If no slot is known to be full, an unread one may be; `None` if none can be.
+/// The answer where no slot is known to be full, but one that was not read may be; `None` if none can be.
 fn open(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     let of = |host| match usb_gap(host, load) {
         None if load.goodput.mean >= ANY => gap(host, direction, load),
@@ -203,7 +203,7 @@ fn gap(host: &Host, direction: Direction, load: &Load) -> Option<Gap> {
         Underlay::Hidden if port.is_some_and(|port| port.is_virtual) => {
             Some(untold(host, "slot", &[]))
         }
-        // How large the packets of others are on a slot is unknown.
+        // The size of packets on a slot is known only for Ethernet ports.
         Underlay::Wires(wires)
             if are_read(host, &wires) && port.is_some_and(|port| port.is_ethernet) =>
         {
@@ -217,7 +217,7 @@ fn gap(host: &Host, direction: Direction, load: &Load) -> Option<Gap> {
     }
 }
 
-/// Whether the links of these ports' slots are known, or they have none.
+/// Whether the links of the ports' slots are known, or the ports have no slots.
 fn are_read(host: &Host, wires: &[&Nic]) -> bool {
     let known = |route: &Route, nic: &Nic| {
         let links = route.crossings(nic);
@@ -231,7 +231,7 @@ fn are_read(host: &Host, wires: &[&Nic]) -> bool {
     })
 }
 
-/// The first device at the end of a Thunderbolt or USB4 cable between these ports and the processor.
+/// The first device at the end of a Thunderbolt or USB4 cable between `wires` and the processor.
 fn tunnel(host: &Host, wires: &[&Nic]) -> Option<Address> {
     let route = host.facts.route.as_ref()?;
     let links = wires.iter().flat_map(|nic| route.crossings(nic));

@@ -10,10 +10,10 @@ use crate::signs::threads::wanted;
 use crate::signs::threads::{at_work, ps_per_byte};
 use crate::stats::{EQUAL, Range};
 
-/// A thread that wants more than this share of its CPU has no time left that could be relied on.
+/// Minimum share of its CPU that a thread wants, at which it has no time left that could be relied on.
 const NO_TIME_LEFT: f64 = 0.92;
 
-/// More streams that carry this many times as much passed all shared limits.
+/// Minimum gain of goodput at which more streams passed all shared limits.
 const SCALES: f64 = 1.1;
 
 /// The effect of sending without a copy on a sender that has time left.
@@ -60,7 +60,7 @@ pub(super) fn around(ratio: f64, by: f64) -> Range {
 pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let factor = trial.factor()?;
-    // Only something short of time, room or CPU gains. All else may lose, down to a new limit.
+    // Only a part of the path that lacks time, room or CPU gains. All others may lose, down to a new limit.
     let may_lose = |low: f64| Some(Range { low, ..EQUAL });
     match (factor.class(), factor) {
         (Class::LargerBuffer | Class::Redial, _)
@@ -79,7 +79,7 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
         )),
         (_, Factor::SmallerWrites) => cheap(wanted(&load.senders)),
         (Class::Calls, _) => cheap(wanted(&load.receivers)),
-        // Bursts may overrun a queue on the way.
+        // Bursts may overrun a queue on the path.
         (Class::Packets, _) => may_lose(0.3),
         // Smaller segments cost more. They gain only where larger ones vanish.
         (Class::Segment, _) => may_lose(0.0),
@@ -90,8 +90,7 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     }
 }
 
-/// If more streams carried more through a shared resource, the resource did not limit the base load; a sentence
-/// that says so.
+/// A sentence that a shared resource did not limit the base load, since more streams carried more through it.
 pub(super) fn scaled(model: &Model, direction: Direction, shared: &str) -> Option<String> {
     let model = model.direction(direction)?;
     let base = &model.base;
@@ -117,10 +116,10 @@ pub(super) fn one_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     }
 }
 
-/// More work on a thread that is not the limit: no effect while it has time left, otherwise a loss up to the
-/// missing time.
+/// The effect of more work on a thread that is not the limit: no effect while it has time left, otherwise a
+/// loss up to the missing time.
 fn work(wanted: Option<f64>, added: f64) -> Range {
-    // Not read: anything from a thread without slack to one with all of it.
+    // If the CPU use was not read, the thread may have no time left.
     let need = wanted.unwrap_or(1.0) + added;
     if need < NO_TIME_LEFT {
         EQUAL
@@ -132,8 +131,8 @@ fn work(wanted: Option<f64>, added: f64) -> Range {
     }
 }
 
-/// Whether this many bytes in flight for each stream carry the goodput with room to spare, by the round trip of
-/// an unqueued path.
+/// Whether `bytes` in flight for each stream carry the goodput with room to spare, by the round trip of an
+/// unqueued path.
 fn roomy(load: &Load, bytes: u64) -> bool {
     let per_stream = load.goodput.mean / f64::from(load.streams.max(1));
     load.tcp

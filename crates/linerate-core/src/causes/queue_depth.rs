@@ -19,7 +19,7 @@ pub(super) struct QueueDepth;
 /// Time of an operation under load, relative to a single operation. Up to this ratio nothing queues.
 const UNQUEUED: f64 = 1.2;
 
-/// From this ratio, operations queue at another limit.
+/// Minimum ratio at which operations queue at another limit.
 const QUEUED: f64 = 2.0;
 
 /// How much more than in proportion more operations in flight may carry.

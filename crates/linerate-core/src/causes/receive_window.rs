@@ -17,11 +17,11 @@ use crate::transport::Scope;
 /// Cause `receive-window`.
 pub(super) struct ReceiveWindow;
 
-/// Share of its CPU from which a reader has no time to empty the window at once.
+/// Minimum CPU utilization at which a reader has no time to empty the window at once.
 const BUSY: f64 = 0.9;
 
-/// Unread payload, as a share of the window, from which a slow reader closes the window rather
-/// than its size.
+/// Minimum unread payload, as a share of the window, at which a slow reader closes the window rather than the
+/// window's size.
 pub(super) const UNREAD: f64 = 0.3;
 
 static INFO: CauseInfo = CauseInfo {

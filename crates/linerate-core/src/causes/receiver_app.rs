@@ -21,18 +21,18 @@ use crate::units::Bytes;
 /// Cause `receiver-app`.
 pub(super) struct ReceiverApp;
 
-/// Share of its CPU from which a thread is busy, not idle.
+/// Minimum CPU utilization at which a thread counts as busy, not idle.
 pub(super) const BUSY: f64 = 0.8;
 
-/// Share of a CPU from which its users are named.
+/// Minimum share of a CPU at which the programs that use it are named.
 const TOLD: f64 = 0.01;
 
-/// Unread arrivals over bytes read, from which the reader is slower than the network. It equals the least gain
-/// that lifting a limit must bring.
+/// Minimum ratio of unread arrivals to bytes read at which the reader is slower than the network. It equals
+/// the least gain that lifting a limit must bring.
 const BEHIND: f64 = GAIN - 1.0;
 
-/// Share of samples with an empty receive queue from which a program is woken late rather than slow. A program
-/// that pauses between reads hardly ever has an empty queue while the window is full.
+/// Minimum share of samples with an empty receive queue at which a program is woken late rather than slow. A
+/// program that pauses between reads hardly ever has an empty queue while the window is full.
 const CAUGHT_UP: f64 = 0.25;
 
 static INFO: CauseInfo = CauseInfo {
@@ -127,7 +127,7 @@ impl Cause for ReceiverApp {
     }
 }
 
-/// Share of what there is to read that waits for the program, and that in words.
+/// Share of the arrived payload that waits for the program, and a sentence about it.
 fn waits(
     model: &Model,
     load: &Load,
@@ -210,20 +210,20 @@ fn room_did_not_help(model: &Model, load: &Load, direction: Direction) -> bool {
     loss.is_some_and(|loss| AS_MANY.contains(loss))
 }
 
-/// What a program did not do, though its thread had time left.
+/// A program that did not read or write, though its thread had time left.
 pub(super) struct Idle {
     pub(super) side: Side,
-    /// Share of its CPU that its thread needed.
+    /// Share of its CPU that the program's thread needed.
     pub(super) busy: f64,
     /// Share of the time, or of the work, in which the program did not read.
     pub(super) share: f64,
-    /// The same in words.
+    /// A description in words of the time, or the work, in which the program did not read.
     pub(super) seen: String,
 }
 
 impl Idle {
     /// The finding. If a hypervisor or other programs took the rest of the CPU, the program may have waited
-    /// for that.
+    /// for the CPU.
     pub(super) fn finding(self, model: &Model, load: &Load, direction: Direction) -> Finding {
         let idle = format!(
             "its thread used its CPU only {} of the time",

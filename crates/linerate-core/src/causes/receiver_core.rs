@@ -18,7 +18,7 @@ static INFO: CauseInfo = CauseInfo {
     name: "the receiving thread fills one CPU",
     scope: Scope::Any,
     stage: Stage::Cpu,
-    // Not Discard: any gain is inside a range without an upper end, whatever caused it.
+    // `Discard` cannot decide: any gain is inside a range without an upper end, whatever caused it.
     decided_by: &[Factor::ReceiverWork],
     page: include_str!("pages/receiver-core.md"),
     ..CauseInfo::BASE

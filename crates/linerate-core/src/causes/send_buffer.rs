@@ -94,7 +94,7 @@ fn advice(model: &Model, direction: Direction) -> Option<Advice> {
     larger.or_else(|| left_alone(model, direction))
 }
 
-/// What to change in a program that others made, where its buffer is far below the most that autotuning gives.
+/// Advice for a program that others made, if its buffer is far below the most that autotuning gives.
 fn left_alone(model: &Model, direction: Direction) -> Option<Advice> {
     let host = model.host(direction.sender()).filter(|_| model.watched)?;
     let [_, _, most] = host.facts.buffers.tcp_wmem?;

@@ -21,7 +21,7 @@ use crate::units::Bytes;
 /// Cause `sender-app`.
 pub(super) struct SenderApp;
 
-/// Share of samples limited by the application from which it is suspected.
+/// Minimum share of samples limited by the application at which the application is suspected.
 const STARVED: f64 = 0.5;
 
 /// Share of the time that a program must pause to be named without a trial. Shorter pauses may come from a
@@ -168,7 +168,7 @@ fn is_corked(load: &Load) -> Option<f64> {
     load.tcp.corked.filter(|share| *share >= SUSPECT)
 }
 
-/// Why the program is the limit: it had room to write, or it holds data back itself.
+/// The reason why the program is the limit: it had room to write, or it holds data back itself.
 fn room(load: &Load) -> Option<String> {
     if let Some(share) = is_corked(load) {
         return Some(format!(
@@ -186,7 +186,7 @@ fn room(load: &Load) -> Option<String> {
     ))
 }
 
-/// What to change in a program that others made.
+/// Advice for a program that others made.
 //= tcp(7), TCP_CORK: what is corked is sent after 200 ms
 fn more(load: &Load) -> String {
     let action = if is_corked(load).is_some() {

@@ -62,7 +62,7 @@ fn uncopied(model: &Model, direction: Direction) -> Option<(&TrialModel, Interva
     Some((trial, trial.effect?))
 }
 
-/// What the copy costs the thread, where that was measured.
+/// The cost of the copy for the thread, where it was measured.
 fn price(model: &Model, direction: Direction) -> Option<String> {
     let (trial, _) = uncopied(model, direction)?;
     let [with, without] = trial.cost;
@@ -77,7 +77,7 @@ fn moved(model: &Model, direction: Direction) -> Option<String> {
     Some(format!("{times}: the rest became cheaper by it"))
 }
 
-/// What a byte costs with a change, and without, in seconds.
+/// The CPU time of a byte with a change and without, in seconds, as a sentence.
 fn in_place_of(change: &str, with: f64, without: f64) -> String {
     let [with, without] = [with, without].map(|secs| secs * 1e9);
     format!("{change} each byte took {with:.3} ns of CPU time in place of {without:.3}")

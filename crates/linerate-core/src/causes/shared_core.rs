@@ -20,7 +20,7 @@ pub(super) struct SharedCore;
 /// Share of its CPU that a thread must need.
 const SUSPECT: f64 = 0.8;
 
-/// Share of time from which a CPU is full.
+/// Minimum utilization at which a CPU is full.
 const FULL: f64 = 0.95;
 
 /// A thread that shares a full CPU with other threads of this run, or with interrupts.
@@ -31,9 +31,9 @@ struct Shared {
     need: f64,
     /// Share of time of the other threads of this run.
     threads: f64,
-    /// Share of time of interrupts of the port that are sent there.
+    /// Share of time that interrupts of the port take on the CPU.
     interrupts: f64,
-    /// CPUs that this end could use instead.
+    /// CPUs that the threads of this end could use instead.
     idle: Vec<u32>,
 }
 
@@ -105,7 +105,7 @@ impl Cause for SharedCore {
         cpu_share::predict(model, trial, shared.at(trial), shared.got())
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        // If threads can go elsewhere, that they do is the trial; where they cannot, more work is.
+        // If threads can move to other CPUs, the trial moves them; otherwise the trial adds work.
         worst(model, trial.direction).is_ok_and(|shared| {
             let moves = trial.factor() == Some(Factor::OtherCpu);
             moves != shared.idle.is_empty()
@@ -194,7 +194,7 @@ pub(super) fn between(model: &Model, direction: Direction) -> bool {
     })
 }
 
-/// Where else the threads could be, in words.
+/// The idle CPUs that the threads could use instead, in words.
 fn elsewhere(idle: &[u32]) -> String {
     match idle {
         [] => "and no other CPU that they may use was idle".to_owned(),

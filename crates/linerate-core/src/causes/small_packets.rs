@@ -17,7 +17,8 @@ use crate::transport::Scope;
 /// Cause `small-packets`.
 pub(super) struct SmallPackets;
 
-/// A packet of this many times the MTU is a group of segments that is handled at once.
+/// Minimum size of a packet, in multiples of the MTU, at which it is a group of segments that is handled at
+/// once.
 const GROUPED: f64 = 2.0;
 
 /// From this MTU on, a port is configured for jumbo frames.
@@ -25,13 +26,14 @@ const JUMBO: u32 = 9000;
 
 /// How the CPUs of an end handle packets.
 enum Handled {
-    /// Many at once, or nothing that could be done for them is switched off.
+    /// CPUs handle many packets at once, or no offload that would group them is switched off.
     Grouped,
-    /// One by one, because these offloads are off: on this side, by the names that people use.
+    /// CPUs handle packets one by one because offloads are off: the side, and the usual names of the
+    /// offloads.
     Single(Side, Vec<&'static str>),
-    /// One by one after its card cut or joined them: frames could be larger.
+    /// CPUs handle packets one by one after the card split or coalesced them: frames could be larger.
     Frames(String),
-    /// It is unknown of the port of this side.
+    /// The offloads of the port on this side were not read.
     Unread(Side),
 }
 
@@ -79,7 +81,7 @@ impl Cause for SmallPackets {
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        // The same as for the full core that it explains.
+        // Small packets predict the same effect as the full core that they explain.
         let receiver = Place::from(trial.direction.receiver());
         let id = match self.check(model, trial.direction) {
             Ok(found) if found.side == receiver => "receiver-core",
@@ -168,7 +170,7 @@ fn handled(model: &Model, load: &Load, direction: Direction, side: Side) -> Hand
     frames(model).map_or(Handled::Grouped, Handled::Frames)
 }
 
-/// Ports that could both do with larger frames than they are set to.
+/// The ports of both ends, if both support larger frames than they are set to.
 fn frames(model: &Model) -> Option<String> {
     let mut told = Vec::new();
     for side in [Side::Near, Side::Far] {

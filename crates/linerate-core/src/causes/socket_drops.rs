@@ -19,8 +19,7 @@ use crate::units::Bytes;
 /// Cause `socket-drops`.
 pub(super) struct SocketDrops;
 
-/// If a reader uses less than this share of its CPU, it certainly has time: drops are then due to a full
-/// buffer.
+/// CPU utilization below which a reader certainly has time: drops are then due to a full buffer.
 const IDLE: f64 = 0.5;
 
 /// The receive buffer to request: it holds some milliseconds of any rate that one thread can read. A small

@@ -18,17 +18,17 @@ use crate::transport::Scope;
 /// Cause `softirq-core`.
 pub(super) struct SoftirqCore;
 
-/// Share of a CPU's time in softirq from which it has no time left (METHOD section 2).
+/// Minimum share of a CPU's time in softirq at which it has no time left (METHOD section 2).
 pub(super) const FULL: f64 = 0.9;
 
-/// Share of time from which a thread of ours on that CPU counts as the source of the packets.
+/// Minimum share of the CPU's time that a thread of ours needs to count as the source of the packets.
 const THREAD: f64 = 0.05;
 
 /// A CPU that is full of packets.
 struct Full<'a> {
     side: Side,
     cpu: &'a Cpu,
-    /// Whether they are known to belong to this path; false if unknown.
+    /// Whether the packets are known to belong to this path; false if unknown.
     ours: bool,
 }
 
@@ -81,10 +81,11 @@ impl Cause for SoftirqCore {
     }
 }
 
-/// What a CPU without time for more packets expects of a trial.
+/// The range of goodput that a trial should have if a CPU has no time for more packets.
 pub(super) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
-        // On one queue they share a CPU, on others they have their own.
+        // More streams share a CPU if their packets arrive in one queue; in other queues they have CPUs of
+        // their own.
         Factor::MoreStreams => Some(Range {
             low: 0.8,
             high: trial.stream_ratio() * 1.1,

@@ -17,7 +17,8 @@ use crate::transport::Scope;
 /// Cause `tunnel`.
 pub(super) struct Tunnel;
 
-/// Fragments per packet of a load from which its packets are split in two: at least half of them are.
+/// Minimum number of fragments per packet of a load at which its packets are split in two: at least half of
+/// them are.
 const CUT: f64 = 1.0;
 
 /// A tunnel on the route of one end.
@@ -32,9 +33,9 @@ struct Through<'a> {
 enum Fit {
     /// The packets fit, as far as is known.
     Fits,
-    /// They do not fit; the evidence.
+    /// The packets do not fit; the text is the evidence.
     Cut(String),
-    /// Something is cut up here, and what the tunnel adds is unknown.
+    /// Packets are fragmented on this host, and the bytes that the tunnel adds are unknown.
     MayBeCut(String),
     /// Packets of the port's size would not fit, but path MTU discovery has made them smaller.
     Mended(String),
@@ -198,7 +199,7 @@ fn each(load: &Load, per_sec: Option<f64>) -> Option<f64> {
     Some(per_sec? / packets.filter(|packets| *packets > 0.0)?)
 }
 
-/// Whether the headers of all its tunnels, and the ports below them, are known.
+/// Whether the headers of all tunnels of a host, and the ports below them, are known.
 fn knows(tunnel: &Through<'_>) -> bool {
     let mut ports = tunnel.chain.iter().enumerate();
     ports.all(|(at, nic)| {

@@ -123,7 +123,7 @@ pub(super) fn unread(model: &Model, direction: Direction, load: &Load) -> Option
     (!gaps.is_empty()).then_some(NoFinding::Unknown(gaps))
 }
 
-/// What is unknown of the wire of an end; `known`: the ceiling of the wire at an end is.
+/// The gap for an unknown fact about the wire of an end; `known`: the ceiling of the wire at an end is known.
 fn gap(host: &Host, direction: Direction, load: &Load, known: bool) -> Option<Gap> {
     let port = host.facts.port.as_ref();
     match host.facts.underlay() {

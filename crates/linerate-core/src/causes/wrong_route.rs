@@ -19,7 +19,7 @@ use crate::units::Rate;
 /// Cause `wrong-route`.
 pub(super) struct WrongRoute;
 
-/// Another route must be this many times faster to be reported.
+/// Minimum speed of another route that is reported, in multiples of the used route's speed.
 const FASTER: f64 = 1.1;
 
 /// Another route between the two hosts.
@@ -27,7 +27,7 @@ struct Detour<'a> {
     /// The ports of this route, one at each end; `None` for a port that is already in use.
     near: Option<&'a Other>,
     far: Option<&'a Other>,
-    /// The speeds of its two ports, if they are known.
+    /// The speeds of the route's two ports, if they are known.
     speeds: [Option<Rate>; 2],
     /// Own and other address of the end that has to change its route.
     via: (IpAddr, IpAddr),
@@ -35,7 +35,7 @@ struct Detour<'a> {
 
 /// Whether there is a faster route between the two hosts.
 enum Alternative<'a> {
-    /// No faster one.
+    /// There is no faster route.
     None,
     /// A faster route, and the speed of the slower of its two ports.
     Faster(Detour<'a>, Rate),
@@ -98,7 +98,7 @@ impl Cause for WrongRoute {
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        // The same as for the full wire that it explains.
+        // A wrong route predicts the same effect as the full wire that it explains.
         super::cause("wire-full")?.predict(model, trial)
     }
     fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
@@ -142,7 +142,7 @@ fn routes(model: &Model) -> Option<[&Route; 2]> {
     Some([of(Side::Near)?, of(Side::Far)?])
 }
 
-/// What the slower of the two ports in use carries; nothing if it is unknown.
+/// Speed of the slower one of the two ports in use; zero if unknown.
 fn used(near: &Route, far: &Route) -> Rate {
     let of = |route: &Route| Some(route.speed()?.0);
     Rate(of(near).into_iter().chain(of(far)).min().unwrap_or(0))

@@ -6,14 +6,14 @@ const LARGEST: f64 = 1e18;
 /// Which end of every interval is used: the one with the least goodput, or the one with the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Least goodput.
+    /// The end with the least goodput.
     Low,
-    /// Most goodput.
+    /// The end with the most goodput.
     High,
 }
 
 impl End {
-    /// Both ends.
+    /// Both ends of an interval.
     pub const ALL: [Self; 2] = [Self::Low, Self::High];
 
     /// The end of its interval that a cost must have for this end of the goodput.
@@ -43,12 +43,12 @@ impl Bounds {
         }
     }
 
-    /// A value that is known.
+    /// The interval of a value that is known exactly.
     pub fn exact(value: f64) -> Self {
         Self::new(value, value)
     }
 
-    /// From the smallest to the largest of `values`; zero when there is none.
+    /// The interval from the smallest to the largest of `values`; zero when there is none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let around = |sum: Self, v: f64| Self::new(sum.low.min(sane(v)), sum.high.max(sane(v)));
         let mut values = values.into_iter();
@@ -56,12 +56,12 @@ impl Bounds {
         values.fold(first, around)
     }
 
-    /// Lower end.
+    /// Lower end of the interval.
     pub const fn low(self) -> f64 {
         self.low
     }
 
-    /// Upper end.
+    /// Upper end of the interval.
     pub const fn high(self) -> f64 {
         self.high
     }
@@ -84,14 +84,13 @@ impl Bounds {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Both ends multiplied by a factor.
+    /// The interval with both ends multiplied by a factor.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         Self::new(self.low * factor, self.high * factor)
     }
 
-    /// One value in words, or both ends with a unit that they share named once:
-    /// `9.41 to 9.49 Gb/s`.
+    /// The value in words, or both ends of the interval with a shared unit named once: `9.41 to 9.49 Gb/s`.
     pub fn words(self, one: impl Fn(f64) -> String) -> String {
         let (low, high) = (one(self.low), one(self.high));
         if low == high {

@@ -1,11 +1,11 @@
-//! From the description of a path to its resources, and how much of them each group of streams uses.
+//! Builds the resources of a path from its description, and the demand of each group of streams on them.
 
 use super::part::{Description, EachStream, Kind, Links, Part, Shared, Slots, Usb};
 use super::{Bounds, Cost, Demand, Path, Resource, StreamGroup, usb};
 use crate::path::{Direction, Place};
 
 impl Description {
-    /// The path.
+    /// Builds the path of the description.
     pub fn path(&self) -> Path {
         let mut builder = Builder {
             description: self,
@@ -162,7 +162,7 @@ impl Builder<'_> {
     }
 }
 
-/// How many bytes headers make of a payload byte at the most, and how a formula ends with that.
+/// Largest number of bytes, headers included, for each payload byte, and the end of a formula that says so.
 fn headers(frame_per_byte: Option<f64>) -> (f64, String) {
     let most = frame_per_byte.unwrap_or(1.0).max(1.0);
     let words = frame_per_byte.map(|_| format!(" and {:.0} % for headers", (most - 1.0) * 100.0));

@@ -24,30 +24,31 @@ pub(crate) const UDP: u32 = 8;
 /// Bytes that VXLAN puts between the outer IP header and the inner frame.
 //= RFC 7348, section 5
 pub(crate) const VXLAN: u32 = UDP + 8;
-/// The same for Geneve without options.
+/// Bytes that Geneve without options puts between the outer IP header and the inner frame.
 //= RFC 8926, sections 3 and 3.4
 pub(crate) const GENEVE: u32 = UDP + 8;
 /// Bytes that GRE without options puts between the outer IP header and the inner packet.
 //= RFC 2784, section 2.1
 pub(crate) const GRE: u32 = 4;
-/// The same for IP in IP.
+/// Bytes that IP in IP puts between the outer IP header and the inner packet.
 //= RFC 2003, section 3
 pub(crate) const IPIP: u32 = 0;
-/// The same for WireGuard: a header and the check value of Poly1305.
+/// Bytes that WireGuard puts between the outer IP header and the inner packet: a header and the check value
+/// of Poly1305.
 //= WireGuard white paper, section 5.4.6
 pub(crate) const WIREGUARD: u32 = UDP + 16 + 16;
 
 /// Version of the Internet Protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ip {
-    /// Header of 20 bytes.
+    /// IPv4, with a header of 20 bytes.
     V4,
-    /// Header of 40 bytes.
+    /// IPv6, with a header of 40 bytes.
     V6,
 }
 
 impl Ip {
-    /// Both possibilities.
+    /// Both versions.
     pub const ALL: [Self; 2] = [Self::V4, Self::V6];
 
     /// Bytes of the header without options.
@@ -60,12 +61,12 @@ impl Ip {
     }
 }
 
-/// What carries the payload inside IP.
+/// The transport protocol that carries the payload inside IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// With or without timestamps.
+    /// TCP with or without timestamps.
     Tcp {
-        /// Whether each segment carries them.
+        /// Whether each segment carries timestamps.
         timestamps: bool,
     },
     /// Datagrams that fill the packet.
@@ -73,7 +74,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Bytes of the header.
+    /// Bytes of the IP header.
     pub const fn header(self) -> u32 {
         match self {
             Self::Tcp { timestamps: true } => TCP + TIMESTAMPS,
@@ -83,23 +84,23 @@ impl Transport {
     }
 }
 
-/// A tunnel over IPv4; over IPv6 it needs 20 bytes more.
+/// A kind of tunnel, with its bytes over IPv4; over IPv6 a tunnel needs 20 bytes more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tunnel {
-    /// RFC 7348.
+    /// VXLAN (RFC 7348).
     Vxlan,
     /// RFC 8926, without options.
     Geneve,
     /// RFC 2784, without key and checksum.
     Gre,
-    /// RFC 2003.
+    /// IP in IP (RFC 2003).
     IpIp,
     /// Transport data messages of WireGuard.
     WireGuard,
 }
 
 impl Tunnel {
-    /// Names as users type them.
+    /// Names of the kinds as users type them.
     pub const NAMES: [(&'static str, Self); 5] = [
         ("vxlan", Self::Vxlan),
         ("geneve", Self::Geneve),
@@ -152,7 +153,7 @@ pub fn packet(
     Packet::any(&kinds)
 }
 
-/// Full packets of a known size, with this much payload.
+/// Full packets of a known size, with `payload` bytes of payload each.
 pub fn sized(payload: u32, mtu: u32, vlans: u32) -> Packet {
     Packet::sized(payload, wire(mtu, vlans))
 }

@@ -22,7 +22,7 @@ pub const MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
 //= InfiniBand Architecture Specification 1.4, volume 2, chapter 5
 pub const WIDTHS: [u32; 5] = [1, 2, 4, 8, 12];
 
-/// Speed of a lane.
+/// Speed of an InfiniBand lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speed {
     /// 2.5 Gb/s, 8b/10b.
@@ -46,7 +46,7 @@ pub enum Speed {
 }
 
 impl Speed {
-    /// Every speed with its name.
+    /// Every speed of a lane with its name.
     pub const NAMES: [(&'static str, Self); 9] = [
         ("SDR", Self::Sdr),
         ("DDR", Self::Ddr),
@@ -59,7 +59,7 @@ impl Speed {
         ("XDR", Self::Xdr),
     ];
 
-    /// Its name.
+    /// Name of the speed.
     pub fn name(self) -> &'static str {
         let found = Self::NAMES.iter().find(|(_, s)| *s == self);
         found.map_or("", |(name, _)| name)

@@ -6,12 +6,12 @@ use super::Bounds;
 //= ITU-T G.652: group index 1.468
 const METRE: f64 = 1.468 / 299_792_458.0;
 
-/// A part of the floor.
+/// A part of the least possible latency.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     /// The source of the delay, with its numbers.
     pub words: String,
-    /// Seconds.
+    /// Delay of the part in seconds.
     pub seconds: f64,
 }
 
@@ -24,7 +24,7 @@ pub fn serialisation(name: &str, bytes: f64, capacity: Bounds) -> Part {
     }
 }
 
-/// The propagation time on a cable of this many metres.
+/// The propagation time on a cable of `metres` metres.
 pub fn propagation(metres: f64) -> Part {
     Part {
         words: format!("{metres} m of cable"),

@@ -1,4 +1,4 @@
-//! Links between ports.
+//! Links between network ports, with their capacity.
 
 use std::fmt;
 
@@ -13,20 +13,20 @@ pub enum Link {
     Ethernet(Rate),
     /// InfiniBand.
     InfiniBand {
-        /// Lanes.
+        /// Number of lanes.
         width: u32,
-        /// Speed of each.
+        /// Speed of each lane.
         speed: Speed,
     },
 }
 
 impl Link {
-    /// Whether it is InfiniBand.
+    /// Whether the link is InfiniBand.
     pub const fn is_infiniband(self) -> bool {
         matches!(self, Self::InfiniBand { .. })
     }
 
-    /// Bytes per second that it carries in each direction.
+    /// Bytes per second that the link carries in each direction.
     pub fn capacity(self) -> Bounds {
         match self {
             Self::Ethernet(rate) => ethernet::capacity(rate.0 as f64),
@@ -34,7 +34,7 @@ impl Link {
         }
     }
 
-    /// The same as a formula: `10 Gb/s`, `4 lanes x 13.6364 Gb/s`.
+    /// The capacity of the link as a formula: `10 Gb/s`, `4 lanes x 13.6364 Gb/s`.
     pub fn words(self) -> String {
         match self {
             Self::Ethernet(rate) => rate.to_string(),

@@ -7,7 +7,7 @@ use crate::plan::Access;
 //= JEDEC JESD21-C: modules have 64 bits of data
 const BUS: f64 = 8.0;
 
-/// Channels of one host.
+/// Memory channels of one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Channels {
     /// Channels with modules.
@@ -17,7 +17,7 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Bytes per second, reads and writes together.
+    /// Capacity in bytes per second, reads and writes together.
     pub fn capacity(self) -> Bounds {
         Bounds::exact(f64::from(self.count) * f64::from(self.speed) * 1e6 * BUS)
     }

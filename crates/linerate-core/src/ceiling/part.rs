@@ -28,15 +28,15 @@ pub struct Part {
     pub stage: Stage,
     /// The place of the part.
     pub side: Place,
-    /// The directions that use it.
+    /// The directions that use the part.
     pub ways: Vec<Direction>,
     /// The inputs of the ceiling, to show where it comes from.
     pub inputs: Vec<Input>,
-    /// Its kind.
+    /// The kind of the part.
     pub kind: Kind,
 }
 
-/// What a part is.
+/// The kind of a part, with the parameters of its ceiling.
 #[derive(Debug, Clone)]
 pub enum Kind {
     /// Parallel links, each of them full duplex.
@@ -45,18 +45,18 @@ pub enum Kind {
     Slots(Slots),
     /// The wires of USB that adapters are on.
     Usb(Usb),
-    /// One thing that all groups of streams share: a bus, memory, a shaper, a device.
+    /// A part that all groups of streams share: a bus, memory, a shaper, a device.
     Shared(Shared),
     /// A limit for each stream.
     EachStream(EachStream),
 }
 
-/// Links side by side.
+/// Parallel links.
 #[derive(Debug, Clone)]
 pub struct Links {
     /// The values of each link.
     pub links: Vec<Link>,
-    /// What begins the formula if there are several: `2 x `.
+    /// Start of the formula if there are several links: `2 x `.
     pub times: String,
 }
 
@@ -65,12 +65,12 @@ pub struct Links {
 pub struct Slots {
     /// For each link the number of its slot, and the slot. Links with the same number share a slot.
     pub of_links: Vec<(usize, pcie::Slot)>,
-    /// What begins the formula if there are several: `2 slots of `.
+    /// Start of the formula if there are several slots: `2 slots of `.
     pub times: String,
     /// Bytes that cross it for each payload byte at the most, because of the headers of packets; a card that cuts and
     /// joins packets needs fewer. `None` if headers are not counted.
     pub frame_per_byte: Option<f64>,
-    /// What else is known of the direction to memory.
+    /// Further inputs of the direction to memory.
     pub request_inputs: Vec<Input>,
 }
 
@@ -84,12 +84,12 @@ pub struct Usb {
     pub frame_per_byte: f64,
 }
 
-/// What all groups of streams share.
+/// A limit that all groups of streams share.
 #[derive(Debug, Clone)]
 pub struct Shared {
-    /// Units per second.
+    /// Capacity in units per second.
     pub capacity: Bounds,
-    /// How much each group uses of it.
+    /// How much of the capacity each group uses.
     pub cost: Cost,
     /// The formula of the goodput that it allows.
     pub formula: String,
@@ -98,7 +98,7 @@ pub struct Shared {
 /// A limit for each stream.
 #[derive(Debug, Clone)]
 pub struct EachStream {
-    /// The most that a stream gets.
+    /// Highest rate of a stream.
     pub rate: Rate,
     /// The bytes that count towards the limit.
     pub cost: Cost,

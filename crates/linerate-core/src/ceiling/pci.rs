@@ -2,10 +2,10 @@
 
 use super::Bounds;
 
-/// A bus.
+/// A shared PCI bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bus {
-    /// Its name as users type it: `pci-32/33`.
+    /// The name of the bus as users type it: `pci-32/33`.
     pub name: &'static str,
     /// Bits that move in one clock.
     pub bits: u32,
@@ -30,7 +30,7 @@ const fn bus(name: &'static str, bits: u32, thirds: u32) -> Bus {
 }
 
 impl Bus {
-    /// Clock in Hz.
+    /// Clock of the bus in Hz.
     pub fn clock(self) -> f64 {
         f64::from(self.thirds) * 1e8 / 3.0
     }

@@ -29,14 +29,14 @@ const TLP: f64 = 28.0;
 /// Lanes that a link can have.
 pub const WIDTHS: [u32; 6] = [1, 2, 4, 8, 12, 16];
 
-/// Payloads of a packet, in bytes, if nothing better is known: machines negotiate these.
+/// Usual payloads of a packet, in bytes, if nothing better is known: machines negotiate them.
 pub const USUAL_PAYLOADS: [u32; 3] = [128, 256, 512];
 
 /// Payloads and sizes of requests that the specification knows, in bytes.
 //= PCI Express Base Specification 3.0, section 7.8.4
 pub const SIZES: [u32; 6] = [128, 256, 512, 1024, 2048, 4096];
 
-/// Generations that there are.
+/// All generations of PCI Express.
 pub const GENERATIONS: [u32; 7] = [1, 2, 3, 4, 5, 6, 7];
 
 /// A slot with all possible values of each unknown property.
@@ -52,7 +52,7 @@ pub struct Slot {
     pub requests: Vec<u32>,
 }
 
-/// The number of data bits, and the number of transferred bits that carry them, at this speed of a lane.
+/// The number of data bits, and the number of transferred bits that carry them, at a given speed of a lane.
 //= PCI Express Base Specification 6.0, section 4.2: 8b/10b, 128b/130b from 8 GT/s on, flits from 64 on
 pub fn line_code(speed: Transfers) -> (u64, u64) {
     match speed.0 {
@@ -140,17 +140,17 @@ impl Slot {
         self.payloads.iter().flat_map(move |p| of(*p))
     }
 
-    /// What writing memory, as a receiving card does, costs of the direction to memory.
+    /// Use of the direction to memory by a card that writes memory, as a receiving card does.
     pub fn write(&self) -> Cost {
         self.data(WRITE)
     }
 
-    /// What reading memory, as a sending card does, costs of the direction to the card.
+    /// Use of the direction to the card by a card that reads memory, as a sending card does.
     pub fn read(&self) -> Cost {
         self.data(COMPLETION)
     }
 
-    /// What the requests of a sending card cost of the direction to memory.
+    /// Use of the direction to memory by the read requests of a sending card.
     pub fn request(&self) -> Cost {
         let costs = self.requests.iter().flat_map(|size| {
             let bare = REQUEST / f64::from(*size);

@@ -31,9 +31,9 @@ impl Source {
 pub struct Input {
     /// The name of its key: `near.port.mps`.
     pub key: String,
-    /// Its value in words: `128 B`, `128 to 512 B`.
+    /// The input's value in words: `128 B`, `128 to 512 B`.
     pub value: String,
-    /// Where the value comes from.
+    /// The source of the value.
     pub source: Source,
 }
 
@@ -49,18 +49,18 @@ pub struct Resource {
     pub side: Place,
     /// Units per second: bytes, unless packets or operations are limited.
     pub capacity: Bounds,
-    /// What the capacity and the demands were computed from.
+    /// The inputs that the capacity and the demands were computed from.
     pub inputs: Vec<Input>,
 }
 
 /// How much of a resource a group uses, in units of its capacity.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cost {
-    /// For each payload byte.
+    /// Units of the capacity that each payload byte uses.
     pub per_byte: Bounds,
-    /// For each packet.
+    /// Units of the capacity that each packet uses.
     pub per_packet: Bounds,
-    /// For each operation.
+    /// Units of the capacity that each operation uses.
     pub per_operation: Bounds,
 }
 
@@ -79,7 +79,7 @@ impl Cost {
 pub struct Demand {
     /// Index of the resource in its path.
     pub resource: usize,
-    /// The cost per unit.
+    /// The demand per byte, packet and operation.
     pub cost: Cost,
     /// The formula of the goodput that the resource allows, with its numbers: `1 Gb/s x 1460/1538`.
     pub formula: String,
@@ -88,7 +88,7 @@ pub struct Demand {
 /// Streams of one direction that are treated alike.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamGroup {
-    /// Direction.
+    /// Direction of the streams.
     pub direction: Direction,
     /// The number of streams.
     pub streams: Bounds,
@@ -96,23 +96,23 @@ pub struct StreamGroup {
     pub packet: Bounds,
     /// Payload bytes of an operation.
     pub operation: Bounds,
-    /// Its demands on the resources.
+    /// The demands of the streams on the resources.
     pub demands: Vec<Demand>,
 }
 
 /// Everything that bytes cross between two hosts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Path {
-    /// Its resources, in the order of the forward direction.
+    /// The resources of the path, in the order of the forward direction.
     pub resources: Vec<Resource>,
-    /// The groups of streams that use it, in both directions.
+    /// The groups of streams that use the path, in both directions.
     pub groups: Vec<StreamGroup>,
 }
 
 /// A packet as the wire sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packet {
-    /// Payload bytes in it.
+    /// Payload bytes in the packet.
     pub payload: Bounds,
     /// Bytes on the wire for each payload byte.
     pub wire_per_byte: Bounds,
@@ -131,8 +131,8 @@ impl Packet {
         }
     }
 
-    /// A packet that could be any of `kinds`, each a payload and the bytes that it takes on the
-    /// wire. `None` when there is none, or one without payload.
+    /// A packet that could be any of `kinds`, each a payload and the bytes of the packet on the wire. `None`
+    /// when there is none, or one without payload.
     pub(super) fn any(kinds: &[(u32, u32)]) -> Option<Self> {
         let share = |&(payload, wire): &(u32, u32)| f64::from(wire) / f64::from(payload);
         let worst = kinds.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;

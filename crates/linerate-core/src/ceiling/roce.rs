@@ -18,7 +18,7 @@ const RESERVED: u32 = 40 + 8 + 12 + 4 + 28 + 4;
 /// Version of the encapsulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// Straight on Ethernet.
+    /// RoCE straight on Ethernet.
     V1,
     /// RoCE over UDP.
     V2(Ip),
@@ -39,7 +39,7 @@ pub fn payload(mtu: u32) -> Option<u32> {
     MTUS.into_iter().rev().find(|size| *size <= room)
 }
 
-/// Full packets of large messages, with any of these Ethernet MTUs and protocol versions.
+/// Full packets of large messages, with any of the given Ethernet MTUs and protocol versions.
 pub fn packet(mtus: &[u32], versions: &[Version], vlans: u32) -> Option<Packet> {
     let mut kinds = Vec::new();
     for mtu in mtus {

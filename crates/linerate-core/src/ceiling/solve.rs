@@ -12,14 +12,14 @@ const BITS: f64 = 8.0;
 /// The most goodput that a path allows to some of its groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solution {
-    /// All groups together, bits per second.
+    /// Goodput of all groups together, in bits per second.
     pub goodput: Bounds,
     /// Goodput of each requested direction, bits per second, in the requested order.
     pub each: Vec<Bounds>,
     /// Names of the resources that bind first: one, or two where the ends of the interval have
     /// different ones.
     pub binding: Vec<String>,
-    /// What binds next, if that is replaced by something without limit.
+    /// The next limit, if the resources that bind are replaced by unlimited ones.
     pub next: Option<Next>,
 }
 
@@ -28,16 +28,16 @@ pub struct Solution {
 pub struct Next {
     /// Names of the resources.
     pub binding: Vec<String>,
-    /// Goodput then, bits per second.
+    /// Goodput with the next limit, in bits per second.
     pub goodput: Bounds,
 }
 
-/// The most goodput that one kind of resource leaves in a direction if nothing else binds.
+/// The highest goodput that one kind of resource allows in a direction if nothing else binds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ceiling<'a> {
-    /// The resource of that name which binds.
+    /// The resource that has the ceiling.
     pub resource: &'a Resource,
-    /// Bits per second.
+    /// Goodput in bits per second.
     pub goodput: Bounds,
     /// The formula of the value, with its numbers.
     pub formula: &'a str,
@@ -166,7 +166,7 @@ impl Path {
     }
 }
 
-/// What one payload byte of `group` costs of each resource that it needs.
+/// The demand of one payload byte of `group` on each resource that the group needs.
 fn costs(group: &StreamGroup, end: End) -> impl Iterator<Item = (usize, f64)> {
     let per = move |size: Bounds| size.at(end).max(1.0);
     group.demands.iter().map(move |d: &Demand| {

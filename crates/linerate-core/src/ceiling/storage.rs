@@ -2,7 +2,7 @@
 
 use super::Bounds;
 
-/// What a multipath layer does with several paths.
+/// The policy by which a multipath layer uses several paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     /// One path carries everything; the others are used only when it fails.

@@ -11,7 +11,7 @@ pub struct Entry {
     pub boot: String,
     /// Network namespace in which it was made.
     pub network: String,
-    /// What was changed.
+    /// The setting that was changed.
     pub setting: Setting,
     /// The port of the setting; empty for settings that belong to no port.
     pub port: String,
@@ -25,7 +25,7 @@ pub struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct Damaged {
-    /// Which line, from 1.
+    /// Number of the line, from 1.
     pub line: usize,
     /// The problem with it.
     pub what: &'static str,
@@ -34,7 +34,7 @@ pub struct Damaged {
 /// First word of each line of a journal of this format.
 const FORMAT: &str = "linerate-change-1";
 
-/// No journal has more entries.
+/// Largest number of entries in a journal.
 const ENTRIES_MAX: usize = 64;
 
 /// Longest name in an entry; a port's has 15 letters.
@@ -44,12 +44,12 @@ const NAME_MAX: usize = 64;
 pub const JOURNAL_MAX: usize = 64 * 1024;
 
 impl Entry {
-    /// What was changed, in words.
+    /// The setting that was changed, in words.
     pub fn what(&self) -> String {
         self.setting.row().what(&self.port)
     }
 
-    /// Its line in a journal; `None` if a name cannot be written to the journal.
+    /// The line of the entry in a journal; `None` if a name cannot be written to the journal.
     pub fn line(&self) -> Option<String> {
         let Self {
             boot,

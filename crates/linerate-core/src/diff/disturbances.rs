@@ -1,4 +1,4 @@
-//! What became of disturbances from one record to another.
+//! Changes of disturbances from one record to another.
 
 use super::{Fate, Judged};
 use crate::verdict::Disturbance;

@@ -1,4 +1,4 @@
-//! What is known to be different about each host and its end of the path.
+//! Known differences of each host and its end of the path.
 
 use super::{Change, Judged};
 use crate::facts::cpu::Clocked;
@@ -162,7 +162,7 @@ fn queues(known: &mut Known, nic: &Nic) {
     }
 }
 
-/// What an end got for its connections.
+/// Adds the settings in force for the connections of an end.
 fn connections(known: &mut Known, direction: Direction, made: &SetEnd) {
     let way = direction.name();
     let size = |bytes: Option<u64>| bytes.map(Bytes);

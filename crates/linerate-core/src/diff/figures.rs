@@ -7,30 +7,30 @@ use crate::stats::{EQUAL, Interval, is_equal};
 /// How two values of a figure compare. Intervals are for the ratio of the second value to the first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
-    /// They differ: the whole interval is more than 3 % away from one.
+    /// The two values differ: the whole interval of their ratio is more than 3 % away from one.
     Differ(Interval),
-    /// They are the same to within 3 %.
+    /// The two values are the same to within 3 %.
     Same(Interval),
-    /// The interval does not decide.
+    /// The interval of the ratio does not decide.
     Unsure(Interval),
-    /// There is no ratio, and why.
+    /// There is no ratio of the values; the text says why.
     Nothing(&'static str),
-    /// Another load was requested.
+    /// The second record was made with another load, so values are not compared.
     OtherPlan,
 }
 
 /// A figure of both records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FigureChange {
-    /// Which figure.
+    /// The figure that is compared.
     pub figure: &'static Figure,
-    /// Its subject: the idle path, or a direction.
+    /// The subject of the figure: the idle path, or a direction.
     pub of: Subject,
-    /// In the first record; `None` if it was not measured.
+    /// The value in the first record; `None` if it was not measured.
     pub before: Option<Value>,
     /// The value in the second record.
     pub after: Option<Value>,
-    /// How both compare.
+    /// The outcome of the comparison.
     pub outcome: Outcome,
 }
 
@@ -91,7 +91,7 @@ fn outcome(before: Option<&Value>, after: Option<&Value>) -> Outcome {
     }
 }
 
-/// What a ratio says.
+/// The outcome that a ratio of two values shows.
 fn of_ratio(ratio: Interval) -> Outcome {
     if EQUAL.excludes(ratio) {
         Outcome::Differ(ratio)

@@ -41,11 +41,11 @@ pub struct LimitChange {
     pub fate: Fate,
     /// The limit: from the second record if it is confirmed there.
     pub limit: Limit,
-    /// How certain it was in the first record; `None` if it was not a limit there.
+    /// How certain the limit was in the first record; `None` if it was not a limit there.
     pub before: Option<Certainty>,
-    /// The same for the second record.
+    /// How certain the limit was in the second record; `None` if it was not a limit there.
     pub after: Option<Certainty>,
-    /// The other record's answer for the cause if it does not confirm the limit; empty if both do.
+    /// The answer of the record that does not confirm the limit; empty if both do.
     pub why: String,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn changes(before: &Judged<'_>, after: &Judged<'_>) -> Vec<LimitChang
         .collect()
 }
 
-/// The same limit in another record.
+/// Finds the same limit in another record.
 fn upheld<'a>(judged: &'a Judged<'_>, limit: &Limit) -> Option<&'a Limit> {
     let is_it =
         |other: &&Limit| other.metric == limit.metric && of(limit, other.cause, other.direction);

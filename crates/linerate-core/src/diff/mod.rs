@@ -26,13 +26,13 @@ pub use plan::PlanChange;
 /// A record with its present verdict.
 #[derive(Debug)]
 pub struct Judged<'a> {
-    /// What was read.
+    /// The record that was read.
     pub record: &'a Record,
-    /// What was derived.
+    /// The model derived from the record.
     pub model: Model,
-    /// Its figures.
+    /// The figures of the record.
     pub summary: Summary,
-    /// What was judged.
+    /// The verdict on the record.
     pub verdict: Verdict,
 }
 
@@ -77,20 +77,20 @@ impl Change {
     }
 }
 
-/// What became of a path from one record to another.
+/// The changes of a path from one record to another.
 #[derive(Debug)]
 pub struct Diff {
-    /// What one must know to read the rest: other hosts, runs that were cut short.
+    /// Notes that one must know to read the rest: other hosts, runs that were cut short.
     pub notes: Vec<String>,
     /// The options that differ.
     pub plan: Vec<PlanChange>,
     /// The facts of each host that differ.
     pub facts: Vec<(Side, Change)>,
-    /// What was measured in either record.
+    /// The figures that were measured in either record.
     pub figures: Vec<FigureChange>,
     /// Limits that were upheld in either record.
     pub limits: Vec<LimitChange>,
-    /// What disturbed the measurement in either record.
+    /// The disturbances of the measurement in either record.
     pub disturbances: Vec<DisturbanceChange>,
 }
 
@@ -100,10 +100,10 @@ pub enum DiffError {
     /// Both names mean the same run.
     #[error("both are records of the same run")]
     Same,
-    /// Nothing was measured in one of them.
+    /// Nothing was measured in one of the records.
     #[error("nothing was measured in the {0} record")]
     Empty(&'static str),
-    /// No direction was measured in both.
+    /// No direction was measured in both records.
     #[error("the records have no direction in common: {before} before, {after} after")]
     Apart {
         /// The direction of the first.

@@ -8,7 +8,7 @@ use crate::plan::{Knobs, Plan, Receive};
 use crate::transport::{Options, Setting};
 use crate::units::{Bytes, Rate};
 
-/// Something that two plans ask differently.
+/// A setting that two plans request differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanChange {
     /// The option that differs.
@@ -42,7 +42,8 @@ pub(super) fn changes(before: &Plan, after: &Plan) -> Vec<PlanChange> {
     engine.chain(knobs).chain(options).chain(rest).collect()
 }
 
-/// What connections are made with. Those that only trials turn are the same in all plans.
+/// Differences of the settings that connections are made with. Settings that only trials change are the same
+/// in all plans.
 fn knobs(before: &Knobs, after: &Knobs) -> [Option<Change>; 11] {
     let told = |what: &str, of: &dyn Fn(&Knobs) -> String| Change::of(what, of(before), of(after));
     [
@@ -77,7 +78,7 @@ fn options(before: &Options, after: &Options) -> Vec<Change> {
     keys.into_iter().filter_map(change).collect()
 }
 
-/// What the plan leaves to the ends and the kernel.
+/// The word for a setting that the plan leaves to the ends and the kernel.
 fn open() -> String {
     "left open".to_owned()
 }

@@ -16,7 +16,7 @@ pub struct Storage {
     pub devices: Vec<BlockDevice>,
     /// File systems on block devices or on other hosts, in the order in which they were mounted.
     pub filesystems: Vec<FileSystem>,
-    /// What could not be read.
+    /// The readings of block devices that failed.
     pub gaps: Vec<Gap>,
 }
 
@@ -26,15 +26,15 @@ pub struct Storage {
 pub struct BlockDevice {
     /// Name: `nvme0n1`, `dm-0`.
     pub name: String,
-    /// Number: `259:0`.
+    /// Device number: `259:0`.
     pub number: String,
-    /// Which layer it is.
+    /// The layer of storage that the device belongs to.
     pub layer: Layer,
-    /// Name that the device mapper gives it.
+    /// Name that the device mapper gives the device.
     pub label: String,
-    /// Names of the devices that it is made of.
+    /// Names of the devices that the device is made of.
     pub below: Vec<String>,
-    /// Size.
+    /// Size of the device.
     pub size: Option<Bytes>,
     /// Model of a disk.
     pub model: String,
@@ -43,11 +43,11 @@ pub struct BlockDevice {
     pub transport: String,
     /// PCI address of its parent device.
     pub pci: String,
-    /// NUMA node of that.
+    /// NUMA node of the parent device.
     pub node: Option<u32>,
-    /// How a disk queues.
+    /// Limits of the disk's request queue.
     pub queue: QueueLimits,
-    /// Ways to it, of a device that has several (NVMe, multipath); one for other NVMe disks.
+    /// Paths to the device if it has several (NVMe, multipath); one path for other NVMe disks.
     pub paths: Vec<Path>,
     /// The policy that selects a path: `numa`, `round-robin`, `queue-depth`.
     pub policy: String,
@@ -126,7 +126,7 @@ impl BlockDevice {
     }
 }
 
-/// How a device queues.
+/// Limits of a device's request queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueLimits {
@@ -136,17 +136,17 @@ pub struct QueueLimits {
     pub rotational: Option<bool>,
     /// Requests that may wait in each hardware queue.
     pub requests: Option<u64>,
-    /// Commands that the device accepts at once (SCSI).
+    /// Number of commands that the device accepts at once (SCSI).
     pub depth: Option<u64>,
     /// Largest request; larger ones are split.
     pub largest: Option<Bytes>,
     /// Largest request that the hardware accepts.
     pub largest_hardware: Option<Bytes>,
-    /// Read ahead.
+    /// Bytes that the kernel reads ahead.
     pub read_ahead: Option<Bytes>,
-    /// Logical block.
+    /// Size of a logical block.
     pub logical_block: Option<Bytes>,
-    /// Physical block.
+    /// Size of a physical block.
     pub physical_block: Option<Bytes>,
     /// `write back` or `write through`.
     pub write_cache: String,
@@ -202,7 +202,7 @@ pub struct Path {
     pub name: String,
     /// `pcie`, `rdma`, `tcp`, `fc`, `loop`.
     pub transport: String,
-    /// Where it leads: an address on the PCI bus, or `traddr=...,trsvcid=...`.
+    /// Address of the path's other end: on the PCI bus, or `traddr=...,trsvcid=...`.
     pub address: String,
     /// `live`, `connecting` ... of a controller; `running`, `offline` ... of a disk.
     pub state: String,
@@ -213,9 +213,9 @@ pub struct Path {
     pub device: String,
     /// NUMA node.
     pub node: Option<u32>,
-    /// Queues.
+    /// Number of queues.
     pub queues: Option<u64>,
-    /// Entries of each.
+    /// Number of entries of each queue.
     pub depth: Option<u64>,
 }
 

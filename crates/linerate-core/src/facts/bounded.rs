@@ -3,17 +3,17 @@
 
 use serde::{Deserialize, Deserializer};
 
-/// Most CPUs of a host.
+/// Largest number of CPUs of a host.
 //= Linux, arch/x86/Kconfig: NR_CPUS is 8192 at most
 pub(super) const CPUS: usize = 8192;
-/// Most NUMA nodes of a host.
+/// Largest number of NUMA nodes of a host.
 //= Linux, include/linux/numa.h: NODES_SHIFT is 10 at most
 pub(super) const NODES: usize = 1024;
-/// Most CPUs of one core.
+/// Largest number of CPUs of one core.
 const THREADS: usize = 64;
-/// Most of what a host has a few of: sorts of CPUs, congestion controls.
+/// Largest number of items in short lists of a host: kinds of CPUs, congestion controls.
 pub(super) const FEW: usize = 64;
-/// Most gaps of a host.
+/// Largest number of gaps of a host.
 pub(super) const GAPS: usize = 1024;
 
 /// The first entries of a list.

@@ -1,4 +1,5 @@
-//! What carries the traffic of ports to memory: PCI Express links and USB, which several ports may share.
+//! The carriers of traffic between ports and memory: PCI Express links and USB, which several ports may
+//! share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,19 +22,20 @@ const SAME: f64 = 1e-6;
 /// A port and the rate of its wire; for a port that is down, the rate that it could have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortLoad {
-    /// Its name: `eth0`, `mlx5_0`.
+    /// Name of the port: `eth0`, `mlx5_0`.
     pub name: String,
-    /// The rate of its wire; of InfiniBand without the line code.
+    /// The rate of the port's wire; for InfiniBand without the line code.
     pub rate: Rate,
-    /// Bits per second that it moves to memory or from it: frames of Ethernet, payload of InfiniBand.
+    /// Bits per second that the port moves to or from memory: frames of Ethernet, payload of InfiniBand.
     pub frames: f64,
-    /// Whether it is up.
+    /// Whether the port is up.
     pub up: bool,
-    /// Whether another member of its bond or team carries the traffic, or may: it adds nothing to sums.
+    /// Whether another member of the port's bond or team carries the traffic, or may: such a port adds
+    /// nothing to sums.
     pub stands_by: bool,
 }
 
-/// What carries the traffic of some ports.
+/// The link that carries the traffic of some ports.
 #[derive(Debug, Clone, Copy)]
 pub enum Via<'a> {
     /// A PCI Express link.
@@ -47,20 +49,20 @@ pub enum Via<'a> {
 pub struct Carrier<'a> {
     /// The carrier's kind.
     pub via: Via<'a>,
-    /// Bits per second of frames that it allows in each direction.
+    /// Bits per second of frames that the carrier allows in each direction.
     pub leaves: Bounds,
-    /// The ports, with the rates that narrower carriers before this one allow.
+    /// The ports, with the rates that narrower carriers between them and this one allow.
     pub ports: Vec<Arrival>,
 }
 
 /// The traffic of one port that can reach a carrier.
 #[derive(Debug, Clone)]
 pub struct Arrival {
-    /// The port.
+    /// The port, with the rate of its wire.
     pub load: PortLoad,
     /// Bits per second of frames while all other ports are idle.
     alone: f64,
-    /// The same while all ports in use are busy; none for a port that is down or on standby.
+    /// Bits per second of frames while all ports in use are busy; none for a port that is down or on standby.
     shared: f64,
 }
 
@@ -172,7 +174,7 @@ enum Key<'a> {
 
 type Chain<'a> = Vec<(Key<'a>, Via<'a>, Bounds)>;
 
-/// Each port with its carriers, the nearest first.
+/// All ports, each with its carriers, the nearest first.
 fn chains(inventory: &Inventory) -> Vec<(PortLoad, Chain<'_>)> {
     let loads = loads(inventory).into_iter().map(|(load, card)| {
         let links = links(&inventory.pci, card, load.rate);
@@ -258,7 +260,8 @@ fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<PortLoad> {
     rate.filter(|_| is_whole).map(load)
 }
 
-/// A port of InfiniBand that is in use. Its rate is the signalling rate less the overhead of the line code.
+/// A port of InfiniBand that is in use. The rate of its wire is the signalling rate less the overhead of the
+/// line code.
 fn infiniband_load(name: String, port: &IbPort) -> Option<PortLoad> {
     let rate = port.in_use()?;
     let speed = Speed::NAMES.iter().find(|(known, _)| *known == rate.speed);
@@ -319,8 +322,7 @@ fn usb_chain(nic: &Nic) -> Chain<'_> {
 /// The demand of the devices behind a PCI Express link.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Need {
-    /// All are network ports: bits per second of frames of the ports with a known rate, and whether all rates
-    /// are known.
+    /// All devices are network ports.
     Ports {
         /// The rates of the wires together.
         rate: Rate,
@@ -334,7 +336,8 @@ pub enum Need {
 }
 
 impl Need {
-    /// Of the devices behind the link whose end towards memory is at `slot`; `None` if there are none.
+    /// The need of the devices behind the link whose end towards memory is at `slot`; `None` if there are
+    /// none.
     pub fn behind(inventory: &Inventory, slot: Address) -> Option<Self> {
         let devices = behind(&inventory.pci, slot);
         if devices.is_empty() {

@@ -10,10 +10,10 @@ use super::exact::exact;
 use super::topology::{self, Topology};
 use crate::units::{Bytes, Hertz, Nanos};
 
-/// All processors.
+/// All processors of a machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Processors {
-    /// Model.
+    /// Model of the CPUs.
     pub model: String,
     /// CPUs that are online, in ascending order.
     pub cpus: Vec<Cpu>,
@@ -38,15 +38,15 @@ pub struct Processors {
 /// A CPU as the scheduler sees it: one thread of a core.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the CPU.
     pub id: u32,
-    /// Its package.
+    /// The package that the CPU belongs to.
     pub package: Option<u32>,
     /// CPUs of the same core, itself among them; empty when unknown.
     pub siblings: Vec<u32>,
-    /// Its computing power relative to 1024, where the kernel reports it.
+    /// The CPU's computing power relative to 1024, where the kernel reports it.
     pub capacity: Option<u32>,
-    /// Its clock.
+    /// The CPU's clock.
     pub clock: Clock,
 }
 
@@ -58,11 +58,11 @@ pub struct Clock {
     pub now: Option<Hertz>,
     /// The clock promised at full load.
     pub nominal: Option<Hertz>,
-    /// The most that the hardware can.
+    /// Highest clock that the hardware supports.
     pub max: Option<Hertz>,
-    /// The most that settings allow.
+    /// Highest clock that settings allow.
     pub limit: Option<Hertz>,
-    /// What sets the clock.
+    /// The kernel driver that sets the clock.
     pub driver: String,
     /// The governor: `performance`, `powersave`.
     pub governor: String,
@@ -86,7 +86,7 @@ impl Processors {
 }
 
 impl Node {
-    /// Its known CPUs.
+    /// The CPUs of a node that are known.
     pub fn known_cpus(&self) -> &[u32] {
         self.cpus.as_deref().unwrap_or_default()
     }
@@ -96,7 +96,7 @@ impl Node {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Clocked {
-    /// Their numbers.
+    /// Numbers of the CPUs.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
     /// The settings, without present values.
@@ -151,11 +151,11 @@ pub struct Kind {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IdleState {
-    /// `C6`.
+    /// Name of the idle state: `C6`.
     pub name: String,
-    /// Time to wake from it.
+    /// Time to wake from the idle state.
     pub latency: Nanos,
-    /// Whether it is switched off.
+    /// Whether the idle state is switched off.
     pub disabled: bool,
 }
 
@@ -320,7 +320,7 @@ pub fn are_idle(before: &[CpuTimes], after: &[CpuTimes]) -> bool {
         && after.iter().all(is_seldom_stolen)
 }
 
-/// What each CPU's counters grew by; one that fell (some kernels let idle time fall) counts as 0.
+/// The growth of each CPU's counters; a counter that fell (some kernels let idle time fall) counts as 0.
 fn deltas<'a>(
     before: &'a [CpuTimes],
     after: &'a [CpuTimes],

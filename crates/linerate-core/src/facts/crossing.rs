@@ -36,7 +36,7 @@ impl<'a> Crossing<'a> {
         (!self.is_tunnel).then_some(both)
     }
 
-    /// Bits that it carries per second in each direction, including packet headers.
+    /// Bits that the link carries per second in each direction, including packet headers.
     pub fn rate(&self) -> Option<Rate> {
         self.now.rate()
     }

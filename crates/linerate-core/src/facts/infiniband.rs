@@ -14,9 +14,9 @@ use crate::units::Rate;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Infiniband {
-    /// In alphabetical order.
+    /// The RDMA devices, in alphabetical order.
     pub devices: Vec<IbDevice>,
-    /// What could not be read.
+    /// The readings of RDMA devices that failed.
     pub gaps: Vec<Gap>,
 }
 
@@ -30,7 +30,7 @@ pub struct IbDevice {
     pub model: String,
     /// Version of the firmware.
     pub firmware: String,
-    /// What the maker calls the board: two of the same can be compared.
+    /// The maker's name of the board: two boards of the same name can be compared.
     pub board: String,
     /// Address on the PCI bus.
     pub pci: String,
@@ -40,9 +40,9 @@ pub struct IbDevice {
     pub node_guid: Option<Guid>,
     /// The card that this is a virtual function of; `None` for a card itself, and in a guest, which cannot see it.
     pub virtual_of: Option<VirtualOf>,
-    /// Whether it is a software device on top of a network port (rxe, siw): its rate is nominal.
+    /// Whether the device is made by software on top of a network port (rxe, siw): its rate is nominal.
     pub software: bool,
-    /// Its ports.
+    /// The ports of the device.
     pub ports: Vec<IbPort>,
 }
 
@@ -72,7 +72,7 @@ impl Guid {
 }
 
 impl Guid {
-    /// As `ip link` takes it: `00:02:c9:03:00:10:0a:1b`.
+    /// The GUID in the format of `ip link`: `00:02:c9:03:00:10:0a:1b`.
     pub fn bytes(self) -> String {
         self.0
             .to_be_bytes()
@@ -82,7 +82,7 @@ impl Guid {
 }
 
 impl fmt::Display for Guid {
-    /// In the format that ibstat prints and `opensm -g` accepts.
+    /// Writes the GUID in the format that ibstat prints and `opensm -g` accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{:016x}", self.0)
     }
@@ -92,32 +92,33 @@ impl fmt::Display for Guid {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IbPort {
-    /// Number, from 1.
+    /// Number of the port, from 1.
     pub number: u32,
     /// State of the link.
     pub state: Option<LinkState>,
     /// State of the wire.
     pub physical: Option<PhysicalState>,
-    /// What the link runs at.
+    /// The rate, width and speed that the link runs at.
     pub rate: Option<IbRate>,
-    /// What carries it.
+    /// The link layer of the port.
     pub layer: Option<Layer>,
     /// Local identifier; 0 until a subnet manager gives one.
     pub lid: Option<u64>,
     /// LID of the subnet manager; 0 if there is none.
     pub sm_lid: Option<u64>,
-    /// Addresses.
+    /// Addresses of the port (GIDs).
     pub gids: Vec<Gid>,
     /// Counters since they were last cleared: first those of the port, then those of the device (prefix `hw.`).
     pub counters: Vec<Counter>,
 }
 
-/// What a link runs at.
+/// The rate that a link runs at, with its width and speed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IbRate {
-    /// As the kernel prints it: up to QDR that is signalling, of which a fifth carries no data.
+    /// The rate as the kernel prints it: up to QDR it is the signalling rate, of which a fifth carries no
+    /// data.
     pub rate: Rate,
-    /// Lanes.
+    /// Number of lanes.
     pub width: u32,
     /// Speed of a lane: `SDR`, `QDR`, `FDR` ...
     pub speed: String,
@@ -176,13 +177,13 @@ pub enum PhysicalState {
 /// An address of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gid {
-    /// Index in the table.
+    /// Index of the address in the port's table.
     pub index: u32,
     /// The address, as sysfs writes it.
     pub gid: String,
     /// `IB/RoCE v1` or `RoCE v2`; empty when unknown.
     pub kind: String,
-    /// Network port that owns it; empty when none does.
+    /// Network port that owns the address; empty when none does.
     pub netdev: String,
 }
 
@@ -228,7 +229,7 @@ impl IbPort {
 }
 
 impl Layer {
-    /// The name in one word.
+    /// The name of the state in one word.
     pub fn name(self) -> &'static str {
         match self {
             Self::InfiniBand => "InfiniBand",

@@ -11,9 +11,9 @@ use super::nic::{Direction, Nic};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interrupts {
-    /// In ascending order of their numbers.
+    /// The interrupts, in ascending order of their numbers.
     pub irqs: Vec<Irq>,
-    /// What could not be read.
+    /// The readings of interrupts that failed.
     pub gaps: Vec<Gap>,
 }
 
@@ -21,21 +21,21 @@ pub struct Interrupts {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Irq {
-    /// Number.
+    /// Number of the interrupt.
     pub number: u32,
-    /// What drivers call it: `eth0-TxRx-3`.
+    /// The driver's name of the interrupt: `eth0-TxRx-3`.
     pub name: String,
-    /// What delivers it: `PCI-MSIX-0000:03:00.0`, `IO-APIC`.
+    /// The controller that delivers the interrupt: `PCI-MSIX-0000:03:00.0`, `IO-APIC`.
     pub chip: String,
     /// Times that it arrived since boot.
     pub total: Option<u64>,
-    /// The CPU that served most of them.
+    /// The CPU that served the interrupt most often.
     pub busiest: Option<u32>,
-    /// CPUs that it is really sent to.
+    /// CPUs that the interrupt is really sent to.
     pub effective: Vec<u32>,
-    /// CPUs that it may be sent to.
+    /// CPUs that the interrupt may be sent to.
     pub allowed: Vec<u32>,
-    /// NUMA node of the device that sends it.
+    /// NUMA node of the device that sends the interrupt.
     pub node: Option<u32>,
 }
 
@@ -56,7 +56,7 @@ impl Served {
 }
 
 impl Irq {
-    /// The queue that it serves, by its name; `None` if the name does not show it.
+    /// The queue that the interrupt serves, by its name; `None` if the name does not show it.
     pub fn queue(&self) -> Option<Served> {
         let name = self.name.split('@').next()?.to_ascii_lowercase();
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -101,7 +101,7 @@ impl Irq {
     }
 }
 
-/// Most breaks of a name that are looked at: a kernel's have three or four.
+/// Largest number of separators in a name that are examined: names of a kernel have three or four.
 const WORDS: usize = 8;
 
 /// The text that identifies the port of an interrupt, with the indices of those ports.

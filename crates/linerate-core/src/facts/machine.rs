@@ -1,4 +1,4 @@
-//! What kind of machine this is.
+//! The kind of machine: physical, virtual or a container.
 
 use crate::units::Bytes;
 
@@ -9,13 +9,13 @@ pub struct Machine {
     pub name: String,
     /// Kernel release.
     pub kernel: String,
-    /// Who made it, by its firmware.
+    /// The maker of the machine, by its firmware.
     pub vendor: String,
-    /// Its type, by its firmware: `PowerEdge R910`, `m5.large`.
+    /// The machine's type, by its firmware: `PowerEdge R910`, `m5.large`.
     pub product: String,
     /// The kind of machine below it: hypervisor or hardware.
     pub platform: Platform,
-    /// What kind of container this process is in, if there are signs of one.
+    /// The kind of container that this process runs in, if there are signs of one.
     pub container: Option<String>,
     /// CPUs that the quota of our cgroup allows; `None` when there is no quota.
     pub cpu_quota: Option<f64>,
@@ -30,7 +30,7 @@ pub struct Machine {
 /// The kind of machine: hypervisor or hardware.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Platform {
-    /// Whether it is a guest; `None` when unknown.
+    /// Whether the machine is a guest; `None` when unknown.
     pub guest: Option<bool>,
     /// Name of the hypervisor; empty when there is none or its name is unknown.
     pub hypervisor: &'static str,

@@ -10,9 +10,9 @@ use crate::units::{Bytes, Transfers};
 /// Memory of the whole machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// What the kernel has.
+    /// The memory that the kernel manages.
     pub total: Option<Bytes>,
-    /// What programs could get without swapping.
+    /// The memory that programs could get without swapping.
     pub available: Option<Bytes>,
     /// Size of a huge page.
     pub huge_page: Option<Bytes>,
@@ -25,23 +25,23 @@ pub struct Memory {
 /// A slot for a memory module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Module {
-    /// Its location: `DIMM_A1`.
+    /// The slot's location: `DIMM_A1`.
     pub locator: String,
-    /// Which bank, in the firmware's words: `P0 CHANNEL A`.
+    /// The slot's bank, in the firmware's words: `P0 CHANNEL A`.
     pub bank: String,
-    /// Its size; `None` when the slot is empty.
+    /// Size of the module; `None` when the slot is empty.
     pub size: Option<Bytes>,
     /// `DDR4`; empty when unknown.
     pub kind: &'static str,
-    /// Its rated speed.
+    /// Rated speed of the module.
     pub rated: Option<Transfers>,
-    /// Its configured speed.
+    /// Configured speed of the module.
     pub now: Option<Transfers>,
     /// Bits of data in each transfer.
     pub width_bits: Option<u16>,
-    /// Whether it has further bits to correct errors.
+    /// Whether the module has further bits to correct errors.
     pub ecc: Option<bool>,
-    /// Ranks.
+    /// Number of ranks of the module.
     pub ranks: Option<u8>,
 }
 
@@ -84,7 +84,7 @@ impl Channels {
         (of(self.least), of(self.most))
     }
 
-    /// `2 x 2666 MT/s x 8 B`.
+    /// The channels as a formula: `2 x 2666 MT/s x 8 B`.
     pub fn words(self) -> String {
         let Self { least, most, speed } = self;
         let count = if least == most {

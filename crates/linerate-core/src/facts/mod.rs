@@ -34,23 +34,23 @@ pub mod watch;
 pub struct Inventory {
     /// The machine as a whole.
     pub machine: machine::Machine,
-    /// Its processors and nodes.
+    /// The machine's processors and NUMA nodes.
     pub processors: cpu::Processors,
-    /// Its memory.
+    /// The machine's memory.
     pub memory: memory::Memory,
-    /// Its PCI devices, in the order of their addresses.
+    /// The machine's PCI devices, in the order of their addresses.
     pub pci: Vec<pci::Device>,
-    /// Its network ports.
+    /// The machine's network ports.
     pub network: nic::Network,
-    /// Its interrupts.
+    /// The machine's interrupts.
     pub interrupts: irq::Interrupts,
-    /// Its RDMA devices.
+    /// The machine's RDMA devices.
     pub infiniband: infiniband::Infiniband,
-    /// Its disks and their file systems.
+    /// The machine's disks and their file systems.
     pub storage: block::Storage,
     /// Settings that matter to a path.
     pub tunables: Vec<Tunable>,
-    /// The activity of the machine; `None` if two readings of it are not possible.
+    /// The activity of the machine's CPUs; `None` if it cannot be read twice.
     pub busy: Option<cpu::Busy>,
     /// The gaps of all facts.
     pub gaps: Vec<Gap>,
@@ -59,9 +59,9 @@ pub struct Inventory {
 /// A setting of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tunable {
-    /// Its name: `net.core.rmem_max`.
+    /// Name of the setting: `net.core.rmem_max`.
     pub name: String,
-    /// Its value, as it reads.
+    /// Value of the setting, as it reads.
     pub value: String,
 }
 
@@ -88,7 +88,7 @@ pub struct Port {
     pub speed_mbps: Option<u64>,
     /// Maximum transmission unit in bytes.
     pub mtu: Option<u32>,
-    /// Whether it sends Ethernet frames: then the framing of its wire is known.
+    /// Whether the port sends Ethernet frames: then the framing of its wire is known.
     pub is_ethernet: bool,
     /// True for ports without a wire of their own (veth, tun, virtio, loopback): their speed is
     /// nominal and gives no ceiling.
@@ -151,7 +151,7 @@ pub struct HostFacts {
     /// unknown.
     #[serde(deserialize_with = "some_at_most::<_, _, FEW>")]
     pub idle_states: Option<Vec<cpu::IdleState>>,
-    /// Its memory channels; `None` if the firmware's list was not read, as behind a virtual port.
+    /// The host's memory channels; `None` if the firmware's list was not read, as behind a virtual port.
     pub channels: Option<memory::Channels>,
     /// Size of the second-level cache of one core.
     pub l2_cache: Option<Bytes>,
@@ -160,7 +160,8 @@ pub struct HostFacts {
     pub last_cache: Option<Bytes>,
     /// The port of the route to the other end.
     pub port: Option<Port>,
-    /// That route, with the devices below the port; `None` in records from before it was read.
+    /// The route to the other end, with the devices below the port; `None` in records from before it was
+    /// read.
     pub route: Option<route::Route>,
     /// Congestion controls this process may choose.
     #[serde(deserialize_with = "at_most::<_, _, FEW>")]
@@ -177,14 +178,14 @@ pub struct HostFacts {
     pub changeable: Vec<String>,
     /// Clock ticks per second of /proc/stat (`USER_HZ`).
     pub ticks_per_sec: u32,
-    /// What could not be read.
+    /// The facts that could not be read.
     #[serde(deserialize_with = "at_most::<_, _, GAPS>")]
     pub gaps: Vec<Gap>,
 }
 
 impl HostFacts {
-    /// What carries the path at this end. Of a port without a route, as in records from before
-    /// those were read, no more is known than whether its host made it up.
+    /// What carries the path at this end. If the route of the port was not read, as in older records, all
+    /// that is known is whether the host made up the port.
     pub fn underlay(&self) -> Underlay<'_> {
         match (&self.route, &self.port) {
             (Some(route), _) => route.underlay(),

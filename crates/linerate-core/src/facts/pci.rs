@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::ceiling::pcie::line_code;
 use crate::units::{Rate, Transfers};
 
-/// Where a device is: `0000:82:00.0`.
+/// The address of a device: `0000:82:00.0`.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Address {
     /// Domain, of up to 32 bits.
     pub domain: u32,
-    /// Bus.
+    /// Bus of the device.
     pub bus: u8,
     /// Device on the bus, below 32.
     pub slot: u8,
@@ -75,13 +75,13 @@ impl FromStr for Address {
 /// First and last bus number behind a bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buses {
-    /// The bus right behind it.
+    /// The bus right behind the bridge.
     pub secondary: u8,
-    /// The last bus behind it.
+    /// The last bus behind the bridge.
     pub subordinate: u8,
 }
 
-/// What a PCI Express device is to the tree.
+/// The role of a PCI Express device in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortKind {
@@ -98,7 +98,7 @@ pub enum PortKind {
 }
 
 impl PortKind {
-    /// All kinds.
+    /// All kinds of ports.
     pub const ALL: [Self; 5] = [
         Self::Endpoint,
         Self::Root,
@@ -107,7 +107,7 @@ impl PortKind {
         Self::Other,
     ];
 
-    /// By its code in the capability.
+    /// The role that a code in the PCI Express capability stands for.
     pub fn of(code: u8) -> Self {
         match code {
             0 | 1 => Self::Endpoint,
@@ -118,7 +118,7 @@ impl PortKind {
         }
     }
 
-    /// The kind in one word.
+    /// The name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             Self::Endpoint => "endpoint",
@@ -133,27 +133,27 @@ impl PortKind {
 /// Sizes of packets, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload {
-    /// Most payload of a packet, as set.
+    /// Largest payload of a packet, as set.
     pub now: u32,
-    /// Most that the device could.
+    /// Largest payload of a packet that the device supports.
     pub max: u32,
     /// The largest read request.
     pub read_request: u32,
 }
 
-/// Speed and width of a link; what is unknown is `None`.
+/// Speed and width of a link; unknown values are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Link {
     /// Transfers per second of each lane.
     pub speed: Option<Transfers>,
-    /// Lanes.
+    /// Number of lanes.
     pub width: Option<u8>,
 }
 
 impl Link {
-    /// Bits that it carries per second in each direction, without the line code; packet headers reduce that
-    /// further.
+    /// Bits that the link carries per second in each direction, without the line code; packet headers reduce
+    /// that further.
     pub fn rate(self) -> Option<Rate> {
         let (speed, width) = (self.speed?, u64::from(self.width?));
         let (data, coded) = line_code(speed);
@@ -161,7 +161,7 @@ impl Link {
         Some(Rate(lane.saturating_mul(width)))
     }
 
-    /// What two ends can do together.
+    /// The fastest link that two ends can form together.
     #[must_use]
     pub fn common(self, other: Self) -> Self {
         Self {
@@ -186,9 +186,9 @@ impl fmt::Display for Link {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Device {
-    /// Its PCI address.
+    /// PCI address of the device.
     pub address: Address,
-    /// The bridge above it; `None` on a root bus.
+    /// The bridge above the device; `None` on a root bus.
     pub parent: Option<Address>,
     /// Vendor id; 0 when unknown.
     pub vendor: u16,
@@ -196,33 +196,33 @@ pub struct Device {
     pub device: u16,
     /// Class, subclass and programming interface.
     pub class: u32,
-    /// Buses behind it.
+    /// Buses behind the device.
     pub buses: Option<Buses>,
     /// Driver; empty when there is none.
     pub driver: String,
-    /// Names that users know it by: `eth0`, `mlx5_0`, `nvme0`.
+    /// Names that users know the device by: `eth0`, `mlx5_0`, `nvme0`.
     pub names: Vec<String>,
-    /// Its role in the tree; `None` if unknown.
+    /// Role of the device in the PCI tree; `None` if unknown.
     pub kind: Option<PortKind>,
-    /// Its link as it runs.
+    /// The device's link to its parent, as the link runs.
     pub now: Option<Link>,
-    /// The best that this end of the link can.
+    /// The best speed and width that this end of the link supports.
     pub max: Option<Link>,
-    /// Sizes of packets.
+    /// Sizes of packets on the link.
     pub payload: Option<Payload>,
     /// NUMA node.
     pub node: Option<u32>,
     /// IOMMU group.
     pub iommu_group: Option<u32>,
-    /// Whether it is a virtual function of another device.
+    /// Whether the device is a virtual function of another one.
     pub is_virtual: bool,
-    /// Whether it can be pulled out, as the kernel says, while something is attached to the machine by
+    /// Whether the device can be removed, as the kernel says, while something is attached to the machine by
     /// Thunderbolt or USB4.
     pub tunneled: bool,
 }
 
 impl Device {
-    /// Its function, in words, by the class codes of the specification.
+    /// Function of the device, in words, by the class codes of the specification.
     pub fn function(&self) -> &'static str {
         match (self.class >> 16, self.class >> 8 & 0xff) {
             (0x01, 0x08) => "NVMe",
@@ -242,7 +242,7 @@ impl Device {
         }
     }
 
-    /// Whether it is a network card: Ethernet, InfiniBand and the like.
+    /// Whether the device is a network card: Ethernet, InfiniBand and the like.
     pub fn is_network(&self) -> bool {
         self.class >> 16 == 0x02 || self.class >> 8 == 0x0c06
     }

@@ -10,13 +10,13 @@ use super::nic::Nic;
 use super::pci::{self, Device};
 use crate::units::Rate;
 
-/// Most ports of a stack that are kept.
+/// Largest number of ports of a stack that are kept.
 pub const PORTS_MAX: usize = 32;
-/// Most other ports that are kept.
+/// Largest number of other ports that are kept.
 pub const OTHERS_MAX: usize = 16;
-/// The most addresses that are kept for one of them.
+/// Largest number of addresses that are kept for one port.
 pub const NETWORKS_MAX: usize = 8;
-/// Most PCI devices that are kept: cards, and the bridges above them.
+/// Largest number of PCI devices that are kept: cards, and the bridges above them.
 const DEVICES_MAX: usize = 128;
 
 /// The route of the path's connections out of a host, at the beginning of the session.
@@ -48,8 +48,8 @@ pub struct Other {
     pub name: String,
     /// Speed; `None` if the driver does not report it.
     pub speed: Option<Rate>,
-    /// Its addresses, each with the leading bits that its network shares; only those that are good
-    /// beyond the link.
+    /// Addresses of the port, each with the number of leading bits that its network shares; only those that
+    /// are valid beyond the link.
     #[serde(deserialize_with = "at_most::<_, _, NETWORKS_MAX>")]
     pub networks: Vec<(IpAddr, u8)>,
 }
@@ -60,7 +60,7 @@ impl Route {
         self.ports.iter().find(|nic| nic.index == index)
     }
 
-    /// The sum of its wires' rates; `None` if one of them is unknown.
+    /// The sum of the rates of the route's wires; `None` if one of them is unknown.
     pub fn speed(&self) -> Option<Rate> {
         let wires = self.wires()?;
         let speeds: Option<Vec<u64>> = wires.iter().map(|w| Some(w.link.speed?.0)).collect();
@@ -83,7 +83,7 @@ impl Route {
         crossing::crossings(&self.pci, card)
     }
 
-    /// The half-duplex wire, if there is one.
+    /// A wire of the route with half duplex, if there is one.
     pub fn half_duplex(&self) -> Option<&Nic> {
         let mut wires = self.wires()?.into_iter();
         wires.find(|nic| nic.link.is_half())

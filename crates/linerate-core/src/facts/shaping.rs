@@ -1,4 +1,4 @@
-//! What the queueing of a port is set to hold back, delay or lose.
+//! Settings of a port's queueing by which packets are held back, delayed or lost.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub struct Shaper {
     pub kind: String,
     /// Handle or class as `tc` writes it: `1:`, `1:10`.
     pub id: String,
-    /// Its settings.
+    /// Settings of the discipline or class.
     pub set: Shaping,
 }
 
@@ -27,7 +27,7 @@ pub struct Shaping {
     pub rate: Option<Rate>,
     /// The rate that an htb class is guaranteed; it competes with other classes for anything above.
     pub assured: Option<Rate>,
-    /// The most that each flow gets: `maxrate` of fq.
+    /// Highest rate of each flow: `maxrate` of fq.
     pub flow_rate: Option<Rate>,
     /// Bytes that may pass at once.
     pub burst: Option<Bytes>,

@@ -26,9 +26,9 @@ pub struct Topology {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Node {
-    /// Its number.
+    /// Number of the node.
     pub id: u32,
-    /// Its CPUs; there may be none.
+    /// CPUs of the node; there may be none.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
     /// Distances to all nodes, in the order of their numbers; 10 is near.
@@ -40,8 +40,9 @@ pub struct Node {
 //= ACPI 6.5, 5.2.17: 10 is local; Linux takes 20 for remote (include/linux/topology.h)
 const REMOTE: u32 = 20;
 
-/// Factor of the nearest distance from which a node is remote. The nodes of one package that firmware divides
-/// (sub-NUMA clustering, nodes per socket) have distances of 11 or 12, packages 20 and more.
+/// A node is remote if its distance is at least this multiple of the nearest distance. The nodes of one
+/// package that firmware divides (sub-NUMA clustering, nodes per socket) have distances of 11 or 12, packages
+/// 20 and more.
 //= ACPI 6.5, 5.2.17 (SLIT): 12 is 1.2 times the latency of local memory
 const APART: f64 = 1.5;
 

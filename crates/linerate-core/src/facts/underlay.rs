@@ -25,22 +25,22 @@ const LOCAL: [&str; 6] = ["", "veth", "netkit", "vxcan", "dummy", "ifb"];
 /// Kind of a port whose packets a program reads: a guest's port if it is part of a bridge, else a tunnel's.
 const TUN: &str = "tun";
 
-/// What carries the path at one end.
+/// The medium that carries the path at one end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Underlay<'a> {
-    /// These ports with a wire: one port, or the ports of a bond that distributes streams.
+    /// The ports with a wire that the path uses: one port, or the ports of a bond that distributes streams.
     Wires(Vec<&'a Nic>),
     /// No wire: this host or its hypervisor emulates every port of the path.
     Nothing,
-    /// One or more of these ports with a wire. It is unknown which, or in which packets: a bridge may lead
-    /// anywhere, a tunnel adds headers.
+    /// One or more of the listed ports with a wire. It is unknown which ones, or in packets of which size: a
+    /// bridge may lead anywhere, a tunnel adds headers.
     OneOf(Vec<&'a Nic>),
     /// The port below is unknown: a tunnel looks up its own route, or the port below is in another namespace.
     Hidden,
 }
 
 impl Route {
-    /// What carries the path below the port that the route leaves by.
+    /// The medium that carries the path below the port that the route leaves by.
     pub fn underlay(&self) -> Underlay<'_> {
         let first = self.ports.first();
         first.map_or(Underlay::Hidden, |nic| {
@@ -110,7 +110,7 @@ impl Route {
         underlay
     }
 
-    /// The underlay of a port on top of these.
+    /// The underlay of a port on top of other ports.
     fn over<'a>(
         &'a self,
         nic: &'a Nic,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Rate;
 
-/// Most hubs that are kept: more than five in a row are not allowed.
+/// Largest number of hubs that are kept: more than five in a row are not allowed.
 //= Universal Serial Bus Specification 2.0, section 4.1.1: seven tiers, the controller and the device among them
 pub const HUBS_MAX: usize = 5;
 
@@ -12,9 +12,9 @@ pub const HUBS_MAX: usize = 5;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hub {
-    /// Its name, made of bus and ports: `5-1`.
+    /// Name of the hub, made of bus and ports: `5-1`.
     pub name: String,
-    /// What its own wire signals; `None` when unknown.
+    /// Signalling rate of the hub's own wire; `None` when unknown.
     pub speed: Option<Rate>,
 }
 
@@ -30,8 +30,8 @@ pub fn slowest(adapter: Rate, hubs: &[Hub]) -> (Option<&str>, Rate) {
     )
 }
 
-/// The hubs between an interface such as `5-1.2.4:1.0` and its controller, the nearest first: `5-1.2`, `5-1`. None
-/// for what is no name of an interface.
+/// The hubs between an interface such as `5-1.2.4:1.0` and its controller, the nearest first: `5-1.2`, `5-1`.
+/// Empty if the text is not the name of an interface.
 pub fn hubs_above(interface: &str) -> Vec<String> {
     let Some((mut device, _)) = interface.split_once(':') else {
         return Vec::new();

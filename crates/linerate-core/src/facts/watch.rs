@@ -8,7 +8,7 @@ use super::nic::Counter;
 use super::nic::counted::{Meaning, is_of_kernel, meaning, sounds_bad};
 use crate::units::{Nanos, Rate};
 
-/// What happened between two looks.
+/// The changes of a machine between two readings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Change {
     /// Time between the two readings.
@@ -17,7 +17,7 @@ pub struct Change {
     pub busy: Option<Busy>,
     /// Ports that are in both looks, in the order of their indices.
     pub ports: Vec<PortChange>,
-    /// New gaps.
+    /// Readings that failed since the last look.
     pub gaps: Vec<Gap>,
 }
 
@@ -40,7 +40,7 @@ pub struct LinkStats {
     pub rx_dropped: u64,
     /// Packets dropped while sending.
     pub tx_dropped: u64,
-    /// Collisions.
+    /// Number of collisions.
     pub collisions: u64,
     /// Packets received with a bad checksum.
     pub rx_crc_errors: u64,
@@ -53,15 +53,15 @@ pub struct LinkStats {
 /// A port's counters at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PortCount {
-    /// Name.
+    /// Name of the port.
     pub name: String,
-    /// Up, with carrier.
+    /// Whether the port is up, with carrier.
     pub up: bool,
-    /// What the kernel counts.
+    /// The kernel's counters of the port.
     pub stats: LinkStats,
-    /// Interrupts of its device by the CPU that served them.
+    /// Number of interrupts of the port's device, by the CPU that served them.
     pub interrupts: BTreeMap<u32, u64>,
-    /// Its driver; empty if it has none.
+    /// Driver of the port; empty if it has none.
     pub driver: String,
     /// The driver's counters, added up over all queues.
     pub counters: Vec<Counter>,
@@ -70,22 +70,22 @@ pub struct PortCount {
 /// A counter of a driver that grew.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grown {
-    /// Its name.
+    /// Name of the counter.
     pub name: String,
-    /// Its growth.
+    /// How much the counter grew.
     pub by: u64,
-    /// What it counts; `None` if it is unknown.
+    /// The meaning of the counter; `None` if it is unknown.
     pub meaning: Option<Meaning>,
 }
 
-/// What a port did.
+/// The activity of a port between two readings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PortChange {
-    /// Name.
+    /// Name of the port.
     pub name: String,
-    /// Up, with carrier, at the end.
+    /// Whether the port was up, with carrier, at the end.
     pub up: bool,
-    /// Whether it was so at the beginning too.
+    /// Whether the port was up, with carrier, at the beginning too.
     pub was_up: bool,
     /// Bits received, as the port counts them.
     pub rx: Rate,
@@ -95,7 +95,7 @@ pub struct PortChange {
     pub rx_packets: f64,
     /// Packets sent in each second.
     pub tx_packets: f64,
-    /// Interrupts in each second by the CPU that served them; those that served none are left out.
+    /// Interrupts per second, by the CPU that served them; CPUs that served none are left out.
     pub interrupts: Vec<(u32, f64)>,
     /// Errors and drops that were counted, by where; zeros left out. Not all of them are losses: see
     /// [`PortErrors::counted`](super::nic::PortErrors::counted).

@@ -9,7 +9,7 @@ use crate::path::{Direction, Measure, Side};
 use crate::record::{Histogram, Record};
 use crate::stats::{Count, percentile_ci, ratio_ci};
 
-/// What figures are derived from.
+/// The data that figures are derived from.
 pub(super) struct Source<'a> {
     record: &'a Record,
     model: &'a Model,

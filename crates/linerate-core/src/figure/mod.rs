@@ -34,7 +34,7 @@ pub enum Better {
     Lower,
 }
 
-/// How the values of several runs become one.
+/// How the values of several runs are merged into one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
     /// The median of the runs: one failed run does not move it.
@@ -43,13 +43,13 @@ pub enum Merge {
     Pooled,
 }
 
-/// One row of the table.
+/// One row of the table of figures.
 pub struct Figure {
     /// Name in bounds: `goodput`. Stable.
     pub id: &'static str,
     /// Name in JSON, with its unit: `goodput_bps`. Stable.
     pub key: &'static str,
-    /// Name on screen.
+    /// Name of the figure on screen.
     pub label: &'static str,
     /// Unit of the values.
     pub unit: Unit,
@@ -61,7 +61,7 @@ pub struct Figure {
     pub percentiles: bool,
     /// Whether it has a value for each end.
     pub ends: bool,
-    /// Definition.
+    /// Definition of the figure.
     pub doc: &'static str,
     derive: fn(&Source<'_>) -> Vec<Entry>,
 }

@@ -6,13 +6,13 @@ use crate::stats::median;
 /// A figure over several runs of one plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Runs that have it.
+    /// The number of runs that have the figure.
     pub runs: usize,
     /// The lowest value of a run.
     pub low: f64,
-    /// All runs in one value.
+    /// The merged value of all runs.
     pub middle: f64,
-    /// How it was merged: as the figure defines, or by the median if a run has no counts.
+    /// How the runs were merged: as the figure defines, or by the median if a run has no counts.
     pub merge: Merge,
     /// The highest value of a run.
     pub high: f64,

@@ -9,9 +9,9 @@ use crate::record::Record;
 /// A figure of one part of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Which figure.
+    /// The figure that was measured.
     pub figure: &'static Figure,
-    /// Its subject: the idle path, or a direction.
+    /// The subject of the figure: the idle path, or a direction.
     pub of: Subject,
     /// The value, or why there is none although it was measured: `58 round trips are too few for p99.9`.
     pub value: Result<Value, String>,

@@ -30,20 +30,20 @@ impl Subject {
 pub enum Evidence {
     /// The variation of the value is unknown.
     None,
-    /// Its 95 % interval.
+    /// The 95 % interval of the value.
     Interval(Interval),
-    /// Its relative error in either direction, at 95 %; the interval if its samples give one.
+    /// The value's relative error in either direction, at 95 %; the interval if its samples give one.
     Relative(f64, Option<Interval>),
     /// Events in equal parts of the time, among everything that could have been one.
     Counts(Vec<Count>),
 }
 
-/// A value.
+/// A value of a figure, with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Value {
     /// The value, in the unit of its figure.
     pub mid: f64,
-    /// How well it is known.
+    /// How well the value is known.
     pub evidence: Evidence,
 }
 
@@ -74,7 +74,7 @@ impl Value {
         })
     }
 
-    /// Its 95 % interval, if there is one.
+    /// The 95 % interval of the value, if there is one.
     pub fn interval(&self) -> Option<Interval> {
         match self.evidence {
             Evidence::Interval(interval) => Some(interval),

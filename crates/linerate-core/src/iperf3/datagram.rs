@@ -23,7 +23,7 @@ pub const DATAGRAM_MAX: u64 = 65_507;
 //= iperf.h, DEFAULT_UDP_BLKSIZE
 pub const DATAGRAM_DEFAULT: u64 = 1460;
 
-/// Most datagrams that a client may have sent at once.
+/// Largest number of datagrams that a client may have sent at once.
 //= iperf.h, MAX_BURST
 pub const BURST_MAX: u64 = 1000;
 
@@ -31,8 +31,8 @@ pub const BURST_MAX: u64 = 1000;
 const OLD_HELLO: u32 = 123_456_789;
 const OLD_ANSWER: u32 = 987_654_321;
 
-/// What clients say, each with the answer that it waits for: since 3.12, the same from 3.12 and 3.13
-/// on hosts with the greatest byte first, and up to 3.11 on both kinds of hosts.
+/// The hellos of clients, each with the answer that the client waits for: since 3.12, the same from 3.12 and
+/// 3.13 on hosts with the greatest byte first, and up to 3.11 on both kinds of hosts.
 const WORDS: [([u8; HELLO_LEN], [u8; HELLO_LEN]); 4] = [
     (HELLO, *b"6789"),
     (*b"6789", *b"9876"),
@@ -40,19 +40,20 @@ const WORDS: [([u8; HELLO_LEN], [u8; HELLO_LEN]); 4] = [
     (OLD_HELLO.to_be_bytes(), OLD_ANSWER.to_be_bytes()),
 ];
 
-/// The answer to a hello; `None` if it is not a hello.
+/// The answer to a hello; `None` if the bytes are no hello.
 pub fn answer(hello: &[u8]) -> Option<[u8; HELLO_LEN]> {
     let found = WORDS.iter().find(|(said, _)| said == hello);
     found.map(|(_, answer)| *answer)
 }
 
-/// Whether a server of any version answers [`HELLO`] so. What says the hello back is an echo.
+/// Whether the bytes are an answer of a server of any version to [`HELLO`]. A program that returns the hello
+/// itself is an echo.
 pub fn is_answer(bytes: &[u8]) -> bool {
     let mut all = WORDS.iter();
     bytes != HELLO && all.any(|(_, answer)| answer == bytes)
 }
 
-/// Bits of the numbers.
+/// Width of the numbers in datagrams, in bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Width {
     /// 32 bits: after 4294967295 the number is 0.
@@ -75,9 +76,9 @@ impl Width {
 /// The header of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// When it was sent, in microseconds of the sender's clock.
+    /// Send time of the datagram, in microseconds of the sender's clock.
     pub micros: u64,
-    /// Its number, from 1, modulo the available bits.
+    /// Number of the datagram, from 1, modulo the available bits.
     pub number: u64,
 }
 
@@ -98,7 +99,7 @@ impl Header {
         }
     }
 
-    /// Reads it; `None` if the datagram ends before.
+    /// Reads the header of a datagram; `None` if the datagram is too short.
     #[inline]
     pub fn read(datagram: &[u8], width: Width) -> Option<Self> {
         let (seconds, rest) = datagram.split_first_chunk()?;

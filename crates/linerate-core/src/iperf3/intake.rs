@@ -17,7 +17,7 @@ const HEAD_START: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct Intake {
     width: Width,
-    /// When it began, on the receiver's clock, in nanoseconds.
+    /// Start of the stream on the receiver's clock, in nanoseconds.
     begun: u64,
     /// The highest number received.
     highest: u64,
@@ -27,7 +27,7 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// For a stream that begins `now`.
+    /// Starts the counts of a stream that begins `now`.
     pub fn new(width: Width, now: u64) -> Self {
         Self {
             width,
@@ -60,7 +60,7 @@ impl Intake {
     fn number(&self, told: u64, now: u64) -> Option<u64> {
         let number = match self.width {
             Width::Wide => told,
-            // The nearest one with these bits.
+            // The nearest full number with the low bits of the header.
             Width::Narrow => {
                 let step = (told as u32).wrapping_sub(self.highest as u32) as i32;
                 self.highest.checked_add_signed(step.into())?
@@ -70,7 +70,7 @@ impl Intake {
         (1..=most).contains(&number).then_some(number)
     }
 
-    /// How its datagrams arrived.
+    /// The counts of the stream's arrivals.
     pub fn arrivals(&self) -> &Arrivals {
         &self.arrivals
     }
@@ -80,7 +80,7 @@ impl Intake {
         (self.jitter.micros * 1e3) as u64
     }
 
-    /// Those that were none of this stream: too short, or of an impossible number.
+    /// Number of received datagrams that do not belong to this stream: too short, or of an impossible number.
     pub fn strays(&self) -> u64 {
         self.strays
     }

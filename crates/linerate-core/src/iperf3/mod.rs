@@ -32,7 +32,7 @@ pub use state::State;
 /// Port of an iperf3 server, if none is named.
 pub const PORT: u16 = 5201;
 
-/// Most data connections of a test.
+/// Largest number of data connections of a test.
 //= iperf.h, MAX_STREAMS
 pub const STREAMS_MAX: u32 = 128;
 
@@ -44,7 +44,7 @@ pub const SECONDS_MAX: u64 = 86_400;
 //= iperf_api.h, COOKIE_SIZE
 pub const COOKIE_LEN: usize = 37;
 
-/// What the connections of one test have in common.
+/// The cookie that the connections of one test have in common.
 pub type Cookie = [u8; COOKIE_LEN];
 
 /// A cookie of the characters that iperf3 draws from, made of random bytes.
@@ -63,7 +63,7 @@ pub enum Malformed {
     /// A length beyond the bound.
     #[error("JSON of {0} bytes, more than {JSON_MAX}")]
     Long(u32),
-    /// No JSON, or not an object.
+    /// The text is no JSON, or not an object.
     #[error("no JSON: {0}")]
     NotJson(String),
     /// A field with an impossible value.

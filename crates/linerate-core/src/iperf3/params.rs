@@ -1,4 +1,4 @@
-//! What a client wants of a test.
+//! The parameters of a test that a client requests.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ pub const WRITE_DEFAULT: u64 = 128 * 1024;
 //= iperf.h, MAX_BLOCKSIZE
 pub const WRITE_MAX: u64 = 1024 * 1024;
 
-/// What carries the payload.
+/// The transport protocol that carries the payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// TCP.
@@ -32,21 +32,21 @@ pub enum Protocol {
     reason = "independent switches of the client's command line"
 )]
 pub struct Params {
-    /// What carries the payload.
+    /// The transport protocol that carries the payload.
     pub protocol: Protocol,
     /// Seconds at the start that do not count.
     pub omit: u64,
-    /// Seconds that count.
+    /// Seconds of the test that count.
     pub time: u64,
     /// Bytes of payload after which the client ends the test.
     pub num: u64,
     /// The same, as a number of writes.
     pub blocks: u64,
-    /// Data connections.
+    /// Number of data connections.
     pub parallel: u32,
-    /// The server sends.
+    /// Whether the server sends.
     pub reverse: bool,
-    /// Both ends send.
+    /// Whether both ends send.
     pub bidirectional: bool,
     /// `TCP_NODELAY`.
     pub nodelay: bool,
@@ -58,7 +58,7 @@ pub struct Params {
     pub mss: u64,
     /// Pace of each stream in bits per second, kept by the program.
     pub bandwidth: u64,
-    /// Writes that it hands over at once to keep that.
+    /// Writes that the sender hands over at once to keep the rate.
     pub burst: u64,
     /// The same, applied by the kernel.
     pub fqrate: u64,
@@ -125,7 +125,7 @@ impl Params {
             Protocol::Sctp => "sctp",
         };
         fields.insert(protocol.to_owned(), Value::from(true));
-        // Always there, as iperf3 has it.
+        // These fields are always present, as in iperf3.
         for (name, value) in [
             ("omit", self.omit),
             ("time", self.time),

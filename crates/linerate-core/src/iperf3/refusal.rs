@@ -121,7 +121,7 @@ impl Refusal {
     pub const PARAMETERS: Self = Self::new(114);
     /// The type of service could not be set.
     pub const TOS: Self = Self::new(125);
-    /// The protocol is not there.
+    /// The server does not have the protocol.
     pub const PROTOCOL: Self = Self::new(131);
     /// The CPU affinity could not be set.
     pub const AFFINITY: Self = Self::new(132);
@@ -129,7 +129,7 @@ impl Refusal {
     pub const CONGESTION: Self = Self::new(134);
     /// A socket buffer is smaller than requested.
     pub const BUFFER: Self = Self::new(141);
-    /// Who asks did not prove that he may.
+    /// The client did not prove that it may run a test.
     pub const LOGIN: Self = Self::new(142);
     /// A stream could not be made.
     pub const STREAM: Self = Self::new(200);
@@ -140,7 +140,7 @@ impl Refusal {
         Self { code, errno: 0 }
     }
 
-    /// The same for a system error.
+    /// Adds the number of a system error to the refusal.
     #[must_use]
     pub fn because(self, error: &io::Error) -> Self {
         Self {
@@ -149,7 +149,7 @@ impl Refusal {
         }
     }
 
-    /// The bytes behind [`super::State::ServerError`].
+    /// Encodes the refusal: the bytes that follow [`super::State::ServerError`].
     pub fn encode(self) -> [u8; REFUSAL_LEN] {
         let mut bytes = [0; REFUSAL_LEN];
         bytes[..4].copy_from_slice(&self.code.to_be_bytes());
@@ -157,7 +157,7 @@ impl Refusal {
         bytes
     }
 
-    /// Reads them.
+    /// Decodes the refusal.
     pub fn decode(bytes: [u8; REFUSAL_LEN]) -> Self {
         let both = i64::from_be_bytes(bytes);
         Self {
@@ -166,7 +166,7 @@ impl Refusal {
         }
     }
 
-    /// Its text for users.
+    /// The refusal's text for users.
     pub fn words(self) -> String {
         let mut all = WORDS.iter();
         match all.find(|(known, _)| *known == self.code) {

@@ -1,11 +1,12 @@
-//! What one side counted.
+//! The results of a test, as one side counted them.
 
 use serde_json::{Map, Value, json};
 
 use super::json::{number, object, whole, word};
 use super::{Malformed, STREAMS_MAX};
 
-/// No program uses more than all CPUs, in percent of one: a kernel for x86 takes 8192 at most.
+/// Highest CPU utilization of a program, in percent of one CPU: all CPUs are busy, and a kernel for x86 takes
+/// 8192 at most.
 //= arch/x86/Kconfig, NR_CPUS_RANGE_END: 8192
 const CPU_MOST: f64 = 100.0 * 8192.0;
 /// Datagrams also do not arrive more unevenly than over the whole time, or, if that is unknown, than this in
@@ -29,22 +30,22 @@ pub struct Cpu {
 /// The counts of one side. Counts that it did not report are `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
-    /// CPU of its program.
+    /// CPU time of the side's program.
     pub cpu: Option<Cpu>,
-    /// The congestion control that it used.
+    /// The congestion control that the side used.
     pub congestion: Option<String>,
-    /// Its streams, in the order in which they were made.
+    /// The side's streams, in the order in which they were made.
     pub streams: Vec<StreamResult>,
 }
 
-/// What one side counted of one stream.
+/// The counts of one side for one stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StreamResult {
     /// Number of the stream: [`stream_id`].
     pub id: u64,
-    /// Payload that it sent or received, in bytes.
+    /// Payload of the stream that the side sent or received, in bytes.
     pub bytes: u64,
-    /// Segments that it retransmitted; a receiver cannot know them.
+    /// Segments that the side retransmitted; a receiver cannot know them.
     pub retransmits: Option<u64>,
     /// Seconds that it counted for; servers before 3.2 do not say.
     pub seconds: Option<f64>,
@@ -52,12 +53,12 @@ pub struct StreamResult {
     pub datagrams: Datagrams,
 }
 
-/// One side's counts of a stream's datagrams; `None` for those that it did not report.
+/// One side's counts of a stream's datagrams; `None` for counts that the side did not report.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Datagrams {
-    /// The last number that it sent, or the highest that it read: with those that do not count.
+    /// The last number that the side sent, or the highest one that it read: omitted datagrams are included.
     pub packets: Option<u64>,
-    /// What that was when those began that count; versions before 3.14 do not say.
+    /// The last number when the datagrams that count began; versions before 3.14 do not report it.
     pub omitted: u64,
     /// Datagrams lost before the last one that it read; zero for a sender.
     pub errors: Option<u64>,
@@ -96,7 +97,7 @@ impl Results {
         })
     }
 
-    /// Whether they belong to a test with this many streams.
+    /// Whether the results belong to a test with `streams` streams.
     pub fn are_of(&self, streams: usize) -> bool {
         let mut ids: Vec<u64> = self.streams.iter().map(|stream| stream.id).collect();
         ids.sort_unstable();
@@ -185,7 +186,7 @@ fn stream(value: &Value) -> Result<StreamResult, Malformed> {
     })
 }
 
-/// What makes no sense is unknown: some versions write a minus as a number beyond all bounds.
+/// Impossible counts are unknown: some versions write a minus as a number beyond all bounds.
 fn datagrams(fields: &Map<String, Value>) -> Datagrams {
     let told = |name| fields.get(name).and_then(whole);
     let most = seconds(fields).unwrap_or(JITTER_MOST);
@@ -197,7 +198,7 @@ fn datagrams(fields: &Map<String, Value>) -> Datagrams {
     }
 }
 
-/// From start to end; `None` if that is no time.
+/// Seconds from the start to the end of an interval; `None` if they are no valid time.
 fn seconds(fields: &Map<String, Value>) -> Option<f64> {
     let passed = number(fields, "end_time")? - number(fields, "start_time")?;
     (passed > 0.0 && passed.is_finite()).then_some(passed)
@@ -210,10 +211,11 @@ fn written(stream: &StreamResult) -> Value {
         "bytes": stream.bytes,
         "retransmits": stream.retransmits.map_or(Value::from(-1), Value::from),
         "jitter": told.jitter.unwrap_or(0.0),
-        // Clients before 3.14 know of none that were omitted: those that count are all there are.
+        // Clients before 3.14 know of no omitted errors: for them, the errors that count are all errors.
         "errors": told.errors.unwrap_or(0),
         "omitted_errors": 0,
-        // They subtract the datagrams that they omitted themselves. Newer ones subtract the number given here.
+        // Clients before 3.14 subtract the datagrams that they omitted themselves. Newer ones subtract the
+        // number given here.
         "packets": told.packets.unwrap_or(0),
         "omitted_packets": told.omitted,
         "start_time": 0,

@@ -1,6 +1,6 @@
 //! The single bytes that steer a test.
 
-/// What a side says next.
+/// The next state of a test, as one side tells it to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// The server is ready.
@@ -17,11 +17,11 @@ pub enum State {
     ServerTerminate,
     /// The client closes the test.
     ClientTerminate,
-    /// Both send their counts, the client first.
+    /// Both ends send their counts, the client first.
     ExchangeResults,
     /// All results have been sent.
     DisplayResults,
-    /// The client confirms them.
+    /// The client confirms the results.
     IperfDone,
     /// The server runs another test, or does not know the cookie.
     AccessDenied,
@@ -46,7 +46,7 @@ const CODES: [(State, i8); 12] = [
 ];
 
 impl State {
-    /// The byte on the wire.
+    /// The byte that stands for the state on the wire.
     pub fn encode(self) -> u8 {
         let found = CODES.iter().find(|(state, _)| *state == self);
         found.map_or(0, |(_, code)| code.cast_unsigned())

@@ -50,7 +50,7 @@ pub(super) fn caught_up(
     )
 }
 
-/// What was seen unread at each look, by stream.
+/// Unread bytes at each reading, by stream.
 fn looks(receiving: &EndReadings, set: u32, window: Window) -> Vec<Vec<f64>> {
     let prefix = format!("s{set}/");
     receiving
@@ -65,7 +65,7 @@ pub(crate) fn a_read(readers: &[Thread]) -> f64 {
     sizes.fold(0.0, f64::max)
 }
 
-/// Growth over all of a series, had it grown as in its slowest quarter.
+/// Growth over a whole series if it had grown as fast as in its slowest quarter.
 fn steady_growth(values: &[f64]) -> Option<f64> {
     let bound = |part: usize| part * values.len() / PARTS;
     let means: Vec<f64> = (0..PARTS)

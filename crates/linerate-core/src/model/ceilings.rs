@@ -11,7 +11,7 @@ use crate::path::{Direction, Place, Side, Stage};
 use crate::record::Host;
 use crate::units::{Bytes, Rate};
 
-/// No link can carry more than this many times its ceiling, whatever the error of a measurement.
+/// Highest possible goodput of a link in multiples of its ceiling, whatever the error of a measurement.
 const BEYOND: f64 = 1.02;
 
 /// The most goodput that each wire and slot, and each shaper of the sender's own ports, allows, the lowest
@@ -112,8 +112,8 @@ impl Sizes {
         })
     }
 
-    /// The parts that packets of this size pass, with this many VLAN tags, over this many links. Any number of
-    /// streams may share a link.
+    /// Describes the parts that packets of one size pass, with `tags` VLAN tags, over `links` links. Any
+    /// number of streams may share a link.
     fn describe(
         self,
         direction: Direction,
@@ -201,7 +201,8 @@ impl<'a> Ports<'a> {
         })
     }
 
-    /// Of a bond that sends all to one host by one member the fastest counts.
+    /// Describes the wires of the port. Of a bond that sends all traffic to one host by one member, only the
+    /// fastest member counts.
     fn describe(mut self, direction: Direction, sizes: Sizes) -> Description {
         if self.sends_by_one && self.side == direction.sender() {
             self.wires.sort_by_key(|wire| std::cmp::Reverse(wire.speed));

@@ -11,16 +11,16 @@ use crate::path::Side;
 use crate::record::{EndReadings, Step, Table};
 use crate::units::Hertz;
 
-/// What this run's threads used of one CPU.
+/// CPU time that this run's threads used of one CPU.
 #[derive(Debug, Clone, Copy, Default)]
 struct Own {
-    /// Share of time.
+    /// Share of time that the threads ran.
     ran: f64,
     /// Ticks of user time.
     user: f64,
 }
 
-/// CPUs of one host. If both ends share the machine, the threads of both are this run's.
+/// The CPUs of one host. If both ends share the machine, this run's threads are those of both ends.
 pub(super) fn cpus(step: &Step, side: Side, shared: bool, window: Window) -> Vec<Cpu> {
     let sides = [Side::Near, Side::Far].into_iter();
     let ends = sides.filter(|s| shared || *s == side);

@@ -1,4 +1,4 @@
-//! Which CPU receives the packets of each stream, and how many streams share one.
+//! Finds the CPU that receives the packets of each stream, and how many streams share one CPU.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::record::{EndReadings, Record, Step};
 /// Streams whose packets are received by one CPU, at the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crowd {
-    /// The CPU.
+    /// Number of the CPU.
     pub cpu: u32,
     /// The number of streams.
     pub streams: u32,
@@ -31,7 +31,7 @@ impl Load {
     }
 }
 
-/// The same for one step of a record.
+/// The CPU that receives the packets of most streams in one step of a record.
 pub fn crowd(record: &Record, step: &Step, direction: Direction) -> Option<Crowd> {
     load(record, step, direction)?.crowd()
 }

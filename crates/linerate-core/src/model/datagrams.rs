@@ -1,4 +1,4 @@
-//! What became of the datagrams of a load.
+//! Counts of the datagrams of a load: sent, received, lost.
 
 use super::readings::{Window, growth, mean};
 use crate::metric as m;
@@ -9,7 +9,7 @@ use crate::units::Nanos;
 /// Datagrams of a load, all streams, over the time that counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Datagrams {
-    /// Those that were sent, in a second.
+    /// Datagrams sent per second.
     pub sent: f64,
     /// Datagrams received for the first time, in a second.
     pub per_sec: f64,
@@ -38,7 +38,7 @@ impl Datagrams {
     }
 }
 
-/// The same in numbers, with the counts of the sender, each end over its own clock.
+/// Numbers of datagrams over a load, with the counts of the sender, each end over its own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counted {
     /// Datagrams that the sender's kernel accepted; `None` if it was not read.
@@ -49,8 +49,8 @@ pub struct Counted {
     pub came: u64,
     /// Datagrams sent and not received.
     pub lost: u64,
-    /// The part of these that was dropped at the receiver's socket, as a lower bound; `None` if it was not
-    /// read.
+    /// The part of the lost datagrams that was dropped at the receiver's socket, as a lower bound; `None` if
+    /// it was not read.
     pub at_socket: Option<u64>,
     /// Datagrams received after one that was sent later; `None` if the receiver does not count them.
     pub reordered: Option<u64>,
@@ -135,7 +135,8 @@ pub(super) fn total(end: &EndReadings, set: u32, of: impl Fn(&Total) -> u64) -> 
     })
 }
 
-/// What the sending and the receiving end counted of a set; `None` if the latter counted no datagrams.
+/// The counts of a set at the sending and the receiving end; `None` if the receiving end counted no
+/// datagrams.
 pub(super) fn datagrams(ends: [&EndReadings; 2], set: u32, window: Window) -> Option<Datagrams> {
     let [sender, receiver] = ends;
     let Count { events, of: all } = lost(receiver, set, window)?;
@@ -199,7 +200,7 @@ fn tables(end: &EndReadings, set: u32) -> impl Iterator<Item = &Table> {
     end.about(m::UDP_DATAGRAMS.source, move |s| s.starts_with(&prefix))
 }
 
-/// By how much a column grew; what is missing may also become less.
+/// How much a column grew; the number of missing datagrams may also fall.
 fn grown(table: &Table, metric: m::Metric, window: Window) -> Option<f64> {
     let (from, to) = window.rows(table)?;
     let values = table.column(metric)?;

@@ -41,7 +41,7 @@ pub struct Deriver {
     trials: HashMap<u32, (usize, TrialModel)>,
 }
 
-/// What every step is derived with.
+/// The data of a record that every step is derived with.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Basis {
     hosts: usize,
@@ -52,7 +52,7 @@ struct Basis {
 /// The derived parts of one step. Each part is derived when it is first needed.
 #[derive(Debug, Default)]
 struct StepModel {
-    /// Its load in each direction.
+    /// The load of the step in each direction.
     loads: [OnceCell<Option<Box<Load>>>; 2],
     away: OnceCell<Away>,
     slice: OnceCell<Option<Slice>>,
@@ -177,7 +177,7 @@ impl Deriver {
         slice_steps(record, plan.id).filter_map(slice).collect()
     }
 
-    /// What the step at `at` says about one direction.
+    /// The load of one direction in the step at index `at`.
     fn load(&self, record: &Record, at: usize, direction: Direction) -> Option<&Load> {
         let [forward, reverse] = &self.steps[at].loads;
         let cell = match direction {
@@ -232,7 +232,7 @@ pub fn same_machine(record: &Record) -> bool {
         [near, far, ..] => {
             !near.facts.boot_id.is_empty() && near.facts.boot_id == far.facts.boot_id
         }
-        // It is unknown for a far end that exists and was not read.
+        // Whether the machine is shared is unknown if a far end exists and was not read.
         _ => is_alone(record),
     }
 }

@@ -1,4 +1,4 @@
-//! What the ports and their drivers counted: sizes of packets, pauses, allowances of a cloud.
+//! Counts of ports and their drivers: sizes of packets, pauses, allowances of a cloud.
 
 use super::ends::end;
 use super::readings::{Window, growth, per_second};
@@ -14,18 +14,18 @@ pub struct Paused {
     pub received: f64,
     /// Pause frames sent in a second.
     pub sent: f64,
-    /// Share of time that it was paused, if the driver counts that.
+    /// Share of time that the port was paused, if the driver counts it.
     pub stopped: Option<f64>,
 }
 
 /// Packets that a cloud queued or dropped because a machine exceeded one of its allowances.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Allowance {
-    /// Whose.
+    /// The side of the host.
     pub side: Side,
     /// The driver's counter: `bw_out_allowance_exceeded`.
     pub counter: String,
-    /// Packets in a second.
+    /// Packets per second.
     pub per_sec: f64,
     /// Packets per second that the port moved in that direction; `None` if they were not counted.
     pub of: Option<f64>,

@@ -1,4 +1,4 @@
-//! Where an end's threads could go instead of the CPUs that they share.
+//! The CPUs that an end's threads could use instead of those that they share.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use crate::path::{Direction, Side};
 /// A CPU with less use than this is idle enough for another thread.
 const IDLE: f64 = 0.2;
 
-/// Share of time that a thread must lose on its CPU before another one is worth a try.
+/// Minimum share of time that a thread must lose on its CPU before another CPU is worth a try.
 const LOST: f64 = 0.1;
 
 /// An end and the idle CPUs that its threads could be kept on, one for each stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Elsewhere {
-    /// Which end.
+    /// The end of the path.
     pub(crate) side: Side,
     /// The CPUs, ascending.
     pub(crate) cpus: Vec<u32>,
@@ -33,7 +33,7 @@ pub(crate) fn elsewhere(model: &Model, direction: Direction) -> Option<Elsewhere
     (lost >= LOST && room).then_some(Elsewhere { side, cpus })
 }
 
-/// The most that a thread of an end loses of its CPU.
+/// The largest share of its CPU that a thread of an end loses.
 fn lost(model: &Model, load: &Load, direction: Direction, side: Side) -> f64 {
     let host = model.hosts.iter().find(|h| h.side == side);
     let port = host.and_then(|h| h.facts.port.as_ref());

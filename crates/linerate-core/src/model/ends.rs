@@ -1,4 +1,4 @@
-//! Which end of a step counted what.
+//! The ends of a step: which one sent, which one received.
 
 use crate::path::{Direction, Side};
 use crate::plan::Plan;

@@ -29,15 +29,15 @@ use crate::stats::steady_state;
 use crate::transport::Transport;
 use crate::units::{Bytes, Nanos, Rate};
 
-/// If the data that arrive in a round trip are this share of the offered window, the window is full. Both are
-/// means over a sample, and a sender that waits for a window leaves up to a fifth of it unused.
+/// Minimum data that arrive in a round trip, as a share of the offered window, at which the window is full.
+/// Both are means over a sample, and a sender that waits for a window leaves up to a fifth of it unused.
 const FULL_WINDOW: f64 = 0.8;
 
 /// A thread of a process with several threads that uses less of its CPU than this has time left, whichever
 /// thread serves the connection.
 const IDLE: f64 = 0.5;
 
-/// What was read of one connection over a look at it.
+/// The readings of one connection during an observation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flow {
     /// Address of this end.
@@ -46,7 +46,7 @@ pub struct Flow {
     pub remote: SocketAddr,
     /// This end's congestion control; empty if unknown.
     pub congestion: String,
-    /// The processes that hold this end; empty if unknown.
+    /// The processes that hold this end of the connection; empty if unknown.
     pub owners: Vec<Owner>,
     /// Whether the connection ended before the measurement did.
     pub ended: bool,
@@ -67,7 +67,7 @@ pub struct Owner {
 }
 
 impl Flow {
-    /// The subject of its tables.
+    /// The subject of the connection's tables.
     pub const SUBJECT: &'static str = "s0/0";
 }
 
@@ -187,7 +187,7 @@ fn load(
         memory: ByRole::default(),
         latency: None,
         probe_waited: ByRole::default(),
-        // Others may use a host and its ports as they like: that is no fault of this look.
+        // Other programs may use a host and its ports: that is no fault of this observation.
         contended: false,
         foreign: None,
         local: local(hosts, None, &step, window),
@@ -207,7 +207,7 @@ fn load(
     })
 }
 
-/// What this end counted, and the sizes of packets that it knows.
+/// The counts of this end, and the sizes of packets that it knows.
 fn counted(
     flow: &Flow,
     (table, ticks): (&Table, &[Tick]),
@@ -232,7 +232,7 @@ fn sender(flow: &Flow) -> Sender<'_> {
     }
 }
 
-/// The shares of a sender, of which nothing is known but its sockets.
+/// The shares of time of a sender of which only the sockets are known.
 fn sending(flow: &Flow, window: Window) -> TcpShares {
     let tcp_wmem = flow.facts.buffers.tcp_wmem;
     tcp(&flow.readings, 0, window, false, Writer::Any { tcp_wmem })
@@ -269,7 +269,7 @@ fn as_step(near: &EndReadings, direction: Direction, window: Window) -> Step {
     }
 }
 
-/// What a connection carried between two rows.
+/// The rate of a connection between two rows.
 struct Tick {
     /// The later row.
     row: usize,

@@ -1,4 +1,4 @@
-//! Traffic that is not ours, on the ports that a load crosses.
+//! Traffic of other programs on the ports that a load crosses.
 
 use super::ends::end;
 use super::readings::{Window, growth, mean};

@@ -1,4 +1,4 @@
-//! Packets that are cut up.
+//! Counts of IP fragments.
 
 use super::ends::end;
 use super::readings::{Window, per_second};
@@ -6,8 +6,8 @@ use crate::metric as m;
 use crate::path::{ByRole, Direction, Side};
 use crate::record::Step;
 
-/// Fragments in a second: those that the sender's host made, and those that the receiver's host received;
-/// `None` if they were not counted.
+/// Fragments per second: the sender's host counts the ones that it made, the receiver's host the ones that it
+/// received. `None` if they were not counted.
 pub(super) fn fragments(step: &Step, direction: Direction, window: Window) -> ByRole<Option<f64>> {
     let of = |side: Side, metric| {
         let table = end(step, side)?.about("fragments", |_| true).next()?;

@@ -1,4 +1,4 @@
-//! How many bytes a packet has that a host drops as one: software hands groups of segments on as one packet.
+//! Mean size of a packet that a host drops as one: software hands groups of segments on as one packet.
 
 use super::LocalEvent;
 use super::readings::{Window, gauge, per_second};
@@ -56,7 +56,7 @@ fn taken_in(end: &EndReadings, port: &Table, window: Window) -> Option<f64> {
     Some(per_second(port, m::PORT_RX_BYTES, window)? / packets)
 }
 
-/// The mean of the packets that waited in a queue.
+/// Mean size in bytes of the packets that waited in a queue.
 fn queued(queue: &Table, window: Window) -> Option<f64> {
     let sum = |metric| gauge(queue, metric, window).sum::<f64>();
     let packets = Some(sum(m::QDISC_WAITING)).filter(|n| *n > 0.0)?;

@@ -1,4 +1,4 @@
-//! What became of payload that was handed over without a copy.
+//! Whether the kernel sent payload without a copy when it was handed over so.
 
 use super::Load;
 use super::readings::{Window, growth};
@@ -9,13 +9,13 @@ use crate::record::EndReadings;
 const FEW: f64 = 0.05;
 
 impl Load {
-    /// Whether the kernel sent the pages themselves: it reported so for nearly all sends.
+    /// Whether the kernel sent the program's own pages: it reported so for nearly all sends.
     pub fn uncopied(&self) -> bool {
         self.copied.is_some_and(|share| share <= FEW)
     }
 }
 
-/// Of the completed sends without a copy, the share that the kernel copied anyway.
+/// The share of completed zero-copy sends that the kernel copied anyway.
 pub(super) fn copied(end: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let prefix = format!("s{set}/");
     let (mut done, mut copied) = (0.0, 0.0);

@@ -11,13 +11,13 @@ use crate::metric as m;
 use crate::record::Table;
 use crate::units::Nanos;
 
-/// In flight, of the window offered, from which the window is full: the rest is less than the
+/// Minimum share of the offered window in flight at which the window is full: the rest is less than the
 /// sender waits for.
 const FULL_WINDOW: f64 = 0.9;
 
-/// An acknowledgement is late if it takes this many times the shortest round trip, and longer by at least this.
-/// A receiver delays an acknowledgement by 40 ms or more, and answers the next segment at once: the mean is
-/// half of that.
+/// An acknowledgement is late if its round trip is at least `LATE` times the shortest one, and longer than that
+/// by `LATE_BY`. A receiver delays an acknowledgement by 40 ms or more, and answers the next segment at once:
+/// the mean is half of that.
 //= Linux, include/net/tcp.h, TCP_DELACK_MIN: 40 ms; RFC 9293, section 3.8.6.3: less than 500 ms
 const LATE: f64 = 2.0;
 const LATE_BY: Nanos = Nanos::from_millis(10);
@@ -33,14 +33,14 @@ pub(super) struct Held {
     pub(super) network: Option<f64>,
 }
 
-/// What one sample says.
+/// The state of a connection in one sample.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// The window offered is full.
     Window,
-    /// All that was written is sent, and the send buffer has no room for more.
+    /// All written data are sent, and the send buffer has no room for more.
     Buffer,
-    /// All that was written is sent, and there is room for more.
+    /// All written data are sent, and there is room for more.
     Starved,
     /// Less than a segment waits although nothing is unacknowledged.
     Corked,
@@ -48,7 +48,7 @@ enum State {
     Nagle,
     /// Data wait for congestion control.
     Network,
-    /// All that was written is sent; whether there is room for more is unknown.
+    /// All written data are sent; whether there is room for more is unknown.
     Untold,
 }
 
@@ -149,7 +149,7 @@ impl<'a> Sender<'a> {
         Some(value(self.unacked, row)? * value(self.mss, row)?)
     }
 
-    /// Payload in flight, where the kernel counts what it sent (4.19).
+    /// Payload in flight, where the kernel counts the bytes that it sent (since 4.19).
     fn small_flight(&self, row: usize) -> Option<f64> {
         let at = |column| value(column, row);
         let counted = || Some(at(self.sent)? - at(self.again)? - at(self.acked)?);
@@ -159,7 +159,7 @@ impl<'a> Sender<'a> {
         Some(counted.map_or(most, |bytes| bytes.min(most)))
     }
 
-    /// Whether this much data in flight fills the window. Kernels before 5.4 do not report the window.
+    /// Whether `flight` bytes in flight fill the window. Kernels before 5.4 do not report the window.
     fn fills_window(&self, row: usize, flight: f64) -> bool {
         value(self.window, row).is_some_and(|window| flight >= window * FULL_WINDOW)
     }
@@ -198,7 +198,7 @@ impl<'a> Sender<'a> {
         })
     }
 
-    /// Whether what waits unsent is less than a segment.
+    /// Whether the unsent data that wait are less than a segment.
     fn is_small(&self, row: usize) -> bool {
         let waits = value(self.not_sent, row).zip(value(self.mss, row));
         waits.is_some_and(|(waits, mss)| waits > 0.0 && waits < mss)

@@ -24,15 +24,15 @@ const TIMERS: u32 = 2;
 const TIMERS_MAX: u32 = 4;
 const SELDOM: f64 = 1e-3;
 
-/// What a link reports for a step that the user ended.
+/// The trouble that a link reports for a step that the user ended.
 const STOPPED: &str = "stopped";
 
 /// Samples that the sampling thread may miss in a row on a busy host. It needs its CPU only for an instant, so
 /// if it misses more, this end or its host was stopped.
 const MISSED: u64 = 5;
 
-/// Payload during an interruption, relative to the payload at other times, from which the end did not stop.
-/// Only the sampling thread had to wait then, as on a machine whose CPUs are all busy.
+/// Minimum payload rate during an interruption, relative to the rate at other times, at which the end did not
+/// stop. Only the sampling thread had to wait then, as on a machine whose CPUs are all busy.
 const WENT_ON: f64 = 0.5;
 
 /// The most payload of a stream that was blocked from its start: small packets carry some.
@@ -47,7 +47,7 @@ pub fn stalled(step: &Step) -> bool {
     trouble.is_some()
         && step.ends.len() == 2
         && totals().any(blocked)
-        // Those that receive; a ping-pong does both.
+        // The ends of the streams that only receive; an end of a ping-pong does both.
         && totals().filter(|t| t.sent == 0).all(|t| t.received <= FEW)
 }
 
@@ -92,7 +92,7 @@ pub(super) fn interruptions(
     found
 }
 
-/// How many times the first timeout a stream may be silent when it loses this share of its packets.
+/// How many times the first timeout a stream may be silent when it loses the share `lost` of its packets.
 fn timeouts(lost: Option<f64>, streams: u32) -> u64 {
     let lost = lost.unwrap_or(0.0).clamp(0.0, 0.5);
     let in_a_row = (SELDOM.ln() / lost.ln() / f64::from(streams.max(1))).ceil() as u32;
@@ -117,7 +117,7 @@ impl Away {
         }
     }
 
-    /// Whether none was.
+    /// Whether there was no interruption.
     pub(super) fn is_empty(&self) -> bool {
         self.links.is_empty() && self.ends.is_empty()
     }
@@ -128,8 +128,8 @@ impl Away {
     }
 }
 
-/// An end that stopped for a moment in other steps is reported only if it did so in this many steps, and in at
-/// least one of this many. Any busy machine stops once, and a slice in which it did is repeated.
+/// An end that stopped for a moment in other steps is reported only if it did so in at least `STOOD_STILL`
+/// steps, and in one of `ONE_IN` steps. Any busy machine stops once, and a slice in which it did is repeated.
 const STOOD_STILL: usize = 2;
 const ONE_IN: usize = 10;
 
@@ -202,7 +202,7 @@ fn standstills(step: &Step) -> impl Iterator<Item = String> {
 struct Pause {
     from: u64,
     to: u64,
-    /// Its length beyond what was planned.
+    /// Length of the pause beyond the planned time between readings.
     beyond: u64,
 }
 
@@ -214,7 +214,7 @@ fn longest_pause(end: &EndReadings, washout: Nanos, least: u64) -> Option<Pause>
     // that table has a gap.
     let often = end.tables.iter().max_by_key(|t| t.at.len())?;
     let mut at = Cow::Borrowed(&often.at[..]);
-    // In a file they may be in any order.
+    // Times in a file may be in any order.
     if !at.is_sorted() {
         at.to_mut().sort_unstable();
     }

@@ -49,10 +49,10 @@ fn beside(record: &Record, step: &Step) -> Vec<u32> {
     sets.filter(timed).map(|set| set.id).collect()
 }
 
-/// Over which part of a step its figures are.
+/// The part of a step that figures are computed over.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Over {
-    /// What a verdict is about: the steady part; all that counts if none is found.
+    /// The part that a verdict is about: the steady part, or all of the time that counts if there is none.
     Steady,
     /// The measured part of a single measurement: all of it except a ramp at its start.
     AllButRamp,
@@ -60,11 +60,11 @@ pub(super) enum Over {
 
 /// A part of the time of a step.
 pub(super) struct Part {
-    /// When each tick of all the time that counts began, and its rate.
+    /// The start and the rate of each tick, over all of the time that counts.
     ticks: Vec<(u64, f64)>,
     /// The tick with which the part begins; `None` if the series is not steady from any on: it is all then.
     begin: Option<usize>,
-    /// The part.
+    /// The time window of the part.
     pub(super) window: Window,
 }
 
@@ -79,7 +79,7 @@ impl Part {
 }
 
 impl Over {
-    /// That part of the time of a step in which a set counts.
+    /// The part of a step's time in which a set counts.
     pub(super) fn part(self, step: &Step, receiving: &EndReadings, set: u32) -> Part {
         let whole = Window::of(step);
         let ticks = goodput_ticks(receiving, set, whole);
@@ -100,7 +100,7 @@ impl Over {
         }
     }
 
-    /// Mean goodput over that time, in bits per second.
+    /// Mean goodput over the part, in bits per second.
     pub(super) fn goodput(self, receiving: &EndReadings, set: u32, window: Window) -> Option<f64> {
         slice_goodput(receiving, set, self.of(receiving, window))
     }
@@ -116,7 +116,7 @@ impl Over {
         let rates = rates(ticks);
         match self {
             Self::Steady => steady_state(&rates),
-            // They have no ramp: those that are lost at the start are lost.
+            // Datagrams have no ramp: datagrams that are lost at the start count as lost.
             Self::AllButRamp if lost(receiving, set, whole).is_some() => {
                 is_steady(&rates).then_some(0)
             }
@@ -137,7 +137,8 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
     load_over(Over::Steady, record, step, direction)
 }
 
-/// The same over a part of the step.
+/// The result of a part of a step for one direction; `None` when the step did not load it or nothing was
+/// counted.
 pub(super) fn load_over(
     over: Over,
     record: &Record,
@@ -245,7 +246,7 @@ fn connections(
     shares
 }
 
-/// The threads that receive, with where the packets of their streams are received.
+/// The threads that receive, with the CPUs that receive the packets of their streams.
 fn receivers(end: &EndReadings, plan: &SetPlan, cpus: &[Cpu], window: Window) -> Vec<Thread> {
     let mut receivers = at_work(end, &format!("s{}/rx", plan.id), cpus, window);
     // If a thread moves several streams, the CPU of one stream does not show where the others are received.
@@ -262,7 +263,7 @@ fn idle(record: &Record) -> Option<&Step> {
     super::derive::first(record, |purpose| matches!(purpose, Purpose::IdleLatency))
 }
 
-/// What an end read while its path was idle.
+/// The readings of an end while its path was idle.
 fn quiet(record: &Record, side: Side) -> Option<(&EndReadings, Window)> {
     let step = idle(record)?;
     Some((end(step, side)?, Window::of(step)))
@@ -290,7 +291,7 @@ fn rates(ticks: &[(u64, f64)]) -> Vec<f64> {
     ticks.iter().map(|(_, rate)| *rate).collect()
 }
 
-/// When the tick began that a ramp ended with.
+/// The start of the tick at which the ramp ended.
 fn start_of(ticks: &[(u64, f64)], ramp_end: Option<usize>) -> u64 {
     let first = ramp_end.and_then(|at| ticks.get(at));
     first.map_or(0, |(from, _)| *from)
@@ -308,7 +309,7 @@ pub(super) fn estimate(mean: f64, steady: &[f64]) -> Estimate {
 /// Fewest samples that show how a goodput varies.
 const LOOK: usize = 4;
 
-/// Share of samples without any payload from which nothing gets through.
+/// Minimum share of samples without any payload at which nothing gets through.
 const SILENT: f64 = 0.9;
 
 impl Load {
@@ -354,9 +355,9 @@ impl Load {
         Interval { low, mid, high }
     }
 
-    /// By what share its rate may really differ: the interval of its mean; for one short sample, three standard
-    /// errors, as a few samples estimate them; for a longer load that varies too slowly for an interval, the
-    /// range of all its samples.
+    /// Share by which the true rate may differ from the measured one: the interval of its mean; for one short
+    /// sample, three standard errors, as a few samples estimate them; for a longer load that varies too slowly
+    /// for an interval, the range of all its samples.
     pub(crate) fn doubt(&self) -> Option<f64> {
         let known = self.rate().interval.and_then(Interval::relative);
         known.or_else(|| {
@@ -394,7 +395,7 @@ pub(super) fn slice_goodput(receiving: &EndReadings, set: u32, window: Window) -
     slice_rate(receiving, set, m::WORKER_BYTES, window).map(|bytes| bytes * 8.0)
 }
 
-/// What the threads of a set counted in a second, over a window at the receiving end, all streams.
+/// The rate of a counter of a set's threads, over a window at the receiving end, all streams together.
 fn slice_rate(receiving: &EndReadings, set: u32, metric: m::Metric, window: Window) -> Option<f64> {
     let rates: Vec<f64> = receivers_of(receiving, set)
         .into_iter()
@@ -403,7 +404,8 @@ fn slice_rate(receiving: &EndReadings, set: u32, metric: m::Metric, window: Wind
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>())
 }
 
-/// What is judged of a set, over a window at the receiving end: operations or bits in a second, all streams.
+/// The rate of a set that is judged, over a window at the receiving end: operations or bits in a second, all
+/// streams.
 pub(super) fn judged_rate(
     record: &Record,
     receiving: &EndReadings,
@@ -506,7 +508,7 @@ fn collided(step: &Step, side: Side, window: Window) -> Option<f64> {
     (sent > 0.0).then(|| collisions / sent)
 }
 
-/// What the CPUs of a host moved to and from memory, bytes per second, all caches.
+/// Traffic between the CPUs of a host and memory, in bytes per second, over all caches.
 fn memory(end: &EndReadings, window: Window) -> Option<f64> {
     let caches = end.about("memory", |_| true);
     let rates = caches.map(|t| per_second(t, m::MEMORY_BYTES, window));

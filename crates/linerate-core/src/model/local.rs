@@ -12,23 +12,24 @@ use crate::record::{Host, Step, Table};
 /// Packets that a host lost or delayed itself, by one of its counters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Local {
-    /// Whose counter.
+    /// The side of the host that has the counter.
     pub side: Side,
     /// The kind of event.
     pub what: LocalEvent,
-    /// What it belongs to: a port, `PORT COUNTER` of its driver, `PORT KIND HANDLE` of a queueing discipline, a CPU.
+    /// The subject of the counter: a port, `PORT COUNTER` of its driver, `PORT KIND HANDLE` of a queueing
+    /// discipline, a CPU.
     pub subject: String,
-    /// The number of times.
+    /// Number of events.
     pub count: f64,
-    /// The number per second.
+    /// Number of events per second.
     pub per_sec: f64,
-    /// Mean bytes of a packet that it counts, if it is known: a group of segments may be one.
+    /// Mean bytes of a packet that the counter counts, if known: a group of segments may be one packet.
     pub bytes: Option<f64>,
-    /// Share of the packets that a discipline is configured to lose, if it counts those.
+    /// Share of packets that a discipline is configured to lose, if the counter counts these packets.
     pub meant: Option<f64>,
 }
 
-/// What a counter of a host counts.
+/// The event that a counter of a host counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LocalEvent {
     /// Packets that a queueing discipline dropped.
@@ -86,12 +87,12 @@ impl Local {
         )
     }
 
-    /// Name of its port; for a CPU its number.
+    /// Name of the counter's port; for a counter of a CPU, the number of the CPU.
     pub(crate) fn port(&self) -> &str {
         self.subject.split(' ').next().unwrap_or_default()
     }
 
-    /// Kind of its discipline.
+    /// Kind of the counter's discipline.
     pub(crate) fn kind(&self) -> Option<&str> {
         self.subject.split(' ').nth(1)
     }
@@ -138,8 +139,8 @@ pub(super) fn local(
     all
 }
 
-/// This many events more than were counted may be usual in the same time: with a count of zero, three in 95 of
-/// 100 cases.
+/// Number of events beyond the counted ones that may be usual in the same time: with a count of zero, three in
+/// 95 of 100 cases.
 //= Hanley, Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249(13), 1983
 const UNSEEN: f64 = 3.0;
 
@@ -164,7 +165,7 @@ pub(super) mod tests {
     use crate::record::EndReadings;
     use crate::units::Nanos;
 
-    /// A step of one second whose far end read these tables.
+    /// A step of one second whose far end read `tables`.
     pub(in super::super) fn loaded(tables: Vec<Table>) -> Step {
         let far = EndReadings {
             tables,

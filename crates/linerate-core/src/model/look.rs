@@ -9,7 +9,7 @@ use crate::record::{Record, Step};
 use crate::search::Look;
 use crate::units::{Bytes, Nanos};
 
-/// What the steps of a search showed, in order; those that did not end in order are left out.
+/// The results of a search's steps, in order; steps that did not end in order are left out.
 pub fn looks(record: &Record) -> Vec<Look> {
     let steps = record.steps.iter();
     steps.filter_map(|step| look(record, step)).collect()

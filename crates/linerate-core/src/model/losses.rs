@@ -5,18 +5,19 @@ use crate::metric as m;
 use crate::record::{EndReadings, Step, Table};
 use crate::units::Nanos;
 
-/// Parts of a step in each of which packets must be retransmitted for loss to be what the path does.
+/// Number of equal parts of a step: packets are lost throughout the step if some are retransmitted in each
+/// part.
 const PARTS: u64 = 4;
 
-/// From this number of loss episodes on, loss is recurrent: a queue that streams overflow while they start is a
-/// single episode.
+/// Minimum number of loss episodes at which loss is recurrent: a queue that streams overflow while they start
+/// is a single episode.
 const EPISODES: usize = 3;
 
 /// Round trips in which a sender recovers from simultaneous losses, and the samples in which that shows.
 const ROUND_TRIPS: u64 = 4;
 const SAMPLES: u64 = 2;
 
-/// What counts packets that were lost: those retransmitted, and those that a queue of an end refused, which the kernel does
+/// The counters of lost packets: those retransmitted, and those that a queue of an end refused, which the kernel does
 /// not count as sent.
 const COUNTED: [(&str, m::Metric); 2] = [("tcp", m::TCP_RETRANS), ("qdisc", m::QDISC_DROPS)];
 

@@ -10,26 +10,26 @@ use crate::record::{Record, Step};
 use crate::transport::Transport;
 use crate::units::Bytes;
 
-/// At this many times the size of the last cache, the cache holds hardly any of an array.
+/// Size of an array, in multiples of the last cache's size, at which the cache holds hardly any of the array.
 pub const CACHES: u64 = 4;
 
-/// A load of memory.
+/// A load of the host's memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryLoad {
-    /// What its operations did.
+    /// The access of the load's operations: read, write or copy.
     pub access: Access,
     /// Size of each array; each thread has one, or two for copies.
     pub array: Bytes,
     /// Size of the last cache; `None` if it is unknown.
     pub last_cache: Option<Bytes>,
-    /// The most that the memory modules can give it; why that is unknown.
+    /// The highest rate that the memory modules can give the load, or why it is unknown.
     pub ceiling: Result<ModuleCeiling, Gap>,
 }
 
-/// What memory modules can give a load.
+/// The highest rate that memory modules can give a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModuleCeiling {
-    /// In bits per second, counted like the load.
+    /// The rate in bits per second, counted like the load.
     pub rate: Bounds,
     /// The formula: `2 x 3200 MT/s x 8 B, crossed twice by each byte`.
     pub words: String,
@@ -52,7 +52,7 @@ pub fn memory_load(record: &Record, step: &Step) -> Option<MemoryLoad> {
     })
 }
 
-/// The most that modules give where caches hold little of the arrays.
+/// The highest rate of the memory modules, if caches hold little of the arrays.
 fn ceiling(facts: &HostFacts, access: Access, array: Bytes) -> Result<ModuleCeiling, Gap> {
     let gap = |why: &str, hint: &str| Gap {
         what: "ceiling of the memory modules".to_owned(),

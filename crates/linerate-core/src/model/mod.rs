@@ -89,7 +89,7 @@ use crate::stats::Interval;
 use crate::transport::Transport;
 use crate::units::{Bytes, Nanos, Rate};
 
-/// What a record says, in the units that causes and views need.
+/// The content of a record, in the units that causes and views need.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -98,7 +98,7 @@ use crate::units::{Bytes, Nanos, Rate};
 pub struct Model {
     /// The hosts, near first.
     pub hosts: Vec<Host>,
-    /// Both ends share one machine (same boot id), and so its CPUs.
+    /// Whether both ends share one machine (same boot id), and so its CPUs.
     pub same_machine: bool,
     /// Round trips on the idle path.
     pub idle: Option<Latency>,
@@ -108,7 +108,7 @@ pub struct Model {
     pub both: Vec<(Direction, Estimate)>,
     /// Trials with at least one slice.
     pub trials: Vec<TrialModel>,
-    /// What could not be read, once each.
+    /// The readings that failed at either end, each listed once.
     pub gaps: Vec<(Side, Gap)>,
     /// Whether the run was cut short.
     pub complete: bool,
@@ -161,15 +161,15 @@ pub fn far_slower(rate: impl Fn(Direction) -> Option<f64>) -> Option<Direction> 
     }
 }
 
-/// The most goodput that a resource leaves.
+/// The highest goodput that a resource allows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ceiling {
-    /// The goodput.
+    /// The goodput that the resource allows.
     pub rate: Rate,
     /// The possible capacities, because an input was not read or is only known to be in a range; the same value
     /// twice if everything is known.
     pub least: Rate,
-    /// The stage that gives it.
+    /// The stage that has the ceiling.
     pub stage: crate::path::Stage,
     /// The place of the resource.
     pub side: crate::path::Place,
@@ -195,7 +195,7 @@ impl Ceiling {
 /// The model of one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DirectionModel {
-    /// Which.
+    /// The direction.
     pub direction: Direction,
     /// The load that the verdict explains: the plan's streams with the plan's knobs.
     pub base: Load,
@@ -238,8 +238,8 @@ pub struct Estimate {
     pub samples: usize,
 }
 
-/// How far above its mean the upper end of an interval still counts as reached. A wider interval means that the
-/// goodput varies, and a full resource gives a steady one.
+/// Largest ratio of an interval's upper end to its mean at which a ceiling at that end counts as reached. A
+/// wider interval means that the goodput varies, and a full resource gives a steady one.
 const BEYOND_MEAN: f64 = 1.01;
 
 impl Estimate {
@@ -284,7 +284,7 @@ pub struct Load {
     pub streams: u32,
     /// The settings of its connections.
     pub knobs: Knobs,
-    /// The settings that each end got.
+    /// The settings in force at each end.
     pub made: ByRole<SetEnd>,
     /// Goodput at the receiver over the steady part.
     pub goodput: Estimate,
@@ -296,11 +296,11 @@ pub struct Load {
     pub ticks: Vec<f64>,
     /// Whether a steady part was found.
     pub steady: bool,
-    /// What its connections counted at the sender; nothing for other transports.
+    /// The counts of its connections at the sender; empty for other transports.
     pub tcp: TcpShares,
     /// Sizes of the packets that it sends; `None` if unknown, as for other transports.
     pub packets: Option<Packets>,
-    /// What became of its datagrams; `None` if they were not counted, and for other transports.
+    /// The counts of its datagrams; `None` if they were not counted, and for other transports.
     pub datagrams: Option<Datagrams>,
     /// The sending threads.
     pub senders: Vec<Thread>,
@@ -327,14 +327,14 @@ pub struct Load {
     pub memory: ByRole<Option<f64>>,
     /// Round trips under load.
     pub latency: Option<Latency>,
-    /// Share of the time of these round trips that their threads waited for a CPU, on the sender's and the
-    /// receiver's host. `None` if nothing was timed, or this was not read.
+    /// Share of the time of round trips under load that their threads waited for a CPU, on the sender's and
+    /// the receiver's host. `None` if nothing was timed, or this was not read.
     pub probe_waited: ByRole<Option<f64>>,
     /// Other sessions loaded a host at the same time.
     pub contended: bool,
     /// Other traffic on the ports that the load crossed; `None` if unknown.
     pub foreign: Option<Foreign>,
-    /// Packets that a host lost or delayed itself: drops and shaping at its own port.
+    /// Packets that the hosts lost or delayed themselves: drops and shaping at their own ports.
     pub local: Vec<Local>,
     /// Shapers of the sender's own ports that its packets passed; `None` if no queueing discipline
     /// was read.
@@ -359,7 +359,7 @@ pub struct Load {
     /// Whether segments were retransmitted throughout, or in several episodes: not because streams had overrun a queue
     /// once.
     pub keeps_losing: bool,
-    /// What interrupted it, in words.
+    /// The interruptions of the load, in words.
     pub interruptions: Vec<String>,
 }
 
@@ -377,7 +377,7 @@ pub struct Throttled {
 /// Other traffic in the direction of the load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Foreign {
-    /// The end whose port carried most of it.
+    /// The end whose port carried most of that traffic.
     pub side: Side,
     /// Bytes of other programs divided by ours.
     pub share: f64,
@@ -390,7 +390,7 @@ pub struct TrialModel {
     pub plan: TrialPlan,
     /// The rate that is judged, after over before; `None` while too few slices were measured.
     pub effect: Option<Interval>,
-    /// Slices measured.
+    /// Number of measured slices.
     pub slices: u32,
     /// Mean goodput of each setting, bits per second.
     pub goodput: [f64; 2],
@@ -399,10 +399,10 @@ pub struct TrialModel {
     pub cost: [Option<f64>; 2],
     /// Share of the segments that were retransmitted, of each setting; `None` if none were counted.
     pub lost: [Option<f64>; 2],
-    /// The load of its last slice with the change; `None` before there is one.
+    /// The load of the trial's last slice with the change; `None` before there is one.
     pub changed: Option<Load>,
-    /// Share of segments retransmitted after over before; `None` while too little was measured, and if
-    /// nothing was retransmitted in either setting.
+    /// Ratio of the share of segments retransmitted with the change to the share without it; `None` while too
+    /// little was measured, and if nothing was retransmitted in either setting.
     pub loss: Option<Interval>,
     /// Round trips under load, ratio of after to before. `None` while too few slices were measured, and if no
     /// round trips were timed during them.

@@ -1,4 +1,4 @@
-//! What of an end is not on the NUMA node of its port.
+//! Threads and interrupts of an end that are not on the NUMA node of its port.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::path::{Direction, Side};
 /// The NUMA nodes of an end's threads and interrupts, compared with that of its port.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Nodes {
-    /// There is no other node to be on, for this reason.
+    /// All CPUs are equally near; the text says why.
     Alike(String),
     /// The node is unknown.
     Unknown(Gap),
@@ -22,15 +22,15 @@ pub(crate) enum Nodes {
 pub(crate) struct OffNode {
     /// Node of the port.
     pub(crate) node: u32,
-    /// CPUs that are nearest to it.
+    /// CPUs that are nearest to the node.
     pub(crate) near: Vec<u32>,
-    /// CPUs of remote ones that threads ran on.
+    /// Remote CPUs that threads ran on.
     pub(crate) threads: Vec<u32>,
     /// Remote CPUs that receive all of the port's interrupts.
     pub(crate) interrupts: Vec<u32>,
 }
 
-/// Finds it for one end of a load.
+/// Finds the threads and interrupts on the wrong node for one end of a load.
 pub(crate) fn nodes(facts: &HostFacts, load: &Load, direction: Direction, side: Side) -> Nodes {
     let topology = &facts.topology;
     if !topology.several() {

@@ -7,10 +7,10 @@ use super::{Local, LocalEvent};
 use crate::metric as m;
 use crate::record::{EndReadings, Step, Table};
 
-/// Share of a discipline's packet limit from which it has no room left.
+/// Minimum share of a discipline's packet limit at which the discipline has no room left.
 const FULL: f64 = 0.9;
 
-/// Share of the samples without room from which its drops may be due to that.
+/// Minimum share of samples without room at which the discipline's drops may be due to that.
 const OFTEN: f64 = 0.1;
 
 /// Separates packets that were dropped on purpose from those that found no room.
@@ -21,7 +21,7 @@ pub(super) fn part(all: &mut Vec<Local>, step: &Step, window: Window) {
             (local.what, local.meant) = (LocalEvent::Meant, meant);
         }
     }
-    // The parent of a discipline counts that as dropped as well.
+    // The parent of a discipline counts these packets as dropped as well.
     let lost: Vec<Local> = of(all, LocalEvent::Meant).cloned().collect();
     for local in all.iter_mut().filter(|l| l.what == LocalEvent::Queue) {
         let below = lost.iter().filter(|meant| shares_port(meant, local));
@@ -33,7 +33,7 @@ pub(super) fn part(all: &mut Vec<Local>, step: &Step, window: Window) {
     all.retain(|local| local.count > 0.0);
 }
 
-/// A discipline lost packets on purpose if it lost at most this many times its configured share, plus this many
+/// A discipline lost packets on purpose if it lost at most `MORE` times its configured share, plus `BEYOND`
 /// packets.
 const MORE: f64 = 3.0;
 const BEYOND: f64 = 10.0;

@@ -12,7 +12,7 @@ use crate::record::{EndReadings, Histogram, Record, Step, Table};
 use crate::stats::{Interval, merge};
 use crate::units::{Bytes, Nanos};
 
-/// Least length of an interval, and by how much a row may be early.
+/// Least length of an interval, and the time by which a row may be early, in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 const SLIVER: u64 = SECOND / 20;
 
@@ -26,7 +26,7 @@ fn tells(interval: &Interval) -> bool {
 /// One direction of a step, with figures that only a single measurement reports.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Once {
-    /// Which direction.
+    /// The direction of the load.
     pub direction: Direction,
     /// The load.
     pub load: Load,
@@ -42,7 +42,7 @@ pub struct Once {
     pub intervals: Vec<(Bytes, Nanos)>,
     /// Segments retransmitted in that time; `None` if a counter is missing.
     pub again: Option<u64>,
-    /// The same as a share of the segments that were sent.
+    /// Segments retransmitted in that time, as a share of the segments that were sent.
     pub again_share: Option<f64>,
     /// CPU time of the threads that move payload, in nanoseconds for each byte of goodput: of the sender
     /// and of the receiver; of the whole program where only that is known, `None` if it was not read.
@@ -51,7 +51,7 @@ pub struct Once {
     pub program: ByRole<Option<f64>>,
     /// The counts of its datagrams in that time; `None` for a load without datagrams.
     pub datagrams: Option<Counted>,
-    /// Their jitter as the receiver smooths it; `None` if it does not report it.
+    /// Jitter of the datagrams as the receiver smooths it; `None` if the receiver does not report it.
     pub jitter: Option<Nanos>,
     /// Times between sends in the measured time, of a sender that keeps a rate by itself.
     pub send_gaps: Option<Histogram>,
@@ -185,7 +185,7 @@ fn intervals(receiving: &EndReadings, prefix: &str, window: Window) -> Option<Ve
     Some(parts)
 }
 
-/// CPU time of all these threads for each byte, in nanoseconds.
+/// CPU time of all `threads` for each byte, in nanoseconds.
 pub(super) fn cpu_per_byte(threads: &[Thread], bytes_per_second: f64) -> Option<f64> {
     let busy: f64 = threads.iter().map(|t| t.busy).sum::<Option<f64>>()?;
     (!threads.is_empty() && bytes_per_second > 0.0).then(|| busy * 1e9 / bytes_per_second)

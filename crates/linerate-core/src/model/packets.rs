@@ -36,7 +36,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Bytes of the largest packets that it sent last.
+    /// Bytes of the largest packets that the load sent last.
     pub(super) fn last_packet(&self, packets: Option<Packets>) -> Option<Bytes> {
         match self.transport {
             // Path MTU discovery may lower it during the step.

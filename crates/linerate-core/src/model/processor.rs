@@ -5,17 +5,17 @@ use crate::units::Hertz;
 /// One worker thread.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Thread {
-    /// Stream that it serves.
+    /// Number of the stream that the thread serves.
     pub stream: u32,
-    /// Share of time on a CPU.
+    /// Share of time that the thread ran on a CPU.
     pub busy: Option<f64>,
-    /// Share of time runnable but not running.
+    /// Share of time that the thread was runnable but not running.
     pub waiting: Option<f64>,
     /// Share of `busy` spent in user code.
     pub user: Option<f64>,
-    /// CPU it ran on last.
+    /// The CPU that the thread ran on last.
     pub cpu: Option<u32>,
-    /// CPU that it was on at every sample; `None` if it moved.
+    /// The CPU that the thread was on at every sample; `None` if the thread moved.
     pub home: Option<u32>,
     /// Share of time that interrupts and the hypervisor took on the thread's CPU, on top of the time that it
     /// ran and waited. `None` if it was not read. Zero on kernels that count interrupts as time of the
@@ -30,11 +30,11 @@ pub struct Thread {
 /// One CPU of a host, whole machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the CPU.
     pub number: u32,
-    /// Share of time not idle.
+    /// Share of time that the CPU was not idle.
     pub busy: f64,
-    /// Share of time in softirq.
+    /// Share of time that the CPU spent in softirq.
     pub softirq: f64,
     /// Share of time stolen by the hypervisor.
     pub steal: f64,
@@ -44,8 +44,8 @@ pub struct Cpu {
     /// Share of time that it ran something else than this run's threads and interrupts, at least;
     /// `None` if it was not read.
     pub others: Option<f64>,
-    /// Packets per second that the network stack received on it.
+    /// Packets per second that the network stack received on the CPU.
     pub packets: Option<f64>,
-    /// Its clock under the load; `None` if it was not read.
+    /// The CPU's clock under the load; `None` if it was not read.
     pub clock: Option<Hertz>,
 }

@@ -1,4 +1,4 @@
-//! How long packets waited in the queues of the sender's own port.
+//! Times that packets waited in the queues of the sender's own port.
 
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::tcp::payload_sent;
@@ -11,11 +11,11 @@ use crate::units::Nanos;
 pub struct Queue {
     /// `PORT KIND HANDLE`.
     pub subject: String,
-    /// Mean time that a byte waited in it, without its delay on the idle path.
+    /// Mean time that a byte waited in the queue, less the queue's delay on the idle path.
     pub wait: Nanos,
 }
 
-/// Share of our bytes that a discipline must have sent to count as passed by all of them.
+/// Minimum share of our bytes that a discipline must have sent to count as passed by all of our bytes.
 const PASSED: f64 = 0.9;
 
 /// The queues that the streams of `set` passed; `None` if none was read, as for a port without queues.
@@ -47,7 +47,7 @@ pub(super) fn queues(
     Some(all.filter_map(queue).collect())
 }
 
-/// Nanoseconds that a byte waited in a discipline, mean.
+/// Mean time that a byte waited in a discipline, in nanoseconds.
 //= Little, "A Proof for the Queuing Formula L = λW", Operations Research 9(3), 1961
 fn wait(table: &Table, window: Window) -> Option<f64> {
     let backlog = mean(gauge(table, m::QDISC_BACKLOG, window))?;
@@ -55,7 +55,7 @@ fn wait(table: &Table, window: Window) -> Option<f64> {
     Some(backlog / rate * 1e9)
 }
 
-/// Nanoseconds of intentional delay for all packets, if it reports them.
+/// Intentional delay of all packets in nanoseconds, if the discipline reports it.
 fn delay(end: &EndReadings, queue: &Table, window: Window) -> Option<f64> {
     let set = end.of("shaper", &queue.subject)?;
     mean(gauge(set, m::SHAPER_DELAY, window))

@@ -9,9 +9,9 @@ use crate::record::{EndReadings, Step, Table};
 /// The part of a step that counts, in nanoseconds since its start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
-    /// Start.
+    /// Start of the window.
     pub(super) from: u64,
-    /// End.
+    /// End of the window.
     pub(super) to: u64,
 }
 
@@ -22,7 +22,7 @@ impl Window {
         to: u64::MAX,
     };
 
-    /// From the end of the wash-out to the end of the step.
+    /// The window from the end of the wash-out to the end of the step.
     pub(super) fn of(step: &Step) -> Self {
         let from = step.plan.washout.0;
         Self {
@@ -43,11 +43,11 @@ impl Window {
     pub(super) fn within(self, table: &Table) -> Range<usize> {
         let from = table.at.partition_point(|at| *at < self.from);
         let to = table.at.partition_point(|at| *at <= self.to);
-        // Times ascend, but in a file they may not.
+        // Times of a run ascend, but times in a file may not.
         from.min(to)..to
     }
 
-    /// Indices of the rows nearest to both ends; `None` if these are fewer than two rows. If the last row is
+    /// Indices of the rows nearest to both ends; `None` if there are fewer than two rows. If the last row is
     /// further from the end of the window than from the row before it, the end had stopped for a moment, which
     /// belongs to the window: then the next row is used.
     pub(super) fn rows(self, table: &Table) -> Option<(usize, usize)> {
@@ -72,7 +72,7 @@ fn nearest(at: &[u64], to: u64) -> Option<usize> {
     let after = at.partition_point(|t| *t < to);
     let before = after.checked_sub(1);
     let before = before.map(|i| match at[i] {
-        // Times that are equal are rare, but a file may have many.
+        // Equal times are rare, but a file may have many.
         same if i > 0 && at[i - 1] == same => at.partition_point(|t| *t < same),
         _ => i,
     });
@@ -93,15 +93,15 @@ impl EndReadings {
             .filter(move |t| t.source == source && is(&t.subject))
     }
 
-    /// What a source says of one subject.
+    /// The table of one source about one subject.
     pub(super) fn of(&self, source: &str, subject: &str) -> Option<&Table> {
         let mut tables = self.tables.iter();
         tables.find(|t| t.source == source && t.subject == subject)
     }
 }
 
-/// Growth of a counter over the window, with the time between the two rows in seconds. A counter
-/// that falls is not one: `None`.
+/// Growth of a counter over the window, with the time between the two rows in seconds. A column that falls is
+/// no counter: `None`.
 pub(super) fn growth(table: &Table, metric: Metric, window: Window) -> Option<(f64, f64)> {
     let values = table.column(metric)?;
     let (a, b) = window.rows(table)?;

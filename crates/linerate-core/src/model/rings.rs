@@ -10,7 +10,7 @@ use crate::path::Side;
 use crate::record::{Host, Step};
 use crate::units::Nanos;
 
-/// What the kernel may count of the same packets: the part that it counts is not counted twice.
+/// Events that the kernel may count for the same packets: the part that it counts is not counted twice.
 const RECEIVED: [LocalEvent; 2] = [LocalEvent::Ring, LocalEvent::Arrival];
 const SENT: [LocalEvent; 1] = [LocalEvent::Departure];
 

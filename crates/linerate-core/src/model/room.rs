@@ -8,21 +8,21 @@ use super::readings::{Window, growth};
 use crate::metric as m;
 use crate::record::Table;
 
-/// Memory in use, of the send buffer, from which linerate's own sender waits for room: the kernel wakes
-/// it when a third is free.
+/// Minimum share of the send buffer in use at which linerate's own sender waits for room: the kernel wakes it
+/// when a third is free.
 const FULL_BUFFER: f64 = 0.6;
 
-/// Memory in use, of the send buffer, up to which a program may write that waited for room.
+/// Largest share of the send buffer in use at which a program that waited for room may write.
 //= Linux, include/net/sock.h, sk_stream_is_writeable(): free memory is at least half of what is in use
 const WRITABLE: f64 = 2.0 / 3.0;
 
-/// How far above that the memory in use stays of a program that writes a little as soon as it may.
+/// How far the memory in use exceeds `WRITABLE` if a program writes a little as soon as it may.
 const JUST_ABOVE: f64 = 0.05;
 
 /// Share of time that the kernel's clock must have run for the program to have found no room.
 const RAN: f64 = 0.01;
 
-/// Who writes into a connection.
+/// The kind of program that writes into a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writer {
     /// linerate itself, which writes whenever the buffer has room.
@@ -35,7 +35,7 @@ pub(super) enum Writer {
 }
 
 impl Writer {
-    /// Whether it may wait for something else than room.
+    /// Whether the program may wait for something other than room.
     pub(super) fn may_wait(self) -> bool {
         self != Self::Own
     }
@@ -128,7 +128,7 @@ const LARGEST: u64 = 1 << 17;
 /// Segments that a buffer has room for at least, by autotuning.
 const LEAST_SEGMENTS: u64 = 10;
 
-/// Whether autotuning chose this size: two or, with BBR, three times a number of segments. `SO_SNDBUF` of other
+/// Whether autotuning chose `size`: two or, with BBR, three times a number of segments. `SO_SNDBUF` of other
 /// processes cannot be read, but a fixed size would be such a multiple only by chance.
 //= Linux, net/ipv4/tcp_input.c, tcp_sndbuf_expand(): sndmem * nr_segs * per_mss; net/ipv4/tcp_bbr.c, bbr_sndbuf_expand(): 3
 fn is_autotuned(size: u64, mss: u64) -> bool {

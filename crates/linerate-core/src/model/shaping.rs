@@ -14,37 +14,39 @@ use crate::units::Rate;
 pub struct Shaping {
     /// `PORT KIND HANDLE`, as of the discipline.
     pub subject: String,
-    /// The most that passes in all, counted in frames.
+    /// Highest rate that passes in all, counted in frames.
     pub rate: Option<Rate>,
-    /// The most that each stream gets.
+    /// Highest rate of each stream.
     pub flow_rate: Option<Rate>,
-    /// Bytes that it counts for each packet in addition to the packet itself.
+    /// Bytes that the shaper counts for each packet in addition to the packet itself.
     pub frame: f64,
-    /// Share of samples in which packets waited in it for its limit; `None` if they may have been there anyway.
+    /// Share of samples in which packets waited in the shaper because of its limit; `None` if they may have
+    /// waited anyway.
     pub waiting: Option<f64>,
-    /// Packets per second that a limit delayed.
+    /// Packets per second that the shaper's limit delayed.
     pub held: Option<f64>,
 }
 
-/// Kinds that count how often a limit held something back.
+/// Kinds of disciplines that count how often their limit delayed a packet.
 //= Linux, net/sched/sch_tbf.c, sch_htb.c and sch_cake.c: `overlimits`, of a class of htb since 5.0
 const COUNTING: [&str; 3] = ["tbf", "htb", "cake"];
 
 impl Shaping {
-    /// Whether it counts how often its limit delayed a packet. Without this counter, `held` is meaningless.
+    /// Whether the shaper counts how often its limit delayed a packet. Without this counter, `held` is
+    /// meaningless.
     pub fn counts_held(&self) -> bool {
         let kind = self.subject.split(' ').nth(1);
         kind.is_some_and(|kind| COUNTING.contains(&kind))
     }
 
-    /// The most goodput that it allows, with the formula: its rate, less the bytes that it counts in addition
-    /// to the payload of a full packet.
+    /// The highest goodput that the shaper allows, with the formula: its rate, less the bytes that it counts
+    /// in addition to the payload of a full packet.
     pub fn ceiling(&self, packets: Packets, streams: u32) -> Option<(Rate, String)> {
         let shared = self.shared(packets, streams)?;
         Some((Rate((shared.capacity.high() * 8.0) as u64), shared.formula))
     }
 
-    /// The same as a part of the path, which counts payload only.
+    /// The shaper's rate as a part of the path, which counts payload only.
     pub(super) fn shared(&self, packets: Packets, streams: u32) -> Option<Shared> {
         let payload = packets.payload.0 as f64;
         let counted = packets.packet?.0 as f64 + self.frame;
@@ -68,7 +70,7 @@ impl Shaping {
 }
 
 impl Load {
-    /// The shaper that leaves the least, with that goodput and its formula.
+    /// The shaper that allows the least goodput, with that goodput and its formula.
     pub fn shaped(&self) -> Option<(&Shaping, Rate, String)> {
         let all = self.shapers.iter().flatten().filter_map(|shaper| {
             let (rate, formula) = shaper.ceiling(self.packets?, self.streams)?;
@@ -78,11 +80,12 @@ impl Load {
     }
 }
 
-/// A queue longer than this many times its delay at the traffic's rate is due to the shaper's rate: traffic is
-/// not even.
+/// A queue longer than this multiple of the shaper's delay at the traffic's rate is due to the shaper's rate:
+/// traffic is not even.
 const DELAYED: f64 = 1.2;
 
-/// From this number of packets on, some wait in a discipline that keeps the packet being sent.
+/// Minimum number of packets in a discipline at which some wait, if the discipline keeps the packet being
+/// sent.
 const SEVERAL: f64 = 2.0;
 
 /// Share of our bytes that a discipline must have sent to count as passed by all of them.

@@ -1,4 +1,4 @@
-//! What the sender's connections counted.
+//! The counts of the sender's connections.
 
 use crate::units::{Bytes, Nanos, Rate};
 
@@ -44,7 +44,7 @@ pub struct TcpShares {
     pub marked: Option<f64>,
     /// Segments sent in a second, all streams, those that were retransmitted included.
     pub segments: Option<f64>,
-    /// How many times a second the sender detected reordering on the path.
+    /// Number of times per second that the sender detected reordering on the path.
     pub reordered: Option<f64>,
     /// Segments in a second that were retransmitted needlessly: the receiver reports them as duplicates
     /// (DSACK), or received more than the lost ones. `None` if it may not report this.

@@ -6,7 +6,8 @@ use crate::metric as m;
 use crate::path::Side;
 use crate::record::{Step, Table};
 
-/// If a thread of the load waited for its CPU for this share of a silence, the wait is the reason.
+/// Minimum share of a silence for which a thread of the load waited for its CPU, at which the wait is the
+/// reason.
 const WAITED: f64 = 0.5;
 
 /// Rates of received payload, with their starts. When no payload arrived in the middle of a flow, the rate of
@@ -51,7 +52,8 @@ pub(super) struct Silence {
     to: u64,
 }
 
-/// Those between samples with payload, of two or more. Each sample has its start and its rate.
+/// Silences of two or more samples that lie between samples with payload. Each sample has its start and its
+/// rate.
 pub(super) fn silences(ticks: &[(u64, f64)]) -> Vec<Silence> {
     let heard: Vec<usize> = (0..ticks.len()).filter(|i| ticks[*i].1 > 0.0).collect();
     let between = heard.windows(2).filter(|pair| pair[1] - pair[0] > 2);
@@ -64,7 +66,8 @@ pub(super) fn silences(ticks: &[(u64, f64)]) -> Vec<Silence> {
 }
 
 impl Silence {
-    /// Times that the sender's timers of `set` ran out in it, up to the sample that ends it.
+    /// Number of times that the sender's timers of `set` ran out during the silence, up to the sample that
+    /// ends it.
     pub(super) fn timeouts(self, step: &Step, set: u32) -> f64 {
         let window = Window {
             from: self.from,

@@ -13,19 +13,20 @@ use crate::plan::Purpose;
 use crate::record::{EndReadings, Histogram, Record, Step};
 use crate::stats::Count;
 
-/// Most parts of a step: enough values to show their variation, each long enough to count in.
+/// Largest number of parts of a step: enough values to show their variation, each long enough to count in.
 const PARTS: u64 = 30;
 
-/// What was counted in one part of the steady time of a step.
+/// The counts of one part of a step's steady time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {
-    /// Segments that the sender retransmitted, of those it sent; `None` if it was not read.
+    /// Segments that the sender retransmitted, out of the segments that it sent; `None` if they were not
+    /// read.
     pub resent: Option<Count>,
     /// Datagrams that were sent and not received, of those sent; `None` if they were not counted.
     pub lost: Option<Count>,
     /// CPU time in seconds of the sending and of the receiving threads; `None` if it was not read.
     pub cpu: [Option<f64>; 2],
-    /// Payload in bytes that the sending and the receiving threads moved in the meantime.
+    /// Payload in bytes that the sending and the receiving threads moved in that part.
     pub bytes: [f64; 2],
 }
 

@@ -10,16 +10,17 @@ use crate::record::Host;
 use crate::transport::Scope;
 use crate::units::Bytes;
 
-/// A link of the chain that bytes cross.
+/// A stage of the chain that bytes cross, at one place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathStage {
-    /// Which.
+    /// The kind of stage.
     pub stage: Stage,
     /// The place of the stage.
     pub side: Place,
-    /// Its parts in words, in the order in which the bytes cross them. Empty if they could not be read.
+    /// Parts of the stage in words, in the order in which the bytes cross them. Empty if they could not be
+    /// read.
     pub parts: Vec<String>,
-    /// The lowest ceiling that it gives each direction, forward first, where one is known.
+    /// The lowest ceiling of the stage in each direction, forward first, where one is known.
     pub ceilings: [Option<Ceiling>; 2],
 }
 
@@ -102,7 +103,7 @@ fn app(model: &Model, facts: &HostFacts) -> Vec<String> {
     version.into_iter().chain(streams).collect()
 }
 
-/// What the sockets of the base loads were made with.
+/// The settings of the sockets of the base loads, in words.
 fn socket(model: &Model, side: Side) -> Vec<String> {
     let mut parts = Vec::new();
     for DirectionModel {

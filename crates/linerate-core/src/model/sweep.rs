@@ -1,4 +1,4 @@
-//! What a sweep showed: each setting by its rounds, the knee, and which setting costs less.
+//! The results of a sweep: each setting by its rounds, the knee, and which setting costs less.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,20 +16,21 @@ use crate::stats::{EQUAL, Interval, is_equal, rounds_ci, rounds_ratio};
 use crate::sweep::Swept;
 use crate::transport::Transport;
 
-/// A setting is as good as the best one within this share of its goodput.
+/// Minimum share of the best setting's goodput at which another setting is as good.
 const KNEE: f64 = 0.95;
 
 /// A sweep of one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sweep {
-    /// Its settings, in their order, measured or not.
+    /// Settings of the sweep, in their order, measured or not.
     pub settings: Vec<Setting>,
     /// The setting that the others are compared with: copies if possible, else the one with most goodput.
     /// `None` if nothing was measured.
     pub reference: Option<usize>,
-    /// The setting from which larger ones gain nothing; `None` if it is not requested or unknown.
+    /// The setting above which larger ones gain nothing; `None` if it is not requested or unknown.
     pub knee: Option<Knee>,
-    /// Where the rate falls as arrays of memory grow, in order: a cache is full there. Empty of other sweeps.
+    /// The falls of the rate as arrays of memory grow, in order: at each of them a cache is full. Empty for
+    /// other sweeps.
     pub falls: Vec<Fall>,
 }
 
@@ -46,14 +47,14 @@ pub struct Fall {
 /// A setting of a sweep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// What its connections are made with.
+    /// The settings that its connections are made with.
     pub knobs: Knobs,
     /// Goodput over its rounds; `None` if none was measured.
     pub goodput: Option<Estimate>,
     /// CPU time of the threads that move payload, nanoseconds for each byte: of the sender and of the
     /// receiver.
     pub cpu: ByRole<Option<Estimate>>,
-    /// Of its sends without a copy, the share that the kernel copied anyway.
+    /// The share of the setting's zero-copy sends that the kernel copied anyway.
     pub copied: Option<f64>,
     /// Goodput in multiples of the reference's.
     pub goodput_ratio: Option<Interval>,
@@ -64,11 +65,11 @@ pub struct Setting {
 /// The number of the smallest setting within 5 % of the best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Knee {
-    /// By the estimates alone.
+    /// The number of that setting by the estimates alone.
     pub at: usize,
-    /// The smallest that it may be, by the intervals.
+    /// The number of the smallest setting that may be that close, by the intervals.
     pub from: usize,
-    /// The smallest setting that is certainly that close.
+    /// The number of the smallest setting that is certainly that close.
     pub to: usize,
 }
 
@@ -87,7 +88,7 @@ pub enum Cost {
 }
 
 impl Cost {
-    /// By the interval of the ratio of their CPU costs.
+    /// Compares two settings by the interval of the ratio of their CPU costs.
     pub fn of(ratio: Interval) -> Self {
         if ratio.high < EQUAL.low {
             Self::Less
@@ -109,7 +110,7 @@ impl Setting {
     }
 }
 
-/// What a slice showed.
+/// The measurement of one slice of a sweep.
 #[derive(Debug, Clone, Copy)]
 struct Slice {
     goodput: f64,
@@ -117,7 +118,7 @@ struct Slice {
     copied: Option<f64>,
 }
 
-/// The sweep of a record over these settings of `direction`.
+/// The sweep of a record over `settings` in `direction`.
 pub fn sweep(record: &Record, swept: Swept, settings: &[Knobs], direction: Direction) -> Sweep {
     let rounds: Vec<Vec<Option<Slice>>> = settings
         .iter()
@@ -171,7 +172,7 @@ fn slices(record: &Record, knobs: &Knobs, direction: Direction) -> Vec<Option<Sl
         if warm.contains(&id) {
             rounds.push(slice(record, step, id, direction).filter(|_| undisturbed(step)));
         } else {
-            // Connections that were lost and made again in the middle miss that round.
+            // Connections that were lost and made again during a round have no value in that round.
             rounds.extend((!warm.is_empty()).then_some(None));
             warm.push(id);
         }
@@ -238,7 +239,7 @@ fn reference(swept: Swept, settings: &[Setting]) -> Option<usize> {
     }
 }
 
-/// What both settings showed in the rounds that both have.
+/// The values of two settings in the rounds that both have.
 fn pairs(
     over: &[Option<Slice>],
     under: &[Option<Slice>],
@@ -271,7 +272,7 @@ fn knee_of(ratios: &[Option<Interval>], best: usize) -> Option<Knee> {
     })
 }
 
-/// A rate has fallen if it is below this share of the earlier rate.
+/// Share of the earlier rate below which a rate counts as fallen.
 const FALLEN: f64 = 0.85;
 
 /// Where rates fall: by more than noise and by more than a seventh, compared with the best setting and with the
@@ -283,7 +284,8 @@ fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -
     let Some((&first, rest)) = known.split_first() else {
         return falls;
     };
-    // The best since the last fall, the last that is about as good, and whether the one before was a fall.
+    // The best setting since the last fall, the last setting that is about as good, and whether the setting
+    // before was part of a fall.
     let (mut best, mut holds, mut falling) = (first, first, false);
     for &at in rest {
         let (Some(to_best), Some(to_last)) = (ratio(at, best), ratio(at, holds)) else {
@@ -295,7 +297,7 @@ fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -
         match falls.last_mut() {
             Some(last) if fallen && falling => last.to = at,
             _ if fallen => {
-                // What declined a little since then is no part of the fall.
+                // Settings that were a little slower since then are no part of the fall.
                 let between = known.iter().rev().filter(|s| (holds..at).contains(*s));
                 let from = between
                     .copied()
@@ -307,7 +309,7 @@ fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -
             }
             _ => {}
         }
-        // While it falls, each setting is compared with the one before it.
+        // While the rate falls, each setting is compared with the one before it.
         if fallen || to_best.mid > 1.0 {
             best = at;
         }

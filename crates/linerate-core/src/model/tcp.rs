@@ -1,4 +1,4 @@
-//! What a set's TCP connections counted at their sender.
+//! The counts of a set's TCP connections at their sender.
 
 use super::TcpShares;
 use super::held::Held;
@@ -30,7 +30,7 @@ pub(super) fn payload_sent(sending: &EndReadings, set: u32, window: Window) -> O
         let read: Option<f64> = sockets.map(|t| grown(t, m::TCP_BYTES_SENT)).sum();
         return read.map(|bytes| bytes * stands_for(sending, set));
     }
-    // Nothing is retransmitted of datagrams.
+    // Datagrams are never retransmitted.
     let prefix = format!("s{set}/tx");
     let workers = sending.about("worker", |s| s.starts_with(&prefix));
     workers.map(|t| grown(t, m::WORKER_BYTES)).sum()

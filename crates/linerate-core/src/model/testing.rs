@@ -10,7 +10,7 @@ pub(super) const WHOLE: Window = Window {
     to: 1_000_000_000,
 };
 
-/// What was read of a subject before and after a second.
+/// The readings of a subject before and after a second.
 pub(super) fn table(subject: &str, columns: &[(Metric, [i64; 2])]) -> Table {
     let column = |(metric, values): &(Metric, [i64; 2])| Column {
         name: metric.name.into(),

@@ -17,11 +17,11 @@ use crate::stats::{Comparison, Count, samples, share_ratio};
 /// The readings of an undisturbed slice; `None` for readings that were not taken.
 #[derive(Debug)]
 pub(super) struct Slice {
-    /// Whether it was measured with the change.
+    /// Whether the slice was measured with the change.
     pub(super) changed: bool,
     /// The rate that is judged: goodput, or operations.
     pub(super) rate: Option<f64>,
-    /// Goodput.
+    /// Goodput of the slice.
     goodput: Option<f64>,
     /// Segments sent, and those retransmitted; datagrams sent, and lost.
     loss: Option<Count>,
@@ -33,7 +33,7 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// For a step; `None` if it is not a slice, or was disturbed.
+    /// The slice that a step is; `None` if the step is no slice, or was disturbed.
     pub(super) fn of(record: &Record, step: &Step, direction: Direction) -> Option<Self> {
         let Purpose::Slice { changed, .. } = step.plan.purpose else {
             return None;
@@ -125,7 +125,7 @@ pub(super) fn trial_of<'a>(
     }
 }
 
-/// One figure of the slices that have it, each with whether it was measured with the change.
+/// The values of one figure over the slices that have it, each with whether it was measured with the change.
 fn each<T>(slices: &[&Slice], figure: impl Fn(&Slice) -> Option<T>) -> Vec<(bool, T)> {
     let slices = slices.iter();
     slices

@@ -12,7 +12,7 @@ use crate::record::{EndReadings, Record, Step, Total};
 use crate::transport::Transport;
 use crate::units::Bytes;
 
-/// Packets of this size pass every path.
+/// Size of packets that pass every path, in bytes.
 //= RFC 791, section 3.1: every internet module must be able to receive a datagram of 576 octets
 const ALWAYS: u64 = 576;
 /// Payload of a stream that may be acknowledged although full packets are lost: the content of small packets,
@@ -29,9 +29,9 @@ const HEADERS_V6: u64 = 40 + 8;
 /// Payload that vanished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vanished {
-    /// The largest packet that it was sent in, by what is known of the ports.
+    /// The largest packet that the payload was sent in, as far as the ports are known.
     pub packet: Bytes,
-    /// What an echo request must carry to make a packet as large.
+    /// Payload of an echo request that makes a packet as large.
     pub echo: Bytes,
 }
 

@@ -22,7 +22,7 @@ pub struct Address {
     pub ip: IpAddr,
     /// Leading bits that all addresses of its network share.
     pub prefix: u8,
-    /// Whether it is good beyond this link and this host (`RT_SCOPE_UNIVERSE`).
+    /// Whether the address is valid beyond this link and this host (`RT_SCOPE_UNIVERSE`).
     pub is_global: bool,
 }
 
@@ -40,7 +40,7 @@ fn one(body: &[u8]) -> Result<Option<Address>, Malformed> {
     let (prefix, flags, scope) = (body[1], body[2], body[3]);
     let (mut own, mut other) = (None, None);
     for attribute in attributes(after(body, FIXED, WHAT)?) {
-        // IFA_ADDRESS and IFA_LOCAL: where both are there, the first is the other end's.
+        // IFA_ADDRESS and IFA_LOCAL: if both are present, the first is the other end's.
         match attribute? {
             (1, value) => other = Some(address(value, WHAT)?),
             (2, value) => own = Some(address(value, WHAT)?),

@@ -7,16 +7,16 @@ use crate::units::Bytes;
 /// Version of the cgroup interface with the CPU controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// One hierarchy for each controller.
+    /// Version 1: one hierarchy for each controller.
     V1,
-    /// One hierarchy for all.
+    /// Version 2: one hierarchy for all controllers.
     V2,
 }
 
 /// The path of our own cgroup in the file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Which interface.
+    /// The version of the cgroup interface.
     pub version: Version,
     /// Mount point of the hierarchy.
     pub mount: String,

@@ -15,7 +15,7 @@ pub(super) struct Message<'a> {
     pub(super) level: u32,
     pub(super) kind: u32,
     pub(super) body: &'a [u8],
-    /// The data behind it.
+    /// The data behind the header.
     rest: &'a [u8],
 }
 
@@ -45,8 +45,8 @@ pub(super) fn word(raw: &[u8], at: usize) -> Option<u32> {
     found.first_chunk().map(|word| u32::from_ne_bytes(*word))
 }
 
-/// When the kernel received the data that `control` belongs to, in nanoseconds of the wall clock. `None`
-/// without a time stamp.
+/// The time at which the kernel received the data that `control` belongs to, in nanoseconds of the wall
+/// clock. `None` without a time stamp.
 #[inline]
 pub fn stamp(control: &[u8]) -> Option<u64> {
     let told = messages(control).find(|m| STAMPS.contains(&(m.level, m.kind)))?;

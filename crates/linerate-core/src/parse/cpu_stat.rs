@@ -11,7 +11,7 @@ pub struct Throttling {
     pub periods: u64,
     /// Periods in which its quota was used up.
     pub throttled: u64,
-    /// Nanoseconds for which it was stopped.
+    /// Nanoseconds for which the quota stopped the cgroup.
     pub throttled_ns: u64,
 }
 

@@ -4,7 +4,7 @@
 use super::{sysctl, text};
 use crate::units::Hertz;
 
-/// Cores that Arm processors are built of: who designed them, and their number there.
+/// Cores of Arm processors: the numbers of the designer and of the core, and the name.
 const ARM: [(u64, u64, &str); 10] = [
     (0x41, 0xd03, "Arm Cortex-A53"),
     (0x41, 0xd08, "Arm Cortex-A72"),
@@ -71,7 +71,7 @@ pub fn clocks(text: &[u8]) -> Vec<(u32, Option<Hertz>)> {
     all
 }
 
-/// `2300.000`.
+/// Parses a clock in MHz: `2300.000`.
 fn megahertz(text: &[u8]) -> Option<Hertz> {
     let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     (0.0..1e6)

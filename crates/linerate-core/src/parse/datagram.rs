@@ -21,7 +21,7 @@ pub enum Kind {
     End,
     /// The receiver has read the mark of an end.
     Ended,
-    /// It requests an answer.
+    /// The datagram requests an answer.
     Ping,
     /// The datagram answers.
     Pong,
@@ -45,13 +45,13 @@ pub struct Header {
 /// Why bytes are no datagram of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Stray {
-    /// They end before the datagram does.
+    /// The bytes end before the datagram does.
     #[error("cut short")]
     Short,
-    /// Another tag: out of the session, or spoofed.
+    /// The datagram has another tag: it is of another session, or spoofed.
     #[error("of another session")]
     Foreign,
-    /// The right tag, and fields that no sender writes.
+    /// The datagram has the right tag, and fields that no sender writes.
     #[error("malformed")]
     Malformed,
 }
@@ -60,7 +60,7 @@ pub enum Stray {
 pub const NUMBER_AT: usize = 16;
 
 impl Header {
-    /// In network byte order.
+    /// Encodes the header in network byte order.
     pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut raw = [0; HEADER_LEN];
         raw[..8].copy_from_slice(&self.tag.to_be_bytes());

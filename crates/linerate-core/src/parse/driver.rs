@@ -11,13 +11,13 @@ const NAME: usize = 32;
 /// `struct ethtool_drvinfo`. Text that the driver does not report is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Info {
-    /// Driver.
+    /// Name of the driver.
     pub driver: String,
     /// Version of the firmware.
     pub firmware: String,
 }
 
-/// Who drives a port.
+/// Decodes the driver of a port.
 pub fn info(reply: &[u8]) -> Result<Info, Malformed> {
     let text = |from: usize| {
         let field = reply
@@ -32,7 +32,7 @@ pub fn info(reply: &[u8]) -> Result<Info, Malformed> {
     })
 }
 
-/// What a driver counts: `struct ethtool_gstrings` and `struct ethtool_stats`, one after the other.
+/// The counters of a driver: `struct ethtool_gstrings` and `struct ethtool_stats`, one after the other.
 pub fn counters(reply: &[u8]) -> Result<Vec<Counter>, Malformed> {
     let count = u32_at(reply, 8, COUNTERS)? as usize;
     let names = after(reply, 12, COUNTERS)?;

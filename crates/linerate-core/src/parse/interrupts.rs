@@ -6,16 +6,16 @@ use super::{Malformed, text};
 
 const WHAT: &str = "/proc/interrupts";
 
-/// A numbered interrupt. Those that belong to the CPUs themselves (`LOC`, `RES`) are passed over.
+/// A numbered interrupt. Interrupts that belong to the CPUs themselves (`LOC`, `RES`) are passed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interrupt {
-    /// Number.
+    /// Number of the interrupt.
     pub number: u32,
     /// Times that it arrived, over all CPUs.
     pub total: u64,
-    /// The CPU that served most of them; `None` if there were none.
+    /// The CPU that served the interrupt most often; `None` if there were no interrupts.
     pub busiest: Option<u32>,
-    /// What delivers it: `PCI-MSIX-0000:03:00.0`, `IO-APIC`.
+    /// The controller that delivers the interrupt: `PCI-MSIX-0000:03:00.0`, `IO-APIC`.
     pub chip: String,
     /// The name that the driver gives it: `eth0-TxRx-3`; empty without a driver.
     pub name: String,
@@ -73,7 +73,7 @@ fn each<'a>(
     Ok(())
 }
 
-/// `CPU3`.
+/// Parses the name of a CPU: `CPU3`.
 fn cpu(field: &[u8]) -> Result<u32, Malformed> {
     let number = field.strip_prefix(b"CPU").and_then(text::decimal);
     let number = number.and_then(|number| u32::try_from(number).ok());

@@ -13,8 +13,8 @@ const PARMS: u16 = 1;
 const RATE: u16 = 4;
 const BURST: u16 = 6;
 
-/// Where `struct tc_tbf_qopt` has its peak rate, its limit and its bucket: behind the rate, which takes 12
-/// bytes and ends with the number of bytes per second, as the peak rate does.
+/// Offsets of the peak rate, the limit and the bucket in `struct tc_tbf_qopt`: behind the rate, which takes
+/// 12 bytes and ends with the number of bytes per second, as the peak rate does.
 const PEAK: usize = 20;
 const LIMIT: usize = 24;
 const BUCKET: usize = 28;
@@ -25,13 +25,14 @@ const CELLS: u8 = 2;
 /// The limit: bytes of a token bucket, packets of a queue.
 pub fn limit(queue: Queue, options: &[u8]) -> Result<u32, Malformed> {
     match queue {
-        // struct tc_fifo_qopt is the limit and nothing else.
+        // `struct tc_fifo_qopt` has only the limit.
         Queue::Pfifo => u32_at(options, 0, WHAT),
         Queue::Tbf => Ok(bucket(options)?.limit),
     }
 }
 
-/// The same options with another limit. All else is passed back to the kernel as the kernel reported it.
+/// Encodes the options of a discipline with another limit. All else is passed back to the kernel as the
+/// kernel reported it.
 pub fn with_limit(queue: Queue, options: &[u8], limit: u32) -> Result<Vec<u8>, Malformed> {
     let limit = limit.to_ne_bytes();
     if queue == Queue::Pfifo {

@@ -30,7 +30,7 @@ pub struct Link<'a> {
     pub hardware: u16,
     /// Up, and the lower layer has carrier.
     pub up: bool,
-    /// Name.
+    /// Name of the port.
     pub name: Cow<'a, str>,
     /// Kind of a port made by software: `veth`, `bridge`, `tun` ...
     pub kind: Cow<'a, str>,
@@ -40,23 +40,23 @@ pub struct Link<'a> {
     pub mtu: Option<u32>,
     /// The largest value that the driver accepts; `None` if it reports no bound.
     pub mtu_max: Option<u32>,
-    /// Index of the port that it sits on; of the other half of a pair (`veth`).
+    /// Index of the port below; for one half of a pair (`veth`), of the other half.
     pub lower: Option<u32>,
-    /// That port is in another network namespace.
+    /// Whether the port with the index `lower` is in another network namespace.
     pub lower_elsewhere: bool,
-    /// Index of the bond, bridge or team that it is part of.
+    /// Index of the bond, bridge or team that the port is part of.
     pub master: Option<u32>,
     /// Queueing discipline at its root.
     pub qdisc: Cow<'a, str>,
-    /// What ports of its kind have besides, undecoded.
+    /// The attributes that only ports of its kind have, undecoded.
     pub(super) details: &'a [u8],
     /// Name of the device that it belongs to (5.14+): `0000:03:00.0`, `virtio1`.
     pub device: Cow<'a, str>,
-    /// Bus of that device: `pci`, `virtio`.
+    /// Bus of the port's device: `pci`, `virtio`.
     pub bus: Cow<'a, str>,
     /// Times that the link went up or down.
     pub carrier_changes: Option<u32>,
-    /// Counters.
+    /// Counters of the port.
     pub stats: Option<LinkStats>,
 }
 
@@ -152,19 +152,19 @@ fn info(info: &[u8]) -> Result<(Cow<'_, str>, &[u8]), Malformed> {
     Ok((kind, details))
 }
 
-/// What a bond has besides (`IFLA_BOND_*`).
+/// The attributes that only bonds have (`IFLA_BOND_*`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BondDetails {
-    /// Mode, 0 to 6.
+    /// Mode of the bond, 0 to 6.
     pub mode: Option<u8>,
-    /// What the hash looks at, 0 to 5.
+    /// Number of the policy that says which fields of a packet the hash includes, 0 to 5.
     pub hash: Option<u8>,
     /// Index of the member in use.
     pub active: Option<u32>,
 }
 
 impl Link<'_> {
-    /// What a bond has besides; `None` for other kinds.
+    /// The attributes that only bonds have; `None` for other kinds of links.
     pub fn bond(&self) -> Result<Option<BondDetails>, Malformed> {
         if self.kind != "bond" {
             return Ok(None);

@@ -53,7 +53,7 @@ pub enum Malformed {
     /// The text in the place of a number is no number, or is too large.
     #[error("{0} is not a number")]
     NotANumber(&'static str),
-    /// Something that is always there is not.
+    /// A part that is always present is missing.
     #[error("{0} is missing")]
     Missing(&'static str),
 }

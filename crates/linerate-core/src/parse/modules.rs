@@ -1,5 +1,5 @@
-//! Which modules a kernel needs for a driver: `modules.dep`, as depmod writes it, and
-//! `modules.builtin`, as the kernel's build does.
+//! The modules that a kernel needs for a driver: `modules.dep`, as depmod writes it, and `modules.builtin`,
+//! as the kernel's build does.
 
 use std::collections::BTreeSet;
 

@@ -9,23 +9,23 @@ use crate::facts::nic::Direction;
 const QUEUE: &str = "queue message";
 const NAPI: &str = "poller message";
 
-/// A queue.
+/// A queue of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Queue {
     /// Number, counted for each direction.
     pub number: u32,
     /// The direction of the queue.
     pub direction: Direction,
-    /// The poller that serves it.
+    /// Id of the poller (NAPI) that serves the queue.
     pub napi: Option<u32>,
 }
 
-/// A poller.
+/// A poller of the kernel (NAPI), with its interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Napi {
     /// Number of the interrupt.
     pub id: u32,
-    /// The interrupt that wakes it.
+    /// The interrupt that wakes the poller.
     pub irq: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! What netem is set to: delay, loss and rate.
+//! Settings of netem: delay, loss and rate.
 
 use super::Malformed;
 use super::netlink::{after, attributes, u32_at, u64_at};
@@ -30,7 +30,7 @@ pub(super) fn netem(options: &[u8]) -> Result<Shaping, Malformed> {
     Ok(Shaping {
         rate: rate(wide.unwrap_or(narrow)),
         delay: (delay > 0).then_some(Nanos(delay)),
-        // However few they are, it loses some on purpose.
+        // However small the share is, netem loses some packets on purpose.
         loss_ppm: (loss > 0.0).then_some((loss.min(1.0) * 1e6).round().max(1.0) as u32),
         limit: Some(u32_at(options, 4, WHAT)?),
         overhead,
@@ -38,7 +38,7 @@ pub(super) fn netem(options: &[u8]) -> Result<Shaping, Malformed> {
     })
 }
 
-/// A share of 2^32.
+/// Converts a number to a share: 2^32 stands for all.
 fn share(of: u32) -> f64 {
     f64::from(of) / 4_294_967_296.0
 }

@@ -12,7 +12,7 @@ const HEADER: usize = 64;
 /// Bytes to read at most. All capabilities used here lie in them. The rest of the PCI Express configuration space is
 /// sixteen times as large, and slow to read from the device.
 pub const LENGTH: usize = 256;
-/// Most capabilities that fit, 4 bytes each: a longer chain runs in a circle.
+/// Largest number of capabilities that fit, 4 bytes each: a longer chain runs in a circle.
 const MOST: usize = (LENGTH - HEADER) / 4;
 const EXPRESS: u8 = 0x10;
 /// Bytes of one access.
@@ -21,7 +21,7 @@ const REGISTER: usize = 4;
 const IDENTITY: usize = 0x10;
 /// The numbers of a bridge's buses.
 const BUSES: usize = 0x18;
-/// Where the first capability is.
+/// Offset of the pointer to the first capability.
 const FIRST: usize = 0x34;
 /// Bytes of the PCI Express capability that are used.
 const CAPABILITY: usize = 0x14;
@@ -37,7 +37,7 @@ pub struct Config {
     pub class: u32,
     /// Buses behind the device, if it is a bridge that leads to any.
     pub buses: Option<Buses>,
-    /// Its PCI Express capability.
+    /// PCI Express capability of the device.
     pub express: Express,
 }
 
@@ -57,7 +57,7 @@ pub enum Express {
 pub struct Capability {
     /// The kind of device, by its place in the PCIe tree.
     pub kind: PortKind,
-    /// Sizes of packets.
+    /// Sizes of packets on the link.
     pub payload: Payload,
     /// The present state of the link; `None` for devices without a link.
     pub now: Option<Link>,
@@ -123,12 +123,12 @@ pub fn gather<E>(mut read: impl FnMut(usize, &mut [u8]) -> Result<usize, E>) -> 
     Ok(space)
 }
 
-/// Whether buses may lie behind it.
+/// Whether buses may lie behind the device.
 fn is_bridge(header: &[u8]) -> bool {
     header[0x0e] & 0x7f == 1
 }
 
-/// A bit of the status register: whether there is a list of capabilities.
+/// Whether the device has a list of capabilities: a bit of the status register.
 fn has_capabilities(header: &[u8]) -> bool {
     header[6] & 0x10 != 0
 }

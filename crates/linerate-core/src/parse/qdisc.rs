@@ -17,17 +17,17 @@ pub const ROOT: u32 = u32::MAX;
 /// A queueing discipline, or a class of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qdisc<'a> {
-    /// Index of its port.
+    /// Index of the discipline's port.
     pub port: u32,
     /// Handle; zero if the kernel made it by itself. For a class its number.
     pub handle: u32,
-    /// Its parent: [`ROOT`], or a class.
+    /// Parent of the discipline: [`ROOT`], or a class.
     pub parent: u32,
     /// Kind: `fq_codel`, `tbf`, `noqueue` ...
     pub kind: Cow<'a, str>,
-    /// Its options, undecoded: [`super::shaping`] reads the limits among them.
+    /// Options of the discipline, undecoded: [`super::shaping`] reads the limits among them.
     pub options: &'a [u8],
-    /// Counters.
+    /// Counters of the discipline.
     pub stats: Option<QdiscStats>,
 }
 

@@ -15,11 +15,11 @@ const FIXED: usize = 12;
 pub struct Route {
     /// Index of the port that it leaves by.
     pub port: u32,
-    /// The neighbour that packets are handed to; `None` if the other end is one itself.
+    /// The neighbour that packets are handed to; `None` if the other end itself is a neighbour.
     pub gateway: Option<IpAddr>,
-    /// The source that the kernel prefers for it.
+    /// The source address that the kernel prefers for the route.
     pub source: Option<IpAddr>,
-    /// What it carries, where that is set, or was learnt from a message of the path.
+    /// MTU of the route, where it is set, or was learnt from a message of the path.
     pub mtu: Option<u32>,
 }
 

@@ -16,9 +16,9 @@ const KIND_END: u8 = 2;
 /// The mark between two runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// This many bytes of payload follow: 1 to [`RUN_MAX`].
+    /// Payload follows; the number is its bytes: 1 to [`RUN_MAX`].
     Run(u64),
-    /// The step has ended; this many bytes of payload were sent in it.
+    /// The step has ended; the number is the bytes of payload that were sent in it.
     End(u64),
 }
 
@@ -34,7 +34,7 @@ pub enum MarkError {
 }
 
 impl Mark {
-    /// As it is sent: magic, kind, three zero bytes, the value in network order.
+    /// Encodes the mark: magic, kind, three zero bytes, the value in network order.
     pub fn encode(self) -> [u8; MARK_BYTES] {
         let (kind, value) = match self {
             Self::Run(length) => (KIND_RUN, length),

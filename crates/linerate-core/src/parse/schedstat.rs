@@ -4,14 +4,14 @@ use super::{Malformed, text};
 
 const WHAT: &str = "schedstat";
 
-/// What the scheduler counted for one thread.
+/// The scheduler's counts for one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchedStat {
-    /// Nanoseconds on a CPU.
+    /// Nanoseconds that the thread ran on a CPU.
     pub run_ns: u64,
     /// Nanoseconds runnable but not running.
     pub wait_ns: u64,
-    /// Number of times that it was scheduled on a CPU.
+    /// Number of times that the thread was scheduled on a CPU.
     pub slices: u64,
 }
 

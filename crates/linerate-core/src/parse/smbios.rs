@@ -81,7 +81,7 @@ fn module(structure: &Structure<'_>) -> Result<Module, Malformed> {
     if data.len() < 0x15 {
         return Err(Malformed::Short("SMBIOS memory device"));
     }
-    // What is unknown is all ones; a field that an older table lacks is unknown too.
+    // An unknown value is all ones; a field that an older table lacks is unknown too.
     let width = |at| word(data, at).filter(|&w| w != 0 && w != 0xffff);
     let (data_width, total_width) = (width(0x0a), width(0x08));
     Ok(Module {

@@ -21,7 +21,7 @@ const INET6: u8 = 10;
 //= include/uapi/linux/inet_diag.h, struct inet_diag_msg
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connection<'a> {
-    /// This end; an address of IPv4 that is mapped into IPv6 stays so.
+    /// Address of this end; an address of IPv4 that is mapped into IPv6 stays so.
     pub local: SocketAddr,
     /// The address of the other end.
     pub remote: SocketAddr,

@@ -18,7 +18,7 @@ pub struct Softnet {
     pub squeezed: u64,
 }
 
-/// One entry for each line.
+/// Parses the file: one entry for each line.
 pub fn parse(text: &[u8]) -> impl Iterator<Item = Result<Softnet, Malformed>> {
     text::lines(text, WHAT).map(|line| line.and_then(cpu))
 }

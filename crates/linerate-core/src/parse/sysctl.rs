@@ -2,7 +2,7 @@
 
 use super::{Malformed, text};
 
-/// Most CPUs or nodes that a list may name; a longer one is no list of CPUs.
+/// Largest number of CPUs or nodes that a list may name; a longer one is no list of CPUs.
 const MOST: u32 = 1 << 16;
 
 /// The first line as text, without blanks around it.

@@ -2,7 +2,7 @@
 
 use super::{Malformed, text};
 
-/// Most words of a mask; a longer one is no mask of CPUs.
+/// Largest number of words in a mask; a longer one is no mask of CPUs.
 const MOST_WORDS: usize = 2048;
 
 /// A mask such as `00000000,00000003` of CPUs, as their numbers in ascending order.

@@ -13,7 +13,7 @@ pub struct TaskStat {
     pub user_ticks: u64,
     /// System time in clock ticks, field 15.
     pub system_ticks: u64,
-    /// CPU it last ran on, field 39.
+    /// The CPU that the thread last ran on, field 39.
     pub cpu: u64,
 }
 

@@ -15,13 +15,13 @@ enum Store {
     /// The lowest bit of a byte: bit fields are laid out from the least significant bit on little
     /// endian machines, and from the most significant on big endian ones.
     FirstBit,
-    /// Two bytes.
+    /// A field of two bytes.
     U16,
-    /// Four bytes.
+    /// A field of four bytes.
     U32,
     /// Four bytes; all ones mean unknown.
     U32Known,
-    /// Eight bytes.
+    /// A field of eight bytes.
     U64,
     /// Eight bytes, in bytes per second; reported in bits. All ones mean unlimited.
     Rate,
@@ -107,7 +107,7 @@ pub fn values(raw: &[u8]) -> impl Iterator<Item = (Metric, Option<i64>)> + '_ {
     })
 }
 
-/// Where `tcpi_total_retrans` and `tcpi_rcv_ooopack` stand.
+/// Offsets of `tcpi_total_retrans` and `tcpi_rcv_ooopack`.
 const SETBACKS: [usize; 2] = [100, 224];
 
 /// Segments that this end retransmitted, and those that arrived here out of order, since the connection began. 0 means that

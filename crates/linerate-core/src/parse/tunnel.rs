@@ -13,13 +13,13 @@ const WHAT: &str = "tunnel";
 /// A tunnel with its ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// Bytes that it adds to packets.
+    /// Bytes that the tunnel adds to packets.
     pub tunnel: Tunnel,
-    /// The outer address of its other end, if there is one.
+    /// The outer address of the tunnel's other end, if there is one.
     pub remote: Option<IpAddr>,
-    /// Its own outer address, if it is set.
+    /// The tunnel's own outer address, if it is set.
     pub local: Option<IpAddr>,
-    /// Index of the port that it is bound to; `None` if the route decides.
+    /// Index of the port that the tunnel is bound to; `None` if the route decides.
     pub link: Option<u32>,
 }
 
@@ -37,7 +37,7 @@ struct Numbers {
     flags: u16,
     /// An envelope of UDP.
     encap: u16,
-    /// It carries packets instead of frames.
+    /// The tunnel carries packets instead of frames.
     bare: u16,
     /// Bytes of the check value of macsec.
     icv: u16,
@@ -141,7 +141,7 @@ fn numbers(kind: &str) -> &'static Numbers {
     known.map_or(&NONE, |(_, numbers)| numbers)
 }
 
-/// The attributes among these that a kind has.
+/// The attributes in `all` that a kind has.
 fn present(all: &[u16]) -> Vec<u16> {
     all.iter().copied().filter(|number| *number > 0).collect()
 }
@@ -176,7 +176,7 @@ const GRE_FLAGS: [u16; 3] = [0x8000, 0x2000, 0x1000];
 const NO_LIMIT: u32 = 1;
 const LIMIT: u32 = 8;
 
-/// What was read of a tunnel's attributes.
+/// The attributes of a tunnel that were read.
 #[derive(Default)]
 struct Attributes {
     ends: Ends,
@@ -191,7 +191,7 @@ struct Attributes {
 }
 
 impl Link<'_> {
-    /// What it adds to packets and where its other end is; `None` for ports that are no tunnel.
+    /// The bytes that the tunnel adds to packets, and its ends; `None` for ports that are no tunnel.
     pub fn tunnel(&self) -> Result<Option<Ends>, Malformed> {
         let Some(kind) = TunnelKind::named(&self.kind) else {
             return Ok(None);
@@ -227,12 +227,12 @@ fn attributes_of(kind: &str, details: &[u8]) -> Result<Attributes, Malformed> {
         } else if is_end(numbers.local) {
             read.ends.local = Some(address(value, WHAT)?);
         } else if is(numbers.external) {
-            // A flag without a value, or a byte.
+            // Reads a flag: an attribute without a value, or a byte.
             read.external = value.first().is_none_or(|&set| set > 0);
         } else if is(numbers.bare) {
             read.bare = true;
         } else if is(numbers.gre) {
-            // In network byte order.
+            // The flags of GRE are in network byte order.
             read.gre = u16::from_be(u16_at(value, 0, WHAT)?);
         } else if is(numbers.flags) && value.len() >= 4 {
             read.flags = u32_at(value, 0, WHAT)?;

@@ -15,7 +15,7 @@ const ORIGIN_ZEROCOPY: u8 = 5;
 /// `SO_EE_CODE_ZEROCOPY_COPIED`, include/uapi/linux/errqueue.h.
 const CODE_COPIED: u8 = 1;
 
-/// Sends that the kernel is through with.
+/// Zero-copy sends that the kernel has completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// The number of sends.
@@ -37,7 +37,7 @@ fn completion(raw: &[u8]) -> Option<Completion> {
     let (origin, code) = (*raw.get(4)?, *raw.get(6)?);
     let (first, last) = (word(raw, 8)?, word(raw, 12)?);
     (origin == ORIGIN_ZEROCOPY).then(|| Completion {
-        // Numbers wrap around.
+        // The numbers of sends wrap around.
         sends: u64::from(last.wrapping_sub(first)) + 1,
         copied: code == CODE_COPIED,
     })

@@ -25,7 +25,7 @@ use crate::cbor;
 /// transfer that rewrites text is noticed.
 pub const MAGIC: [u8; 8] = *b"\x89LNR\r\n\x1a\n";
 
-/// Most values, times included, that the tables of one record may hold: 2 GiB once unpacked, or
+/// Largest number of values, times included, that the tables of one record may hold: 2 GiB once unpacked, or
 /// more than an hour of 64 streams at 100 ms.
 pub const MAX_VALUES: u64 = 1 << 28;
 
@@ -35,13 +35,13 @@ const FRAME_HEADER: usize = 9;
 /// Why bytes are no record, or a record cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The magic is not there.
+    /// The magic is missing.
     #[error("this is not a record of linerate")]
     NotARecord,
     /// Written by a version that this one does not understand.
     #[error("format {found} of the record is not known here (this linerate reads format {FORMAT})")]
     UnknownFormat {
-        /// The version found.
+        /// The version of the format in the file.
         found: u32,
     },
     /// The start of the file cannot be read.
@@ -55,7 +55,7 @@ pub enum FrameError {
         /// Name of the column.
         column: String,
     },
-    /// More readings than a record holds, or more bytes than a frame holds.
+    /// There are more readings than a record holds, or more bytes than a frame holds.
     #[error("one step has too many readings for a record ({values} values)")]
     TooLarge {
         /// Values of the step.
@@ -63,7 +63,7 @@ pub enum FrameError {
     },
 }
 
-/// What a reader could not use.
+/// The parts of a record that a reader could not use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// Frames of kinds that this version does not know; the rest was read.
@@ -112,17 +112,17 @@ impl fmt::Display for Damage {
 /// A frame to write.
 #[derive(Debug, Clone, Copy)]
 pub enum Frame<'a> {
-    /// How the run began.
+    /// The start of the run.
     Start(&'a Start),
     /// Facts of a host.
     Host(&'a Host),
-    /// A set of connections, with the settings that it got.
+    /// A set of connections, with the settings in force.
     Set(&'a Set),
     /// A planned trial.
     Trial(&'a TrialPlan),
     /// A step with its readings.
     Step(&'a Step),
-    /// How the run ended.
+    /// The end of the run.
     End(&'a End),
 }
 
@@ -136,7 +136,7 @@ mod kind {
     pub(super) const END: u8 = 6;
 }
 
-/// What a file begins with: the magic and [`FORMAT`].
+/// The first bytes of a file: the magic and [`FORMAT`].
 pub fn header() -> Vec<u8> {
     [&MAGIC[..], &FORMAT.to_le_bytes()].concat()
 }
@@ -210,7 +210,7 @@ fn build<T: Serialize>(kind: u8, payload: &T) -> Result<Vec<u8>, FrameError> {
     Ok(frame)
 }
 
-/// Of the length and of what follows the checksum: kind and payload.
+/// The checksum of a frame: of its length, and of kind and payload in `rest`, which follow the checksum.
 fn checksum(length: u32, rest: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&length.to_le_bytes());

@@ -43,7 +43,7 @@ impl Growing {
     pub fn into_values(self) -> Vec<i64> {
         let mut values = Vec::with_capacity(self.len());
         for block in &self.packed {
-            // What was packed here unpacks.
+            // Blocks that were packed here always unpack.
             values.extend(unpack(block, BLOCK).into_iter().flatten());
         }
         values.extend(self.last);

@@ -26,17 +26,17 @@ pub const FORMAT: u32 = 1;
 /// A run, as read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// How the run began.
+    /// The start of the run: its plan.
     pub start: Start,
     /// Facts of the hosts, near first; one or more.
     pub hosts: Vec<Host>,
-    /// Sets of connections, with the settings that they got.
+    /// Sets of connections, with the settings in force.
     pub sets: Vec<Set>,
     /// Planned trials; their slices are steps.
     pub trials: Vec<TrialPlan>,
     /// Steps in the order in which they were run.
     pub steps: Vec<Step>,
-    /// How the run ended; `None` after a crash.
+    /// The end of the run; `None` after a crash.
     pub end: Option<End>,
 }
 
@@ -45,33 +45,33 @@ pub struct Record {
 pub struct Start {
     /// [`FORMAT`] of the writer.
     pub format: u32,
-    /// Version of linerate that wrote it.
+    /// Version of linerate that wrote the record.
     pub linerate: String,
     /// Wall-clock time in seconds since 1970: only a label.
     pub wall_secs: u64,
-    /// What was to be done.
+    /// The plan that the run followed.
     pub plan: Plan,
 }
 
 /// One host and its facts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// Which end.
+    /// The end of the path that the host is.
     pub side: Side,
-    /// The known readings of it.
+    /// The known facts of the host.
     pub facts: HostFacts,
 }
 
-/// A set of connections, with the settings that it got.
+/// A set of connections, with the settings in force.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Set {
-    /// The plan.
+    /// The plan that was followed.
     pub plan: SetPlan,
-    /// What each end got, near first.
+    /// The settings in force at each end, near first.
     pub ends: Vec<SetEnd>,
 }
 
-/// What one end got of a set.
+/// The settings of a set that are in force at one end, and the requests that were refused.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SetEnd {
@@ -108,16 +108,16 @@ pub struct TrialPlan {
     pub before: Knobs,
     /// Setting B: one factor changed.
     pub after: Knobs,
-    /// Most blocks of four slices that were to be measured: the interval depends on it.
+    /// Largest number of blocks of four slices that were planned: the interval depends on it.
     pub max_blocks: u32,
 }
 
 /// A step and all that was read during it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// The plan.
+    /// The plan that was followed.
     pub plan: StepPlan,
-    /// When it began, since the start of the run, on the near clock.
+    /// Start of the step, since the start of the run, on the near clock.
     pub began: Nanos,
     /// Readings of each end, near first.
     pub ends: Vec<EndReadings>,
@@ -128,7 +128,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// When it ended, since the start of the run, on the near clock.
+    /// End of the step, since the start of the run, on the near clock.
     pub fn ended(&self) -> Nanos {
         let took = self.plan.washout.0.saturating_add(self.plan.measure.0);
         Nanos(self.began.0.saturating_add(took))
@@ -140,20 +140,20 @@ impl Step {
 pub struct ClockPair {
     /// Far minus near, in nanoseconds.
     pub offset_ns: i64,
-    /// The maximum error.
+    /// Largest error of the offset, in nanoseconds.
     pub bound_ns: u64,
 }
 
 /// A failure in a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
-    /// The end that reported it.
+    /// The end that reported the trouble.
     pub side: Side,
-    /// What happened, as a lowercase sentence fragment.
+    /// The failure, as a lowercase sentence fragment.
     pub what: String,
 }
 
-/// What one end read during a step.
+/// The readings that one end took during a step.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EndReadings {
@@ -171,12 +171,13 @@ pub struct EndReadings {
     /// Congestion control, of an end that reports it only with its readings; `None` if the set has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
-    /// What could not be read.
+    /// The readings that failed.
     pub gaps: Vec<Gap>,
 }
 
 impl EndReadings {
-    /// Whether it was read while the step ran. An end that reports only sums at the end has two rows at most.
+    /// Whether the table was read while the step ran. An end that reports only sums at the end has two rows
+    /// at most.
     pub fn is_sampled(&self) -> bool {
         self.tables.iter().any(|table| table.at.len() > 2)
     }
@@ -185,9 +186,9 @@ impl EndReadings {
 /// Exact payload of one stream in one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Total {
-    /// Set.
+    /// Number of the set.
     pub set: u32,
-    /// Stream of the set.
+    /// Number of the stream in its set.
     pub stream: u32,
     /// Payload sent by this end.
     pub sent: u64,
@@ -202,7 +203,7 @@ pub struct Total {
 pub struct Table {
     /// Source, as in [`crate::metric`].
     pub source: String,
-    /// What it is about: `s3/tx0` (set 3, sending thread of stream 0), `s3/0` (its socket), a CPU's
+    /// The subject of the table: `s3/tx0` (set 3, sending thread of stream 0), `s3/0` (its socket), a CPU's
     /// number, a port's name.
     pub subject: String,
     /// Time of each row, nanoseconds since this end's start of the step.
@@ -217,11 +218,11 @@ pub struct Column {
     /// Name, as in [`crate::metric`].
     #[serde(deserialize_with = "metric::name")]
     pub name: Cow<'static, str>,
-    /// Unit.
+    /// Unit of the values.
     pub unit: Unit,
-    /// Counter or gauge.
+    /// Whether the values are of a counter or a gauge.
     pub kind: Kind,
-    /// Values.
+    /// The values, one for each row.
     pub values: Vec<i64>,
 }
 
@@ -253,14 +254,16 @@ pub struct Histogram {
     pub set: u32,
     /// Values in nanoseconds (three significant digits), ascending, with how often each was seen.
     pub counts: Vec<(u64, u64)>,
-    /// How many of them were due and not answered: these took at least the recorded time.
+    /// Number of the counted round trips that were due and not answered: these took at least the recorded
+    /// time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unanswered: u64,
-    /// How many more were sent and never answered, where a path may lose them. They are in no other count.
+    /// Number of further messages that were sent and never answered, where a path may lose them. They are in
+    /// no other count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
-    /// How long answers waited in the kernel of the asking end before its program read them, as counts. Empty
-    /// if the kernel did not stamp arrivals.
+    /// Times that answers waited in the kernel of the asking end before its program read them, as counts.
+    /// Empty if the kernel did not stamp arrivals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<(u64, u64)>,
 }
@@ -282,7 +285,7 @@ pub enum End {
     Complete,
     /// Stopped by the user; the measurements until then are valid.
     Interrupted,
-    /// Could not go on.
+    /// The run could not go on.
     Failed {
         /// Why, as a lowercase sentence fragment.
         why: String,

@@ -5,7 +5,8 @@
 //! first. A zero is followed by one byte with the number of further zeros: most counters are constant or grow
 //! evenly. The number of values is stored elsewhere.
 
-/// Most values that one byte of a packed column can represent: this bounds the size of a hostile one.
+/// Largest number of values that one byte of a packed column can represent: this bounds the size of a hostile
+/// one.
 const VALUES_PER_BYTE: usize = 128;
 
 /// Packs `values` with the order of differences that needs the least space.
@@ -41,7 +42,7 @@ struct Trend {
 }
 
 impl Trend {
-    /// What `value` adds to the prediction; wraps, as does its inverse.
+    /// The difference of `value` from the prediction; it wraps around, as does its inverse.
     fn residual<const ORDER: u8>(&mut self, value: i64) -> i64 {
         let slope = value.wrapping_sub(self.value);
         let residual = match ORDER {
@@ -132,7 +133,7 @@ fn push_varint(out: &mut Vec<u8>, mut raw: u64) {
 
 /// Takes one varint off the front; `None` when it is truncated or longer than 64 bits.
 fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    // Most residuals are of one byte.
+    // Most residuals have one byte.
     if let Some((&byte, rest)) = bytes.split_first()
         && byte < 0x80
     {

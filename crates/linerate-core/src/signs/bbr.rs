@@ -12,12 +12,13 @@ use crate::units::Nanos;
 /// The name in the kernel.
 pub(crate) const NAME: &str = "bbr";
 
-/// How many times the data of one shortest round trip it keeps in flight, and how many bursts on top.
+/// The data that BBR keeps in flight: this multiple of the data of one shortest round trip, and `BURSTS`
+/// bursts on top.
 //= Linux, net/ipv4/tcp_bbr.c: bbr_cwnd_gain is 2; bbr_quantization_budget() adds three groups of segments
 const WINDOWS: u64 = 2;
 const BURSTS: u64 = 3;
 
-/// Whether a load is sent by it.
+/// Whether a load is sent by BBR.
 pub(crate) fn sends(load: &Load) -> bool {
     load.made.sender.congestion.starts_with(NAME)
 }

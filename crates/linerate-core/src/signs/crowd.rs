@@ -9,15 +9,16 @@ use crate::path::Direction;
 use crate::stats::Range;
 use crate::units::Nanos;
 
-/// How many times as large a share many streams lose of one rate as a few do. Four times the streams have windows of a
-/// quarter, and lose at least as often as cubic's, whose rate follows loss to the power of -3/4: 6 times.
+/// Ratio of the share that many streams lose to the share that a few streams lose, if they exceed one rate. Four
+/// times the streams have windows of a quarter, and lose at least as often as cubic's, whose rate follows loss to the
+/// power of -3/4: 6 times.
 //= RFC 9438, section 5.2
 pub(crate) const GROWS: Range = Range {
     low: 2.5,
     high: f64::MAX,
 };
 
-/// The same if packets are lost at any rate: the share does not grow.
+/// Range of the same ratio if packets are lost at any rate: the share lost does not grow with the streams.
 pub(crate) const ALIKE: Range = Range {
     low: 0.3,
     high: 2.0,
@@ -26,11 +27,11 @@ pub(crate) const ALIKE: Range = Range {
 /// Ratio of the numbers of streams for a few streams, and then for many.
 const TIMES: u32 = 4;
 
-/// Most streams of a trial.
+/// Largest number of streams of a trial.
 const MOST: u32 = 64;
 
-/// Ratio of a load's goodput to the goodput that the loss at half the pace would allow, from which this loss is
-/// not the limit.
+/// Ratio of a load's goodput to the goodput that the loss at half the pace would allow, at and above which this
+/// loss is not the limit.
 const UNHELD: f64 = 3.0;
 
 /// A comparison of a few streams and many, where it distinguishes one limited rate from loss at any rate. A
@@ -54,16 +55,16 @@ pub(crate) fn crowds(model: &Model, direction: Direction) -> Option<[u32; 2]> {
     (share && unheld && law && only_dropped(model, load)).then_some([few, many])
 }
 
-/// Segments in flight from which each of many streams still has a window to halve.
+/// Minimum number of segments in flight at which each of many streams still has a window to halve.
 const WINDOWS: f64 = 100.0;
 
-/// A load whose segments are lost in groups carries up to this many times the goodput that its loss would
-/// allow: cubic's own law allows up to ten times as much as the law that is used here.
+/// Highest goodput of a load whose segments are lost in groups, in multiples of the goodput that its loss
+/// would allow: cubic's own law allows up to ten times as much as the law that is used here.
 //= RFC 9438, section 5.1
 const IN_GROUPS: f64 = 10.0;
 
-/// Whether loss follows from the windows: on short paths a stream has a few segments in flight, loses them in groups, and
-/// waits for timers.
+/// Whether the loss depends on the windows as the law of congestion control says. On short paths it does not: a
+/// stream has a few segments in flight, loses them in groups, and waits for timers.
 fn follows_law(load: &Load) -> bool {
     let in_flight = |rtt: Nanos, sizes: Packets| {
         load.goodput.mean / 8.0 * rtt.secs() / sizes.payload.0.max(1) as f64

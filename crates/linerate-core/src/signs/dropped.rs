@@ -1,4 +1,4 @@
-//! What the hosts themselves drop of the payload of one direction, and how much it explains.
+//! Payload of one direction that the hosts themselves drop, and how much of the loss it explains.
 
 use super::{LOSSY, OVERRUN};
 use crate::transport::Transport;
@@ -20,28 +20,29 @@ pub(crate) const MOST: f64 = 0.5;
 /// ratio, the drops belong to this direction.
 const ALONE: f64 = 0.5;
 
-/// Drops in a second from which a filter enforces a rate. Fewer are stray packets.
+/// Minimum drops per second at which a filter enforces a rate. Fewer are stray packets.
 const POLICED: f64 = 10.0;
 
-/// What the hosts dropped of the payload of one direction.
+/// Payload of one direction that the hosts dropped.
 pub(crate) struct Dropped<'a> {
     pub(crate) counters: Vec<&'a Local>,
     /// Packets per second; each holds one segment or a group of them.
     pub(crate) per_sec: f64,
     /// The drops of the sending host.
     pub(crate) by_sender: f64,
-    /// Estimated segments (datagrams) per second in them: one each if unknown.
+    /// Estimated segments (datagrams) per second in the dropped packets: one in each if unknown.
     pub(crate) segments: f64,
 }
 
-/// How much drops explain.
+/// The part of the losses that drops explain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weight {
     /// Most of the losses, as far as the number of segments in each dropped packet is known.
     Most,
-    /// Too little to matter, at the most that they can be.
+    /// Too few of the losses to matter, even with the largest possible number of segments in each dropped
+    /// packet.
     Little,
-    /// That depends on the number of segments in each of them.
+    /// Most or little of the losses: it depends on the number of segments in each dropped packet.
     Open,
 }
 
@@ -150,7 +151,7 @@ pub(crate) fn sent(load: &Load) -> Option<(f64, f64)> {
     datagrams.or(load.tcp.segments.zip(load.tcp.repeated))
 }
 
-/// Whether less is retransmitted than matters on every path, and it does on this one.
+/// Whether a share of retransmissions matters on this path that is too low to matter on every path.
 fn is_rare(load: &Load) -> bool {
     load.transport == Transport::Tcp && sent_again(load).is_some_and(|share| share <= LOSSY)
 }

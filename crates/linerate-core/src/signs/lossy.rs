@@ -15,15 +15,16 @@ const VANISHES: Range = Range {
     high: 0.3,
 };
 
-/// The same if packets are lost at any rate: about as many as before. The interval is wide if losses are few or
-/// come in bursts. It has no upper end, since no competing cause predicts more loss at half the pace.
+/// The share of retransmissions that remains at half the pace, if packets are lost at any rate: about as many
+/// as before. The interval is wide if losses are few or come in bursts. It has no upper end, since no competing
+/// cause predicts more loss at half the pace.
 pub(crate) const STAYS: Range = Range {
     low: 0.31,
     high: f64::MAX,
 };
 
-/// How much more another congestion control may carry at such a rate: one loss-based stream uses at least a
-/// quarter of it.
+/// Gain of goodput that another congestion control may have at an exceeded rate: one loss-based stream uses
+/// at least a quarter of it.
 const FILLED_BY_OTHER: f64 = 4.0;
 
 /// The change in goodput with more streams on a path that drops packets above its rate. Each stream halves its
@@ -41,7 +42,8 @@ pub(crate) fn sent_again(load: &Load) -> Option<f64> {
         .filter(|share| *share > LOSSY || matters_far(load, *share))
 }
 
-/// The same for real losses only, without segments that arrived late.
+/// The share of bytes lost for real, without segments that arrived late, where it is a reason for congestion
+/// control to slow down.
 pub(crate) fn lost(load: &Load) -> Option<f64> {
     let lost = sent_again(load)? * on_time(load);
     (lost > LOSSY || matters_far(load, lost)).then_some(lost)
@@ -66,12 +68,12 @@ fn on_time(load: &Load) -> f64 {
 //= CCR 27(3), 1997: rate = MSS/RTT x sqrt(3/2)/sqrt(p)
 const MATHIS: f64 = 1.2247;
 
-/// Round trip from which one segment of very many matters, if it is lost: the sender takes longer to get over it than
-/// until the next one is. On shorter ones CPUs bind long before.
+/// Minimum round trip at which a lost segment among very many matters: the sender takes longer to recover from it
+/// than until the next one is lost. On paths with shorter round trips CPUs bind long before.
 const FAR: Nanos = Nanos(1_000_000);
 
-/// A load that carries less than this share of the goodput that its loss allows to loss-based congestion
-/// control has another limit.
+/// Minimum share of the goodput that the loss allows to loss-based congestion control: a load that carries
+/// less has another limit.
 const EXPLAINED: f64 = 1.0 / 3.0;
 
 /// Whether a share of loss that would not matter on every path does on this one: the path is long, segments are
@@ -93,7 +95,7 @@ pub(crate) fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
     (!bbr::sends(load)).then_some(each * f64::from(load.streams))
 }
 
-/// The mean time of expired timers is at most this many times the shortest one: each consecutive timeout
+/// The mean time of expired timers in multiples of the shortest one is at most this: each consecutive timeout
 /// doubles.
 const BACKED_OFF: f64 = 4.0;
 
@@ -128,10 +130,11 @@ fn segment_time(rtt: f64, lost: f64) -> f64 {
     rtt * (2.0 * lost / 3.0).sqrt() + waits
 }
 
-/// What a queue adds to a round trip that hosts on busy CPUs do not.
+/// Minimum increase of the round trip that is due to a queue: hosts on busy CPUs add less.
 const LONG: Nanos = Nanos(5_000_000);
 
-/// A load that overflows a queue by itself carries this many times the goodput that its loss would allow.
+/// Minimum ratio of a load's goodput to the goodput that its loss would allow, at which the load overflows a
+/// queue by itself.
 const BEYOND: f64 = 3.0;
 
 /// The queue whose overflow explains all losses: if the loss had limited the sender, there would be no queue.
@@ -148,23 +151,23 @@ pub(crate) fn long_queue(model: &Model, load: &Load) -> Option<String> {
     (long && mostly_queued(model, load)).then(|| standing_queue(model, load))?
 }
 
-/// Late segments for each retransmitted segment, from which reordering may be the reason.
+/// Minimum number of late segments for each retransmitted segment at which reordering may be the reason.
 const OVERTAKEN: f64 = 0.2;
 
-/// Duplicates received for each segment retransmitted, from which the network copied some.
+/// Minimum number of duplicates received for each retransmitted segment at which the network copied some.
 const COPIED: f64 = 1.5;
 
 /// The evidence that retransmitted segments were only late.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Late {
-    /// The receiver reports this many duplicates for each retransmission.
+    /// The number of duplicates that the receiver reports for each retransmission.
     Reported(f64),
-    /// Packets were reordered this often for each retransmission; duplicates are not reported.
+    /// How often packets were reordered for each retransmission; duplicates are not reported.
     Overtook(f64),
 }
 
 impl Late {
-    /// This share, at most 1.
+    /// The share of retransmissions that were only late, at most 1.
     pub(crate) fn share(self) -> f64 {
         let (Self::Reported(share) | Self::Overtook(share)) = self;
         share.min(1.0)
@@ -186,9 +189,9 @@ pub(crate) fn late(load: &Load) -> Option<Late> {
 /// Share of the retransmitted segments that must have been late for reordering to be the main reason.
 pub(crate) const MOST_LATE: f64 = 0.5;
 
-/// Reordering that looks like loss allows up to this many times the goodput that real loss would. The sender
-/// undoes part of its slowdown when the receiver reports the duplicates, and cubic allows up to ten times
-/// Mathis' formula.
+/// Highest goodput with reordering that looks like loss, in multiples of the goodput that real loss would
+/// allow. The sender undoes part of its slowdown when the receiver reports the duplicates, and cubic allows
+/// up to ten times Mathis' formula.
 //= RFC 9438, section 5.1; Linux, tcp_try_undo_dsack()
 const MADE_UP: f64 = 10.0;
 
@@ -252,8 +255,8 @@ pub(crate) fn filled(model: &Model, load: &Load) -> Range {
     }
 }
 
-/// What a rate expects of another congestion control: it is filled no better, though maybe worse where
-/// the queue is shallow.
+/// The effect of another congestion control on a rate limit: the rate is filled no better, though maybe worse
+/// where the queue is shallow.
 pub(crate) fn of_other_congestion(model: &Model, load: &Load) -> Range {
     Range {
         low: 0.3,

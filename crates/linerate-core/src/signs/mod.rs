@@ -14,7 +14,8 @@ pub(crate) mod round_trips;
 pub(crate) mod threads;
 pub(crate) mod underlay;
 
-/// Share of bytes retransmitted, or of datagrams lost, from which the path gives congestion control a reason to slow down.
+/// Minimum share of bytes retransmitted, or of datagrams lost, at which the path gives congestion control a reason to
+/// slow down.
 pub(crate) const LOSSY: f64 = 0.0005;
 
 /// Share of the datagrams that must be lost for the sender's own limit not to matter. A faster sender would

@@ -1,4 +1,5 @@
-//! What a discipline of the sender's own port loses on purpose: loss at any rate, as of a bad line, whose place is known.
+//! Packets that a discipline of the sender's own port loses on purpose: loss at any rate, as on a bad line, but at a
+//! known place.
 
 use super::dropped::{MOST, most_of, segments, sent};
 use super::percent;
@@ -18,7 +19,7 @@ pub(crate) fn own_loss(load: &Load, direction: Direction) -> Option<&Local> {
     (may_be_all && (meant || segments(load, most) >= lost * MOST)).then_some(most)
 }
 
-/// Its effect and its settings, in words.
+/// The effect and the settings of a discipline that loses packets, in words.
 pub(crate) fn words(own: &Local) -> String {
     let meant = own.meant.map(percent).unwrap_or_default();
     format!(

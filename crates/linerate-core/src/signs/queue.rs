@@ -5,11 +5,11 @@ use super::round_trips::idle_at_least;
 use crate::model::{Load, Model};
 use crate::units::{Bytes, Nanos};
 
-/// Longer than the idle round trip by this much at least: scheduling alone takes some.
+/// Minimum increase over the idle round trip that is notable: scheduling alone adds some time.
 pub(crate) const NOTABLE: Nanos = Nanos(200_000);
 
-/// The most that a sender sends in one burst: the amount that its pace carries in this time, in one group of
-/// segments.
+/// Duration of the largest burst of a sender: a group of segments holds the amount that the pace carries in
+/// this time.
 //= Linux, tcp_tso_autosize(): sk_pacing_shift is 10
 const BURST: Nanos = Nanos(1_000_000);
 const GROUP: Bytes = Bytes(64 << 10);

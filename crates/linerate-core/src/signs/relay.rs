@@ -4,8 +4,8 @@
 use crate::model::{Load, Model};
 use crate::units::Nanos;
 
-/// An answer of the far end takes at least this many times as long as an acknowledgement, and longer by at
-/// least this: waking a thread takes well under that.
+/// An answer of the far end takes at least `TIMES` times as long as an acknowledgement, and longer by at
+/// least `LONGER`: waking a thread takes well under that.
 const TIMES: f64 = 2.0;
 const LONGER: Nanos = Nanos(2_000_000);
 

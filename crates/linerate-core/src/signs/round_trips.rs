@@ -1,9 +1,9 @@
-//! What the timed round trips say of the path.
+//! Signs of the path in timed round trips.
 
 use crate::model::{Latency, Model};
 use crate::units::Nanos;
 
-/// With this many round trips, the shortest is at most their true median in 98 % of cases. More are not
+/// Number of round trips at which the shortest is at most their true median in 98 % of cases. More are not
 /// required: a load has only few long round trips.
 pub(crate) const FEW: u64 = 6;
 

@@ -1,4 +1,4 @@
-//! What the threads of a load need of their CPUs.
+//! The shares of their CPUs that the threads of a load need.
 
 use crate::model::{Load, Thread};
 use crate::path::{Direction, Side};
@@ -14,7 +14,7 @@ pub(crate) fn wanted(threads: &[Thread]) -> Option<f64> {
         .reduce(f64::max)
 }
 
-/// What one thread needs of its CPU.
+/// The share of its CPU that one thread needs.
 pub(crate) fn need(thread: &Thread) -> Option<f64> {
     let lost = thread.waiting.unwrap_or(0.0) + thread.taken.unwrap_or(0.0);
     Some((thread.busy? + lost).min(1.0))
@@ -41,7 +41,7 @@ pub(crate) fn ps_per_byte(goodput: f64, threads: u32) -> Option<f64> {
     (goodput > 0.0).then(|| 8e12 * f64::from(threads) / goodput)
 }
 
-/// How many threads of one end carry this many streams: one for each, or fewer that share them.
+/// How many threads of one end carry `streams` streams: one for each, or fewer that share them.
 pub(crate) fn at_work(threads: &[Thread], streams: u32) -> u32 {
     match threads.len() as u32 {
         0 => streams,

@@ -8,12 +8,12 @@ use crate::path::{Direction, Stage};
 use crate::record::Host;
 use crate::units::Rate;
 
-/// Below this share of such a port's lowest rate, the port is not the limit. Outer headers use up to a tenth of
-/// packets of the usual sizes.
+/// Share of a possible port's lowest rate below which the port is not the limit. Outer headers use up to a
+/// tenth of packets of the usual sizes.
 //= RFC 7348, section 5: 50 bytes of VXLAN, 70 over IPv6; RFC 4303: about as many of ESP
 const FAR_BELOW: f64 = 0.8;
 
-/// Whether goodput is near the capacity of each of these ports at a stage, as far as is known.
+/// Whether goodput is near the capacity of each of `ports` at a stage, as far as is known.
 pub(crate) fn may_bind(
     host: &Host,
     ports: &[&Nic],
@@ -26,7 +26,7 @@ pub(crate) fn may_bind(
     !far_below && !goes_elsewhere(host, ports, load)
 }
 
-/// Whether the path left these ports through a bridge, for example to a guest: together they do not carry as
+/// Whether the path left `ports` through a bridge, for example to a guest: the ports together do not carry as
 /// much.
 pub(crate) fn goes_elsewhere(host: &Host, ports: &[&Nic], load: &Load) -> bool {
     let route = host.facts.route.as_ref();

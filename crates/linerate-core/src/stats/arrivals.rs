@@ -10,13 +10,13 @@ const WORD: u64 = u64::BITS as u64;
 /// How a datagram arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// In order; skipped numbers are lost or still in flight.
+    /// The datagram is in order; datagrams with skipped numbers are lost or still in flight.
     Fresh,
-    /// It arrived for the first time, after one that was sent later.
+    /// The datagram arrived for the first time, after one that was sent later.
     Reordered,
     /// The datagram is a duplicate.
     Duplicate,
-    /// So late that it may be a duplicate.
+    /// The datagram is so late that it may be a duplicate.
     Late,
 }
 
@@ -123,7 +123,7 @@ impl Arrivals {
         &mut self.seen[((number & (self.window - 1)) / WORD) as usize]
     }
 
-    /// Sets the bit of a number; whether it was set.
+    /// Sets the bit of a number; returns whether it was set before.
     #[inline]
     fn mark(&mut self, number: u64) -> bool {
         let word = self.word(number);
@@ -173,7 +173,7 @@ impl Arrivals {
         self.duplicated
     }
 
-    /// Datagrams too late to be distinguished from duplicates. They count as missing.
+    /// Number of datagrams that arrived too late to be distinguished from duplicates. They count as missing.
     pub fn late(&self) -> u64 {
         self.late
     }

@@ -19,14 +19,14 @@ use super::Interval;
 /// Fewest blocks that give an interval: 4 pairs, so 3 degrees of freedom.
 pub const MIN_BLOCKS: usize = 2;
 
-/// Most blocks of a comparison, whatever number is requested.
+/// Largest number of blocks of a comparison, whatever number is requested.
 pub const MAX_BLOCKS: usize = 12;
 
 /// Slices in a block.
 pub(super) const BLOCK: usize = 4;
 
-/// A slice slower than this share of the fastest one counts as if it had this share: a path that
-/// was dead in a slice gives a large ratio, not an infinite one.
+/// Least value of a slice, as a share of the fastest one's; a slower slice counts as if it had this value: a
+/// path that was dead in a slice gives a large ratio, not an infinite one.
 const FLOOR: f64 = 1e-3;
 
 /// How much wider intervals are, by the logarithm of the number of checks.
@@ -142,7 +142,7 @@ fn log_ratios(values: &[f64]) -> Option<Vec<f64>> {
     Some(pairs.collect())
 }
 
-/// Factor of the standard error at a look with this many degrees of freedom: Student's t, widened for the
+/// Factor of the standard error at a look with `freedom` degrees of freedom: Student's t, widened for the
 /// number of looks.
 pub(super) fn critical(freedom: f64, max_blocks: usize) -> f64 {
     let looks = (max_blocks.clamp(MIN_BLOCKS, MAX_BLOCKS) - MIN_BLOCKS + 1) as f64;

@@ -1,7 +1,7 @@
 //! Shares of rare events compared between two settings: retransmitted segments among the sent ones.
 //!
 //! Events come in bursts (a queue that overflows loses many packets at once), so their number varies more than
-//! for independent events. The slices themselves show how much more, and this many events count as one
+//! for independent events. The slices themselves show how much more, and how many events count as one
 //! (quasi-Poisson: McCullagh and Nelder, Generalized Linear Models, 1989, section 6.2.3).
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
@@ -9,7 +9,7 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use super::Interval;
 use super::compare::{BLOCK, MIN_BLOCKS, critical};
 
-/// What was counted in one slice.
+/// The counts of one slice: events, and everything that could have been one.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Count {
     /// Events: segments retransmitted.
@@ -18,7 +18,7 @@ pub struct Count {
     pub of: f64,
 }
 
-/// After this many events of a setting, more events do not improve the estimate of its share.
+/// Number of events of a setting above which more events do not improve the estimate of its share.
 const ENOUGH: f64 = 1e4;
 
 /// Quantile of the normal distribution that bounds 95 %.

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 /// An estimate with its 95 % interval: of a ratio or of a mean. `low <= mid <= high`, all finite.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Lower end.
+    /// Lower end of the interval.
     pub low: f64,
     /// The estimate.
     pub mid: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
@@ -64,7 +64,7 @@ impl Range {
         self.low <= interval.low && interval.high <= self.high
     }
 
-    /// The whole `interval` is outside this range: the prediction failed.
+    /// Whether the whole `interval` is outside the range: the prediction failed.
     pub fn excludes(self, interval: Interval) -> bool {
         interval.high < self.low || self.high < interval.low
     }
@@ -75,7 +75,7 @@ impl Range {
     }
 }
 
-/// The interval shows that nothing changed, to within 3 %: an equivalence, not a failure to find a
+/// Whether the interval shows that nothing changed, to within 3 %: an equivalence, not a failure to find a
 /// difference.
 pub fn is_equal(interval: Interval) -> bool {
     EQUAL.contains(interval)

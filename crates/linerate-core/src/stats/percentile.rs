@@ -62,7 +62,7 @@ pub fn percentile_ci(histogram: &Histogram, q: f64) -> Option<Interval> {
 fn at_rank(histogram: &Histogram, rank: f64) -> Option<u64> {
     let rank = (rank.max(1.0) as u64).min(samples(histogram));
     let mut counts = Cow::Borrowed(&histogram.counts[..]);
-    // In a file they may be in any order.
+    // Counts in a file may be in any order.
     if !counts.is_sorted() {
         counts.to_mut().sort_unstable();
     }
@@ -74,7 +74,7 @@ fn at_rank(histogram: &Histogram, rank: f64) -> Option<u64> {
     found.map(|&(value, _)| value)
 }
 
-/// All samples of several histograms in one, which keeps the first one's set; `None` of none.
+/// Merges several histograms into one, which keeps the set of the first one; `None` if there are none.
 pub fn merge<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Option<Histogram> {
     let mut rest = histograms.into_iter();
     let mut merged = rest.next()?.clone();

@@ -7,7 +7,7 @@
 use super::Interval;
 use super::compare::{MIN_BLOCKS, critical};
 
-/// Fewest rounds that give an interval: three degrees of freedom.
+/// Least number of rounds that give an interval: three degrees of freedom.
 pub const FEWEST: usize = 4;
 
 /// The mean of a setting's rounds with its 95 % interval; `None` for fewer than [`FEWEST`], and for values

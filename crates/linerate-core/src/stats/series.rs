@@ -159,7 +159,7 @@ fn least_error(values: &[f64]) -> usize {
     cut
 }
 
-/// The parts of the series agree, to within 2 % or three standard errors.
+/// Whether the parts of the series agree, to within 2 % or three standard errors.
 ///
 /// The error is estimated from the steps between neighbours, which a ramp hardly affects, and doubled: this is
 /// right for a first autocorrelation of 0.6. The largest step is left out, since it may be the shift that is

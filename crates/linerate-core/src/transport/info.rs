@@ -3,7 +3,7 @@
 use super::Transport;
 use super::options::{ACCESS, MEMORY_NODE, OptionInfo, RING};
 
-/// When bytes are moved.
+/// The pattern in which bytes are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternKind {
     /// Payload in one direction, as fast as possible.
@@ -19,9 +19,9 @@ pub enum PatternKind {
 pub enum FarEnd {
     /// A peer, which may be on this host.
     Peer,
-    /// Another process of this host.
+    /// The far end is another process of this host.
     Process,
-    /// There is no far end.
+    /// The transport has no far end.
     Absent,
 }
 
@@ -34,23 +34,23 @@ pub enum FarEnd {
 pub struct TransportInfo {
     /// The name: `--engine NAME`, and the key `engine` of records and JSON.
     pub name: &'static str,
-    /// Which causes and factors apply to it.
+    /// The class that says which causes and factors apply to the transport.
     pub class: Transport,
-    /// Its description in a few words, for the help.
+    /// Description of the transport in a few words, for the help.
     pub doc: &'static str,
-    /// The patterns that it has.
+    /// The patterns that the transport has.
     pub patterns: &'static [PatternKind],
     /// The kind of far end.
     pub far_end: FarEnd,
-    /// What one sample of its round trips is.
+    /// The name of one sample of the transport's round trips.
     pub sample: &'static str,
     /// Whether a message may be sent and never answered.
     pub loses_messages: bool,
     /// Whether payload may be lost on the path: the sent and the received payload may differ.
     pub lossy: bool,
-    /// Whether it can receive without copying to the user ([`crate::plan::Receive::Discard`]).
+    /// Whether the transport can receive without copying to the user ([`crate::plan::Receive::Discard`]).
     pub discard: bool,
-    /// Whether a user may choose it.
+    /// Whether a user may choose the transport.
     pub offered: bool,
     /// The options that are its own.
     pub options: &'static [OptionInfo],

@@ -11,7 +11,7 @@ pub use info::{
 };
 pub use options::{ACCESS, Kind, MEMORY_NODE, OptionInfo, Options, RING, RING_DEFAULT, Setting};
 
-/// What moves the bytes of a load.
+/// The mechanism that moves the bytes of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// Connections of TCP.
@@ -27,7 +27,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// All classes.
+    /// All classes of transports.
     pub const ALL: [Self; 5] = [Self::Tcp, Self::Udp, Self::Shm, Self::Memory, Self::Other];
 
     /// The transport of an engine, by its name in records. The simulated path moves bytes as TCP does.
@@ -54,11 +54,11 @@ impl fmt::Display for Transport {
 /// The transports to which a cause, or a factor, applies. Elsewhere it is neither a limit nor a rival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// All: it is about hosts, threads or the measurement.
+    /// All transports: the cause is about hosts, threads or the measurement.
     Any,
     /// Transports whose bytes pass a port.
     Ports,
-    /// Those whose packets pass the kernel's network stack.
+    /// Transports whose packets pass the kernel's network stack.
     Sockets,
     /// Connections alone: windows, retransmissions, congestion control.
     Tcp,
@@ -81,7 +81,7 @@ impl Scope {
         }
     }
 
-    /// Why it does not apply elsewhere.
+    /// Why the cause or factor does not apply to other transports.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Any => "it applies to all",

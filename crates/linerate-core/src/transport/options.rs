@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PatternKind;
 
-/// Most options that a plan may have: a peer's plan is bounded before it is checked.
+/// Largest number of options in a plan: a peer's plan is bounded before it is checked.
 const OPTIONS_MAX: usize = 32;
 
 /// An option of a transport.
@@ -21,30 +21,30 @@ pub struct OptionInfo {
     pub help: &'static str,
     /// The values that it accepts.
     pub kind: Kind,
-    /// The one pattern that has it; `None` if all have.
+    /// The only pattern that has the option; `None` if all patterns have it.
     pub pattern: Option<PatternKind>,
 }
 
 /// The values that an option accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Yes or no.
+    /// The value is yes or no.
     Switch,
-    /// A number.
+    /// The value is a number.
     Count {
-        /// The smallest.
+        /// The smallest allowed value.
         least: u64,
-        /// The largest.
+        /// The largest allowed value.
         most: u64,
     },
-    /// A size in bytes.
+    /// The value is a size in bytes.
     Size {
-        /// The smallest.
+        /// The smallest allowed value.
         least: u64,
-        /// The largest.
+        /// The largest allowed value.
         most: u64,
     },
-    /// One of these words.
+    /// The value is one of the listed words.
     Word(&'static [&'static str]),
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// What operations do, in the words of [`crate::plan::Access`].
+/// The access of operations, in the words of [`crate::plan::Access`].
 pub const ACCESS: OptionInfo = OptionInfo {
     key: "access",
     help: "What each operation does with the memory [default: copy]",
@@ -111,7 +111,7 @@ pub const RING_DEFAULT: u64 = 4 << 20;
 pub struct Options(BTreeMap<String, Setting>);
 
 impl Options {
-    /// Whether none is set.
+    /// Whether no option is set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -121,7 +121,7 @@ impl Options {
         self.0.insert(key.to_owned(), setting);
     }
 
-    /// All that are set, by key.
+    /// All options that are set, in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Setting)> {
         self.0.iter().map(|(key, setting)| (key.as_str(), setting))
     }
@@ -152,7 +152,7 @@ impl Options {
         self.0.get(key) == Some(&Setting::Switch(true))
     }
 
-    /// Those that a pattern has, of a transport with these `rows`.
+    /// The set options that apply to a pattern, for a transport with these `rows`.
     #[must_use]
     pub fn of(&self, rows: &[OptionInfo], pattern: PatternKind) -> Self {
         let has = |key: &str| rows.iter().any(|row| row.key == key && row.is_of(pattern));
@@ -179,7 +179,7 @@ impl Options {
 }
 
 impl OptionInfo {
-    /// Whether a pattern has it.
+    /// Whether a pattern has the option.
     pub fn is_of(&self, pattern: PatternKind) -> bool {
         self.pattern.is_none_or(|own| own == pattern)
     }

@@ -32,7 +32,7 @@ pub(super) fn window(model: &Model, direction: Direction) -> Option<Knobs> {
     })
 }
 
-/// The same of the sending host's.
+/// Setting B of a trial with a higher limit of the sending host's buffers.
 pub(super) fn send_buffer(model: &Model, direction: Direction) -> Option<Knobs> {
     let load = &model.direction(direction)?.base;
     let side = direction.sender();
@@ -56,15 +56,15 @@ pub(super) fn send_buffer(model: &Model, direction: Direction) -> Option<Knobs> 
 struct Buffer {
     side: Side,
     memory: Bytes,
-    /// Its size was asked for, which turns autotuning off.
+    /// Whether the size of the buffer was requested, which turns autotuning off.
     asked: bool,
     autotuning: (Setting, Option<u64>),
     asking: (Setting, Option<u64>),
 }
 
 impl Buffer {
-    /// The change that allows four times its memory, and the size to ask for then. `None` where that size is
-    /// allowed already, or where the limit is not the reason that it is small.
+    /// The change that allows four times the buffer's memory, and the size to ask for then. `None` where that
+    /// size is allowed already, or where the limit is not the reason that it is small.
     fn lifted(&self, model: &Model) -> Option<(HostChange, Option<Bytes>)> {
         if larger(self.memory, self.asking.1).is_some() {
             return None;
@@ -99,7 +99,7 @@ pub(super) fn offloads(model: &Model, direction: Direction) -> Option<HostChange
         .or_else(|| on(direction.receiver(), Setting::ReceiveOffloads))
 }
 
-/// More room in the queue of one of the hosts that drops most of the payload.
+/// The change that gives more room to the queue which drops most of the payload, at one of the hosts.
 pub(super) fn room(model: &Model, direction: Direction) -> Option<HostChange> {
     let load = &model.direction(direction)?.base;
     let local = most_dropped(model, load, direction)?;

@@ -1,4 +1,4 @@
-//! What a trial changes of the connections that the tool itself owns.
+//! Settings of the tool's own connections that a trial changes.
 
 use super::slice::loses_little;
 use super::{SMALL_MSS, WORK_SHARE, host};
@@ -14,10 +14,10 @@ use crate::signs::threads::{at_work, ps_per_byte};
 use crate::transport::Transport;
 use crate::units::{Bytes, Rate};
 
-/// Most streams of a trial.
+/// Largest number of streams of a trial.
 const MOST_STREAMS: u32 = 64;
 
-/// Most operations that a trial keeps in flight in one stream.
+/// Largest number of operations that a trial keeps in flight in one stream.
 const MOST_DEPTH: u32 = 1024;
 
 /// Twice as many, up to a bound.
@@ -25,7 +25,7 @@ fn twice(number: u32, most: u32) -> Option<u32> {
     number.checked_mul(2).filter(|twice| *twice <= most)
 }
 
-/// Settings A and B of a trial of `factor`; `None` where it changes nothing or cannot be made.
+/// Settings A and B of a trial of `factor`; `None` where the trial would change nothing or is impossible.
 pub(super) fn settings(
     factor: Factor,
     model: &Model,
@@ -93,7 +93,8 @@ pub(super) fn settings(
     Some((before, after))
 }
 
-/// Memory behind the receive window, where more of it makes the window larger: not of one that is not scaled.
+/// Memory behind the receive window, if more memory makes the window larger; `None` for a window without
+/// scaling.
 pub(super) fn window_memory(load: &Load) -> Option<Bytes> {
     let scaled = load.tcp.window_scaling != Some(false);
     load.recv_memory.filter(|_| scaled)
@@ -135,13 +136,13 @@ fn to_other_cpus(knobs: &mut Knobs, model: &Model, direction: Direction) -> Opti
 //= https://docs.kernel.org/networking/msg_zerocopy.html: generally only effective over around 10 KB
 const WORTH_HOLDING: u64 = 10_000;
 
-/// The kernel sends the pages itself, where a write has enough of them.
+/// Makes the kernel send the program's own pages, if a write is large enough.
 fn without_copy(load: &Load) -> Option<Handover> {
     let copies = load.knobs.copy == Handover::Copy;
     (copies && operation(&load.senders)? >= WORTH_HOLDING).then_some(Handover::Zerocopy)
 }
 
-/// Half the segment; where nothing gets through, one that every link carries.
+/// Half the segment size; where nothing gets through, a size that every link carries.
 fn smaller_mss(load: &Load) -> Option<u32> {
     let mss = u32::try_from(load.packets?.payload.0).ok()?;
     let half = (mss / 2).max(SMALL_MSS);
@@ -162,7 +163,7 @@ fn half_pace(model: &Model, direction: Direction, load: &Load) -> Option<Rate> {
         return None;
     }
     let each = load.goodput.mean / f64::from(load.streams.max(1));
-    // The kernel counts it in bytes.
+    // The kernel counts the value in bytes.
     (each >= 16.0).then_some(Rate((each / 2.0) as u64))
 }
 
@@ -192,10 +193,11 @@ pub(super) fn larger(memory: Bytes, limit: Option<u64>) -> Option<Bytes> {
     (ask.saturating_mul(2) >= memory.0.saturating_add(memory.0 / 2)).then_some(Bytes(ask))
 }
 
-/// Memory of a send buffer from which half of it holds half as much: the kernel takes groups of segments whole.
+/// Minimum memory of a send buffer at which half of it holds half as much: the kernel takes groups of segments
+/// whole.
 const GROUPS: u64 = 4 << 16;
 
-/// What to ask for to get half the memory, which the kernel doubles.
+/// The buffer size to request for half the memory; the kernel doubles it.
 fn half_send_buffer(load: &Load) -> Option<Bytes> {
     let memory = load.tcp.send_memory?;
     (memory.0 >= GROUPS).then_some(Bytes(memory.0 / 4))

@@ -8,7 +8,7 @@ use crate::units::Nanos;
 /// Time of a slice that counts.
 pub(super) const SLICE: Nanos = Nanos::from_millis(400);
 
-/// The same where the rate of the base load varies little.
+/// Time of a slice that counts where the rate of the base load varies little.
 const SHORT: Nanos = Nanos::from_millis(200);
 
 /// The deviation of the samples of a load, as a share of their mean, up to which its rate varies little. After eight short
@@ -60,7 +60,7 @@ fn until_lost(load: &Load) -> Option<f64> {
     Some(LOSSES / (often_sent_again(load)? * segments / 2.0))
 }
 
-/// Whether so little is lost at half the pace that slices of it hardly tell anything.
+/// Whether the loss at half the pace is so small that slices hardly show it.
 pub(super) fn loses_little(load: &Load) -> bool {
     until_lost(load).is_some_and(|secs| secs > LONGEST)
 }

@@ -1,4 +1,4 @@
-//! What binds next, once the limits that were found are lifted.
+//! The next limit, once the limits that were found are lifted.
 
 use std::cmp::Ordering::Equal;
 
@@ -8,14 +8,16 @@ use crate::causes::{Cause, FULL, Finding};
 use crate::model::{Ceiling, DirectionModel, Load, Model};
 use crate::path::{Place, Slowness, Stage};
 
-/// Goodput of a lifted limit over the goodput before, from which something else may be seen to bind.
+/// Minimum ratio of goodput with a lifted limit to the goodput before, at which another limit may be seen to
+/// bind.
 const LIFTED: f64 = 1.1;
 
 /// Share of the time, or of the slowness, that the next limit must explain. One load alone cannot distinguish a
 /// cap of each flow from one rate for all, so half of the share is enough for a cap.
 const MOST: f64 = 0.45;
 
-/// Growth of the data in flight over growth of goodput, from which the excess waits in a queue on the path.
+/// Minimum ratio of the growth of data in flight to the growth of goodput, at which the excess waits in a
+/// queue on the path.
 const STANDS: f64 = 1.1;
 
 /// The share of the goodput that more streams must carry, after a limit was removed, to show whether they share
@@ -36,7 +38,7 @@ pub(super) fn next(
     behind(model, causes, dir, found).or_else(|| ceiling(causes, dir, found))
 }
 
-/// A load that exceeded the limits that were found, and by how much.
+/// A load that exceeded the limits that were found, and the ratio by which it did.
 struct Beyond<'a> {
     load: &'a Load,
     change: String,

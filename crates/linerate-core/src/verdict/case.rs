@@ -13,15 +13,15 @@ use crate::transport::Transport;
 pub(super) struct Party {
     /// The cause.
     pub(super) cause: &'static dyn Cause,
-    /// Its answer for the base load.
+    /// The cause's answer for the base load.
     pub(super) answer: Answer,
     /// Trials (by number) whose effect is outside its prediction.
     pub(super) excluded_by: Vec<u32>,
 }
 
 impl Party {
-    /// Still possible: neither clear nor excluded, more than a disturbance, and read if other causes depend on
-    /// it.
+    /// Whether the cause is still possible: neither clear nor excluded, more than a disturbance, and read if
+    /// other causes depend on it.
     pub(super) fn stands(&self) -> bool {
         let in_play = match self.answer {
             Ok(_) => !self.cause.info().only_disturbs,
@@ -32,7 +32,7 @@ impl Party {
     }
 }
 
-/// What proves a limit.
+/// The proof of a limit.
 #[derive(Clone, Copy)]
 pub(super) enum Proof<'a> {
     /// A ceiling that was reached.
@@ -52,22 +52,22 @@ fn is_rival(other: &Party, party: &Party) -> bool {
     other.cause.id() != id && other.stands() && !reason
 }
 
-/// One direction.
+/// The case of one direction.
 pub(super) struct Case<'a> {
     /// The whole model.
     pub(super) model: &'a Model,
     direction: Direction,
-    /// In which respect the path is slow.
+    /// The respect in which the path is slow: goodput or latency.
     slowness: Slowness,
-    /// What moved the load.
+    /// The transport that moved the load.
     pub(super) transport: Transport,
-    /// The causes that apply to it.
+    /// The causes that apply to the transport.
     pub(super) parties: Vec<Party>,
     /// Trials of this direction that have an effect.
     pub(super) trials: Vec<(&'a TrialModel, Interval)>,
 }
 
-/// What a cause says of a direction.
+/// The answer of a cause for a direction.
 fn heard(cause: &dyn Cause, model: &Model, direction: Direction) -> Answer {
     match cause.check(model, direction) {
         Ok(found) => moot(cause, model, direction, &found).unwrap_or(Ok(found)),
@@ -75,7 +75,7 @@ fn heard(cause: &dyn Cause, model: &Model, direction: Direction) -> Answer {
     }
 }
 
-/// What moved the load of a direction.
+/// The transport that moved the load of a direction.
 fn transport(model: &Model, direction: Direction) -> Option<Transport> {
     model.direction(direction).map(|d| d.base.transport)
 }

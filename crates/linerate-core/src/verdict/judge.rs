@@ -22,7 +22,7 @@ pub fn notes(model: &Model) -> Vec<String> {
         .collect()
 }
 
-/// Judges a model by these causes only. Leaving one out shows what a verdict depends on.
+/// Judges a model by the given causes only. Leaving one out shows what a verdict depends on.
 pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
     let of = |dir| (dir, of_direction(model, causes, dir));
     let mut parts: Vec<(&DirectionModel, Verdict)> = model.directions.iter().map(of).collect();
@@ -300,8 +300,8 @@ fn unforeseen(case: &Case<'_>) -> Option<String> {
     ))
 }
 
-/// What prevents an answer where the load makes round trips long and nothing could be named; nothing
-/// if they stay short, or were not timed at all.
+/// The unknown facts that prevent an answer where the load makes round trips long and nothing could be named;
+/// empty if they stay short, or were not timed at all.
 fn unexplained(case: &Case<'_>, direction: Direction) -> Vec<Unknown> {
     let timed = |dir: &DirectionModel| dir.base.latency.is_some();
     match raised(case.model, direction) {

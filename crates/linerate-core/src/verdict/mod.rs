@@ -26,13 +26,13 @@ use crate::transport::Transport;
 pub struct Verdict {
     /// Limits that the judge upheld, in the order in which they should be read.
     pub limits: Vec<Limit>,
-    /// What disturbed the measurement and is none of the limits.
+    /// Events that disturbed the measurement and are none of the limits.
     pub disturbances: Vec<Disturbance>,
     /// The expected next limit once the present limits are removed, as far as it is known.
     pub next: Vec<Limit>,
-    /// What prevents an answer, or part of one.
+    /// The missing readings and trials that prevent an answer, or part of one.
     pub unknown: Vec<Unknown>,
-    /// What every cause answered, for `show --explain`.
+    /// The answers of all causes, for `show --explain`.
     pub answers: Vec<Answered>,
 }
 
@@ -63,19 +63,19 @@ pub struct Limit {
     pub metric: Measure,
     /// Id of the cause.
     pub cause: &'static str,
-    /// Stage that binds.
+    /// Stage of the path that limits.
     pub stage: Stage,
     /// The place of the limit.
     pub side: Place,
     /// Direction that is limited.
     pub direction: Direction,
-    /// The certainty.
+    /// How certain the limit is.
     pub certainty: Certainty,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
     /// The trial that decided, if one did.
     pub trial: Option<Decided>,
-    /// The remedy.
+    /// Advice that removes the limit or disturbance.
     pub advice: Vec<Advice>,
 }
 
@@ -88,19 +88,20 @@ pub struct Disturbance {
     pub stage: Stage,
     /// The place of the disturbance.
     pub side: Place,
-    /// The direction whose measurement it disturbed.
+    /// The direction whose measurement was disturbed.
     pub direction: Direction,
     /// The share of the time, or of the port's traffic, that it used; `None` if unknown.
     pub share: Option<f64>,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
-    /// The remedy.
+    /// Advice that removes the limit or disturbance.
     pub advice: Vec<Advice>,
 }
 
 impl Disturbance {
-    /// About how many times the goodput there would be without it, as if the rest of the time had carried it all;
-    /// `None` if it is unknown. After an outage a sender starts again from little: that costs more.
+    /// Approximate ratio of the goodput without the disturbance to the measured one, as if the rest of the time
+    /// had carried all payload; `None` if it is unknown. After an outage a sender starts again from little: that
+    /// costs more.
     pub fn gain(&self) -> Option<f64> {
         let left = 1.0 - self.share?;
         (left > 0.0).then(|| 1.0 / left)
@@ -125,7 +126,7 @@ pub struct Decided {
     pub transport: Transport,
     /// The ratio of the loaded round trips after and before the change, if it decided.
     pub latency: Option<Interval>,
-    /// Slices measured.
+    /// Number of measured slices.
     pub slices: u32,
     /// Causes that the effect excluded.
     pub excluded: Vec<&'static str>,
@@ -169,7 +170,7 @@ impl Unknown {
         unknown
     }
 
-    /// The host that it is about, where it names one: `far PCIe payload size`.
+    /// The host that the unknown fact is about, where the text names one: `far PCIe payload size`.
     pub fn side(&self) -> Option<Side> {
         match [Side::Near, Side::Far].map(|side| side.is_named_in(&self.what)) {
             [true, false] => Some(Side::Near),
@@ -179,16 +180,16 @@ impl Unknown {
     }
 }
 
-/// What one cause answered for one direction.
+/// The answer of one cause for one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answered {
     /// Id of the cause.
     pub cause: &'static str,
-    /// Direction.
+    /// The direction that the answer is for.
     pub direction: Direction,
     /// `finding`, `clear`, `unknown` or `excluded`.
     pub outcome: &'static str,
-    /// Why, with numbers.
+    /// The reasons, with numbers.
     pub why: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Which trial to run next, and when a trial has decided.
+//! Chooses the trial that runs next, and says when a trial has decided.
 
 use super::case::{Case, Party};
 use crate::causes::{CAUSES, Effects, Expected, Fit, shown};
@@ -119,7 +119,7 @@ pub fn decides(model: &Model, trial: &TrialModel) -> bool {
         return false;
     }
     let mut model = model.clone();
-    // Its goodputs may be known, its effects not: that would exclude causes already.
+    // The goodputs of the trial may be known, but not its effects: those would exclude causes already.
     model.trials.push(TrialModel {
         effect: None,
         loss: None,

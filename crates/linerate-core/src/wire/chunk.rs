@@ -6,7 +6,7 @@ use super::WireError;
 
 /// Largest Noise message, which is also the maximum of its two-byte length prefix.
 pub const FRAME_MAX: usize = 65_535;
-/// What encryption adds to a frame.
+/// Bytes that encryption adds to a frame.
 pub const FRAME_TAG: usize = 16;
 /// Largest part of a message in one frame.
 pub const CHUNK_MAX: usize = FRAME_MAX - FRAME_TAG - 1;
@@ -29,8 +29,8 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// For messages of at most `limit` bytes. Memory grows with the bytes received, never with an announced
-    /// length.
+    /// Makes an assembler for messages of at most `limit` bytes. Memory grows with the bytes received, never
+    /// with an announced length.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,

@@ -25,12 +25,12 @@ pub struct Bounds {
 pub const DEPTH_MAX: usize = 16;
 
 impl Bounds {
-    /// For messages that a server reads: plans and offers.
+    /// The bounds of messages that a server reads: plans and offers.
     pub const ASK: Self = Self {
         bytes: 64 * 1024,
         items: 16 * 1024,
     };
-    /// For messages that a client reads: the readings of a step.
+    /// The bounds of messages that a client reads: the readings of a step.
     pub const ANSWER: Self = Self {
         bytes: 32 * 1024 * 1024,
         items: 16 * 1024 * 1024,
@@ -105,7 +105,7 @@ fn check(bytes: &[u8], bounds: Bounds) -> Result<Texts, WireError> {
                         limit: DEPTH_MAX,
                     });
                 }
-                // One more than there are, because the list itself is subtracted below.
+                // One item more than the list has, because the list itself is subtracted below.
                 open[depth] = count + 1;
                 depth += 1;
             }

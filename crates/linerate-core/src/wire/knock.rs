@@ -11,7 +11,7 @@ use super::WireError;
 pub const PLACE_LEN: usize = 18;
 /// Size of a [`Knock`]; an answer is as long, so that it amplifies nothing.
 pub const KNOCK_LEN: usize = 40;
-/// Size of its proof.
+/// Size of the keyed hash in a [`Knock`].
 pub const MAC_LEN: usize = 32;
 
 const MAGIC: &[u8; 8] = b"LRknock\0";
@@ -54,7 +54,7 @@ pub struct Knock {
 }
 
 impl Knock {
-    /// Its encoding.
+    /// Encodes the datagram.
     pub fn encode(&self) -> [u8; KNOCK_LEN] {
         let mut bytes = [0; KNOCK_LEN];
         bytes[..8].copy_from_slice(MAGIC);

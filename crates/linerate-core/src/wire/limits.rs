@@ -1,4 +1,4 @@
-//! What a plan may ask of a server: a client that was let in may measure, not use the host up.
+//! The limits of a plan on a server: a client that was admitted may measure, but not exhaust the host.
 
 use super::samples::{fits, read_of};
 use crate::plan::{Handover, Knobs, Pattern, SetPlan, StepPlan};
@@ -7,7 +7,7 @@ use crate::units::{Bytes, Nanos, Rate};
 /// Limits of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanLimits {
-    /// Sets at a time.
+    /// Largest number of sets at a time.
     pub sets: usize,
     /// Streams of all sets at a time.
     pub streams: u32,
@@ -17,24 +17,25 @@ pub struct PlanLimits {
     pub threads: u32,
     /// Length of a step, wash-out included.
     pub step: Nanos,
-    /// Samples of a step.
+    /// Largest number of samples of a step.
     pub samples: u64,
 }
 
-/// Most streams of a load with their own threads and buffers; more streams share this many threads.
+/// Largest number of streams of a load that each have their own thread and buffers; more streams share
+/// `THREADS_MAX` threads.
 pub const THREADS_MAX: u32 = 64;
-/// Largest operation or message: buffers of this size are made, one or two for each thread.
+/// Largest operation or message in bytes: each thread has one or two buffers of its size.
 const OPERATION_MAX: Bytes = Bytes(16 * 1024 * 1024);
 /// Buffers of all streams of a set together.
 const OPERATIONS_MAX: Bytes = Bytes(1 << 30);
 /// Buffers of all sets of a session together: as many as the maximum number of streams need if the plan does
 /// not fix their operations.
 const ROOM_MAX: Bytes = Bytes(4 << 30);
-/// How many times the amount of one session all sessions together may use, and how much of that the sessions of
-/// one address may use: whatever one address uses, half the amount of a session is left to others.
+/// The amount that all sessions together may use, in multiples of one session's, and the share of it that the
+/// sessions of one address may use: whatever one address uses, half the amount of a session is left to others.
 const ALL_SESSIONS: u64 = 2;
 const ONE_ADDRESS: f64 = 0.75;
-/// What an operation may grow to where the plan leaves its size open.
+/// Largest size of an operation where the plan leaves the size open.
 const OPERATION_OPEN: Bytes = Bytes(1 << 20);
 /// Buffers that a ring has at least, together.
 const RING_ROOM: Bytes = Bytes(512 * 1024);
@@ -43,10 +44,10 @@ const BUFFER_MAX: Bytes = Bytes(1 << 30);
 /// A thread that burns time must still look up in time to see a stop.
 const EXTRA_WORK_MAX_PS: u64 = 1_000_000;
 
-/// What the sets of a session take already.
+/// The resources that the sets of a session occupy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Sets.
+    /// Number of sets.
     pub sets: usize,
     /// Streams of all sessions together; a stream that needs several descriptors counts as several.
     pub streams: u32,
@@ -69,7 +70,7 @@ impl Taken {
         }
     }
 
-    /// The same for an engine that holds this many descriptors for each stream.
+    /// The demand for an engine that holds `descriptors` descriptors for each stream.
     #[must_use]
     pub fn holding(self, descriptors: u32) -> Self {
         Self {
@@ -149,7 +150,7 @@ impl Default for PlanLimits {
 }
 
 impl PlanLimits {
-    /// The same on a host with room for this many streams of all sessions.
+    /// The limits on a host with room for `room_for_streams` streams of all sessions.
     #[must_use]
     pub fn within(self, room_for_streams: u32) -> Self {
         let one_address = (f64::from(room_for_streams) * ONE_ADDRESS) as u32;
@@ -213,7 +214,7 @@ impl PlanLimits {
         named(knobs)
     }
 
-    /// Whether all sessions together, and those from one address, may use this much.
+    /// Whether all sessions together may use `all`, and those from one address `of_one_address`.
     pub fn together(&self, all: Taken, of_one_address: Taken) -> Result<(), String> {
         self.share(1.0, all)
             .map_err(|what| format!("more than {what} in all sessions"))?;

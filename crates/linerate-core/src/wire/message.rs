@@ -13,7 +13,7 @@ use crate::facts::HostFacts;
 use crate::plan::{SetPlan, StepPlan};
 use crate::record::{EndReadings, SetEnd, Table};
 
-/// From near to far.
+/// A message from the near end to the far end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ask {
@@ -46,11 +46,11 @@ pub enum Ask {
         /// The set.
         set: u32,
     },
-    /// What does your clock say? Answer: [`Answer::Pong`].
+    /// Asks for the far end's clock. Answer: [`Answer::Pong`].
     Ping,
     /// Arm a step. Answer: [`Answer::Armed`].
     Step {
-        /// The step.
+        /// The plan of the step.
         plan: StepPlan,
     },
     /// Give the armed step up; its sets are lost. Answer: [`Answer::Disarmed`].
@@ -65,7 +65,7 @@ pub enum Ask {
     Bye,
 }
 
-/// From far to near.
+/// A message from the far end to the near end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
@@ -80,7 +80,7 @@ pub enum Answer {
         /// Proves that data connections belong to the session.
         secret: Secret,
     },
-    /// Facts of the far host.
+    /// The facts of the far host.
     Facts {
         /// The facts.
         facts: Box<HostFacts>,
@@ -92,7 +92,7 @@ pub enum Answer {
     },
     /// A set is connected.
     Connected {
-        /// The settings that the far end got.
+        /// The settings in force at the far end.
         end: SetEnd,
     },
     /// A set is closed.
@@ -108,10 +108,10 @@ pub enum Answer {
     Disarmed,
     /// The step runs.
     Going {
-        /// When it began, on the clock of [`Answer::Pong`].
+        /// Start of the step, on the clock of [`Answer::Pong`].
         began: u64,
     },
-    /// What the far end read during the step.
+    /// The far end's readings during the step.
     Readings {
         /// The readings.
         end: EndReadings,
@@ -141,7 +141,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Ask {
-    /// Encodes as CBOR.
+    /// Encodes the message as CBOR.
     pub fn encode(&self) -> Result<Vec<u8>, WireError> {
         codec::encode(self, Bounds::ASK)
     }
@@ -171,7 +171,7 @@ impl Ask {
 }
 
 impl Answer {
-    /// Encodes as CBOR.
+    /// Encodes the message as CBOR.
     pub fn encode(&self) -> Result<Vec<u8>, WireError> {
         codec::encode(self, Bounds::ANSWER)
     }

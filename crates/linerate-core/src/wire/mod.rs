@@ -26,13 +26,13 @@ pub enum WireError {
     /// A field of the preamble has no meaning.
     #[error("malformed {what} in the preamble")]
     Preamble {
-        /// The field.
+        /// The field that is out of bounds.
         what: &'static str,
     },
     /// A message passes the bound on its size.
     #[error("message of more than {limit} bytes")]
     TooLarge {
-        /// The bound, in bytes.
+        /// The largest allowed size, in bytes.
         limit: usize,
     },
     /// A message nests deeper, or holds more items, than the bound allows.
@@ -40,13 +40,13 @@ pub enum WireError {
     TooComplex {
         /// The kind that is too many: `items` or `levels`.
         what: &'static str,
-        /// The bound.
+        /// The largest allowed value.
         limit: usize,
     },
     /// The bytes are not well-formed CBOR of the kind that linerate writes.
     #[error("malformed message at byte {at}")]
     Malformed {
-        /// Offset of the offence.
+        /// Offset of the first invalid byte.
         at: usize,
     },
     /// Well-formed, but not a message of this protocol.
@@ -58,7 +58,7 @@ pub enum WireError {
     /// Impossible readings: a column with another length than the time axis, or a time axis that goes back.
     #[error("malformed readings of {table}")]
     Readings {
-        /// Source and subject.
+        /// Source and subject of the table.
         table: String,
     },
     /// A message could not be written.

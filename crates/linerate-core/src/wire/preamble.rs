@@ -20,9 +20,9 @@ const WORDS_AT: usize = 48;
 /// A range of protocol versions, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Versions {
-    /// Lowest.
+    /// Lowest version.
     pub low: u16,
-    /// Highest.
+    /// Highest version.
     pub high: u16,
 }
 
@@ -52,10 +52,10 @@ pub enum Kind {
     Data,
 }
 
-/// What the dialling side says first.
+/// The first message of the dialling side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
-    /// Versions it speaks.
+    /// Versions that the side speaks.
     pub versions: Versions,
     /// The purpose of the connection.
     pub kind: Kind,
@@ -70,7 +70,7 @@ pub enum Access {
     Open,
 }
 
-/// What the server answers.
+/// The server's answer to a hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reply {
     /// Versions it speaks. With none in common, the server closes after this reply.
@@ -96,7 +96,7 @@ fn put_versions(bytes: &mut [u8], versions: Versions) {
 }
 
 impl Hello {
-    /// Its bytes on the wire. Unused bytes are zero, and ignored by readers.
+    /// Encodes the hello. Unused bytes are zero, and ignored by readers.
     pub fn encode(&self) -> [u8; HELLO_LEN] {
         let mut bytes = [0; HELLO_LEN];
         bytes[..8].copy_from_slice(HELLO_MAGIC);
@@ -126,7 +126,7 @@ impl Hello {
 }
 
 impl Reply {
-    /// Its bytes on the wire. They end in text for people who look at it with other tools.
+    /// Encodes the reply. Its bytes end in text for people who look at it with other tools.
     pub fn encode(&self) -> [u8; REPLY_LEN] {
         let mut bytes = [0; REPLY_LEN];
         bytes[..8].copy_from_slice(REPLY_MAGIC);

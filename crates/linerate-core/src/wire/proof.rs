@@ -9,14 +9,15 @@ pub const CLAIM_LEN: usize = 72;
 /// Size of the server's proof, which follows the claim.
 pub const PROOF_LEN: usize = 32;
 
-/// What the dialling side says after the preamble of a data connection.
+/// The message of the dialling side after the preamble of a data connection: its session and stream, with a
+/// proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
     /// The session, by its public name.
     pub session: [u8; 16],
-    /// Set of the session.
+    /// Number of the set in the session.
     pub set: u32,
-    /// Stream of the set.
+    /// Number of the stream in the set.
     pub stream: u32,
     /// Fresh on every connection.
     pub nonce: [u8; 16],

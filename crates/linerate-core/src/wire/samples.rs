@@ -11,10 +11,11 @@ const VALUES_MAX: u64 = Bounds::ANSWER.bytes as u64 / 9;
 pub(super) const TICK: Nanos = Nanos::from_millis(100);
 /// Samples of a long step. Readings of hundreds of CPUs and of the streams must fit into an answer.
 const TICKS: u64 = 1_200;
-/// Streams of a set whose connections are read: if there are more, this many represent all.
+/// Largest number of streams of a set whose connections are read: a larger set is represented by so many of
+/// its streams.
 const READ_MAX: u32 = 1024;
 
-/// Every how many streams of a set one is read.
+/// The interval, in streams of a set, at which one stream is read.
 pub fn read_every(streams: u32) -> u32 {
     streams.div_ceil(READ_MAX).max(1)
 }
@@ -24,13 +25,13 @@ pub fn read_of(streams: u32) -> u32 {
     streams.div_ceil(read_every(streams))
 }
 
-/// Time between samples in a step that reads this many streams: as short as possible, provided that all
+/// Time between samples in a step that reads `streams` streams: as short as possible, provided that all
 /// readings fit into an answer.
 pub fn tick(length: Nanos, streams: u64) -> Nanos {
     let decades = (0..).map_while(|k| TICK.0.checked_mul(10_u64.checked_pow(k)?));
     let mut ticks = decades.flat_map(|decade| [decade, 2 * decade, 5 * decade]);
     let few = |tick: u64| length.0 / tick <= TICKS && fits(length.0, tick, streams);
-    // If not even two rows fit, the answer is the server's to refuse.
+    // If not even two rows fit, the server refuses the step.
     let tick = ticks.find(|tick| few(*tick) || *tick >= length.0);
     tick.map_or(length, Nanos)
 }

@@ -16,7 +16,7 @@ enum Next {
     End,
 }
 
-/// Where text is given to the thread.
+/// The end at which text is given to the thread.
 #[derive(Clone)]
 pub(super) struct Giver(SyncSender<Next>);
 
@@ -35,7 +35,7 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// Texts go to `write`, until that fails; at most `most` of them wait.
+    /// Starts the thread. It passes texts to `write` until that fails; at most `most` texts wait.
     pub(super) fn start(
         most: usize,
         mut write: impl FnMut(&[u8]) -> io::Result<()> + Send + 'static,
@@ -70,7 +70,7 @@ impl Beside {
         self.texts.clone()
     }
 
-    /// Waits until all texts are written, but at most for this time; nothing is written after it.
+    /// Waits until all texts are written, but not longer than `within`; nothing is written after it.
     pub(super) fn finish(&self, within: Duration) -> io::Result<()> {
         let began = Instant::now();
         loop {
@@ -87,7 +87,7 @@ impl Beside {
         ended.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Why the thread takes nothing any more.
+    /// Why the thread accepts no text any more.
     fn why(&self) -> io::Error {
         match self.ended.try_recv() {
             Ok(Err(error)) => error,

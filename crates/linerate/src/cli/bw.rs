@@ -33,7 +33,7 @@ const SEARCH_MOST: Nanos = Nanos::from_secs(1200);
 /// Time where no layer of options states one.
 const TIME: Nanos = Nanos::from_secs(10);
 
-/// It takes the options of the transports that it can use.
+/// The verb; it has the options of the transports that it can use.
 #[derive(Debug, Clone)]
 pub(crate) struct Verb;
 
@@ -93,7 +93,7 @@ fn own(
     shown(measured, &probe, options)
 }
 
-/// Prints what was measured; how the program ends.
+/// Prints the result of the measurement; returns the exit status.
 fn shown(mut measured: Measured, probe: &Probe, options: &Options) -> Result<Exit, Failure> {
     match measured.stream.take() {
         Some(mut stream) => {
@@ -106,7 +106,7 @@ fn shown(mut measured: Measured, probe: &Probe, options: &Options) -> Result<Exi
     Ok(measured.exit(probe.complete(), &found, options))
 }
 
-/// The kind of measurement for these directions.
+/// The kind of measurement for `directions`.
 fn what(directions: &[Direction], options: &Options) -> Result<What, Failure> {
     let Some(share) = options.bw.find_rate else {
         return Ok(What::Load);
@@ -142,7 +142,7 @@ fn portless(host: &str, typed: &options::Peer) -> Result<(), Failure> {
     let Some(port) = &typed.port else {
         return Ok(());
     };
-    // With the port in its own name it needs no other.
+    // A host that is typed with a port needs no default port.
     let bare = Target::parse(host.trim_end_matches('/'), 0).map_err(Failure::usage)?;
     let named = match &*bare.host {
         address if address.contains(':') => format!("[{address}]"),

@@ -68,7 +68,7 @@ impl Bytes {
     }
 }
 
-/// The same answers, the replies in another form.
+/// Converts the reply of each answer to another form; failures stay as they are.
 fn each<T, U>(
     answers: Vec<Answer<T>>,
     form: impl Fn(T) -> anyhow::Result<U>,
@@ -104,7 +104,7 @@ pub(crate) fn save(path: &Path, mut captured: Captured, unmasked: bool) -> anyho
     std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// As JSON with one line for each question, which can be read, searched and compared.
+/// The capture as JSON with one line for each question, which can be read, searched and compared.
 fn rows(saved: &Value) -> String {
     let mut groups = Vec::new();
     for (key, value) in saved.as_object().into_iter().flatten() {

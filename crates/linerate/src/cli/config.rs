@@ -57,7 +57,7 @@ fn default_path() -> Option<PathBuf> {
     Some(user_folder("XDG_CONFIG_HOME", ".config")?.join("linerate/config.toml"))
 }
 
-/// A folder of the user's, as a variable names it, or in the home folder.
+/// A folder of the user's files: the one that a variable names, or one in the home folder.
 pub(super) fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
     let absolute = |name| {
         std::env::var_os(name)

@@ -48,7 +48,7 @@ pub(crate) struct Args {
 /// Time of the run, where no layer of options says: all is done in 40 s then.
 const DEFAULT_TIME: Nanos = Nanos::from_secs(33);
 
-/// What was drawn.
+/// The kind, seed and cell that were drawn at random.
 struct Drawn {
     kind: &'static CellKind,
     seed: u64,
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
 }
 
 fn draw(args: &Args, options: &Options) -> Result<Drawn, Failure> {
-    // Any number will do: it is printed, so that the same can be seen again.
+    // Any number will do as a seed: it is printed, so that the same demonstration can be repeated.
     let seed = options
         .demo
         .seed
@@ -117,11 +117,11 @@ fn offered(id: &str) -> Option<&'static CellKind> {
     CellKind::named(id).filter(|kind| kind.is_answerable())
 }
 
-/// Where the run's record is kept.
+/// The place where the run's record is kept.
 enum Kept {
-    /// In the directory of the user's records, or the one that the user named.
+    /// The record is kept in the directory of the user's records, or in the one that the user named.
     In(Store),
-    /// Nowhere: it is deleted after the demonstration.
+    /// The record is not kept: it is deleted after the demonstration.
     Not(TempDir),
 }
 

@@ -17,7 +17,7 @@ pub(super) fn set() -> Vec<String> {
     ours(std::env::vars_os().map(|(name, _)| name))
 }
 
-/// Those that are set and that nothing of the program, nor the lab, reads: a typing error, most likely.
+/// The variables that are set but that neither the program nor the lab reads: a typing error, most likely.
 pub(super) fn unread(program: &Command) -> Vec<String> {
     let read = read(program);
     let mut set = set();
@@ -31,8 +31,8 @@ fn ours(names: impl Iterator<Item = OsString>) -> Vec<String> {
     ours.into_iter().collect()
 }
 
-/// All that some option reads, whatever the verb, the lab's own, and the key, which no option takes: arguments
-/// are there for all to see.
+/// All variables that the program reads: those of options of any verb, those of the lab, and the key. The key
+/// has no option, since other users can see arguments.
 fn read(program: &Command) -> BTreeSet<String> {
     let mut read = BTreeSet::from([application::VARIABLE, keys::KEY_VARIABLE].map(str::to_owned));
     let options = program.get_arguments().filter_map(clap::Arg::get_env);

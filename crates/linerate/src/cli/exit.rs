@@ -24,7 +24,7 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// Of two outcomes, the more important one: a failed measurement takes precedence over a condition that
+    /// The more important one of two outcomes: a failed measurement takes precedence over a condition that
     /// does not hold.
     pub(crate) fn or(self, other: Self) -> Self {
         let outranked = self == Self::Done || (self, other) == (Self::Missed, Self::NotMeasured);

@@ -1,4 +1,5 @@
-//! A far end that this program starts: it gets its key over a pipe, and ends when that pipe is closed.
+//! A far end that this program starts: the far end gets its key over a pipe, and ends when that pipe is
+//! closed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
@@ -13,7 +14,7 @@ use linerate_engine::peer::keys::Key;
 
 use super::exit::{Failure, tell};
 
-/// What `serve` says of each address that it listens on.
+/// The start of the line that `serve` prints for each address that it listens on.
 pub(crate) const LISTENING: &str = "listening on ";
 
 /// This program, even where its file was replaced in the meantime.
@@ -34,7 +35,7 @@ const OF_SERVERS: [&str; 8] = [
 /// Time for the far end to end by itself once it is no longer needed; then its process is killed.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How often its end is checked.
+/// Time between checks whether the far end has ended.
 const GLANCE: Duration = Duration::from_millis(10);
 
 /// A far end that lives as long as this value.
@@ -46,11 +47,11 @@ pub(crate) struct FarEnd {
     pub(crate) key: Key,
 }
 
-/// Why there is no far end.
+/// The reason why there is no far end.
 pub(crate) enum Unmade {
     /// The program could not be started.
     Unstarted(std::io::Error),
-    /// It ended with this status before it listened.
+    /// The far end ended with the given status before it listened.
     Ended(Option<i32>),
 }
 
@@ -77,8 +78,8 @@ impl FarEnd {
         Ok(far)
     }
 
-    /// Starts another process of this program on this host; one that lets runs change settings of the host where
-    /// `changes` are wanted.
+    /// Starts another process of this program on this host as a far end. With `changes`, the far end lets runs
+    /// change settings of the host.
     pub(crate) fn process(changes: bool) -> Result<Self, Failure> {
         let mut command = Command::new(OWN);
         command.arg0("linerate");
@@ -86,7 +87,7 @@ impl FarEnd {
         if changes {
             command.arg("--allow-changes");
         }
-        // Settings of servers for others do not concern it.
+        // Settings of servers for other users do not apply to this far end.
         for name in OF_SERVERS {
             command.env_remove(name);
         }
@@ -109,8 +110,8 @@ impl FarEnd {
     }
 }
 
-/// The port on which the far end reports to listen. Its earlier lines are shown to the user. `None` when it
-/// ends without a port. Its later lines are its log, which is dropped.
+/// The port on which the far end reports to listen; `None` when the far end ends without a port. Lines that
+/// the far end prints before it are shown to the user. Later lines are its log, which is dropped.
 fn listening(words: BufReader<ChildStderr>) -> Option<u16> {
     let mut lines = words.split(b'\n').map_while(Result::ok);
     let port = lines.by_ref().find_map(|line| {
@@ -139,7 +140,7 @@ impl Drop for FarEnd {
         while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < until {
             thread::sleep(GLANCE);
         }
-        // Nothing is left to be done where either fails: it has ended.
+        // Failures are ignored: then the process has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

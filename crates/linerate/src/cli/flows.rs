@@ -93,7 +93,7 @@ fn look(mut flows: Flows, time: Duration, stop: &AtomicBool) -> io::Result<Look>
     Ok(Look::judge(flows.finish(), complete, Nanos(at()), longest))
 }
 
-/// What a filter may be.
+/// The hint that lists the forms of a filter.
 const FILTER: &str = "a filter is a host, HOST:PORT, :PORT, or part of the name of a process";
 
 /// The connections that match `text`. Process names are tried first, since a host name needs a query over the
@@ -136,7 +136,7 @@ fn wanted(text: &str, machine: &dyn Machine) -> Result<Wanted, Failure> {
 fn untold(error: &io::Error) -> Failure {
     let hint = match error.kind() {
         io::ErrorKind::PermissionDenied => "sudo linerate flows",
-        // Neither the family of questions nor the one about TCP is there.
+        // The kernel has neither the family of queries (sock_diag) nor the queries about TCP.
         io::ErrorKind::NotFound | io::ErrorKind::Unsupported => "sudo modprobe tcp_diag",
         _ if error.raw_os_error() == Some(PROTOCOL) => "sudo modprobe tcp_diag",
         _ => "ss -ti asks the kernel the same",
@@ -145,7 +145,7 @@ fn untold(error: &io::Error) -> Failure {
     Failure::not_measured(anyhow::anyhow!(what)).hint(hint)
 }
 
-/// `EPROTONOSUPPORT`.
+/// The error number `EPROTONOSUPPORT`.
 const PROTOCOL: i32 = 93;
 
 #[cfg(test)]

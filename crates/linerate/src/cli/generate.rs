@@ -43,7 +43,7 @@ enum What {
 /// A published schema.
 struct Schema {
     name: &'static str,
-    /// Which commands print what it describes.
+    /// The commands that print the documents that the schema describes.
     of: &'static str,
     text: &'static str,
 }
@@ -126,7 +126,7 @@ fn schemas() -> String {
     })
 }
 
-/// The text of a schema; clap lets through only names that there are.
+/// The text of a schema; clap accepts only names of schemas.
 fn schema(name: &str) -> &'static str {
     let found = SCHEMAS.iter().find(|schema| schema.name == name);
     found.map_or("", |schema| schema.text)

@@ -31,7 +31,7 @@ fn single(verb: Command) -> Command {
 /// program's help states.
 fn document(arg: Arg, verb: &str, defaults: &Table) -> Arg {
     let arg = arg.hide_env(true);
-    // Another group may have an option of the same name.
+    // Another group of options may have an option of the same name.
     let told = arg
         .get_help()
         .is_some_and(|help| help.to_string().contains("[default: "));

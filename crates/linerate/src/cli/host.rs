@@ -16,7 +16,7 @@ use super::options::{self, Options};
 use super::{capture, out, reach, signal};
 use crate::show::host;
 
-/// Most time between two looks for Ctrl-C.
+/// Longest time between two checks for Ctrl-C.
 const BETWEEN: Duration = Duration::from_millis(100);
 
 /// How hints begin that let this machine be read; and what reads all of another one, where only parts
@@ -92,7 +92,8 @@ fn watch(options: &Options) -> Result<Exit, Failure> {
     }
 }
 
-/// Another machine stands still: there is nothing to wait for.
+/// Reads the facts of another machine from copies of its files, which do not change: there is nothing to wait
+/// for.
 fn elsewhere(root: &Path, args: &Args) -> Result<Inventory, Failure> {
     if root.is_dir() {
         let machine = Live::under(root)

@@ -63,7 +63,7 @@ enum What {
     },
 }
 
-/// One of each kind, as they are typed.
+/// One example of each kind, as it is typed.
 const EXAMPLES: &[&str] = &[
     "path-rate:100Mb/s,shallow,forward",
     "police:500Mb/s,forward",

@@ -20,7 +20,7 @@ use crate::show::lat::{self, Probe};
 const TIME: Nanos = Nanos::from_secs(10);
 const SIZE: Bytes = Bytes(64);
 
-/// It takes the options of the transports that it can use.
+/// The verb; it has the options of the transports that it can use.
 #[derive(Debug, Clone)]
 pub(crate) struct Verb;
 

@@ -12,7 +12,7 @@ use super::beside::Beside;
 
 /// Lines that may wait to be written; more are counted and left out.
 const WAITING: usize = 1024;
-/// Time for those that wait once the server has ended.
+/// Time for waiting lines to be written once the server has ended.
 const LAST: Duration = Duration::from_secs(1);
 
 /// A thread that writes lines.
@@ -54,7 +54,7 @@ impl Writer {
 
     /// Waits for the lines that were said, for a moment.
     pub(super) fn finish(self) {
-        // If even this has no room, the lines are not read.
+        // If even the queue of the thread has no room, nobody reads the lines.
         self.beside.giver().give(Vec::new());
         let _ = self.beside.finish(LAST);
     }

@@ -109,7 +109,7 @@ enum Verb {
 }
 
 impl Verb {
-    /// What was typed, and set in the environment, as one layer of options.
+    /// The options that were typed, or set in the environment, as one layer.
     fn typed(&self) -> Options {
         let mut options = Options::default();
         match self {

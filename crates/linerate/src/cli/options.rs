@@ -40,7 +40,7 @@ pub(crate) struct Options {
     pub(crate) demo: Demo,
 }
 
-// What every verb takes.
+// Options of every verb.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Global {
@@ -97,7 +97,7 @@ pub(crate) struct Peer {
     pub(crate) ipv6: Option<bool>,
 }
 
-// What a run does.
+// Options that say what a run does.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Run {
@@ -146,7 +146,7 @@ pub(crate) struct Run {
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) allow_changes: Option<bool>,
 
-    // Its help lists those that carry a load and time round trips.
+    // The help of this option lists the engines that carry a load and time round trips.
     #[arg(long, env = "LINERATE_ENGINE", value_name = "NAME", help = engines(Needs::Both))]
     pub(crate) engine: Option<String>,
 
@@ -157,7 +157,7 @@ pub(crate) struct Run {
     pub(crate) stream_json: Option<bool>,
 }
 
-// What the connections are made with.
+// Options that the connections are made with.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Load")]
@@ -282,7 +282,7 @@ pub(crate) struct Report {
     pub(crate) expect: Option<Vec<crate::expect::Expect>>,
 }
 
-// In which form people read a result. `causes` takes it alone: it has no JSON.
+// The form in which people read a result. `causes` has only this group: it has no JSON.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Form {
     /// Print the result as text or as Markdown
@@ -332,7 +332,7 @@ pub(crate) struct Records {
     pub(crate) no_save: Option<bool>,
 }
 
-// What the serving end alone takes.
+// Options of the serving end alone.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Serve {
@@ -389,7 +389,7 @@ pub(crate) struct Serve {
     pub(crate) key_stdin: Option<bool>,
 }
 
-// What a single measurement of throughput takes.
+// Options of a single measurement of throughput.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Bw {
@@ -425,7 +425,7 @@ pub(crate) struct Bw {
     pub(crate) find_rate: Option<LossShare>,
 }
 
-// What a single measurement of round trips takes.
+// Options of a single measurement of round trips.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Lat {
@@ -468,7 +468,7 @@ pub(crate) struct Lat {
     pub(crate) beside: Option<LoadDirections>,
 }
 
-// What a look at connections takes.
+// Options of an observation of existing connections.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Flows {
@@ -492,7 +492,7 @@ pub(crate) struct Flows {
     pub(crate) top: Option<Top>,
 }
 
-// What the demonstration alone takes.
+// Options of the demonstration alone.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Demo {

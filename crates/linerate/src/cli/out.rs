@@ -75,7 +75,7 @@ pub(crate) fn style(global: &Global) -> Style {
     }
 }
 
-/// Columns of the terminal.
+/// Number of columns of the terminal.
 pub(crate) fn columns() -> usize {
     let found = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     found.map_or(Style::PLAIN.width, |c| c.min(WIDEST))

@@ -121,7 +121,7 @@ macro_rules! quantity {
 }
 
 quantity! {
-    /// Share of datagrams that may be lost. If half of them are, nothing is found.
+    /// Share of datagrams that may be lost. If half of the datagrams are lost, no rate is found.
     LossShare(Percent) Percent(0.0), Percent(50.0);
     /// Budget of a run. Below five seconds not even one direction can be measured.
     Budget(Nanos) Nanos::from_secs(5), Nanos::from_secs(3600);
@@ -149,7 +149,7 @@ quantity! {
     Top(u32) 1, 100;
     /// Clients of a server at a time; each has a thread, and one for each of its streams.
     Clients(u32) 1, 1024;
-    /// A port.
+    /// A port number.
     PortNumber(u32) 1, 65_535;
 }
 

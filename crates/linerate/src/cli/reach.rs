@@ -1,4 +1,4 @@
-//! How the near end finds the far one, and with which key.
+//! Finds the far end for the near one, and the key of their session.
 
 use anyhow::{Context, anyhow};
 use linerate_engine::peer::address::{Family, Target};

@@ -42,7 +42,7 @@ pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Fa
         let mut outcome = match measured(plan, options, &stop, first) {
             Ok(outcome) => outcome,
             Err(failure) if kept.is_empty() => return Err(failure),
-            // What was measured before it stays.
+            // Runs that were measured before the failure are kept.
             Err(failure) => {
                 tell(&failure.words());
                 exit = exit.or(Exit::NotMeasured);
@@ -70,7 +70,7 @@ pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Fa
     Ok(exit)
 }
 
-/// One run, in which something was measured.
+/// Makes one run, in which something was measured.
 fn measured(
     plan: &Plan,
     options: &Options,

@@ -15,7 +15,7 @@ use crate::expect::Found;
 use crate::show::stream::Stream;
 use crate::show::{json, text};
 
-/// What is shown besides the verdict.
+/// Choices of what is shown besides the verdict.
 pub(crate) struct Shown<'a> {
     /// Name under which the record was kept, and the command that shows it.
     pub(crate) saved: Option<(&'a str, &'a str)>,

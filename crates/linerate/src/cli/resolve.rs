@@ -1,4 +1,4 @@
-//! From options to the plan: every default filled in, every contradiction found.
+//! Makes the plan from the options: every default is filled in, every contradiction is found.
 
 use anyhow::anyhow;
 use linerate_core::path::Direction;
@@ -22,7 +22,7 @@ const QUICK: Nanos = Nanos::from_secs(20);
 /// Budget of `--thorough`.
 const THOROUGH: Nanos = Nanos::from_secs(300);
 
-/// What a run toward `peer` will do.
+/// The plan of a run toward `peer`.
 pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failure> {
     let run = &options.run;
     let engine = engine(run, Needs::Both)?;
@@ -60,16 +60,16 @@ fn time(run: &Run) -> Result<Nanos, Failure> {
     }
 }
 
-/// What a command needs of a transport.
+/// The kinds of traffic that a command needs of a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// A load.
+    /// The command needs a load.
     Load,
-    /// Round trips.
+    /// The command needs round trips.
     RoundTrips,
-    /// Round trips and a stream of payload.
+    /// The command needs round trips and a stream of payload.
     Both,
-    /// A load or round trips.
+    /// The command needs a load or round trips.
     Any,
 }
 
@@ -85,7 +85,7 @@ impl Needs {
             }
     }
 
-    /// Whether an option of a transport means something for it.
+    /// Whether an option of a transport has an effect for the command.
     pub(crate) fn uses(self, option: &OptionInfo) -> bool {
         let trips = option.is_of(PatternKind::RoundTrips);
         let load = option.is_of(PatternKind::Stream) || option.is_of(PatternKind::Operations);
@@ -209,7 +209,7 @@ fn has(info: &TransportInfo, option: &str) -> bool {
     }
 }
 
-/// What the load is made with: of its connections, and of its transport.
+/// The settings of a load: of its connections, and of its transport.
 pub(crate) fn knobs_of(options: &Options) -> Knobs {
     let name = options.run.engine.as_deref().unwrap_or(TCP.name);
     Knobs {
@@ -219,7 +219,7 @@ pub(crate) fn knobs_of(options: &Options) -> Knobs {
     }
 }
 
-/// The same of dependent loads, which go through an array.
+/// The settings of dependent memory loads, which go through an array of the given size.
 pub(crate) fn knobs_of_loads(options: &Options) -> Knobs {
     let size = options.lat.size.map_or(Bytes(0), |size| size.0);
     Knobs {
@@ -229,7 +229,7 @@ pub(crate) fn knobs_of_loads(options: &Options) -> Knobs {
     }
 }
 
-/// What connections are made with.
+/// The settings of the connections of a load.
 fn knobs(load: &LoadOptions) -> Knobs {
     let size = |fine: Option<super::quantity::OpSize>| fine.or(load.size).map_or(Bytes(0), |s| s.0);
     let defaults = Knobs::default();
@@ -253,7 +253,7 @@ fn knobs(load: &LoadOptions) -> Knobs {
     }
 }
 
-/// The same of a single measurement of throughput.
+/// The settings of a load for a single measurement of throughput.
 pub(crate) fn knobs_of_bw(options: &Options) -> Knobs {
     let receive = match options.bw.discard {
         Some(true) => Receive::Discard,

@@ -11,7 +11,7 @@ use super::resolve::Needs;
 use super::session::{self, FirstEnds};
 use super::{out, reach, repeat, resolve, signal};
 
-/// It takes the options of the transports that it can use.
+/// The verb; it has the options of the transports that it can use.
 #[derive(Debug, Clone)]
 pub(crate) struct Verb;
 

@@ -128,7 +128,7 @@ fn word(outcome: Outcome) -> &'static str {
     }
 }
 
-/// As the demo ends: a verdict that was not right, or a run that failed, decides the exit code.
+/// The exit code, as for a demonstration: a verdict that was not right, or a run that failed, decides it.
 fn exit(rows: &[Row]) -> Exit {
     rows.iter().fold(Exit::Done, |exit, row| {
         exit.or(match &row.what {

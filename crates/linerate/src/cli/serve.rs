@@ -39,9 +39,9 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let changes = changes::ledger(options.serve.allow_changes)?;
     let (key, how) = key(options)?;
     let quiet = options.global.quiet == Some(true);
-    // Before any thread is started: each has its own.
+    // Rights are renounced before any thread is started, since each thread has its own.
     renounce(options)?;
-    // Before it says that it listens: who reads that may stop it.
+    // The stop is made before the server says that it listens: the reader of that line may stop the server.
     let stop = reach::system(Stop::new(), "cannot make an event descriptor")?;
     let asked = stop.clone();
     let watched = signal::at_first(move || asked.request());
@@ -97,7 +97,7 @@ fn attached(options: &Options) -> bool {
 }
 
 /// Serves the process that started this one, on loopback only, whatever the configuration sets for other
-/// servers. It ends with that process, even if that has passed its end of stdin to others.
+/// servers. The server ends with that process, even if the process has passed its end of stdin to others.
 fn of_parent(server: &mut ServerOptions) -> Result<(), Failure> {
     let ends = rights::end_with_parent();
     reach::system(ends, "cannot watch for the end of the parent process")?;
@@ -169,9 +169,9 @@ fn iperf3(options: &Options, log: &Log) -> Result<Option<iperf3::Server>, Failur
     Ok(Some(server))
 }
 
-/// The key to serve with, and what the user must know about it.
+/// The key to serve with, and a text about it for the user.
 fn key(options: &Options) -> Result<(Option<Key>, String), Failure> {
-    // The configuration file of that account is meant for its own servers.
+    // The configuration file of the account is meant for the account's own servers.
     if attached(options) {
         let key = Key::read_line(std::io::stdin().lock()).map_err(reach::key_failure)?;
         return Ok((Some(key), String::new()));
@@ -212,7 +212,7 @@ fn key_words(key: &Key, new: bool, show: bool, file: &Path) -> String {
 fn stop_on_end(stop: &Stop) -> Result<(), Failure> {
     let stop = stop.clone();
     let watch = move || {
-        // What else is written there means nothing.
+        // Only the end of standard input has a meaning; bytes that are written to it have none.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         stop.request();
     };

@@ -44,9 +44,9 @@ pub(super) struct Outcome {
 /// The scope of the first Ctrl-C while the far end is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstEnds {
-    /// The program, at once: nothing was measured yet.
+    /// The interrupt ends the program at once: nothing was measured yet.
     Program,
-    /// This run. The results of earlier runs are shown.
+    /// The interrupt ends this run; the results of earlier runs are shown.
     Run,
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn watched(
     };
     let mut sink = (sinks, Progress::new(out, mode, Arc::clone(stop)));
     let measured = measure(wall_secs, &mut sink);
-    // What a terminal that stands still does not take of the progress is of no use any more.
+    // Progress that a stopped terminal did not accept is of no use any more.
     let _ = beside.map(|beside| beside.finish(LAST));
     measured
 }
@@ -155,7 +155,7 @@ pub(crate) struct Reached {
     pub(crate) link: Box<dyn Link>,
     /// Address and port of the far end; empty if there is none.
     pub(crate) address: String,
-    /// The far end, where it was started for this session: it ends after it.
+    /// The far end, if it was started for this session: the far end ends after the session.
     _far: Option<FarEnd>,
 }
 
@@ -170,7 +170,7 @@ impl Reached {
         }
     }
 
-    /// This host alone.
+    /// A session with this host alone.
     fn alone(engine: &str) -> Self {
         Self {
             address: String::new(),

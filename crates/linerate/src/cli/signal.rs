@@ -11,19 +11,20 @@ use signal_hook::iterator::Signals;
 
 use super::exit::Exit;
 
-/// A flag that is set by Ctrl-C, SIGTERM or SIGHUP. A second one ends the program at once: whoever sends
-/// it does not want to wait.
+/// A flag that is set by Ctrl-C, SIGTERM or SIGHUP. A second signal ends the program at once: its sender does
+/// not want to wait.
 pub(crate) fn interrupted() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signals() {
-        // Before the flag is set by this very signal, so that only the next one finds it set.
+        // The shutdown is registered before the flag, so that only the second signal finds the flag set.
         flag::register_conditional_shutdown(signal, Exit::NotMeasured as i32, Arc::clone(&stop))?;
         flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
 }
 
-/// Calls `end` at the first of these signals. Its thread sleeps until then, without wake-ups.
+/// Calls `end` at the first signal that interrupts the program. The thread that waits for it sleeps until
+/// then, without wake-ups.
 pub(crate) fn at_first(end: impl FnOnce() + Send + 'static) -> io::Result<()> {
     interrupted()?;
     let mut signals = Signals::new(signals())?;

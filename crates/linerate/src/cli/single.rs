@@ -64,7 +64,7 @@ impl Shared {
     }
 }
 
-/// What one step showed.
+/// The result of one step.
 pub(crate) struct Measured {
     pub(crate) record: Record,
     /// Address and port of the far end.
@@ -76,14 +76,14 @@ pub(crate) struct Measured {
 /// The name of the far end if the user gave none.
 pub(crate) const THIS_HOST: &str = "this host";
 
-/// What is measured.
+/// The quantity that a single measurement measures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum What {
     /// A load of all directions at once.
     Load,
     /// Round trips, during a load of the directions if there are any.
     Trips(RoundTrips),
-    /// The highest rate that loses at most this share of datagrams.
+    /// The highest rate that loses at most the given share of datagrams.
     Rate(f64),
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn measure(
     })
 }
 
-/// What the transport must be able to do.
+/// The kinds of traffic that the measurement needs of the transport.
 fn needs(what: What, directions: &[Direction]) -> Needs {
     match what {
         What::Trips(_) if directions.is_empty() => Needs::RoundTrips,
@@ -179,7 +179,7 @@ pub(crate) fn over(
 }
 
 impl Measured {
-    /// The raw readings, where the document is to have them.
+    /// The raw readings, if the user wants them in the document.
     pub(crate) fn told(&self, options: &Options) -> Option<&Record> {
         (options.report.with_record == Some(true)).then_some(&self.record)
     }
@@ -194,7 +194,7 @@ impl Measured {
     }
 }
 
-/// What could not be measured outranks a bound that was missed.
+/// The exit status: a failed measurement takes precedence over a bound that was missed.
 fn exit(complete: bool, asked: &[Direction], found: &Found<'_>, options: &Options) -> Exit {
     let measured = if complete {
         Exit::Done

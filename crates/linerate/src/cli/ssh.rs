@@ -1,4 +1,4 @@
-//! A far end that is started over ssh: it gets its key from here, and ends with the run.
+//! A far end that is started over ssh: the far end gets its key from this program, and ends with the run.
 
 use std::process::{Command, Stdio};
 use std::str::FromStr;
@@ -11,13 +11,13 @@ use super::far_end::{FarEnd, Unmade};
 use super::options::Options;
 use super::reach;
 
-/// How a target begins that is reached over ssh.
+/// The prefix of a target that is reached over ssh.
 const SCHEME: &str = "ssh://";
 
 /// An ssh that is left behind while it connects, after a Ctrl-C that it did not get, ends by itself.
 const ENDS: &str = "ConnectTimeout=15";
 
-/// What ssh ends with when it could not connect.
+/// The exit status of ssh when it could not connect.
 const SSH_FAILED: i32 = 255;
 /// The exit code of a shell if the program does not exist.
 const NO_PROGRAM: i32 = 127;
@@ -25,11 +25,11 @@ const NO_PROGRAM: i32 = 127;
 /// A far end as it was typed: `ssh://[user@]host[:port][/path/of/linerate]`.
 #[derive(Debug, PartialEq, Eq)]
 struct Url {
-    /// What ssh is to connect to: `user@host`.
+    /// The destination that ssh connects to: `user@host`.
     destination: String,
     /// The port of its ssh server.
     port: Option<u16>,
-    /// The program there.
+    /// The program on the far host.
     program: String,
 }
 
@@ -55,7 +55,7 @@ impl FromStr for Url {
             Some((user, host)) => (Some(user), host),
             None => (None, authority),
         };
-        // As for every far end, but for the port, of which ssh knows another usual one.
+        // The target is parsed as for every far end, but without a default port: ssh has its own.
         let target = Target::parse(host, 0).map_err(|_| wrong())?;
         let plain = |text: &str, more: &str| {
             let letter =
@@ -72,7 +72,7 @@ impl FromStr for Url {
             port: Some(target.port).filter(|port| *port > 0),
             program: match path {
                 "" | "/" => "linerate",
-                // As git writes what stands in a home directory.
+                // Git's notation for a path in a home directory.
                 path if path.starts_with("/~") => &path[1..],
                 path => path,
             }
@@ -114,7 +114,7 @@ impl Url {
         })
     }
 
-    /// The command that connects there, as users type it.
+    /// The command that connects to the far host, as users type it.
     fn called(&self) -> String {
         let port = self.port.map(|port| format!("-p {port} "));
         format!("ssh {}{}", port.unwrap_or_default(), self.destination)
@@ -133,7 +133,7 @@ impl Url {
         }
     }
 
-    /// Commands that bring the program there, and the far end that it is then.
+    /// Commands that copy the program to the far host, and the target to type then.
     fn brought(&self) -> String {
         let there = self.bracketed();
         let port = self
@@ -146,7 +146,7 @@ impl Url {
         )
     }
 
-    /// Why no far end listens there, by what ssh ended with.
+    /// The reason why no far end listens there, by the exit status of ssh.
     fn unmade(&self, code: Option<i32>) -> Failure {
         let (program, host, called) = (&self.program, &self.destination, self.called());
         let (error, hint) = match code {

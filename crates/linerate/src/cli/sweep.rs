@@ -25,7 +25,7 @@ const TIME: Nanos = Nanos::from_secs(60);
 /// The engines that can vary the factor: one of a path, and the memory of this host.
 const ENGINES: [&str; 2] = [TCP.name, MEMORY.name];
 
-/// Most streams if no bound is given.
+/// Largest number of streams if no bound is given.
 const STREAMS: u32 = 64;
 
 pub(crate) fn run(
@@ -164,7 +164,8 @@ fn of_memory(swept: Swept, base: &mut Knobs, most: Option<u32>) -> Result<Vec<Kn
     }
 }
 
-/// Rounds of these settings within the time, if it is enough for the fewest.
+/// The rounds of the settings within the time; an error if the time is too short for the least number of
+/// rounds.
 fn pace(time: Nanos, settings: &[Knobs]) -> Result<Pace, Failure> {
     Pace::of(time, settings.len()).ok_or_else(|| {
         let least = Pace::least(settings.len());

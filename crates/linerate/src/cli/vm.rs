@@ -12,7 +12,7 @@ use linerate_lab::{Output, Program};
 use super::config::user_folder;
 use super::exit::{Exit, Failure, tell};
 
-/// Most time that a command in the machine may take.
+/// Longest time that a command in the machine may take.
 const WITHIN: Duration = Duration::from_secs(60 * 60);
 
 /// Runs a command in a virtual machine, or a shell.
@@ -90,7 +90,7 @@ fn machine() -> Spec {
     }
 }
 
-/// Where fetched kernels are kept: `$XDG_CACHE_HOME/linerate/kernels`, or the same under `~/.cache`.
+/// The directory of fetched kernels: `$XDG_CACHE_HOME/linerate/kernels`, or `~/.cache/linerate/kernels`.
 fn cache() -> Option<PathBuf> {
     Some(user_folder("XDG_CACHE_HOME", ".cache")?.join("linerate/kernels"))
 }

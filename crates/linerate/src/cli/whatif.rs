@@ -16,7 +16,7 @@ use super::{out, show};
 use crate::cases::CASES;
 use crate::show::whatif::{self as view, Change};
 
-/// No description of a path is longer, and a device that never ends is not read to its end.
+/// Largest description of a path that is read, in bytes: a device file without an end is not read forever.
 const LONGEST: u64 = 64 << 10;
 
 const HINT: &str = "docs/cases.md has a sample with every key";
@@ -84,7 +84,7 @@ fn text_of(name: &str, records: &Records) -> Result<String, Failure> {
     if let Some((_, text)) = CASES.iter().find(|(known, _)| *known == name) {
         return Ok((*text).to_owned());
     }
-    // Without a place for records there may still be a file.
+    // The name may still be a file if there is no place for records.
     let store = records_of(records).ok();
     if store.is_some_and(|store| store.find(name).is_ok_and(|path| is_record(&path))) {
         return of_record(records, name);

@@ -30,9 +30,9 @@ pub(crate) struct Shown {
     pub(crate) scored: Scored,
 }
 
-/// What a demonstration is made with.
+/// The settings of a demonstration.
 pub(crate) struct Wish<'a> {
-    /// What is planted.
+    /// The cell whose faults are planted.
     pub(crate) cell: &'a Cell,
     /// Congestion control of both hosts; `None` leaves the system's.
     pub(crate) congestion: Option<String>,
@@ -68,7 +68,7 @@ pub(crate) fn show(wish: &Wish<'_>) -> Result<Shown, Problem> {
     })
 }
 
-/// What was planted, in words.
+/// The planted faults and the other traffic, in words.
 pub(crate) fn planted(cell: &Cell) -> String {
     let faults = cell.planted().map(ToString::to_string);
     let company = cell.company.map(company);

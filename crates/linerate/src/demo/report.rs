@@ -29,22 +29,22 @@ pub(crate) struct Report {
     pub(crate) neighbours: Vec<String>,
     /// The cause that was named first.
     pub(crate) named: Option<String>,
-    /// Where.
+    /// The side of the named cause.
     pub(crate) side: Option<String>,
-    /// In which direction.
+    /// The direction of the named cause.
     pub(crate) direction: Option<String>,
     /// The certainty; `None` for a mere disturbance.
     pub(crate) certainty: Option<String>,
     /// The trial that decided.
     pub(crate) effect: Option<EffectReport>,
-    /// Whether that is right.
+    /// How the verdict compares with the measured truth.
     pub(crate) outcome: Outcome,
     /// All limits that were named.
     pub(crate) limits: Vec<LimitReport>,
-    /// All that is said to have disturbed the run.
+    /// All disturbances of the run that were named.
     #[serde(default)]
     pub(crate) disturbances: Vec<DisturbanceReport>,
-    /// Steps of the run.
+    /// Number of steps of the run.
     pub(crate) steps: usize,
     /// Seconds from the first step of the run to the end of the trial that proved the named cause.
     pub(crate) proved_after: Option<f64>,
@@ -52,7 +52,7 @@ pub(crate) struct Report {
     pub(crate) seconds: f64,
 }
 
-/// Another client.
+/// A client that measured at the same time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CompanyReport {
     host: String,
@@ -64,7 +64,7 @@ pub(crate) struct CompanyReport {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TruthReport {
     direction: String,
-    /// Whose load it was measured by.
+    /// The program whose load measured the truth.
     by: String,
     with_bps: u64,
     without_bps: u64,
@@ -82,7 +82,7 @@ pub(crate) struct EffectReport {
     slices: u32,
 }
 
-/// One of the disturbances.
+/// A disturbance that was named.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DisturbanceReport {
     cause: String,
@@ -91,7 +91,7 @@ pub(crate) struct DisturbanceReport {
     gain_about: Option<f64>,
 }
 
-/// One of the limits.
+/// A limit that was named.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LimitReport {
     cause: String,

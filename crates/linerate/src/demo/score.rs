@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Truth;
 
-/// How a verdict stands to the truth.
+/// How a verdict compares with the truth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
@@ -18,7 +18,7 @@ pub(crate) enum Outcome {
     Acceptable,
     /// No cause was named.
     Unknown,
-    /// Another cause, or the right one on the wrong side.
+    /// Another cause was named, or the right one on the wrong side.
     Wrong,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Named {
     pub(crate) side: Place,
     /// The direction of the limit.
     pub(crate) direction: Direction,
-    /// How surely; `None` of a disturbance.
+    /// The certainty of the cause; `None` for a disturbance.
     pub(crate) certainty: Option<Certainty>,
     /// The trial that decided.
     pub(crate) trial: Option<Decided>,
@@ -70,11 +70,11 @@ impl From<&Disturbance> for Named {
 pub(crate) struct Scored {
     /// The certainty of the limit.
     pub(crate) outcome: Outcome,
-    /// Whether what was named was proved.
+    /// Whether the named limit was proved.
     pub(crate) proved: bool,
-    /// What was expected: cause ids.
+    /// The ids of the expected causes.
     pub(crate) expected: Vec<&'static str>,
-    /// What was named first; `None` if that is unknown.
+    /// The limit that was named first; `None` if the limit is unknown.
     pub(crate) named: Option<Named>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn score(
     let scored = of_fault(cell, truth, told);
     match beside.first() {
         None => scored,
-        // Nothing of the kind was planted.
+        // A disturbance was named whose fault was not planted.
         Some(alarm) => Scored {
             outcome: Outcome::Wrong,
             named: Some((*alarm).into()),

@@ -32,7 +32,7 @@ pub(crate) enum Problem {
     /// The run in the lab left no record.
     #[error("the run in the lab left no record: {0}")]
     NoRecord(String),
-    /// Its result had no goodput.
+    /// The load that measures the truth reported no goodput.
     #[error("the load that measures the truth reported no goodput")]
     Untold,
     /// This program could not find itself.
@@ -43,10 +43,10 @@ pub(crate) enum Problem {
 /// Port of another server in the same host.
 const OTHER_PORT: &str = "5899";
 
-/// Bytes from which a client has done with its probes and loads.
+/// Bytes that a client has moved when its probes are done and it loads the path.
 const LOADED: u64 = 100_000_000;
 
-/// Two hosts and a router, with what is planted.
+/// The lab of a demonstration: two hosts and a router, with the planted faults.
 pub(crate) struct Stage {
     lab: Lab,
     /// Whether far is reached by its IPv6 address.
@@ -80,7 +80,7 @@ impl Stage {
         })
     }
 
-    /// Takes a fault out.
+    /// Removes a fault.
     pub(crate) fn remove(&self, fault: &Fault) -> Result<(), Problem> {
         Ok(self.lab.remove(fault)?)
     }
@@ -142,8 +142,8 @@ impl Stage {
         record.ok_or_else(|| Problem::NoRecord(format!("{}: {errors}", finished.status)))
     }
 
-    /// Starts another client, with its server if that is another, and waits until it loads. Its
-    /// time is longer than any demonstration takes.
+    /// Starts another client, with a server of its own if the company is apart, and waits until the client
+    /// loads the path. The client runs for longer than any demonstration.
     fn company(&self, company: Company) -> Result<Vec<Running>, Problem> {
         let Company {
             host, direction, ..
@@ -194,7 +194,7 @@ impl Stage {
 
     /// Starts iperf3 with one stream for some seconds, with its server.
     pub(crate) fn iperf3(&self, direction: Direction) -> Result<(Running, Running), Problem> {
-        // Its server says on standard output that it listens.
+        // The server of iperf3 says on standard output that it listens.
         let shell =
             Program::new("sh").args(["-c", "exec iperf3 --server --one-off --forceflush >&2"]);
         let server = self.listen(shell)?;
@@ -210,8 +210,8 @@ impl Stage {
         Ok((self.lab.spawn(Host::Near, &client)?, server))
     }
 
-    /// Runs a command in the near host, with `far` or a server on the far one; `FAR` in it becomes
-    /// the far host's address. An empty one is a run.
+    /// Runs a command in the near host, with `far` or a server on the far one; `FAR` in it becomes the far
+    /// host's address. An empty command is `linerate run`.
     pub(crate) fn command(
         &self,
         far_command: Option<&str>,
@@ -273,7 +273,7 @@ impl Stage {
         let Some(errors) = server.stderr.take() else {
             return Err(Problem::Serve("it has no output".to_owned()));
         };
-        // Read on a thread: a silent server must not block us forever.
+        // The output is read on a thread: a silent server must not block this program forever.
         let (tell, told) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(errors).lines().map_while(Result::ok) {

@@ -7,7 +7,7 @@ use linerate_lab::{Cell, Fault};
 
 use super::{Problem, Stage};
 
-/// A fault binds when taking it out gains at least this much.
+/// Minimum gain of goodput without a fault at which the fault binds.
 const BITES: f64 = 1.10;
 
 /// Time between two readings of the port.
@@ -22,9 +22,9 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub(crate) struct Truth {
     /// Direction that was loaded.
     pub(crate) direction: Direction,
-    /// The program that measured.
+    /// The program whose load measured the truth.
     pub(crate) loader: Loader,
-    /// Who counted the received data.
+    /// The program that counted the received data.
     pub(crate) counted: Counted,
     /// Goodput with the fault.
     pub(crate) with: f64,
@@ -39,12 +39,12 @@ impl Truth {
     }
 }
 
-/// Who counted the received data.
+/// The program that counted the received data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
     /// The port of the far host.
     Port,
-    /// The program that received it.
+    /// The program that received the data.
     Program,
 }
 
@@ -58,7 +58,7 @@ impl Counted {
     }
 }
 
-/// Whose load the truth is measured by; the port counts what came of it.
+/// The program whose load measures the truth; the port counts the delivered data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Loader {
     /// Measure with linerate
@@ -69,8 +69,8 @@ pub(crate) enum Loader {
 }
 
 impl Loader {
-    /// What can show the faults of a cell: another program knows nothing of those that are planted
-    /// in this one.
+    /// The program whose load shows the faults of a cell: another program is not affected by faults that are
+    /// planted in this one.
     fn for_cell(self, cell: &Cell) -> Self {
         let inside = |f: &Fault| matches!(f, Fault::Application { .. } | Fault::Environment { .. });
         if cell.sends_datagrams() || cell.faults.iter().any(inside) {
@@ -97,7 +97,7 @@ pub(super) fn measure(
     loader: Loader,
 ) -> Result<Truth, Problem> {
     let loader = loader.for_cell(cell);
-    // A port counts datagrams that are dropped behind it.
+    // A port also counts datagrams that are dropped later, at the host.
     let counted = if cell.sends_datagrams() {
         Counted::Program
     } else {

@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::demo::Report;
 
-/// Most bytes of outcomes that are read: thirty thousand of them.
+/// Largest file of outcomes that is read, in bytes: thirty thousand outcomes.
 const MOST: u64 = 64 << 20;
 
 /// The result of one case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kept {
-    /// It ran, with this result.
+    /// The demonstration ran; this is its result.
     Report(Box<Report>),
-    /// It did not finish, for this reason.
+    /// The demonstration did not finish; the text says why.
     Failed(String),
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum Kept {
 pub(crate) struct Row {
     /// Cell, congestion control and seed: `path-rate-bbr-7`.
     pub(crate) key: String,
-    /// The result.
+    /// The result of the case.
     #[serde(flatten)]
     pub(crate) what: Kept,
 }
@@ -41,23 +41,23 @@ pub(crate) enum ScoreError {
     /// The directory or its file cannot be read or written.
     #[error("cannot use {}", path.display())]
     File {
-        /// Which.
+        /// The path of the directory or file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         #[source]
         error: io::Error,
     },
     /// The file is larger than any score.
     #[error("{} has more than {MOST} bytes: it holds no outcomes", .0.display())]
     Large(PathBuf),
-    /// A line of it is no outcome.
+    /// A line of the file is no outcome.
     #[error("{}, line {line}: no outcome of a demonstration", path.display())]
     Line {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// The problem.
+        /// The error of the decoder.
         #[source]
         error: serde_json::Error,
     },
@@ -105,7 +105,7 @@ impl Outcomes {
         self.keys.contains(key)
     }
 
-    /// All outcomes.
+    /// All outcomes, in the order in which they were kept.
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }
@@ -114,7 +114,7 @@ impl Outcomes {
     pub(crate) fn keep(&mut self, row: Row) -> Result<(), ScoreError> {
         let mut line = serde_json::to_vec(&row).map_err(|e| self.failed(e.into()))?;
         line.push(b'\n');
-        // One write: a kill leaves a whole line or none.
+        // The line is written in one call: a kill leaves a whole line or none.
         let written = self.file.write_all(&line);
         written.map_err(|e| self.failed(e))?;
         self.keys.insert(row.key.clone());

@@ -15,11 +15,11 @@ use linerate_lab::CellKind;
 
 use crate::demo::Loader;
 
-/// What is to be scored.
+/// The cells and seeds to be scored.
 pub(crate) struct Wish<'a> {
-    /// The cells.
+    /// The cells to be scored.
     pub(crate) cells: &'a [&'static CellKind],
-    /// The seeds of each.
+    /// The seeds of each cell.
     pub(crate) seeds: std::ops::Range<u64>,
     /// The congestion controls under which each seed is run.
     pub(crate) congestion: &'a [String],

@@ -9,7 +9,7 @@ use linerate_lab::HEALTHY;
 use super::{Kept, Row};
 use crate::demo::{Outcome, Report};
 
-/// What a case counts as.
+/// The counts of a case.
 #[derive(Debug, Default)]
 struct Tally<'a> {
     runs: usize,
@@ -69,7 +69,7 @@ impl<'a> Tally<'a> {
         )
     }
 
-    /// What was named and was wrong, with its seed.
+    /// The limits that were named wrongly, each with its seed.
     fn otherwise(&self) -> String {
         let wrong = self.reports.iter().filter(|t| t.outcome == Outcome::Wrong);
         let named = wrong.map(|t| format!("{} ({})", named(t), t.seed));
@@ -153,7 +153,7 @@ fn in_all(tally: &Tally<'_>) -> String {
     )
 }
 
-/// Nothing was planted that holds the path back: what limits a healthy path was expected.
+/// Whether no fault that limits the path was planted, so that the limit of a healthy path was expected.
 fn is_healthy(report: &Report) -> bool {
     report.expected == HEALTHY
 }

@@ -1,4 +1,4 @@
-//! What to do about a cause, with commands to copy.
+//! Advice against a cause, with commands to copy.
 
 use linerate_core::advice::{Advice, Joined, Step};
 

@@ -19,12 +19,12 @@ impl Names {
         }
     }
 
-    /// `near` and `far`.
+    /// The names `near` and `far`, for hosts without known names.
     pub(super) fn sides() -> Self {
         Self([Side::Near, Side::Far].map(|side| side.name().to_owned()))
     }
 
-    /// What near, far and forward mean here.
+    /// A sentence that explains near, far and forward for these hosts.
     pub(super) fn explained(&self) -> String {
         let [near, far] = &self.0;
         if near == Side::Near.name() {
@@ -34,7 +34,7 @@ impl Names {
         format!("near: {near}, far: {far}; forward: from near to far")
     }
 
-    /// `ripple -> brook`: from which host to which.
+    /// The hosts of a direction, from the sender to the receiver: `ripple -> brook`.
     pub(super) fn way(&self, direction: Direction) -> String {
         let [from, to] = [direction.sender(), direction.receiver()].map(|side| self.of(side));
         format!("{from} -> {to}")

@@ -17,7 +17,7 @@ use super::words;
 pub enum Mode {
     /// One line for each step, for logs.
     Lines,
-    /// One line that is rewritten, on a terminal with this many columns.
+    /// One line that is rewritten; the number is the columns of the terminal.
     Rewritten(usize),
     /// Only errors that stop the run.
     Quiet,
@@ -45,12 +45,12 @@ impl<W: Write> Progress<W> {
         }
     }
 
-    /// Text in one write.
+    /// Writes text in one call.
     fn put(&mut self, text: &str) -> io::Result<()> {
         self.out.write_all(text.as_bytes())
     }
 
-    /// A line that stays.
+    /// Writes a line that stays on the screen.
     fn say(&mut self, text: &str) -> io::Result<()> {
         self.clear()?;
         self.put(&format!("{text}\n"))

@@ -31,11 +31,11 @@ pub const SCHEMA: &str = include_str!("../../schema/stream.schema.json");
 /// A sink that writes a line for each event, and stops the run when the reader closes the pipe.
 pub struct Stream<W> {
     out: W,
-    /// What was read until now.
+    /// The part of the record that was read until now.
     record: Option<Record>,
     /// The trial whose slices are being measured.
     trial: Option<u32>,
-    /// Whether it is for a single measurement, whose figures are over all of its time.
+    /// Whether the stream is for a single measurement, whose figures are over all of its time.
     single: bool,
     broken: Option<io::Error>,
 }
@@ -85,7 +85,8 @@ impl<W: Write> Stream<W> {
         self.line(&Line::Sweep { result });
     }
 
-    /// Waits until all lines are written. Why one could not be; nothing was written after it.
+    /// Waits until all lines are written. The error says why a line could not be written; nothing was written
+    /// after it.
     pub fn finish(mut self) -> io::Result<()> {
         match self.broken {
             Some(error) => Err(error),

@@ -16,8 +16,8 @@ use super::document::{Columns, Entry, Item, LABEL, NARROW, Span, Table, width_of
 use super::names::Names;
 use super::{Document, Tone, words};
 
-/// The verdict with all that it rests on. `saved` is the name of the record and the command that shows it, if it was
-/// kept.
+/// The page of a verdict with all its evidence. `saved` is the name of the record and the command that shows it, if
+/// it was kept.
 pub(crate) fn verdict(
     record: &Record,
     model: &Model,
@@ -108,7 +108,7 @@ pub(crate) fn causes(causes: &[&dyn Cause]) -> Document {
     doc
 }
 
-/// The page of a cause, wrapped: headings, paragraphs and lists are all the Markdown that it has.
+/// The page of a cause, wrapped. Its Markdown has only headings, paragraphs and lists.
 pub(crate) fn cause(source: &str) -> Document {
     let mut doc = Document::new();
     for block in source.trim().split("\n\n") {
@@ -220,7 +220,7 @@ fn together(doc: &mut Document, record: &Record, model: &Model) {
     }
 }
 
-/// That the run is not complete, and why.
+/// Writes that the run is not complete, and why.
 fn incomplete(doc: &mut Document, record: &Record) {
     let why = match &record.end {
         Some(End::Complete) => return,
@@ -268,7 +268,7 @@ fn table(doc: &mut Document, model: &Model, names: &Names) {
     doc.table(table.least(least).narrow(stacked(model, &rows, names)));
 }
 
-/// How each ceiling of the table comes about.
+/// Writes the formula of each ceiling of the table.
 fn ceilings(doc: &mut Document, model: &Model) {
     let mut shown = Vec::new();
     for ceiling in model.directions.iter().filter_map(DirectionModel::ceiling) {
@@ -337,7 +337,7 @@ fn of_kind(load: &Load, measure: Measure) -> Option<String> {
     counted.map(|rate| words::per_second(&rate))
 }
 
-/// That no ceiling is known, and why where that is plain.
+/// A sentence that no ceiling is known, with the reason where that is plain.
 fn no_ceiling(model: &Model) -> String {
     let ports = model
         .hosts

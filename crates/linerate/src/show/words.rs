@@ -36,7 +36,7 @@ pub(crate) fn left_out(washout: Nanos) -> String {
     }
 }
 
-/// `8.9 %`: a part of a whole, with two digits however small it is.
+/// A part of a whole as `8.9 %`, with two digits however small it is.
 pub(crate) fn share(part: u64, whole: u64) -> String {
     let percent = part as f64 / whole.max(1) as f64 * 100.0;
     let digits = match percent {
@@ -58,16 +58,16 @@ pub(crate) fn goodput(estimate: &Estimate) -> String {
     }
 }
 
-/// Half of an interval as a share of the mean, from which the mean says little.
+/// Minimum half-width of an interval, as a share of the mean, at which the mean says little.
 const UNEVEN: f64 = 0.5;
 
-/// That the rate varied too much for a mean; nothing where it did not.
+/// A remark that the rate varied too much for a mean; `None` where it did not.
 pub(crate) fn uneven(estimate: &Estimate) -> Option<String> {
     let half = estimate.interval.and_then(Interval::relative)?;
     (half >= UNEVEN).then(|| "varied too much for a mean".to_owned())
 }
 
-/// `190 k/s ±0.4 %`.
+/// A rate of operations with its interval: `190 k/s ±0.4 %`.
 pub(crate) fn per_second(estimate: &Estimate) -> String {
     let rate = PerSecond(estimate.mean.max(0.0));
     let half = estimate.interval.and_then(Interval::relative);
@@ -76,7 +76,7 @@ pub(crate) fn per_second(estimate: &Estimate) -> String {
     })
 }
 
-/// `±1.2 %`.
+/// A deviation in percent: `±1.2 %`.
 pub(crate) fn plus_minus(percent: f64) -> String {
     if percent < 0.1 {
         "±0.1 %".to_owned()
@@ -118,7 +118,7 @@ pub(crate) fn of_share(loss: Interval, transport: Transport) -> String {
     format!("{} of the share {}", effect(loss), share_lost(transport))
 }
 
-/// What became of the share of a load that did not arrive at once.
+/// A word for the part of a load that did not arrive at once: lost or retransmitted.
 pub(crate) const fn share_lost(transport: Transport) -> &'static str {
     match transport {
         Transport::Udp => "lost",
@@ -145,7 +145,7 @@ pub(crate) fn latency(latency: &Latency) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join(", "))
 }
 
-/// What more streams give; `None` if none were tried.
+/// The effect of more streams on goodput, in words; `None` if none were tried.
 pub(crate) fn more_streams(direction: &DirectionModel) -> Option<String> {
     let most = direction.sweep.iter().map(|l| l.streams).max()?;
     let knee = direction.knee();
@@ -238,7 +238,7 @@ pub(crate) fn disturbance(disturbance: &Disturbance) -> String {
     format!("{}: {cause}, {}", at(*side, *stage), direction.name())
 }
 
-/// What a disturbance explains: `explains about x1.32 of goodput`.
+/// The part of the measurement that a disturbance explains: `explains about x1.32 of goodput`.
 pub(crate) fn explains(disturbance: &Disturbance) -> String {
     disturbance.gain().map_or_else(
         || "how much it explains is not known".to_owned(),

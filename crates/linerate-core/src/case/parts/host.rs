@@ -7,7 +7,8 @@ use crate::ceiling::part::{Kind, Part, Shared, Slots};
 use crate::ceiling::{Bounds, Cost, Input, pci, pcie};
 use crate::path::{Direction, Side, Stage};
 
-/// The slot of a port, unless it has none or shares a bus: all that it may be.
+/// The slot of a port, with all possible values of its unknown inputs; `None` if the port has no slot or
+/// shares a bus.
 pub(in crate::case) fn express(host: &Host) -> Option<pcie::Slot> {
     let (generation, lanes) = match host.port.pcie {
         Some(Slot::NoSlot | Slot::Bus(_)) => return None,
@@ -81,7 +82,7 @@ fn bus(side: Side, bus: pci::Bus) -> Part {
     of_slot(side, inputs, Kind::Shared(shared))
 }
 
-/// Each card has its own slot.
+/// The slots of a host's cards: each card has its own.
 fn slots(side: Side, host: &Host, slot: &pcie::Slot, links: u32) -> Part {
     let cards = host.port.cards.unwrap_or(1).min(links);
     let key = format!("{}.port.mrrs", side.name());

@@ -15,7 +15,7 @@ pub(super) use host::{channels, express};
 /// Streams at the upper end where their number is not given.
 const MANY: u32 = 1024;
 
-/// What a case describes.
+/// The path that a case describes, as parts with ceilings.
 pub(super) fn description(case: &Case) -> Result<Description, CaseError> {
     let links = links(case);
     let packet = packet(case)?;
@@ -34,7 +34,7 @@ pub(super) fn description(case: &Case) -> Result<Description, CaseError> {
     })
 }
 
-/// Links that carry data.
+/// Number of links that carry data.
 fn links(case: &Case) -> u32 {
     let there = case.near.port.links().min(case.far.port.links());
     case.storage
@@ -42,7 +42,7 @@ fn links(case: &Case) -> u32 {
         .map_or(there, |policy| policy.used(there))
 }
 
-/// Streams on each link.
+/// Number of streams on each link.
 fn streams(given: Option<u32>, links: u32) -> Vec<Bounds> {
     let low = bond::spread(given.unwrap_or(1), links);
     let high = bond::spread(given.unwrap_or(MANY), links);

@@ -82,7 +82,7 @@ fn wire_inputs(case: &Case, place: Place, infiniband: bool, links: u32) -> Vec<I
     inputs
 }
 
-/// What the network lets through in each direction.
+/// The limits of the network in each direction: of the whole traffic, of a stream, of packets.
 pub(super) fn limits(case: &Case, packet: &Packet) -> Vec<Part> {
     // It is unknown whether a limit counts headers. The upper end assumes payload only, the lower end all bytes
     // on the wire.

@@ -10,12 +10,12 @@ const NEAR: f64 = 0.05;
 /// A link, and the payload rate that it allows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// What it is, in words: `PCIe gen2 x4, reads of memory, payload 128 B`.
+    /// Name of the candidate, in words: `PCIe gen2 x4, reads of memory, payload 128 B`.
     pub name: String,
-    /// Goodput, bits per second: from the least to the most that it can be.
+    /// Possible goodput of the candidate, in bits per second, from the least to the most.
     pub carries: Bounds,
-    /// How far the measured rate is outside of that, as a share of the nearer end: 0 inside, more
-    /// than 0 above the most, less than 0 below the least.
+    /// Distance of the measured rate from the range `carries`, as a share of the nearer end: 0 inside,
+    /// positive above the range, negative below it.
     pub off: f64,
 }
 

@@ -4,26 +4,26 @@ use crate::ceiling::Bounds;
 use crate::stats::median;
 use crate::units::{Bytes, Nanos};
 
-/// Most points of a sweep.
+/// Largest number of points of a sweep.
 pub const MOST_POINTS: usize = 1_000;
 
 /// Fewest spans between two sizes that give a rate.
 const FEWEST: usize = 4;
 
-/// A span counts from this many times the size at which half of the rate is reached: below it the fixed time
-/// dominates, not the rate.
+/// Minimum size of a span that counts, in multiples of the size at which half of the rate is reached: below
+/// it the fixed time dominates, not the rate.
 const LARGE: f64 = 4.0;
 
 /// Passes until the set of used sizes no longer changes; two are enough for every known sweep.
 const PASSES: usize = 8;
 
-/// If the rate of a span differs by more than this, it is a knee.
+/// Minimum difference between the rates of two spans at which their border is a knee.
 const KNEE: f64 = 0.03;
 
 /// The time of a message of a given size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
-    /// Size.
+    /// Size of the messages.
     pub size: Bytes,
     /// Times in one direction or of round trips, as long as all points are the same: only the floor differs.
     pub time: Nanos,
@@ -36,7 +36,7 @@ pub struct Knee {
     pub from: Bytes,
     /// The larger size.
     pub to: Bytes,
-    /// The rate between them, in bits per second.
+    /// The rate between the two points, in bits per second.
     pub rate: f64,
 }
 
@@ -48,7 +48,7 @@ pub struct Fit {
     /// Bits per second that one byte more costs among large messages: the median of the spans
     /// between neighbouring sizes.
     pub rate: f64,
-    /// The interval that contains the median of these slopes in 95 of 100 sweeps, in bits per second.
+    /// The interval that contains the median slope of the spans in 95 of 100 sweeps, in bits per second.
     pub interval: Bounds,
     /// The number of spans used.
     pub spans: usize,
@@ -107,7 +107,8 @@ pub fn fit(points: &[Point]) -> Option<Fit> {
     })
 }
 
-/// By size, one point each: the shortest time, which the fewest strangers had a part in.
+/// The points in the order of sizes, one for each size: the shortest time, which other traffic disturbed
+/// least.
 fn ordered(points: &[Point]) -> Vec<Point> {
     let mut all: Vec<Point> = points.iter().take(MOST_POINTS).copied().collect();
     all.retain(|p| p.time.0 > 0);

@@ -29,7 +29,7 @@ pub struct PortErrors {
 /// A counter by the name that its source gives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter {
-    /// Name.
+    /// Name of the counter.
     pub name: String,
     /// Value since it was last cleared.
     pub value: u64,

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Rate;
 
-/// What the two ends of a wire agreed.
+/// The link modes that the two ends of a wire agreed on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LinkModes {
     /// Speed; `None` if the driver does not report it.
     pub speed: Option<Rate>,
-    /// Duplex.
+    /// Duplex of the link.
     pub duplex: Option<Duplex>,
     /// Whether the speed is agreed with the other end.
     pub autoneg: Option<bool>,
@@ -41,11 +41,11 @@ pub enum Duplex {
 pub struct Fec {
     /// The mode in use: `RS`, `BASER`, `LLRS`, `None`; empty if unknown.
     pub active: String,
-    /// Its settings.
+    /// The configured modes of error correction.
     pub configured: Vec<String>,
     /// Whether the driver chooses.
     pub auto: Option<bool>,
-    /// Blocks that were corrected.
+    /// Number of blocks that error correction repaired.
     pub corrected: Option<u64>,
     /// Blocks that could not be corrected: their packets are lost.
     pub uncorrectable: Option<u64>,

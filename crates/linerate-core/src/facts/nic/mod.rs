@@ -25,12 +25,12 @@ pub use offloads::Offloads;
 pub use queues::{Channels, Coalesce, Direction, Queue, Rings, Rss, Setting};
 pub use tunnel::{Overflow, Tunnel, TunnelKind, overflow};
 
-/// From this speed on one CPU may be too few: at 10 Gb/s, 812,000 full Ethernet frames arrive per second, and
-/// 14.9 million of the smallest. A tenth of that is possible for any CPU.
+/// Minimum speed of a port for which one CPU may be too few: at 10 Gb/s, 812,000 full Ethernet frames arrive
+/// per second, and 14.9 million of the smallest. A tenth of that is possible for any CPU.
 //= IEEE 802.3-2022, sections 3.1.1 and 4.4.2: 1538 bytes on the wire for a full frame, 84 for the smallest
 pub const FAST: Rate = Rate(10_000_000_000);
 
-/// Most shapers of a port that are kept.
+/// Largest number of shapers of a port that are kept.
 pub const SHAPERS_MAX: usize = 64;
 
 /// All ports of a network namespace.
@@ -41,7 +41,7 @@ pub struct Network {
     pub nics: Vec<Nic>,
     /// Packets that this network namespace cut up since boot; `None` if it was not read, or if there is no tunnel.
     pub fragments: Option<Fragments>,
-    /// What could not be read.
+    /// The readings of network ports that failed.
     pub gaps: Vec<Gap>,
 }
 
@@ -79,28 +79,29 @@ pub struct Nic {
     pub device: String,
     /// PCI address of the device, or of its parent; empty for USB devices, which have no slot.
     pub pci: String,
-    /// The signalling rate of its USB link, including headers and waits; `None` if it is not on USB.
+    /// The signalling rate of the port's USB link, including headers and waits; `None` if the port is not on
+    /// USB.
     pub usb: Option<Rate>,
     /// The hubs above it on USB, the nearest first.
     #[serde(deserialize_with = "super::bounded::at_most::<_, _, HUBS_MAX>")]
     pub usb_hubs: Vec<Hub>,
     /// NUMA node.
     pub node: Option<u32>,
-    /// True for ports without a wire of their own: a speed is nominal and gives no ceiling.
+    /// Whether the port has no wire of its own: its speed is nominal and gives no ceiling.
     pub is_virtual: bool,
-    /// Up, and the lower layer has carrier.
+    /// Whether the port is up and its lower layer has carrier.
     pub up: bool,
-    /// Why it is down, if the driver reports it: `no cable`.
+    /// Why the port is down, if the driver reports it: `no cable`.
     pub down: String,
     /// Maximum transmission unit in bytes.
     pub mtu: Option<u32>,
     /// The largest value that the driver accepts.
     pub mtu_max: Option<u32>,
-    /// What was agreed with the other end of the wire.
+    /// The link modes that were agreed with the other end of the wire.
     pub link: LinkModes,
     /// Forward error correction.
     pub fec: Option<Fec>,
-    /// What the device or the stack does for many packets at once.
+    /// The offloads: work that the device or the stack does for many packets at once.
     pub offloads: Option<Offloads>,
     /// Channels (groups of queues with an interrupt each).
     pub channels: Option<Channels>,
@@ -116,7 +117,7 @@ pub struct Nic {
     pub threaded: Option<bool>,
     /// Queues with the CPUs and interrupts that serve them, receive queues first.
     pub queues: Vec<Queue>,
-    /// Its lower ports.
+    /// The ports below this one.
     pub stack: Stack,
     /// Queueing discipline at its root: `mq`, `fq_codel`, `noqueue`; empty when unknown.
     pub qdisc: String,
@@ -129,13 +130,13 @@ pub struct Nic {
     pub counters: Vec<Counter>,
 }
 
-/// What a port is made of, and part of.
+/// The ports below a port, and the port that it is a part of.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stack {
-    /// Index of the bond, bridge or team that it is part of.
+    /// Index of the bond, bridge or team that the port is part of.
     pub above: Option<u32>,
-    /// Indices of the ports that it is made of.
+    /// Indices of the ports that the port is made of.
     pub below: Vec<u32>,
     /// True if the lower port is in another network namespace.
     pub below_hidden: bool,
@@ -143,7 +144,8 @@ pub struct Stack {
     pub vlan: Option<u16>,
     /// How a bond spreads traffic.
     pub bond: Option<Bond>,
-    /// What a tunnel adds to each packet; `None` for other ports, and in records from before it was read.
+    /// The bytes that a tunnel adds to each packet; `None` for other ports, and in records from before it was
+    /// read.
     pub tunnel: Option<Tunnel>,
 }
 
@@ -153,9 +155,9 @@ pub struct Stack {
 pub struct Bond {
     /// `802.3ad`, `active-backup` ...
     pub mode: String,
-    /// What its hash looks at: `layer2`, `layer3+4` ...
+    /// The fields that the bond's hash includes: `layer2`, `layer3+4` ...
     pub hash: String,
-    /// Index of the one member in use, if there is one.
+    /// Index of the only member in use, if there is one.
     pub active: Option<u32>,
 }
 
@@ -164,7 +166,7 @@ pub struct Bond {
 const OF_HOSTS: [&str; 4] = ["layer2", "layer2+3", "encap2+3", "vlan+srcmac"];
 
 impl Bond {
-    /// Whether all that it sends to one host leaves by one member.
+    /// Whether all traffic to one host leaves the bond by one member.
     pub fn sends_by_one(&self) -> bool {
         self.mode != "balance-rr" && OF_HOSTS.contains(&self.hash.as_str())
     }
@@ -181,7 +183,7 @@ impl Nic {
         self.usb.map(|own| usb::slowest(own, &self.usb_hubs))
     }
 
-    /// Whether it was made by software: no device sends interrupts for it.
+    /// Whether the port was made by software: no device sends interrupts for it.
     pub fn is_software(&self) -> bool {
         let own_kind = !self.kind.is_empty() && self.driver == self.kind;
         self.is_virtual && (own_kind || self.driver == "loopback")
@@ -193,7 +195,7 @@ impl Nic {
         receive.filter_map(|q| q.cpus.clone()).flatten().collect()
     }
 
-    /// Whether it has a wire of [`FAST`] or more: slower ones are filled with any settings.
+    /// Whether the port has a wire of [`FAST`] or more: slower wires are filled with any settings.
     pub fn is_fast(&self) -> bool {
         !self.is_virtual && self.link.speed.is_some_and(|speed| speed >= FAST)
     }

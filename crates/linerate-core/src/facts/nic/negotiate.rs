@@ -1,4 +1,4 @@
-//! The commands that let a port negotiate its speed and duplex, and those that end it.
+//! Commands that switch the negotiation of speed and duplex of a port on, and off again.
 
 use super::{Duplex, Nic};
 use crate::advice::{Advice, Kept};
@@ -24,7 +24,8 @@ impl Nic {
     }
 }
 
-/// The link as `ethtool` shows it. What it does not know is left as it is.
+/// The commands that save the link's settings as `ethtool` shows them, and restore them. Settings that
+/// `ethtool` does not know are left as they are.
 fn kept(name: &str) -> Kept {
     const OLD: &str = "$1 ~ /Speed/ && $2 + 0 {s = \" speed \" $2 + 0} \
                        $1 ~ /Duplex/ && /Half|Full/ {d = \" duplex \" tolower($2)} \

@@ -1,4 +1,4 @@
-//! What a port or the stack does for many packets at once.
+//! Offloads: work that a port or the stack does for many packets at once.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ const NEEDED: [(&str, &[&str]); 6] = [
 ];
 
 impl Offloads {
-    /// Those that bulk traffic needs, are off, and could be on.
+    /// Names of the offloads that bulk traffic needs, are off, and could be on.
     pub fn lacking(&self) -> Vec<&'static str> {
         self.missing().map(|(name, _)| name).collect()
     }

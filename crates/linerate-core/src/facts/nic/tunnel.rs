@@ -1,4 +1,4 @@
-//! What a tunnel adds to each packet.
+//! The bytes that a tunnel adds to each packet.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,15 +9,15 @@ use crate::ceiling::ethernet::{ETHERNET, GENEVE, GRE, IPIP, Ip, UDP, VLAN, VXLAN
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tunnel {
-    /// Bytes that it adds to a packet of IP at least; `None` if it is unknown.
+    /// Least number of bytes that the tunnel adds to a packet of IP; `None` if it is unknown.
     pub least: Option<u32>,
-    /// Bytes that it adds at the most; `None` if there is no bound that is known.
+    /// Largest number of bytes that the tunnel adds to a packet of IP; `None` if no bound is known.
     pub most: Option<u32>,
     /// Version of the outer IP, if there is one and it is known.
     pub version: Option<u8>,
-    /// It carries Ethernet frames, which may have tags of VLANs.
+    /// Whether the tunnel carries Ethernet frames, which may have tags of VLANs.
     pub frames: bool,
-    /// The destination is set per packet (collect_md), and the sender limits the size.
+    /// Whether the destination is set per packet (collect_md), and the sender limits the size.
     pub external: bool,
     /// MTU of the route to the other end, if it is smaller than the port's.
     pub route_mtu: Option<u32>,
@@ -41,7 +41,7 @@ pub struct TunnelKind {
     outer: Outer,
     /// Bytes between the outer IP header and the packet or frame inside; `None` if a program or a policy decides.
     headers: Option<u32>,
-    /// Whether it carries Ethernet frames.
+    /// Whether the tunnel carries Ethernet frames.
     pub frames: bool,
 }
 
@@ -54,7 +54,7 @@ const fn kind(name: &'static str, outer: Outer, headers: Option<u32>, frames: bo
     }
 }
 
-/// All of them; the UDP header is included.
+/// All kinds of tunnels; the bytes include the UDP header.
 //= RFC 4213 (sit); RFC 2473 (ip6tnl); Linux Documentation/networking/bareudp.rst; drivers/net/macsec.c, macsec_extra_len
 const KINDS: [TunnelKind; 18] = [
     kind("vxlan", Outer::Either, Some(VXLAN), true),
@@ -133,15 +133,15 @@ impl Tunnel {
 }
 
 impl Nic {
-    /// The bytes that it adds to packets, if it is a tunnel. Older records do not have them: then the bytes
-    /// that its kind adds over IPv4.
+    /// The bytes that a tunnel adds to packets; `None` for other ports. Older records do not have them: then
+    /// the bytes that a tunnel of its kind adds over IPv4.
     pub fn tunnel(&self) -> Option<Tunnel> {
         let usual = |kind: &TunnelKind| kind.tunnel(Some(4), kind.frames, Some(0));
         let read = self.stack.tunnel.clone();
         read.or_else(|| TunnelKind::named(&self.kind).map(usual))
     }
 
-    /// Whether it is a tunnel.
+    /// Whether the port is a tunnel.
     pub fn is_tunnel(&self) -> bool {
         TunnelKind::named(&self.kind).is_some()
     }
@@ -152,7 +152,7 @@ impl Nic {
 pub struct Overflow<'a> {
     /// The tunnel.
     pub tunnel: &'a Nic,
-    /// The port below it.
+    /// The port below the tunnel.
     pub carrier: &'a Nic,
     /// Bytes of the packet with all headers.
     pub outer: u32,
@@ -162,8 +162,8 @@ pub struct Overflow<'a> {
     pub fits: Option<u32>,
 }
 
-/// The first tunnel in a stack of ports below which a packet of this size no longer fits. VLAN tags above a
-/// tunnel of frames are inside the tunnel.
+/// The first tunnel in a stack of ports below which a packet of `size` bytes no longer fits. VLAN tags above
+/// a tunnel of frames are inside the tunnel.
 pub fn overflow<'a>(chain: &[&'a Nic], size: u32) -> Option<Overflow<'a>> {
     let (mut least, mut most, mut tags) = (0u32, Some(0u32), 0u32);
     for (at, nic) in chain.iter().enumerate() {

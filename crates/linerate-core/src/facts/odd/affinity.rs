@@ -7,7 +7,7 @@ use crate::facts::irq::Irq;
 /// The longest line that a terminal accepts.
 //= torvalds/linux, drivers/tty/n_tty.c, N_TTY_BUF_SIZE
 const LINE: usize = 4096;
-/// Most interrupts of one command, which fits a line.
+/// Largest number of interrupts of one command, which fits a line.
 pub(super) const MOST: usize = 256;
 
 /// A command that sends each interrupt to its CPUs, and the one that restores the old ones.

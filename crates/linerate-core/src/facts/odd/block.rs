@@ -5,12 +5,12 @@ use crate::advice::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::block::{BlockDevice, Layer, Namespace, Path};
 
-/// What `odd` finds of each device.
+/// The oddities that `odd` finds, one device at a time.
 fn devices(inventory: &Inventory, odd: impl Fn(&BlockDevice) -> Option<Oddity>) -> Vec<Oddity> {
     inventory.storage.devices.iter().filter_map(odd).collect()
 }
 
-/// Ways that are not in use because something on them failed.
+/// Paths to disks that are not in use because something on them failed.
 pub(super) fn dead_ways(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |device: &BlockDevice| {
         let dead = device.paths.iter();
@@ -35,7 +35,7 @@ pub(super) fn dead_ways(inventory: &Inventory) -> Vec<Oddity> {
     devices(inventory, odd)
 }
 
-/// Why a path is dead.
+/// The reason why a path is dead.
 fn trouble(path: &Path) -> String {
     match path.ana_state.as_str() {
         "persistent-loss" => "in ANA state persistent-loss".to_owned(),

@@ -9,11 +9,11 @@ use crate::facts::cpu::{Clock, CpuLoad, Process};
 use crate::shell::word;
 use crate::units::Hertz;
 
-/// A CPU that is busier than this before anything is measured has no room for a stream.
+/// Utilization above which a CPU has no room for a stream, before anything is measured.
 const BUSY: f64 = 0.9;
-/// If a hypervisor takes more than this, the measured rate is not the machine's.
+/// Highest share of CPU time that a hypervisor may take: above it, the measured rate is not the machine's.
 const STOLEN: f64 = 0.05;
-/// Settings this little below the hardware's best are rounding.
+/// Share of the hardware's best at and above which a setting is lower only by rounding.
 const CAPPED: f64 = 0.99;
 
 /// Whether the hardware itself picks the clock, so that `powersave` does not mean the lowest one.
@@ -218,7 +218,7 @@ pub(super) fn busy(inventory: &Inventory) -> Vec<Oddity> {
     }]
 }
 
-/// Moves the process that uses most of these CPUs to free CPUs, if there are any.
+/// Advice that moves the process that uses the full CPUs most to free CPUs, if there are any.
 fn elsewhere(inventory: &Inventory, full: &[u32]) -> Advice {
     let advice = Advice::new("stop what is not needed, or bind it to other CPUs");
     let free: Vec<u32> = inventory.processors.cpus.iter().map(|cpu| cpu.id).collect();

@@ -30,7 +30,7 @@ fn all(inventory: &Inventory) -> impl Iterator<Item = (&IbDevice, &IbPort)> {
     devices.flat_map(|device| device.ports.iter().map(move |port| (device, port)))
 }
 
-/// What `odd` finds of each port.
+/// The oddities that `odd` finds, one port at a time.
 fn ports(
     inventory: &Inventory,
     id: &'static str,
@@ -86,7 +86,8 @@ fn switch(device: &IbDevice, port: &IbPort, to: &str) -> Step {
     )
 }
 
-/// A command for the network port of an RDMA port. If that is unknown, each port of the card may be it.
+/// A command for the network port of an RDMA port. If the network port is unknown, each port of the card may
+/// be the right one.
 fn of_netdev(
     inventory: &Inventory,
     device: &IbDevice,
@@ -239,7 +240,7 @@ pub(super) fn below_its_like(inventory: &Inventory) -> Vec<Oddity> {
     }))
 }
 
-/// Errors of the wire.
+/// InfiniBand ports whose wire has errors.
 pub(super) fn faults(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, "ib-errors", |device, port| {
         let faults = port.counters.iter();

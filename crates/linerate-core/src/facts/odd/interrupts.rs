@@ -10,9 +10,9 @@ use crate::facts::cpu::{Cpu, Processors};
 use crate::facts::irq::{Irq, Served};
 use crate::facts::nic::{Direction, FAST, Nic};
 
-/// Three CPUs are not "all on one": somebody spread them.
+/// Largest number of CPUs that serve crowded interrupts: with three CPUs, somebody spread them.
 const CROWDED: usize = 2;
-/// What could have been spread over fewer than this many times the CPUs gains little.
+/// Interrupts that could have been spread over fewer CPUs than this multiple of those in use gain little.
 const GAIN: usize = 4;
 
 /// A fast port whose queues are served by one CPU, or by two, though it has queues and the machine has CPUs for more.
@@ -30,7 +30,8 @@ pub(super) fn crowded(inventory: &Inventory) -> Vec<Oddity> {
     ports.filter(|nic| is_fast(nic)).filter_map(odd).collect()
 }
 
-/// Whether it is in use and fast. The speed of a virtual port is nominal and no ceiling, but its interrupts are real.
+/// Whether a port is in use and fast. The speed of a virtual port is nominal and no ceiling, but its interrupts are
+/// real.
 fn is_fast(nic: &Nic) -> bool {
     nic.up && !nic.is_software() && nic.link.speed.is_some_and(|speed| speed >= FAST)
 }
@@ -48,8 +49,8 @@ fn queues<'a>(nic: &Nic, irqs: &[&'a Irq]) -> Vec<&'a Irq> {
     irqs.iter().copied().filter(receives).collect()
 }
 
-/// The CPUs that serve these interrupts; `None` if the CPUs of one interrupt are unknown. If the effective
-/// affinity is unknown, the CPU that served most interrupts counts.
+/// The CPUs that serve `irqs`; `None` if the CPUs of one interrupt are unknown. If the effective affinity is
+/// unknown, the CPU that served most interrupts counts.
 fn served_by(irqs: &[&Irq]) -> Option<BTreeSet<u32>> {
     let mut all = BTreeSet::new();
     for irq in irqs {
@@ -61,8 +62,8 @@ fn served_by(irqs: &[&Irq]) -> Option<BTreeSet<u32>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Whether the work of these CPUs continues on others: RPS passes packets to other CPUs, threads that poll run
-/// anywhere.
+/// Whether the work of the CPUs that serve interrupts continues on other CPUs: RPS passes packets to other
+/// CPUs, threads that poll run anywhere.
 fn is_spread_later(nic: &Nic, by: &BTreeSet<u32>) -> bool {
     nic.threaded == Some(true) || nic.rps_cpus().union(by).count() > CROWDED
 }

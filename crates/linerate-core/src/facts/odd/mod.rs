@@ -51,7 +51,7 @@ impl Oddity {
         }
     }
 
-    /// What to do, with its commands and how to undo them, in one line of text.
+    /// The advice, with its commands and how to undo them, in one line of text.
     pub fn to_do(&self) -> String {
         let mut text = self.fix.what.clone();
         if !self.fix.steps.is_empty() {
@@ -119,7 +119,7 @@ impl From<Oddity> for Document {
 /// Looks for one sort of oddity.
 type Rule = fn(&Inventory) -> Vec<Oddity>;
 
-/// In display order: the most costly comes first.
+/// The rules that are shown first, in display order: the most costly comes first.
 const FIRST: &[Rule] = &[
     nic::half_duplex,
     nic::below_common,
@@ -160,7 +160,7 @@ const MIDDLE: &[Rule] = &[
 /// Rank of oddities after slots and links that suffice.
 const LAST: &[Rule] = &[infiniband::no_link, nic::no_link];
 
-/// All that is odd, the worst first.
+/// All oddities of a machine, the worst first.
 pub fn find(inventory: &Inventory) -> Vec<Oddity> {
     let carriers = carriers(inventory);
     let slots = pci::slots(inventory, &carriers);

@@ -8,12 +8,12 @@ use crate::facts::nic::counted::{self, Meaning};
 use crate::facts::nic::{Counter, Nic};
 use crate::shell::word;
 
-/// What `odd` finds of each port.
+/// The oddities that `odd` finds, one port at a time.
 fn ports(inventory: &Inventory, odd: impl Fn(&Nic) -> Option<Oddity>) -> Vec<Oddity> {
     inventory.network.nics.iter().filter_map(odd).collect()
 }
 
-/// A driver that reports why there is no link.
+/// Ports whose driver reports why they have no link.
 pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
         (!nic.down.is_empty()).then(|| Oddity {
@@ -30,7 +30,7 @@ pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
-/// Only one end sends at a time.
+/// Ports on whose link only one end sends at a time.
 pub(super) fn half_duplex(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
         (nic.up && nic.link.is_half()).then(|| Oddity {
@@ -74,7 +74,7 @@ pub(super) fn below_common(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
-/// What a transceiver says of itself.
+/// The step that reads a transceiver's own data.
 fn transceiver(nic: &Nic) -> Step {
     Step::on(None, format!("sudo ethtool -m {}", word(&nic.name))).about("if it has a transceiver")
 }
@@ -113,7 +113,7 @@ fn means(nic: &Nic, counter: &Counter, wanted: Meaning) -> bool {
     counted::meaning(&nic.driver, &counter.name) == Some(wanted)
 }
 
-/// Packets that the wire damaged.
+/// Ports that received packets which the wire damaged.
 pub(super) fn damaged(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
         let some = |n: Option<u64>| n.filter(|&n| n > 0);
@@ -239,7 +239,7 @@ pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
-/// Sends interrupts to these CPUs. irqbalance would send them back.
+/// Advice that sends interrupts to `cpus`. irqbalance would send them back.
 fn to_node(irqs: &[&Irq], cpus: &str) -> Advice {
     let stop = "if systemctl is-active -q irqbalance; then sudo systemctl stop irqbalance; fi";
     let all = vec![cpus.to_owned(); irqs.len()];

@@ -11,7 +11,7 @@ use crate::facts::nic::{Network, Nic, Overflow, overflow};
 /// Kinds that pass packets unchanged, except for a tag, to the one port below.
 const THROUGH: [&str; 5] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"];
 
-/// Most ports that are followed downwards.
+/// Largest number of ports that are followed downwards.
 const DEPTH: usize = 16;
 
 const WHY: &str = "larger packets are cut into fragments or lost, until path MTU discovery has made their \
@@ -54,7 +54,7 @@ impl<'a> Ports<'a> {
         self.by_index.get(&index).copied()
     }
 
-    /// These ports and all ports on top of them.
+    /// The ports in `open` and all ports on top of them.
     fn up_from(&self, mut open: Vec<u32>) -> BTreeSet<u32> {
         let mut seen = BTreeSet::new();
         while let Some(index) = open.pop() {
@@ -102,7 +102,7 @@ fn too_large<'a>(ports: &Ports<'a>, nic: &'a Nic) -> Option<Oddity> {
     Some(oddity(ports.network, nic, &over))
 }
 
-/// This port and the ports below it, while each has exactly one below.
+/// The port `nic` and the ports below it, while each has exactly one below.
 fn chain<'a>(ports: &Ports<'a>, nic: &'a Nic) -> Vec<&'a Nic> {
     let mut all = vec![nic];
     while let Some(last) = all.last().filter(|_| all.len() < DEPTH) {

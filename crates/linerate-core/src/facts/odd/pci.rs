@@ -109,7 +109,7 @@ fn narrow_slot(all: &[Device], link: &Crossing<'_>) -> Option<(Link, Link, Oddit
     Some((own, both, odd))
 }
 
-/// What may have made the slot narrow.
+/// What to change about a narrow slot, in words: other devices may have the rest of its lanes.
 fn divided(all: &[Device], port: &Device) -> String {
     let beside = |d: &&Device| {
         let (a, b) = (d.address, port.address);

@@ -28,11 +28,11 @@ const TYPE_MASK: u16 = 0x3fff;
 pub struct Message<'a> {
     /// Type, for example `RTM_NEWLINK`.
     pub kind: u16,
-    /// Flags.
+    /// Flags of the message.
     pub flags: u16,
     /// Number that the request bore.
     pub sequence: u32,
-    /// What follows the header.
+    /// The bytes that follow the header.
     pub body: &'a [u8],
 }
 
@@ -41,7 +41,7 @@ pub struct Message<'a> {
 pub struct Part {
     /// The reply ends with this part.
     pub last: bool,
-    /// What was dumped changed in the meantime, so that parts may be missing.
+    /// Whether the dumped objects changed in the meantime, so that parts may be missing.
     pub interrupted: bool,
 }
 
@@ -166,7 +166,7 @@ pub(super) fn u64_at(bytes: &[u8], offset: usize, what: &'static str) -> Result<
     array(bytes, offset, what).map(u64::from_ne_bytes)
 }
 
-/// What follows a fixed part of `size` bytes.
+/// The bytes of a message that follow a fixed part of `size` bytes.
 pub(super) fn after<'a>(
     body: &'a [u8],
     size: usize,

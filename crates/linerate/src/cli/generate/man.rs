@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use clap::Command;
 use clap_mangen::Man;
 
-/// The page, in roff.
+/// The manual page, in roff.
 pub(super) fn page(mut program: Command) -> io::Result<String> {
     program.build();
     let manual = Man::new(program.clone());
@@ -27,7 +27,7 @@ pub(super) fn page(mut program: Command) -> io::Result<String> {
 fn chapter(page: &mut Vec<u8>, verb: &Command) -> io::Result<()> {
     let name = verb.get_bin_name().unwrap_or_else(|| verb.get_name());
     writeln!(page, ".SH \"{}\"", name.to_uppercase())?;
-    // What every verb takes stands once, with the program.
+    // Options of every verb are listed once, with the program.
     let own = verb.clone().mut_args(|arg| {
         let everywhere = arg.is_global_set() || arg.get_id() == "help";
         arg.hide(everywhere)
@@ -57,7 +57,7 @@ fn chapter(page: &mut Vec<u8>, verb: &Command) -> io::Result<()> {
 fn notes(page: &mut Vec<u8>, text: &str) -> io::Result<()> {
     writeln!(page, ".SH NOTES\n.nf")?;
     for line in text.lines() {
-        // No line of it begins with a control character of roff.
+        // No line of the text begins with a control character of roff.
         writeln!(page, "{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
     }
     writeln!(page, ".fi")

@@ -18,11 +18,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::super::quantity;
 use super::super::resolve::Needs;
 
-/// A row and what it makes of it for the command line.
+/// A row of an option, with its flag on the command line.
 struct Flag {
     row: &'static OptionInfo,
     variable: String,
-    /// The help, with the transports that have it.
+    /// The help of the option, with the transports that have it.
     help: String,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn engines(key: &str) -> String {
 pub(crate) struct Own(BTreeMap<&'static str, Setting>);
 
 impl Own {
-    /// Those that a transport has.
+    /// The set options that a transport has.
     pub(crate) fn of(&self, info: &TransportInfo) -> transport::Options {
         let mut options = transport::Options::default();
         let own = info.options.iter().map(|row| row.key);
@@ -69,7 +69,7 @@ impl Own {
 
 /// A verb that takes options of transports.
 pub(crate) trait Verb: Clone + Send + Sync + 'static {
-    /// What a transport must be able to do for it.
+    /// The kinds of traffic that the verb needs of a transport.
     const NEEDS: Needs;
 }
 
@@ -150,7 +150,7 @@ impl Flag {
     }
 }
 
-/// What reads the value of an option on the command line.
+/// The parser for the value of an option on the command line.
 fn parser(row: &'static OptionInfo) -> ValueParser {
     match row.kind {
         Kind::Word(words) => PossibleValuesParser::new(words).map(Setting::Word).into(),
@@ -161,7 +161,7 @@ fn parser(row: &'static OptionInfo) -> ValueParser {
     }
 }
 
-/// Reads a value as it is written.
+/// Reads a value of an option from its text.
 fn written(row: &OptionInfo, text: &str) -> Result<Setting, String> {
     let setting = match row.kind {
         Kind::Count { least, most } => Setting::Number(quantity::read(text, (least, most))?),
@@ -204,7 +204,7 @@ impl Serialize for Own {
     }
 }
 
-/// A value as a file has it.
+/// A value of an option in a configuration file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Value {

@@ -1,4 +1,4 @@
-//! What became of datagrams, on a page.
+//! The counts of datagrams, on a page.
 
 use linerate_core::model::Counted;
 use linerate_core::stats::percentile;
@@ -35,8 +35,8 @@ pub(super) fn lines(doc: &mut Document, result: &DirectionResult, datagrams: &Da
     }
 }
 
-/// The last ones, of which somebody else's receiver says nothing: it knows no end. Both ends of a step of
-/// linerate's own count to the last datagram.
+/// A remark about the last datagrams, which a receiver of iperf3 does not count: it does not know where the
+/// stream ends. Both ends of a step of linerate's own count to the last datagram.
 fn after(datagrams: &Datagrams) -> String {
     match datagrams.after() {
         Some(n) if n > 0 && datagrams.counted.reordered.is_none() => {
@@ -91,7 +91,7 @@ fn lost(counted: &Counted) -> String {
     format!("{} ({lost} of {all}), {place}", share(lost, all))
 }
 
-/// Their order of arrival; `None` if the receiver does not count it.
+/// The order of arrival of datagrams, in words; `None` if the receiver does not count it.
 fn order(counted: &Counted) -> Option<String> {
     let part = |n: u64, none: &str, some: &str| match n {
         0 => none.to_owned(),

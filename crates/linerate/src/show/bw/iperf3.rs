@@ -28,7 +28,7 @@ pub struct Connections {
 }
 
 impl Probe {
-    /// Of a record with one test, with the server `target` at `address`.
+    /// Makes the result of a record with one iperf3 test, with the server `target` at `address`.
     pub fn iperf3(target: &str, address: &str, record: &Record, connections: &Connections) -> Self {
         let mut probe = Self::of(FarEnd::Iperf3, target, address, record, None);
         let Some(step) = record.steps.first() else {
@@ -58,7 +58,7 @@ impl Probe {
     }
 }
 
-/// The connections as `linerate flows` would see them: what may be concluded from one end alone is concluded so.
+/// The connections as `linerate flows` would see them: judged from one end alone.
 fn look(record: &Record, step: &Step, connections: &Connections, lasted: Nanos) -> Option<Look> {
     let near = step.ends.first()?;
     let mut flows: Vec<(i64, Flow)> = (0..connections.ends.len())
@@ -105,7 +105,7 @@ fn flow(
     let prefix = format!("s{}/", set.plan.id);
     let of_set = |t: &&Table| t.source == "thread" && t.subject.starts_with(&prefix);
     let threads: Vec<&Table> = near.tables.iter().filter(of_set).collect();
-    // Streams may share threads, in turn.
+    // Several streams may share a thread.
     let thread = threads.get(stream % threads.len().max(1)).copied();
     let host = near.tables.iter().filter(|t| is_of_the_host(&t.source));
     let tables = [Some(tcp), about("socket"), thread.cloned()];

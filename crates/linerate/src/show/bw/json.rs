@@ -1,6 +1,7 @@
 //! One measurement of throughput, for programs.
 //!
-//! Its schema is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
+//! The schema of the document is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown
+//! values are `null`.
 
 use linerate_core::facts::Gap;
 use linerate_core::path::Direction;

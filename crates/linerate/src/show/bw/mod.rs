@@ -43,40 +43,40 @@ pub enum FarEnd {
     None,
 }
 
-/// What was measured.
+/// The result of a measurement of throughput.
 #[derive(Debug)]
 pub struct Probe {
     target: String,
     far_end: FarEnd,
     /// Address and port of the far end.
     address: String,
-    /// How bytes are moved.
+    /// The transport.
     engine: String,
-    /// The options of that which are set.
+    /// The options of the transport that are set.
     options: Options,
     /// The load of this host's memory, if that was measured.
     memory: Option<MemoryLoad>,
     streams: u32,
-    /// Time that counts, as it was asked for.
+    /// The requested time that counts.
     time: Nanos,
-    /// How long it really took: less than planned if it ended early.
+    /// Measured time: shorter than planned if the measurement ended early.
     lasted: Nanos,
     /// Time before it that does not count.
     washout: Nanos,
     /// Whether both ends share one machine; `None` if it is unknown.
     same_machine: Option<bool>,
-    /// Why it ended early; empty if it did not.
+    /// Why the measurement ended early; empty if it did not.
     broken: String,
     /// The search for a rate, with the directions of its longer step; `None` if none was asked for.
     search: Option<Search>,
     /// The requested directions, with the figures of each.
     results: Vec<DirectionResult>,
-    /// This end's connections, judged from here only; `None` if that was not done.
+    /// This end's connections, judged from this end only; `None` if they were not read.
     look: Option<Look>,
     gaps: Vec<Gap>,
 }
 
-/// One direction.
+/// The result of one direction.
 #[derive(Debug)]
 pub(super) struct DirectionResult {
     direction: Direction,
@@ -84,27 +84,28 @@ pub(super) struct DirectionResult {
     goodput: Option<Estimate>,
     /// Payload and time of the goodput.
     received: Option<(Bytes, Nanos)>,
-    /// The ramp at the start that is left out of that.
+    /// The ramp at the start, which is left out of payload and time.
     ramp: Nanos,
-    /// Whether it was steady from there on; `None` if samples of the receiver are unknown.
+    /// Whether goodput was steady after the ramp; `None` if samples of the receiver are unknown.
     steady: Option<bool>,
-    /// What interrupted it, in words.
+    /// The interruptions of the load, in words.
     interruptions: Vec<String>,
     /// How the sender passed payload to its kernel, and the share of sends without a copy that the kernel
     /// copied anyway; `None` if unknown.
     handed: Option<(Handover, Option<f64>)>,
     /// Whether the receiver's kernel dropped payload instead of copying it to the program.
     discarded: bool,
-    /// The receiver's parts of that, a second or so each, which add up to it; empty if they are unknown.
+    /// Payload and time at the receiver in intervals of about a second, which add up to the whole; empty if
+    /// they are unknown.
     intervals: Vec<(Bytes, Nanos)>,
     /// Segments that the sender retransmitted; `None` if unknown.
     again: Option<u64>,
-    /// The same as a share of the segments that were sent; `None` if iperf3 is the far end.
+    /// Retransmitted segments as a share of the segments that were sent; `None` if iperf3 is the far end.
     again_share: Option<f64>,
     /// The sender's smoothed round trip, mean, and the smallest one.
     rtt: Option<Nanos>,
     min_rtt: Option<Nanos>,
-    /// What became of its datagrams; `None` if it sends none.
+    /// The counts of the direction's datagrams; `None` if it sends none.
     datagrams: Option<Datagrams>,
     near: Option<End>,
     far: Option<End>,
@@ -113,7 +114,7 @@ pub(super) struct DirectionResult {
 /// The datagrams of a direction, all streams.
 #[derive(Debug)]
 pub(super) struct Datagrams {
-    /// Payload of each.
+    /// Payload of each datagram.
     size: Bytes,
     /// The requested rate of all streams together; `None` if they are sent as fast as the program can.
     asked: Option<Rate>,
@@ -137,8 +138,8 @@ impl Datagrams {
         Some(Nanos((bits as f64 * 1e9 / rate.0.max(1) as f64) as u64))
     }
 
-    /// Those that were sent after the last that the receiver counted, as lost or not; `None` if it is
-    /// unknown.
+    /// The number of datagrams that were sent after the last one that the receiver counted, as lost or
+    /// received; `None` if it is unknown.
     fn after(&self) -> Option<u64> {
         let Counted {
             sent, came, lost, ..
@@ -152,11 +153,11 @@ impl Datagrams {
     }
 }
 
-/// What one end counted of a direction.
+/// The counts of one end for a direction.
 #[derive(Debug)]
 pub(super) struct End {
     bytes: Bytes,
-    /// How long it counted; `None` if it does not say.
+    /// Time over which the end counted; `None` if the end does not report it.
     time: Option<Nanos>,
     /// CPU time of the whole program, in percent of one CPU.
     cpu_percent: Option<f64>,
@@ -170,13 +171,13 @@ impl Probe {
     /// Whether everything that was requested was measured.
     pub fn complete(&self) -> bool {
         let found = self.search.as_ref().is_none_or(|s| s.found().is_some());
-        // Another congestion control is another measurement.
+        // With another congestion control than requested, the measurement is another one.
         let as_asked = !self.gaps.iter().any(|g| g.what.ends_with("set.congestion"));
         let counted = self.results.iter().all(|result| result.goodput.is_some());
         self.broken.is_empty() && found && as_asked && counted
     }
 
-    /// Its figures.
+    /// The figures of the measurement.
     pub fn summary(&self) -> Summary {
         Summary::sorted(self.results.iter().flat_map(DirectionResult::figures))
     }

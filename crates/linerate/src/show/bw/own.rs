@@ -1,4 +1,4 @@
-//! What a step says, whatever serves at the far end.
+//! The result of a step, whatever serves at the far end.
 
 use linerate_core::facts::Gap;
 use linerate_core::model::{
@@ -17,8 +17,8 @@ use super::{Datagrams, DirectionResult, End, FarEnd, Probe, gap, memory};
 const SIDES: [Side; 2] = [Side::Near, Side::Far];
 
 impl Probe {
-    /// Of a record with one step under load, with the far end `target` at `address`; or of a search for the
-    /// highest rate at which no more than a share of datagrams is lost.
+    /// Makes the result of a record with one step under load, with the far end `target` at `address`; or of a
+    /// search for the highest rate at which no more than a share of datagrams is lost.
     pub fn own(target: &str, address: &str, record: &Record, searched: Option<f64>) -> Self {
         let (far_end, sides) = if is_alone(record) {
             (FarEnd::None, &SIDES[..1])
@@ -36,7 +36,7 @@ impl Probe {
         probe
     }
 
-    /// The same for this kind of far end, without gaps for missing reports.
+    /// Makes the result of a record for a kind of far end, without gaps for missing reports.
     pub(super) fn of(
         far_end: FarEnd,
         target: &str,
@@ -126,12 +126,12 @@ pub(in crate::show) fn broken(record: &Record) -> String {
     }
 }
 
-/// Whether it is a longer step of a search.
+/// Whether a step is a longer one of a search.
 fn is_long(step: &Step) -> bool {
     matches!(step.plan.purpose, Purpose::Base { .. })
 }
 
-/// How much of the time of a step that counts was measured.
+/// The part of a step's time that counts and was measured.
 pub(in crate::show) fn lasted(step: Option<&Step>) -> Nanos {
     let Some(step) = step else {
         return Nanos(0);
@@ -170,7 +170,7 @@ pub(in crate::show) fn refused(record: &Record) -> Vec<Gap> {
             .iter()
             .filter(|found| found.what.starts_with("set."));
         for found in of_sets.map(|found| told(side, found)) {
-            // The first stream stands for all.
+            // A gap of the first stream stands for the same gap of all streams.
             if !gaps.iter().any(|known| known.what == found.what) {
                 gaps.push(found);
             }
@@ -211,7 +211,7 @@ fn result_of(record: &Record, step: Option<&Step>, direction: Direction) -> Dire
     }
 }
 
-/// What became of its datagrams; `None` if it sends none.
+/// The counts of the load's datagrams; `None` if it sends none.
 fn datagrams(once: &Once) -> Option<Datagrams> {
     let (load, counted) = (&once.load, once.datagrams?);
     let secs = once.moved.receiver?.1.secs();
@@ -229,7 +229,7 @@ fn datagrams(once: &Once) -> Option<Datagrams> {
     })
 }
 
-/// What the end on a side did.
+/// The payload, time and CPU time that the end on a side counted.
 fn end(step: &Step, once: &Once, side: Side) -> Option<End> {
     let (bytes, time) = (*once.moved.at(once.direction, side))?;
     let readings = step.ends.get(usize::from(side == Side::Far));
@@ -265,7 +265,7 @@ fn sent(record: &Record, step: &Step, direction: Direction) -> Option<End> {
     })
 }
 
-/// What should be known of a direction, and is not.
+/// Gaps for values of a direction that should be known, and are not.
 fn lacking(result: &DirectionResult, transport: Transport, sides: &[Side]) -> Vec<Gap> {
     let name = result.direction.name();
     if result.goodput.is_none() {
@@ -274,7 +274,7 @@ fn lacking(result: &DirectionResult, transport: Transport, sides: &[Side]) -> Ve
     untold(result, transport, sides)
 }
 
-/// Gaps for readings that these ends owe for a measured direction and did not report.
+/// Gaps for readings that the ends should have reported for a measured direction, and did not.
 pub(super) fn untold(result: &DirectionResult, transport: Transport, sides: &[Side]) -> Vec<Gap> {
     let name = result.direction.name();
     let mut gaps = Vec::new();

@@ -35,7 +35,7 @@ fn found(search: &Search) -> String {
     }
 }
 
-/// What the next higher rate lost, or why none was tried.
+/// The loss at the next higher rate, or why none was tried.
 fn next(search: &Search) -> Option<String> {
     let Some(look) = search.failed() else {
         return not_tried(search);

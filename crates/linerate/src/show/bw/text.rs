@@ -12,7 +12,7 @@ use super::super::words::{self, count};
 use super::super::{Document, Tone};
 use super::{DirectionResult, End, FarEnd, Probe, datagrams, memory, search};
 
-/// Most figures in the row of intervals; a longer measurement has longer ones.
+/// Largest number of figures in the row of intervals; a longer measurement has longer intervals.
 const INTERVALS: usize = 12;
 
 /// The page of a measurement.
@@ -70,7 +70,8 @@ fn head(probe: &Probe) -> String {
     )
 }
 
-/// Why less was measured than was asked for, and how much less; nothing if all was.
+/// Writes why the measurement ended before the requested time, and how much was measured; nothing if it was
+/// complete.
 pub(in crate::show) fn ended_early(doc: &mut Document, why: &str, lasted: Nanos, asked: Nanos) {
     if why.is_empty() {
         return;
@@ -89,7 +90,7 @@ pub(in crate::show) fn ended_early(doc: &mut Document, why: &str, lasted: Nanos,
     );
 }
 
-/// The place of payload when it counts as sent.
+/// A phrase for the place where payload counts as sent.
 fn taken(engine: &str) -> &'static str {
     match Transport::of(engine) {
         Transport::Shm => "written to shared memory",
@@ -102,7 +103,7 @@ fn goodput(doc: &mut Document, probe: &Probe, result: &DirectionResult) {
     let memory = probe.memory.as_ref();
     let Some(goodput) = &result.goodput else {
         doc.entry("goodput", &[(Tone::Warning, "unknown")], 2);
-        // What the sender handed over is no goodput, but it is known.
+        // The payload that the sender handed over is no goodput, but it is known.
         if let Some((near, time)) = result
             .near
             .as_ref()
@@ -169,7 +170,7 @@ fn handed(result: &DirectionResult) -> Option<String> {
     Some(format!("{}{became}", how.name()))
 }
 
-/// How goodput went, in a dozen figures at most.
+/// Writes the goodput over time, in a dozen figures at most.
 fn intervals(doc: &mut Document, all: &[(Bytes, Nanos)]) {
     let parts = all.chunks(all.len().div_ceil(INTERVALS).max(1));
     let parts: Vec<_> = parts.map(together).collect();
@@ -230,7 +231,7 @@ fn figures(doc: &mut Document, result: &DirectionResult, far_end: FarEnd) {
     }
 }
 
-/// `0.18 ns a byte here`, or `61 % of one there, 0.5 ns a byte`.
+/// The CPU time of an end: `0.18 ns a byte here`, or `61 % of one there, 0.5 ns a byte`.
 fn cpu(end: &End, place: &str) -> Option<String> {
     let each = end.cpu_per_byte.map(|ns| format!("{ns:.3} ns a byte"));
     match (end.cpu_percent, each) {

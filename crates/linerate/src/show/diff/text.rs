@@ -19,7 +19,7 @@ const WIDTHS: [usize; 4] = [LABEL, 18, 18, 28];
 /// Percentiles that are shown, as by `show`; the others are in the JSON document.
 const SHOWN: [f64; 2] = [50.0, 99.0];
 
-/// What is different, loudest first: plans, then figures, limits and hosts.
+/// A page of the differences, the most important first: plans, then figures, limits and hosts.
 pub(crate) fn page(compared: &Compared<'_>) -> Document {
     let Compared {
         before,
@@ -50,7 +50,7 @@ pub(crate) fn page(compared: &Compared<'_>) -> Document {
     doc
 }
 
-/// What became of the goodput of each direction, in a line.
+/// Writes a line with the change of the goodput of each direction.
 fn answer(doc: &mut Document, diff: &Diff, names: &Names) {
     for change in diff.figures.iter().filter(|f| f.figure.id == GOODPUT.id) {
         let Some(direction) = change.of.direction else {
@@ -168,7 +168,7 @@ fn tone(outcome: Outcome) -> Tone {
     }
 }
 
-/// `goodput`, `round trip p99`, `near CPU time`.
+/// Name of a figure: `goodput`, `round trip p99`, `near CPU time`.
 fn label(change: &FigureChange) -> String {
     let label = change.figure.label;
     match (change.of.percentile, change.of.side) {
@@ -246,7 +246,7 @@ fn limit(doc: &mut Document, change: &LimitChange, names: &Names) {
     }
 }
 
-/// What became of a limit or of a disturbance.
+/// A word for the change of a limit or of a disturbance.
 const fn fate(fate: Fate) -> &'static str {
     match fate {
         Fate::Stayed => "still",

@@ -7,7 +7,7 @@ pub(super) fn inline(spans: &[(Tone, String)]) -> String {
     emphasized(&runs(&chars(spans)))
 }
 
-/// The same at the start of a block, where `-`, `#` and `1.` would be markup too.
+/// Spans as one line of Markdown at the start of a block, where `-`, `#` and `1.` would be markup too.
 pub(super) fn block(spans: &[(Tone, String)]) -> String {
     let text = inline(spans);
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -26,8 +26,8 @@ pub(super) fn block(spans: &[(Tone, String)]) -> String {
     }
 }
 
-/// A character that is safe to show: names come from other hosts and from files. Those that a terminal obeys, and those
-/// that turn the direction of reading, are shown as `?`.
+/// A character that is safe to show: names come from other hosts and from files. Control characters of terminals, and
+/// characters that turn the direction of reading, are shown as `?`.
 pub(super) fn clean(c: char) -> char {
     match c {
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {

@@ -1,8 +1,8 @@
-//! Documents as Markdown in GitHub's flavour: headings, lists, tables and fenced commands. It has no colour, is
-//! not wrapped, and is readable as plain text.
+//! Documents as Markdown in GitHub's flavour: headings, lists, tables and fenced commands. The text has no
+//! colour, is not wrapped, and is readable as plain text.
 //!
-//! A label is an item of a list. Its value follows on the same line, or in items below it if there are several;
-//! details of a value are items below the value.
+//! A label is an item of a list. The value of a label follows on the same line, or in items below it if there
+//! are several; details of a value are items below the value.
 
 use super::inline::{block, clean, inline};
 use super::table::Row;
@@ -14,14 +14,14 @@ pub(super) fn render(blocks: &[Block]) -> String {
     page.text
 }
 
-/// What the last block was.
+/// The kind of the last block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Last {
     #[default]
     Nothing,
     /// An item of a list, which the next one follows at once.
     Item,
-    /// What needs an empty line behind it.
+    /// A block that needs an empty line behind it.
     Other,
 }
 
@@ -61,7 +61,7 @@ impl Page {
         (self.last, self.value) = (Last::Other, 0);
     }
 
-    /// An item of a list. Its later lines are indented as the first one.
+    /// Writes an item of a list. The later lines of the item are indented as the first one.
     fn list(&mut self, depth: usize, lines: &str) {
         if self.last == Last::Other {
             self.text.push('\n');
@@ -98,7 +98,7 @@ impl Page {
         }
     }
 
-    /// A label alone: its values are below it.
+    /// Writes a label alone: its values follow below it.
     fn label(&mut self, label: &str) {
         self.list(0, &beside(Tone::Strong, label, &Vec::new()));
         self.value = 1;
@@ -145,7 +145,7 @@ impl Page {
         }
     }
 
-    /// Without a head it is a list of entries, if there are any.
+    /// Writes a table. A table without a head becomes a list of entries, if there are any.
     fn table(&mut self, table: &Table) {
         let entries = table.rows.iter().map(|row| row.entry.as_ref());
         let entries: Option<Vec<&Entry>> = entries.collect();
@@ -197,7 +197,7 @@ fn has_more(behind: &[Block]) -> bool {
     false
 }
 
-/// `**label:** text`.
+/// A label and a text on one line: `**label:** text`.
 fn beside(tone: Tone, label: &str, body: &Spans) -> String {
     let label = label.trim_end().trim_end_matches(':');
     let mut spans = vec![(tone, format!("{label}:")), (Tone::Plain, " ".to_owned())];

@@ -10,7 +10,7 @@ mod text;
 pub(crate) use table::Table;
 pub(crate) use text::{Style, width_of};
 
-/// What a piece of text means; a renderer decides how that looks.
+/// The meaning of a piece of text; a renderer decides how that looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -18,7 +18,7 @@ pub(crate) enum Tone {
     Strong,
     /// Details that a reader may skip.
     Dim,
-    /// As it should be, or certain.
+    /// A state that is as it should be, or a certain result.
     Good,
     /// A problem, or not known.
     Warning,
@@ -96,13 +96,13 @@ enum Heading {
 enum Rank {
     /// The label's text; without a label, one more value of the label above.
     Value,
-    /// More about the value above.
+    /// A detail of the value above.
     Detail,
     /// A detail that supports the value above.
     Evidence,
 }
 
-/// A label and what belongs to it.
+/// A label with its values and details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     label: String,
@@ -127,7 +127,7 @@ impl Entry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Item {
     body: Spans,
-    /// Its subject, in one or more cells with the least number of columns of each.
+    /// The subject of the item, in one or more cells with the least number of columns of each.
     head: Vec<(String, Columns)>,
     tone: Tone,
     /// Items and entries above it with a lower number contain it.
@@ -179,7 +179,7 @@ impl Document {
         Self::default()
     }
 
-    /// All blocks of another document, below this one.
+    /// Appends all blocks of another document.
     pub(crate) fn append(&mut self, mut other: Self) {
         self.blocks.append(&mut other.blocks);
     }
@@ -189,38 +189,38 @@ impl Document {
         self.blocks.push(Block::Gap);
     }
 
-    /// What the whole document is about.
+    /// Adds the title of the whole document.
     pub(crate) fn title(&mut self, text: &str) {
         self.blocks
             .push(Block::Heading(Heading::Title, text.to_owned()));
     }
 
-    /// What the blocks below are about.
+    /// Adds a heading for the blocks below.
     pub(crate) fn heading(&mut self, text: &str) {
         self.blocks
             .push(Block::Heading(Heading::Part, text.to_owned()));
     }
 
-    /// A paragraph.
+    /// Adds a paragraph.
     pub(crate) fn line(&mut self, body: &[Span<'_>], hang: usize) {
         let body = kept(body);
         self.blocks.push(Block::Line { body, hang });
     }
 
-    /// A label and its value. Without a label it is one more value of the label above.
+    /// Adds a label and its value. Without a label the value is one more of the label above.
     pub(crate) fn entry(&mut self, label: &str, body: &[Span<'_>], hang: usize) {
         self.blocks
             .push(Block::Entry(Entry::new(label, body, hang)));
     }
 
-    /// More about the value above.
+    /// Adds a detail of the value above.
     pub(crate) fn detail(&mut self, body: &[Span<'_>], hang: usize) {
         let rank = Rank::Detail;
         let entry = Entry::new("", body, hang);
         self.blocks.push(Block::Entry(Entry { rank, ..entry }));
     }
 
-    /// What supports the value above.
+    /// Adds evidence for the value above.
     pub(crate) fn evidence(&mut self, text: &str) {
         let rank = Rank::Evidence;
         let entry = Entry::new("", &[(Tone::Plain, text)], 2);
@@ -249,12 +249,12 @@ impl Document {
         self.item(Item::new(body).indent(margin, margin.plus(2)));
     }
 
-    /// An item of a list.
+    /// Adds an item of a list.
     pub(crate) fn item(&mut self, item: Item) {
         self.blocks.push(Block::Item(item));
     }
 
-    /// A table.
+    /// Adds a table.
     pub(crate) fn table(&mut self, table: Table) {
         self.blocks.push(Block::Table(table));
     }

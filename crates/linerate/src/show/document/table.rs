@@ -45,7 +45,7 @@ impl Table {
         self
     }
 
-    /// What a page that is too narrow shows before the entries of the rows.
+    /// Sets the text that a page too narrow for the table shows before the entries of the rows.
     pub(crate) fn narrow(mut self, instead: Document) -> Self {
         self.narrow = instead.blocks;
         self

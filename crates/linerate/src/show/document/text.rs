@@ -16,7 +16,7 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// What suits a pipe or a file: 80 columns, plain.
+    /// The style for a pipe or a file: 80 columns, plain.
     pub(crate) const PLAIN: Self = Self {
         width: 80,
         color: false,

@@ -1,7 +1,7 @@
 //! Connections and what limits them, for programs.
 //!
-//! Its schema is made from `Output`. Keys contain the units; integers stay below 2^53; unknown values are
-//! `null`.
+//! The schema of the document is made from `Output`. Keys contain the units; integers stay below 2^53;
+//! unknown values are `null`.
 
 use std::net::SocketAddr;
 

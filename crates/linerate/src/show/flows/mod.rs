@@ -32,23 +32,23 @@ pub struct Look {
     pub connections: usize,
     /// The connections that carry most, the largest first.
     pub flows: Vec<Judged>,
-    /// What could not be read of all of them.
+    /// The readings that failed for all connections.
     pub gaps: Vec<Gap>,
 }
 
 /// One connection with its verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
-    /// What was read.
+    /// The connection's readings.
     pub flow: Flow,
-    /// Its text.
+    /// The model derived from the readings.
     pub model: Model,
     /// The limit of the connection.
     pub verdict: Verdict,
 }
 
 impl Look {
-    /// Judges what was seen. One that was not read twice is not among it.
+    /// Judges what was seen. A connection that was not read twice is left out.
     pub fn judge(seen: Seen, complete: bool, time: Nanos, round: Duration) -> Self {
         let judged = seen.flows.into_iter().filter_map(|one| {
             let model = flow(&one)?;
@@ -77,7 +77,7 @@ impl Judged {
         self.model.directions.first()
     }
 
-    /// What it carried in a direction over the whole look.
+    /// The mean rate of the connection in a direction, over the whole observation.
     fn carried(&self, direction: Direction) -> Rate {
         let [sent, received] = carried(&self.flow).unwrap_or_default();
         match direction {
@@ -95,8 +95,8 @@ impl Judged {
         }
     }
 
-    /// The rate at which the network limits it, where one flow cannot show the kind of limit: a rate of the
-    /// path and a cap of each flow both have evidence.
+    /// The rate at which the network limits the connection, if one flow cannot show the kind of limit: a rate
+    /// of the path and a cap of each flow both have evidence.
     fn network_rate(&self) -> Option<Rate> {
         let suspects = self.suspects();
         let found = |id| {
@@ -128,7 +128,7 @@ impl Judged {
     /// Facts that only another reading would show, each once.
     fn unknown(&self) -> Vec<Gap> {
         let mut gaps: Vec<Gap> = Vec::new();
-        // The first one asks for the limit, which the suspected causes answer already.
+        // The first unknown fact is the limit, which the suspected causes answer already.
         let all = self.verdict.unknown.iter();
         for unknown in all.filter(|u| !u.what.starts_with("what limits")) {
             let gap = Gap {
@@ -143,12 +143,12 @@ impl Judged {
         gaps
     }
 
-    /// `10.0.0.1:43210`.
+    /// Address and port of the near end: `10.0.0.1:43210`.
     fn near(&self) -> String {
         name_of(self.flow.local)
     }
 
-    /// `10.0.0.2:22`.
+    /// Address and port of the far end: `10.0.0.2:22`.
     fn far(&self) -> String {
         name_of(self.flow.remote)
     }

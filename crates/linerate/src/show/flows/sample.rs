@@ -93,8 +93,8 @@ fn held_by_far() -> Flow {
     upload(97_000)
 }
 
-/// An upload of 13 Mb/s. The far window limits it for this many microseconds of each 100 ms, and otherwise the
-/// network.
+/// An upload of 13 Mb/s. The far window limits the upload for `by_window` microseconds of each 100 ms, and the
+/// network limits it otherwise.
 fn upload(by_window: i64) -> Flow {
     let tcp = [
         (m::TCP_BYTES_ACKED, 163_840),
@@ -174,7 +174,7 @@ pub(super) fn small_writes() -> Look {
     Look::judge(seen, true, Nanos(2_000_000_000), Duration::ZERO)
 }
 
-/// Nothing to see, and not all of it.
+/// An observation without any traffic, of which some readings failed.
 pub(super) fn idle() -> Look {
     let gap = Gap {
         what: "connections of IPv6".to_owned(),

@@ -12,7 +12,7 @@ use super::super::words::{self, count};
 use super::super::{Document, Tone};
 use super::{Judged, Look};
 
-/// The page of a look.
+/// The page of an observation of connections.
 pub(crate) fn page(look: &Look) -> Document {
     let mut doc = Document::new();
     let all = count(look.connections as u64, "connection");
@@ -39,7 +39,7 @@ pub(crate) fn page(look: &Look) -> Document {
     doc
 }
 
-/// One connection.
+/// Writes one connection.
 pub(crate) fn one(doc: &mut Document, judged: &Judged) {
     let Some(main) = judged.main() else {
         return;
@@ -88,7 +88,7 @@ pub(crate) fn one(doc: &mut Document, judged: &Judged) {
     }
 }
 
-/// `, curl 4711`.
+/// The processes that hold the connection: `, curl 4711`.
 fn owners(judged: &Judged) -> String {
     let named = |o: &linerate_core::model::Owner| format!(", {} {}", o.name, o.pid);
     judged.flow.owners.iter().map(named).collect()
@@ -142,7 +142,7 @@ fn suspected(doc: &mut Document, judged: &Judged) {
     }
 }
 
-/// What limited the sender, as far as this end knows, and the round trip.
+/// Shares of time by the limit of the sender, as far as this end knows, and the round trip.
 fn numbers(tcp: &TcpShares, direction: Direction) -> Option<String> {
     let share = |share: Option<f64>, what: &str| Some(format!("{what} {:.0} %", share? * 100.0));
     let held: Vec<String> = [

@@ -8,8 +8,8 @@ use super::super::words::count;
 use super::ports::{few, place};
 use super::{alike, more, put};
 
-/// What all other block devices are made of in the end; those that are alike on one line. Below a disk stand the ways
-/// to it.
+/// Writes the disks, which all other block devices are made of in the end; disks that are alike share a line. The
+/// paths to a disk stand below it.
 pub(super) fn disks(doc: &mut Document, inventory: &Inventory) {
     let disks = inventory.storage.disks();
     let lines = alike(disks.map(|disk| (disk.name.as_str(), lines(inventory, disk))));

@@ -30,7 +30,7 @@ pub(super) fn settings(doc: &mut Document, tunables: &[Tunable]) {
     }
 }
 
-/// What one command would allow to read, and why it could not be.
+/// The readings that one command would make possible, and why they failed.
 #[derive(Default)]
 struct Group<'a> {
     hint: &'a str,
@@ -38,8 +38,8 @@ struct Group<'a> {
     whys: Vec<(String, Vec<&'a str>)>,
 }
 
-/// What is unknown: gaps that the same command would close together, those that no command would close last. All of
-/// them, or the first lines.
+/// Writes the unknown facts: gaps that the same command would close stand together, gaps that no command would
+/// close stand last. All of them, or the first lines.
 pub(super) fn unknown(doc: &mut Document, gaps: &[Gap], explain: bool) {
     let mut groups = groups(gaps);
     groups.sort_by_key(|group| group.hint.is_empty());

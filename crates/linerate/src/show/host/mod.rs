@@ -22,7 +22,7 @@ fn put(doc: &mut Document, label: &str, text: &str) {
     doc.entry(label, &[(Tone::Plain, text)], 2);
 }
 
-/// More about the value above.
+/// Adds a detail of the value above.
 fn more(doc: &mut Document, text: &str) {
     doc.detail(&[(Tone::Plain, text)], 2);
 }

@@ -9,7 +9,7 @@ use super::super::advice::{do_step, do_steps};
 use super::super::document::Item;
 use super::super::{Document, Style, Tone};
 
-/// Lines of a screen.
+/// Number of lines of a screen.
 const SCREEN: usize = 24;
 /// Lines of the list that a screen has room for, with the details of the first.
 const LISTED: usize = 9;
@@ -34,7 +34,7 @@ pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool)
     doc.gap();
     let lines = Line::all(&found);
     let listed = if explain { lines.len() } else { LISTED };
-    // For a single one, the details say the same.
+    // For a single oddity, the details say the same.
     if found.len() > 1 {
         list(doc, &lines, listed);
     }
@@ -53,7 +53,7 @@ pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool)
 
 /// `9 oddities, read and not measured; 2 (!) limit eth2`.
 fn headline(found: &[Oddity]) -> String {
-    // A run shows how much it costs.
+    // A run shows how much an oddity costs.
     let what = match found.len() {
         1 => "1 oddity, read and not measured".to_owned(),
         n => format!("{n} oddities, read and not measured"),
@@ -164,7 +164,7 @@ fn first_screen(doc: &mut Document, lines: &[Line<'_>], name: &str) {
     }
 }
 
-/// How long the settings of commands last, where some set something.
+/// Writes how long the settings of the shown commands last, if some of them set something.
 fn lasting<'a>(doc: &mut Document, mut shown: impl Iterator<Item = &'a Oddity>) {
     if shown.any(|odd| odd.fix.is_lost_at_boot()) {
         let text = "What these commands set lasts until the next boot.";
@@ -172,7 +172,7 @@ fn lasting<'a>(doc: &mut Document, mut shown: impl Iterator<Item = &'a Oddity>) 
     }
 }
 
-/// The number of these oddities without details.
+/// The number of oddities without details.
 fn left(doc: &mut Document, line: &Line<'_>) {
     let shown = if line.is_rest { 0 } else { ALIKE };
     let more = line.all.len().saturating_sub(shown);
@@ -182,7 +182,7 @@ fn left(doc: &mut Document, line: &Line<'_>) {
     }
 }
 
-/// Why the first of these oddities matter, and their remedies.
+/// Why the first oddities of a line matter, and their remedies.
 fn details(line: &Line<'_>, name: &str, most: usize) -> Document {
     let mut doc = Document::new();
     let most = if line.is_rest { 0 } else { most };

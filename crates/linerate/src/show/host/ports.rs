@@ -15,8 +15,8 @@ use super::{alike, pci, put};
 /// Kind of ports of IP over InfiniBand.
 const IPOIB: &str = "ipoib";
 
-/// Ports with a device of their own, each by itself; then those made by software, those that are
-/// alike on one line.
+/// Writes the ports with a device of their own, one by one; then the ports made by software, with like ones
+/// on one line.
 pub(super) fn ports(doc: &mut Document, inventory: &Inventory) {
     let network = &inventory.network;
     let (cards, software): (Vec<&Nic>, Vec<&Nic>) =
@@ -73,7 +73,7 @@ fn has_device(nic: &Nic) -> bool {
     !nic.is_virtual || !nic.pci.is_empty() || !nic.device.is_empty()
 }
 
-/// What a port with a device is, without its place and the CPUs that serve it.
+/// A description of a port with a device, without its place and the CPUs that serve it.
 fn card(inventory: &Inventory, nic: &Nic) -> String {
     let link = &nic.link;
     let mut parts = vec![kind(nic)];
@@ -81,10 +81,10 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
         parts.push("IP over InfiniBand".to_owned());
     }
     parts.extend(match link.speed {
-        // What a hypervisor says is nominal.
+        // The speed that a hypervisor reports is nominal.
         _ if nic.is_virtual => Some("virtual".to_owned()),
         Some(speed) => Some(speed.to_string()),
-        // The port of the device below shows it.
+        // The port of the device below shows the speed.
         None if nic.kind == IPOIB => None,
         None if nic.up => Some("speed unknown".to_owned()),
         None => None,
@@ -183,7 +183,7 @@ fn queues(nic: &Nic) -> Option<String> {
     (!known.is_empty()).then(|| format!("queues {}", known.join(" ")))
 }
 
-/// What a port made by software is.
+/// A description of a port made by software.
 fn made(network: &Network, nic: &Nic) -> String {
     let mut parts = vec![kind(nic)];
     parts.extend(state(nic));
@@ -285,7 +285,8 @@ fn ib_port(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
     parts.join(", ")
 }
 
-/// What the two ends of a link agreed on. A port without one shows the rate of no link.
+/// The rate that the two ends of a link agreed on. For a port without a link, the kernel shows the rate of no
+/// link.
 fn rate(device: &IbDevice, port: &IbPort) -> Option<String> {
     if port.has_link() == Some(false) {
         return Some("no link".to_owned());

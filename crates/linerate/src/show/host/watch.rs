@@ -1,4 +1,4 @@
-//! What changed on a machine since a moment ago.
+//! The changes on a machine since a moment ago.
 
 use linerate_core::facts::watch::{Change, Grown, PortChange};
 
@@ -7,7 +7,7 @@ use super::super::{Document, Tone};
 use super::ports::few;
 use super::{foot, more, put, text};
 
-/// Most driver counters that are shown for a port.
+/// Largest number of driver counters that are shown for a port.
 const SHOWN: usize = 8;
 
 /// One update: busy processes, then ports with activity.

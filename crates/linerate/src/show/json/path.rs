@@ -31,7 +31,7 @@ struct CeilingOut {
     formula: String,
 }
 
-/// In the order of the forward direction.
+/// The stages of the path, in the order of the forward direction.
 pub(super) fn stages(model: &Model) -> Vec<PathStageOut> {
     let stages = linerate_core::model::stages(model).into_iter();
     let out = stages.map(|stage| {

@@ -27,15 +27,15 @@ use super::words;
 /// Percentiles that are shown if there are enough samples.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
-/// What was measured.
+/// The result of a measurement of round trips.
 #[derive(Debug)]
 pub struct Probe {
     target: String,
     /// Address and port of the far end.
     address: String,
-    /// How bytes are moved.
+    /// The transport.
     engine: String,
-    /// The options of that which are set.
+    /// The options of the transport that are set.
     options: Options,
     /// The array that loads go through, where memory is what answers; of other round trips `None`.
     array: Option<Bytes>,
@@ -43,13 +43,13 @@ pub struct Probe {
     /// Time from one intended send to the next; `None` in closed loop.
     interval: Option<Nanos>,
     busy_poll: bool,
-    /// Time that counts, as it was asked for.
+    /// The requested time that counts.
     time: Nanos,
-    /// How long it really took: less than planned if it ended early.
+    /// Measured time: shorter than planned if the measurement ended early.
     lasted: Nanos,
     washout: Nanos,
     same_machine: bool,
-    /// Why it ended early; empty if it did not.
+    /// Why the measurement ended early; empty if it did not.
     broken: String,
     /// Answered round trips a second; `None` if unknown.
     rate: Option<f64>,
@@ -65,11 +65,11 @@ pub struct Probe {
 /// One direction of a load that ran during the round trips.
 #[derive(Debug, Clone, Copy)]
 pub struct Beside {
-    /// Which.
+    /// The direction of the load.
     pub direction: Direction,
     /// Goodput in bits per second; `None` if it is unknown.
     pub goodput: Option<f64>,
-    /// Share of its datagrams that was lost; `None` if it sends none.
+    /// Share of the load's datagrams that were lost; `None` if the load sends none.
     pub lost: Option<f64>,
 }
 
@@ -95,7 +95,8 @@ impl Beside {
 }
 
 impl Probe {
-    /// Of a record with one step that timed round trips, with the far end `target` at `address`.
+    /// Makes the result of a record with one step that timed round trips, with the far end `target` at
+    /// `address`.
     pub fn of(target: &str, address: &str, record: &Record) -> Self {
         let plan = &record.start.plan;
         let step = record.steps.first();
@@ -162,7 +163,7 @@ impl Probe {
         self.engine == "connect"
     }
 
-    /// What one sample is.
+    /// The name of one sample of the measurement.
     fn unit(&self) -> &'static str {
         unit(&self.engine)
     }
@@ -190,7 +191,7 @@ impl Probe {
         })
     }
 
-    /// What a load took, mean of all in nanoseconds; `None` if a far end answered.
+    /// Mean time of a memory load in nanoseconds; `None` if a far end answered.
     fn mean_load(&self) -> Option<f64> {
         let rate = self.rate.filter(|rate| *rate > 0.0)?;
         self.array.map(|_| 1e9 / rate)
@@ -201,7 +202,7 @@ impl Probe {
         self.interval.map(per_second)
     }
 
-    /// Its figures: round trips of the idle path, or under load.
+    /// The figures of the measurement: round trips of the idle path, or under load.
     pub fn summary(&self) -> Summary {
         let beside: Vec<Option<Direction>> = match self.beside.as_slice() {
             [] => vec![None],
@@ -219,8 +220,8 @@ impl Probe {
         Summary::sorted(timed.chain(lost).chain(loads))
     }
 
-    /// Share of the messages that were sent which were never answered, of an engine that may lose them; `None` of
-    /// others, and if none was sent.
+    /// Share of the sent messages that were never answered, for an engine that may lose messages; `None` for
+    /// other engines, and if no message was sent.
     fn share_lost(&self) -> Option<f64> {
         let lost = self.lost()?;
         let all = self.latency.as_ref().map_or(0, |latency| latency.samples) + lost;
@@ -239,7 +240,7 @@ impl Probe {
     }
 }
 
-/// What one sample of an engine is.
+/// The name of one sample of an engine: a round trip, a connection.
 fn unit(engine: &str) -> &'static str {
     transport::named(engine).map_or("round trip", |info| info.sample)
 }
@@ -255,7 +256,7 @@ fn per_second(interval: Nanos) -> f64 {
     1e9 / interval.0.max(1) as f64
 }
 
-/// What was due and not answered, if there is any.
+/// A gap for messages that were due and not answered, if there are any.
 fn unanswered(times: &Histogram, interval: Option<Nanos>, rate: Option<f64>) -> Option<Gap> {
     let interval = interval.filter(|_| times.unanswered > 0)?;
     let due = samples(times);

@@ -49,7 +49,7 @@ pub(super) fn lossy() -> Probe {
     probe(&record)
 }
 
-/// With datagrams, some of them lost, in open loop.
+/// A measurement of round trips with datagrams, some of them lost, in open loop.
 pub(super) fn udp() -> Probe {
     let mut record = step(Purpose::IdleLatency, &[]);
     record.start.plan.engine = "udp".to_owned();
@@ -70,7 +70,7 @@ pub(super) fn udp() -> Probe {
     probe(&record)
 }
 
-/// Loads of memory, as slow as round trips.
+/// A measurement of dependent memory loads, made from round trips.
 pub(super) fn memory() -> Probe {
     let mut record = step(Purpose::IdleLatency, &[]);
     record.start.plan.engine = "memory".to_owned();

@@ -109,7 +109,7 @@ fn beside(doc: &mut Document, load: &Beside, knobs: &Knobs) {
     doc.entry("beside", &[(Tone::Plain, &text), (Tone::Warning, &lost)], 2);
 }
 
-/// The settings of that load: `4 streams, bbr, at most 1 Gb/s each`.
+/// The settings of a load: `4 streams, bbr, at most 1 Gb/s each`.
 fn with(knobs: &Knobs) -> String {
     let mut parts = vec![count(u64::from(knobs.streams), "stream")];
     parts.extend(knobs.congestion.clone());
@@ -240,7 +240,8 @@ fn share_so_far(part: u64, all: u64) -> String {
     format!("{percent:.digits$} %")
 }
 
-/// How many were below each bound, and what part of all was below it. Runs of bins without any are left out.
+/// Writes the number of round trips below each bound, and their share of all. Runs of empty bins are left
+/// out.
 fn histogram(doc: &mut Document, probe: &Probe) {
     let Some(times) = &probe.times else { return };
     let all = times

@@ -1,6 +1,7 @@
 //! Several runs together, as one JSON document.
 //!
-//! Its schema is made from `Repeated`; each result in it is a document of `schema/run.schema.json`.
+//! The schema of the document is made from `Repeated`; each result in the document has the form of
+//! `schema/run.schema.json`.
 
 use linerate_core::figure::{Figure, LATENCY, Spread, Subject};
 use linerate_core::path::{Direction, Measure};

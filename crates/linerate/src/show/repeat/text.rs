@@ -8,8 +8,8 @@ use linerate_core::verdict::Entry;
 use super::super::{Document, Tone, words};
 use super::{Answer, IDLE, Run, answers, directions, disturbances, spread};
 
-/// One run in short, as soon as it has ended: goodput and limits of each direction, and the command that shows
-/// it, where it was kept.
+/// A summary of one run, shown as soon as it has ended: goodput and limits of each direction, and the command
+/// that shows it, where it was kept.
 pub(crate) fn run(run: &Run<'_>, number: usize, of: usize, shown_by: Option<&str>) -> Document {
     let mut doc = Document::new();
     let mut label = format!("Run {number} of {of}");
@@ -56,7 +56,7 @@ fn measured(judged: &Judged<'_>, direction: Direction) -> Option<String> {
     ))
 }
 
-/// What the runs say together.
+/// A summary of all runs.
 pub(crate) fn summary(runs: &[Run<'_>]) -> Document {
     let mut doc = Document::new();
     for direction in directions(runs) {
@@ -107,7 +107,7 @@ fn answered(doc: &mut Document, label: &str, answer: &Answer<'_>, of: &str) {
     }
 }
 
-/// Rates, and what was lost; of more than one each with its name.
+/// Rates and losses of the runs; if there are several figures, each has its name.
 fn measured_together(runs: &[Run<'_>], direction: Direction) -> Vec<String> {
     let is_shown = |figure: &&&Figure| !figure.percentiles && !figure.ends;
     let figures = ALL.iter().filter(is_shown);

@@ -23,8 +23,8 @@ fn schema<T: JsonSchema>(name: &str) -> String {
     format!("{schema:#}\n")
 }
 
-/// What holds for every part of a schema: objects are closed, integers are exact in every JSON reader, and each
-/// description is one paragraph.
+/// Applies the rules for every part of a schema: objects are closed, integers are exact in every JSON reader,
+/// and each description is one paragraph.
 fn tidy(schema: &mut Schema) {
     let Some(schema) = schema.as_object_mut() else {
         return;

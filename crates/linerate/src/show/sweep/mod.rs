@@ -20,10 +20,10 @@ pub(crate) use text::page;
 
 use super::bw::own::{broken, refused};
 
-/// If the kernel copied at least this share of the sends anyway, that is reported.
+/// Minimum share of zero-copy sends that the kernel copied anyway, at which this is reported.
 const COPIED: f64 = 0.001;
 
-/// What was measured.
+/// The result of a sweep.
 #[derive(Debug)]
 pub struct Probe {
     target: String,
@@ -33,19 +33,19 @@ pub struct Probe {
     direction: Direction,
     pace: Pace,
     same_machine: bool,
-    /// The engine, with the options of that which are set.
+    /// The engine, with its options that are set.
     engine: String,
     options: Options,
     /// Whether there is no far end.
     alone: bool,
-    /// Why it ended early; empty if it did not.
+    /// Why the sweep ended early; empty if it did not.
     broken: String,
     found: model::Sweep,
     gaps: Vec<Gap>,
 }
 
 impl Probe {
-    /// Of the record of a sweep with the far end `target` at `address`.
+    /// Makes the result of the record of a sweep with the far end `target` at `address`.
     pub fn of(target: &str, address: &str, record: &Record, asked: &SweepPlan) -> Self {
         let found = model::sweep(record, asked.swept, &asked.settings, asked.direction);
         let alone = is_alone(record);
@@ -81,7 +81,7 @@ impl Probe {
         self.broken.is_empty() && settings.iter().all(|setting| setting.goodput.is_some())
     }
 
-    /// Its figures: goodput of the best setting.
+    /// The figure of the sweep: the goodput of the best setting.
     pub fn summary(&self) -> Summary {
         let all = self.found.settings.iter().filter_map(|s| s.goodput);
         let best = all.map(|goodput| goodput.mean).reduce(f64::max);
@@ -104,14 +104,14 @@ fn copied(setting: &Setting) -> Option<f64> {
     setting.copied.filter(|share| *share >= COPIED)
 }
 
-/// What the kernel had no room for while a setting was measured.
+/// The gap for sends that were copied because the kernel had no room to send without a copy.
 fn by_copies(record: &Record) -> Option<Gap> {
     let ends = record.steps.iter().flat_map(|step| &step.ends);
     let mut gaps = ends.flat_map(|end| &end.gaps);
     gaps.find(|gap| gap.what == "set.copy").cloned()
 }
 
-/// What should be known of a setting, and is not.
+/// Gaps for values of a setting that should be known, and are not.
 fn lacking(setting: &Setting, name: &str, alone: bool) -> Vec<Gap> {
     let gap = |what: String, why: &str| Gap {
         what,

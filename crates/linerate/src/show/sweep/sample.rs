@@ -58,7 +58,8 @@ fn probe(swept: Swept, found: Sweep) -> Probe {
     }
 }
 
-/// Zero copy pays, sendfile does not. In the other direction it is reversed, and the kernel copied anyway.
+/// A sweep in which zero copy costs less CPU time and sendfile does not. In the other direction it is the
+/// reverse, and the kernel copied anyway.
 pub(super) fn copy(direction: Direction) -> Probe {
     let settings = Swept::Copy.settings(&Knobs::default(), 1);
     let [copy, zero, file, ring] = settings.try_into().unwrap();

@@ -104,7 +104,7 @@ fn settings(doc: &mut Document, probe: &Probe) {
         (Tone::Dim, "CPU here, ns/byte"),
         (Tone::Dim, "CPU there, ns/byte"),
     ];
-    // Without a far end nothing was counted there.
+    // Without a far end there is no column for its counts.
     let columns = if probe.alone { 3 } else { 4 };
     let table = Table::new(&WIDTHS[..columns]).head(&heads[..columns]);
     let mut table = table.least(NARROW);
@@ -138,7 +138,7 @@ fn settings(doc: &mut Document, probe: &Probe) {
     doc.table(table);
 }
 
-/// `0.180 ±1.2 %`.
+/// CPU time for each byte with its interval: `0.180 ±1.2 %`.
 fn spent(setting: &Setting, probe: &Probe, side: Side) -> String {
     let of = |estimate: &Estimate| {
         let half = estimate.interval.and_then(Interval::relative);
@@ -217,7 +217,7 @@ fn rate(probe: &Probe, at: usize) -> String {
     })
 }
 
-/// Where the rate falls as arrays grow: a cache is full there.
+/// Writes where the rate falls as arrays grow: a cache is full there.
 fn falls(doc: &mut Document, probe: &Probe) {
     let goodput = |at: &usize| {
         probe.found.settings[*at]
@@ -246,7 +246,7 @@ fn falls(doc: &mut Document, probe: &Probe) {
     }
 }
 
-/// Where larger settings gain nothing, and which gave most.
+/// Writes the setting above which larger ones gain nothing, and the one with most goodput.
 fn knee(doc: &mut Document, probe: &Probe) {
     let found = &probe.found;
     let what = if probe.alone { "The rate" } else { "Goodput" };

@@ -41,7 +41,7 @@ pub(super) fn below(table: &mut Table, stages: &[PathStage], host: &Host) {
     }
 }
 
-/// Every stage, from the near program to the far one.
+/// Writes every stage, from the near program to the far one.
 pub(super) fn stages(doc: &mut Document, model: &Model) {
     doc.heading("The path, near to far");
     for stage in linerate_core::model::stages(model) {
@@ -63,7 +63,7 @@ pub(super) fn stages(doc: &mut Document, model: &Model) {
     }
 }
 
-/// What a stage can carry: once where both directions are the same.
+/// The ceilings of a stage, in words: one where both directions are the same.
 fn carried(ceilings: &[Option<Ceiling>; 2]) -> Vec<String> {
     let words = |c: &Ceiling| format!("carries {} = {}", c.formula, c.words());
     match ceilings {

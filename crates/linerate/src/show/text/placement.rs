@@ -1,4 +1,4 @@
-//! Why threads ran where they did.
+//! The reasons for the CPUs that threads ran on.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What is not known: which limit was not found, which readings lack, and what would tell.
+//! The unknown part of a result: which limit was not found, which readings are missing, and what would tell.
 
 use linerate_core::model::Model;
 use linerate_core::path::Side;
@@ -15,7 +15,7 @@ pub(super) fn is_open(model: &Model, verdict: &Verdict) -> bool {
     all.any(|entry| matches!(entry, Entry::Unknown(_)))
 }
 
-/// What an answer that is unknown means, and what to do next.
+/// Writes what an unknown answer means, and what to do next.
 pub(super) fn not_found(doc: &mut Document, verdict: &Verdict) {
     let next = if verdict.unknown.iter().any(|u| is_command(&u.hint)) {
         "The commands below read or measure what is missing."
@@ -27,7 +27,7 @@ pub(super) fn not_found(doc: &mut Document, verdict: &Verdict) {
     doc.line(&[(Tone::Plain, &text)], 0);
 }
 
-/// Unknown facts. Where the verdict does not depend on them, several are only counted.
+/// Writes the unknown facts. Where the verdict does not depend on them, several facts are only counted.
 pub(super) fn unknown(
     doc: &mut Document,
     record: &Record,
@@ -49,7 +49,7 @@ pub(super) fn unknown(
     }
 }
 
-/// What would make it known: where to do it, how long it takes, and the command.
+/// Writes the command that would make an unknown fact known, where to run it, and how long it takes.
 fn to_know(doc: &mut Document, record: &Record, unknown: &verdict::Unknown, names: &Names) {
     let hint = unknown.hint.as_str();
     if !is_command(hint) {

@@ -54,16 +54,16 @@ fn narrow(wide: usize) -> Columns {
     Columns { wide, narrow: 0 }
 }
 
-/// A line of the answer.
+/// A line of the table of limits.
 struct Line {
-    /// `ripple -> brook`.
+    /// The direction by its hosts: `ripple -> brook`.
     way: String,
     /// Goodput, or what else is limited.
     figure: String,
     what: String,
     state: &'static str,
     tone: Tone,
-    /// What the first advice promises; empty if that is unknown.
+    /// The gain that the first advice promises; empty if it is unknown.
     gain: String,
 }
 
@@ -102,7 +102,7 @@ impl Line {
     }
 }
 
-/// What is limited, as it was measured.
+/// The measured value of the limited quantity.
 fn figure(model: &Model, direction: Direction, metric: Measure) -> String {
     let Some(load) = model.direction(direction).map(|d| &d.base) else {
         return String::new();
@@ -139,8 +139,8 @@ fn gain(model: &Model, limit: &Limit, advice: &Advice) -> String {
     }
 }
 
-/// Why, how that is known, and what mends it, of each limit. A limit of a cause that was explained above shows only its own
-/// figures.
+/// Writes for each limit its cause, its evidence and its remedy. A limit of a cause that was explained above shows
+/// only its own figures.
 pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict, names: &Names) {
     let entries = entries(model, verdict);
     let limits = entries.iter().filter_map(|entry| match entry {
@@ -175,7 +175,7 @@ fn title(doc: &mut Document, limit: &Limit, names: &Names) {
     doc.line(&[(Tone::Strong, limit.cause), (Tone::Plain, &text)], 2);
 }
 
-/// What the cause means and its evidence; what a limit of the same cause above has not shown.
+/// Writes what the cause means, and its evidence, as far as a limit of the same cause above has not shown it.
 fn why(doc: &mut Document, limit: &Limit, alike: Option<&Limit>) {
     let summary = match (cause(limit.cause), alike) {
         (_, Some(other)) if other.direction == limit.direction => Some("as above".to_owned()),
@@ -236,7 +236,7 @@ fn proof<'a>(
 /// `4.71 Gb/s -> 2.36 Gb/s (x0.50, 95 %: 0.49 to 0.51)`.
 fn effect(model: &Model, limit: &Limit, trial: &Decided) -> String {
     let load = model.direction(limit.direction).map(|d| &d.base);
-    // A trial decided by loss or latency shows that figure: its goodput only follows.
+    // A trial that was decided by loss or latency shows that figure, since goodput is only a consequence.
     match (trial.loss, trial.latency) {
         (Some(loss), _) => {
             let what = words::share_lost(trial.transport);
@@ -275,7 +275,7 @@ fn effect(model: &Model, limit: &Limit, trial: &Decided) -> String {
     }
 }
 
-/// Whether a ratio may be 1.
+/// Whether the interval of a ratio contains 1.
 fn is_one(ratio: Interval) -> bool {
     ratio.low < 1.0 && ratio.high > 1.0
 }
@@ -303,7 +303,7 @@ fn excluded<'a>(trial: &Decided, answers: impl Iterator<Item = &'a Answered>) ->
     }
 }
 
-/// What to do. Commands that stand above are not repeated.
+/// Writes the advice. Commands that stand above are not repeated.
 fn mend(doc: &mut Document, model: &Model, limit: &Limit, advised: &[&Advice], names: &Names) {
     for (i, advice) in limit.advice.iter().enumerate() {
         let label = if i == 0 { "Fix" } else { joint(advice) };
@@ -360,7 +360,7 @@ fn disturbed(doc: &mut Document, label: &str, disturbance: &Disturbance, names: 
     }
 }
 
-/// What limits a direction once the limits above are mended.
+/// Writes the limits that come next once the limits above are mended.
 pub(super) fn next(doc: &mut Document, verdict: &Verdict, names: &Names) {
     for (i, limit) in verdict.next.iter().enumerate() {
         let label = if i == 0 { "Next limit" } else { "" };
@@ -377,7 +377,7 @@ pub(super) fn next(doc: &mut Document, verdict: &Verdict, names: &Names) {
     }
 }
 
-/// What the signs mean, of those that are shown.
+/// Writes the meaning of the signs that are shown.
 pub(super) fn signs(doc: &mut Document, verdict: &Verdict) {
     let has = |certainty| {
         verdict

@@ -1,4 +1,4 @@
-//! A path described by hand, for programs. Its schema is made from `Output`.
+//! A path described by hand, for programs. The schema of the document is made from `Output`.
 
 use linerate_core::case::{Answer, FigureCheck, SizeSeries};
 use linerate_core::ceiling::fingerprint::{Candidate, Knee, candidates, fit};

@@ -13,7 +13,7 @@ pub(crate) use text::page;
 pub(crate) struct Change<'a> {
     pub(crate) before: (&'a Case, &'a Answer),
     pub(crate) after: Option<(&'a Case, &'a Answer)>,
-    /// What was set, as typed.
+    /// The values that were set, as typed.
     pub(crate) sets: &'a [String],
     /// Published figures, beside the case as it stands in its file.
     pub(crate) checks: &'a [FigureCheck],

@@ -42,7 +42,7 @@ pub(crate) fn page(change: &Change<'_>) -> Document {
     doc
 }
 
-/// Its paragraphs, wrapped again.
+/// Writes the paragraphs of a story, wrapped again.
 fn story(doc: &mut Document, story: &str) {
     for paragraph in story.split("\n\n").filter(|p| !p.trim().is_empty()) {
         let words: Vec<&str> = paragraph.split_whitespace().collect();
@@ -97,7 +97,7 @@ fn goodputs(doc: &mut Document, answer: &Answer) {
     }
 }
 
-/// Why there is no ceiling.
+/// The text for a path without a ceiling.
 const NOT_DESCRIBED: &str = "no ceiling: no part of the described path has one";
 
 fn unknown(doc: &mut Document, label: &str) {
@@ -183,7 +183,8 @@ fn compared_way(
 /// The change of the goodput, as far as the two intervals show it.
 fn gain(before: Bounds, after: Bounds) -> String {
     let ratio = |a: f64, b: f64| a / b.max(1.0);
-    // The same things are unknown before and after: like ends are compared.
+    // The same inputs are unknown before and after, so the lower ends of both intervals are compared, and the
+    // upper ends.
     let low = ratio(after.low(), before.low());
     let high = ratio(after.high(), before.high());
     let (least, most) = (
@@ -197,7 +198,7 @@ fn gain(before: Bounds, after: Bounds) -> String {
     }
 }
 
-/// Each stage; those of the way back only where they differ.
+/// Writes the ceiling of each stage; those of the reverse direction only where they differ.
 fn ceilings(doc: &mut Document, answer: &Answer) {
     let forward = answer.ceilings(Direction::Forward);
     let reverse = answer.ceilings(Direction::Reverse);
@@ -250,7 +251,7 @@ fn inputs(inputs: &[Input]) -> String {
     inputs.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// What is no ceiling of goodput.
+/// Writes the results that are no ceiling of goodput: estimates and the latency floor.
 fn beside(doc: &mut Document, answer: &Answer) {
     for (i, estimate) in answer.estimates.iter().enumerate() {
         let label = if i == 0 { "estimate" } else { "" };
@@ -350,7 +351,7 @@ fn published(doc: &mut Document, checks: &[FigureCheck]) {
 /// Candidates of one sweep that are named.
 const NAMED: usize = 5;
 
-/// What the slopes of times over sizes agree with.
+/// Writes the hardware that the slopes of times over sizes agree with.
 fn sweeps(doc: &mut Document, sweeps: &[SizeSeries]) {
     if sweeps.is_empty() {
         return;
@@ -396,7 +397,7 @@ fn sweeps(doc: &mut Document, sweeps: &[SizeSeries]) {
     }
 }
 
-/// An item that belongs to the one above it.
+/// Writes an item below the one above it.
 fn below(doc: &mut Document, text: &str) {
     doc.item(Item::new(&[(Tone::Plain, text)]).depth(1).indent(4, 8));
 }
@@ -413,7 +414,7 @@ fn agrees(candidate: &Candidate) -> String {
     format!("{how} {}: {}", candidate.name, fine(candidate.carries))
 }
 
-/// With one digit more than usual: candidates are a few percent apart.
+/// A rate with one digit more than usual: candidates are a few percent apart.
 fn fine(bits: Bounds) -> String {
     bits.words(|v| {
         if v < 1e9 {

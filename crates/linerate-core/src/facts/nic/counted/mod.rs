@@ -1,4 +1,4 @@
-//! What the counters of network drivers mean.
+//! The meanings of the counters of network drivers.
 //!
 //! Drivers name their counters as they like. One table gives the meaning of each name, by driver. A name that
 //! is not in the table has no meaning here, and is never judged.
@@ -11,7 +11,7 @@ use super::Counter;
 
 pub use name::{grouped, sounds_bad};
 
-/// What a counter counts.
+/// The meaning of a driver's counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Meaning {
     /// Packets received for which the ring had no free descriptor.
@@ -30,7 +30,7 @@ pub enum Meaning {
     BadChecksum,
     /// Packets that the card or the driver could not handle for another reason.
     Failed,
-    /// Collisions.
+    /// Packets that collided while sending.
     Collided,
     /// Resets of a send queue that did not move on.
     Hung,
@@ -48,9 +48,9 @@ pub enum Meaning {
     Filtered,
     /// Times that a queue was full and packets waited: nothing was lost.
     Waited,
-    /// A level, not a count.
+    /// The counter is a level, not a count.
     Gauge,
-    /// Nothing that costs packets or time.
+    /// An event that costs neither packets nor time.
     Benign,
 }
 
@@ -173,34 +173,35 @@ impl Meaning {
         MEANINGS.iter().map(|row| row.1)
     }
 
-    /// Its name in documents.
+    /// Name of the meaning in documents.
     pub fn id(self) -> &'static str {
         self.row().0
     }
 
-    /// What happened, in words.
+    /// The counted event, in words.
     pub fn words(self) -> &'static str {
         self.row().1
     }
 
-    /// What to do about it at a port; empty if nothing is to be done.
+    /// The remedy at a port; empty if nothing is to be done.
     pub fn fix(self, port: &str) -> String {
         self.row().2.replace("PORT", port)
     }
 
-    /// Whether it is a reason for a closer look: packets that were lost, damaged or delayed.
+    /// Whether the event is a reason for a closer look: packets were lost, damaged or delayed.
     pub fn is_trouble(self) -> bool {
         !self.row().2.is_empty()
     }
 }
 
-/// What a counter of a driver means; `None` if it is unknown.
+/// The meaning of a driver's counter; `None` if it is unknown.
 pub fn meaning(driver: &str, name: &str) -> Option<Meaning> {
     let own = own_meaning(driver, name);
     own.or_else(|| table::of_kernel(name))
 }
 
-/// As [`meaning`], without the names that the kernel counts for every port by itself.
+/// The meaning of a driver's counter, as by [`meaning`], without the names that the kernel counts for every
+/// port by itself.
 pub fn own_meaning(driver: &str, name: &str) -> Option<Meaning> {
     let known = table::of_driver(driver, name);
     known.or_else(|| pause::meaning(name))

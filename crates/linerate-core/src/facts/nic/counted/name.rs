@@ -32,7 +32,7 @@ const BEFORE: [&str; 22] = [
     "TC",
 ];
 
-/// Words in the names of counters of packets that did not make it, or had to wait.
+/// Words in the names of counters of packets that were lost, or had to wait.
 const BAD: [&str; 24] = [
     "drop",
     "discard",
@@ -101,8 +101,8 @@ pub(super) fn starred(name: &str) -> String {
     made + rest
 }
 
-/// Whether a number between these texts is the number of a queue: `[3]`, a number before a name (`0: rcv_pkts`,
-/// `0_0: xmit_pkts`), or after a word for queues.
+/// Whether a number between the texts `before` and `after` is the number of a queue: `[3]`, a number before a
+/// name (`0: rcv_pkts`, `0_0: xmit_pkts`), or after a word for queues.
 fn is_queue(before: &str, after: &str) -> bool {
     match before {
         "" => {

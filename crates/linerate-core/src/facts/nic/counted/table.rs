@@ -7,7 +7,7 @@
 use super::Meaning;
 use super::name::{fits, starred};
 
-/// What some names mean.
+/// A meaning, and the names of counters that have it.
 type Row = (Meaning, &'static [&'static str]);
 
 macro_rules! counters {

@@ -13,7 +13,7 @@ const VIRTUAL: [u16; 10] = [
 ];
 const MELLANOX: u16 = 0x15b3;
 
-/// What an RDMA device is a part of.
+/// The PCI function behind an RDMA device.
 pub(super) enum Function<'a> {
     /// Not a virtual function: it is a card, or one of the card's own functions.
     Card,
@@ -64,13 +64,13 @@ pub(super) fn set(inventory: &Inventory, device: &IbDevice, setting: &str, old: 
     }
 }
 
-/// What names a virtual function to `ip link`.
+/// The arguments by which `ip link` finds a virtual function.
 enum Owner<'a> {
-    /// Its port and its number: `ib0 vf 3`.
+    /// Network port and number of the function: `ib0 vf 3`.
     Port(&'a str, u32),
     /// A port of this card, with this number; the network port is unknown.
     Card(&'a str, u32),
-    /// How to find out.
+    /// The function has no known name; the step shows how to find it.
     Unknown(Step),
 }
 
@@ -127,7 +127,7 @@ impl<'a> Owner<'a> {
     }
 }
 
-/// How a function gets a GUID.
+/// Advice that gives a function a GUID.
 pub(super) fn give_guid(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     match Function::of(inventory, device) {
         Function::Virtual(own) if driver(inventory, device) == "mlx4_core" => {
@@ -141,7 +141,7 @@ pub(super) fn give_guid(inventory: &Inventory, device: &IbDevice, port: &IbPort)
     }
 }
 
-/// For mlx4: lets the subnet manager choose a GUID.
+/// Advice for mlx4: lets the subnet manager choose a GUID.
 fn by_manager(inventory: &Inventory, own: &VirtualOf, port: &IbPort) -> Advice {
     let devices = &inventory.infiniband.devices;
     let card = devices.iter().find(|card| card.pci == own.pci);
@@ -167,7 +167,7 @@ fn by_manager(inventory: &Inventory, own: &VirtualOf, port: &IbPort) -> Advice {
     )
 }
 
-/// For mlx5: the host gives the function a unique GUID, and attaches it again.
+/// Advice for mlx5: the host gives the function a unique GUID, and attaches it again.
 fn by_host(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     const WHAT: &str =
         "give it a GUID that no other port on the network has, on the host that owns it";

@@ -128,7 +128,7 @@ const BESIDE: &str = "this port's network has no manager, or the manager runs on
                       port: it serves the network of one port only";
 const NONE: &str = "no subnet manager runs on this fabric, or it does not reach this port";
 
-/// How to find out why a manager does not set up a port.
+/// Advice to find out why a subnet manager does not set up a port.
 fn ask(inventory: &Inventory, device: &IbDevice, asked: Option<DevicePort<'_>>) -> Advice {
     let step = if is_omni_path(inventory, device) {
         Step::on(None, "opafabricinfo")
@@ -162,8 +162,8 @@ fn bound_to<'a>(inventory: &'a Inventory, own: DevicePort<'a>) -> DevicePort<'a>
     card.unwrap_or(own)
 }
 
-/// A manager for the network of one port, and the command that ends it. A GUID that is unknown is read by the command; without
-/// one neither runs, since the end would be that of all managers.
+/// A manager for the network of one port, and the command that ends it. If the GUID is unknown, the command reads it;
+/// without a GUID neither command runs, since the second one would end all managers.
 fn manage(advice: Advice, (device, port): DevicePort<'_>, about: &str) -> Advice {
     let known = port.guid().filter(|guid| *guid != Guid::NONE);
     let (read, guid) = if let Some(guid) = known {
@@ -183,7 +183,7 @@ fn manage(advice: Advice, (device, port): DevicePort<'_>, about: &str) -> Advice
         .undo_on(None, end)
 }
 
-/// How to serve the network of one more port.
+/// Advice that makes a subnet manager serve the network of one more port.
 fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     let own = bound_to(inventory, (device, port));
     if is_omni_path(inventory, device) {
@@ -198,7 +198,7 @@ fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     manage(advice, own, "if no manager is there")
 }
 
-/// One more instance of the manager of Omni-Path, which reads its file when it starts.
+/// Advice to add an instance of the manager of Omni-Path, which reads its file when it starts.
 fn add_instance(guid: &str) -> Advice {
     const FILE: &str = "/etc/opa-fm/opafm.xml";
     // A copy that fails leaves no file: the undo then fails too, and empties nothing.
@@ -217,7 +217,7 @@ fn add_instance(guid: &str) -> Advice {
         .undo(Step::act(None, was).about("then"))
 }
 
-/// How to start a first manager.
+/// Advice to start a first subnet manager.
 fn start(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     let (service, seen) = if is_omni_path(inventory, device) {
         ("opafm", "opafabricinfo".to_owned())

@@ -11,17 +11,18 @@ use crate::facts::pci::Link;
 /// Oddities of links, by whether the ports behind may need more.
 #[derive(Default)]
 pub(in crate::facts::odd) struct Links {
-    /// For links that may be the limit.
+    /// Oddities of links that may be the limit.
     pub may_bind: Vec<Oddity>,
-    /// For links that the ports behind them do not fill, as far as is known.
+    /// Oddities of links that the ports behind them do not fill, as far as is known.
     pub suffice: Vec<Oddity>,
 }
 
 /// Whether the traffic over a link may fill it at this speed and width.
 pub(super) enum Room {
-    /// It may; with the ports that are faster than the link as it runs, if some are, and their names.
+    /// The traffic may fill the link. If ports are faster than the link as it runs: a text about them, and
+    /// their names.
     May(Option<(String, Vec<String>)>),
-    /// It cannot, or that is unknown: why that matters, and what the link is enough for.
+    /// The traffic cannot fill the link, or that is unknown: why it matters, and what the link is enough for.
     Enough(&'static str, String),
 }
 
@@ -55,7 +56,7 @@ impl Room {
                     format!("enough for its ports whose speed is known ({rate})"),
                 ),
             },
-            // What the ports exceed is the link as it runs.
+            // The ports exceed the link as it runs, not as it could run.
             _ => Self::May(excess(carriers, slot).filter(|_| at == link.now)),
         })
     }

@@ -1,4 +1,4 @@
-//! Network ports.
+//! Network ports in the document of a machine.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! RDMA devices.
+//! RDMA devices in the document of a machine.
 
 use std::collections::BTreeMap;
 

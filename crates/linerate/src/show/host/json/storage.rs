@@ -146,7 +146,7 @@ fn path(path: &Path) -> PathOut<'_> {
     }
 }
 
-/// What is made of disks, or of files and memory.
+/// Block devices that are made of disks, or of files and memory.
 pub(super) fn volumes(storage: &Storage) -> Vec<VolumeOut<'_>> {
     let volumes = storage.devices.iter().filter(|d| d.layer != Layer::Disk);
     volumes.map(|device| volume(storage, device)).collect()
