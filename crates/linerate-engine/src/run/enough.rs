@@ -6,32 +6,33 @@ use linerate_core::units::{Bytes, Nanos};
 use super::steps::PROBE;
 use crate::link::Live;
 
-/// Round trips that give a median.
+/// Number of round trips that suffice for a median.
 const TRIPS: u64 = 30;
 
-/// Least time of a step of round trips.
+/// Shortest step that measures round trips.
 const LEAST_TRIPS: Nanos = Nanos::from_millis(300);
 
-/// Least time of a step of a load: a dozen samples, of which a ramp may take some.
+/// Shortest step that measures a load: a dozen samples, some of which a ramp may spoil.
 const LEAST_LOAD: Nanos = Nanos::from_millis(1_200);
 
-/// Half the interval of a mean, as a share of it, from which on the mean is known well enough.
+/// Maximum half width of a mean's confidence interval, as a share of the mean, at which the mean is precise enough.
 const TIGHT: f64 = 0.02;
 
-/// What a step is to measure before it may end early.
+/// What a step must measure before it may end early.
 #[derive(Debug)]
 pub(super) enum Enough {
-    /// It lasts as long as planned.
+    /// The step lasts as long as planned.
     Never,
-    /// Some round trips.
+    /// The step may end once it has timed enough round trips.
     Trips,
-    /// A mean rate, after a least time. A load that loses packets, or whose loss is not known, goes on: its rate may rise and
-    /// fall slowly with each loss, and the share that is lost takes time to know.
+    /// The step may end once its mean rate is precise, after at least `least`. If packets are lost, or their loss is
+    /// unknown, the step continues: the rate may then vary slowly with each loss, and the share of lost packets takes
+    /// time to measure.
     Mean { least: Nanos, rates: Vec<f64> },
 }
 
 impl Enough {
-    /// For a load that is planned to last so long: at least half of it.
+    /// Makes the criterion for a load that is planned to last `planned`: it lasts at least half of that time.
     pub(super) fn of_load(planned: Nanos) -> Self {
         Self::Mean {
             least: Nanos((planned.0 / 2).max(LEAST_LOAD.0)),
@@ -39,7 +40,7 @@ impl Enough {
         }
     }
 
-    /// Whether a step that shows this has measured enough.
+    /// Returns whether the step with the progress `live` has measured enough.
     pub(super) fn reached(&mut self, live: Live) -> bool {
         match self {
             Self::Never => false,
@@ -52,7 +53,7 @@ impl Enough {
     }
 }
 
-/// Whether the mean of these rates is known well, once they are steady.
+/// Returns whether the rates have become steady and their mean is precise.
 fn is_tight(rates: &[f64]) -> bool {
     let steady = steady_state(rates).and_then(|from| rates.get(from..));
     let interval = steady.and_then(mean_ci);
