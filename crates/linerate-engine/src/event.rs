@@ -7,7 +7,7 @@ use linerate_core::record::{Host, Set, Start, Step, TrialPlan};
 use linerate_core::units::{Nanos, Rate};
 use linerate_core::verdict::Limit;
 
-/// What happens in a run, in order.
+/// Events of a run, in order.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The run begins; first of all events.

@@ -18,7 +18,7 @@ use linerate_core::record::frame::{self, Damage, FrameError};
 
 pub use recorder::{Recorder, stamp};
 
-/// What record files end with.
+/// File name extension of records.
 const EXTENSION: &str = "lnr";
 
 /// Why there is no record to show. [`StoreError::hint`] says what helps.
@@ -32,7 +32,7 @@ pub enum StoreError {
     /// Nothing was recorded yet.
     #[error("there is no record yet in {}", dir.display())]
     NoneYet {
-        /// Where records would be.
+        /// Directory in which records would be stored.
         dir: PathBuf,
     },
     /// No file and no record is called this.
@@ -40,7 +40,7 @@ pub enum StoreError {
     NotFound {
         /// The requested name.
         name: String,
-        /// Where records are.
+        /// Directory in which records are stored.
         dir: PathBuf,
     },
     /// The file cannot be read.
@@ -80,7 +80,7 @@ impl StoreError {
 /// A record that was read from a file.
 #[derive(Debug)]
 pub struct Loaded {
-    /// Its place.
+    /// Path of the record's file.
     pub path: PathBuf,
     /// The content of the message.
     pub record: Record,
@@ -131,7 +131,7 @@ impl Store {
         records.map(Self::new).ok_or(StoreError::NoPlace)
     }
 
-    /// Where the records are.
+    /// Returns the directory of the records.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -202,7 +202,8 @@ impl Store {
     }
 }
 
-/// What orders records: the time in the name, then the time of the file, for two in one second.
+/// Returns the sort key of a record file: the time in its name, then its modification time if two names have the same
+/// second.
 fn age(path: &Path) -> (String, Option<std::time::SystemTime>) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stamp = name.chars().take(recorder::STAMP).collect();

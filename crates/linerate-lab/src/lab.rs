@@ -95,7 +95,7 @@ impl Lab {
         }
     }
 
-    /// What the ports of a host counted.
+    /// Returns the counters of a host's ports.
     pub fn ports(&self, host: Host) -> Result<Vec<PortStatus>, LabError> {
         match self.ask(&Request::Ports(host))? {
             Reply::Ports(ports) => Ok(ports),

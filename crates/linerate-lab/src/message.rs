@@ -32,7 +32,7 @@ pub(crate) struct Start {
     pub(crate) cpus: Vec<usize>,
 }
 
-/// What the lab asks.
+/// Request of the lab to its agent.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     Start(Start),
@@ -43,10 +43,10 @@ pub(crate) enum Request {
     Forwarded,
 }
 
-/// What the agent answers.
+/// Answer of the agent to the lab.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// The lab is ready; whether it has IPv6.
+    /// The lab is ready; the value says whether it has IPv6.
     Built(bool),
     Done,
     /// The program runs; its pidfd is sent with this.
@@ -61,7 +61,7 @@ pub(crate) enum Reply {
 pub(crate) struct Channel(pub(crate) OwnedFd);
 
 impl Channel {
-    /// Both ends.
+    /// Makes both ends of a channel.
     pub(crate) fn pair() -> Result<(Self, Self), LabError> {
         let pair = rustix::net::socketpair(
             AddressFamily::UNIX,

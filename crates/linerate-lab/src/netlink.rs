@@ -106,7 +106,7 @@ impl Netlink {
         ))
     }
 
-    /// The same once; `None` if something changed in the meantime.
+    /// Sends a request once and returns the whole reply; `None` if something changed during the dump.
     fn attempt(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Option<Vec<u8>>> {
         self.sequence += 1;
         let request = message(kind, REQUEST | flags, self.sequence, body);
@@ -263,7 +263,7 @@ impl Netlink {
         self.change(DELETE_QDISC, 0, &[head])
     }
 
-    /// All ports but the loopback, with what they counted.
+    /// Returns all ports except the loopback, with their counters.
     pub(crate) fn ports(&mut self) -> io::Result<Vec<PortStatus>> {
         let links = self.links()?;
         let qdiscs = self.exchange(GET_QDISC, DUMP, &[0; 20])?;

@@ -23,7 +23,7 @@ pub enum Output {
     Pipe,
     /// The same destination as the caller's.
     Inherit,
-    /// Nowhere.
+    /// The output is discarded.
     Null,
 }
 
@@ -89,7 +89,7 @@ impl Program {
         self
     }
 
-    /// Its working directory; without, the caller's.
+    /// Sets the working directory of the program; the default is the caller's.
     #[must_use]
     pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cwd = Some(directory.into());
@@ -165,7 +165,7 @@ fn stream(output: Output, own: BorrowedFd<'_>) -> io::Result<(Option<File>, Owne
     }
 }
 
-/// What a program left behind.
+/// Exit status and output of a program.
 #[derive(Debug, Clone)]
 pub struct Finished {
     /// How the program ended.
@@ -179,9 +179,9 @@ pub struct Finished {
 /// A program that runs in a host. Dropping it lets the program run until the lab ends.
 #[derive(Debug)]
 pub struct Running {
-    /// Its standard output, if it is piped and not taken yet.
+    /// Standard output of the program, if it is piped and not taken yet.
     pub stdout: Option<File>,
-    /// Its standard error, if it is piped and not taken yet.
+    /// Standard error of the program, if it is piped and not taken yet.
     pub stderr: Option<File>,
     exit: File,
     pidfd: OwnedFd,
@@ -229,7 +229,7 @@ impl Running {
     pub fn finish(mut self) -> Result<Finished, LabError> {
         let mut pipes = [self.stdout.take(), self.stderr.take()];
         let mut texts = [Vec::new(), Vec::new()];
-        // Both at once: a program that fills one pipe would wait for ever behind the other.
+        // Both pipes are read together: a program that fills one of them would otherwise wait for ever.
         while pipes.iter().any(Option::is_some) {
             let open: Vec<_> = pipes.iter().flatten().map(AsFd::as_fd).collect();
             readable(&open, None)?;

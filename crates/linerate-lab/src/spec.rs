@@ -53,7 +53,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// What to build.
+/// Description of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spec {
@@ -83,22 +83,22 @@ impl Default for Spec {
 /// How an end of the path is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
-    /// Its IPv4 address.
+    /// IPv4 address of the host.
     pub v4: Ipv4Addr,
-    /// Its IPv6 address; `None` if the kernel has no IPv6.
+    /// IPv6 address of the host; `None` if the kernel has no IPv6.
     pub v6: Option<Ipv6Addr>,
 }
 
-/// What one port of a host counted since it was made.
+/// Counters of one port of a host since the port was made.
 ///
-/// Planting or removing a delay makes the router's port `near` again.
+/// Planting or removing a delay makes the router's port `near` anew, so its counters start again from zero.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortStatus {
     /// The port's name in its host.
     pub name: String,
     /// Whether it is switched on and has a carrier.
     pub up: bool,
-    /// Bytes of IP packet that it takes.
+    /// Largest IP packet that the port accepts, in bytes.
     pub mtu: u32,
     /// Bytes received, in Ethernet frames without checksum.
     pub rx_bytes: u64,
@@ -116,10 +116,10 @@ pub struct PortStatus {
     pub queue: Option<Queue>,
 }
 
-/// What a port's queueing discipline counted.
+/// Counters of a port's queueing discipline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
-    /// Its kind, for example `tbf`.
+    /// Kind of the queueing discipline, for example `tbf`.
     pub kind: String,
     /// Bytes that passed.
     pub bytes: u64,

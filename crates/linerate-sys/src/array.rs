@@ -123,7 +123,7 @@ impl Array {
 }
 
 impl Array {
-    /// Where it begins. Borrows of its bytes leave this pointer valid.
+    /// Returns the start of the array. The pointer stays valid while its bytes are borrowed.
     pub fn start(&self) -> *const u8 {
         self.start.as_ptr()
     }

@@ -66,7 +66,7 @@ impl Chain {
         })
     }
 
-    /// Follows this many links.
+    /// Follows `links` links.
     pub fn follow(&mut self, links: usize) {
         let mut at = self.at;
         for _ in 0..links {

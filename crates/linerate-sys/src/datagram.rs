@@ -39,8 +39,8 @@ const ROOM: usize = 65_536;
 /// From one room to the next: not a power of two, or all headers would share a few lines of the cache.
 const STRIDE: usize = ROOM + 4096 + 192;
 
-/// Lets the kernel cut each message that is sent into datagrams of `bytes`, as late as it can; zero turns
-/// that off.
+/// Lets the kernel segment each message that is sent into datagrams of `bytes` bytes, as late as possible; zero
+/// disables this.
 pub fn set_segment(fd: BorrowedFd<'_>, bytes: u16) -> io::Result<()> {
     set(fd, libc::IPPROTO_UDP, UDP_SEGMENT, c_int::from(bytes))
 }
@@ -65,8 +65,8 @@ pub fn set_stamps(fd: BorrowedFd<'_>) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
-/// Receives a datagram, cut to the room in `into`, and its control messages into `control`; returns both
-/// lengths. Without `wait` it takes only a datagram that is there already.
+/// Receives a datagram, truncated to the length of `into`, and its control messages into `control`; returns both
+/// lengths. Without `wait` it returns only a datagram that has already arrived.
 pub fn receive_told(
     fd: BorrowedFd<'_>,
     into: &mut [u8],
@@ -224,7 +224,7 @@ impl Inbox {
         Ok(self.count)
     }
 
-    /// What the last call received, in order.
+    /// Returns the messages that the last call received, in order.
     pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
         let rooms = self.rooms.chunks_exact(STRIDE);
         let full = rooms.zip(&self.lengths).take(self.count);

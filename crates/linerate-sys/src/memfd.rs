@@ -236,7 +236,7 @@ impl SharedBytes {
         self.len
     }
 
-    /// Where `len` bytes at an offset begin.
+    /// Returns the address of `len` bytes at an offset.
     #[inline]
     fn at(&self, offset: usize, len: usize) -> NonNull<u8> {
         let end = offset.checked_add(len);

@@ -30,9 +30,9 @@ const SLOTS: usize = IN_BLOCK * BLOCKS;
 /// A frame that was received.
 #[derive(Debug)]
 pub struct Frame<'a> {
-    /// Offload header and frame.
+    /// The offload header, followed by the frame.
     pub bytes: &'a [u8],
-    /// When it arrived, on the real-time clock, since 1970.
+    /// Time of arrival since 1970, on the real-time clock.
     pub arrived: Duration,
     /// Whether its end was cut off.
     pub cut: bool,
@@ -43,7 +43,7 @@ pub struct Frame<'a> {
 pub struct PacketPort {
     socket: OwnedFd,
     ring: NonNull<u8>,
-    /// Where the next frame will be; `None` while that frame is being looked at.
+    /// Position of the next frame; `None` while that frame is borrowed.
     next: Cell<Option<usize>>,
 }
 

@@ -125,7 +125,7 @@ pub fn lock_recv_buffer(fd: BorrowedFd<'_>) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, SO_BUF_LOCK, locks)
 }
 
-/// `SO_RCVLOWAT`: a blocked receive wakes for this many bytes, not for the first.
+/// Sets `SO_RCVLOWAT`: a blocked receive wakes once `bytes` bytes have arrived, not at the first byte.
 pub fn set_low_water(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, int(bytes))
 }
@@ -154,7 +154,7 @@ fn traffic_class_option(fd: BorrowedFd<'_>) -> io::Result<(c_int, c_int)> {
     })
 }
 
-/// `TCP_NOTSENT_LOWAT`: a send waits while more than this many bytes were not sent yet, though the buffer has room.
+/// Sets `TCP_NOTSENT_LOWAT`: a send blocks while more than `bytes` bytes are unsent, even if the buffer has room.
 pub fn set_unsent_most(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     set(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, int(bytes))
 }
@@ -194,8 +194,8 @@ pub fn set_congestion(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     set_raw(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
 }
 
-/// `SO_BUSY_POLL`: a receive that finds nothing polls the device's queue itself for this many microseconds.
-/// More than net.core.busy_read allows needs CAP_NET_ADMIN.
+/// Sets `SO_BUSY_POLL`: a receive without data polls the device's queue itself for `micros` microseconds. More than
+/// net.core.busy_read needs CAP_NET_ADMIN.
 pub fn set_busy_poll(fd: BorrowedFd<'_>, micros: u32) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, SO_BUSY_POLL, int(micros.into()))
 }

@@ -54,7 +54,7 @@ impl Memory {
         Ok(Self { start, len })
     }
 
-    /// Its first byte, for registering it with the kernel.
+    /// Returns the address of the first byte, for registering the memory with the kernel.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
     }
@@ -97,7 +97,7 @@ pub fn send(fd: BorrowedFd<'_>, memory: &Memory, most: usize) -> io::Result<usiz
     Ok(rustix_send(fd, bytes, SendFlags::NOSIGNAL | MSG_ZEROCOPY)?)
 }
 
-/// The same by a copy.
+/// Sends at most `most` bytes of `memory` with a copy.
 pub fn send_copied(fd: BorrowedFd<'_>, memory: &Memory, most: usize) -> io::Result<usize> {
     socket::send(fd, &memory.bytes()[..most.min(memory.len)], false)
 }

@@ -49,7 +49,7 @@ impl Host {
                 let opened = OpenOptions::new().write(true).open(self.path(name));
                 opened.map(drop)
             }
-            // The same privilege is needed for the port and for this call, which changes nothing.
+            // Changing the port needs the same privilege as this call, which changes nothing.
             Access::Offloads(_) | Access::Limit(_) | Access::Spread => {
                 let path = self.path("net.ipv4.tcp_rmem");
                 OpenOptions::new().write(true).open(path).map(drop)

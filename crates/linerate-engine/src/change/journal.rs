@@ -60,14 +60,14 @@ impl Journal {
                 Err(Errno::WOULDBLOCK) => return Err(ChangeError::Busy),
                 Err(e) => return Err(failed(e.into())),
             }
-            // It may have been removed between the opening and the lock.
+            // The file may have been removed after it was opened and before it was locked.
             if file.metadata().map_err(failed)?.nlink() > 0 {
                 return Ok(Some(Self { file, path }));
             }
         }
     }
 
-    /// Its whole content.
+    /// Reads all entries of the journal.
     pub(super) fn read(&mut self) -> Result<Vec<Entry>, ChangeError> {
         let mut bytes = Vec::new();
         let mut read = || {

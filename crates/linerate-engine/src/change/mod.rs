@@ -65,7 +65,7 @@ pub enum ChangeError {
         /// The system's answer.
         source: io::Error,
     },
-    /// What was changed could not be set back.
+    /// The old value of a setting could not be restored.
     #[error("cannot restore {what} to \"{old}\": {source}")]
     NotUndone {
         /// The setting.
@@ -101,7 +101,7 @@ pub enum ChangeError {
 }
 
 impl ChangeError {
-    /// What helps; empty when nothing does.
+    /// Returns the command or change that helps; empty if there is none.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotAllowed => "start linerate on that host with --allow-changes",
@@ -193,11 +193,11 @@ impl Ledger {
 
 /// The result of an undo.
 enum Undone {
-    /// The setting still has its old value.
+    /// The old value was restored.
     Back,
-    /// It already had that value, or the port no longer exists.
+    /// The setting already had its old value, or the port no longer exists.
     Already,
-    /// Somebody else has set it to this.
+    /// Another program has set the setting to this value.
     Foreign(Vec<u64>),
 }
 
@@ -355,7 +355,8 @@ impl Changes {
             Ok(_) => io::Error::other("the kernel did not accept the value"),
             Err(e) => e,
         };
-        // Whatever it became was this end's doing. If this fails too, the journal knows.
+        // This end made any value that the setting now has. If restoring it fails too, the journal still has the old
+        // value.
         if held.host.write(row, port, &entry.old).is_ok() {
             held.journal.clear()?;
         }

@@ -46,7 +46,7 @@ impl Root {
     }
 }
 
-/// Its handle and its limit; `ENODEV` where a port has none of this kind.
+/// Reads the handle and the limit of a port's root queueing discipline; fails with `ENODEV` if it is of another kind.
 pub(super) fn read(queue: Queue, port: &str) -> io::Result<Vec<u64>> {
     let root = Root::find(queue, port)?;
     let limit = limit(queue, &root.options).map_err(invalid)?;

@@ -93,8 +93,8 @@ fn send(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), LoadErr
         worker.reap(1, WAIT, &mut done)?;
         account(lane, step, &mut done);
         if lane.gives_way {
-            // Otherwise it writes for a whole time slice, and all of that data has left the cache when it is
-            // read.
+            // Without the yield, the sender would write for a whole time slice, and its data would leave the cache
+            // before the receiver reads it.
             std::thread::yield_now();
         }
     }

@@ -148,7 +148,7 @@ impl Running {
         }
     }
 
-    /// Ends the step early and in order: senders put their end marks now.
+    /// Ends the step early and in order: senders send their end marks now.
     pub fn stop(&self) {
         self.step.ask_stop();
     }

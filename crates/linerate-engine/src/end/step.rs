@@ -34,7 +34,7 @@ struct State {
     ready: Vec<(String, i32)>,
     /// Why a thread could not get ready.
     failed: Option<LoadError>,
-    /// When the barrier was opened, on the monotonic clock.
+    /// Time at which the barrier was opened, on the monotonic clock; `None` while it is closed.
     began: Option<u64>,
     /// Whether an early end in order was requested.
     stop_asked: bool,

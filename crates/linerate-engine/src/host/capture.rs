@@ -17,7 +17,7 @@ pub struct Captured {
     pub files: BTreeMap<String, Vec<Answer<Vec<u8>>>>,
     /// Directories by path.
     pub lists: BTreeMap<String, Vec<Answer<Vec<String>>>>,
-    /// What symbolic links point to, by path.
+    /// Targets of symbolic links, by path.
     pub links: BTreeMap<String, Vec<Answer<String>>>,
     pub queries: Vec<(Query, Vec<Answer<Vec<u8>>>)>,
     /// Replies by question and stream.

@@ -109,7 +109,7 @@ fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
     Ok(found)
 }
 
-/// What hides the hierarchy from a program as a rule.
+/// Usual reason why a program cannot see the control group hierarchy.
 const UNSEEN: &str = "`ip netns exec` hides /sys/fs/cgroup, nsenter --net=/run/netns/NAME does not";
 
 const HINT: &str = "echo +cpu | sudo tee /sys/fs/cgroup/cgroup.subtree_control";
@@ -129,7 +129,8 @@ fn place(machine: &dyn Machine) -> Result<Place, Gap> {
 /// Most processes above our own that are checked.
 const ANCESTORS: usize = 32;
 
-/// Where our cgroup of a controller is, as we see it or, where it is hidden from us, a process above our own.
+/// Finds our control group of a controller, as this process sees it or, if it is hidden from this process, as an
+/// ancestor process sees it.
 pub(super) fn place_of(
     machine: &dyn Machine,
     controller: &str,
@@ -143,8 +144,9 @@ pub(super) fn place_of(
     })
 }
 
-/// Where a process above our own sees our cgroup of a controller, if it looks at the same hierarchy: `ip netns exec`
-/// mounts /sys again for us, without control groups below it. To look through another's eyes takes root's rights.
+/// Finds our control group of a controller as an ancestor process sees it, if that process sees the same hierarchy.
+/// `ip netns exec` mounts /sys again for this process, without the control groups. Reading the view of another
+/// process needs root's rights.
 fn by_ancestor(machine: &dyn Machine, controller: &str, membership: &[u8]) -> Option<Place> {
     let space = |who: &str| machine.target(&format!("/proc/{who}/ns/cgroup")).ok();
     let own = space("self")?;

@@ -13,7 +13,7 @@ pub(super) fn info(index: u32) -> io::Result<Vec<u8>> {
     ethtool::driver(socket.as_fd(), &name)
 }
 
-/// What the driver of the port with this index counts.
+/// Reads the driver's counters of the port with this index.
 pub(super) fn counters(index: u32) -> io::Result<Vec<u8>> {
     let (socket, name) = port(index)?;
     ethtool::counters(socket.as_fd(), &name)

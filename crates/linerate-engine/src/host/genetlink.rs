@@ -19,7 +19,7 @@ pub enum Ethtool {
     LinkModes,
     /// Whether there is a link, and if not, why.
     LinkState,
-    /// Offloads.
+    /// The offloads of a port.
     Features,
     /// Descriptor rings.
     Rings,

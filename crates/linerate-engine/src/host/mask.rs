@@ -28,7 +28,7 @@ const NAMES: [&str; 7] = [
 ];
 /// Files with a GUID.
 const GUIDS: [&str; 2] = ["/node_guid", "/sys_image_guid"];
-/// What of a device's `uevent` is read.
+/// Lines of a device's `uevent` that are read.
 const UEVENT: [&[u8]; 5] = [
     b"DEVNAME=",
     b"DEVTYPE=",
@@ -37,9 +37,9 @@ const UEVENT: [&[u8]; 5] = [
     b"PCI_SLOT_NAME=",
 ];
 
-/// What of a process's `status` is read.
+/// Lines of a process's `status` that are read.
 const STATUS: [&[u8]; 3] = [b"PPid:", b"CapEff:", b"Cpus_allowed_list:"];
-/// How links begin that lead to no file.
+/// Beginnings of link targets that are not files.
 const NO_FILES: [&str; 2] = ["socket:[", "cgroup:["];
 
 /// The numbers that replace the masked values.

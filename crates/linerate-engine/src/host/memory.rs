@@ -8,7 +8,7 @@ use super::sheets::Sheets;
 use super::sources::Source;
 use super::{Machine, number};
 
-/// Where resctrl is mounted by convention, and one folder for each third-level cache.
+/// Usual mount point of resctrl's monitoring data, which has one folder for each third-level cache.
 //= Linux Documentation/filesystems/resctrl.rst
 const FOLDER: &str = "/sys/fs/resctrl/mon_data";
 const CACHE: &str = "mon_L3_";

@@ -71,7 +71,7 @@ impl From<IpAddr> for Toward {
 }
 
 impl Toward {
-    /// What the two ends of a connection say.
+    /// Makes the description of the other end from both addresses of a connection.
     pub fn of(peer: IpAddr, own: Option<IpAddr>) -> Self {
         Self {
             peer: peer.to_canonical(),
@@ -111,9 +111,9 @@ pub enum Query {
     /// All TCP connections of IPv4 that may carry payload, whoever made them (`SOCK_DIAG_BY_FAMILY`
     /// dump with `TCP_INFO`, `SO_MEMINFO` and the congestion control).
     ConnectionsV4,
-    /// The same of sockets of IPv6, those that speak IPv4 among them.
+    /// All TCP connections of IPv6 sockets that may carry payload, including those that speak IPv4.
     ConnectionsV6,
-    /// One of them, as long as it is the same.
+    /// One TCP connection, identified so that a later one with the same addresses is not confused with it.
     Connection(ConnectionId),
     /// Clock ticks per second (`USER_HZ`), as a decimal number and a line end.
     TicksPerSec,
@@ -157,7 +157,7 @@ pub trait Machine: Send + Sync {
         each(&self.query(query)?);
         Ok(())
     }
-    /// What a symbolic link points to, as it is written.
+    /// Returns the target of a symbolic link, unresolved.
     fn target(&self, path: &str) -> io::Result<String> {
         let why = format!("nothing here tells where {path} leads");
         Err(io::Error::new(io::ErrorKind::Unsupported, why))

@@ -12,7 +12,7 @@ use super::sources::Source;
 use super::{Kept, Machine, gap, invalid, unreadable};
 
 const PROC: &str = "mount -t proc proc /proc";
-/// The values of `schedstat`, then those of `stat`.
+/// Metrics in the order of a row: the values of `schedstat`, then those of `stat`.
 const METRICS: &[Metric] = &[
     metric::THREAD_RUN,
     metric::THREAD_WAIT,
@@ -26,7 +26,7 @@ pub(super) struct Thread {
     subject: String,
     stat: File,
     schedstat: File,
-    /// What the last row showed; `None` before the first.
+    /// Files that could be read for the last row; `None` before the first row.
     seen: Option<Seen>,
     sheets: Sheets<()>,
 }
@@ -54,9 +54,9 @@ impl File {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// Both files of a thread.
+    /// Both `schedstat` and `stat` of a thread.
     Both,
-    /// Only `stat`: this kernel keeps no scheduler statistics.
+    /// Only `stat`: the kernel keeps no scheduler statistics.
     StatOnly,
     /// The thread has ended, and with it its table.
     Ended,

@@ -51,7 +51,7 @@ impl<'a> Control<'a> {
         Ok(Self { stream, stopped })
     }
 
-    /// The same connection, heedless of the stop: to end in order.
+    /// Returns the connection in a state that ignores a stop, so that the test ends in order.
     pub(super) fn heedless(self) -> Control<'static> {
         Control {
             stream: self.stream,

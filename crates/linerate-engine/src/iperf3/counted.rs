@@ -1,4 +1,4 @@
-//! What this side of a test counted, for the other one: worked out from the readings of its streams.
+//! This side's results of a test, for the other side: they are computed from the readings of its streams.
 
 use linerate_core::iperf3::{Datagrams, StreamResult};
 use linerate_core::metric::{
@@ -21,8 +21,8 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// What each of them counted, in their order, numbered as iperf3 does from place `first` on. The time of all
-    /// is `seconds`.
+    /// Returns the results of the streams in their order. They are numbered as iperf3 numbers streams, from place
+    /// `first` on. All have the duration `seconds`.
     pub(crate) fn results(
         &self,
         end: &EndReadings,
@@ -106,7 +106,7 @@ impl Streams {
         }
     }
 
-    /// What the threads of these streams moved, by thread.
+    /// Returns the tables that count the payload of these streams' threads.
     fn lanes<'a>(&self, end: &'a EndReadings) -> impl Iterator<Item = &'a Table> {
         let way = match self.role {
             Role::Sender => "tx",
@@ -123,7 +123,7 @@ impl Streams {
         tables.find(|t| t.source == source && t.subject == subject)
     }
 
-    /// What a counter had grown to when the omitted part ended; `None` if it did not.
+    /// Returns the value of a counter at the end of the omitted part; `None` if that did not end.
     fn omitted(&self, table: &Table, metric: Metric) -> Option<u64> {
         let row = table.at.iter().position(|at| *at >= self.omit.0)?;
         since_first(table.column(metric)?, row)

@@ -34,7 +34,7 @@ impl Alone {
         }
     }
 
-    /// Runs a step to its end; what was read, and how it was ended where that was before its time.
+    /// Runs a step until it ends. Returns its readings, and whether and why it ended early.
     fn drive(
         plan: &StepPlan,
         mut running: Running,

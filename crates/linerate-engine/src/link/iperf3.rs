@@ -30,18 +30,18 @@ use crate::sheet::Sheet;
 const LOOK: Duration = Duration::from_millis(100);
 /// Time for results, which wait behind all payload that is queued on the path.
 const RESULTS: Duration = Duration::from_secs(30);
-/// The same for a user who wants to stop.
+/// Time for results if the user wants to stop.
 const RESULTS_TO_STOP: Duration = Duration::from_secs(3);
 /// A receiver ends by itself when nothing arrived for `QUIET` after the end of a test, and in any case after
 /// `QUIET_AT_MOST`. This is before the sampler considers it stuck.
 const QUIET: Duration = Duration::from_secs(2);
 const QUIET_AT_MOST: Duration = Duration::from_secs(14);
 
-/// What a link is made with.
+/// Options of a link to an iperf3 server.
 pub struct Options {
     /// Addresses of the server; the first one that accepts a connection is used.
     pub servers: Vec<SocketAddr>,
-    /// What carries the payload: TCP or UDP.
+    /// Protocol that carries the payload.
     pub protocol: Protocol,
     /// Time at the start of a test that does not count. The server leaves out whole seconds of it.
     pub washout: Nanos,
@@ -59,7 +59,7 @@ pub struct Iperf3 {
     opened: Option<Opened>,
     /// Sets that are prepared, each with its test until that has run.
     sets: HashMap<u32, (SetPlan, Option<Test>)>,
-    /// Both ends of each stream of the last test, this one first.
+    /// Addresses of both ends of each stream of the last test, this end first.
     ends: Vec<[SocketAddr; 2]>,
     stop: Arc<AtomicBool>,
     epoch: Instant,
@@ -98,7 +98,7 @@ impl Iperf3 {
         self.server
     }
 
-    /// Both ends of each stream of the last test, this one first.
+    /// Returns the addresses of both ends of each stream of the last test, this end first.
     pub fn streams(&self) -> &[[SocketAddr; 2]] {
         &self.ends
     }
@@ -280,7 +280,7 @@ struct Course<'a> {
     stopped: bool,
 }
 
-/// What this program has used of CPUs, as iperf3 reports it; its nanoseconds go into the place.
+/// Place that receives the CPU time of this program during a test, in nanoseconds.
 type CpuOf<'a> = &'a mut Option<u64>;
 
 impl Course<'_> {
@@ -381,7 +381,7 @@ impl Course<'_> {
         }
     }
 
-    /// What this end counted, for the server.
+    /// Returns the results of this end, for the server.
     fn ours(
         &self,
         near: &EndReadings,
@@ -426,7 +426,7 @@ impl Course<'_> {
     }
 }
 
-/// What this program used of CPUs while a test lasted.
+/// Returns a table of this program's CPU time during a test.
 fn process(used: u64, lasted: Duration) -> Option<linerate_core::record::Table> {
     let mut sheet = Sheet::new(PROCESS_CPU.source, String::new());
     let end = u64::try_from(lasted.as_nanos()).unwrap_or(u64::MAX);

@@ -26,10 +26,10 @@ pub struct Advice {
     gather: u32,
     op: AtomicU32,
     rate: AtomicU64,
-    /// What a sender keeps to, in bytes per second; zero if it keeps to nothing.
+    /// Pace of a sender in bytes per second; zero if it has none.
     pace: u64,
     counting: AtomicBool,
-    /// When it began to count, and when it ended, on this host's clock; zero before.
+    /// Times at which the worker began and ended to count, on this host's clock; zero before.
     counted: [AtomicU64; 2],
 }
 
@@ -54,7 +54,7 @@ impl Advice {
         }
     }
 
-    /// The same for a receiver that lets up to `bytes` of payload pile up before it reads; zero at first.
+    /// Sets the payload that gathers in the receive buffer before a receiver reads it. It is zero at first.
     #[must_use]
     pub fn gathering(self, bytes: u32) -> Self {
         Self {
@@ -63,8 +63,8 @@ impl Advice {
         }
     }
 
-    /// The same for a sender whose streams each keep a pace, in bytes per second: it is assumed to be no faster
-    /// at the start, and after a pause.
+    /// Sets the pace of each stream of a sender, in bytes per second. At the start and after a pause, the sender is
+    /// assumed to be no faster.
     #[must_use]
     pub fn paced(self, pace: Option<u64>) -> Self {
         let pace = pace.map_or(0, |pace| pace.max(1));
@@ -118,14 +118,14 @@ impl Advice {
         self.counted.iter().for_each(|edge| edge.store(0, Relaxed));
     }
 
-    /// What happens from `now` on counts, unless it does already.
+    /// Counts operations from `now` on, unless they are counted already.
     pub fn count_from(&self, now: u64) {
         if !self.counting.swap(true, Relaxed) {
             self.counted[0].store(now, Relaxed);
         }
     }
 
-    /// What happens from `now` on does not count.
+    /// Stops counting operations at `now`.
     pub fn count_until(&self, now: u64) {
         self.counted[1].store(now, Relaxed);
         self.counting.store(false, Relaxed);

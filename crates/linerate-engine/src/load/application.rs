@@ -19,10 +19,10 @@ use super::{LoadError, spin};
 pub(crate) const WORK_MAX_PS: u64 = 1_000_000;
 /// Longest pause per operation: stops must be noticed.
 const PAUSE_MAX: Nanos = Nanos::from_millis(100);
-/// Work is done in pieces of about this many nanoseconds, so that stops are noticed.
+/// Longest piece of work in nanoseconds, approximately, so that stops are noticed.
 const PIECE_NANOS: f64 = 500_000.0;
 
-/// What a thread does with each operation's payload.
+/// Work that a thread does on each operation's payload.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Application {
     iterations_per_byte: f64,

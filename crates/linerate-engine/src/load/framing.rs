@@ -14,7 +14,7 @@ pub(crate) enum Framing {
     Bare(Arc<Bare>),
 }
 
-/// What the streams of one test share.
+/// State that the streams of one test share.
 #[derive(Debug, Default)]
 pub(crate) struct Bare {
     /// Bits of the numbers of datagrams.
@@ -40,7 +40,7 @@ impl Bare {
         }
     }
 
-    /// Senders of connections send this many bytes in all.
+    /// Limits the bytes that all senders of connections may send together.
     pub(crate) fn limited(self, most: Option<u64>) -> Self {
         Self {
             left: most.map(AtomicU64::new),
@@ -68,7 +68,7 @@ impl Bare {
         self.stage.load(Relaxed) >= OVER
     }
 
-    /// Takes up to this many of the bytes that may still be sent.
+    /// Takes up to `bytes` from the bytes that may still be sent, and returns how many were taken.
     pub(crate) fn take(&self, bytes: u64) -> u64 {
         let Some(left) = &self.left else {
             return bytes;

@@ -72,7 +72,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// What helps; empty when nothing does.
+    /// Returns the command or change that helps; empty if there is none.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Call { source, .. } if used_up(source) => {
@@ -103,11 +103,11 @@ pub const BATCH: usize = 32;
 /// One operation handed to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// Send this many bytes of payload.
+    /// Send as many bytes of payload as given.
     Send(u32),
-    /// Receive at most this many bytes of payload.
+    /// Receive at most as many bytes of payload as given.
     Receive(u32),
-    /// Access the worker's memory, as much of it as the worker handles in one call.
+    /// Access as much of the worker's memory as the worker handles in one call.
     Access(Access),
 }
 
@@ -120,7 +120,7 @@ pub struct Done {
     pub bytes: u32,
 }
 
-/// What a worker timed in a step: times in nanoseconds, ascending, with how often each was seen.
+/// Times of a step that a worker measured: values in nanoseconds, ascending, with their counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timed {
     /// Round trips.

@@ -81,7 +81,7 @@ impl Pace {
         due
     }
 
-    /// The time of this many datagrams at the rate, in nanoseconds.
+    /// Returns the time that `datagrams` datagrams last at the rate, in nanoseconds.
     fn takes(&self, datagrams: u64) -> u64 {
         let bits = u128::from(datagrams) * u128::from(self.datagram_bits);
         let nanos = bits * 1_000_000_000 / u128::from(self.bits_per_sec);

@@ -34,7 +34,7 @@ impl Times {
         }
     }
 
-    /// All of them in nanoseconds, ascending, with how often each was seen; none are left.
+    /// Takes all times: values in nanoseconds, ascending, with their counts.
     pub(super) fn take(&mut self) -> Vec<(u64, u64)> {
         let Some(room) = self.0.take() else {
             return Vec::new();

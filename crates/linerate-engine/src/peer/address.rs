@@ -1,4 +1,4 @@
-//! Where the far end is: what was typed, and the addresses that it means.
+//! The far end's address: the text that the user typed, and the addresses that it resolves to.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;

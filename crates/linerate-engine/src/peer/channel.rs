@@ -16,8 +16,8 @@ use super::stop::Stop;
 
 /// A link that failed permanently is noticed after about this time, in silence or under load.
 const SILENCE: Duration = Duration::from_secs(15);
-/// What is lost is retransmitted after this time and a round trip; no acknowledgement waits longer than 40 ms
-/// on a connection of question and answer.
+/// Time in addition to a round trip after which a lost message is retransmitted. On a connection of requests and
+/// answers, an acknowledgement is delayed by at most 40 ms.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// Why a channel could not do what was requested.

@@ -31,10 +31,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(50);
 /// Most datagrams that are looked at before the time is: anybody may send them.
 const AT_ONCE: usize = 64;
-/// What the near end says on the data connection once it was let in.
+/// Message of the near end on the data connection once it was accepted.
 const IN: [u8; 1] = [1];
 
-/// Where the ends of a stream find each other: both know the secret of its session.
+/// Shared knowledge with which the ends of a stream find each other, such as the secret of their session.
 #[derive(Clone, Copy)]
 pub(super) struct Meeting<'a> {
     pub(super) secret: &'a Secret,

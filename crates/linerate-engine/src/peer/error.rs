@@ -65,7 +65,7 @@ pub enum PeerError {
     NotLinerate {
         /// The address.
         address: SocketAddr,
-        /// What it seems to be, in words: ", but a web server"; or nothing.
+        /// Words that say what the program there seems to be, such as ", but a web server"; empty if unknown.
         seems: &'static str,
     },
     /// The versions of the protocol do not meet.
@@ -156,9 +156,9 @@ pub enum PeerError {
     /// A system call failed on this host.
     #[error("{call} failed: {source}")]
     System {
-        /// Name of the call, with what it was for.
+        /// Name of the system call, and its purpose.
         call: &'static str,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
 }
@@ -183,7 +183,7 @@ fn port(address: SocketAddr) -> String {
 }
 
 impl PeerError {
-    /// What helps; empty when nothing does.
+    /// Returns the command or change that helps; empty if there is none.
     pub fn hint(&self) -> String {
         match self {
             Self::NoServer { address } => {

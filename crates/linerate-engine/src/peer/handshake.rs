@@ -18,13 +18,13 @@ const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 /// Size of each of the two handshake messages: a public key and an empty sealed payload.
 pub(crate) const MESSAGE_LEN: usize = 48;
 
-/// What the server puts before its handshake message.
+/// Status byte that the server sends before its handshake message.
 pub(crate) mod status {
     /// Welcome; the message follows.
     pub(crate) const OK: u8 = 0;
     /// The key is not the server's.
     pub(crate) const WRONG_KEY: u8 = 1;
-    /// As many sessions as the server allows are open.
+    /// The server has reached its limit of open sessions.
     pub(crate) const BUSY: u8 = 2;
 }
 

@@ -89,7 +89,7 @@ pub enum KeyError {
 }
 
 impl KeyError {
-    /// What helps; empty when nothing does.
+    /// Returns the command or change that helps; empty if there is none.
     pub fn hint(&self) -> String {
         match self {
             Self::Exposed { path, .. } => format!("chmod 600 {}", path.display()),
@@ -298,7 +298,7 @@ fn value(letter: char) -> Option<u32> {
     Some(at as u32)
 }
 
-/// Where keys are kept: `$XDG_CONFIG_HOME/linerate`, or `~/.config/linerate`.
+/// Returns the directory of keys: `$XDG_CONFIG_HOME/linerate`, or `~/.config/linerate`.
 pub fn directory() -> Result<PathBuf, KeyError> {
     let absolute = |name| {
         std::env::var_os(name)

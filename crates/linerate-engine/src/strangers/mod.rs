@@ -71,7 +71,7 @@ pub(crate) trait Doorman {
     fn admit(&self, stranger: Stranger<Self::Received>) -> Result<(), Refusal>;
 }
 
-/// What became of all connections, for the last line of a server.
+/// Numbers of connections by outcome, for the last log line of a server.
 #[derive(Default)]
 struct Tally {
     admitted: u64,

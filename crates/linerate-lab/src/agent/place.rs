@@ -53,7 +53,7 @@ fn mount_sys() -> io::Result<()> {
     let cgroups = rustix::mount::open_tree(rustix::fs::CWD, CGROUPS, flags).ok();
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     let mount = |flags| rustix::mount::mount("sysfs", "/sys", "sysfs", flags, None);
-    // Where the old /sys is read-only, as in containers, the new one must be.
+    // If the old /sys is read-only, as in containers, the new one must be read-only too.
     mount(flags).or_else(|_| mount(flags | MountFlags::RDONLY))?;
     if let Some(tree) = cgroups {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;

@@ -13,7 +13,8 @@ use linerate_core::path::Side;
 use crate::error::LabError;
 use crate::fault::Share;
 
-/// Where groups that limit CPU time are made: of version 2 at its root, or of version 1.
+/// Folders in which groups that limit CPU time can be made: the root of version 2, or the CPU controllers of version
+/// 1.
 const BASES: [&str; 3] = [
     "/sys/fs/cgroup",
     "/sys/fs/cgroup/cpu",
@@ -21,7 +22,7 @@ const BASES: [&str; 3] = [
 ];
 /// How the folders begin; the number of the lab's outer process follows, and the side.
 const PREFIX: &str = "linerate-lab-";
-/// What the limit is of, in microseconds: the kernel's own choice.
+/// Period of the CPU limit in microseconds: the kernel's default.
 const PERIOD: u64 = 100_000;
 
 /// A group that programs are started in.
@@ -73,7 +74,7 @@ impl Group {
         })
     }
 
-    /// Does `action` inside the group; what it starts stays there.
+    /// Runs `action` inside the group; programs that it starts stay there.
     pub(super) fn inside<T>(&self, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let before = self.present()?;
         move_into(&self.0)?;

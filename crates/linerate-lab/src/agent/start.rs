@@ -27,10 +27,10 @@ struct Program {
     exit: File,
 }
 
-/// What planted faults make of the programs that are started on a host.
+/// Effects of planted faults on the programs that are started on a host.
 #[derive(Default)]
 pub(super) struct Surroundings {
-    /// What they find in their environment.
+    /// Environment variables that are added for them.
     pub(super) environment: Vec<(String, String)>,
     /// The CPUs that they run on if they choose none themselves; all if there are none here.
     pub(super) cpus: Vec<usize>,

@@ -18,7 +18,7 @@ use crate::fault::Origin;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two writes.
 const STEP: Duration = Duration::from_millis(2);
-/// What was not sent within this time is not made up for.
+/// Longest delay of a write whose payload is still sent in full; payload of the time before is left out.
 const CREDIT: Duration = Duration::from_millis(20);
 
 /// Starts a sender and a receiver.

@@ -15,7 +15,7 @@ fn near(name: &str, value: &str) -> Fault {
     }
 }
 
-/// The same with the engine for datagrams.
+/// Makes the measurement of this planting use UDP.
 fn sent(planting: Planting) -> Planting {
     let mut scenery = planting.scenery;
     scenery.push(near("LINERATE_ENGINE", "udp"));
@@ -25,7 +25,8 @@ fn sent(planting: Planting) -> Planting {
     }
 }
 
-/// The same at a pace: the process on the wire carries less than a sender without one sends.
+/// Makes the measurement of this planting use UDP at a pace: an unpaced sender would exceed the capacity of the
+/// process on the wire.
 fn paced(planting: Planting, rate: u64) -> Planting {
     let mut planting = sent(planting);
     let pace = near("LINERATE_PACING", &Rate(rate).exact());

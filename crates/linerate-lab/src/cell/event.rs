@@ -1,4 +1,4 @@
-//! What disturbs a measurement, whichever direction it hits.
+//! Events that disturb a measurement in either direction.
 
 use linerate_core::path::Place;
 use linerate_core::units::{Nanos, Rate};

@@ -21,7 +21,7 @@ pub use kinds::CELLS;
 pub struct CellKind {
     /// The name on the command line.
     pub id: &'static str,
-    /// What is planted, for people.
+    /// Description of the planted fault, for people.
     pub words: &'static str,
     /// The cause that should be named; empty for a healthy path, where the CPU binds.
     pub expected: &'static str,
@@ -33,7 +33,7 @@ pub struct CellKind {
     draw: fn(&mut Draw) -> Planting,
 }
 
-/// What is drawn of a kind.
+/// Faults and circumstances that are drawn for a cell of some kind.
 #[derive(Debug, Default)]
 struct Planting {
     path: Path,
@@ -97,8 +97,8 @@ pub struct Company {
     pub apart: bool,
 }
 
-/// What a path in namespaces without a fault is limited by: its CPUs, or a congestion control that
-/// paces by too coarse a model of so short a path.
+/// Causes that may limit a path in namespaces without a fault: its CPUs, or a congestion control whose pacing model
+/// is too coarse for such a short path.
 pub const HEALTHY: &[&str] = &["sender-core", "receiver-core", "congestion-control"];
 
 impl Cell {

@@ -1,4 +1,4 @@
-//! What can be planted, in words and as typed text.
+//! The faults that can be planted, in words and as typed text.
 
 mod read;
 mod share;
@@ -29,7 +29,7 @@ pub enum FaultDirection {
     Forward,
     /// Far to near.
     Reverse,
-    /// Both directions, each independently.
+    /// Both directions, each independent of the other.
     Both,
 }
 
@@ -192,7 +192,7 @@ pub enum Fault {
     Reorder {
         /// The delay of that packet.
         by: Nanos,
-        /// One in this many packets is delayed.
+        /// Number of packets per delayed packet.
         every: u32,
         directions: FaultDirection,
     },
@@ -217,8 +217,8 @@ pub enum Fault {
         /// The highest rate of the port.
         rate: Rate,
     },
-    /// A token bucket on the host's own port with room for few bytes: what it has no room for is
-    /// dropped in the host. `queue:near,2Gb/s,30KiB`.
+    /// A token bucket on the host's own port with a queue of few bytes: packets that exceed it are dropped in the
+    /// host. `queue:near,2Gb/s,30KiB`.
     Queue {
         /// The host.
         side: Side,

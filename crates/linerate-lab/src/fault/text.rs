@@ -57,7 +57,7 @@ impl Fault {
     }
 }
 
-/// What happens between the hosts.
+/// Returns the typed text of a fault between the hosts.
 fn network_code(fault: &Fault) -> String {
     match fault {
         Fault::Police { rate, directions } => {
@@ -110,7 +110,7 @@ fn network_code(fault: &Fault) -> String {
     }
 }
 
-/// What happens in a host.
+/// Returns the typed text of a fault inside a host.
 fn host_code(fault: &Fault) -> String {
     match fault {
         Fault::Shape { side, rate } => format!("shape:{},{}", side.name(), rate.exact()),

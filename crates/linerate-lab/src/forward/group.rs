@@ -28,10 +28,9 @@ const DISCOVERY: Range<u8> = 133..138;
 pub(super) struct Group {
     /// Packets on the wire; one if the frame is no group.
     pub(super) packets: usize,
-    /// What the addresses and ports of TCP or UDP have in common with no other flow; `None` for
-    /// other packets.
+    /// Hash of the addresses and ports of a TCP or UDP flow; `None` for other packets.
     pub(super) flow: Option<u64>,
-    /// Whether a path without it would not work at all: ARP, neighbour discovery.
+    /// Whether the path cannot work without this frame: ARP or neighbour discovery.
     pub(super) vital: bool,
     /// Bytes of headers of each packet, Ethernet included.
     headers: usize,
@@ -39,7 +38,7 @@ pub(super) struct Group {
     payload: usize,
     /// Bytes of payload of each packet but the last.
     size: usize,
-    /// Where TCP begins, from the start of the frame.
+    /// Offset of the TCP header from the start of the frame.
     tcp: usize,
 }
 

@@ -43,7 +43,7 @@ const LATEST: usize = 6;
 const PACKETS: usize = 8;
 const DROPPED: usize = 10;
 
-/// What the counters say.
+/// Reads the counters of the process on the wire.
 pub(crate) fn read(counters: &[AtomicU64]) -> Forwarded {
     let pair = |at: usize| [at, at + 1].map(|i| counters[i].load(Ordering::Relaxed));
     Forwarded {

@@ -8,7 +8,7 @@ use super::group::{ETHERNET, Group};
 use crate::fault::{Manner, Share};
 use crate::random::Random;
 
-/// What happens to the packets of one direction. Times are in nanoseconds.
+/// Delays, losses and limits for the packets of one direction. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Treatment {
     /// The delay of each packet.
@@ -23,7 +23,7 @@ pub(crate) struct Treatment {
     pub(crate) police: Option<Rate>,
     /// The rate of each flow.
     pub(crate) flow: Option<(Rate, Manner)>,
-    /// One of this many packets is delayed, and for how long.
+    /// Number of packets per delayed packet, and its delay.
     pub(crate) reorder: Option<(u32, u64)>,
 }
 
@@ -88,8 +88,8 @@ impl Passage {
         }
     }
 
-    /// Passes the surviving packets of a frame that arrived at `came` to `out`, with the time when they are
-    /// due.
+    /// Passes the packets of a frame that are not dropped to `out`, with the times when they are due. The frame
+    /// arrived at `came`.
     pub(super) fn frame(
         &mut self,
         came: u64,

@@ -21,7 +21,7 @@ pub(super) struct DelayQueue {
 }
 
 impl DelayQueue {
-    /// A queue of at most this many bytes.
+    /// Makes a queue that holds at most `bytes` bytes.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
             // Zeroed memory uses no pages before it is written.
@@ -48,7 +48,7 @@ impl DelayQueue {
         true
     }
 
-    /// Where the next frame goes: behind the last one, or at the start of the memory.
+    /// Returns the offset for the next frame: after the last one, or at the start of the memory.
     fn room(&self, length: usize) -> Option<usize> {
         let (Some(first), Some(last)) = (self.waiting.front(), self.waiting.back()) else {
             return (length <= self.memory.len()).then_some(0);

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-/// What went wrong with a virtual machine.
+/// Failures of a virtual machine.
 #[derive(Debug, thiserror::Error)]
 pub enum VmError {
     /// A program of the system is not there.
@@ -41,15 +41,15 @@ pub enum VmError {
     /// The guest ended by itself.
     #[error("the virtual machine ended {during}; its last output:\n{console}")]
     Died {
-        /// Its action at that time.
+        /// Activity of the virtual machine when it ended.
         during: String,
-        /// The end of its console.
+        /// Last lines on the console of the guest.
         console: String,
     },
     /// The guest was stopped because it took too long.
     #[error("the virtual machine was ended {during}, after {} s; its last output:\n{console}", .within.as_secs())]
     Late {
-        /// Its activity at that time.
+        /// Activity of the virtual machine when it was stopped.
         during: String,
         /// The time limit.
         within: Duration,

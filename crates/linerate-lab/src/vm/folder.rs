@@ -40,7 +40,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// What the guest has as `/out`.
+    /// Returns the folder that the guest has as `/out`.
     pub(super) fn shared(&self) -> PathBuf {
         self.path("out")
     }
@@ -59,7 +59,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What stays is removed by the next one.
+        // If files remain, the next virtual machine removes them.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -82,7 +82,7 @@ fn end_of(path: &Path) -> String {
     if let Ok(mut file) = fs::File::open(path) {
         let length = file.metadata().map_or(0, |m| m.len());
         let from = SeekFrom::Start(length.saturating_sub(LAST_WORDS));
-        // What cannot be read is not shown: this only explains another error.
+        // The text only explains another error, so failures to read it are ignored.
         let _ = file.seek(from);
         let _ = file.take(LAST_WORDS).read_to_end(&mut bytes);
     }

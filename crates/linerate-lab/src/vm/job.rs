@@ -1,4 +1,4 @@
-//! A program to be run in a guest: the script that starts it, and what it writes.
+//! A program that runs in a guest: the script that starts it, and its output.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -12,8 +12,8 @@ use linerate_core::parse::modules;
 use super::error::VmError;
 use super::tool;
 
-/// What brings up a guest's root: the bus, the file system that carries this machine's own, and the
-/// layer above it.
+/// Modules that a guest needs to mount its root: the bus, the file system that shares this machine's root, and the
+/// overlay on it.
 const NEEDED: [&str; 4] = ["virtio_pci", "9pnet_virtio", "9p", "overlay"];
 /// Debian's package that depends on its newest kernel.
 const NEWEST: &str = "linux-image-amd64";
@@ -23,7 +23,7 @@ const LONGEST_LIST: u64 = 16 << 20;
 /// A kernel that can boot a guest.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its version as `uname -r` prints it.
+    /// Version of the kernel as `uname -r` prints it.
     pub version: String,
     pub(super) image: PathBuf,
     /// The folder that holds the modules of each version.

@@ -40,7 +40,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A virtual machine that runs. Dropping it ends it.
 #[derive(Debug)]
 pub struct Vm {
-    /// Its standard input is the guest's second serial line, which carries the command to run.
+    /// QEMU process. Its standard input is the guest's second serial line, which carries the command to run.
     qemu: Child,
     folder: Folder,
     jobs: u32,
@@ -108,7 +108,7 @@ impl Vm {
         };
         let during = format!("while it ran `{}`", program.name());
         let status = self.wait_for(&folder.join("status"), &during, within, &mut pump)?;
-        // What was written between the last look and the end.
+        // Passes on output that was written between the last check and the end.
         pump().map_err(passing_on())?;
         Ok(Finished {
             status: status_of(&status),
@@ -186,7 +186,7 @@ impl Vm {
     }
 
     fn end(&mut self) {
-        // It may have ended by itself; there is nothing else to be done about it.
+        // The process may have ended by itself, so errors are ignored.
         let _ = self.qemu.kill();
         let _ = self.qemu.wait();
     }
@@ -216,7 +216,7 @@ fn command(
     terminal: bool,
 ) -> Result<Command, VmError> {
     let qemu = tool::find("qemu-system-x86_64", "qemu-system-x86")?;
-    // So that it ends with the thread that starts it, even if that is killed.
+    // `setpriv` makes QEMU end with the thread that starts it, even if that thread is killed.
     let mut command = Command::new(tool::find("setpriv", "util-linux")?);
     command.args(["--pdeathsig", "KILL", "--"]).arg(qemu);
     let log = folder.path("qemu");
@@ -233,8 +233,8 @@ fn command(
     let arguments =
         format!("console=ttyS0 quiet panic=-1 tsc=reliable clocksource=tsc {arguments}");
     command
-        // What QEMU adds by itself would be oddities of the guest: a disk controller and a display
-        // that belong to no node.
+        // Devices that QEMU adds by itself would be oddities of the guest: a disk controller and a display that
+        // belong to no node.
         .args([
             "-M",
             "q35,sata=off,smbus=off",

@@ -9,15 +9,15 @@ use super::error::VmError;
 /// A virtual machine of the PC kind (q35).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// Its NUMA nodes; at least one.
+    /// NUMA nodes of the guest; at least one.
     pub nodes: Vec<Node>,
     /// Distance between any two nodes in the firmware's table, where 10 is a node's distance to itself.
     pub distance: u8,
-    /// Its PCIe slots. Ports of network cards are joined by one hub.
+    /// PCIe slots of the guest. Ports of network cards are joined by one hub.
     pub slots: Vec<Slot>,
-    /// Added to the command line of its kernel.
+    /// Text that is added to the command line of the guest's kernel.
     pub arguments: Vec<String>,
-    /// Most time from a start until it takes programs; then it is started again, twice at most.
+    /// Longest time from a start until the guest accepts programs; after that it is started again, twice at most.
     pub boot_within: Duration,
 }
 
@@ -40,7 +40,7 @@ impl Default for Spec {
 /// A NUMA node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
-    /// Its CPUs; may be none if another node has some.
+    /// Number of CPUs of the node; may be zero if another node has some.
     pub cpus: u32,
     pub memory: Bytes,
 }
@@ -53,7 +53,7 @@ pub struct Node {
 pub struct Slot {
     /// The node that it belongs to; `None` if the firmware does not say.
     pub node: Option<usize>,
-    /// Its fastest speed.
+    /// Highest speed of the slot.
     pub speed: Generation,
     pub lanes: u8,
     /// The device in the slot.
@@ -90,7 +90,7 @@ pub enum Card {
 const LANES: [u8; 7] = [1, 2, 4, 8, 12, 16, 32];
 /// Bus numbers that the slots of one node may take.
 const BUSES_OF_A_NODE: usize = 32;
-/// What 256 bus numbers suffice for, with those that belong to no node.
+/// Largest number of nodes for which 256 bus numbers suffice, including the buses that belong to no node.
 const MOST_NODES: usize = 256 / BUSES_OF_A_NODE - 1;
 
 impl Generation {
@@ -181,7 +181,8 @@ impl Spec {
         words
     }
 
-    /// What the guest runs before it takes programs: there is no udev that would load drivers.
+    /// Returns the commands that the guest runs before it accepts programs, because there is no udev that would load
+    /// drivers.
     pub(super) fn setup(&self) -> String {
         let cards: Vec<Card> = self.slots.iter().filter_map(|s| s.card).collect();
         let drivers: Vec<&str> = cards.iter().map(|c| c.driver()).collect();

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::error::VmError;
 
-/// Where administrators' programs are, which an ordinary user's `PATH` may not name.
+/// Folders of administrators' programs, which an ordinary user's `PATH` may not contain.
 const ALSO: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
 /// The file of a program, or the package that brings it.
@@ -28,7 +28,7 @@ fn runs(file: &Path) -> bool {
     found.is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// Runs a program in a folder and gives what it wrote to its standard output.
+/// Runs a program in a folder and returns its standard output.
 pub(super) fn output<A: AsRef<OsStr>>(
     program: &Path,
     arguments: impl IntoIterator<Item = A>,

@@ -71,7 +71,7 @@ impl Provided {
         tail.store(self.tail, Release);
     }
 
-    /// Whether the kernel may have filled this many bytes of the buffer.
+    /// Returns whether `bytes` bytes fit in the buffer, so that the kernel may have filled them.
     pub(super) fn has(&self, buffer: u16, bytes: usize) -> bool {
         buffer < self.count && bytes <= self.size
     }

@@ -47,9 +47,9 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Registers `memory` with the kernel, which pins its pages from now on. Fails with `ENOMEM` if it may not
-    /// pin this many (`RLIMIT_MEMLOCK`), with `EINVAL` if it does not report on sends (before 6.2), and with
-    /// `ENOSYS` or `EPERM` if there is no io_uring, or not for this process.
+    /// Registers `memory` with the kernel, which pins its pages from now on. Fails with `ENOMEM` if it may not pin so
+    /// many pages (`RLIMIT_MEMLOCK`), with `EINVAL` if the kernel does not report on sends (before 6.2), and with
+    /// `ENOSYS` or `EPERM` if there is no io_uring or this process may not use it.
     pub fn new(memory: Memory) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_coop_taskrun()
@@ -114,7 +114,7 @@ impl Sender {
         }
     }
 
-    /// The same bytes with a copy, if no send is in progress.
+    /// Sends at most `most` bytes of the memory with a copy, if no send is in progress.
     pub fn send_copied(&self, fd: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
         if self.under_way.is_some() {
             return Err(io::ErrorKind::WouldBlock.into());

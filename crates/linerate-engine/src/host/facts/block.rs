@@ -31,7 +31,7 @@ const REMOTE: [&str; 10] = [
     "9p",
     "virtiofs",
 ];
-/// What their speed depends on; addresses and names are left out.
+/// Mount options that the speed of network file systems depends on; addresses and names are left out.
 const OPTIONS: [&str; 13] = [
     "vers",
     "proto",
@@ -53,7 +53,7 @@ pub fn storage(machine: &dyn Machine) -> Storage {
     storage_of(machine, &machine.file(MOUNTS))
 }
 
-/// The same with the contents of [`MOUNTS`], which another fact needs too.
+/// Reads all block devices and file systems, given the contents of [`MOUNTS`], which another fact needs too.
 pub(super) fn storage_of(machine: &dyn Machine, mounts: &io::Result<Vec<u8>>) -> Storage {
     let mut reader = Reader {
         machine,
@@ -109,8 +109,8 @@ impl Reader<'_> {
         devices
     }
 
-    /// Whether the kernel hides a device from programs, as it does with the paths to an NVMe disk. Without the
-    /// file, as before Linux 4.15, the name decides.
+    /// Returns whether the kernel hides a device from programs, as it hides the paths to an NVMe disk. If the file
+    /// does not exist (before Linux 4.15), the device's name decides.
     fn is_hidden(&self, name: &str) -> bool {
         let hidden = read(
             self.machine,

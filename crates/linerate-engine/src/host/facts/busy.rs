@@ -1,4 +1,4 @@
-//! What the machine is doing, from two readings.
+//! The activity of the machine's CPUs and processes between two readings.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -54,8 +54,8 @@ impl Reader<'_> {
         self.busy_for(WHOLE, pause, (&begin, &after), begin.clone())
     }
 
-    /// What was done from `begin` until `pause` has lasted for this time. A capture of a version that looked twice
-    /// only has no further reading: it ends at `end`.
+    /// Computes the activity from `begin` until `pause` has lasted for `time`. A capture of an older version has no
+    /// further reading: the interval then ends at `end`.
     fn busy_for(
         &mut self,
         time: Duration,
@@ -74,7 +74,7 @@ impl Reader<'_> {
         self.busy_between(begin, (&end, &after))
     }
 
-    /// What was done between two readings.
+    /// Computes the activity between two readings.
     pub(super) fn busy_between(
         &mut self,
         (begin, before): (&[CpuTimes], &BTreeMap<u32, Used>),

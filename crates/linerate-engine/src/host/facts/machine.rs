@@ -156,9 +156,9 @@ impl Reader<'_> {
 
 /// The files that name our cgroups and the mounted hierarchies.
 pub(super) struct Groups {
-    /// Of [`MEMBERSHIP`].
+    /// Contents of [`MEMBERSHIP`].
     membership: io::Result<Vec<u8>>,
-    /// Of [`MOUNTS`].
+    /// Contents of [`MOUNTS`].
     pub(super) mounts: io::Result<Vec<u8>>,
 }
 

@@ -44,7 +44,7 @@ pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
     facts_of(machine, Some(toward.into()))
 }
 
-/// The same for a machine without another end: it has no port, and its memory is measured.
+/// Reads the facts of a machine without a far end: they have no port, and memory is measured.
 pub fn facts_alone(machine: &dyn Machine) -> HostFacts {
     facts_of(machine, None)
 }
@@ -163,7 +163,7 @@ impl Reader<'_> {
         }
     }
 
-    /// As [`Reader::look`], for the names in a directory; empty if there is no directory.
+    /// Lists the names in a directory; empty if there is no directory. Other errors become gaps.
     fn look_in(&mut self, fact: &str, path: &str) -> Vec<String> {
         match self.machine.list(path) {
             Ok(names) => names,
@@ -188,7 +188,7 @@ impl Reader<'_> {
             .ok()
     }
 
-    /// What was read before of a file.
+    /// Returns the text of a file that was read before, or reports the error as a gap.
     fn known<'a>(
         &mut self,
         fact: &str,
@@ -257,7 +257,8 @@ impl Reader<'_> {
             .map(Bytes)
     }
 
-    /// What may be chosen without privilege, and the rest too where we may administer the network.
+    /// Returns the congestion controls that may be chosen without privilege, and all others too if this process may
+    /// administer the network.
     fn congestion(&mut self) -> Vec<String> {
         const NET_ADMIN: u64 = 1 << 12;
         let words = |text: &[u8]| Ok(sysctl::words(text));

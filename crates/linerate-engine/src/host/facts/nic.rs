@@ -151,7 +151,7 @@ impl PortReader<'_, '_> {
         nic
     }
 
-    /// What the path of a run needs to know: the device, the wire and the stack. Whether there is a
+    /// Reads what the path of a run needs to know: the device, the wire and the stack. Returns whether there is a
     /// device.
     fn brief(&mut self, nic: &mut Nic, link: &Link<'_>, class: Option<&str>) -> bool {
         let device = self.reader.device_folder(link, class);
@@ -168,7 +168,7 @@ impl PortReader<'_, '_> {
         device.is_some()
     }
 
-    /// What only a port with a device has.
+    /// Reads the facts that only a port with a device has.
     fn hardware(&mut self, nic: &mut Nic) {
         if !nic.up {
             nic.down = self
@@ -325,7 +325,7 @@ impl PortReader<'_, '_> {
         decode(&reply).map_err(invalid)
     }
 
-    /// What was read. That a driver does not have something is an answer, not a gap.
+    /// Returns the value that was read. An error that says that the driver lacks a feature is an answer, not a gap.
     fn settle<T>(&mut self, fact: &str, got: io::Result<T>, hint: &str) -> Option<T> {
         let error = match got {
             Ok(value) => return Some(value),

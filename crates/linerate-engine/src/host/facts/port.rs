@@ -129,7 +129,7 @@ impl Reader<'_> {
     /// Folder of the device that the port belongs to; `None` for a port made by software.
     pub(super) fn device_folder(&mut self, link: &Link<'_>, class: Option<&str>) -> Option<String> {
         if !link.device.is_empty() && !link.bus.is_empty() {
-            // The same path in every network namespace.
+            // This path is the same in every network namespace.
             return Some(format!("/sys/bus/{}/devices/{}", link.bus, link.device));
         }
         let folder = format!("{}/device", class?);

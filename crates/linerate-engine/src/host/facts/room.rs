@@ -49,7 +49,7 @@ impl Reader<'_> {
         Some(last.2).filter(|size| size.0 > 0)
     }
 
-    /// What the kernel could give without swapping.
+    /// Returns the memory that the kernel could give without swapping, and the name of its source.
     fn available(&mut self) -> Option<(Bytes, String)> {
         const PATH: &str = "/proc/meminfo";
         let text = self.get("memory.available", PATH, PROC, |text| Ok(text.to_vec()))?;

@@ -31,7 +31,7 @@ impl Reader<'_> {
     /// The cards of ports, with the bridges above them.
     fn pci_of(&mut self, ports: &[Nic]) -> Vec<Device> {
         let (mut all, mut hidden) = (Vec::new(), Vec::new());
-        // What a hypervisor made up has no slot.
+        // A device that a hypervisor emulates has no slot.
         let cards = ports
             .iter()
             .filter(|nic| !nic.is_virtual && nic.device == nic.pci);

@@ -1,4 +1,4 @@
-//! What several facts need of the tree of devices in /sys.
+//! Reading of the device tree in /sys, shared by several facts.
 
 use linerate_core::facts::usb::{self, Hub};
 use linerate_core::parse::{sysctl, sysfs};
@@ -32,7 +32,7 @@ impl Reader<'_> {
         name.ok().flatten()
     }
 
-    /// What the USB device signals whose function is in `folder`: `speed` of the device, in Mb/s.
+    /// Returns the signalling rate of the USB device whose function is in `folder`: `speed` of the device, in Mb/s.
     pub(super) fn usb_speed(&self, folder: &str) -> Option<Rate> {
         let path = format!("{folder}/../speed");
         let mbps = read(self.machine, &path, sysfs::number_or_none).ok()??;

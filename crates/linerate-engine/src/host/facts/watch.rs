@@ -150,7 +150,7 @@ impl Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// What the driver of a port counts; that it counts nothing is no gap.
+    /// Reads the driver's counters of a port. If it has none, there is no gap.
     fn driver_counts(&self, index: u32) -> Vec<Counter> {
         let reply = self.machine.query(&Query::DriverCounters(index)).ok();
         let counters = reply.and_then(|reply| driver::counters(&reply).ok());

@@ -22,24 +22,24 @@ mod watched;
 
 pub use owners::is_running;
 
-/// Bytes per second from which a connection carries a transfer: 100 kb/s. One that carries less, and
-/// lets nothing wait, is idle, not slow.
+/// Minimum rate in bytes per second at which a connection counts as a transfer: 100 kb/s. A connection with a lower
+/// rate and without waiting data is idle, not slow.
 const BUSY: f64 = 12_500.0;
 
-/// At most this many times the connections that are shown are watched: others may become busy meanwhile.
+/// Number of watched connections as a multiple of those that are shown: others may become busy meanwhile.
 const SPARE: usize = 4;
 
-/// Which connections are looked at.
+/// Connections that the user wants to see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// All of them.
+    /// All connections.
     All,
     /// Connections with an end that has one of these addresses (any, if empty) and this port (any, if none).
     End {
         addresses: Vec<IpAddr>,
         port: Option<u16>,
     },
-    /// Those that processes with this in their name hold.
+    /// Connections that are held by processes whose name contains this text.
     Process(String),
 }
 
@@ -93,14 +93,14 @@ impl Counted {
     }
 }
 
-/// What a look saw.
+/// Result of watching connections.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     /// Connections that were looked at, in the last round.
     pub connections: usize,
     /// The busiest of them, the one that carried most first.
     pub flows: Vec<Flow>,
-    /// What could not be read.
+    /// Facts that could not be read.
     pub gaps: Vec<Gap>,
 }
 

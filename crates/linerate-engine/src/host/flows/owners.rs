@@ -38,7 +38,7 @@ impl Found {
     }
 }
 
-/// What the descriptors of processes lead to, each looked at once: there may be tens of thousands.
+/// Targets of processes' descriptors. Each is read only once because there may be tens of thousands.
 pub(super) struct Look<'a> {
     machine: &'a dyn Machine,
     /// Inodes of the sockets that each process holds.

@@ -72,7 +72,7 @@ impl Watched {
 
     fn push(&mut self, at: u64, one: &Connection<'_>) {
         if one.tcp_info.is_empty() {
-            // It is about to go: nothing is counted any more.
+            // The connection is being closed, so nothing is counted any more.
             self.ended = true;
             return;
         }

@@ -6,11 +6,11 @@ use linerate_core::plan::Knobs;
 use super::ClientError;
 use crate::load::transport::udp;
 
-/// Tests longer than this many seconds number their datagrams with 64 bits. Numbers of 32 bits, which every
-/// server knows, run out after ten minutes at seven million a second.
+/// Longest test, in seconds, whose datagrams have 32-bit numbers; longer tests use 64 bits. 32-bit numbers, which
+/// every server supports, run out after ten minutes at seven million datagrams a second.
 const NARROW_SECONDS: u64 = 600;
 
-/// Refuses what datagrams cannot do.
+/// Refuses settings that UDP tests do not support.
 pub(super) fn bounds(knobs: &Knobs) -> Result<(), ClientError> {
     let refuse = |what: String| Err(ClientError::Unsupported(what));
     let size = knobs.write_size.0;

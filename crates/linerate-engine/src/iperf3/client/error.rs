@@ -48,7 +48,7 @@ pub enum ClientError {
     Refused {
         /// The address of the server.
         address: SocketAddr,
-        /// As the numbers of iperf3.
+        /// Reason of the refusal, as error numbers of iperf3.
         refusal: Refusal,
     },
     /// The server was stopped.
@@ -59,7 +59,7 @@ pub enum ClientError {
         /// When.
         stage: &'static str,
     },
-    /// It went away, or sent an invalid message.
+    /// The server closed the connection or sent an invalid message.
     #[error("lost the iperf3 server at {address} {stage}: {what}")]
     Lost {
         /// The address of the server.
@@ -100,7 +100,7 @@ fn errno(refusal: Refusal) -> String {
 }
 
 impl ClientError {
-    /// What helps; empty when nothing does.
+    /// Returns the command or change that helps; empty if there is none.
     pub fn hint(&self) -> String {
         match self {
             Self::Streams(_) => format!("--streams {STREAMS_MAX}"),
@@ -148,7 +148,7 @@ impl ClientError {
         }
     }
 
-    /// What a broken conversation means at this stage.
+    /// Converts the failure of a conversation at this stage to an error.
     pub(super) fn broken(address: SocketAddr, stage: &'static str, broken: Broken) -> Self {
         match broken {
             Broken::Stopped => Self::Interrupted,
@@ -175,7 +175,7 @@ impl ClientError {
     }
 }
 
-/// What can be left out, or asked for less of.
+/// Returns which setting to leave out or to reduce.
 fn refused(refusal: Refusal) -> &'static str {
     match refusal.code {
         code if code == Refusal::BUFFER.code => {

@@ -26,9 +26,9 @@ pub(super) struct Dialler<'a> {
     streams: u32,
     /// The last stream, which was not announced yet.
     pub(super) held: Option<Held>,
-    /// Both ends of each stream, this one first.
+    /// Addresses of both ends of each stream, this end first.
     pub(super) ends: Vec<[SocketAddr; 2]>,
-    /// Why a socket for datagrams could not be had.
+    /// Why a UDP socket could not be opened.
     pub(super) failed: Option<ClientError>,
 }
 

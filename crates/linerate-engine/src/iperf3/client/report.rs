@@ -1,4 +1,4 @@
-//! What a server reports of a test, as readings of the far end: sums, each a table of two rows.
+//! Converts a server's report of a test to readings of the far end: sums, each a table of two rows.
 
 use linerate_core::facts::Gap;
 use linerate_core::iperf3::{Results, StreamResult};
@@ -36,7 +36,7 @@ pub(crate) struct Report<'a> {
 type Span = [u64; 2];
 
 impl Report<'_> {
-    /// As readings, with a gap for each value that it does not report.
+    /// Returns the report as readings, with a gap for each value that it lacks.
     pub(crate) fn readings(&self) -> EndReadings {
         let mut end = EndReadings {
             congestion: self.results.congestion.clone(),
@@ -74,7 +74,7 @@ impl Report<'_> {
         self.retransmits(&streams, span, &mut end);
         self.datagrams(&streams, span, &mut end);
         if let Some(cpu) = self.results.cpu {
-            // It is for the whole test, including the omitted part.
+            // The CPU time is for the whole test, including the omitted part.
             let nanos = cpu.total / 100.0 * span[1] as f64;
             end.tables
                 .push(sums("", [0, span[1]], &[(PROCESS_CPU, nanos as u64)]));
@@ -212,7 +212,8 @@ impl Report<'_> {
         }
     }
 
-    /// What a receiving server counted of a stream: no more than were sent, and of those no more lost than there are.
+    /// Returns the datagram counters of a receiving server's stream; `None` if they are implausible because they
+    /// exceed what was sent, or because more datagrams were lost than there are.
     fn arrived(&self, stream: &StreamResult, size: u16) -> Option<Vec<(Metric, u64)>> {
         let told = stream.datagrams;
         let (seen, lost) = (told.packets?.saturating_sub(told.omitted), told.errors?);

@@ -25,7 +25,7 @@ pub(super) struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// The same, even if the user stops: a running test ends in order.
+    /// Returns the conversation in a state that ignores a stop, so that a running test ends in order.
     pub(super) fn heedless(self) -> Talk<'static> {
         Talk {
             control: self.control.heedless(),
@@ -73,7 +73,7 @@ impl Talk<'_> {
         Err(self.surprise(byte[0], stage))
     }
 
-    /// What a byte means that was not expected.
+    /// Converts an unexpected byte to an error.
     pub(super) fn surprise(&self, byte: u8, stage: &'static str) -> ClientError {
         match State::decode(byte) {
             Some(known) => self.unexpected(known, stage),

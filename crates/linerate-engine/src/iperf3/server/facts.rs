@@ -13,7 +13,7 @@ const FRESH: Duration = Duration::from_secs(60);
 /// Clients of which it is known.
 const KNOWN: usize = 16;
 
-/// What was read lately.
+/// Facts that were read recently.
 #[derive(Default)]
 pub(super) struct Facts(Mutex<Vec<Known>>);
 

@@ -29,13 +29,13 @@ use crate::strangers::{self, Bounds, Lines, Strangers};
 
 use facts::Facts;
 
-/// What a server allows.
+/// Limits of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections that have not sent their cookie; beyond it the oldest is dropped, of the address
-    /// that has most.
+    /// Most connections that have not sent their cookie. Beyond this number, the oldest connection of the address
+    /// with the most connections is dropped.
     pub pending: usize,
-    /// The same for one address (IPv6: one /64).
+    /// Most connections without a cookie from one address (IPv6: one /64).
     pub pending_per_address: usize,
     /// Time for a cookie, and for each word of the conversation that is due.
     pub word: Duration,
@@ -57,7 +57,7 @@ impl Default for Limits {
     }
 }
 
-/// What a server is made with.
+/// Options of a server.
 pub struct ServerOptions {
     /// Addresses to listen on; empty for all of this host.
     pub listen: Vec<IpAddr>,
@@ -68,7 +68,7 @@ pub struct ServerOptions {
     /// The permitted requests.
     pub limits: Limits,
     pub machine: Arc<dyn Machine>,
-    /// Where log lines go.
+    /// Receiver of log lines.
     pub log: Log,
 }
 

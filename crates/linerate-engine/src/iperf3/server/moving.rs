@@ -22,9 +22,10 @@ use crate::load::transport::{ConfigureEach, Datagrams, Lines, tcp, udp};
 
 /// A receiver stops waiting for the rest of a given number of bytes once nothing arrived for this long.
 const SETTLED: Duration = Duration::from_secs(1);
-/// The longest wait in all.
+/// Longest time that a receiver waits for the rest of a given number of bytes.
 const SETTLED_AT_MOST: Duration = Duration::from_secs(5);
-/// The same for datagrams: lost ones never arrive, and the others arrive close together.
+/// How long a receiver of datagrams waits without an arrival, and at most. The times are shorter than for TCP because
+/// lost datagrams never arrive, and the others arrive close together.
 const QUIET: Duration = Duration::from_millis(100);
 const QUIET_AT_MOST: Duration = Duration::from_secs(1);
 
@@ -44,7 +45,7 @@ pub(super) struct Moving {
     bare: Arc<Bare>,
     /// When payload began to flow.
     began: Instant,
-    /// What receivers had when that began to count.
+    /// Payload of the receivers at the end of the omitted part.
     base: Option<u64>,
     omit: Duration,
     pub(super) congestion: Option<String>,
@@ -226,7 +227,7 @@ impl Moving {
             for part in parts {
                 part.running.stop();
                 let end = part.running.finish();
-                // What a sender hands over while it ends was sent as well.
+                // Payload that a sender hands over while it ends counts as sent.
                 let until = until.unwrap_or_else(Instant::now);
                 let seconds = until.duration_since(self.began).saturating_sub(self.omit);
                 let results = part

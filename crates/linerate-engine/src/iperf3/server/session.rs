@@ -21,7 +21,8 @@ use crate::peer::{Stop, descriptors};
 
 /// From one look at rates, stalls and deadlines to the next.
 const TICK: Duration = Duration::from_millis(50);
-/// The same while data connections are expected: a client that gives up makes room for the next one at once.
+/// Time between checks while data connections are expected. It is short so that a client that gives up makes room for
+/// the next one at once.
 const SEATS: Duration = Duration::from_millis(5);
 /// Time for all data connections to arrive, in multiples of the time for one message.
 const ALL_STREAMS: u32 = 6;

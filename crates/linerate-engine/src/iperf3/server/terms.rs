@@ -56,7 +56,7 @@ impl Terms {
         Ok(Self { params })
     }
 
-    /// What this end does, in the order in which the client makes its streams.
+    /// Returns the roles of this end, in the order in which the client makes its streams.
     pub(super) fn roles(&self) -> &'static [Role] {
         match (self.params.bidirectional, self.params.reverse) {
             (true, _) => &[Role::Receiver, Role::Sender],
@@ -166,7 +166,7 @@ impl Terms {
         let window = self.params.window;
         if window == 0 {
             let share = RECV_BUFFERS / u64::from(self.streams().max(1));
-            // The kernel gives what it allows.
+            // The kernel limits the size, so the result is ignored.
             let _ = socket::set_recv_buffer(fd, share.min(RECV_BUFFER));
             return Ok(());
         }
@@ -196,7 +196,7 @@ impl Terms {
         Ok(())
     }
 
-    /// What the streams of all directions share.
+    /// Returns the settings that the streams of all directions share.
     pub(super) fn bare(&self) -> Bare {
         let burst = Some(self.params.burst as usize).filter(|burst| *burst > 0);
         Bare::new(self.params.width, burst).limited(self.most())

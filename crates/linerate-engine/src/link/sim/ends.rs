@@ -15,7 +15,7 @@ use super::solve::index;
 use super::{Congestion, Cost, Sim, SimDirection, SimSet, thread_numbers};
 
 impl Sim {
-    /// What one end got of a set.
+    /// Returns the options that one end of a set really has.
     pub(super) fn set_end(&self, plan: &SetPlan, side: Side) -> SetEnd {
         let knobs = &plan.knobs;
         let host = self.path.host(side);
@@ -203,7 +203,7 @@ pub(super) fn totals(active: &[(u32, SimSet)], side: Side, before: &[Total]) -> 
     let total = |(set, stream, flow): (u32, u32, &SimStream)| {
         let sends = flow.direction.sender() == side;
         let old = before.iter().find(|t| t.set == set && t.stream == stream);
-        // Both ends count the same bytes once the step is drained.
+        // Once the step is drained, both ends have counted the same bytes.
         let moved = flow.sent.bytes as u64 - old.map_or(0, |t| t.sent.max(t.received));
         Total {
             set,

@@ -106,11 +106,11 @@ pub(super) struct SimStream {
     pub pacing: Option<f64>,
     /// Rate of one flow on the path, bytes per second.
     pub path_cap: f64,
-    /// Traffic above it is dropped.
+    /// Whether traffic above the rate of a flow is dropped.
     policed: bool,
-    /// Its packets are too large to pass: nothing arrives.
+    /// Whether the flow's packets are too large to pass, so that nothing arrives.
     pub blocked: bool,
-    /// Seconds since it was begun that nothing arrived.
+    /// Seconds since the flow began in which nothing arrived.
     silent: f64,
     pub receive_window: f64,
     pub send_buffer: f64,
@@ -387,7 +387,7 @@ impl SimStream {
 /// Share of packets that a policer drops of a flow that fills its rate.
 pub(super) const POLICED: f64 = 0.05;
 
-/// What CUBIC keeps of its window at a loss.
+/// Share of its congestion window that CUBIC keeps after a loss.
 const BACK_OFF: f64 = 0.7;
 
 /// Window that random loss with this chance leaves to a loss-based control (Mathis, Semke and

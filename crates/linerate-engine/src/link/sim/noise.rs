@@ -5,7 +5,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// The same seed gives the same numbers, always.
+    /// Makes a generator. Equal seeds always give equal numbers.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }

@@ -1,4 +1,4 @@
-//! What a simulated path is made of: the truth that a run has to find.
+//! Description of a simulated path: the truth that a run has to find.
 
 use linerate_core::path::{Direction, Side};
 use linerate_core::units::{Bytes, Nanos, Rate};
@@ -16,8 +16,8 @@ pub struct SimPath {
     pub rtt: Nanos,
     pub near: SimHost,
     pub far: SimHost,
-    /// Both ends run on the near host and share its CPUs; `far` then only says what the far end's
-    /// work costs.
+    /// Whether both ends run on the near host and share its CPUs. `far` then describes only the cost of the far end's
+    /// work.
     pub shared_host: bool,
     /// Maximum transmission unit in bytes.
     pub mtu: u32,
@@ -54,9 +54,9 @@ pub struct SimDirection {
     pub rate: Rate,
     /// Rate on the wire of one flow.
     pub flow_cap: Option<Rate>,
-    /// What exceeds the rate of a flow is dropped, as by a policer; else it is held back.
+    /// Whether traffic above the rate of a flow is dropped, as by a policer, instead of delayed.
     pub policed: bool,
-    /// Bytes of the largest packet that passes; larger ones vanish without a word.
+    /// Largest packet that passes, in bytes; larger packets are dropped silently.
     pub passes: Option<u32>,
     /// Room for a queue where the rate is limited; zero drops at once, as a policer does.
     pub buffer: Bytes,
@@ -77,9 +77,9 @@ pub struct SimDirection {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimHost {
     pub cpus: u32,
-    /// What sending costs.
+    /// CPU cost of sending.
     pub send: Cost,
-    /// What receiving costs.
+    /// CPU cost of receiving.
     pub receive: Cost,
     /// Share of each CPU that the hypervisor takes.
     pub steal: f64,
@@ -89,7 +89,7 @@ pub struct SimHost {
     pub port_speed: Option<Rate>,
 }
 
-/// What an operation of one end costs.
+/// CPU cost of an operation at one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
     /// Kernel's CPU time in picoseconds per byte, the copy apart.

@@ -52,7 +52,7 @@ impl Tables {
 /// Ticks of /proc/stat per second.
 pub(super) const USER_HZ: f64 = 100.0;
 
-/// What a host's readings are made from.
+/// State from which a host's readings are made.
 pub(super) struct View<'a> {
     pub side: Side,
     /// The sets in use.

@@ -172,7 +172,7 @@ const OVERSHOT: f64 = 0.3;
 /// Share of what is in flight that a queue loses as it runs over.
 const QUEUED: f64 = 0.01;
 
-/// What a full path does to the flow's congestion window.
+/// Adapts the flow's congestion window to a full path.
 fn react(
     flow: &mut SimStream,
     queue: f64,

@@ -56,7 +56,7 @@ impl Answers {
         self.size - self.received
     }
 
-    /// Where the next bytes go.
+    /// Returns the buffer for the next bytes.
     #[inline]
     pub(in crate::load) fn room(&mut self) -> &mut [u8] {
         // A buffer of one message holds its parts at their places.

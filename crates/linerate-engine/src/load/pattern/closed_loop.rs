@@ -26,9 +26,9 @@ const LATE: usize = 256;
 enum State {
     /// No message is in progress.
     Idle,
-    /// It is not due yet, or it was not announced.
+    /// The next message is not due yet, or was not announced.
     Due,
-    /// A part of it may be sent.
+    /// A part of the message may have been sent.
     Sending,
     /// The answer to the message is awaited.
     Waiting,
@@ -63,7 +63,7 @@ struct Schedule {
     answered: u64,
     /// The usual round trip: the last one, or smoothed where some are lost; zero before the first.
     usual: u64,
-    /// Where messages may be lost: the last ones, by number.
+    /// Last messages by number, if messages may be lost.
     asked: Box<[Asked; LATE]>,
     /// When the message under way was sent.
     since: u64,

@@ -77,14 +77,14 @@ pub(in crate::load) trait Asker: Send {
         false
     }
 
-    /// Notes for the probes that this many messages were not answered.
+    /// Stores for the probes how many messages were not answered.
     fn unanswered(&self, _: u64) {}
 
     /// Works towards the end of the step, when no message is in flight. True once the other end knows of the
     /// end.
     fn finish(&mut self) -> Result<bool, LoadError>;
 
-    /// As of a worker.
+    /// Returns the probes, as [`Worker::probes`] does.
     fn probes(&self) -> Vec<Box<dyn Probe>>;
 }
 
@@ -100,7 +100,7 @@ pub(in crate::load) enum Wait {
 }
 
 impl Wait {
-    /// Of a thread that is `busy` or not.
+    /// Returns how a thread waits that is `busy` or not.
     pub(in crate::load) const fn of(busy: bool) -> Self {
         if busy { Self::Busy } else { Self::Asleep }
     }
@@ -134,6 +134,6 @@ pub(in crate::load) trait Answerer: Send {
     /// Whether the step is over: the end of the near end was read.
     fn ended(&self) -> bool;
 
-    /// As of a worker.
+    /// Returns the probes, as [`Worker::probes`] does.
     fn probes(&self) -> Vec<Box<dyn Probe>>;
 }

@@ -21,14 +21,14 @@ use super::{ANNOUNCED_NANOS, Answer, Asker, Wait};
 use crate::load::times::Times;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
-/// So long after the time that counts messages that were due in it are still sent: enough to make up for a stall, not for
-/// a rate that is too high.
+/// Time after the counted time in which messages that were due earlier are still sent, in nanoseconds: enough to make
+/// up for a stall, but not for a rate that is too high.
 const GRACE: u64 = 1_000_000_000;
 /// Longest wait for answers that may be lost, once the last message is sent.
 pub(in crate::load) const PATIENCE: u64 = 1_000_000_000;
 /// Longest sleep once the step ends.
 const ENDING: Duration = Duration::from_millis(20);
-/// Messages without an answer are timed in at most about this many groups.
+/// Approximate largest number of groups in which messages without an answer are timed.
 const MISSES: u64 = 1_000_000;
 
 /// Sends messages when they are due, and times their answers.
@@ -177,7 +177,7 @@ impl<A: Asker> OpenLoop<A> {
             schedule.base = now;
         }
         let next = schedule.due(schedule.sent);
-        // Of messages that were announced all are sent, at once where the step is over.
+        // All messages that were announced are sent, at once if the step is over.
         let due = if schedule.ending {
             self.asker.announced() > 0 || schedule.overdue(now)
         } else {
@@ -194,8 +194,8 @@ impl<A: Asker> OpenLoop<A> {
             self.asker.ready(due, if due { wait } else { most })?
         };
         let before = self.schedule.answered;
-        // Where nothing is lost an answer is known to be there: its time must not hold a send. Elsewhere looking for one
-        // first would delay the message that is due.
+        // Without losses, a readable socket has an answer: it is read first, so that its time does not include a
+        // send. With losses, looking for an answer first would delay the message that is due.
         if readable && !A::LOSSY {
             self.take()?;
         }
@@ -257,7 +257,7 @@ impl<A: Asker> Worker for OpenLoop<A> {
             let size = self.asker.size();
             done.push(Done {
                 op: Op::Send(size),
-                // As many as one receive accepts.
+                // The product is at most the number of bytes that one receive accepts.
                 bytes: (answered * u64::from(size)) as u32,
             });
         }

@@ -8,7 +8,7 @@ use linerate_core::plan::Access;
 
 use crate::load::{Advice, BATCH, Done, LoadError, Op, Probe, Worker};
 
-/// Bytes after which a worker hands over what it has done, though it was offered more: a stop is seen then.
+/// Bytes after which a worker returns to check for a stop, even if it was offered more.
 const TURN: u64 = 8 << 20;
 
 /// The memory or device that operations access.
@@ -17,7 +17,7 @@ pub(in crate::load) trait Target: Send {
     fn begin(&mut self) -> Result<Vec<Gap>, LoadError>;
     /// Accesses as many bytes as take much longer than a call and much less than 100 ms. Returns the number of bytes.
     fn access(&mut self, access: Access) -> Result<u32, LoadError>;
-    /// What ends its preparation when the step is aborted.
+    /// Returns the probes that end its preparation when the step is aborted.
     fn probes(&self) -> Vec<Box<dyn Probe>> {
         Vec::new()
     }

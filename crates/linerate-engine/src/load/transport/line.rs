@@ -96,7 +96,7 @@ impl Line {
         }
     }
 
-    /// What a call moved; zero if it was only a pause.
+    /// Returns the bytes that a call moved; zero if the call only timed out or was interrupted.
     #[inline]
     pub(super) fn moved(
         &self,
@@ -132,7 +132,7 @@ impl Line {
     }
 }
 
-/// What a call moved; zero if it was only a pause.
+/// Returns the bytes that a call moved; zero if the call only timed out or was interrupted.
 pub(super) fn unless_paused(result: io::Result<usize>) -> io::Result<usize> {
     match result {
         Err(e) if is_pause(&e) => Ok(0),

@@ -69,7 +69,7 @@ pub type ConfigureEach<'a> = &'a mut dyn FnMut(u32, &OwnedFd) -> Result<(), Load
 /// Data connections of a session: dialled on the near end, waited for on the far end; proved to
 /// belong to the session either way.
 pub trait Lines: Send {
-    /// Makes the connections for this many streams of `set`, in their order. `configure` is applied to each
+    /// Makes the connections for the `streams` streams of `set`, in their order. `configure` is applied to each
     /// socket before it is connected on the near end, and after it was accepted on the far end.
     fn lines(
         &mut self,
@@ -91,7 +91,7 @@ pub trait Lines: Send {
     }
 }
 
-/// The same host at another port. An IPv4 address that the socket reports as IPv6 becomes IPv4.
+/// Returns the address with another port. An IPv4-mapped IPv6 address becomes IPv4.
 pub(crate) fn at_port(address: SocketAddr, port: u16) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_none() => {
@@ -170,7 +170,7 @@ pub fn possible(transport: &dyn Transport, plan: &SetPlan) -> Result<(), String>
     transport.bounds(plan)
 }
 
-/// What a transport without a pattern does not do.
+/// Says what a transport lacks that does not support a pattern.
 const fn lacks(kind: PatternKind) -> &'static str {
     match kind {
         PatternKind::Stream => "it carries no stream of payload",
@@ -216,7 +216,7 @@ fn without(who: &str, options: &[(bool, &str)]) -> Result<(), String> {
     }
 }
 
-/// What an end of a set does without, or has less of than was asked for.
+/// Makes a gap for an option that an end of a set lacks, or has less of than requested.
 fn refused(what: &str, why: &str) -> Gap {
     Gap {
         what: format!("set.{what}"),
@@ -229,7 +229,7 @@ fn refused(what: &str, why: &str) -> Gap {
 pub trait Transport: Sync {
     /// The row of the transport in the core's table.
     fn info(&self) -> &'static TransportInfo;
-    /// What the user should know before `plan` is run, this end of it on a host with these facts.
+    /// Returns what the user should know before `plan` runs, if this end of it is on a host with these facts.
     fn check(&self, side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice>;
     /// The part of [`possible`] that this transport alone knows.
     fn bounds(&self, plan: &SetPlan) -> Result<(), String>;
@@ -246,9 +246,9 @@ pub trait Transport: Sync {
     fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError>;
 }
 
-/// One end of a set before it is connected. Dropping it takes back all that was made for it.
+/// One end of a set before it is connected. Dropping it releases everything that was made for it.
 pub trait Prepared: Send {
-    /// What it offers to the other end; nothing where connections are all that it needs.
+    /// Returns its offer to the other end; empty if the transport needs only connections.
     fn offer(&self) -> Offer;
     /// Connects it to the other end's offer.
     fn connect(

@@ -21,7 +21,7 @@ use crate::peer::keys::Key;
 
 /// Time for a connection to be made, and again for the server's first answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// Of all addresses of a host together.
+/// Longest time in which all addresses of a host together may answer.
 const PATIENCE_ALL: Duration = Duration::from_secs(15);
 
 /// Within this time a stop is heeded while a connection is made.

@@ -48,7 +48,7 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// Time for the session's last word.
 const BYE: Duration = Duration::from_millis(500);
 
-/// What a session is made with.
+/// Options of a session.
 pub struct ClientOptions {
     /// The far end.
     pub target: Target,
@@ -61,7 +61,7 @@ pub struct ClientOptions {
     /// The transport's name.
     pub engine: String,
     pub machine: Arc<dyn Machine>,
-    /// Where changes of its settings are written down; `None` forbids changes on either host.
+    /// Journal of changed host settings; `None` forbids changes on either host.
     pub changes: Option<Ledger>,
 }
 
@@ -93,7 +93,7 @@ impl Client {
         Self::connect_unless(options, &|| false)
     }
 
-    /// The same, unless `stopped` returns true before a server has answered.
+    /// Opens a session with a server, unless `stopped` returns true before a server has answered.
     pub fn connect_unless(
         options: &ClientOptions,
         stopped: &dyn Fn() -> bool,
@@ -259,14 +259,14 @@ impl Client {
         LinkError::Lost { what, hint }
     }
 
-    /// The same for a failed connection.
+    /// Notes that the connection failed, so that no more requests are possible.
     fn broke(&mut self, e: &ChannelError) -> LinkError {
         let process = self
             .end
             .info()
             .is_some_and(|t| t.far_end == FarEnd::Process);
         let hint = match (e, process) {
-            // Its system keeps the connection up, or its end would have been noticed.
+            // The far host's system still keeps the connection open; otherwise its end would have been noticed.
             (ChannelError::TimedOut, false) => {
                 "check whether `linerate serve` there, or its host, is suspended"
             }

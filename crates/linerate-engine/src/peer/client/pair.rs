@@ -31,7 +31,7 @@ pub enum PairError {
 }
 
 impl PairError {
-    /// What helps; empty when nothing does.
+    /// Returns the command or change that helps; empty if there is none.
     pub fn hint(&self) -> String {
         match self {
             Self::Peer(PeerError::WrongKey { .. }) => {

@@ -21,7 +21,7 @@ use crate::peer::handshake::{MESSAGE_LEN, Preamble, random, status};
 use crate::peer::keys::Key;
 use crate::strangers::{Doorman, Refusal, Stranger, group};
 
-/// What a connection is expected to say next.
+/// Message that is expected next on a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Hello,

@@ -26,15 +26,15 @@ pub use crate::strangers::Log;
 use gate::Gate;
 use rooms::Sessions;
 
-/// What a server allows.
+/// Limits of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Sessions at a time.
+    /// Most simultaneous sessions.
     pub sessions: usize,
     /// Connections that have not proved anything yet; beyond it the oldest is dropped, of the address
     /// that has most.
     pub pending: usize,
-    /// The same for one address (IPv6: one /64).
+    /// Most unproved connections from one address (IPv6: one /64).
     pub pending_per_address: usize,
     /// Time that a connection has to prove itself.
     pub proof: Duration,
@@ -46,9 +46,9 @@ pub struct Limits {
     pub answer: Duration,
     /// Time for the readings of a step to leave.
     pub readings: Duration,
-    /// What the plans of one session may ask for.
+    /// Limits of the plans of one session.
     pub plan: PlanLimits,
-    /// The descriptors that this program may have, where that is why a session may have fewer streams.
+    /// Limit of this program's file descriptors, if it reduces the number of streams of a session.
     pub descriptors: Option<usize>,
 }
 
@@ -72,8 +72,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same for this number of descriptors. Each stream needs one, and strangers must leave some to
-    /// sessions, however few there are.
+    /// Adapts the limits to a number of file descriptors. Each stream needs one, and connections that have not proved
+    /// anything must leave some to sessions, however few there are.
     fn within(mut self, descriptors: usize) -> Self {
         self.pending = self.pending.min(descriptors / 4).max(1);
         let plan = self.plan.within(descriptors::streams(descriptors, &self));
@@ -85,7 +85,7 @@ impl Limits {
     }
 }
 
-/// What a server is made with.
+/// Options of a server.
 #[derive(Clone)]
 pub struct ServerOptions {
     /// Addresses to listen on; empty for all of this host.
@@ -100,11 +100,11 @@ pub struct ServerOptions {
     pub limits: Limits,
     /// The machine whose facts and counters are served.
     pub machine: Arc<dyn Machine>,
-    /// Where changes of its settings are written down; `None` forbids them.
+    /// Journal of changed host settings; `None` forbids changes.
     pub changes: Option<Ledger>,
     /// Whether the only client is the process that started this one, which may share memory with it.
     pub process: bool,
-    /// Where log lines go.
+    /// Receiver of log lines.
     pub log: Log,
 }
 

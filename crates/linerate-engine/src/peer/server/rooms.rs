@@ -168,7 +168,7 @@ impl Drop for RunningStep {
     }
 }
 
-/// Where the data connections of one session wait to be fetched.
+/// Data connections of one session that wait to be fetched.
 pub(super) struct Room {
     secret: Secret,
     // Seats that are expected and still empty, or occupied by a connection that waits.

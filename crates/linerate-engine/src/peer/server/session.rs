@@ -145,7 +145,7 @@ fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
     }
 }
 
-/// What a session has done, for the log.
+/// Summary of a session, for the log.
 #[derive(Debug, Clone, Copy, Default)]
 struct Done {
     steps: u32,
@@ -330,7 +330,7 @@ impl Session {
         held.fold(Taken::default(), |taken, held| taken.and(held.taken))
     }
 
-    /// What helps where a set is too much; empty where nothing does.
+    /// Returns which limit to change if a set exceeds it; empty if none helps.
     fn hint(&self, wanted: Taken) -> String {
         match self.limits.descriptors {
             Some(descriptors) if wanted.streams > self.limits.plan.streams => format!(

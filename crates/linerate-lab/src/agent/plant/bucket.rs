@@ -34,7 +34,7 @@ pub(super) fn bucket(rate: Rate, depth: Depth) -> Option<Bucket> {
     })
 }
 
-/// A bucket with room for this many bytes, and a burst of 1 ms; `None` outside the bounds.
+/// Makes a bucket with room for `room` bytes and a burst of 1 ms; `None` if the values are out of bounds.
 pub(super) fn small(rate: Rate, room: Bytes) -> Option<Bucket> {
     let bytes = bytes_per_second(rate)?;
     let burst = (bytes / 1000).max(ONE_GROUP);

@@ -1,4 +1,4 @@
-//! What cannot be planted, and why.
+//! Checks which faults cannot be planted, and says why.
 
 use linerate_core::units::Rate;
 
@@ -89,7 +89,7 @@ pub(super) fn is_rate(rate: Rate) -> bool {
     (100_000..=300_000_000_000).contains(&rate.0)
 }
 
-/// What of the path a fault takes for itself.
+/// Part of the path that a fault occupies, so that no other fault may use it.
 #[derive(PartialEq, Eq)]
 enum Scope<'a> {
     Whole,

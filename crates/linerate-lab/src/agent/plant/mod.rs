@@ -207,7 +207,7 @@ impl Plants {
         }
     }
 
-    /// What the programs on a host are started with.
+    /// Returns the environment, CPUs and group with which programs on a host are started.
     pub(super) fn surroundings(&self, host: Host) -> Surroundings {
         let on = |side: Side| Host::from(side) == host;
         let mut all = Surroundings::default();
@@ -255,7 +255,7 @@ impl Plants {
         Ok(())
     }
 
-    /// What the process on the wire did.
+    /// Returns the counters of the process on the wire.
     pub(super) fn forwarded(&self) -> Result<Option<Forwarded>, LabError> {
         self.wire.as_ref().map(Wire::forwarded).transpose()
     }
@@ -265,7 +265,7 @@ impl Plants {
         self.events.next()
     }
 
-    /// What is to be done now.
+    /// Returns the actions that are due now.
     pub(super) fn due(&mut self) -> Vec<Act> {
         self.events.due(Instant::now())
     }

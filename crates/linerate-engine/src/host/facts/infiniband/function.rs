@@ -1,4 +1,4 @@
-//! What an RDMA device is: a card, a virtual function of one, or software.
+//! The kind of an RDMA device: a card, a virtual function of one, or software.
 
 use std::collections::BTreeMap;
 

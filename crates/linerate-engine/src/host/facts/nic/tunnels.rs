@@ -43,7 +43,7 @@ impl Reader<'_> {
         let route = asks.and_then(|remote| {
             *left -= 1;
             let own = ends.local.filter(|own| own.is_ipv4() == remote.is_ipv4());
-            // That there is no route is no gap: the tunnel carries nothing then.
+            // A missing route is not a gap: the tunnel then carries nothing.
             route_toward(self.machine, Toward { peer: remote, own }).ok()
         });
         let carrier = ends.link.or(route.map(|route| route.port));

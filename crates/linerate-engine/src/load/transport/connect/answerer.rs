@@ -118,7 +118,7 @@ impl ConnectAnswerer {
         };
         match visit.go_on(self.message.bytes_mut()) {
             Ok(true) => true,
-            // Gone, or too slow: the near end counts what it did not get.
+            // The connection is closed or too slow: the near end counts the missing answer.
             Err(_) => false,
             Ok(false) if visit.is_late() => false,
             Ok(false) => {

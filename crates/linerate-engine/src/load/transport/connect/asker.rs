@@ -1,6 +1,8 @@
-//! The near end of connections: a message is one that is made, carries it there and the answer back, and is closed.
+//! The near end of connections. For each message it makes a connection, sends the message, receives the answer and
+//! closes the connection.
 //!
-//! Its time ends with the last byte of the answer; the next one is made once the far end has closed it, or after a while.
+//! The measured time ends with the last byte of the answer. The next connection is made once the far end has closed
+//! this one, or after a timeout.
 
 use std::io;
 use std::net::SocketAddr;
@@ -69,7 +71,7 @@ impl Call {
             },
             Stage::Closing | Stage::Closed => match socket::receive(fd, answer, true) {
                 Err(e) if is_pause(&e) => Stage::Closing,
-                // Its end, or a reset in the place of it.
+                // The far end has closed or reset the connection.
                 _ => Stage::Closed,
             },
         };
@@ -117,7 +119,7 @@ impl ConnectAsker {
             return true;
         };
         if call.stage == Stage::Closing {
-            // Whatever it meets ends the connection.
+            // Any error ends the connection.
             let _ = call.go_on(&self.to, self.message.bytes(), self.answer.bytes_mut());
             let waited = || clock::now().saturating_sub(self.answered_at);
             if call.stage == Stage::Closing && waited() <= closed_loop::ENDING {

@@ -23,7 +23,7 @@ const GIVEN_UP: &str = "it was given up before the first connection was made";
 /// Silence after which the data connection is probed: shorter than the timeouts of firewalls and address
 /// translators on the path.
 const KEPT_ALIVE: Duration = Duration::from_secs(30);
-/// What the first connection is answered with.
+/// Answer to the first connection.
 const HERE: [u8; 1] = [1];
 
 /// Whether the set was cancelled. Called each time that a call ended without a result.
@@ -121,7 +121,8 @@ fn visit(to: &SocketAddr) -> io::Result<()> {
     stream.read_exact(&mut [0; HERE.len()])
 }
 
-/// What the path or the other end does to one connection; the next one may fare better.
+/// Returns whether an error concerns only one connection, because of the path or the other end; the next one may
+/// succeed.
 pub(super) fn is_lost(error: &io::Error) -> bool {
     let of_a_connection = matches!(
         error.kind(),

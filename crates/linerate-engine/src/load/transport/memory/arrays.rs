@@ -29,15 +29,15 @@ const LEAST: usize = 256 << 10;
 pub(super) struct Arrays {
     place: Place,
     size: Bytes,
-    /// What operations do.
+    /// Kind of operations.
     access: Access,
-    /// The array that is read, or written. None before the first step, nor is the other one there.
+    /// Array that is read or written. Before the first step, neither this array nor the other one exists.
     main: Option<Array>,
-    /// Where copies go.
+    /// Array to which copies are written.
     copied: Option<Array>,
-    /// Bytes of each piece but the last.
+    /// Bytes of each piece except the last.
     piece: usize,
-    /// Where the next piece begins.
+    /// Offset of the next piece.
     at: usize,
 }
 

@@ -23,7 +23,7 @@ pub const BATCH: usize = 4096;
 pub(super) struct Chase {
     place: Place,
     size: Bytes,
-    /// None before the first step.
+    /// Chain of addresses; `None` before the first step.
     chain: Option<Chain>,
     advice: Arc<Advice>,
     times: Times,

@@ -1,4 +1,4 @@
-//! What ends the preparation of arrays when a step is aborted.
+//! A flag that ends the preparation of arrays when a step is aborted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

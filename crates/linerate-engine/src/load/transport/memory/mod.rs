@@ -42,7 +42,7 @@ pub const LOAD: Bytes = Bytes(8);
 const PAGES: usize = 1 << 16;
 /// Bytes that are touched between two looks at whether the step was aborted: 64 ms at 1 GB/s.
 const PIECE: usize = 64 << 20;
-/// What gets a content of its own: the smallest page of any processor.
+/// Unit of memory that is filled with content of its own: the smallest page of any processor.
 const PAGE: usize = 4096;
 
 /// Moves bytes within this host.
@@ -87,7 +87,7 @@ fn lacks(plan: &SetPlan) -> Result<(), String> {
     )
 }
 
-/// What this process may take of the memory of this host.
+/// Returns the memory of this host that this process may use.
 pub fn room() -> Room {
     let allowed = thread::allowed_cpus().unwrap_or_default();
     Room {

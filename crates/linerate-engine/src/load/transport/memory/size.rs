@@ -16,7 +16,7 @@ const LEAST: Bytes = Bytes(64);
 /// are enough, 500 ns for each.
 const PREPARED: Bytes = Bytes(32 << 30);
 const CHAIN_PREPARED: Bytes = Bytes(4 << 30);
-/// Where the last cache is unknown.
+/// Array size if the size of the last-level cache is unknown.
 const UNKNOWN: Bytes = Bytes(256 << 20);
 /// Smallest array of a sweep: a page.
 const SWEEP_LEAST: u64 = 4096;
@@ -133,7 +133,7 @@ fn fitting(
     Ok((size, Some(refused("size", &why))))
 }
 
-/// The size of the arrays of this many threads at the same time: as `knobs` ask, else the largest that fits.
+/// Returns the size of the arrays of `threads` simultaneous threads: as `knobs` ask, otherwise the largest that fits.
 /// The error says why there is no room.
 pub fn room_for(
     room: &Room,

@@ -31,10 +31,10 @@ use crate::load::transport::{Lines, Offer};
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// Interval between checks whether the set was cancelled.
 const LOOK: Duration = Duration::from_millis(100);
-/// What passes the descriptor: a message needs a byte.
+/// Byte of the message that passes the descriptor, because a message must have at least one.
 const BYTE: u8 = b'm';
 
-/// What makes the name of a set its own.
+/// Random part of a set's name, which makes it unique.
 type Token = [u8; 16];
 
 /// How long an end waits for the other one.
@@ -129,7 +129,8 @@ impl Host {
             }
             match send(&guest, memory) {
                 Ok(()) => return Ok(()),
-                // It has gone already: it is not the near end, or the set will be cancelled.
+                // The other process has already closed the connection: it is not the near end, or the set will be
+                // cancelled.
                 Err(Errno::PIPE | Errno::CONNRESET) => {}
                 Err(e) => return Err(failed("sendmsg", e.into())),
             }

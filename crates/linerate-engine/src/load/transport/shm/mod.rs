@@ -40,7 +40,7 @@ const RING: u64 = transport::RING_DEFAULT;
 /// Smallest ring of round trips. One message at a time stays in the first-level caches; several need room.
 const RING_OF_ONE: u64 = 4 << 10;
 const RING_OF_SEVERAL: u64 = 64 << 10;
-/// One part in this many of the free memory is left to others.
+/// Reciprocal of the share of the free memory that is left to other programs.
 const SPARED: u64 = 16;
 /// Largest message in bytes: it is allocated for each thread.
 const SIZE_MAX: u64 = 16 << 20;
@@ -226,7 +226,7 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     without_sockets(knobs, "shared memory")
 }
 
-/// That threads must share CPUs: each stream has one at both ends, on one host.
+/// Reports that threads must share CPUs: each stream has a thread at both ends, on one host.
 fn crowded(facts: &HostFacts, plan: &SetPlan) -> Option<Gap> {
     let (threads, cpus) = (2 * plan.knobs.streams as usize, facts.cpus.len());
     (cpus > 0 && threads > cpus).then(|| {

@@ -1,4 +1,4 @@
-//! What other threads may do with a stream while its own worker uses it.
+//! Access of other threads to a stream while its own worker uses it.
 
 use linerate_core::facts::Gap;
 use linerate_core::record::Table;

@@ -118,7 +118,8 @@ impl Region {
         &self.numbers.all()[at]
     }
 
-    /// What an end sleeps on: zero while it is awake, else how many bytes it waits for.
+    /// Returns the futex word that an end sleeps on: zero while it is awake, otherwise the number of bytes that it
+    /// waits for.
     fn asleep(&self, end: usize) -> &AtomicU32 {
         &self.words.all()[WORDS_OF_LINES * end]
     }
@@ -151,7 +152,7 @@ impl Region {
         Err(LoadError::Protocol { what })
     }
 
-    /// Informs the other end that there are this many bytes, or this much room.
+    /// Informs the other end that `bytes` bytes, or as much room, have become available.
     #[inline]
     pub(super) fn tell(&self, bytes: u64) {
         if self.busy {
@@ -221,10 +222,10 @@ impl Region {
     }
 }
 
-/// What waits for bytes, or for room.
+/// An end that waits for bytes or for room.
 pub(super) trait Waits {
     fn region(&self) -> &Region;
-    /// Whether this many bytes are there.
+    /// Returns whether `wanted` bytes, or as much room, are available.
     fn ready(&mut self, wanted: u64) -> Result<bool, LoadError>;
 }
 

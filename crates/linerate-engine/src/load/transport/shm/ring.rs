@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use linerate_sys::memfd::SharedBytes;
 
-/// Bytes in a ring whose producer is at `head` and whose consumer is at `tail`. `None` if a ring of `size`
-/// cannot hold this many: then one of the positions is wrong.
+/// Returns the bytes in a ring whose producer is at `head` and whose consumer is at `tail`. `None` if there would be
+/// more than `size`: then one of the positions is wrong.
 pub(super) const fn held(head: u64, tail: u64, size: u64) -> Option<u64> {
     let bytes = head.wrapping_sub(tail);
     if bytes <= size { Some(bytes) } else { None }

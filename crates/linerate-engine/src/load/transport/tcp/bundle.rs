@@ -36,10 +36,10 @@ const REST: Duration = Duration::from_millis(1);
 pub(super) trait BundledStream: Send {
     /// The events that are awaited.
     const WANTED: epoll::EventFlags;
-    /// What all streams of a thread use.
+    /// Resources that all streams of a thread share.
     type Shared: Send;
 
-    /// Makes what is shared, for operations of `most` bytes.
+    /// Prepares the shared resources for operations of `most` bytes.
     fn share(shared: &mut Self::Shared, most: usize) -> std::io::Result<()>;
     fn line(&self) -> &Line;
     /// A new step.
@@ -53,7 +53,7 @@ pub(super) trait BundledStream: Send {
     fn go_on(&mut self, shared: &mut Self::Shared, turn: &Turn) -> Result<(u32, bool), LoadError>;
 }
 
-/// What a stream may do now.
+/// Limits of what a stream may do in one turn.
 pub(super) struct Turn {
     pub(super) most: u32,
     /// Bytes per second of the stream.
@@ -70,7 +70,7 @@ pub(super) struct Bundle<F: BundledStream> {
     /// All streams whose end mark has not passed in this step; made again for each.
     waiting: Option<OwnedFd>,
     left: usize,
-    /// One in this many streams is read.
+    /// Reciprocal of the share of streams whose connections the sampler reads.
     every: u32,
     /// Whether the plan leaves the size of operations open.
     open: bool,
@@ -227,7 +227,7 @@ impl<F: BundledStream> Worker for Bundle<F> {
     }
 
     fn probes(&self) -> Vec<Box<dyn Probe>> {
-        // The same number from each thread, since one may move more than another.
+        // Each thread offers the same number of probes, because one thread may move more payload than another.
         let read = self.members.iter().step_by(self.every as usize);
         read.map(BundledStream::line)
             .cloned()

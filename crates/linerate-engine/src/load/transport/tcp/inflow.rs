@@ -1,4 +1,4 @@
-//! What a receiver keeps of one stream.
+//! The state that a receiver keeps of one stream.
 
 use std::sync::Arc;
 

@@ -68,7 +68,7 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
     framed(side, plan, lines, &Framing::Marked)
 }
 
-/// The same for payload in this framing.
+/// Connects one end of a set whose payload has this framing.
 pub(crate) fn framed(
     side: Side,
     plan: &SetPlan,
@@ -76,7 +76,7 @@ pub(crate) fn framed(
     framing: &Framing,
 ) -> Result<Connected, LoadError> {
     let mut end = SetEnd::default();
-    // What one socket was refused, the others were too.
+    // Options that one socket was refused were refused to the others too.
     let mut gaps = Vec::new();
     let fds = lines.lines(plan.id, plan.knobs.streams, &mut |stream, fd| {
         let refused = options::set(fd, side, plan);

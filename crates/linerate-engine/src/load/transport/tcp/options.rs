@@ -15,12 +15,12 @@ use crate::load::transport::refused;
 //= Documentation/admin-guide/sysctl/net.rst, busy_read
 const BUSY_POLL_MICROS: u32 = 50;
 
-/// What waits in the buffer of a paced sender: a tenth of a second, which spans many of its writes.
+/// Reciprocal of the time in seconds whose payload may wait in the send buffer of a paced sender: a tenth of a second
+/// spans many of its writes.
 const UNSENT_PER_SEC: u64 = 10;
 const UNSENT_LEAST: u64 = 512;
 
-/// Segments that are shorter than requested by up to this many bytes are as requested: options use the
-/// difference.
+/// Bytes by which segments may be shorter than requested without a notice: TCP options use them.
 const MSS_OPTIONS: u32 = 40;
 
 /// Sets the options of `plan` that a socket may have before it is connected; what is refused is returned.

@@ -1,4 +1,4 @@
-//! What a sender keeps of one stream.
+//! The state that a sender keeps of one stream.
 
 use std::time::Duration;
 

@@ -107,7 +107,7 @@ impl Outlet {
         }
     }
 
-    /// What became of sends without a copy, if there are any.
+    /// Returns the results of sends without a copy, if there are any.
     pub(super) fn completions(&self) -> Option<Arc<Completions>> {
         match self {
             Self::Zerocopy(_, counts) => Some(Arc::clone(counts)),

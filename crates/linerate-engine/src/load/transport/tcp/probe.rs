@@ -1,4 +1,4 @@
-//! What the kernel counts about a connection, read by the sampler.
+//! The kernel's counters of a connection, read by the sampler.
 
 use std::sync::Arc;
 

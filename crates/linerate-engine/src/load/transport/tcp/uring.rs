@@ -47,7 +47,7 @@ pub(super) fn handover(side: Side, plan: &SetPlan) -> (Handover, Option<Gap>) {
     }
 }
 
-/// That an end copies, and why it must.
+/// Reports that an end copies payload, and why it must.
 fn refused(error: &io::Error, sends: bool) -> Gap {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let (why, hint) = match errno {
@@ -135,8 +135,8 @@ impl Outward {
         Ok(())
     }
 
-    /// Sends at most `most` bytes, or continues the previous send; zero while it has not ended. A send is done
-    /// in one piece if, at `rate` bytes per second, it takes no longer than a call may block.
+    /// Sends at most `most` bytes, or continues the previous send; returns zero while the send has not ended. The
+    /// bytes are sent in one call if, at `rate` bytes per second, this takes no longer than a call may block.
     pub(super) fn send(
         &mut self,
         line: &Line,

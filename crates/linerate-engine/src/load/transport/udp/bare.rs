@@ -32,7 +32,7 @@ const MESSAGES: usize = 16;
 /// Longest wait for payload.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// What a sender writes in front of each datagram.
+/// Header that a sender writes at the front of each datagram.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stamp {
     width: Width,

@@ -17,10 +17,10 @@ use crate::load::pattern::Wait;
 use crate::load::transport::Datagrams;
 use crate::load::transport::icmp::is_of_the_path;
 
-/// Pause of a sender whose host's queue is full, or whom the path refuses: shorter than it takes to empty such
-/// a queue.
+/// Pause of a sender if its host's queue is full or the path refuses its datagrams. It is shorter than the time in
+/// which such a queue drains.
 const REST: Duration = Duration::from_micros(50);
-/// Looks at an empty socket before a busy worker looks up from it.
+/// Number of reads of an empty socket after which a busy worker checks for a stop.
 const SPINS: u32 = 1024;
 /// A connected socket; its descriptor is shared with the probes of its worker.
 #[derive(Debug, Clone)]
@@ -49,16 +49,16 @@ pub(super) struct Got {
 /// The fate of messages that were handed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// The kernel accepted this many, at least one.
+    /// The kernel accepted as many messages as given, at least one.
     Taken(usize),
-    /// None yet: the socket's own buffer is full, or an ICMP error was reported first.
+    /// The kernel accepted no message yet: the socket's own buffer is full, or an ICMP error was reported first.
     Waiting,
-    /// None: a queue of this host is full, its port is down, or a rule of its own forbids them.
+    /// The kernel accepted no message: a queue of this host is full, its port is down, or a local rule forbids them.
     Refused,
-    /// None, and the kernel cannot cut messages on this route.
+    /// The kernel accepted no message, because it cannot segment messages on this route.
     Uncut,
-    /// None: the path takes shorter ones than before. Datagrams are sent in fragments from here on, which
-    /// the kernel does not cut from messages.
+    /// The kernel accepted no message, because the path MTU has become smaller. From now on datagrams are sent in
+    /// fragments, and the kernel does not segment messages into fragments.
     TooLong,
 }
 
@@ -75,7 +75,7 @@ impl Line {
         }
     }
 
-    /// The same, but the sender ends when the other port is closed: it may not know the host that it sends to.
+    /// Makes the sender end when the other port is closed: it may not know the host that it sends to.
     pub(super) fn heeding_deaf(self) -> Self {
         Self {
             heeds_deaf: true,
@@ -171,7 +171,7 @@ impl Line {
         }
     }
 
-    /// The same with the times of the readings.
+    /// Receives a datagram and returns its length, when it was read, and how long it waited in the kernel.
     pub(super) fn timed(&self, into: &mut [u8], wait: Wait) -> Result<Option<Got>, LoadError> {
         if wait != Wait::Busy {
             return self.look(into, wait == Wait::Asleep);
@@ -185,7 +185,7 @@ impl Line {
         Ok(None)
     }
 
-    /// The same for the available data, or data that arrives within the block time if it may `wait`.
+    /// Receives an available datagram, or one that arrives within the block time if it may `wait`.
     fn look(&self, into: &mut [u8], wait: bool) -> Result<Option<Got>, LoadError> {
         let mut control = [0; STAMP_ROOM];
         match datagram::receive_told(self.fd(), into, &mut control, wait) {

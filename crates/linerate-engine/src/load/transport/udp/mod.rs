@@ -78,7 +78,7 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
     framed(side, plan, lines, &Framing::Marked)
 }
 
-/// The same for datagrams with headers of this kind.
+/// Connects one end of a set whose datagrams have headers of this kind.
 pub(crate) fn framed(
     side: Side,
     plan: &SetPlan,

@@ -1,4 +1,4 @@
-//! What a socket for datagrams gets, in a session as in a test with iperf3.
+//! Socket options for datagrams, both in a session and in a test with iperf3.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -19,7 +19,7 @@ pub(crate) fn size(asked: u64, fits: u32, least: u64) -> u16 {
     (if asked == 0 { most } else { asked }) as u16
 }
 
-/// That datagrams travel in pieces; `None` if they fit a packet.
+/// Reports that datagrams are fragmented; `None` if they fit a packet.
 pub(crate) fn fragments(size: u16, fits: u32) -> Option<Gap> {
     (u32::from(size) > fits).then(|| Gap {
         hint: format!("--write-size {fits}B"),

@@ -140,7 +140,7 @@ pub(super) const RECEIVES: &[Metric] = &[
     UDP_ERRORS,
     UDP_DROPS,
 ];
-/// What one can that receives datagrams with headers of iperf3.
+/// Metrics of a stream that receives datagrams with headers of iperf3.
 pub(super) const RECEIVES_BARE: &[Metric] = &[
     UDP_DATAGRAMS,
     UDP_LOST,

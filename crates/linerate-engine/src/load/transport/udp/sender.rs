@@ -39,9 +39,9 @@ pub(super) struct Sender {
     /// Number of this step; `None` before the first.
     step: Option<u32>,
     farewell: Farewell,
-    /// What numbers and ends datagrams instead, where the other end is no end of linerate.
+    /// Headers that number and end datagrams if the other end is iperf3.
     stamp: Option<Stamp>,
-    /// Calls from here on that hand over one datagram alone.
+    /// Number of the next calls that each hand over a single datagram.
     singly: u32,
     /// When it sent last, where it keeps a rate; zero before the first send of a step.
     last: u64,
@@ -80,7 +80,7 @@ impl Sender {
         }
     }
 
-    /// The same, with datagrams numbered by `stamp`, and an end that is announced elsewhere.
+    /// Makes the sender number its datagrams with `stamp`. Their end is announced on another connection.
     pub(super) fn stamping(self, stamp: Stamp) -> Self {
         Self {
             stamp: Some(stamp),
