@@ -47,7 +47,7 @@ pub struct LocalEnd {
     batch: usize,
     facts: Option<HostFacts>,
     sets: BTreeMap<u32, EndSet>,
-    /// The host's settings; `None` if they do not change.
+    /// Changes of the host's settings by trials; `None` if they are not allowed.
     changes: Option<Changes>,
 }
 

@@ -10,7 +10,7 @@ use linerate_core::verdict::Limit;
 /// Events of a run, in order.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The run begins; first of all events.
+    /// The run begins. This is the first event.
     Started(&'a Start),
     /// Facts of a host are in.
     Host(&'a Host),
@@ -19,13 +19,13 @@ pub enum Event<'a> {
     /// A trial begins; `words` describe the trial and its reason.
     Trial {
         plan: &'a TrialPlan,
-        /// For people: "testing whether a second stream helps".
+        /// Description for people, such as "testing whether a second stream helps".
         words: &'a str,
     },
     /// A step begins.
     StepBegan {
         plan: &'a StepPlan,
-        /// For people: "forward, 1 stream".
+        /// Description for people, such as "forward, 1 stream".
         words: &'a str,
         /// Time left of the run's budget.
         left: Nanos,
@@ -52,12 +52,12 @@ pub enum Event<'a> {
     Notice {
         /// The severity of the notice.
         level: Level,
-        /// The side.
+        /// Side of the host that the notice is about.
         side: Side,
         /// The failed action or reading.
         gap: &'a Gap,
     },
-    /// The run has ended; last of all events.
+    /// The run has ended. This is the last event.
     Ended(&'a linerate_core::record::End),
 }
 
@@ -68,7 +68,7 @@ pub enum Level {
     Fatal,
     /// Something could be better.
     Hint,
-    /// Good to know.
+    /// Information that needs no action.
     Info,
 }
 
@@ -76,13 +76,13 @@ pub enum Level {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunControl {
     Go,
-    /// Stop as soon as what was measured is safe.
+    /// Stop the run as soon as its measurements are saved.
     Stop,
 }
 
-/// Takes events. Progress line, recorder and screen are sinks; a pair of sinks is a sink.
+/// Receives the events of a run. The progress line, the recorder and the screen are sinks; a pair of sinks is a sink.
 pub trait Sink {
-    /// Takes one event. [`RunControl::Stop`] asks the run to end early and keep its results.
+    /// Receives one event. [`RunControl::Stop`] asks the run to end early and keep its results.
     fn event(&mut self, event: &Event<'_>) -> RunControl;
 }
 

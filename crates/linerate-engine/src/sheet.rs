@@ -48,7 +48,7 @@ impl Sheet {
                 None if values.len() == rows && rows > 0 => {
                     lacked.get_or_insert(metric.name);
                 }
-                // A column that the first row did not have stays empty, and is dropped by `take`.
+                // A column that was absent in the first row stays empty, and is dropped by `take`.
                 _ => {}
             }
         }

@@ -21,7 +21,7 @@ pub use recorder::{Recorder, stamp};
 /// File name extension of records.
 const EXTENSION: &str = "lnr";
 
-/// Why there is no record to show. [`StoreError::hint`] says what helps.
+/// Why a record cannot be shown. [`StoreError::hint`] says what helps.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Neither `XDG_STATE_HOME` nor `HOME` is set.
@@ -35,7 +35,7 @@ pub enum StoreError {
         /// Directory in which records would be stored.
         dir: PathBuf,
     },
-    /// No file and no record is called this.
+    /// No file and no record has the requested name.
     #[error("there is no record called `{name}` in {}, and no such file", dir.display())]
     NotFound {
         /// The requested name.
@@ -48,21 +48,21 @@ pub enum StoreError {
     Read {
         /// The file or directory.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The file holds no record that can be understood.
+    /// The file contains no valid record.
     #[error("{}: {source}", path.display())]
     Format {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The problem with it.
+        /// Why the record is invalid.
         source: FrameError,
     },
 }
 
 impl StoreError {
-    /// The command or change that helps; empty when there is none.
+    /// Returns the command or change that helps; empty if there is none.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoPlace => "name a directory: --save DIR",
@@ -89,7 +89,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The lost and the surviving parts, in words; `None` when the file is whole.
+    /// Says in words which parts of the record are lost and which survive; `None` if the file is complete.
     pub fn warning(&self) -> Option<String> {
         let damage = self.damage.as_ref()?;
         let Record { hosts, steps, .. } = &self.record;
@@ -102,10 +102,10 @@ impl Loaded {
     }
 }
 
-/// The user's folder of linerate's state: `$XDG_STATE_HOME/linerate`, else `~/.local/state/linerate`; `None`
-/// if neither is an absolute path. `env` looks up an environment variable.
+/// Returns the user's folder for linerate's state: `$XDG_STATE_HOME/linerate`, otherwise `~/.local/state/linerate`;
+/// `None` if neither is an absolute path. `env` looks up an environment variable.
 pub fn state_directory(env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
-    // The XDG rules: what is not an absolute path counts as not set.
+    // XDG rule: a path that is not absolute counts as not set.
     let absolute = |name| env(name).map(PathBuf::from).filter(|p| p.is_absolute());
     absolute("XDG_STATE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
@@ -124,8 +124,8 @@ impl Store {
         Self { dir: dir.into() }
     }
 
-    /// The user's records: `$XDG_STATE_HOME/linerate/records`, else
-    /// `~/.local/state/linerate/records`. `env` looks up a variable of the environment.
+    /// Returns the user's records: `$XDG_STATE_HOME/linerate/records`, otherwise `~/.local/state/linerate/records`.
+    /// `env` looks up an environment variable.
     pub fn of_user(env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Result<Self, StoreError> {
         let records = state_directory(env).map(|state| state.join("records"));
         records.map(Self::new).ok_or(StoreError::NoPlace)
@@ -136,12 +136,12 @@ impl Store {
         &self.dir
     }
 
-    /// Takes the events of one run and writes them down.
+    /// Makes a recorder that writes the events of one run to a file.
     pub fn recorder(&self) -> Recorder {
         Recorder::new(&self.dir)
     }
 
-    /// All record files, oldest first.
+    /// Lists all record files, oldest first.
     pub fn list(&self) -> Result<Vec<PathBuf>, StoreError> {
         let failed = |source| StoreError::Read {
             path: self.dir.clone(),
@@ -169,7 +169,7 @@ impl Store {
         })
     }
 
-    /// The file that `which` means: `last`, the name of a record with or without `.lnr`, or a path.
+    /// Returns the file that `which` names: `last`, the name of a record with or without `.lnr`, or a path.
     pub fn find(&self, which: &str) -> Result<PathBuf, StoreError> {
         if which == "last" {
             return self.last();
@@ -211,7 +211,7 @@ fn age(path: &Path) -> (String, Option<std::time::SystemTime>) {
     (stamp, modified)
 }
 
-/// A whole file; devices and pipes are refused, for they may have no end.
+/// Reads a whole file. Devices and pipes are refused because they may have no end.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let kind = path.metadata()?.file_type();
     if kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket() {

@@ -1,7 +1,7 @@
-//! Changes of this host's settings for a trial: written down first, undone when the trial, the session
-//! or the process ends, and after a kill by the next process that starts.
+//! Changes of this host's settings for a trial. They are recorded first, and undone when the trial, the session or
+//! the process ends. After a kill, the next process that starts undoes them.
 //!
-//! A value that somebody else has set in the meantime is never overwritten.
+//! A value that another program has set in the meantime is never overwritten.
 
 mod host;
 mod journal;
@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use host::Host;
 use journal::{Journal, Make};
 
-/// Takes a line for the user, without its end.
+/// Callback that shows a line to the user, without its line end.
 pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The subject of the gap of a host whose settings cannot be changed although its user allowed it.
@@ -36,65 +36,65 @@ const DYING: (u32, Duration) = (50, Duration::from_millis(10));
 /// Why a setting was not changed, or not set back.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// The user of this host did not allow it.
+    /// The user of this host did not allow changes.
     #[error("settings of this host may not be changed")]
     NotAllowed,
-    /// Another process is at it: two would undo each other's.
+    /// Another process changes settings: each of the two would undo the changes of the other.
     #[error("another linerate is changing settings of this host")]
     Busy,
-    /// Somebody else sets what a trial set.
+    /// Another program changes the setting that a trial changed.
     #[error("another program is changing settings of this host")]
     Spoiled,
     /// Setting A and setting B would be the same.
     #[error("{what} already has this value, or nearly")]
     Same {
-        /// The setting.
+        /// Name of the setting.
         what: String,
     },
     /// The request is outside the settings and values that linerate may change.
     #[error("{what}")]
     Bounds {
-        /// The problem with it.
+        /// Why the change is impossible.
         what: String,
     },
-    /// The system does not let it be read or written.
+    /// The system does not allow the setting to be read or written.
     #[error("cannot change {what}: {source}")]
     Setting {
-        /// The setting.
+        /// Name of the setting.
         what: String,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
     /// The old value of a setting could not be restored.
     #[error("cannot restore {what} to \"{old}\": {source}")]
     NotUndone {
-        /// The setting.
+        /// Name of the setting.
         what: String,
         /// The old value.
         old: String,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
     /// The journal cannot be used.
     #[error("journal of changes {}: {source}", path.display())]
     Journal {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
     /// The journal has an entry that no linerate wrote; nothing in it was executed.
     #[error("journal of changes {}: {source}", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The problem with it.
+        /// What is wrong with the journal.
         source: Damaged,
     },
     /// This host could not be identified.
     #[error("cannot identify the boot and the network namespace of this host: {source}")]
     Nowhere {
-        /// The system's answer.
+        /// Error of the system call.
         #[from]
         source: io::Error,
     },
@@ -130,7 +130,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Journals in `dir`, which need not exist yet: the state directory.
+    /// Makes a ledger with journals in `dir`, the state directory, which need not exist yet.
     pub fn new(dir: &Path, tell: Tell) -> Self {
         Self {
             dir: dir.to_owned(),
@@ -160,7 +160,7 @@ impl Ledger {
         }
     }
 
-    /// The journal. A process that was just killed holds it until the last of its threads has ended.
+    /// Opens the journal. A process that was just killed holds its lock until the last of its threads has ended.
     fn journal(&self, host: &Host, make: Make) -> Result<Option<Journal>, ChangeError> {
         let (looks, apart) = DYING;
         let look = || Journal::open(&self.dir, &host.network, make);
@@ -212,7 +212,7 @@ fn undo(host: &Host, entry: &Entry) -> io::Result<Undone> {
     if now == entry.old {
         return Ok(Undone::Already);
     }
-    // If it was killed, some of several switches may have been changed.
+    // If the process was killed, only some of several switches may have been changed.
     let both = entry.old.iter().zip(&entry.new);
     let ours = |(n, (old, new)): (&u64, (&u64, &u64))| n == old || n == new;
     if now.len() != entry.old.len() || !now.iter().zip(both).all(ours) {
@@ -236,13 +236,12 @@ fn foreign(entry: &Entry, now: &[u64]) -> String {
     )
 }
 
-/// The settings of this host that one end of a path changes: one at a time. Dropping it undoes the
-/// last.
+/// Changes of this host's settings by one end of a path, one at a time. Dropping this undoes the last change.
 pub struct Changes {
     ledger: Ledger,
     held: Option<Held>,
     made: Option<(HostChange, Entry)>,
-    /// Somebody else was seen to change what a trial did.
+    /// Whether another program has changed a setting that a trial changed.
     spoiled: bool,
 }
 
@@ -263,8 +262,8 @@ impl Changes {
         }
     }
 
-    /// Ids of the settings that can be changed here, on a path through `port`, if there is something to change:
-    /// for offloads, if some are off. A gap says why there are none.
+    /// Returns the ids of the settings that trials can change on a path through `port`. Offloads are among them only
+    /// if some are off. The gap says why there are none.
     pub fn possible(&self, port: Option<&str>) -> (Vec<String>, Option<Gap>) {
         let lacks = |e: &ChangeError| Gap {
             what: SETTINGS_GAP.to_owned(),
@@ -278,7 +277,7 @@ impl Changes {
             Ok(host) => host,
             Err(e) => return (Vec::new(), Some(lacks(&e.into()))),
         };
-        // Whether it is not at the end of its bounds already.
+        // Whether the setting can still be increased.
         let useful = |row: &SettingRow| {
             let port = if row.of_port() { port? } else { "" };
             let now = host.read(row, port).ok()?;
@@ -363,7 +362,7 @@ impl Changes {
         Err(ChangeError::Setting { what, source })
     }
 
-    /// Whether what was changed is still so.
+    /// Returns whether the setting still has the value of the last change.
     fn stands(&self) -> bool {
         let (Some((_, entry)), Some(held)) = (&self.made, &self.held) else {
             return true;
@@ -372,8 +371,7 @@ impl Changes {
         now.is_ok_and(|now| now == entry.new)
     }
 
-    /// Sets the last change back. It is an error when that cannot be done, and when somebody else had
-    /// changed it.
+    /// Undoes the last change. It is an error if that is impossible, or if another program has changed the setting.
     fn undo(&mut self) -> Result<(), ChangeError> {
         let (Some((_, entry)), Some(held)) = (&self.made, &mut self.held) else {
             return Ok(());

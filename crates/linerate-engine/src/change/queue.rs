@@ -24,7 +24,7 @@ struct Root {
 }
 
 impl Root {
-    /// One that the kernel made by itself has no handle, and cannot be changed.
+    /// Finds the discipline. A discipline that the kernel made by itself has no handle and cannot be changed.
     fn find(queue: Queue, port: &str) -> io::Result<Self> {
         let index = name_to_index(super::host::socket()?, port)?;
         let mut socket = Socket::open(None)?;
@@ -53,7 +53,7 @@ pub(super) fn read(queue: Queue, port: &str) -> io::Result<Vec<u64>> {
     Ok(vec![root.handle.into(), limit.into()])
 }
 
-/// Gives it another limit, if it still has this handle.
+/// Sets the limit of the discipline, if it still has the given handle.
 pub(super) fn write(queue: Queue, port: &str, numbers: &[u64]) -> io::Result<()> {
     let mut root = Root::find(queue, port)?;
     let [handle, limit] = numbers else {

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Machine, Query, SocketQuery};
 
-/// All answers of a machine, in the order in which each question was asked.
+/// All answers of a machine, in the order of the requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Captured {
-    /// Files by path.
+    /// Contents of files, by path.
     pub files: BTreeMap<String, Vec<Answer<Vec<u8>>>>,
-    /// Directories by path.
+    /// Contents of directories, by path.
     pub lists: BTreeMap<String, Vec<Answer<Vec<String>>>>,
     /// Targets of symbolic links, by path.
     pub links: BTreeMap<String, Vec<Answer<String>>>,
@@ -28,9 +28,9 @@ pub struct Captured {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer<T> {
-    /// The raw reply.
+    /// The raw reply to the query.
     Reply(T),
-    /// The error instead.
+    /// The error that was returned instead of a reply.
     Failed(Failure),
 }
 
@@ -113,7 +113,7 @@ impl<M: Machine> Capture<M> {
         }
     }
 
-    /// The answers so far.
+    /// Returns the answers that were recorded so far.
     pub fn captured(&self) -> Captured {
         self.captured
             .lock()
@@ -227,7 +227,7 @@ pub struct Replay {
     given: Mutex<Given>,
 }
 
-/// The number of answers given to each question.
+/// Number of answers that were already returned to each request.
 #[derive(Debug, Default)]
 struct Given {
     files: BTreeMap<String, usize>,
@@ -247,7 +247,7 @@ impl Replay {
     }
 }
 
-/// The next answer to a question that was asked before `given` times.
+/// Returns the next answer to a request that was already made `given` times.
 fn next<T: Clone>(answers: Option<&Vec<Answer<T>>>, given: &mut usize) -> io::Result<T> {
     let answers = answers.ok_or_else(|| missing(io::ErrorKind::Unsupported, "was not captured"))?;
     let answer = answers.get(*given);
@@ -290,7 +290,7 @@ impl Machine for Replay {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let count = given.sockets.entry(*query).or_default();
         let reply = next(answers(&self.captured.sockets, query), count)?;
-        // Like the kernel: anything that does not fit is cut off.
+        // Like the kernel, this truncates a reply that does not fit.
         let length = reply.len().min(into.len());
         into[..length].copy_from_slice(&reply[..length]);
         Ok(length)

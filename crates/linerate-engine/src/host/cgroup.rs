@@ -1,7 +1,7 @@
-//! Source `cgroup`: how often a CPU quota stopped us.
+//! Source `cgroup`: how often a CPU quota stopped this process.
 //!
-//! A quota is counted by the group that has it: a quota on a group above ours (a pod's, a slice's) stops us and
-//! shows only there, so the groups above that have one are read too.
+//! The group that has a quota counts it. A quota of a parent group (of a pod or a slice) also stops this process, but
+//! only the parent's counters show it, so parent groups with a quota are read too.
 
 use std::io;
 
@@ -26,7 +26,7 @@ const METRICS: &[Metric] = &[
 
 /// Reads `cpu.stat` of our own cgroup and of its parents.
 pub(super) struct Cgroup {
-    /// Groups to read, ours first; found again after each take.
+    /// Groups to read, the process's own first; searched again after each take.
     groups: Option<Vec<Group>>,
     sheets: Sheets<usize>,
 }
@@ -72,7 +72,7 @@ impl Source for Cgroup {
     }
 }
 
-/// The groups whose quota can stop us. Empty if the kernel shows that none can.
+/// Returns the groups whose quota can stop this process. Empty if the kernel shows that none can.
 fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
     let place = place(machine)?;
     let mut found = Vec::new();
@@ -82,8 +82,8 @@ fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
         let stat = format!("{folder}/cpu.stat");
         let counts = match read(machine, &stat, cpu_stat::parse) {
             Ok(counts) => counts,
-            // Kernels differ in whether the root has the file, and whether others have it while
-            // their controller is off.
+            // Kernels differ in whether the root group has the file, and whether other groups have it while the
+            // controller is off.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(unreadable("cgroup", &stat, &error, HINT)),
         };
@@ -126,7 +126,7 @@ fn place(machine: &dyn Machine) -> Result<Place, Gap> {
     place.ok_or_else(|| gap("cgroup", "this kernel has no CPU controller", ""))
 }
 
-/// Most processes above our own that are checked.
+/// Largest number of ancestor processes that are checked.
 const ANCESTORS: usize = 32;
 
 /// Finds our control group of a controller, as this process sees it or, if it is hidden from this process, as an

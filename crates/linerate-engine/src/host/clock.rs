@@ -1,4 +1,4 @@
-//! Source `clock`: how fast the CPUs run that threads are kept on.
+//! Source `clock`: the frequency of the CPUs on which threads are kept.
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::{self, Metric};
@@ -17,7 +17,7 @@ const METRICS: &[Metric] = &[metric::CLOCK_NOW];
 /// and each row reads one CPU.
 pub(super) struct Clock {
     cpus: Vec<u32>,
-    /// Rows begun.
+    /// Number of rows that were begun.
     rows: usize,
     sheets: Sheets<u32>,
 }
@@ -42,7 +42,7 @@ impl Source for Clock {
             return Ok(());
         };
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
-        // Without it, as in most virtual machines, the facts have the clock.
+        // Without the file, as in most virtual machines, only the facts have the frequency.
         let Some(kilohertz) = number(machine, "clock", &path)? else {
             return Ok(());
         };

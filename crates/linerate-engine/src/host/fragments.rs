@@ -18,7 +18,7 @@ const METRICS: &[Metric] = &[metric::FRAGMENTS_CREATED, metric::FRAGMENTS_RECEIV
 /// The subject of the table.
 const SUBJECT: &str = "ip";
 
-/// Reads what the kernel counts of fragments.
+/// Reads the kernel's counters of fragments.
 pub(super) struct Fragments {
     sheets: Sheets<()>,
 }

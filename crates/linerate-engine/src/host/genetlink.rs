@@ -1,4 +1,4 @@
-//! Questions to families of generic netlink, whose numbers the kernel gives by name.
+//! Requests to families of generic netlink. The kernel translates their names to numbers.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,21 +21,21 @@ pub enum Ethtool {
     LinkState,
     /// The offloads of a port.
     Features,
-    /// Descriptor rings.
+    /// The descriptor rings of a port.
     Rings,
     Channels,
-    /// Interrupt coalescing.
+    /// The interrupt coalescing of a port.
     Coalesce,
-    /// Flow control, with its counters.
+    /// The flow control of a port, with its counters.
     Pause,
-    /// Forward error correction, with its counters.
+    /// The forward error correction of a port, with its counters.
     Fec,
     /// How received packets are spread over queues.
     Rss,
 }
 
 impl Ethtool {
-    /// `ETHTOOL_MSG_*_GET` of linux/ethtool_netlink.h.
+    /// Returns the command, `ETHTOOL_MSG_*_GET` of linux/ethtool_netlink.h.
     fn command(self) -> u8 {
         match self {
             Self::LinkModes => 4,

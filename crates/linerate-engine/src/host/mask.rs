@@ -84,7 +84,7 @@ impl Captured {
                 }
                 addresses.in_names(reply);
             }
-            // The route of a tunnel is looked up by the address in its link.
+            // Tunnels look up their route by the address in their link.
             if let Query::Route(toward) = query {
                 addresses.of_ends(toward);
             }
@@ -190,7 +190,7 @@ fn mask_device(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
     } else if path.ends_with("/uevent") {
         keep_lines(text, |line| UEVENT.iter().any(|key| line.starts_with(key)));
     } else if path.ends_with("/dm/uuid") {
-        // `LVM-...`: the part before the hyphen names the layer.
+        // In a text such as `LVM-...`, the part before the hyphen names the layer.
         let kind = text.iter().position(|&b| b == b'-').map_or(0, |at| at + 1);
         *text = [&text[..kind], MASKED].concat();
     } else if path.contains("/gids/") || GUIDS.iter().any(|name| path.ends_with(name)) {

@@ -13,12 +13,12 @@ use super::{Machine, number};
 const FOLDER: &str = "/sys/fs/resctrl/mon_data";
 const CACHE: &str = "mon_L3_";
 const METRICS: &[Metric] = &[metric::MEMORY_BYTES];
-/// Rows from one reading to the next: each asks a CPU of every cache.
+/// Number of rows per reading: each reading asks a CPU of every cache.
 const EVERY: usize = 5;
 
-/// Reads `mbm_total_bytes` of each third-level cache, where resctrl is mounted.
+/// Reads `mbm_total_bytes` of each third-level cache, if resctrl is mounted.
 pub(super) struct Memory {
-    /// Rows begun.
+    /// Number of rows that were begun.
     rows: usize,
     sheets: Sheets<String>,
 }
@@ -38,11 +38,11 @@ impl Source for Memory {
         if self.rows % EVERY != 1 {
             return Ok(());
         }
-        // Not mounted: this is not a gap of a run, but of the cause that needs it.
+        // If resctrl is not mounted, this is not a gap of the run, but of the cause that needs it.
         let names = machine.list(FOLDER).unwrap_or_default();
         for name in names.iter().filter(|name| name.starts_with(CACHE)) {
             let path = format!("{FOLDER}/{name}/mbm_total_bytes");
-            // Some processors count occupancy only. `Unavailable` stands if there is no value.
+            // Some processors count only occupancy. The file contains `Unavailable` if there is no value.
             let Some(bytes) = number(machine, "memory", &path)? else {
                 continue;
             };

@@ -39,12 +39,12 @@ impl Socket {
         })
     }
 
-    /// Sends a query of the routing family and gives the whole reply.
+    /// Sends a query of the routing family and returns the whole reply.
     pub(crate) fn ask(&mut self, query: &Query) -> io::Result<Vec<u8>> {
         self.exchange(&request(query)?)
     }
 
-    /// Sends a request and gives the whole reply.
+    /// Sends a request and returns the whole reply.
     pub(crate) fn exchange(&mut self, request: &Request) -> io::Result<Vec<u8>> {
         for _ in 0..ATTEMPTS {
             self.send(request)?;
@@ -56,8 +56,8 @@ impl Socket {
         Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     }
 
-    /// Sends the request for a dump and hands over each part of the reply. What changes in the
-    /// meantime may be missing, or there twice.
+    /// Sends the request for a dump and passes on each part of the reply. Entries that change during the dump may be
+    /// missing, or present twice.
     pub(super) fn stream(
         &mut self,
         request: &Request,
@@ -78,7 +78,7 @@ impl Socket {
             .send(&message(*kind, *flags, self.sequence, body))
     }
 
-    /// The reply to the last request; `None` if a dump changed while it was read.
+    /// Receives the reply to the last request; `None` if a dump changed while it was read.
     fn reply(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut reply = Vec::new();
         let whole = self.each_part(|part| {
@@ -92,8 +92,7 @@ impl Socket {
         Ok(whole.then_some(reply))
     }
 
-    /// Receives the reply to the last request to its end, part by part; gives whether nothing changed
-    /// while it was read.
+    /// Receives the whole reply to the last request, part by part; returns whether nothing changed while it was read.
     fn each_part(&mut self, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<bool> {
         let mut whole = true;
         loop {
@@ -132,7 +131,7 @@ fn class_request(index: u32) -> Vec<u8> {
     [&[0; 4][..], &index.to_ne_bytes(), &[0; 12]].concat()
 }
 
-/// `struct rtmsg`, the destination and, if it is known, the source: RTA_DST and RTA_SRC.
+/// Makes a request of `struct rtmsg`, the destination and, if it is known, the source: RTA_DST and RTA_SRC.
 fn route_request(toward: &Toward) -> Vec<u8> {
     let peer = octets(toward.peer);
     let own = toward.own.map(octets);

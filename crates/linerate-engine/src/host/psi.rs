@@ -1,4 +1,4 @@
-//! Source `psi`: time that tasks of the whole machine waited for a CPU.
+//! Source `psi`: time in which tasks of the machine waited for a CPU.
 
 use std::io::ErrorKind;
 

@@ -15,7 +15,7 @@ pub(super) struct Sheets<K> {
     /// The hint for a metric that a kernel does not report.
     hint: &'static str,
     all: Vec<Keyed<K>>,
-    /// The expected place of the next row: rows come in the same order each time.
+    /// Index at which the next row is expected: rows come in the same order each time.
     next: usize,
 }
 
@@ -27,8 +27,8 @@ struct Keyed<K> {
 }
 
 impl<K: PartialEq> Sheets<K> {
-    /// No tables yet; all `metrics` belong to one source, and `hint` is for metrics that a kernel does not
-    /// report.
+    /// Makes an empty group of tables. All `metrics` belong to one source; `hint` is for metrics that a kernel does
+    /// not report.
     pub(super) fn new(metrics: &'static [Metric], hint: &'static str) -> Self {
         Self {
             metrics,
@@ -88,7 +88,7 @@ impl<K: PartialEq> Sheets<K> {
         }
     }
 
-    /// The tables made since the last call; the next rows start new ones.
+    /// Takes the tables made since the last call; the next rows start new ones.
     pub(super) fn take(&mut self) -> Vec<Table> {
         self.next = 0;
         let all = std::mem::take(&mut self.all);

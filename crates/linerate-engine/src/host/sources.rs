@@ -22,8 +22,8 @@ use super::{Machine, Query, Toward, invalid, unreadable};
 
 /// Reads one thing about the machine, again and again.
 pub(super) trait Source: Send {
-    /// Appends a row to each of its tables; a gap as the result ends the source until the next
-    /// [`Source::take`], one in `gaps` does not.
+    /// Appends a row to each table of the source. A gap as the result ends the source until the next
+    /// [`Source::take`]; a gap in `gaps` does not.
     fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap>;
     /// The tables made since the last call.
     fn take(&mut self) -> Vec<Table>;
@@ -72,7 +72,7 @@ pub(super) fn no_route(what: &str, toward: Toward, error: &io::Error) -> Gap {
 }
 
 impl Sources {
-    /// The host's sources; among its ports, the port of the route to `toward`.
+    /// Makes the sources of a host. Among its ports, only the port of the route to `toward` is sampled.
     pub fn new(machine: Arc<dyn Machine>, toward: impl Into<Toward>) -> Self {
         let toward = toward.into();
         let port = |what| {
@@ -94,7 +94,7 @@ impl Sources {
         sources
     }
 
-    /// The sources of a host without another end: no packet is sent.
+    /// Makes the sources of a host without a far end: no packet is sent.
     pub fn alone(machine: Arc<dyn Machine>) -> Self {
         Self {
             host: vec![
@@ -107,7 +107,7 @@ impl Sources {
         }
     }
 
-    /// No sources but threads and clocks.
+    /// Makes the sources of threads and clocks only.
     pub(crate) fn none(machine: Arc<dyn Machine>) -> Self {
         Self {
             machine,
@@ -172,14 +172,14 @@ impl Sources {
             }
         }
         for gap in gaps {
-            // One gap for all subjects with the same reason.
+            // A gap that several subjects share is reported once.
             if !self.gaps.contains(&gap) {
                 self.gaps.push(gap);
             }
         }
     }
 
-    /// The tables and gaps since the last call. What could not be read is tried again after it.
+    /// Takes the tables and gaps since the last call. Sources that could not be read are tried again afterwards.
     pub fn take(&mut self) -> (Vec<Table>, Vec<Gap>) {
         let mut tables = std::mem::take(&mut self.kept);
         for slot in self.threads.iter_mut().chain(&mut self.host) {

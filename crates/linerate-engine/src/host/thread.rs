@@ -1,4 +1,4 @@
-//! Source `thread`: times of one of our own threads.
+//! Source `thread`: CPU times of one of this program's threads.
 
 use std::io;
 
@@ -31,7 +31,7 @@ pub(super) struct Thread {
     sheets: Sheets<()>,
 }
 
-/// A file of it that is read at each tick.
+/// A file of the thread that is read at each tick.
 struct File {
     path: String,
     kept: Kept,
@@ -58,7 +58,7 @@ enum Seen {
     Both,
     /// Only `stat`: the kernel keeps no scheduler statistics.
     StatOnly,
-    /// The thread has ended, and with it its table.
+    /// The thread has ended, and so has its table.
     Ended,
 }
 
@@ -75,7 +75,7 @@ impl Thread {
         }
     }
 
-    /// A row; `None` once the thread has ended.
+    /// Reads a row; `None` once the thread has ended.
     fn row(&mut self, machine: &dyn Machine) -> io::Result<Option<[Option<u64>; METRICS.len()]>> {
         let Some(stat) = alive(self.stat.read(machine, task_stat::parse))? else {
             return Ok(None);
@@ -89,8 +89,8 @@ impl Thread {
                 None => return Ok(None),
                 counted => counted,
             },
-            // The file is missing, or all zero, on kernels that do not count: a thread that is
-            // alive has been on a CPU.
+            // On kernels that do not count, the file is missing or all zero: a thread that is alive has been on a
+            // CPU.
             None => match alive(self.schedstat.read(machine, schedstat::parse))? {
                 None if alive(machine.file(&self.stat.path))?.is_none() => return Ok(None),
                 counted => counted.filter(|c| !c.is_blank()),
@@ -133,7 +133,7 @@ impl Source for Thread {
             Some(row) => self
                 .sheets
                 .push((), || self.subject.clone(), at, &row, gaps),
-            // Before the first row it may as well be /proc that is missing.
+            // Before the first row, the cause may also be a missing /proc.
             None if self.seen.is_none() => {
                 let why = format!(
                     "cannot read {}: {} is not there",

@@ -48,7 +48,7 @@ const OPTIONS: [&str; 13] = [
     "noac",
 ];
 
-/// All block devices and file systems. An unreadable fact has a gap: `facts.block.queue`.
+/// Reads all block devices and file systems. An unreadable fact has a gap: `facts.block.queue`.
 pub fn storage(machine: &dyn Machine) -> Storage {
     storage_of(machine, &machine.file(MOUNTS))
 }
@@ -169,7 +169,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The disk that a partition is a part of: the folder above its own.
+    /// Returns the disk that a partition is a part of: the folder above its own.
     fn parent(&self, folder: &str) -> Option<String> {
         let uevent = read(self.machine, &format!("{folder}/../uevent"), |text| {
             Ok(sysctl::value_text(text, "DEVNAME"))
@@ -216,7 +216,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The device below a loop device: the device of the file system that contains its file.
+    /// Finds the device below each loop device: the device of the file system that contains its file.
     fn files_below(&self, storage: &mut Storage) {
         let below: Vec<(usize, String)> = storage
             .devices
@@ -235,7 +235,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The paths of multipath devices of the device mapper: the disks below them.
+    /// Finds the paths of multipath devices of the device mapper: the disks below them.
     fn ways(&self, storage: &mut Storage) {
         let way = |name: &String| {
             let disk = storage.device(name);
@@ -338,7 +338,7 @@ fn telling(options: &[String]) -> Vec<String> {
     options.iter().filter(tells).cloned().collect()
 }
 
-/// Whether speed depends on an option of a mount: it names neither hosts nor people.
+/// Returns whether a mount option affects speed. Such options name neither hosts nor people.
 pub(in crate::host) fn tells_speed(option: &str) -> bool {
     OPTIONS.contains(&option.split('=').next().unwrap_or_default())
 }

@@ -61,8 +61,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Online CPUs if no file lists them: those in /proc/cpuinfo, else those with a folder, without those that
-    /// report to be off.
+    /// Returns the online CPUs if no file lists them: those in /proc/cpuinfo, otherwise those with a folder that do
+    /// not report to be off.
     fn cpus_on(&mut self, told: &[(u32, Option<Hertz>)]) -> Vec<u32> {
         let mut on: Vec<u32> = told.iter().map(|(id, _)| *id).collect();
         if on.is_empty() {
@@ -109,7 +109,7 @@ impl Reader<'_> {
         }
     }
 
-    /// CPUs of the same core, itself among them.
+    /// Returns the CPUs of the same core, including `id`.
     pub(super) fn siblings(&mut self, id: u32) -> Vec<u32> {
         let folder = format!("{CPUS}/cpu{id}/topology");
         let files = ["thread_siblings_list", "thread_siblings"];
@@ -213,7 +213,7 @@ impl Reader<'_> {
         set.unwrap_or_default()
     }
 
-    /// CPUs that are there and off: `offline` also lists those that could be added.
+    /// Returns the CPUs that are present and off: `offline` also lists CPUs that could be added.
     fn offline(&mut self) -> Vec<u32> {
         let present: BTreeSet<u32> = self.cpu_set("present").into_iter().collect();
         let mut offline = self.cpu_set("offline");
@@ -243,7 +243,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The CPUs of a node and how far it is from others.
+    /// Returns the CPUs of a node and its distances from other nodes.
     pub(super) fn node_place(&mut self, id: u32) -> topology::Node {
         topology::Node {
             id,
@@ -269,7 +269,7 @@ impl Reader<'_> {
         words.iter().filter_map(|d| d.parse().ok()).collect()
     }
 
-    /// Each cache once, though it is listed for every CPU that shares it.
+    /// Returns each cache once, although it is listed for every CPU that shares it.
     fn caches(&mut self, online: &[u32]) -> Vec<Cache> {
         let mut seen = BTreeSet::new();
         let mut found: BTreeMap<(u32, String, Bytes, usize), usize> = BTreeMap::new();

@@ -55,7 +55,7 @@ impl Reader<'_> {
         found.map_err(lack).ok()
     }
 
-    /// One file for each memory device: `17-0`, `17-1` ...
+    /// Reads the entries, one file for each memory device: `17-0`, `17-1` ...
     fn entries(&self) -> io::Result<Vec<Module>> {
         let Ok(names) = self.machine.list(ENTRIES) else {
             return Ok(Vec::new());

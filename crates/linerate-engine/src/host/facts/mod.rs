@@ -1,4 +1,4 @@
-//! Facts of the host: what does not change during a run.
+//! Facts of the host: properties that do not change during a run.
 
 use std::io;
 
@@ -38,8 +38,8 @@ const STATUS: &str = "/proc/self/status";
 const MOUNTS: &str = "/proc/self/mountinfo";
 const NODES: &str = "/sys/devices/system/node";
 
-/// Facts of the machine and of one port, the port of the route to `toward`. A fact that cannot be read is empty
-/// and has a gap named after its field, as `facts.cpu_model`.
+/// Reads the facts of the machine and of one port, the port of the route to `toward`. A fact that cannot be read is
+/// empty and has a gap named after its field, such as `facts.cpu_model`.
 pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
     facts_of(machine, Some(toward.into()))
 }
@@ -90,9 +90,9 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
     };
     facts.clocks = reader.clocks(&facts);
     facts.idle_states = reader.idle_states(&facts);
-    // If no card moves payload to memory, it may stay in the caches.
+    // If no network card moves payload to memory, payload may stay in the caches.
     if !facts.has_card() {
-        // The folder of the second-level cache is the same: it has its gap already.
+        // The second-level cache is in the same folder, so its gap was reported already.
         let gaps = reader.gaps.len();
         facts.last_cache = reader.last_cache(first);
         reader.gaps.truncate(gaps);
@@ -113,7 +113,7 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// The numbers of names such as `node12`, in ascending order.
+/// Returns the numbers of names such as `node12`, in ascending order.
 pub(super) fn numbered(names: &[String], prefix: &str) -> Vec<u32> {
     let number = |name: &String| {
         let digits = name.strip_prefix(prefix)?;
@@ -146,7 +146,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A file that not every machine has: there is a gap only if it exists and is unusable.
+    /// Reads a file that not every machine has: there is a gap only if it exists and is unusable.
     fn look<T>(
         &mut self,
         fact: &str,

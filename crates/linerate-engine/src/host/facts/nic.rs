@@ -19,15 +19,15 @@ mod shapers;
 mod stack;
 mod tunnels;
 
-/// Kind of all ports of IP over InfiniBand: older kernels give it only to those that users made.
+/// Kind of all ports of IP over InfiniBand. Older kernels report it only for ports that users created.
 const IPOIB: &str = "ipoib";
-/// Bus of devices that belong to a controller with a slot, and have none themselves.
+/// Bus of devices that belong to a controller with a slot, but have no slot themselves.
 const USB: &str = "usb";
 /// Kinds whose "lower port" is the other half of a pair.
 const PAIRS: [&str; 3] = ["veth", "netkit", "vxcan"];
 const WHAT: &str = "the links";
 const HINT: &str = "ip -d -s link";
-/// `IFLA_BOND_MODE`.
+/// Names of the values of `IFLA_BOND_MODE`.
 const MODES: [&str; 7] = [
     "balance-rr",
     "active-backup",
@@ -37,7 +37,7 @@ const MODES: [&str; 7] = [
     "balance-tlb",
     "balance-alb",
 ];
-/// `IFLA_BOND_XMIT_HASH_POLICY`.
+/// Names of the values of `IFLA_BOND_XMIT_HASH_POLICY`.
 const HASHES: [&str; 6] = [
     "layer2",
     "layer3+4",
@@ -47,7 +47,7 @@ const HASHES: [&str; 6] = [
     "vlan+srcmac",
 ];
 
-/// All ports of our network namespace. An unreadable fact has a gap: `facts.nic.rings`.
+/// Reads all ports of our network namespace. An unreadable fact has a gap: `facts.nic.rings`.
 pub fn network(machine: &dyn Machine) -> Network {
     let mut reader = Reader {
         machine,
@@ -67,7 +67,7 @@ impl Reader<'_> {
             Ok(reply) => reply,
             Err(error) => {
                 self.miss("network", WHAT, &error, HINT);
-                // A tree of files: its ports are those that its own /sys shows.
+                // In a tree of files, the ports are those that its own /sys shows.
                 let files_only = Errno::from_io_error(&error).is_none();
                 return if files_only {
                     self.listed_nics()
@@ -96,7 +96,7 @@ impl Reader<'_> {
         links
     }
 
-    /// The port; `None` and one gap if it disappears while it is read.
+    /// Reads a port; `None` and one gap if it disappears while it is read.
     fn nic(&mut self, link: &Link<'_>) -> Option<Nic> {
         let before = self.gaps.len();
         let mut port = PortReader {
@@ -280,7 +280,7 @@ impl PortReader<'_, '_> {
         })
     }
 
-    /// The poller and the interrupt of each queue, where the kernel reports them (6.8+).
+    /// Reads the poller and the interrupt of each queue, if the kernel reports them (6.8+).
     fn pollers(&mut self, nic: &mut Nic) {
         const HINT: &str = "use Linux 6.8 or later";
         let queues = self.query(Query::Queues(self.index), netdev::queues);
@@ -334,7 +334,7 @@ impl PortReader<'_, '_> {
         match Errno::from_io_error(&error) {
             Some(Errno::OPNOTSUPP) => return None,
             Some(Errno::NODEV | Errno::NOENT) => self.went = true,
-            // There is no kernel to query: the same for all ports.
+            // If there is no kernel to query, this is the same for all ports.
             None if error.kind() == io::ErrorKind::Unsupported => {
                 let why = error.to_string();
                 self.reader
@@ -349,14 +349,15 @@ impl PortReader<'_, '_> {
         None
     }
 
-    /// Some drivers answer "no such device" for a sleeping port: the list of ports decides.
+    /// Returns whether the port is gone. Some drivers answer "no such device" for a sleeping port, so the list of
+    /// ports decides.
     fn is_gone(&self) -> bool {
         let asked = self.reader.machine.query(&Query::Link(self.index));
         asked.is_err_and(|error| Errno::from_io_error(&error) == Some(Errno::NODEV))
     }
 }
 
-/// The hint without the name of the port, which is its last word.
+/// Returns the hint without the name of the port, which is its last word.
 fn hint_for_all(hint: &str) -> &str {
     match hint.strip_prefix("ethtool") {
         Some(_) => hint.rsplit_once(' ').map_or(hint, |(command, _)| command),

@@ -47,8 +47,8 @@ impl Reader<'_> {
         (port, Some(route))
     }
 
-    /// A port that is made of others is on the node of the cards that carry it, if that is one node, and their
-    /// interrupts are its own.
+    /// Sets the node of a port that consists of other ports to the node of the cards that carry it, if that is one
+    /// node. The interrupts of these cards are the port's.
     fn stand(&mut self, port: &mut Port, route: &Route) {
         let Some(wires) = route.wires() else {
             return;
@@ -126,7 +126,7 @@ impl Reader<'_> {
         same.then_some(folder)
     }
 
-    /// Folder of the device that the port belongs to; `None` for a port made by software.
+    /// Returns the folder of the device that the port belongs to; `None` for a port made by software.
     pub(super) fn device_folder(&mut self, link: &Link<'_>, class: Option<&str>) -> Option<String> {
         if !link.device.is_empty() && !link.bus.is_empty() {
             // This path is the same in every network namespace.
@@ -155,13 +155,13 @@ impl Reader<'_> {
         driver.flatten().unwrap_or_else(|| link.kind.to_string())
     }
 
-    /// "-1" (no number here) and a kernel without nodes mean that it has no meaning: no gap.
+    /// The value "-1" and a kernel without nodes mean that the device has no node: this is not a gap.
     fn node(&mut self, device: &str) -> Option<u32> {
         let node = read(self.machine, &format!("{device}/numa_node"), sysctl::number);
         node.ok().and_then(|node| u32::try_from(node).ok())
     }
 
-    /// CPUs that the interrupts of its queues are sent to.
+    /// Returns the CPUs to which the interrupts of the port's queues are sent.
     fn served_by(&mut self, link: &Link<'_>, device: &str) -> Vec<u32> {
         let nic = Nic {
             name: link.name.to_string(),
@@ -175,7 +175,7 @@ impl Reader<'_> {
         cpus_of(&self.interrupts_of(&nic))
     }
 
-    /// Nominal speed; a gap only where a wire should have one.
+    /// Returns the nominal speed. There is a gap only if the port has a wire, which should have a speed.
     fn speed(&mut self, link: &Link<'_>, class: Option<&str>, is_virtual: bool) -> Option<u64> {
         let speed = match class {
             Some(class) => read(self.machine, &format!("{class}/speed"), sysctl::number),
@@ -197,8 +197,8 @@ impl Reader<'_> {
     }
 }
 
-/// CPUs that serve the receive queues among these interrupts. Without names that identify queues, all of them
-/// count. An interrupt for sent packets only does not count.
+/// Returns the CPUs that serve the receive queues among these interrupts. Without names that identify queues, all
+/// interrupts count. Interrupts for sent packets only do not count.
 fn cpus_of(irqs: &[Irq]) -> Vec<u32> {
     let receives = |irq: &&Irq| irq.queue().is_some_and(Served::receives);
     let told = irqs.iter().any(|irq| irq.queue().is_some());

@@ -28,7 +28,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The cards of ports, with the bridges above them.
+    /// Returns the cards of ports, with the bridges above them.
     fn pci_of(&mut self, ports: &[Nic]) -> Vec<Device> {
         let (mut all, mut hidden) = (Vec::new(), Vec::new());
         // A device that a hypervisor emulates has no slot.
@@ -51,7 +51,7 @@ impl Reader<'_> {
         all
     }
 
-    /// A card, and each bridge above it that is not there yet.
+    /// Adds a card, and each bridge above it that was not added yet.
     fn chain(&mut self, card: Address, all: &mut Vec<Device>, hidden: &mut Vec<Address>) {
         let mut at = card;
         for _ in 0..BRIDGES {

@@ -44,7 +44,7 @@ impl Reader<'_> {
         cores
     }
 
-    /// Kinds of CPUs. Where the first has no capacity none has.
+    /// Returns the kinds of CPUs. If the first CPU has no capacity file, no CPU has one.
     fn sorts(&mut self, online: &[u32]) -> Vec<Kind> {
         let Some((&first, rest)) = online.split_first() else {
             return Vec::new();

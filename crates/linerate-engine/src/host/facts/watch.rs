@@ -26,7 +26,7 @@ pub struct Watch {
     /// not.
     drivers: BTreeMap<u32, String>,
     then: Option<Moment>,
-    /// The gaps, each once, and the number of reported ones.
+    /// Gaps, each once, and the number of gaps that were already reported.
     gaps: Vec<Gap>,
     told: usize,
 }
@@ -34,7 +34,7 @@ pub struct Watch {
 /// The readings of one sample.
 struct Moment {
     at: Nanos,
-    /// Read last, when all else is done: our own reading is not the machine's work.
+    /// CPU times of the last sample. They are read after everything else, so that our own reading does not count.
     times: Vec<CpuTimes>,
     processes: BTreeMap<u32, Used>,
     ports: BTreeMap<u32, PortCount>,
@@ -57,7 +57,7 @@ impl Watch {
         }
     }
 
-    /// The changes since the last sample; `None` the first time. `at` is the time on any clock.
+    /// Returns the changes since the last sample; `None` the first time. `at` is the time on any clock.
     pub fn look(&mut self, machine: &dyn Machine, at: Nanos) -> Option<Change> {
         let mut reader = Reader {
             machine,

@@ -55,7 +55,7 @@ impl Reader<'_> {
         device.node = self.node_of(&device.pci);
     }
 
-    /// The transport of a disk by its PCI function, if nothing closer to the disk shows it: in trees without
+    /// Returns the transport of a disk by its PCI function, if nothing closer to the disk shows it: in trees without
     /// the classes, and for disks behind RAID controllers.
     fn by_function(&self, device: &BlockDevice) -> &'static str {
         /// Class of RAID controllers.
@@ -121,8 +121,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The controller of a disk with one path. The disk usually has its number, since the number of a subsystem
-    /// is the one of its first controller.
+    /// Returns the controller of a disk with one path. The disk usually has the controller's number, since a
+    /// subsystem has the number of its first controller.
     fn only_controller(&self, disk: &str, above: &str) -> Option<Path> {
         let by_name = &disk[..disk.rfind('n').unwrap_or(0)];
         let name = self.device_name(above);
@@ -132,7 +132,7 @@ impl Reader<'_> {
         Some(path).filter(|path| !path.transport.is_empty())
     }
 
-    /// A path to a disk: its hidden device, which is numbered after its controller since Linux 4.18.
+    /// Returns a path to a disk: its hidden device, which is numbered after its controller since Linux 4.18.
     fn way(&self, controller: u32, name: &str) -> Path {
         let folder = format!("{CLASS}/{name}");
         let above = format!("{folder}/device");
@@ -181,10 +181,10 @@ impl Reader<'_> {
         }
     }
 
-    /// How a SCSI disk is reached; `None` for other disks and hosts that are unknown.
+    /// Returns how a SCSI disk is attached; `None` for other disks and unknown hosts.
     fn scsi(&self, above: &str) -> Option<&'static str> {
         let names = self.machine.list(&format!("{above}/scsi_device")).ok()?;
-        // host:channel:target:unit.
+        // The name consists of host:channel:target:unit.
         let host = format!("host{}", names.first()?.split(':').next()?);
         let folder = format!("/sys/class/scsi_host/{host}");
         if !self

@@ -23,7 +23,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Numbers virtual functions as their card does.
+    /// Gives virtual functions the numbers that they have on their card.
     pub(super) fn number_functions(&self, devices: &mut [IbDevice]) {
         let mut numbers: BTreeMap<String, BTreeMap<String, u32>> = BTreeMap::new();
         for device in devices {
@@ -35,7 +35,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The virtual functions of a card, with their numbers.
+    /// Returns the virtual functions of a card, with their numbers.
     fn functions_of(&self, card: &str) -> BTreeMap<String, u32> {
         let folder = format!("{DEVICES}/{card}");
         let names = self.machine.list(&folder).unwrap_or_default();

@@ -8,7 +8,7 @@ use super::super::Reader;
 use crate::host::sources::route_toward;
 use crate::host::{Toward, invalid};
 
-/// Most tunnels whose route is looked up.
+/// Most tunnels whose route is queried.
 const ASKED_MAX: usize = 64;
 
 impl Reader<'_> {
@@ -34,7 +34,8 @@ impl Reader<'_> {
         }
     }
 
-    /// `elsewhere`: its outer packets leave by another network namespace, whose routes are not ours.
+    /// Finds the port below a tunnel. If `elsewhere`, its outer packets leave by another network namespace, whose
+    /// routes are unknown here.
     fn stand_on(&self, nic: &mut Nic, ends: Ends, elsewhere: bool, left: &mut usize) {
         let mut tunnel = ends.tunnel;
         let asks = ends
