@@ -277,7 +277,7 @@ impl Changes {
             Ok(host) => host,
             Err(e) => return (Vec::new(), Some(lacks(&e.into()))),
         };
-        // Whether the setting can still be increased.
+        // Whether the setting has not reached the end of its bounds yet.
         let useful = |row: &SettingRow| {
             let port = if row.of_port() { port? } else { "" };
             let now = host.read(row, port).ok()?;

@@ -70,8 +70,8 @@ fn queues(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(numbers.iter().map(file).collect())
 }
 
-/// Reads a mask such as `00000000,0000000c`: groups of 32 CPUs, the highest first. Only the last two groups may be
-/// set.
+/// Reads a mask such as `00000000,0000000c`: groups of 32 CPUs, the highest first. Only the last group may have
+/// CPUs.
 fn mask(file: &Path) -> io::Result<u64> {
     let other = || io::Error::new(io::ErrorKind::InvalidData, "a CPU mask with CPUs above 31");
     let text = text(file)?;

@@ -44,7 +44,7 @@ pub(super) struct Control<'a> {
 pub(super) type Stopped<'a> = Box<dyn Fn() -> bool + Send + Sync + 'a>;
 
 impl<'a> Control<'a> {
-    /// Over a connection, until `stopped` says so.
+    /// Makes a control connection that fails once `stopped` returns true.
     pub(super) fn new(stream: TcpStream, stopped: Stopped<'a>) -> io::Result<Self> {
         // A side that is gone without a word is noticed, and nothing blocks without a deadline.
         tune(&stream)?;
@@ -85,7 +85,7 @@ impl<'a> Control<'a> {
         Ok(())
     }
 
-    /// Reads as many bytes as `into` has.
+    /// Reads bytes until `into` is full.
     pub(super) fn read(&self, into: &mut [u8], time: Duration) -> Result<(), Broken> {
         let until = Instant::now() + time;
         let mut have = 0;
@@ -106,7 +106,7 @@ impl<'a> Control<'a> {
         self.write(&[state.encode()], time)
     }
 
-    /// The byte that arrives within `time`; `None` if none does.
+    /// Returns the byte that arrives within `time`; `None` if none arrives.
     pub(super) fn glance(&self, time: Duration) -> Result<Option<u8>, Broken> {
         let mut byte = [0];
         if !self.wait(PollFlags::IN, Instant::now() + time)? {
@@ -129,7 +129,7 @@ impl<'a> Control<'a> {
         self.write(&frame(json), time)
     }
 
-    /// Receives JSON.
+    /// Receives a message in JSON.
     pub(super) fn hear(&self, time: Duration) -> Result<Vec<u8>, Broken> {
         let mut prefix = [0; 4];
         self.read(&mut prefix, time)?;
@@ -146,7 +146,7 @@ impl<'a> Control<'a> {
         Err(Broken::Silent(time))
     }
 
-    /// Waits for the socket; false once the time has come.
+    /// Waits until the socket is ready; returns false once the deadline has passed.
     fn wait(&self, events: PollFlags, until: Instant) -> Result<bool, Broken> {
         loop {
             if self.stopped() {

@@ -14,7 +14,7 @@ use crate::load::application::Role;
 pub(crate) struct Streams {
     pub(crate) set: u32,
     pub(crate) role: Role,
-    /// Payload of a datagram in bytes; `None` of connections.
+    /// Payload of a datagram in bytes; `None` for TCP.
     pub(crate) datagram: Option<u16>,
     /// The part at the start of the step that does not count.
     pub(crate) omit: Nanos,
@@ -41,8 +41,8 @@ impl Streams {
         totals.into_iter().map(stream).collect()
     }
 
-    /// Measured payload of a stream. A thread that moves several streams knows only the total up to the end of
-    /// the omitted part: each stream gets a share of that.
+    /// Returns the measured payload of a stream. A thread that moves several streams knows only their total up to the
+    /// end of the omitted part, so each stream gets a share of that.
     fn counted(&self, end: &EndReadings, total: &Total) -> u64 {
         let lanes: Vec<&Table> = self.lanes(end).collect();
         let moved = total.sent.max(total.received);
@@ -67,7 +67,7 @@ impl Streams {
         moved.saturating_sub(share as u64)
     }
 
-    /// Segments that a sender has retransmitted; `None` for a receiver, and where the kernel does not report
+    /// Returns the segments that a sender has retransmitted; `None` for a receiver, and if the kernel does not report
     /// it.
     fn retransmits(&self, end: &EndReadings, stream: u32) -> Option<u64> {
         let table = self
@@ -130,7 +130,7 @@ impl Streams {
     }
 }
 
-/// The growth of a column since its first row.
+/// Returns the growth of a column since its first row.
 fn grown(table: &Table, metric: Metric) -> Option<u64> {
     let values = table.column(metric)?;
     since_first(values, values.len().checked_sub(1)?)

@@ -16,7 +16,7 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    /// Up to now; `None` if it cannot be read.
+    /// Returns the CPU time used so far; `None` if it cannot be read.
     pub(crate) fn now(machine: &dyn Machine) -> Option<Self> {
         let stat = machine.file("/proc/self/stat").ok()?;
         let stat = task_stat::parse(&stat).ok()?;

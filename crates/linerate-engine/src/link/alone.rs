@@ -26,7 +26,7 @@ pub struct Alone {
 }
 
 impl Alone {
-    /// For a transport without a far end.
+    /// Makes a link for a transport without a far end.
     pub fn new(engine: &str, machine: Arc<dyn Machine>) -> Self {
         Self {
             end: LocalEnd::alone(Side::Near, engine, machine),

@@ -32,8 +32,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const RESULTS: Duration = Duration::from_secs(30);
 /// Time for results if the user wants to stop.
 const RESULTS_TO_STOP: Duration = Duration::from_secs(3);
-/// A receiver ends by itself when nothing arrived for `QUIET` after the end of a test, and in any case after
-/// `QUIET_AT_MOST`. This is before the sampler considers it stuck.
+/// Time without an arrival after the end of a test at which a receiver ends by itself, and the longest time until it
+/// does. Both are shorter than the time at which the sampler considers it stuck.
 const QUIET: Duration = Duration::from_secs(2);
 const QUIET_AT_MOST: Duration = Duration::from_secs(14);
 
@@ -43,7 +43,7 @@ pub struct Options {
     pub servers: Vec<SocketAddr>,
     /// Protocol that carries the payload.
     pub protocol: Protocol,
-    /// Time at the start of a test that does not count. The server leaves out whole seconds of it.
+    /// Washout: time at the start of a test that does not count. The server omits whole seconds of it.
     pub washout: Nanos,
     /// The length of a test after the omitted part.
     pub time: Nanos,
@@ -57,7 +57,7 @@ pub struct Iperf3 {
     server: SocketAddr,
     /// The first control connection, until a test uses it.
     opened: Option<Opened>,
-    /// Sets that are prepared, each with its test until that has run.
+    /// Sets that are prepared, each with its test until the test has run.
     sets: HashMap<u32, (SetPlan, Option<Test>)>,
     /// Addresses of both ends of each stream of the last test, this end first.
     ends: Vec<[SocketAddr; 2]>,
@@ -103,8 +103,8 @@ impl Iperf3 {
         &self.ends
     }
 
-    /// Seconds that the server should omit. None with datagrams: servers before 3.14 send the losses of an
-    /// omitted part with the measured ones, and datagrams have no slow start.
+    /// Returns the seconds that the server should omit. It is zero with datagrams: servers before 3.14 report the
+    /// losses of an omitted part together with the measured ones, and datagrams have no slow start.
     fn omit(&self) -> u64 {
         let second = 1_000_000_000;
         let whole = self.options.washout.0.is_multiple_of(second);
@@ -126,7 +126,7 @@ impl Iperf3 {
             Some(opened) => opened,
             None => dialled(&[self.server], &|| self.stop.load(Ordering::Relaxed))?,
         };
-        // Reading this host takes time, and the server waits only for a while.
+        // The facts of this host are read now: reading takes time, and later the server would wait for it.
         self.end.facts();
         let wanted = Wanted {
             protocol: self.options.protocol,
@@ -140,7 +140,7 @@ impl Iperf3 {
         Ok((test, near))
     }
 
-    /// The test of a set: agreed on again where it has run before.
+    /// Returns the test of a set. If it has already run, agrees on it with the server again.
     fn test(&mut self, set: u32) -> Result<Test, LinkError> {
         let Some((plan, test)) = self.sets.get_mut(&set) else {
             let what = format!("set {set} is not prepared");
@@ -165,7 +165,7 @@ impl Iperf3 {
         }
     }
 
-    /// Notes what ended the test, and the link with it.
+    /// Stores the error that ended the test, and with it the link.
     fn fails(&mut self, error: &ClientError) -> LinkError {
         if let ClientError::Interrupted = error {
             return LinkError::Interrupted;
@@ -288,12 +288,12 @@ impl Course<'_> {
         self.test.direction == Direction::Forward
     }
 
-    /// Until the time is up, or the user wants no more; why it ended before, where something broke.
+    /// Runs the test until its time is up or the user stops it; returns the error if it broke earlier.
     fn drive(&mut self, running: &mut Running) -> Option<ClientError> {
         let time = self.plan.washout.duration() + self.plan.measure.duration();
         loop {
             let left = time.saturating_sub(self.began.elapsed());
-            // Senders are ended by the sampler, behind its last row. Receivers go on until nothing comes.
+            // The sampler ends senders after its last row. Receivers continue until nothing arrives.
             let all_ended = if self.sends() {
                 running.done(LOOK)
             } else {
@@ -312,14 +312,14 @@ impl Course<'_> {
         }
     }
 
-    /// Shows what is seen; whether the user wants to stop.
+    /// Shows the progress; returns whether the user wants to stop.
     fn stops(&mut self, running: &Running) -> bool {
         self.stopped |= (self.watch)(running.live()) == StepControl::Stop;
         self.stopped
     }
 
-    /// Receives the server's counts, where it is still there. Returns the readings of both ends, and why the
-    /// test is not complete.
+    /// Receives the server's counts, if the server still answers. Returns the readings of both ends, and why the test
+    /// is not complete.
     fn conclude(
         &mut self,
         running: Running,
@@ -352,8 +352,8 @@ impl Course<'_> {
         }
     }
 
-    /// Reports that the test ends, and waits until the server requests results. Receivers continue in the
-    /// meantime, or the server could block in its sends.
+    /// Reports the end of the test, and waits until the server requests results. Receivers continue in the meantime,
+    /// because otherwise the server could block in its sends.
     fn end(&mut self, running: &Running) -> Result<(), ClientError> {
         self.test.end()?;
         let (said, mut quiet) = (Instant::now(), Instant::now());
@@ -431,7 +431,7 @@ fn process(used: u64, lasted: Duration) -> Option<linerate_core::record::Table> 
     let mut sheet = Sheet::new(PROCESS_CPU.source, String::new());
     let end = u64::try_from(lasted.as_nanos()).unwrap_or(u64::MAX);
     for (at, used) in [(0, 0), (end, used)] {
-        // The value is always present: there is no gap to report.
+        // The value is always present, so there is no gap to report.
         sheet.push(at, [(PROCESS_CPU, i64::try_from(used).ok())]);
     }
     sheet.take()

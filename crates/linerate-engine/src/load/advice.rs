@@ -4,20 +4,20 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Smallest operation that is chosen where the plan leaves the size open.
+/// Smallest operation if the plan leaves the size open, in bytes.
 const OP_MIN: u32 = 16 * 1024;
 /// First operation, before a rate is known.
 const OP_FIRST: u32 = 64 * 1024;
-/// Payload of an operation, in time at the rate seen: long enough that calls cost little.
+/// Duration of an operation's payload at the current rate, in nanoseconds: long enough that calls cost little.
 const OP_NANOS: u64 = 2_500_000;
 /// An operation has this size even if the buffer is smaller: Linux (seen on 6.18) applies the send buffer's
 /// bound only from the second packet of a write on. Writes of one packet (64 KiB) exceed it many times, in
 /// bursts, and goodput then depends on the size of the write.
 const OP_WHOLE: u32 = 128 * 1024;
-/// But no larger than this time's worth of payload, so that stops are heeded on slow paths.
+/// Longest duration of an operation's payload, in nanoseconds, so that stops are noticed on slow paths.
 const OP_NANOS_MAX: u64 = 100_000_000;
 
-/// Advice to one worker; on a cache line pair of its own, written a few times a second.
+/// Advice to one worker, in a pair of cache lines of its own; it is written a few times a second.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Advice {
@@ -34,7 +34,7 @@ pub struct Advice {
 }
 
 impl Advice {
-    /// Operations of `asked` bytes; if that is zero, of a size that follows the rate up to `cap`.
+    /// Makes advice for operations of `asked` bytes or, if that is zero, of a size that follows the rate up to `cap`.
     pub fn new(asked: u64, cap: u32) -> Self {
         let fixed = asked != 0;
         let most = if fixed {
@@ -71,7 +71,7 @@ impl Advice {
         Self { pace, ..self }
     }
 
-    /// Most payload that may gather before it is read, in bytes.
+    /// Returns the most payload that may gather before it is read, in bytes.
     pub fn gather(&self) -> u32 {
         self.gather
     }
@@ -86,8 +86,8 @@ impl Advice {
         self.op.load(Relaxed)
     }
 
-    /// Payload in bytes per second; zero when not known yet, but for a sender that keeps to a pace: its pace, as long
-    /// as that is less than an operation.
+    /// Returns the rate in bytes per second; zero if it is not known yet. For a sender with a pace, an unknown rate
+    /// is the pace, up to the size of a first operation.
     pub fn rate(&self) -> u64 {
         match self.rate.load(Relaxed) {
             0 => self.pace.min(u64::from(OP_FIRST)),
@@ -95,24 +95,25 @@ impl Advice {
         }
     }
 
-    /// Whether what happens now counts: after the wash-out and before the end of the step.
+    /// Returns whether operations count now: after the washout and before the end of the step.
     pub fn counting(&self) -> bool {
         self.counting.load(Relaxed)
     }
 
-    /// When it began to count, and when that ended, on this host's clock; `None` before.
+    /// Returns when operations began to count, and when that ended, on this host's clock; `None` before.
     pub fn counted(&self) -> [Option<u64>; 2] {
         let at = |edge: &AtomicU64| Some(edge.load(Relaxed)).filter(|at| *at > 0);
         [at(&self.counted[0]), at(&self.counted[1])]
     }
 
-    /// Whether what was due at a time of this host's clock counts, however late it is done.
+    /// Returns whether an operation that was due at the time `due` of this host's clock counts, however late it is
+    /// done.
     pub fn counts(&self, due: u64) -> bool {
         let [from, until] = self.counted();
         from.is_some_and(|from| due >= from) && until.is_none_or(|until| due < until)
     }
 
-    /// Nothing counted yet: a new step.
+    /// Begins a new step, in which nothing has counted yet.
     pub fn renew(&self) {
         self.counting.store(false, Relaxed);
         self.counted.iter().for_each(|edge| edge.store(0, Relaxed));
@@ -131,7 +132,7 @@ impl Advice {
         self.counting.store(false, Relaxed);
     }
 
-    /// Takes a new rate in bytes per second, and chooses the size of operations by it.
+    /// Stores a new rate in bytes per second, and chooses the size of operations for it.
     pub fn follow(&self, rate: u64) {
         self.rate.store(rate, Relaxed);
         if !self.fixed {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 /// How a receiver detects the end of a stream's payload.
 #[derive(Debug, Clone)]
 pub(crate) enum Framing {
-    /// By marks within the payload, as between two ends of linerate.
+    /// Marks within the payload, as between two ends of linerate.
     Marked,
-    /// Without marks, as in tests of iperf3.
+    /// No marks, as in tests of iperf3.
     Bare(Arc<Bare>),
 }
 
@@ -19,9 +19,9 @@ pub(crate) enum Framing {
 pub(crate) struct Bare {
     /// Bits of the numbers of datagrams.
     pub(crate) width: Width,
-    /// Datagrams that a sender which keeps a rate hands over at once; `None` for as few as it can.
+    /// Datagrams that a paced sender hands over at once; `None` for as few as possible.
     pub(crate) burst: Option<usize>,
-    /// Bytes that all senders together may still send; `None` for any number.
+    /// Bytes that all senders together may still send; `None` if they are unlimited.
     left: Option<AtomicU64>,
     stage: AtomicU8,
 }
@@ -48,12 +48,12 @@ impl Bare {
         }
     }
 
-    /// The end was announced: from here on the other end may close its streams.
+    /// Says that the end was announced: from now on the other end may close its streams.
     pub(crate) fn say_end(&self) {
         self.stage.fetch_max(ENDING, Relaxed);
     }
 
-    /// No more payload is to be received.
+    /// Says that no more payload will be received.
     pub(crate) fn finish(&self) {
         self.stage.fetch_max(OVER, Relaxed);
     }

@@ -7,7 +7,7 @@ use linerate_sys::clock;
 
 /// Iterations of one calibration, about half a millisecond.
 const TRY: u64 = 300_000;
-/// Calibrations; the fastest counts, since others were interrupted or began on a slow clock.
+/// Number of calibrations; the fastest counts, since others were interrupted or began on a slow clock.
 const TRIES: u32 = 9;
 
 /// Does `iterations` steps of a chain in which each needs the one before.

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 
 use super::LoadError;
 
-/// Longest round trip that is recorded exactly; longer ones count as this one.
+/// Longest round trip that is recorded exactly; longer ones are recorded with this value.
 const LONGEST_NANOS: u64 = 60_000_000_000;
 /// Significant digits of a time that are kept.
 const DIGITS: u8 = 3;
@@ -17,7 +17,7 @@ pub(super) const ROOM: usize = 256 * 1024;
 pub(super) struct Times(Option<Histogram<u64>>);
 
 impl Times {
-    /// Reserves memory for the times of a new step: recording allocates nothing.
+    /// Allocates the memory for the times of a new step, so that recording allocates nothing.
     pub(super) fn renew(&mut self) -> Result<(), LoadError> {
         let room = Histogram::new_with_bounds(1, LONGEST_NANOS, DIGITS);
         self.0 = Some(room.map_err(|e| LoadError::Unsupported {

@@ -8,9 +8,9 @@ use super::{PORT, PeerError};
 /// A restriction to one version of IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// IPv4.
+    /// Use only IPv4 addresses.
     V4,
-    /// IPv6.
+    /// Use only IPv6 addresses.
     V6,
 }
 
@@ -34,7 +34,7 @@ impl Family {
 pub struct Target {
     /// Host name or address, without brackets.
     pub host: String,
-    /// Port; the usual one when none was typed.
+    /// Port; the usual one if none was typed.
     pub port: u16,
 }
 
@@ -57,7 +57,7 @@ impl FromStr for Target {
 }
 
 impl Target {
-    /// Reads a far end that is at `usual` where no port was typed.
+    /// Parses the address of a far end whose port is `usual` if none was typed.
     pub fn parse(text: &str, usual: u16) -> Result<Self, TargetError> {
         let wrong = || TargetError { text: text.into() };
         let (host, port) = match text.strip_prefix('[') {
@@ -69,7 +69,7 @@ impl Target {
                 };
                 (host, port)
             }
-            // More than one colon: an IPv6 address without brackets, hence without a port.
+            // More than one colon means an IPv6 address without brackets, and hence without a port.
             None => match text.split_once(':') {
                 Some((host, port)) if !port.contains(':') => (host, Some(port)),
                 _ => (text, None),
@@ -94,7 +94,7 @@ impl Target {
         })
     }
 
-    /// All addresses of the family that was asked for, in the system's order of preference.
+    /// Returns all addresses of the requested family, in the system's order of preference.
     pub fn resolve(&self, family: Option<Family>) -> Result<Vec<SocketAddr>, PeerError> {
         let all: Vec<SocketAddr> = (self.host.as_str(), self.port)
             .to_socket_addrs()

@@ -61,7 +61,8 @@ pub(crate) fn wait(
     }
 }
 
-/// For `poll`; rounded up to the next millisecond, or the last of them would be spent spinning.
+/// Converts a time for `poll`. It is rounded up to the next millisecond; otherwise the last one would be spent
+/// spinning.
 pub(crate) fn timespec(time: Duration) -> Timespec {
     let millis = time.as_nanos().div_ceil(1_000_000) as i64;
     Timespec {
@@ -70,8 +71,8 @@ pub(crate) fn timespec(time: Duration) -> Timespec {
     }
 }
 
-/// Makes a control socket notice a silent end, and send small messages at once, and soon again where
-/// they are lost.
+/// Sets options of a control socket: a silent end is noticed, small messages are sent at once, and lost ones are
+/// retransmitted soon.
 pub(crate) fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     sockopt::set_tcp_nodelay(stream, true)?;
@@ -127,7 +128,7 @@ pub(crate) fn write_all(
             Ok(n) => bytes = &bytes[n..],
             Err(e) => {
                 retry(e)?;
-                // A reader that gets one byte at a time must not exceed the deadline.
+                // The deadline also limits a reader that gets one byte at a time.
                 if Instant::now() >= deadline {
                     return Err(ChannelError::TimedOut);
                 }
@@ -152,14 +153,14 @@ pub(crate) struct Channel {
     noise: TransportState,
     stop: Option<Stop>,
     assembler: Assembler,
-    // Sealed bytes that make no whole frame yet: length prefix and body.
+    // Sealed bytes that are not a complete frame yet: length prefix and body.
     sealed: Vec<u8>,
     plain: Vec<u8>,
 }
 
 impl Channel {
-    /// Over a connection whose handshake is done; messages read have at most `limit` bytes. A
-    /// requested `stop` ends every wait.
+    /// Makes a channel over a connection whose handshake is done; messages that are read have at most `limit` bytes.
+    /// A requested `stop` ends every wait.
     pub(crate) fn new(
         stream: TcpStream,
         noise: TransportState,
@@ -177,7 +178,7 @@ impl Channel {
         })
     }
 
-    /// The socket, to wait on it together with others.
+    /// Returns the socket, to wait on it together with others.
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }
@@ -228,9 +229,9 @@ impl Channel {
         }
     }
 
-    /// A message, if the rest of one has arrived; never waits.
+    /// Returns a message, if a complete one has arrived; never waits.
     pub(crate) fn try_receive(&mut self) -> Result<Option<Vec<u8>>, ChannelError> {
-        // Bounded: what arrives while we read is looked at in the next call.
+        // The loop is bounded: data that arrives during it is read in the next call.
         for _ in 0..64 {
             let need = self.need();
             if self.sealed.len() < need {
@@ -259,7 +260,7 @@ impl Channel {
         }
     }
 
-    /// Reads towards `need`; false when nothing is there.
+    /// Reads until `need` bytes are buffered; returns false if no data is available.
     fn fill(&mut self, need: usize) -> Result<bool, ChannelError> {
         let have = self.sealed.len();
         self.sealed.resize(need, 0);

@@ -29,7 +29,7 @@ use crate::load::transport::{Datagrams, at_port};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time from one knock to the next.
 const AGAIN: Duration = Duration::from_millis(50);
-/// Most datagrams that are looked at before the time is: anybody may send them.
+/// Most datagrams that are read before the time is checked: anybody may send them.
 const AT_ONCE: usize = 64;
 /// Message of the near end on the data connection once it was accepted.
 const IN: [u8; 1] = [1];
@@ -74,7 +74,7 @@ impl Meeting<'_> {
         self.knock(Purpose::Knock, challenge)
     }
 
-    /// The near end: knocks where the far end says, until it is let in.
+    /// Runs the near end: it sends hellos to the far end's address until it is accepted.
     pub(super) fn dial(
         &self,
         line: &TcpStream,
@@ -102,7 +102,7 @@ impl Meeting<'_> {
         )
     }
 
-    /// Knocks until the far end proves that it heard; `None` when it never does.
+    /// Sends hellos until the far end proves that it received one; returns `None` if it never does.
     fn enter(
         &self,
         socket: &UdpSocket,
@@ -113,7 +113,7 @@ impl Meeting<'_> {
         let mut bytes = [0; KNOCK_LEN + 1];
         let mut next = Instant::now();
         while Instant::now() < deadline {
-            // Whoever answers with something else does not make it knock the faster.
+            // Other answers do not make the hellos more frequent.
             if Instant::now() >= next {
                 harmless(socket.send(&knock))?;
                 next = Instant::now() + AGAIN;
@@ -133,7 +133,7 @@ impl Meeting<'_> {
         Ok(None)
     }
 
-    /// The far end: opens a port, and waits there for the near end.
+    /// Runs the far end: it opens a port, and waits there for the near end.
     pub(super) fn accept(
         &self,
         line: &TcpStream,
@@ -231,7 +231,7 @@ impl Meeting<'_> {
         }
     }
 
-    /// A socket at the address of `own`, on a port of its own, that does not block.
+    /// Opens a non-blocking socket at the address `own`, on a port of its own.
     fn bind(&self, own: SocketAddr, configure: Configure<'_>) -> Result<UdpSocket, LoadError> {
         let bound = UdpSocket::bind(at_port(own, 0));
         let fd = OwnedFd::from(bound.map_err(|e| self.failed("bind", e))?);

@@ -1,4 +1,4 @@
-//! Datagrams of a test: the possible requests.
+//! Limits of tests with datagrams.
 
 use linerate_core::iperf3::{DATAGRAM_MAX, DATAGRAM_MIN, Width};
 use linerate_core::plan::Knobs;

@@ -1,4 +1,4 @@
-//! Why there is no test with an iperf3 server, or only a part of one, each with what helps.
+//! Why there is no test with an iperf3 server, or only a part of one, each with a hint that helps.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ pub enum ClientError {
     Unreached {
         /// The address of the server.
         address: SocketAddr,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
     /// Another kind of server listens there.
@@ -56,7 +56,7 @@ pub enum ClientError {
     Terminated {
         /// The address of the server.
         address: SocketAddr,
-        /// When.
+        /// Stage of the test, in words.
         stage: &'static str,
     },
     /// The server closed the connection or sent an invalid message.
@@ -64,12 +64,12 @@ pub enum ClientError {
     Lost {
         /// The address of the server.
         address: SocketAddr,
-        /// When.
+        /// Stage of the test, in words.
         stage: &'static str,
-        /// The failure.
+        /// What failed.
         what: String,
     },
-    /// Datagrams do not get through where a connection does.
+    /// Datagrams are lost on a path where connections work.
     #[error("no UDP datagram reaches {0}, although a TCP connection does")]
     NoDatagrams(SocketAddr),
     /// The requested datagrams are impossible.
@@ -78,7 +78,7 @@ pub enum ClientError {
     /// A data connection could not be made as asked.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The user had enough.
+    /// The user stopped the test.
     #[error("interrupted")]
     Interrupted,
     /// A system call failed on this host.
@@ -86,12 +86,12 @@ pub enum ClientError {
     System {
         /// The stage of the test.
         call: &'static str,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
 }
 
-/// `: No such file or directory`, if the server sent its system's error.
+/// Returns text such as `: No such file or directory`, if the server sent its system's error.
 fn errno(refusal: Refusal) -> String {
     if refusal.errno <= 0 {
         return String::new();

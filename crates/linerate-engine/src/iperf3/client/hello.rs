@@ -20,12 +20,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(4);
 /// Time left for an answer once the server sends another message.
 const LAST: Duration = Duration::from_millis(500);
-/// Within this time a stop is heeded.
+/// Longest time until a stop is noticed.
 const HEED: Duration = Duration::from_millis(100);
 /// Most datagrams that are checked for the answer: payload of a sending server may arrive before it.
 const LOOKED_AT: usize = 10_000;
 
-/// A socket of this end, connected to the server. `configure` sets its options before.
+/// Opens a socket of this end, connected to the server. `configure` sets its options before that.
 pub(super) fn socket(
     own: SocketAddr,
     server: SocketAddr,
@@ -64,7 +64,7 @@ pub(super) fn say(
     }
 }
 
-/// Says hello, and waits for the answer; false if none comes.
+/// Sends a hello and waits for the answer; returns false if none arrives.
 fn answered(control: &Control<'_>, socket: &UdpSocket) -> io::Result<bool> {
     let began = Instant::now();
     let (mut until, mut said, mut looked) = (began + PATIENCE, 0, 0);
@@ -80,7 +80,7 @@ fn answered(control: &Control<'_>, socket: &UdpSocket) -> io::Result<bool> {
         // A wait that is interrupted is a short one.
         let _ = poll(&mut fds, Some(&timespec(HEED)));
         loop {
-            // One byte more than an answer has: a longer message is no answer.
+            // The buffer is one byte longer than an answer: a longer message is not an answer.
             let mut bytes = [0; HELLO_LEN + 1];
             match socket.recv(&mut bytes) {
                 Ok(got) if is_answer(&bytes[..got]) => return Ok(true),

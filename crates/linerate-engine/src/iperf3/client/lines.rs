@@ -62,7 +62,7 @@ impl<'a> Dialler<'a> {
         stream + 1 == self.streams
     }
 
-    /// A connection, announced unless it is the last one.
+    /// Makes a connection, and sends its cookie unless it is the last one.
     fn connection(
         &mut self,
         stream: u32,
@@ -91,7 +91,7 @@ impl<'a> Dialler<'a> {
         Ok(fd)
     }
 
-    /// A socket for datagrams, which has sent its hello unless it is the last one.
+    /// Opens a socket for datagrams, and sends its hello unless it is the last one.
     fn socket(
         &mut self,
         stream: u32,
@@ -134,7 +134,7 @@ impl Lines for Dialler<'_> {
             self.failed = Some(error);
             LoadError::Protocol { what }
         })?;
-        // iperf3 has no marks that distinguish its datagrams from others.
+        // In iperf3's protocol, no tag distinguishes a stream's datagrams from others.
         Ok(Datagrams {
             fd,
             own: 0,
@@ -144,7 +144,7 @@ impl Lines for Dialler<'_> {
 }
 
 impl Held {
-    /// Announces it to the server.
+    /// Sends the cookie or the hello of the last stream to the server.
     pub(super) fn announce(self, talk: &Talk<'_>, cookie: &Cookie) -> Result<(), ClientError> {
         match self {
             Self::Connection(fd) => {

@@ -8,7 +8,7 @@ use linerate_core::iperf3::{Cookie, Malformed, Params, REFUSAL_LEN, Refusal, Res
 use super::ClientError;
 use crate::iperf3::control::{Broken, Control};
 
-/// Time for an answer before the test: no payload is on the way.
+/// Time for an answer before the test, when no payload is queued on the path.
 pub(super) const WORD: Duration = Duration::from_secs(10);
 /// Time for an answer; after a test it waits behind all payload that is queued on the path.
 pub(super) const ANSWER: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Says who we are and what we want.
+    /// Sends the cookie and the parameters of the test.
     pub(super) fn agree(&self, cookie: &Cookie, params: &Params) -> Result<(), ClientError> {
         const STAGE: &str = "before the test was agreed on";
         let lost = |broken| ClientError::broken(self.server, STAGE, broken);

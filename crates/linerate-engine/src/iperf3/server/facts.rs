@@ -8,9 +8,9 @@ use linerate_core::facts::HostFacts;
 
 use crate::host::{self, Machine, Toward};
 
-/// How long what was read counts as true. Tests use it to choose CPUs.
+/// How long facts are cached. Tests use them to choose CPUs.
 const FRESH: Duration = Duration::from_secs(60);
-/// Clients of which it is known.
+/// Number of clients whose facts are cached.
 const KNOWN: usize = 16;
 
 /// Facts that were read recently.

@@ -28,7 +28,7 @@ impl Default for PartialCookie {
     }
 }
 
-/// The test runs in the scope: it ends when the test has.
+/// Sorts connections into tests, whose threads run in `scope`.
 pub(super) struct Gate<'scope, 'env> {
     pub(super) server: &'env Server,
     pub(super) stop: &'env Stop,
@@ -72,7 +72,7 @@ impl Doorman for Gate<'_, '_> {
             deny(&pending.stream);
             return Err("refused, another test runs");
         }
-        // A test that wants no more streams turns them away.
+        // If the test wants no more streams, the connection is closed.
         if let Err(TrySendError::Full(stream) | TrySendError::Disconnected(stream)) =
             seated.streams.try_send(pending.stream)
         {
@@ -85,7 +85,7 @@ impl Doorman for Gate<'_, '_> {
 impl<'env> Gate<'_, 'env> {
     fn begin(&self, test: Test<'env>) -> Result<(), Refusal> {
         let thread = Builder::new().name("iperf3".into());
-        // A panic there has been reported, as a bug. It ends that test only.
+        // A panic in a test has already been reported as a bug. It ends only that test.
         let serve = || drop(catch_unwind(AssertUnwindSafe(|| test.serve())));
         let begun = thread.spawn_scoped(self.scope, serve).map(drop);
         begun.map_err(|_| {

@@ -41,7 +41,7 @@ pub struct Limits {
     pub word: Duration,
     /// A test that moves no payload for this long is ended.
     pub stall: Duration,
-    /// How much longer than agreed on a test may last.
+    /// Time that a test may last beyond its agreed duration.
     pub grace: Duration,
 }
 
@@ -61,18 +61,18 @@ impl Default for Limits {
 pub struct ServerOptions {
     /// Addresses to listen on; empty for all of this host.
     pub listen: Vec<IpAddr>,
-    /// Port; 0 lets the system choose, then for one address only.
+    /// Port; 0 lets the system choose, which is possible for one address only.
     pub port: u16,
-    /// Networks that clients may come from; all if none is named.
+    /// Networks from which clients may connect; all if empty.
     pub allow: Vec<IpNet>,
-    /// The permitted requests.
+    /// Limits of clients' requests.
     pub limits: Limits,
     pub machine: Arc<dyn Machine>,
     /// Receiver of log lines.
     pub log: Log,
 }
 
-/// A server that holds its port.
+/// A server that has bound its port.
 pub struct Server {
     listeners: Vec<TcpListener>,
     options: ServerOptions,
@@ -82,7 +82,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the port. Clients can connect from now on; they are served by [`Server::run`].
+    /// Binds the port. Clients can connect from now on; they are served by [`Server::run`].
     pub fn bind(options: ServerOptions) -> Result<Self, PeerError> {
         let listeners = strangers::listen(&options.listen, options.port)?;
         Ok(Self {
@@ -94,7 +94,7 @@ impl Server {
         })
     }
 
-    /// The address that it listens on.
+    /// Returns the addresses that the server listens on.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         strangers::addresses(&self.listeners)
     }

@@ -1,4 +1,4 @@
-//! The streams of a test while they move payload: the workers of a run, which the client of the test ends.
+//! The streams of a test while they move payload. The workers of a run move it, and the client ends the test.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ use crate::load::application::Role;
 use crate::load::framing::{Bare, Framing};
 use crate::load::transport::{ConfigureEach, Datagrams, Lines, tcp, udp};
 
-/// A receiver stops waiting for the rest of a given number of bytes once nothing arrived for this long.
+/// Time without an arrival after which a receiver stops waiting for the rest of a given number of bytes.
 const SETTLED: Duration = Duration::from_secs(1);
 /// Longest time that a receiver waits for the rest of a given number of bytes.
 const SETTLED_AT_MOST: Duration = Duration::from_secs(5);
@@ -35,7 +35,7 @@ pub(super) struct Place<'a> {
     pub(super) facts: &'a HostFacts,
     pub(super) from: IpAddr,
     pub(super) own: Option<IpAddr>,
-    /// How much longer than agreed on it may last.
+    /// Time that the test may last beyond its agreed duration.
     pub(super) grace: Duration,
 }
 
@@ -43,13 +43,13 @@ pub(super) struct Place<'a> {
 pub(super) struct Moving {
     parts: Vec<Part>,
     bare: Arc<Bare>,
-    /// When payload began to flow.
+    /// Time at which payload began to flow.
     began: Instant,
     /// Payload of the receivers at the end of the omitted part.
     base: Option<u64>,
     omit: Duration,
     pub(super) congestion: Option<String>,
-    // Last field: it holds the connections.
+    // This field is last, because it holds the connections.
     _end: LocalEnd,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Moving {
 struct Part {
     running: Running,
     streams: Streams,
-    /// Place of the first of them among all streams of the test.
+    /// Index of the first stream of this direction among all streams of the test.
     first: usize,
 }
 
@@ -92,7 +92,7 @@ impl Lines for There {
             .collect()
     }
 
-    /// Their options were set when the client knocked.
+    /// The options of these sockets were set when the client's hello arrived.
     fn datagrams(
         &mut self,
         _: u32,
@@ -180,13 +180,13 @@ impl Moving {
         })
     }
 
-    /// Sets them in motion.
+    /// Starts the streams.
     pub(super) fn go(&mut self) {
         self.began = Instant::now();
         self.parts.iter_mut().for_each(|part| part.running.go());
     }
 
-    /// For how long payload has flowed.
+    /// Returns how long payload has flowed.
     pub(super) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
@@ -201,7 +201,7 @@ impl Moving {
         parts.flat_map(|part| part.running.moved()).sum()
     }
 
-    /// Notes what does not count, once that part is over.
+    /// Stores the payload of the omitted part, once that part is over.
     pub(super) fn look(&mut self) {
         if self.base.is_none() && self.began.elapsed() >= self.omit {
             let base = self.moved(|role| role == Role::Receiver);
@@ -209,12 +209,12 @@ impl Moving {
         }
     }
 
-    /// Why one of them has stopped moving payload; `None` if all continue.
+    /// Returns why a stream has stopped moving payload; `None` if all continue.
     pub(super) fn failed(&self) -> Option<String> {
         self.parts.iter().find_map(|part| part.running.failed())
     }
 
-    /// Ends them, once everything in flight has arrived; returns their counts.
+    /// Ends the streams once everything in flight has arrived; returns their counts.
     pub(super) fn finish(mut self, terms: &Terms, cpu: Option<Cpu>) -> Results {
         let heard = Instant::now();
         self.bare.say_end();
@@ -249,9 +249,9 @@ impl Moving {
         }
     }
 
-    /// Waits for payload that may still be in flight: of a given number of bytes over connections, and of
-    /// datagrams in any case. Returns when the last payload arrived. If it does not wait, it returns
-    /// `heard`, when the client ended the test.
+    /// Waits for payload that may still be in flight: over connections up to a given number of bytes, with datagrams
+    /// in any case. Returns when the last payload arrived. Without a wait, it returns `heard`, the time at which the
+    /// client ended the test.
     fn settle(&self, terms: &Terms, heard: Instant) -> Instant {
         let (began, mut until) = (Instant::now(), heard);
         let (wanted, quiet, most) = match (terms.is_of_datagrams(), terms.bytes()) {
@@ -263,7 +263,7 @@ impl Moving {
         let received = || self.moved(|role| role == Role::Receiver);
         let base = self.base.unwrap_or(0);
         let mut total = received();
-        // A client may let its last bytes trickle.
+        // A client may send its last bytes slowly.
         let in_time = |until: Instant| until.max(began).elapsed() < quiet && began.elapsed() < most;
         while total.saturating_sub(base) < wanted && in_time(until) {
             std::thread::sleep(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! The readings of the two simulated hosts: facts, sets as made, counters, totals.
+//! The readings of the two simulated hosts: facts, sets, counters and totals.
 
 use linerate_core::facts::nic::{Duplex, LinkModes, Nic};
 use linerate_core::facts::route::Route;
@@ -55,7 +55,7 @@ impl Sim {
         }
     }
 
-    /// The readings of both ends of a step, from what was gathered since it `began`.
+    /// Returns the readings of both ends of a step, from the counters since it `began`.
     pub(super) fn ends(
         &mut self,
         active: &mut [(u32, SimSet)],
@@ -194,7 +194,7 @@ impl Sim {
     }
 }
 
-/// Payload of each stream at one end, less what was there before.
+/// Returns the payload of each stream at one end, without the payload before the step.
 pub(super) fn totals(active: &[(u32, SimSet)], side: Side, before: &[Total]) -> Vec<Total> {
     let flows = active.iter().flat_map(|(id, set)| {
         let flows = set.flows.iter().enumerate();

@@ -5,19 +5,19 @@ use linerate_core::plan::{Knobs, Receive};
 
 use super::path::{Congestion, Cost, HEADERS, SimPath, payload_rate};
 
-/// Picoseconds per second.
+/// Picoseconds per second: costs are in picoseconds.
 const PS: f64 = 1e12;
 
 /// The limit of a flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// The receiver's window.
+    /// The flow is limited by the receiver's window.
     #[default]
     ReceiveWindow,
     SendBuffer,
-    /// The congestion window.
+    /// The flow is limited by the congestion window.
     Congestion,
-    /// A rate on the way: of the path, of the flow, of pacing.
+    /// The flow is limited by a rate: of the path, of the flow or of pacing.
     Rate,
     /// The sender's CPU or application.
     Sender,
@@ -25,10 +25,10 @@ pub(super) enum Bound {
     Receiver,
 }
 
-/// CPU time that one end of a flow takes.
+/// CPU time that one end of a flow needs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Work {
-    /// CPU of its thread, as an index into all CPUs of the path.
+    /// CPU of the end's thread, as an index into all CPUs of the path.
     pub cpu: usize,
     /// Seconds in the kernel per byte.
     pub kernel: f64,
@@ -68,9 +68,9 @@ impl Work {
 /// Time and payload of one thread since its set was made.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ThreadCounts {
-    /// Payload moved.
+    /// Payload that the thread moved, in bytes.
     pub bytes: f64,
-    /// Operations.
+    /// Number of operations of the thread.
     pub ops: f64,
     /// Seconds in the kernel.
     pub kernel: f64,
@@ -94,7 +94,7 @@ pub(super) struct TcpCounts {
     pub min_rtt: f64,
 }
 
-/// One connection that streams.
+/// One simulated connection of a stream.
 #[derive(Debug, Clone)]
 pub(super) struct SimStream {
     pub direction: Direction,
@@ -117,7 +117,7 @@ pub(super) struct SimStream {
     /// Window that random loss leaves.
     loss_window: f64,
     loss: f64,
-    /// Congestion window in bytes, and where its growth slows down.
+    /// Congestion window in bytes, and the window at which its growth slows down.
     pub cwnd: f64,
     pub ssthresh: f64,
     // The state of the last tick.
@@ -201,7 +201,7 @@ impl SimStream {
         }
     }
 
-    /// Most payload in flight, and what sets it.
+    /// Returns the most payload that may be in flight, and the limit that determines it.
     pub(super) fn window(&self) -> (f64, Bound) {
         let congestion = match self.congestion {
             Congestion::Cubic => self.cwnd.min(self.loss_window),
@@ -219,14 +219,14 @@ impl SimStream {
         least
     }
 
-    /// Whether the window has room for the unread data of a reader that pauses: then the reader does not slow
+    /// Returns whether the window has room for the unread data of a reader that pauses: then the reader does not slow
     /// the sender down yet.
     fn gathers(&self) -> bool {
         self.rx.pause > 0.0 && !self.full
     }
 
-    /// The most that this flow could do were its windows boundless, and what sets it. `noise` is
-    /// the factor upon all but pacing, which a clock keeps.
+    /// Returns the highest rate of this flow without the limits of its windows, and what determines it. `noise` is a
+    /// factor on all limits except pacing, which a clock keeps.
     pub(super) fn cap(&self, noise: f64) -> (f64, Bound) {
         let reader = if self.gathers() {
             f64::MAX
@@ -253,13 +253,13 @@ impl SimStream {
         let in_flight = self.rate * self.rtt;
         let round_trips = (dt / self.rtt.max(1e-6)).min(10.0);
         if self.cwnd < self.ssthresh {
-            // Slow start doubles in a round trip, but never runs far ahead of what is used.
+            // Slow start doubles the window in a round trip, but never far beyond what is in use.
             let used = (2.0 * in_flight).max(10.0 * self.mss);
             let doubled = self.cwnd * 2.0_f64.powf(round_trips);
             let reach = used * 2.0_f64.powf(round_trips - 1.0).max(1.0);
             self.cwnd = doubled.min(reach.max(self.cwnd)).min(self.ssthresh);
         } else if in_flight > 0.7 * self.cwnd {
-            // Back to the old window within the time that CUBIC takes for it, half a second at most.
+            // The window returns to its old size in the time that CUBIC needs for this, half a second at most.
             let before = self.ssthresh / BACK_OFF;
             let period = (before / self.mss * (1.0 - BACK_OFF) / 0.4)
                 .cbrt()
@@ -270,7 +270,7 @@ impl SimStream {
         self.cwnd = self.cwnd.min(sense).max(2.0 * self.mss);
     }
 
-    /// More arrived than passes: slows down, and retransmits the share that was lost.
+    /// Reacts to a rate above the limit: slows down, and retransmits the share `lost`.
     pub(super) fn give_way(&mut self, lost: f64) {
         let in_flight = self.rate * self.rtt;
         self.cwnd = (BACK_OFF * in_flight).max(2.0 * self.mss);
@@ -278,7 +278,7 @@ impl SimStream {
         self.tcp.retrans += (in_flight / self.mss * lost).max(1.0);
     }
 
-    /// The connection stands still: the window starts again after a timeout.
+    /// Reacts to a connection without progress: the window starts again after a timeout.
     pub(super) fn stall(&mut self) {
         self.ssthresh = (self.cwnd / 2.0).max(10.0 * self.mss);
         self.cwnd = 10.0 * self.mss;
@@ -287,7 +287,7 @@ impl SimStream {
         self.tcp.retrans += 1.0;
     }
 
-    /// Moves payload for `dt` seconds at the rate of this tick, and lets every counter run.
+    /// Moves payload for `dt` seconds at the rate of this tick, and updates all counters.
     pub(super) fn advance(&mut self, dt: f64, noise: f64) {
         let moved = self.rate * dt;
         let in_flight = self.rate * self.rtt;
@@ -334,7 +334,7 @@ impl SimStream {
         self.tcp.timeouts = times;
     }
 
-    /// The sender's three clocks; the two limits are never more than busy.
+    /// Updates the sender's three clocks; the times of the two limits never exceed the busy time.
     fn clocks(&mut self, dt: f64) {
         let busy = match self.bound {
             // A sender that sleeps between operations leaves nothing unacknowledged in the
@@ -356,7 +356,7 @@ impl SimStream {
         self.tcp.sndbuf_limited += dt * sndbuf;
     }
 
-    /// The step is over: data in flight arrives.
+    /// Ends the step: data in flight arrives.
     pub(super) fn drain(&mut self, noise: f64) {
         if self.blocked {
             return;
@@ -373,7 +373,7 @@ impl SimStream {
         self.rate = 0.0;
     }
 
-    /// Payload in flight.
+    /// Returns the payload in flight.
     pub(super) fn in_flight(&self) -> f64 {
         self.rate * self.rtt
     }
@@ -384,7 +384,7 @@ impl SimStream {
     }
 }
 
-/// Share of packets that a policer drops of a flow that fills its rate.
+/// Share of packets that a policer drops from a flow that fills its rate.
 pub(super) const POLICED: f64 = 0.05;
 
 /// Share of its congestion window that CUBIC keeps after a loss.

@@ -40,7 +40,7 @@ const MAX_STREAMS: u32 = 256;
 /// Most samples of a step: an hour at ten a second.
 const MAX_SAMPLES: u64 = 36_000;
 
-/// Time that the two ends take to talk before and after a step.
+/// Time for messages between the two ends before and after a step.
 const TALK: Nanos = Nanos::from_millis(5);
 
 /// Time that both ends wait after a step for missing payload.
@@ -62,18 +62,18 @@ pub struct Sim {
     path: SimPath,
     now: Nanos,
     sets: BTreeMap<u32, SimSet>,
-    /// Released sets: their time and payload stay in the hosts' counters.
+    /// Released sets. Their times and payload stay in the hosts' counters.
     released: Vec<SimSet>,
     noise: [Noise; 2],
     factor: [f64; 2],
-    /// When the next unit of noise begins.
+    /// Time at which the next unit of noise begins.
     noise_at: u64,
     random: Random,
     solver: Solver,
 }
 
 impl Sim {
-    /// A simulation of `path`. The same seed gives the same run.
+    /// Makes a simulation of `path`. Equal seeds give equal runs.
     pub fn new(path: SimPath, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let noise = Direction::ALL.map(|d| {
@@ -111,8 +111,8 @@ impl Sim {
         }
     }
 
-    /// The CPU of thread `number` of one side: from the first on, or, on the far end of a shared
-    /// host, from the last on.
+    /// Returns the CPU of thread `number` of one side, counted from the first CPU or, at the far end of a shared
+    /// host, from the last.
     fn place(&self, side: Side, number: usize) -> usize {
         let cpus = self.cpus(side);
         let at = number % cpus.len();
@@ -156,7 +156,7 @@ impl Sim {
         })
     }
 
-    /// One tick of all active sets.
+    /// Simulates one tick of all active sets.
     fn tick(&mut self, active: &mut [(u32, SimSet)], dt_ns: u64, counted: bool) {
         self.renew_noise();
         let dt = Nanos(dt_ns).secs();
@@ -192,7 +192,7 @@ impl Sim {
         self.now.0 += dt_ns;
     }
 
-    /// One row of every table of both ends.
+    /// Adds one row to every table of both ends.
     fn read(&self, active: &[(u32, SimSet)], at: u64, tables: &mut [Tables; 2]) {
         let mut busy = vec![(0.0, 0.0); self.all_cpus()];
         let used: Vec<(u32, &SimSet)> = active.iter().map(|(id, set)| (*id, set)).collect();
@@ -248,7 +248,7 @@ impl Sim {
         }
     }
 
-    /// Runs the ticks of a step; how it ended where `watch` ended it.
+    /// Runs the ticks of a step; returns whether and how `watch` ended it.
     fn run(
         &mut self,
         plan: &StepPlan,
@@ -292,7 +292,7 @@ impl Sim {
 }
 
 impl SimSet {
-    /// Adds the time that this set's threads took of each CPU: kernel, user.
+    /// Adds the times that this set's threads used on each CPU: kernel, user.
     fn add_busy(&self, busy: &mut [(f64, f64)]) {
         for flow in &self.flows {
             for (counts, work) in [(&flow.sent, &flow.tx), (&flow.received, &flow.rx)] {
@@ -308,7 +308,7 @@ impl SimSet {
     }
 }
 
-/// Numbers of a set's threads among those that may run at once: the two directions take turns.
+/// Returns the numbers of a set's threads among those that may run at once: the two directions take turns.
 fn thread_numbers(plan: &SetPlan) -> impl Iterator<Item = usize> + use<> {
     let first = match plan.pattern.direction() {
         Some(Direction::Forward) => 0,
@@ -340,7 +340,7 @@ fn wait(flows: &mut [&mut SimStream], room: &[f64], dt: f64) {
     }
 }
 
-/// Payload that all streams have received, or that round trips have moved where there are no streams.
+/// Returns the payload that all streams have received or, if there are no streams, that round trips have moved.
 fn received(active: &[(u32, SimSet)]) -> f64 {
     let sets = || active.iter().map(|(_, set)| set);
     let flows: Vec<f64> = sets()

@@ -8,9 +8,9 @@ use super::noise::Class;
 /// A path between two simulated hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimPath {
-    /// Near to far.
+    /// Direction from near to far.
     pub forward: SimDirection,
-    /// Far to near.
+    /// Direction from far to near.
     pub reverse: SimDirection,
     /// Round-trip time of an empty path.
     pub rtt: Nanos,
@@ -21,11 +21,11 @@ pub struct SimPath {
     pub shared_host: bool,
     /// Maximum transmission unit in bytes.
     pub mtu: u32,
-    /// Congestion control where the plan leaves it open.
+    /// Congestion control of streams whose plan leaves it open.
     pub congestion: Congestion,
-    /// Deviation of the logarithm of a single round trip: 0.1 is a quiet path.
+    /// Standard deviation of the logarithm of a single round trip: 0.1 is a quiet path.
     pub latency_spread: f64,
-    /// Another session, which takes this share of the path's rate while it lasts.
+    /// Another session: when it is active, and the share of the path's rate that it uses.
     pub other_session: Option<(Span, f64)>,
     /// The link is down.
     pub down: Option<Span>,
@@ -34,9 +34,9 @@ pub struct SimPath {
 /// A part of the run's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// First moment.
+    /// Start of the interval.
     pub from: Nanos,
-    /// First moment after it.
+    /// End of the interval, exclusive.
     pub to: Nanos,
 }
 
@@ -58,7 +58,7 @@ pub struct SimDirection {
     pub policed: bool,
     /// Largest packet that passes, in bytes; larger packets are dropped silently.
     pub passes: Option<u32>,
-    /// Room for a queue where the rate is limited; zero drops at once, as a policer does.
+    /// Size of the queue at the rate limit; with zero, packets are dropped at once, as by a policer.
     pub buffer: Bytes,
     /// Share of packets lost at random.
     pub loss: f64,
@@ -83,18 +83,18 @@ pub struct SimHost {
     pub receive: Cost,
     /// Share of each CPU that the hypervisor takes.
     pub steal: f64,
-    /// Most that `SO_SNDBUF` and `SO_RCVBUF` may ask for (`core.wmem_max`, `core.rmem_max`).
+    /// Largest `SO_SNDBUF` and `SO_RCVBUF` (`core.wmem_max`, `core.rmem_max`).
     pub buffer_max: Bytes,
-    /// Speed of a port with a wire of its own; `None` for a virtual one.
+    /// Speed of a physical port; `None` for a virtual one.
     pub port_speed: Option<Rate>,
 }
 
 /// CPU cost of an operation at one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
-    /// Kernel's CPU time in picoseconds per byte, the copy apart.
+    /// Kernel's CPU time in picoseconds per byte, without the copy.
     pub kernel_ps: u64,
-    /// The copy between user and kernel, picoseconds per byte; a discarding receiver saves it.
+    /// CPU time of the copy between user and kernel, in picoseconds per byte; a discarding receiver saves it.
     pub copy_ps: u64,
     /// The application's CPU time in picoseconds per byte; a discarding receiver saves it.
     pub user_ps: u64,
@@ -102,7 +102,7 @@ pub struct Cost {
     pub per_op: Nanos,
     /// Time the application sleeps after each operation.
     pub pause: Nanos,
-    /// Payload of an operation where the plan leaves it open.
+    /// Payload of an operation if the plan leaves it open.
     pub op: Bytes,
 }
 
@@ -176,7 +176,7 @@ impl Default for SimDirection {
 }
 
 impl Default for SimPath {
-    /// A quiet local network at 10 Gb/s: the wire binds.
+    /// A quiet local network at 10 Gb/s, where the wire is the limit.
     fn default() -> Self {
         Self {
             forward: SimDirection::default(),
@@ -194,14 +194,14 @@ impl Default for SimPath {
     }
 }
 
-/// Bytes of an Ethernet frame that are not in its MTU: header, checksum, preamble, gap.
+/// Bytes of an Ethernet frame that its MTU does not include: header, checksum, preamble, gap.
 const FRAMING: f64 = 38.0;
 
 /// Headers of IPv4 and TCP with timestamps.
 pub(super) const HEADERS: u32 = 52;
 
 impl SimPath {
-    /// One direction of the path.
+    /// Returns one direction of the path.
     pub fn direction(&self, direction: Direction) -> &SimDirection {
         match direction {
             Direction::Forward => &self.forward,

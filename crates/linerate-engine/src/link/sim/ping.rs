@@ -7,7 +7,7 @@ use linerate_core::record::Histogram;
 use super::flow::{ThreadCounts, Work};
 use super::noise::Random;
 
-/// Round trips drawn in one tick; more are represented by these.
+/// Most round trips that are simulated in one tick; further ones have the same distribution.
 const DRAWN: u64 = 16;
 
 /// CPU time of one end for one round trip, seconds.
@@ -17,9 +17,9 @@ const PER_TRIP: f64 = 5e-6;
 #[derive(Debug)]
 pub(super) struct Ping {
     pub size: f64,
-    /// Seconds from one intended send to the next; zero: as soon as the answer is in.
+    /// Seconds between intended sends; zero sends each request when the previous answer has arrived.
     pub interval: f64,
-    /// The CPUs of its threads, near first.
+    /// CPU work of both ends' threads, near first.
     pub work: [Work; 2],
     pub counts: ThreadCounts,
     pub rtt: f64,

@@ -8,7 +8,7 @@ use super::SimSet;
 use super::flow::{SimStream, ThreadCounts, Work};
 use super::path::HEADERS;
 
-/// Tables that get one row at a time, always in the same order.
+/// Tables that each get one row at a time, always in the same order.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub list: Vec<Table>,
@@ -21,7 +21,7 @@ impl Tables {
         self.next = 0;
     }
 
-    /// One row of the next table, made if there is none yet.
+    /// Adds one row to the next table, which is made if it does not exist yet.
     fn row(&mut self, at: u64, subject: impl FnOnce() -> String, values: &[(Metric, f64)]) {
         if self.next == self.list.len() {
             let columns = values.iter().map(|(metric, _)| Column {
@@ -65,7 +65,7 @@ pub(super) struct View<'a> {
     pub steal: f64,
     /// Seconds since the run began.
     pub now: f64,
-    /// The port's counters: payload and packets out and in, acknowledgements apart.
+    /// Counters of the port: payload and packets sent and received, without acknowledgements.
     pub port: PortTotals,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct PortTotals {
 }
 
 impl View<'_> {
-    /// One row of every table, `at` nanoseconds after the start of the step.
+    /// Adds one row to every table, `at` nanoseconds after the start of the step.
     pub(super) fn read(&self, at: u64, tables: &mut Tables) {
         tables.begin();
         for (id, set) in self.active {
@@ -207,7 +207,7 @@ fn thread(
     tables.row(at, &subject, &values);
 }
 
-/// The sender's socket.
+/// Adds rows about the sender's socket.
 fn sender(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &SimStream) {
     let tcp = &flow.tcp;
     let in_flight = flow.in_flight();
@@ -268,7 +268,7 @@ fn pacing(flow: &SimStream) -> f64 {
     own.min(flow.pacing.unwrap_or(f64::MAX))
 }
 
-/// The receiver's socket.
+/// Adds rows about the receiver's socket.
 fn receiver(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &SimStream) {
     let received = flow.tcp.acked;
     let values = [
@@ -294,7 +294,7 @@ fn receiver(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &S
     socket(at, tables, subject, flow, 0.0, flow.unread);
 }
 
-/// A socket's memory: twice its payload, as the kernel counts it.
+/// Adds a row about a socket's memory: twice its payload, as the kernel counts it.
 fn socket(
     at: u64,
     tables: &mut Tables,

@@ -1,4 +1,4 @@
-//! Answers that are received as bytes, in the order of their messages: what transports without losses share.
+//! Answers that are received as bytes, in the order of their messages, for transports without losses.
 
 use linerate_sys::clock;
 
@@ -21,7 +21,7 @@ pub(in crate::load) struct Answers {
 }
 
 impl Answers {
-    /// Answers of `size` bytes; `several` messages may be under way at a time.
+    /// Makes room for answers of `size` bytes; `several` messages may be in flight at a time.
     pub(in crate::load) fn new(size: u32, several: bool) -> Self {
         let size = size as usize;
         Self {
@@ -59,7 +59,7 @@ impl Answers {
     /// Returns the buffer for the next bytes.
     #[inline]
     pub(in crate::load) fn room(&mut self) -> &mut [u8] {
-        // A buffer of one message holds its parts at their places.
+        // A buffer of one message holds each part at its place in the message.
         let from = if self.room == self.size {
             self.received
         } else {
@@ -68,8 +68,8 @@ impl Answers {
         &mut self.bytes.bytes_mut()[from..]
     }
 
-    /// Takes bytes that were received, and hands over the answers that they complete. False if one answers a message
-    /// that was not sent.
+    /// Adds bytes that were received, and passes on the answers that are now complete. Returns false if one answers a
+    /// message that was not sent.
     #[inline]
     pub(in crate::load) fn add(
         &mut self,

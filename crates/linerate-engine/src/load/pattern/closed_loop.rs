@@ -1,8 +1,8 @@
-//! Round trips in closed loop: a message is sent when the one before it is answered, or at fixed times if the
-//! answers arrive in time.
+//! Round trips in closed loop: a message is sent when the previous one is answered, or at fixed times if the answers
+//! arrive in time.
 //!
-//! If messages may be lost, the next one is sent after a while without an answer. An answer that arrives later
-//! still counts, with the time that it took.
+//! If messages may be lost, the next one is sent after a timeout. An answer that arrives later still counts, with its
+//! round-trip time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use super::{ANNOUNCED_NANOS, Answer, Asker, Wait};
 use crate::load::times::Times;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
-/// How long to wait for an answer that may be lost, in multiples of the round trips so far.
+/// Timeout for an answer that may be lost, in multiples of the usual round trip.
 const TRIPS: u64 = 8;
-/// The longest wait for it once the step is over, in nanoseconds. A later answer is ignored.
+/// Longest wait for an answer once the step is over, in nanoseconds. A later answer is ignored.
 pub(in crate::load) const ENDING: u64 = 2_000_000_000;
-/// Messages whose late answers still count, where answers may be lost. A power of two.
+/// Number of last messages whose late answers still count, if answers may be lost. A power of two.
 const LATE: usize = 256;
 
 /// The state of a round trip.
@@ -37,7 +37,7 @@ enum State {
 /// A message that was sent and may be lost.
 #[derive(Debug, Clone, Copy, Default)]
 struct Asked {
-    /// When it should have been sent; zero once it is answered.
+    /// Time at which the message should have been sent; zero once it is answered.
     intended: u64,
     /// Whether that was in the time that counts.
     counts: bool,
@@ -58,19 +58,19 @@ struct Schedule {
     unread: Times,
     advice: Arc<Advice>,
     state: State,
-    /// When the message under way, or the next one, should be sent; zero before the first of a step.
+    /// Time at which the current message, or the next one, should be sent; zero before the first of a step.
     intended: u64,
     answered: u64,
-    /// The usual round trip: the last one, or smoothed where some are lost; zero before the first.
+    /// Usual round trip: the last one, or a smoothed one if answers may be lost; zero before the first.
     usual: u64,
     /// Last messages by number, if messages may be lost.
     asked: Box<[Asked; LATE]>,
-    /// When the message under way was sent.
+    /// Time at which the current message was sent.
     since: u64,
-    /// The number of such messages that were sent, and of those in the measured time that have no answer.
+    /// Number of messages that were sent, and of those in the measured time that have no answer.
     sent: u64,
     lost: u64,
-    /// When the step ended.
+    /// Time at which the step ended.
     ending: Option<u64>,
 }
 
@@ -88,13 +88,13 @@ impl Schedule {
         Ok(())
     }
 
-    /// Whether the next message has no time of its own.
+    /// Returns whether the next message is due at once, not at a fixed time.
     #[inline]
     fn is_unpaced(&self) -> bool {
         self.interval == 0 || self.ending.is_some()
     }
 
-    /// Whether the message that is due may be sent now; waits until it is due, but at most for `wait`.
+    /// Waits until the next message is due, but at most for `wait`; returns whether it may be sent now.
     fn is_due(&self, wait: Duration) -> bool {
         if self.is_unpaced() {
             return true;
@@ -124,7 +124,7 @@ impl Schedule {
         self.sent += 1;
     }
 
-    /// A message that may be lost; `None` if its answer is no longer awaited.
+    /// Returns the message with this number, which may be lost; `None` if its answer is no longer awaited.
     fn awaited(&mut self, number: u64) -> Option<Asked> {
         let age = self.sent.wrapping_sub(number);
         if age == 0 || age > LATE as u64 {
@@ -134,11 +134,12 @@ impl Schedule {
         Some(asked).filter(|asked| asked.intended > 0)
     }
 
-    /// Takes the answer to the message under way, if none is lost.
+    /// Records the answer to the current message, if no message can be lost.
     #[inline]
     fn take(&mut self, answer: Answer) -> bool {
         let time = answer.at.saturating_sub(self.intended);
-        // By when the message was to be sent, not by when it is answered: a stall at the end is seen.
+        // The time at which the message was due decides, not the time of its answer, so that a stall at the end is
+        // visible.
         if self.advice.counts(self.intended) {
             self.times.record(time, 1);
         }
@@ -148,7 +149,7 @@ impl Schedule {
         true
     }
 
-    /// Takes an answer where some are lost; false when none is waited for.
+    /// Records an answer if messages may be lost; returns false if it is not awaited.
     fn take_late(&mut self, answer: Answer) -> bool {
         let Some(asked) = self.awaited(answer.number) else {
             return false;
@@ -172,8 +173,8 @@ impl Schedule {
         true
     }
 
-    /// The round trip is over. The next one is due an interval after this one should have been sent. The schedule moves
-    /// along where that is past, or each message would inherit the delays of all before.
+    /// Ends the round trip. The next message is due an interval after this one should have been sent. If that time
+    /// has passed, the schedule is shifted: otherwise each message would inherit the delays of all previous ones.
     #[inline]
     fn next(&mut self, now: u64) {
         self.intended = (self.intended + self.interval).max(now);
@@ -265,7 +266,7 @@ impl<A: Asker> ClosedLoop<A> {
         Ok(self.schedule.answered - before)
     }
 
-    /// Sends the current message; true once all of it is sent.
+    /// Sends the current message; returns true once all of it is sent.
     #[inline]
     fn send(&mut self) -> Result<bool, LoadError> {
         let sent = self.asker.send(true)?;

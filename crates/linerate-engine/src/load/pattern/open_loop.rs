@@ -46,7 +46,7 @@ struct Schedule {
     times: Times,
     unread: Times,
     advice: Arc<Advice>,
-    /// When the first message of the step was due; zero before.
+    /// Time at which the first message of the step was due; zero before.
     base: u64,
     /// Messages sent, and when the last one was.
     sent: u64,
@@ -70,7 +70,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// When a message is due.
+    /// Returns when a message is due.
     #[inline]
     fn due(&self, message: u64) -> u64 {
         let after = message.saturating_mul(self.interval);
@@ -95,7 +95,7 @@ impl Schedule {
         wanted.min(ANNOUNCED_NANOS / self.interval)
     }
 
-    /// Takes an answer; false when none is waited for.
+    /// Records an answer; returns false if it is not awaited.
     #[inline]
     fn take(&mut self, answer: Answer) -> bool {
         if answer.number >= self.sent {
@@ -103,7 +103,7 @@ impl Schedule {
         }
         let due = self.due(answer.number);
         self.answered += 1;
-        // Ordered by the time when it was due, whenever it was sent or answered.
+        // The time at which the message was due decides, whenever it was sent or answered.
         if self.advice.counts(due) {
             self.times.record(answer.at.saturating_sub(due), 1);
             self.counted += 1;
@@ -133,13 +133,13 @@ impl Schedule {
         (missed, lost)
     }
 
-    /// Times messages as if they were answered now; how many they are.
+    /// Times messages as if they were answered now; returns their number.
     fn late(&mut self, messages: Range<u64>, now: u64) -> u64 {
         let all = messages.end.saturating_sub(messages.start);
         let lot = (all / MISSES).max(1);
         for message in messages.clone().step_by(lot as usize) {
             let lot = lot.min(messages.end - message);
-            // The delay of the last of them, which is the shortest.
+            // The delay of the last message of the group is the shortest.
             let late = now.saturating_sub(self.due(message + lot - 1));
             self.times.record(late, lot);
         }

@@ -1,4 +1,4 @@
-//! Operations that end before the next one begins: a worker of anything that can be accessed.
+//! A worker whose operations each end before the next one begins, for any memory or device that can be accessed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,9 @@ const TURN: u64 = 8 << 20;
 
 /// The memory or device that operations access.
 pub(in crate::load) trait Target: Send {
-    /// Prepares it on the thread that uses it. Returns what could not be had.
+    /// Prepares the memory or device on the thread that uses it. Returns the resources that it lacks.
     fn begin(&mut self) -> Result<Vec<Gap>, LoadError>;
-    /// Accesses as many bytes as take much longer than a call and much less than 100 ms. Returns the number of bytes.
+    /// Accesses an amount of bytes that lasts much longer than a call and much less than 100 ms. Returns the amount.
     fn access(&mut self, access: Access) -> Result<u32, LoadError>;
     /// Returns the probes that end its preparation when the step is aborted.
     fn probes(&self) -> Vec<Box<dyn Probe>> {

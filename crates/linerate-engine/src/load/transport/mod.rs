@@ -1,4 +1,4 @@
-//! Transports: what moves bytes. One transport is one file or folder here and one row of the table `TRANSPORTS`.
+//! Transports move bytes. Each transport is one file or folder here and one row of the table `TRANSPORTS`.
 
 mod connect;
 pub(crate) mod icmp;
@@ -23,7 +23,7 @@ use super::application::WORK_MAX_PS;
 use super::{LoadError, Worker};
 use crate::event::Level;
 
-/// Every transport.
+/// All transports.
 pub static TRANSPORTS: &[&dyn Transport] = &[
     &tcp::Tcp,
     &udp::Udp,
@@ -53,7 +53,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// Resources that a host denies, in full or in part. The run continues without them.
+    /// Makes notices of resources that a host denies, in full or in part. The run continues without them.
     pub(crate) fn hints(gaps: Vec<Gap>) -> Vec<Self> {
         let hint = |gap| Self {
             level: Level::Hint,
@@ -63,11 +63,11 @@ impl Notice {
     }
 }
 
-/// Called for the socket of each stream, with its number.
+/// Callback for the socket of each stream, with the stream's number.
 pub type ConfigureEach<'a> = &'a mut dyn FnMut(u32, &OwnedFd) -> Result<(), LoadError>;
 
-/// Data connections of a session: dialled on the near end, waited for on the far end; proved to
-/// belong to the session either way.
+/// Source of a session's data connections. The near end dials them, the far end waits for them; both prove that they
+/// belong to the session.
 pub trait Lines: Send {
     /// Makes the connections for the `streams` streams of `set`, in their order. `configure` is applied to each
     /// socket before it is connected on the near end, and after it was accepted on the far end.
@@ -77,7 +77,7 @@ pub trait Lines: Send {
         streams: u32,
         configure: ConfigureEach<'_>,
     ) -> Result<Vec<OwnedFd>, LoadError>;
-    /// A socket for datagrams of `stream` of `set`, connected to the other end's socket, which has proved
+    /// Returns a socket for datagrams of `stream` of `set`, connected to the other end's socket, which has proved
     /// itself and can be reached. `configure` is applied to the socket before anything arrives at it.
     fn datagrams(
         &mut self,
@@ -103,18 +103,18 @@ pub(crate) fn at_port(address: SocketAddr, port: u16) -> SocketAddr {
     }
 }
 
-/// A socket for datagrams, connected to the other end's socket. It blocks.
+/// A blocking socket for datagrams, connected to the other end's socket.
 #[derive(Debug)]
 pub struct Datagrams {
-    /// The socket.
+    /// Socket of this end.
     pub fd: OwnedFd,
-    /// The tag of the datagrams that this end sends; only both ends know it.
+    /// Tag of the datagrams that this end sends; only both ends know it.
     pub own: u64,
     /// The tag of the other end's datagrams.
     pub other: u64,
 }
 
-/// No connections: for transports without a far end.
+/// A source without connections, for transports without a far end.
 #[derive(Debug, Clone, Copy)]
 pub struct NoLines;
 
@@ -145,7 +145,7 @@ fn no_far_end(set: u32, stream: u32) -> LoadError {
     LoadError::Unsupported { what }
 }
 
-/// An offer of one end to the other: addresses, keys, queue numbers. Opaque to all but its transport.
+/// An offer of one end to the other: addresses, keys, queue numbers. Only its transport can read it.
 pub type Offer = Vec<u8>;
 
 /// Refuses plans that a transport cannot carry out, and plans that would cost an end more memory or time than a
@@ -188,7 +188,7 @@ fn streams(plan: &SetPlan, most: u32) -> Result<(), String> {
     Err(format!("{streams} streams: 1 to {most} are possible"))
 }
 
-/// Refuses what only sockets have, of a transport that is called `who`.
+/// Refuses options that only sockets have, for a transport that is called `who`.
 fn without_sockets(knobs: &Knobs, who: &str) -> Result<(), String> {
     without(
         who,
@@ -231,14 +231,14 @@ pub trait Transport: Sync {
     fn info(&self) -> &'static TransportInfo;
     /// Returns what the user should know before `plan` runs, if this end of it is on a host with these facts.
     fn check(&self, side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice>;
-    /// The part of [`possible`] that this transport alone knows.
+    /// Checks the limits that only this transport has, as a part of [`possible`].
     fn bounds(&self, plan: &SetPlan) -> Result<(), String>;
-    /// Buffers that each thread of one end of a set makes, where they do not follow from the sizes of its
-    /// operations: a server counts them before it prepares the set.
+    /// Returns the size of the buffers that each thread of one end of a set allocates, if it does not follow from the
+    /// sizes of operations: a server counts them before it prepares the set.
     fn room(&self, _: Side, _: &SetPlan) -> Option<Bytes> {
         None
     }
-    /// Descriptors that it holds for each stream, if payload is copied: a server counts them as well.
+    /// Returns the number of descriptors for each stream, if payload is copied: a server counts them as well.
     fn descriptors(&self) -> u32 {
         1
     }
@@ -250,7 +250,7 @@ pub trait Transport: Sync {
 pub trait Prepared: Send {
     /// Returns its offer to the other end; empty if the transport needs only connections.
     fn offer(&self) -> Offer;
-    /// Connects it to the other end's offer.
+    /// Connects this end to the other end's offer.
     fn connect(
         self: Box<Self>,
         offer: &Offer,

@@ -31,9 +31,9 @@ const REST: Duration = Duration::from_millis(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Connecting,
-    /// This many bytes of the message are sent.
+    /// The message is being sent; the value is the number of bytes sent.
     Sending(usize),
-    /// This many bytes of the answer have arrived.
+    /// The answer is awaited; the value is the number of bytes received.
     Waiting(usize),
     /// The answer has arrived, and the far end closes.
     Closing,
@@ -87,9 +87,9 @@ pub(super) struct ConnectAsker {
     answer: Pages,
     size: u32,
     mark: MarkPart,
-    /// The connection under way; `None` before the first, and once one is closed or lost.
+    /// Current connection; `None` before the first, and once one is closed or lost.
     call: Option<Call>,
-    /// When its answer was in.
+    /// Time at which its answer was complete.
     answered_at: u64,
     sent: u64,
     answered: u64,
@@ -113,7 +113,7 @@ impl ConnectAsker {
         }
     }
 
-    /// Whether the connection before is closed, or was waited for long enough. It blocks for a moment at most.
+    /// Returns whether the previous connection is closed, or was waited for long enough. Blocks only briefly.
     fn is_closed(&mut self) -> bool {
         let Some(call) = &mut self.call else {
             return true;
@@ -164,7 +164,7 @@ impl Asker for ConnectAsker {
         Ok(())
     }
 
-    /// Makes the socket: a connection's time begins with its first packet.
+    /// Makes the socket. The time of a connection begins later, with its first packet.
     #[inline]
     fn announce(&mut self, _: impl FnOnce() -> u64, _: bool) -> Result<bool, LoadError> {
         if !self.is_closed() {
@@ -221,7 +221,7 @@ impl Asker for ConnectAsker {
         Ok(())
     }
 
-    /// Connections are made one after another: an open loop, which waits for several things, is refused.
+    /// Connections are made one after another. An open loop, which waits for several events, is refused.
     fn ready(&mut self, wanted: bool, _: Duration) -> Result<[bool; 2], LoadError> {
         Ok([true, wanted])
     }

@@ -33,7 +33,7 @@ pub(super) type Asked<'a> = &'a dyn Fn() -> bool;
 #[derive(Debug)]
 pub(super) struct Door {
     listener: TcpListener,
-    /// Connections from elsewhere are none of this stream's.
+    /// Address from which this stream's connections come; connections from other addresses are closed.
     from: IpAddr,
 }
 
@@ -47,7 +47,7 @@ impl Door {
         }
     }
 
-    /// Lets the first connection in, unless the set is given up before.
+    /// Accepts the first connection, unless the set is cancelled before.
     fn greet(&self, given_up: Asked<'_>) -> io::Result<()> {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
@@ -95,7 +95,7 @@ pub(super) fn open(line: &Line, given_up: Asked<'_>) -> Result<Door, LoadError> 
     Ok(door)
 }
 
-/// The address at which the other end of `line` listens; a connection can reach it.
+/// Returns the address at which the other end of `line` listens, once a connection has reached it.
 pub(super) fn find(line: &Line, given_up: Asked<'_>) -> Result<SocketAddr, LoadError> {
     keep_alive(line)?;
     let mut told = [0; 2];
@@ -114,7 +114,7 @@ pub(super) fn find(line: &Line, given_up: Asked<'_>) -> Result<SocketAddr, LoadE
     }
 }
 
-/// The first connection.
+/// Makes the first connection.
 fn visit(to: &SocketAddr) -> io::Result<()> {
     let mut stream = TcpStream::connect_timeout(to, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -137,7 +137,7 @@ pub(super) fn is_lost(error: &io::Error) -> bool {
     of_a_connection || crate::load::transport::icmp::is_of_the_path(error)
 }
 
-/// Nothing is sent over it during a step.
+/// Enables keep-alive probes, because nothing is sent over the data connection during a step.
 fn keep_alive(line: &Line) -> Result<(), LoadError> {
     let kept = sockopt::set_socket_keepalive(line.fd(), true)
         .and_then(|()| sockopt::set_tcp_keepidle(line.fd(), KEPT_ALIVE))

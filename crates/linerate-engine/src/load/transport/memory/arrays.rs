@@ -19,7 +19,7 @@ use crate::load::{LoadError, Probe};
 /// second is bounded so that a stop is noticed: 64 ms at 1 GB/s.
 //= glibc, sysdeps/x86/dl-cacheinfo.h: rep_movsb_threshold, rep_movsb_stop_threshold, non_temporal_threshold
 const PIECES: [usize; 2] = [256 << 10, 64 << 20];
-/// How often each is tried, and with how many bytes at most.
+/// Number of trials of each size, and the most bytes of a trial.
 const TRIALS: usize = 3;
 const TRIED: u64 = 256 << 20;
 /// Fewest bytes of an operation: smaller arrays are accessed repeatedly, so that calls cost little.
@@ -74,7 +74,7 @@ impl Arrays {
         Ok(())
     }
 
-    /// The time to access the arrays, or a part of them, in nanoseconds.
+    /// Returns the time to access the arrays, or a part of them, in nanoseconds.
     fn try_out(&mut self, piece: usize) -> u64 {
         (self.piece, self.at) = (piece, 0);
         let began = clock::now();
@@ -92,7 +92,7 @@ impl Arrays {
         piece
     }
 
-    /// Accesses the next pieces; how many bytes they were, more than none.
+    /// Accesses the next pieces; returns their bytes, which are more than zero.
     fn go_on(&mut self, access: Access) -> u32 {
         let len = self.main.as_ref().map_or(0, |array| array.len());
         let mut moved = 0;

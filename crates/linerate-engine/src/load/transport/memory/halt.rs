@@ -14,12 +14,12 @@ use crate::load::{LoadError, Probe};
 pub(super) struct Halt(Arc<AtomicBool>);
 
 impl Halt {
-    /// Whether it was not stopped.
+    /// Returns whether the step was not aborted.
     pub(super) fn goes_on(&self) -> bool {
         !self.0.load(Relaxed)
     }
 
-    /// An error if it was.
+    /// Returns an error if the step was aborted.
     pub(super) fn check(&self) -> Result<(), LoadError> {
         if self.goes_on() {
             return Ok(());

@@ -44,13 +44,13 @@ pub(super) struct Wait<'a> {
 }
 
 impl<'a> Wait<'a> {
-    /// Until the set is cancelled, `most` from now on at the longest.
+    /// Makes a wait that ends when the set is cancelled, or after `most` at the latest.
     pub(super) fn new(lines: &'a dyn Lines, most: Duration) -> Self {
         let until = Instant::now() + most;
         Self { lines, until }
     }
 
-    /// Time until the next check; an error once the wait is over.
+    /// Returns the time until the next check; an error once the wait is over.
     fn left(&self) -> Result<Duration, LoadError> {
         if self.lines.given_up() {
             return Err(garbled("the other end released its shared memory"));
@@ -62,8 +62,8 @@ impl<'a> Wait<'a> {
         Ok(left.min(LOOK))
     }
 
-    /// Waits until something can be read or accepted. It checks before each poll: a socket that is never empty is no way around
-    /// the end of the wait.
+    /// Waits until something can be read or accepted. The deadline is checked before each poll, so that a socket that
+    /// is never empty cannot extend the wait.
     fn readable(&self, socket: &impl AsFd) -> Result<(), LoadError> {
         loop {
             let look = Timespec {
@@ -85,7 +85,7 @@ impl<'a> Wait<'a> {
 pub(super) struct Host {
     listener: UnixListener,
     token: Token,
-    /// The user that it passes memory to.
+    /// User to whom the host passes memory.
     user: Uid,
 }
 
@@ -94,7 +94,7 @@ impl Host {
         Self::of(geteuid())
     }
 
-    /// For a near end of this user.
+    /// Makes a host for a near end of this user.
     pub(super) fn of(user: Uid) -> Result<Self, LoadError> {
         let mut token = Token::default();
         getrandom::fill(&mut token).map_err(|e| failed("getrandom", std::io::Error::other(e)))?;
@@ -115,7 +115,7 @@ impl Host {
         self.token.to_vec()
     }
 
-    /// Passes the memory to the near end, once it has connected. Strangers are closed.
+    /// Passes the memory to the near end once it has connected. Connections of other users are closed.
     pub(super) fn pass(&self, memory: &SharedMemory, wait: &Wait<'_>) -> Result<(), LoadError> {
         loop {
             wait.readable(&self.listener)?;
@@ -150,13 +150,13 @@ pub(super) fn fetch(offer: &Offer, len: usize, wait: &Wait<'_>) -> Result<Shared
     SharedMemory::open(receive(&host)?, len).map_err(|e| failed("mapping shared memory", e))
 }
 
-/// A name in the abstract namespace: no file is left behind.
+/// Returns the socket's name in the abstract namespace, which leaves no file behind.
 pub(super) fn name(token: &Token) -> String {
     format!("linerate-{:032x}", u128::from_be_bytes(*token))
 }
 
-/// Connects to the host with this token. The kernel says that its backlog is full, where a socket that blocks would wait for
-/// room without an end.
+/// Connects to the host with this token. The socket does not block: the kernel then reports a full backlog, while a
+/// blocking socket would wait for room without a limit.
 fn connect(token: &Token, wait: &Wait<'_>) -> Result<UnixStream, LoadError> {
     let failed = |e: Errno| failed("connect", e.into());
     let address = SocketAddrUnix::new_abstract_name(name(token).as_bytes()).map_err(failed)?;

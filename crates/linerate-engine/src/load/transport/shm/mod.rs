@@ -34,10 +34,10 @@ use crate::load::pattern::echo::Echo;
 use crate::load::pattern::round_trips;
 use crate::load::{LoadError, Worker};
 
-/// Bytes of a ring where the plan leaves that open. An end sleeps until half of it is full, or free: in smaller ones the two ends
-/// spend their time on waking each other (docs/decisions/0047-shared-memory.md).
+/// Bytes of a ring if the plan leaves the size open. An end sleeps until half of the ring is full, or free: with
+/// smaller rings, the two ends would spend their time on waking each other (docs/decisions/0047-shared-memory.md).
 const RING: u64 = transport::RING_DEFAULT;
-/// Smallest ring of round trips. One message at a time stays in the first-level caches; several need room.
+/// Smallest ring of round trips, in bytes. One message at a time stays in the first-level caches; several need room.
 const RING_OF_ONE: u64 = 4 << 10;
 const RING_OF_SEVERAL: u64 = 64 << 10;
 /// Reciprocal of the share of the free memory that is left to other programs.
@@ -45,7 +45,7 @@ const SPARED: u64 = 16;
 /// Largest message in bytes: it is allocated for each thread.
 const SIZE_MAX: u64 = 16 << 20;
 
-/// The transport.
+/// Transport through shared memory.
 pub(super) struct Shm;
 
 impl Transport for Shm {
@@ -148,7 +148,7 @@ impl Prepared for Owner {
     }
 }
 
-/// The near end, which gets it.
+/// The near end, which receives the memory.
 struct Guest {
     plan: SetPlan,
 }
@@ -181,7 +181,7 @@ fn connected(side: Side, plan: &SetPlan, memory: SharedMemory) -> Connected {
     }
 }
 
-/// The worker of one end of a stream, which takes its rings.
+/// Makes the worker of one end of a stream, and takes its rings from the memory.
 fn worker(
     side: Side,
     plan: &SetPlan,

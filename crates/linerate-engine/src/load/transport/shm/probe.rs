@@ -7,7 +7,7 @@ use super::region::Region;
 use crate::host::Machine;
 use crate::load::Probe;
 
-/// Closes a stream. Its worker counts everything; there is nothing else to sample.
+/// Probe that can close a stream. The stream's worker counts everything, so there is nothing else to sample.
 pub(super) struct Brake(Region);
 
 impl Brake {

@@ -13,8 +13,8 @@ pub(super) const fn held(head: u64, tail: u64, size: u64) -> Option<u64> {
     if bytes <= size { Some(bytes) } else { None }
 }
 
-/// The place of `len` bytes from a position on in a ring: up to its end, and the rest from its start. At most
-/// as many bytes as the ring has.
+/// Returns the ranges of `len` bytes from a position on in a ring: up to its end, and the rest from its start.
+/// Limited to the size of the ring.
 fn pieces(position: u64, len: usize, size: u64) -> [Range<usize>; 2] {
     let size_of = size as usize;
     let len = len.min(size_of);
@@ -23,7 +23,7 @@ fn pieces(position: u64, len: usize, size: u64) -> [Range<usize>; 2] {
     [start..start + first, 0..len - first]
 }
 
-/// Copies bytes into a ring from a position on; no more than it has.
+/// Copies bytes into a ring from a position on, at most as many as the ring's size.
 #[inline]
 pub(super) fn write(ring: &mut SharedBytes, position: u64, bytes: &[u8]) {
     let [first, second] = pieces(position, bytes.len(), ring.size() as u64);
@@ -32,7 +32,7 @@ pub(super) fn write(ring: &mut SharedBytes, position: u64, bytes: &[u8]) {
     ring.write(0, &other[..second.len()]);
 }
 
-/// Copies bytes out of a ring from a position on; no more than it has.
+/// Copies bytes out of a ring from a position on, at most as many as the ring's size.
 #[inline]
 pub(super) fn read(ring: &SharedBytes, position: u64, into: &mut [u8]) {
     let [first, second] = pieces(position, into.len(), ring.size() as u64);

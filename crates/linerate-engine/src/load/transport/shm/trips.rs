@@ -25,13 +25,13 @@ pub(super) struct ShmAsker {
     answers: Answers,
     /// Bytes of the current message that are sent.
     at: usize,
-    /// Whether it also waits for room.
+    /// Whether the wait also ends when there is room.
     wants_room: bool,
     ended: bool,
 }
 
 impl ShmAsker {
-    /// Messages of `size` bytes; `several` of them may be in flight at a time.
+    /// Makes the near end for messages of `size` bytes; `several` of them may be in flight at a time.
     pub(super) fn new(
         region: &Region,
         [out, back]: [SharedBytes; 2],
@@ -50,7 +50,7 @@ impl ShmAsker {
         }
     }
 
-    /// Receives into the buffer; how many bytes.
+    /// Receives into the buffer; returns the number of bytes.
     fn bytes(&mut self, wait: Wait) -> Result<usize, LoadError> {
         let missing = self.answers.missing() as u64;
         let into = self.answers.room();

@@ -9,7 +9,7 @@ use crate::load::pattern::{Answerer, Wait};
 use crate::load::transport::line::{Line, MarkPart};
 use crate::load::{LoadError, Probe};
 
-/// Answers messages.
+/// Worker that answers messages.
 pub(super) struct TcpAnswerer {
     line: Line,
     size: u32,
@@ -26,7 +26,7 @@ pub(super) struct TcpAnswerer {
 }
 
 impl TcpAnswerer {
-    /// Answers messages of `size` bytes; a `busy` thread spins on its socket instead of sleeping.
+    /// Makes a worker that answers messages of `size` bytes; a `busy` one spins on its socket instead of sleeping.
     pub(super) fn new(line: Line, size: u32, busy: bool) -> Self {
         Self {
             line,
@@ -42,7 +42,7 @@ impl TcpAnswerer {
         }
     }
 
-    /// Reads the next mark; true when a run begins.
+    /// Reads the next mark; returns true when a run begins.
     fn next_run(&mut self) -> Result<bool, LoadError> {
         if self.ended {
             return Ok(false);

@@ -1,5 +1,5 @@
-//! TCP: one connection for each stream, and one blocking thread at each end for each; of many streams as many
-//! threads as there are CPUs.
+//! TCP: one connection for each stream. Each stream has a blocking thread at each end; if there are many streams,
+//! each end has as many threads as CPUs.
 
 mod answerer;
 mod asker;
@@ -42,7 +42,7 @@ const TRIPS_MAX: u32 = 1024;
 /// Largest operation and message, in bytes: it is allocated for each thread.
 const SIZE_MAX: u64 = 16 * 1024 * 1024;
 
-/// The transport.
+/// Transport over TCP.
 pub(crate) struct Tcp;
 
 impl Transport for Tcp {
@@ -112,7 +112,7 @@ fn is_bundled(plan: &SetPlan) -> bool {
     matches!(plan.pattern, Pattern::Stream { .. }) && plan.knobs.streams > THREADS_MAX
 }
 
-/// The gap that not all connections are read, if there are too many.
+/// Reports that not all connections are sampled, if there are too many.
 fn unread(streams: u32) -> Option<Gap> {
     let read = read_of(streams);
     (read < streams).then(|| Gap {
@@ -125,7 +125,7 @@ fn unread(streams: u32) -> Option<Gap> {
 /// How an end moves its bytes, and how they are framed.
 type TransferMode<'a> = (Handover, &'a Framing);
 
-/// The workers of a set: one for each stream, or for each CPU.
+/// Makes the workers of a set: one for each stream, or for each CPU.
 fn workers(
     side: Side,
     plan: &SetPlan,

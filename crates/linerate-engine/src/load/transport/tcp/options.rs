@@ -11,7 +11,8 @@ use linerate_sys::{socket, zerocopy};
 
 use crate::load::transport::refused;
 
-/// Time for which a busy receive asks the device's queue, as kernel documentation suggests it for one socket.
+/// Time in microseconds for which a busy receive polls the device's queue, as kernel documentation suggests for one
+/// socket.
 //= Documentation/admin-guide/sysctl/net.rst, busy_read
 const BUSY_POLL_MICROS: u32 = 50;
 
@@ -23,7 +24,7 @@ const UNSENT_LEAST: u64 = 512;
 /// Bytes by which segments may be shorter than requested without a notice: TCP options use them.
 const MSS_OPTIONS: u32 = 40;
 
-/// Sets the options of `plan` that a socket may have before it is connected; what is refused is returned.
+/// Sets the options of `plan` that a socket may have before it is connected; returns those that were refused.
 pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     let fd = fd.as_fd();
     let knobs = &plan.knobs;
@@ -95,7 +96,7 @@ fn roles(side: Side, plan: &SetPlan) -> (bool, bool) {
     }
 }
 
-/// Reads the options in force into `end`, and notes those that are below the plan.
+/// Reads the options in force into `end`, and reports those that are below the plan.
 pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetEnd) {
     let fd = fd.as_fd();
     let knobs = &plan.knobs;

@@ -38,14 +38,14 @@ impl SocketProbe {
         }
     }
 
-    /// Reads what became of sends without a copy too.
+    /// Makes the probe also read the results of sends without a copy.
     pub(super) fn with(mut self, completions: Option<Arc<Completions>>) -> Self {
         let sheet = || Sheet::new(ZEROCOPY_SENDS.source, self.line.subject());
         self.zerocopy = completions.map(|counts| (sheet(), counts));
         self
     }
 
-    /// The reply in `room`; it is empty if the call failed.
+    /// Returns the reply, which is in `room`; it is empty if the call failed.
     fn reply<'a>(&self, machine: &dyn Machine, ask: SocketAsk, room: &'a mut [u8]) -> &'a [u8] {
         let query = SocketQuery {
             set: self.line.set,
@@ -90,7 +90,7 @@ impl Probe for SocketProbe {
         self.gaps.extend(self.socket.push(at(), row));
         if let Some((sheet, counts)) = &mut self.zerocopy {
             counts.take_in(&self.line);
-            // All values are always present: there is no gap to report.
+            // All values are always present, so there is no gap to report.
             sheet.push(at(), counts.row());
         }
     }

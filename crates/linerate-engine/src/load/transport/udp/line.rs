@@ -40,9 +40,9 @@ pub(super) struct Line {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Got {
     pub(super) bytes: usize,
-    /// When it was read, on the clock of all times.
+    /// Time at which the datagram was read, on the clock of all times.
     pub(super) at: u64,
-    /// How long it waited in the kernel, where the kernel stamps arrivals.
+    /// Time that the datagram waited in the kernel, if the kernel stamps arrivals.
     pub(super) unread: Option<u64>,
 }
 
@@ -115,13 +115,13 @@ impl Line {
         };
         match Errno::from_io_error(&source) {
             Some(Errno::AGAIN | Errno::INTR) => Ok(Sent::Waiting),
-            // A rule of the host itself against them answers EPERM (nf_hook_slow), a port that is down ENETDOWN.
+            // A local firewall rule causes EPERM (nf_hook_slow), a port that is down ENETDOWN.
             Some(Errno::NOBUFS | Errno::PERM | Errno::NETDOWN) => {
                 std::thread::sleep(REST);
                 Ok(Sent::Refused)
             }
-            // The port computes no checksums, or the route transforms packets: udp_send_skb. ICMP errors do not
-            // become one of these (EOPNOTSUPP: a source route failed).
+            // Segmentation fails if the port computes no checksums, or the route transforms packets (udp_send_skb).
+            // ICMP errors have other numbers, such as EOPNOTSUPP for a failed source route.
             Some(Errno::IO | Errno::INVAL) => Ok(Sent::Uncut),
             Some(Errno::MSGSIZE) => self.in_fragments(),
             Some(Errno::CONNREFUSED) if self.heeds_deaf => {
@@ -132,7 +132,7 @@ impl Line {
         }
     }
 
-    /// The path no longer carries datagrams of this size: from here on they are sent in fragments.
+    /// Handles a path that no longer carries datagrams of this size: from now on they are sent in fragments.
     fn in_fragments(&self) -> Result<Sent, LoadError> {
         let told = datagram::drain_errors(self.fd());
         if self.counts.fragments() && told == 0 {
@@ -219,7 +219,7 @@ impl Line {
     pub(super) fn paused(&self, e: io::Error) -> Result<(), LoadError> {
         match e.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(()),
-            // A message of the path about the size of what was sent: the next send heeds it.
+            // The path reports that datagrams were too large: the next send respects this.
             _ if Errno::from_io_error(&e) == Some(Errno::MSGSIZE) => {
                 self.counts.told();
                 datagram::drain_errors(self.fd());

@@ -13,7 +13,7 @@ use crate::load::transport::refused;
 /// hundred small datagrams: a receiver that waits a moment for its CPU loses some.
 pub(crate) const RECV_BUFFER: u64 = 4 * 1024 * 1024;
 
-/// Size of datagrams: as requested, or what fits one packet of the route, with a header of `least` bytes.
+/// Returns the size of datagrams: as requested, or what fits one packet of the route, with a header of `least` bytes.
 pub(crate) fn size(asked: u64, fits: u32, least: u64) -> u16 {
     let most = u64::from(fits).clamp(least, DATAGRAM_MAX as u64);
     (if asked == 0 { most } else { asked }) as u16

@@ -18,7 +18,7 @@ use crate::host::{Machine, SocketAsk, SocketQuery};
 use crate::load::Probe;
 use crate::sheet::Sheet;
 
-/// Counts of a step, on a cache line pair of their own. Written by the worker alone.
+/// Counters of a step, in a pair of cache lines of their own. Only the worker writes them.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Counts {
@@ -37,7 +37,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// A step begins.
+    /// Resets the counters when a step begins.
     pub(super) fn clear(&self) {
         self.stray.store(0, Relaxed);
         self.refused.store(0, Relaxed);
@@ -56,7 +56,7 @@ impl Counts {
         self.lost.store(messages, Relaxed);
     }
 
-    /// All datagrams that have arrived.
+    /// Stores how many datagrams have arrived.
     pub(super) fn arrived(&self, arrivals: &Arrivals) {
         self.datagrams.store(arrivals.taken(), Relaxed);
         self.lost.store(arrivals.missing(), Relaxed);
@@ -65,7 +65,7 @@ impl Counts {
         self.late.store(arrivals.late(), Relaxed);
     }
 
-    /// How unevenly they arrive, in nanoseconds.
+    /// Stores the jitter of arrivals, in nanoseconds.
     pub(super) fn jitter(&self, nanos: u64) {
         self.jitter.store(nanos, Relaxed);
     }
@@ -77,7 +77,7 @@ impl Counts {
 
     /// A datagram arrived that does not belong to this step.
     pub(super) fn stray(&self) {
-        // The only writer: no atomic read-modify-write is needed.
+        // This thread is the only writer, so no atomic read-modify-write is needed.
         self.stray.store(self.stray.load(Relaxed) + 1, Relaxed);
     }
 
@@ -87,7 +87,7 @@ impl Counts {
         self.messages.store(all, Relaxed);
     }
 
-    /// Counts datagrams that this host did not take.
+    /// Counts datagrams that this host did not accept.
     pub(super) fn refused(&self, datagrams: u64) {
         let all = self.refused.load(Relaxed) + datagrams;
         self.refused.store(all, Relaxed);
@@ -98,7 +98,7 @@ impl Counts {
         self.errors.store(self.errors.load(Relaxed) + 1, Relaxed);
     }
 
-    /// Datagrams travel in fragments from here on; whether they did before.
+    /// Stores that datagrams are sent in fragments from now on; returns whether they were before.
     pub(super) fn fragments(&self) -> bool {
         self.fragments.swap(true, Relaxed)
     }

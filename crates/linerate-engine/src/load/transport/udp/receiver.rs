@@ -13,7 +13,7 @@ use super::line::Line;
 use super::probe::{DatagramProbe, RECEIVES};
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// Messages of one receive: joined ones are up to 64 KiB each.
+/// Most messages of one receive: joined messages have up to 64 KiB each.
 const MESSAGES: usize = 32;
 
 /// Bytes that a receiver makes.
@@ -26,9 +26,9 @@ pub(super) struct Receiver {
     line: Line,
     inbox: Option<Inbox>,
     arrivals: Arrivals,
-    /// Number of this step; `None` before the first.
+    /// Number of the current step; `None` before the first.
     step: Option<u32>,
-    /// When the last datagram of the step arrived, once its end is known.
+    /// Time at which the last datagram of the step arrived, once the step's end is known.
     last: Option<u64>,
     ended: bool,
     done: Option<Done>,
@@ -76,7 +76,7 @@ impl Receiver {
         Ok(bytes)
     }
 
-    /// Takes one datagram; its payload, if that counts.
+    /// Handles one datagram; returns its payload if it counts.
     #[inline]
     fn take(&mut self, header: Result<Header, Stray>) -> Result<u32, LoadError> {
         let step = self.step.unwrap_or_default();

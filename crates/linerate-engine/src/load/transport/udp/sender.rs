@@ -15,7 +15,7 @@ use crate::load::pages::Pages;
 use crate::load::times::{self, Times};
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
-/// Bytes that are handed to the kernel in one call, at most: they stay in the cache of their core.
+/// Most bytes that are passed to the kernel in one call, so that they stay in the cache of their core.
 const CALL_BYTES: usize = 128 * 1024;
 /// Bytes that a sender allocates: the datagrams of one call, and the times between bursts.
 pub(super) const ROOM: usize = CALL_BYTES + times::ROOM;
@@ -30,32 +30,32 @@ const WAIT: Duration = Duration::from_millis(100);
 pub(super) struct Sender {
     line: Line,
     size: u16,
-    /// Datagrams that the kernel cuts from one message; 1 where it cuts none.
+    /// Number of datagrams that the kernel makes from one message; 1 without segmentation.
     segments: usize,
     pace: Option<Pace>,
     payload: Pages,
     /// Datagrams of this step.
     sent: u64,
-    /// Number of this step; `None` before the first.
+    /// Number of the current step; `None` before the first.
     step: Option<u32>,
     farewell: Farewell,
     /// Headers that number and end datagrams if the other end is iperf3.
     stamp: Option<Stamp>,
     /// Number of the next calls that each hand over a single datagram.
     singly: u32,
-    /// When it sent last, where it keeps a rate; zero before the first send of a step.
+    /// Time of the last send of a paced sender; zero before the first send of a step.
     last: u64,
     gaps: Times,
     advice: Arc<Advice>,
     done: Option<Done>,
 }
 
-/// Datagrams of `size` bytes that one message holds, where the kernel cuts messages.
+/// Returns the number of datagrams of `size` bytes in one message, if the kernel segments messages.
 pub(super) fn segments(size: u16) -> usize {
     (DATAGRAM_MAX / usize::from(size)).clamp(1, datagram::SEGMENTS)
 }
 
-/// Most datagrams of `size` bytes that one call sends, `segments` of them in a message.
+/// Returns the most datagrams of `size` bytes that one call sends, with `segments` of them in a message.
 pub(super) fn most(size: u16, segments: usize) -> usize {
     (CALL_BYTES / usize::from(size)).clamp(1, datagram::BATCH * segments)
 }
@@ -88,7 +88,7 @@ impl Sender {
         }
     }
 
-    /// Most datagrams of one call.
+    /// Returns the most datagrams of one call.
     fn most(&self) -> usize {
         most(self.size, self.segments)
     }
@@ -108,7 +108,7 @@ impl Sender {
             let Ok(burst) = pace.may(now) else {
                 return Ok(0);
             };
-            // Fewer than a burst where the kernel cuts messages no longer.
+            // The burst may exceed one call if the kernel no longer segments messages.
             count = count.min(burst);
         }
         if self.singly > 0 {
@@ -158,7 +158,7 @@ impl Sender {
         self.last = now;
     }
 
-    /// Hands each datagram over on its own from here on.
+    /// Sends each datagram as a message of its own from now on.
     fn stop_cutting(&mut self) -> Result<(), LoadError> {
         if self.segments == 1 {
             return Err(self
@@ -172,7 +172,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Writes the header of every datagram of a call; their numbers change with each.
+    /// Writes the header of every datagram of a call; the numbers change with each call.
     fn address(&mut self, step: u32) {
         let header = self.line.header(Kind::Payload, self.size, step, 0).encode();
         let bytes = self.payload.bytes_mut();
@@ -196,7 +196,8 @@ impl Worker for Sender {
         }
         self.line.set_timeouts(REPEAT)?;
         if self.pace.is_some() {
-            // A kernel that refuses only makes bursts later, and those behind them make up for it.
+            // If the kernel refuses exact timers, bursts are sent later, and the following bursts make up for the
+            // delay.
             let _ = thread::exact_timers();
             self.gaps.renew()?;
         }
