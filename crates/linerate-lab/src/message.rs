@@ -16,12 +16,12 @@ use crate::error::LabError;
 use crate::fault::Fault;
 use crate::spec::{Forwarded, Host, PortStatus};
 
-/// The longest message.
+/// Longest message, in bytes.
 const LONGEST: usize = 128 * 1024;
 /// The most descriptors in a message.
 const MOST_DESCRIPTORS: usize = 4;
 
-/// A program to start; its descriptors (stdin, stdout, stderr, and a pipe for the exit status) are sent with
+/// Request to start a program; its descriptors (stdin, stdout, stderr, and a pipe for the exit status) are sent with
 /// it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Start {
@@ -49,14 +49,14 @@ pub(crate) enum Reply {
     /// The lab is ready; the value says whether it has IPv6.
     Built(bool),
     Done,
-    /// The program runs; its pidfd is sent with this.
+    /// The program runs; its pidfd is sent with this message.
     Started,
     Ports(Vec<PortStatus>),
     Forwarded(Option<Forwarded>),
     Failed(LabError),
 }
 
-/// One end of the socket.
+/// One end of the socket between a lab and its agent.
 #[derive(Debug)]
 pub(crate) struct Channel(pub(crate) OwnedFd);
 
@@ -101,7 +101,7 @@ impl Channel {
         }
     }
 
-    /// Waits for a message. `None` when the other end is closed.
+    /// Waits for a message. Returns `None` when the other end is closed.
     pub(crate) fn receive<T: DeserializeOwned>(
         &self,
     ) -> Result<Option<(T, Vec<OwnedFd>)>, LabError> {

@@ -21,14 +21,13 @@ pub enum Output {
     /// To the holder of the [`Running`].
     #[default]
     Pipe,
-    /// The same destination as the caller's.
+    /// The output goes to the same destination as the caller's.
     Inherit,
     /// The output is discarded.
     Null,
 }
 
-/// A program to be run in a host. It sees the environment that the caller
-/// had when it built the lab, and no input.
+/// A program that runs in a host. It gets the environment that the caller had when it built the lab, and no input.
 #[derive(Debug, Clone, Default)]
 pub struct Program {
     pub(crate) argv: Vec<OsString>,
@@ -40,7 +39,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program by its path, or by its name in `PATH`.
+    /// Makes a program by its path, or by its name in `PATH`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self::default().arg(program)
     }
@@ -68,21 +67,21 @@ impl Program {
         self
     }
 
-    /// Binds it to CPUs; without, it runs on all that the caller has.
+    /// Binds the program to CPUs; the default is all CPUs of the caller.
     #[must_use]
     pub fn cpus(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         self.cpus = cpus.into_iter().collect();
         self
     }
 
-    /// Destination of its standard output.
+    /// Sets the destination of the program's standard output.
     #[must_use]
     pub fn stdout(mut self, output: Output) -> Self {
         self.stdout = output;
         self
     }
 
-    /// Destination of its standard error.
+    /// Sets the destination of the program's standard error.
     #[must_use]
     pub fn stderr(mut self, output: Output) -> Self {
         self.stderr = output;
@@ -111,7 +110,7 @@ impl Program {
     }
 }
 
-/// The descriptors of a program about to start: the ends that it gets and the ends that stay.
+/// Descriptors of a program that is about to start: the ends that it gets and the ends that stay.
 pub(crate) struct Streams {
     inner: [OwnedFd; 4],
     stdout: Option<File>,
@@ -189,7 +188,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Waits until it ends. [`LabError::Gone`] if the lab ends first.
+    /// Waits until the program ends. Fails with [`LabError::Gone`] if the lab ends first.
     pub fn wait(&mut self) -> Result<ExitStatus, LabError> {
         if let Some(status) = self.status {
             return Ok(status);
@@ -203,7 +202,7 @@ impl Running {
         Ok(status)
     }
 
-    /// Waits until it ends, for a time at most; `None` if it still runs then.
+    /// Waits until the program ends, but at most for `time`; returns `None` if it still runs then.
     pub fn wait_for(&mut self, time: Duration) -> Result<Option<ExitStatus>, LabError> {
         if self.status.is_none() && !readable(&[self.exit.as_fd()], Some(time))? {
             return Ok(None);
@@ -211,7 +210,7 @@ impl Running {
         self.wait().map(Some)
     }
 
-    /// Sends it a signal. Nothing happens if it has ended.
+    /// Sends a signal to the program. Does nothing if it has ended.
     pub fn signal(&self, signal: Signal) -> Result<(), LabError> {
         match rustix::process::pidfd_send_signal(&self.pidfd, signal) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
@@ -219,13 +218,13 @@ impl Running {
         }
     }
 
-    /// Kills it and waits for its end.
+    /// Kills the program and waits for its end.
     pub fn kill(&mut self) -> Result<ExitStatus, LabError> {
         self.signal(Signal::KILL)?;
         self.wait()
     }
 
-    /// Reads what is piped until its end, then waits for the program's.
+    /// Reads piped output to its end, then waits for the program's end.
     pub fn finish(mut self) -> Result<Finished, LabError> {
         let mut pipes = [self.stdout.take(), self.stderr.take()];
         let mut texts = [Vec::new(), Vec::new()];

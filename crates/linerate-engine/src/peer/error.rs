@@ -1,4 +1,4 @@
-//! Why there is no session with a far end, each with what helps.
+//! Why there is no session with a far end, each with a hint that helps.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ pub enum PeerError {
     UnknownHost {
         /// The host as the user typed it.
         host: String,
-        /// The resolver's answer.
+        /// Error of the resolver.
         source: io::Error,
     },
     /// The host has no address of the requested family.
@@ -33,42 +33,42 @@ pub enum PeerError {
     /// No server listens at the address.
     #[error("no server at {address}: connection refused")]
     NoServer {
-        /// The address.
+        /// Address of the far end.
         address: SocketAddr,
     },
     /// There is no way to the host.
     #[error("no route to {address}: {source}")]
     NoRoute {
-        /// The address.
+        /// Address of the far end.
         address: SocketAddr,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
     /// No host answered.
     #[error("{address} did not answer within {seconds} s")]
     TimedOut {
-        /// The address.
+        /// Address of the far end.
         address: SocketAddr,
-        /// The waiting time.
+        /// Waiting time in seconds.
         seconds: u64,
     },
-    /// Something listens there and says nothing.
+    /// A program listens there, but sends nothing.
     #[error("{address} accepted the connection but sent no answer within {seconds} s")]
     Silent {
-        /// The address.
+        /// Address of the far end.
         address: SocketAddr,
-        /// The waiting time.
+        /// Waiting time in seconds.
         seconds: u64,
     },
-    /// Something else than linerate listens there.
+    /// A program other than linerate listens there.
     #[error("{address} is not a linerate server{seems}")]
     NotLinerate {
-        /// The address.
+        /// Address of the far end.
         address: SocketAddr,
         /// Words that say what the program there seems to be, such as ", but a web server"; empty if unknown.
         seems: &'static str,
     },
-    /// The versions of the protocol do not meet.
+    /// The two ends have no common version of the protocol.
     #[error("the server at {address} speaks protocol {}, this linerate {}", range(*theirs), range(*ours))]
     Version {
         /// The address of the server.
@@ -78,7 +78,7 @@ pub enum PeerError {
         /// Versions of this build.
         ours: Versions,
     },
-    /// The server asks for a key, and there is none.
+    /// The server requires a key, and this end has none.
     #[error("the server at {address} requires a key")]
     NeedsKey {
         /// The address of the server.
@@ -118,7 +118,7 @@ pub enum PeerError {
         /// The address of the server.
         address: SocketAddr,
     },
-    /// The server has as many sessions as it allows.
+    /// The server has reached its limit of sessions.
     #[error("the server at {address} is busy: it already serves its maximum number of clients")]
     Busy {
         /// The address of the server.
@@ -129,7 +129,7 @@ pub enum PeerError {
     Refused {
         /// The address of the server.
         address: SocketAddr,
-        /// In the server's words.
+        /// Reason in the server's words.
         what: String,
         /// The server's hint.
         hint: String,
@@ -139,18 +139,18 @@ pub enum PeerError {
     Broken {
         /// The address of the server.
         address: SocketAddr,
-        /// The failure.
+        /// What failed.
         what: String,
     },
-    /// The user wanted to stop before the session was open.
+    /// The user stopped before the session was open.
     #[error("interrupted while connecting to the far end")]
     Interrupted,
-    /// The server's port cannot be had.
+    /// The server's port cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
+        /// Address of the server.
         address: SocketAddr,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
     /// A system call failed on this host.
@@ -171,7 +171,7 @@ fn range(versions: Versions) -> String {
     }
 }
 
-/// How to get the key of a server.
+/// Returns a hint that says how to get the key of a server.
 fn pair(host: &str, address: SocketAddr) -> String {
     format!("linerate pair {host}{}", port(address))
 }
@@ -249,7 +249,7 @@ impl PeerError {
         }
     }
 
-    /// How much this error says, to pick one when several addresses failed.
+    /// Returns how informative this error is, to choose one when several addresses failed.
     pub(crate) fn weight(&self) -> u8 {
         match self {
             Self::NoRoute { .. } | Self::System { .. } => 0,

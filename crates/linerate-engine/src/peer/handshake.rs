@@ -20,7 +20,7 @@ pub(crate) const MESSAGE_LEN: usize = 48;
 
 /// Status byte that the server sends before its handshake message.
 pub(crate) mod status {
-    /// Welcome; the message follows.
+    /// The server accepts the connection; its message follows.
     pub(crate) const OK: u8 = 0;
     /// The key is not the server's.
     pub(crate) const WRONG_KEY: u8 = 1;
@@ -60,7 +60,7 @@ impl Preamble {
         Ok((message, state))
     }
 
-    /// The far end's answer; an error when the near end does not hold the key.
+    /// Returns the far end's answer; fails if the near end does not hold the key.
     pub(crate) fn respond(
         &self,
         key: &Key,
@@ -73,7 +73,7 @@ impl Preamble {
         Ok((answer, state.into_transport_mode()?))
     }
 
-    /// The proof that `claim` is made by who holds the secret.
+    /// Returns the proof that `claim` is made by an end that holds the secret.
     pub(crate) fn prove(&self, prover: Prover, secret: &Secret, claim: &Claim) -> [u8; PROOF_LEN] {
         let mut mac =
             Hmac::<Sha256>::new_from_slice(&secret.0).expect("an HMAC takes keys of any size");
@@ -109,7 +109,7 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-// A claim that is sent carries a proof; its size is part of the protocol.
+// A claim on the wire contains a proof; its size is part of the protocol.
 const _: () = assert!(CLAIM_LEN == 40 + PROOF_LEN);
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub struct Stop(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     requested: AtomicBool,
-    // Readable once the stop was requested. It is never read, so it stays readable for all.
+    // Event descriptor that is readable once the stop was requested. It is never read, so it stays readable for all.
     event: OwnedFd,
 }
 
@@ -30,7 +30,7 @@ impl Stop {
     /// Requests the stop.
     pub fn request(&self) {
         self.0.requested.store(true, Ordering::Release);
-        // Fails only when the counter is full, and then it is readable already.
+        // The write fails only if the counter is full, and then the descriptor is already readable.
         let _ = rustix::io::write(&self.0.event, &1_u64.to_ne_bytes());
     }
 

@@ -1,4 +1,4 @@
-//! When a step has measured enough to end before its time.
+//! Criteria for ending a step early because it has measured enough.
 
 use linerate_core::stats::{mean_ci, steady_state};
 use linerate_core::units::{Bytes, Nanos};

@@ -18,7 +18,7 @@ use crate::link::{LinkError, StepControl};
 /// Time between the sends of two round trips under load.
 pub(super) const BESIDE: Nanos = Nanos::from_millis(5);
 
-/// Payload of a latency probe: fits any MTU.
+/// Payload of a latency probe, small enough for any MTU.
 pub(super) const PROBE: Bytes = Bytes(64);
 
 /// Minimum ratio of goodput with more streams to the best goodput so far at which more streams are tried.

@@ -41,7 +41,7 @@ use local::LocalServer;
 pub use pair::{PairError, pair, verify};
 use version::understood;
 
-/// Time for a request that needs no waiting on the far end; its host may be loaded.
+/// Time for a request that the far end can answer at once; its host may be loaded.
 const ANSWER: Duration = Duration::from_secs(15);
 /// Time for the far end to report whether all its data connections have arrived.
 const CONNECT: Duration = Duration::from_secs(30);
@@ -50,15 +50,15 @@ const BYE: Duration = Duration::from_millis(500);
 
 /// Options of a session.
 pub struct ClientOptions {
-    /// The far end.
+    /// Address of the far end.
     pub target: Target,
     /// Only addresses of this family.
     pub family: Option<Family>,
-    /// The key kept for the far end; `None` when there is none.
+    /// Stored key of the far end; `None` if there is none.
     pub key: Option<Key>,
     /// Whether to accept a server that is open to anyone and does not prove its identity.
     pub open: bool,
-    /// The transport's name.
+    /// Name of the transport.
     pub engine: String,
     pub machine: Arc<dyn Machine>,
     /// Journal of changed host settings; `None` forbids changes on either host.
@@ -83,7 +83,7 @@ pub struct Client {
     clock: Option<step::Clock>,
     // Why no more requests are possible, and the hint.
     lost: Option<(String, String)>,
-    // Last field: the near end lets go before the server of a local session is waited for.
+    // This field is last: the near end must close before the server of a local session is waited for.
     local: Option<LocalServer>,
 }
 
@@ -161,8 +161,7 @@ impl Client {
         })
     }
 
-    /// Opens a session with this machine itself: with a server on loopback and its own key, which exist as long
-    /// as the session.
+    /// Opens a session with this machine itself. Its server on loopback and its key exist as long as the session.
     pub fn local(
         engine: &str,
         machine: Arc<dyn Machine>,
@@ -186,7 +185,7 @@ impl Client {
         Ok(client)
     }
 
-    /// From now on no data connection is waited for once `stop` is set.
+    /// Makes waits for data connections end once `stop` is set.
     pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
         self.dialler.stop = Arc::clone(stop);
     }
@@ -196,7 +195,7 @@ impl Client {
         self.address
     }
 
-    /// Whether the server proved that it holds the key, or is open to anyone.
+    /// Returns whether the server proved that it holds the key, or is open to anyone.
     pub fn access(&self) -> Access {
         self.access
     }
@@ -221,7 +220,7 @@ impl Client {
         }
     }
 
-    /// The next answer; `None` when it is not complete by then. The part received is kept.
+    /// Returns the next answer; `None` if it is not complete by the deadline. The part received is kept.
     fn receive_by(&mut self, deadline: Instant) -> Result<Option<Answer>, LinkError> {
         self.alive()?;
         let received = self.channel.receive(deadline);
@@ -309,8 +308,8 @@ impl Client {
             // The far end sees the end of the session.
             Err(_) if self.dialler.is_stopped() => return Err(LinkError::Interrupted),
             Err(e) => {
-                // Asks the far end to stop waiting, and reads its answers to both requests. Its own reason, if
-                // it has one, arrives first and is more precise.
+                // Asks the far end to stop waiting, and reads its answers to both requests. If the far end has a
+                // reason of its own, it arrives first and is more precise.
                 self.send(&Ask::Release { set })?;
                 let far = self.receive(CONNECT);
                 self.receive(ANSWER)?;
@@ -384,7 +383,7 @@ impl Link for Client {
         let joined = self.join(plan, &offer);
         let stays = !matches!(joined, Ok(_) | Err(LinkError::Interrupted));
         if stays && self.lost.is_none() {
-            // The reason matters more than what else may fail now.
+            // The reason is more important than an error of the release.
             let _ = self.release(plan.id);
         }
         joined
@@ -413,13 +412,13 @@ impl Drop for Client {
         if self.lost.is_none()
             && let Ok(bye) = Ask::Bye.encode()
         {
-            // The far end also notices when the connection closes without it.
+            // If this message is lost, the far end notices that the connection closes.
             let _ = self.channel.send_last(&bye, BYE);
         }
     }
 }
 
-/// Opens a control connection and says nothing more on it.
+/// Opens a control connection and sends nothing more on it.
 #[cfg(test)]
 pub(super) fn hold(target: &Target, key: &Key) -> Result<Channel, PeerError> {
     Ok(dial::control(target, None, Some(key), false, &|| false)?.0)

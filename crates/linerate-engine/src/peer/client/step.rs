@@ -39,7 +39,7 @@ const DRIFT: u64 = 1_000;
 /// bound.
 const GROWTH: u64 = 4;
 
-/// Runs a step.
+/// Runs a step on both ends and returns the readings of both.
 pub(super) fn run(
     client: &mut Client,
     plan: &StepPlan,

@@ -1,4 +1,4 @@
-//! The server: one port, one thread that lets connections in, one thread for each session.
+//! The server: one port, one thread that admits connections, and one thread for each session.
 
 mod gate;
 mod rooms;
@@ -31,8 +31,8 @@ use rooms::Sessions;
 pub struct Limits {
     /// Most simultaneous sessions.
     pub sessions: usize,
-    /// Connections that have not proved anything yet; beyond it the oldest is dropped, of the address
-    /// that has most.
+    /// Most connections that have not proved anything yet. Beyond this number, the oldest connection of the address
+    /// with the most connections is dropped.
     pub pending: usize,
     /// Most unproved connections from one address (IPv6: one /64).
     pub pending_per_address: usize,
@@ -57,7 +57,7 @@ impl Default for Limits {
         Self {
             sessions: 32,
             pending: 128,
-            // A client dials eight at a time, and several may stand behind one address.
+            // A client dials eight connections at a time, and several clients may share one address.
             pending_per_address: 32,
             proof: Duration::from_secs(3),
             idle: Duration::from_secs(60),
@@ -90,35 +90,36 @@ impl Limits {
 pub struct ServerOptions {
     /// Addresses to listen on; empty for all of this host.
     pub listen: Vec<IpAddr>,
-    /// Port; 0 lets the system choose, then for one address only.
+    /// Port; 0 lets the system choose, which is possible for one address only.
     pub port: u16,
-    /// The key that sessions need; `None` lets anyone measure.
+    /// Key that sessions need; `None` lets anyone measure.
     pub key: Option<Key>,
-    /// Networks that clients may come from; all if none is named.
+    /// Networks from which clients may connect; all if empty.
     pub allow: Vec<IpNet>,
-    /// The permitted requests.
+    /// Limits of clients' requests.
     pub limits: Limits,
     /// The machine whose facts and counters are served.
     pub machine: Arc<dyn Machine>,
     /// Journal of changed host settings; `None` forbids changes.
     pub changes: Option<Ledger>,
-    /// Whether the only client is the process that started this one, which may share memory with it.
+    /// Whether the only client is the process that started this server, and may share memory with it.
     pub process: bool,
     /// Receiver of log lines.
     pub log: Log,
 }
 
-/// A server that holds its port.
+/// A server that has bound its port.
 pub struct Server {
     listeners: Vec<TcpListener>,
     options: ServerOptions,
     sessions: Arc<Sessions>,
-    // Separate from the log of strangers: a flood of strangers must not suppress the lines of sessions.
+    // Log of sessions. It is separate from the log of unauthenticated connections, so that a flood of these does not
+    // suppress its lines.
     lines: Lines,
 }
 
 impl Server {
-    /// Takes the port. Clients can connect from now on; they are served by [`Server::run`].
+    /// Binds the port. Clients can connect from now on; they are served by [`Server::run`].
     pub fn bind(mut options: ServerOptions) -> Result<Self, PeerError> {
         let listeners = strangers::listen(&options.listen, options.port)?;
         // A server lives long, and most of the time idle.
@@ -133,7 +134,7 @@ impl Server {
         })
     }
 
-    /// The address that it listens on.
+    /// Returns the addresses that the server listens on.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         strangers::addresses(&self.listeners)
     }
@@ -163,7 +164,7 @@ impl Server {
                 begun: Cell::new(0),
             };
             let served = Strangers::new(&self.listeners, stop, bounds, &lines, gate).run();
-            // Without the gate no session could get data connections any more.
+            // Without the gate, no session could get data connections any more, so the server stops.
             stop.request();
             served
         });
