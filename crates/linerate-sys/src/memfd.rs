@@ -20,12 +20,12 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-/// With these no process can take pages away under a mapping: an access could end with SIGBUS then.
+/// With these seals no process can remove pages under a mapping; otherwise an access could end with SIGBUS.
 const SEALS: SealFlags = SealFlags::SHRINK
     .union(SealFlags::GROW)
     .union(SealFlags::SEAL);
 
-/// The mapping. Which of its parts may be accessed how is up to [`SharedMemory`], which divides it.
+/// The mapping. [`SharedMemory`], which divides it, decides how each part may be accessed.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<u8>,
@@ -203,7 +203,7 @@ impl<W> Clone for Words<W> {
 }
 
 impl<W> Words<W> {
-    /// All bytes.
+    /// Returns all words.
     #[inline]
     pub fn all(&self) -> &[W] {
         let at = self.mapping.at(self.start).cast::<W>();
@@ -274,13 +274,13 @@ impl SharedBytes {
     }
 }
 
-/// A new file in memory. It lies in no file system that is mounted, so that neither a full /dev/shm nor a missing one matters.
+/// Makes a new file in memory. It is in no mounted file system, so neither a full /dev/shm nor a missing one matters.
 fn file() -> io::Result<OwnedFd> {
     let memfd = |more| {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | more;
         memfd_create("linerate-shm", flags)
     };
-    // Kernels from 6.3 on may be set up to refuse files that could be executed; older ones do not know the flag.
+    // Kernels from 6.3 on may be configured to refuse files that could be executed; older ones do not know the flag.
     //= https://docs.kernel.org/userspace-api/mfd_noexec.html
     match memfd(MemfdFlags::NOEXEC_SEAL) {
         Err(Errno::INVAL) => Ok(memfd(MemfdFlags::empty())?),

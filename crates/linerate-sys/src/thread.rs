@@ -17,7 +17,7 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     Ok(cpus.map(|cpu| cpu as u32).collect())
 }
 
-/// Keeps the calling thread on one CPU. Fails where that CPU is not allowed or does not exist.
+/// Keeps the calling thread on one CPU. Fails if that CPU is not allowed or does not exist.
 pub fn pin(cpu: u32) -> io::Result<()> {
     let index = cpu as usize;
     if index >= CpuSet::MAX_CPU {
@@ -28,7 +28,7 @@ pub fn pin(cpu: u32) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Lets timers of the calling thread fire on time: by default the kernel may add 50 us.
+/// Makes timers of the calling thread fire on time: by default the kernel may add 50 us.
 pub fn exact_timers() -> io::Result<()> {
     Ok(rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?)
 }

@@ -14,7 +14,8 @@ pub(super) struct Child(pub(super) Pid);
 
 impl Child {
     pub(super) fn stop(&self) -> Result<(), LabError> {
-        // The agent collects it with the ended programs. If it no longer exists, its end was reported already.
+        // The agent collects this process with the ended programs. If it no longer exists, its end was reported
+        // already.
         match rustix::process::kill_process(self.0, Signal::KILL) {
             Ok(()) | Err(Errno::SRCH) => Ok(()),
             Err(e) => Err(LabError::step(

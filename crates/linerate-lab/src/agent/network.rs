@@ -18,8 +18,8 @@ use crate::spec::{Host, Spec, Topology};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spot {
     Near,
-    /// Between near and the router while a fault needs a process there: no addresses, and two ports, `near`
-    /// and `router`.
+    /// The host of the process on the wire between near and the router, while a fault needs one: no addresses, and
+    /// two ports, `near` and `router`.
     Wire,
     Router,
     Far,
@@ -89,9 +89,9 @@ impl Link {
 const ROUTER: u8 = 1;
 /// The number of the host at the end of a link.
 const END: u8 = 2;
-/// The numbers of the wire's ports, for their hardware addresses.
+/// Numbers of the wire's ports, from which their hardware addresses are made.
 const WIRE: [u8; 2] = [11, 12];
-/// The bridge's name.
+/// Name of the bridge.
 const BRIDGE: &str = "bridge";
 /// The port of the router that leads elsewhere.
 const OTHERS: &str = "others";
@@ -240,7 +240,7 @@ impl Network {
             .map_err(|e| LabError::step(format!("cannot make the ports eth0 and {name}"), &e))
     }
 
-    /// Switches on the ports of a host and gives them addresses and routes; what is there stays.
+    /// Switches on the ports of a host and adds missing addresses and routes.
     pub(super) fn settle(&mut self, spot: Spot) -> Result<(), LabError> {
         let routed = self.topology == Topology::Routed;
         match spot {
@@ -289,7 +289,7 @@ impl Network {
         through_router: bool,
     ) -> Result<(), LabError> {
         let congestion = self.congestion.clone();
-        // The kernel takes IPv6 from a port with a smaller MTU.
+        // The kernel removes IPv6 from a port with a smaller MTU.
         let v6 = self.v6 && self.mtu >= 1280;
         let netlink = &mut self.place(spot).netlink;
         let mut settle = || -> io::Result<()> {
@@ -327,8 +327,8 @@ impl Network {
         })
     }
 
-    /// Puts the wire between near and the router: the port that faces near moves into it, and a
-    /// new pair leads on to the router. Queues of the router's port `near` are gone afterwards.
+    /// Inserts the wire between near and the router: the port that faces near moves to the wire, and a new pair of
+    /// ports connects the wire and the router. Queues of the router's port `near` are lost.
     pub(super) fn insert_wire(&mut self) -> Result<(), LabError> {
         let mtu = self.mtu;
         let own = |name, number| Veth {
@@ -382,7 +382,7 @@ impl Network {
         both().map_err(|e| LabError::step("cannot open the ports of a wire", &e))
     }
 
-    /// Gives all ports of the path an MTU, or the one they were made with.
+    /// Sets the MTU of all ports of the path, or restores the MTU with which they were made.
     pub(super) fn set_mtu(&mut self, mtu: Option<u32>) -> Result<(), LabError> {
         let mtu = mtu.unwrap_or(self.usual_mtu);
         self.mtu = mtu;
@@ -408,8 +408,7 @@ impl Network {
         self.settle(spot)
     }
 
-    /// Takes the carrier from a host's link, or gives it back, by switching the port that faces
-    /// the host.
+    /// Switches the carrier of a host's link off or on, by switching the port that faces the host.
     pub(super) fn switch_link(&mut self, host: Host, up: bool) -> Result<(), LabError> {
         let (spot, names): (Spot, &[&str]) = match (host, self.topology) {
             (Host::Near, Topology::Direct) => (Spot::Far, &["eth0"]),

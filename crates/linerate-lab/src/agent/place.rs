@@ -1,4 +1,4 @@
-//! One host's namespaces.
+//! The namespaces of one host.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -28,7 +28,7 @@ pub(super) fn private_mounts() -> Result<OwnedFd, LabError> {
     namespace::current(Space::Mount).map_err(|e| error::forbidden(what, &e))
 }
 
-/// A network namespace, and a mount namespace whose /sys shows its ports.
+/// Makes a network namespace, and a mount namespace whose /sys shows its ports.
 pub(super) fn make_place(base: &OwnedFd) -> Result<Place, LabError> {
     let what = "network namespace";
     namespace::enter(Space::Mount, base).map_err(|e| error::forbidden(what, &e))?;
@@ -46,7 +46,7 @@ pub(super) fn make_place(base: &OwnedFd) -> Result<Place, LabError> {
 
 fn mount_sys() -> io::Result<()> {
     const CGROUPS: &str = "/sys/fs/cgroup";
-    // The new /sys lacks what was mounted inside the old one; quotas are read from there.
+    // The new /sys lacks the file systems that were mounted inside the old one; quotas need the control groups there.
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_RECURSIVE;

@@ -1,4 +1,4 @@
-//! Traffic that is not ours: a stream of TCP between processes of the lab.
+//! Background traffic: a TCP stream between processes of the lab.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use super::network::{Network, Spot, station};
 use crate::error::LabError;
 use crate::fault::Origin;
 
-/// How long a connection may take to be established.
+/// Longest time for a connection to be established.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two writes.
 const STEP: Duration = Duration::from_millis(2);

@@ -68,7 +68,7 @@ pub(super) const fn is_on_the_wire(fault: &Fault) -> bool {
     )
 }
 
-/// The combined effect of all faults on each direction, forward first; `None` if no fault is on the wire.
+/// Returns the combined effect of all faults on each direction, forward first; `None` if no fault is on the wire.
 pub(super) fn treatments<'a>(faults: impl Iterator<Item = &'a Fault>) -> Option<[Treatment; 2]> {
     let mut both = None;
     for fault in faults.filter(|fault| is_on_the_wire(fault)) {

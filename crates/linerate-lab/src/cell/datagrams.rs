@@ -80,7 +80,7 @@ pub(super) fn flow_rate(draw: &mut Draw) -> Planting {
     paced(slow(direction, Place::Path, fault), rate.0 * 2)
 }
 
-/// A share of loss at which a tenth more arrives without it, as for any fault that limits.
+/// Draws a share of loss without which a tenth more would arrive, as for any fault that limits.
 pub(super) fn loss(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let millionths = draw.turn(&[150_000, 200_000, 300_000]);

@@ -26,7 +26,7 @@ impl Draw {
         of[self.below(of.len() as u64) as usize]
     }
 
-    /// One by turns of the seed, so that seeds in a row hold each as often.
+    /// Returns one item by the number of the seed, so that consecutive seeds use each item equally often.
     pub(super) fn turn<T: Copy>(&self, of: &[T]) -> T {
         of[(self.seed % of.len() as u64) as usize]
     }

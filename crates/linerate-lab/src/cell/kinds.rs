@@ -64,7 +64,7 @@ pub const CELLS: &[CellKind] = &[
         id: "healthy-jitter",
         words: "nothing, on a path whose delay varies",
         expected: "",
-        // Buffers of the usual size hold a path with delay back, and truly.
+        // Buffers of the usual size really limit a path with delay.
         neighbours: &["path-rate", "send-buffer", "receive-window"],
         shown: false,
         draw: healthy::jitter,

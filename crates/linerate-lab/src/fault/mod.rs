@@ -11,7 +11,7 @@ use linerate_core::units::{Bytes, Nanos, Rate, UnitError};
 use serde::{Deserialize, Serialize};
 pub use share::{Share, ShareError};
 
-/// How much a rate limit queues before it drops.
+/// Size of the queue of a rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Depth {
@@ -25,9 +25,9 @@ pub enum Depth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultDirection {
-    /// Near to far.
+    /// Direction from near to far.
     Forward,
-    /// Far to near.
+    /// Direction from far to near.
     Reverse,
     /// Both directions, each independent of the other.
     Both,
@@ -61,33 +61,33 @@ impl From<Direction> for FaultDirection {
     }
 }
 
-/// The fate of packets that a flow sends above its rate.
+/// Treatment of packets that a flow sends above its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Manner {
-    /// They wait, up to 100 ms at the rate; more are dropped.
+    /// Packets wait, up to 100 ms at the rate; more are dropped.
     Shaped,
-    /// They are dropped beyond a burst of 50 ms at the rate.
+    /// Packets are dropped beyond a burst of 50 ms at the rate.
     Policed,
 }
 
-/// The place where background traffic begins or ends.
+/// Place where background traffic begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// At a host behind the router: the port of one end carries it.
+    /// A host behind the router: the port of one end carries the traffic.
     Elsewhere,
-    /// At the other end: the ports of both ends carry it.
+    /// The other end: the ports of both ends carry the traffic.
     Ends,
 }
 
-/// When something happens.
+/// Times at which stalls happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rhythm {
-    /// Once, so long after planting.
+    /// One stall, at this time after planting.
     Once(Nanos),
-    /// Again and again, so long from one beginning to the next.
+    /// Repeated stalls, with this time between their beginnings.
     Every(Nanos),
 }
 
@@ -99,25 +99,25 @@ pub enum Rhythm {
 #[serde(rename_all = "kebab-case", tag = "fault")]
 pub enum Fault {
     /// The router forwards at most `rate`, counted in Ethernet frames without preamble and gap.
-    /// `path-rate:100Mb/s,shallow,forward`; both ways when none is named.
+    /// `path-rate:100Mb/s,shallow,forward`; both directions if none is named.
     PathRate {
-        /// The limit.
+        /// Highest rate of the router.
         rate: Rate,
-        /// How much is queued in front of it.
+        /// Size of the queue at the limit.
         depth: Depth,
         directions: FaultDirection,
     },
-    /// `net.ipv4.tcp_rmem` of one host ends at `bytes`; the window offered is about half of it.
+    /// The maximum of `net.ipv4.tcp_rmem` of one host is `bytes`; the window offered is about half of it.
     /// `receive-window:far,256KiB`.
     ReceiveWindow {
-        /// The host.
+        /// Host whose setting is changed.
         side: Side,
         /// The largest receive buffer of a connection.
         bytes: Bytes,
     },
     /// `net.ipv4.tcp_wmem` of one host ends at `bytes`. `send-buffer:near,64KiB`.
     SendBuffer {
-        /// The host.
+        /// Host whose setting is changed.
         side: Side,
         /// The largest send buffer of a connection.
         bytes: Bytes,
@@ -135,9 +135,9 @@ pub enum Fault {
         /// Added from far to near.
         reverse: Nanos,
     },
-    /// The link of one host goes down for a time. `link-down:far,2s,500ms`.
+    /// The link of one host is down for some time. `link-down:far,2s,500ms`.
     LinkDown {
-        /// The host.
+        /// Host whose link goes down.
         side: Side,
         /// Time from planting until the link goes down.
         after: Nanos,
@@ -147,31 +147,30 @@ pub enum Fault {
     /// The tool's own threads on one host are slow, in programs started after planting.
     /// `application:far,work=800ps/B`, `application:near,sender,pause=200us/op`.
     Application {
-        /// The host.
+        /// Host of the threads.
         side: Side,
-        /// Which of its threads; both kinds if none is named.
+        /// Threads that the fault affects; senders and receivers if none is named.
         role: Option<Role>,
-        /// Their other properties.
+        /// Work or pauses of the threads.
         burden: Burden,
     },
-    /// Programs started on one host after planting find this in their environment, as a setting
+    /// Programs that are started on one host after planting find this variable in their environment, like a setting
     /// that was forgotten there. `environment:near,LINERATE_PACING=500Mb/s`.
     Environment {
-        /// The host.
+        /// Host of the programs.
         side: Side,
-        /// The variable.
+        /// Name of the variable.
         name: String,
         value: String,
     },
-    /// The network drops what exceeds `rate`, beyond a burst of 50 ms at it, and queues nothing:
-    /// all flows together, counted in Ethernet frames. `police:500Mb/s,forward`.
+    /// The network drops traffic above `rate`, beyond a burst of 50 ms at this rate, and queues nothing. All flows
+    /// count together, in Ethernet frames. `police:500Mb/s,forward`.
     Police {
-        /// The limit.
+        /// Rate above which packets are dropped.
         rate: Rate,
         directions: FaultDirection,
     },
-    /// The network gives each flow at most `rate`, however many there are.
-    /// `flow-rate:500Mb/s,shaped,forward`.
+    /// The network limits each flow to `rate`, however many flows there are. `flow-rate:500Mb/s,shaped,forward`.
     FlowRate {
         /// The limit of each flow.
         rate: Rate,
@@ -188,7 +187,8 @@ pub enum Fault {
         burst: u32,
         directions: FaultDirection,
     },
-    /// Packets of TCP and UDP overtake one that the network delayed: `reorder:1ms,every=100,forward`.
+    /// The network delays some packets of TCP and UDP, so that later packets overtake them:
+    /// `reorder:1ms,every=100,forward`.
     Reorder {
         /// The delay of that packet.
         by: Nanos,
@@ -196,14 +196,14 @@ pub enum Fault {
         every: u32,
         directions: FaultDirection,
     },
-    /// Packets take longer, by a time that wanders between zero and `most`; their order stays.
+    /// Packets are delayed by a time that varies slowly between zero and `most`; their order stays.
     /// `jitter:2ms,forward`.
     Jitter {
-        /// The longest time.
+        /// Longest delay of a packet.
         most: Nanos,
         directions: FaultDirection,
     },
-    /// The network drops larger packets silently: it sends no "fragmentation needed".
+    /// The network drops packets larger than `bytes` silently: it sends no "fragmentation needed".
     /// `black-hole:1400,forward`.
     BlackHole {
         /// The largest IP packet that passes, in bytes.
@@ -212,7 +212,7 @@ pub enum Fault {
     },
     /// A token bucket on the host's own port, which queues 100 ms. `shape:near,500Mb/s`.
     Shape {
-        /// The host.
+        /// Host whose port is limited.
         side: Side,
         /// The highest rate of the port.
         rate: Rate,
@@ -220,21 +220,21 @@ pub enum Fault {
     /// A token bucket on the host's own port with a queue of few bytes: packets that exceed it are dropped in the
     /// host. `queue:near,2Gb/s,30KiB`.
     Queue {
-        /// The host.
+        /// Host whose port is limited.
         side: Side,
         /// The highest rate of the port.
         rate: Rate,
-        /// Bytes of Ethernet frame that it queues.
+        /// Size of the queue, in bytes of Ethernet frames.
         bytes: Bytes,
     },
     /// Other TCP traffic crosses the path, of a rate at most. `traffic:500Mb/s,forward` (from another host
     /// through the router to the receiver), `traffic:500Mb/s,forward,ends` (between the hosts).
     Traffic {
-        /// Payload.
+        /// Highest rate of the traffic's payload.
         rate: Rate,
         /// The direction of the traffic.
         direction: Direction,
-        /// The place of its other end.
+        /// Place of the traffic's other end.
         origin: Origin,
     },
     /// Threads that spin on one CPU at normal priority. The hosts of a lab share all CPUs of the
@@ -244,33 +244,33 @@ pub enum Fault {
         /// The number of threads.
         threads: u32,
     },
-    /// Programs started on one host after planting run on this CPU alone. `cpus:near,0`.
+    /// Programs that are started on one host after planting run only on this CPU. `cpus:near,0`.
     Cpus {
-        /// The host.
+        /// Host of the programs.
         side: Side,
         cpu: u32,
     },
-    /// Programs started on one host after planting together get this share of one CPU's time, by
-    /// a control group. `quota:near,50%`.
+    /// Programs that are started on one host after planting share a limited part of one CPU's time, by a control
+    /// group. `quota:near,50%`.
     Quota {
-        /// The host.
+        /// Host of the programs.
         side: Side,
         /// The share of one CPU.
         share: Share,
     },
     /// Segmentation (TSO, GSO) and GRO of the host's port are off. `offloads:near,off`.
     Offloads {
-        /// The host.
+        /// Host whose offloads are off.
         side: Side,
     },
     /// The programs that run on one host stop for a time. `stall:far,2s,500ms` (after 2 s, once),
     /// `stall:far,200ms,every=1s`.
     Stall {
-        /// The host.
+        /// Host whose programs stop.
         side: Side,
         /// The length of the pause.
         lasting: Nanos,
-        /// When.
+        /// Times of the stalls.
         rhythm: Rhythm,
     },
 }
@@ -281,28 +281,28 @@ pub enum FaultError {
     /// No fault has this name.
     #[error("`{0}` is not a fault (expected one of {names})", names = Fault::KINDS.join(", "))]
     Unknown(String),
-    /// A part is missing, wrong or one too many.
+    /// A part of the text is missing, wrong or superfluous.
     #[error("`{text}` is not a fault (expected for example `{example}`)")]
     Form {
         /// The text that the user typed.
         text: String,
-        /// A correct one.
+        /// Correct text of such a fault.
         example: &'static str,
     },
-    /// A quantity in it cannot be read.
+    /// A quantity in the text is invalid.
     #[error("in `{text}`: {error}")]
     Quantity {
         /// The text that the user typed.
         text: String,
-        /// The problem.
+        /// Why the quantity is invalid.
         error: UnitError,
     },
-    /// A share in it cannot be read.
+    /// A share in the text is invalid.
     #[error("in `{text}`: {error}")]
     Share {
         /// The text that the user typed.
         text: String,
-        /// The problem.
+        /// Why the share is invalid.
         error: ShareError,
     },
 }

@@ -1,4 +1,4 @@
-//! Faults from what is typed.
+//! Parsing of faults from the text that users type.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use linerate_core::units::{Bytes, Nanos, UnitError};
 use super::{Depth, Fault, FaultDirection, FaultError, Manner, Origin, Rhythm};
 
 impl Fault {
-    /// The name of each kind of fault, with which its text begins.
+    /// Name of each kind of fault, with which its text begins.
     pub const KINDS: &'static [&'static str] = &[
         "path-rate",
         "police",

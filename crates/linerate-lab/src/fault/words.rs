@@ -1,4 +1,4 @@
-//! Faults in words.
+//! Descriptions of faults in words.
 
 use std::fmt;
 

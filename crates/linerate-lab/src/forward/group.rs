@@ -26,7 +26,7 @@ const DISCOVERY: Range<u8> = 133..138;
 /// The content of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group {
-    /// Packets on the wire; one if the frame is no group.
+    /// Number of packets on the wire; one if the frame is not a group.
     pub(super) packets: usize,
     /// Hash of the addresses and ports of a TCP or UDP flow; `None` for other packets.
     pub(super) flow: Option<u64>,
@@ -112,7 +112,7 @@ impl Group {
             into[1] = 0;
             put(into, 4, 0);
         }
-        // The kernel computes the checksum from here on: the field contains the sum of the pseudo header.
+        // With this flag the kernel completes the checksum: the field contains the sum of the pseudo header.
         into[0] = NEEDS_CHECKSUM;
         into[6..8].copy_from_slice(&(self.tcp as u16).to_ne_bytes());
         into[8..10].copy_from_slice(&16_u16.to_ne_bytes());
@@ -151,7 +151,7 @@ impl Group {
     }
 }
 
-/// The protocol above IP, its offset, and the addresses. `None` for other packets, for fragments, and for
+/// Returns the protocol above IP, its offset, and the addresses. `None` for other packets, for fragments, and for
 /// truncated headers.
 fn network(frame: &[u8]) -> Option<(u8, usize, &[u8])> {
     match frame.get(12..ETHERNET)? {
@@ -173,7 +173,7 @@ fn hash(addresses: &[u8], ports: &[u8]) -> u64 {
     all.fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
-/// The ones' complement sum of RFC 1071, not inverted.
+/// Returns the ones' complement sum of RFC 1071, not inverted.
 fn sum(bytes: &[u8], start: u32) -> u16 {
     let pairs = bytes.chunks(2);
     let add = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));

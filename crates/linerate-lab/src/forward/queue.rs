@@ -1,4 +1,4 @@
-//! Frames that wait for their time, in one piece of memory.
+//! A queue of delayed frames, in one piece of memory.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 struct Waiting {
     start: usize,
     length: usize,
-    /// Whether it has left; its memory is freed once all frames before it have left, too.
+    /// Whether the frame has left; its memory is freed once all frames before it have left too.
     left: bool,
 }
 
@@ -16,7 +16,7 @@ pub(super) struct DelayQueue {
     waiting: VecDeque<Waiting>,
     /// The number of the first that waits.
     first: u64,
-    /// When each is due, and its number.
+    /// Due times and numbers of the frames.
     due: BinaryHeap<Reverse<(u64, u64)>>,
 }
 
@@ -32,7 +32,7 @@ impl DelayQueue {
         }
     }
 
-    /// Adds a frame; false if there is no room for it.
+    /// Adds a frame; returns false if there is no room for it.
     pub(super) fn push(&mut self, due: u64, frame: &[u8]) -> bool {
         let Some(start) = self.room(frame.len()) else {
             return false;
@@ -63,7 +63,7 @@ impl DelayQueue {
         (length < first.start).then_some(0)
     }
 
-    /// The frame that is due first, with its due time. Among several, the one that arrived first.
+    /// Returns the frame that is due first, with its due time. Among several, the one that arrived first.
     pub(super) fn front(&self) -> Option<(u64, &[u8])> {
         let Reverse((due, number)) = self.due.peek()?;
         let next = &self.waiting[(number - self.first) as usize];

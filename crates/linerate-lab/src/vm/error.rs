@@ -11,9 +11,9 @@ pub enum VmError {
         "a virtual machine needs {program}, which is not installed (hint: sudo apt-get install --no-install-recommends {package})"
     )]
     Missing {
-        /// The missing program.
+        /// Name of the missing program.
         program: String,
-        /// The Debian package that brings it.
+        /// Debian package that contains the program.
         package: &'static str,
     },
     /// There is no kernel that a guest could boot, and none could be fetched.
@@ -27,15 +27,15 @@ pub enum VmError {
     /// This kind of machine cannot be made.
     #[error("cannot make this virtual machine: {why}")]
     Impossible {
-        /// The problem with its specification.
+        /// What is wrong with the specification.
         why: String,
     },
     /// A step on this machine failed.
     #[error("{what}: {source}")]
     Step {
-        /// The action that failed, and its object.
+        /// Action that failed, and its object.
         what: String,
-        /// Why it failed.
+        /// Error of the system call.
         source: io::Error,
     },
     /// The guest ended by itself.
@@ -51,9 +51,9 @@ pub enum VmError {
     Late {
         /// Activity of the virtual machine when it was stopped.
         during: String,
-        /// The time limit.
+        /// Time limit of the guest.
         within: Duration,
-        /// The end of its console.
+        /// Last lines on the console of the guest.
         console: String,
     },
 }

@@ -12,7 +12,7 @@ const PREFIX: &str = "linerate-vm-";
 /// Bytes of the console's end that an error shows.
 const LAST_WORDS: u64 = 8192;
 
-/// A folder for one machine, removed with it.
+/// The folder of one virtual machine; it is removed with the machine.
 #[derive(Debug)]
 pub(super) struct Folder(PathBuf);
 
@@ -50,7 +50,7 @@ impl Folder {
         fs::write(&path, content).map_err(VmError::step(format!("cannot write {}", path.display())))
     }
 
-    /// The last that the guest wrote to its console, and QEMU to its standard error.
+    /// Returns the last lines of the guest's console and of QEMU's standard error.
     pub(super) fn last_words(&self) -> String {
         let words = ["console", "qemu"].map(|name| end_of(&self.path(name)));
         words.concat().trim().to_owned()
@@ -76,7 +76,7 @@ fn remove_orphans(parent: &Path) {
     }
 }
 
-/// The end of a file, without what controls a terminal.
+/// Returns the end of a file, without terminal control characters.
 fn end_of(path: &Path) -> String {
     let mut bytes = Vec::new();
     if let Ok(mut file) = fs::File::open(path) {

@@ -37,7 +37,7 @@ impl Default for Spec {
     }
 }
 
-/// A NUMA node.
+/// A NUMA node of the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
     /// Number of CPUs of the node; may be zero if another node has some.
@@ -51,7 +51,7 @@ pub struct Node {
 /// GT/s x1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// The node that it belongs to; `None` if the firmware does not say.
+    /// Node to which the slot belongs; `None` if the firmware does not say.
     pub node: Option<usize>,
     /// Highest speed of the slot.
     pub speed: Generation,
@@ -63,25 +63,24 @@ pub struct Slot {
 /// Speed of a PCIe link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
-    /// 2.5 GT/s.
+    /// Generation 1: 2.5 GT/s.
     One,
-    /// 5 GT/s.
+    /// Generation 2: 5 GT/s.
     Two,
-    /// 8 GT/s.
+    /// Generation 3: 8 GT/s.
     Three,
-    /// 16 GT/s.
+    /// Generation 4: 16 GT/s.
     Four,
 }
 
 /// A card that QEMU emulates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Card {
-    /// An NVMe disk that reads as zeros and forgets what is written. Its serial number is `slotN`,
-    /// from 1 on.
+    /// An NVMe disk that reads as zeros and discards all writes. Its serial number is `slotN`, from 1 on.
     Nvme(Bytes),
     /// A port of 1 Gb/s, Intel 82574L. Its address is `52:54:00:00:00:N`, from 1 on.
     E1000e,
-    /// A port made for guests. Its address is `52:54:00:00:00:N`, from 1 on.
+    /// A virtio network port. Its address is `52:54:00:00:00:N`, from 1 on.
     VirtioNet,
 }
 
@@ -171,7 +170,7 @@ impl Spec {
             words.extend(["-object".to_owned(), memory, "-numa".to_owned(), node]);
             first = last;
         }
-        // After all nodes: QEMU knows none beforehand.
+        // Distances come after all nodes, because QEMU must know the nodes first.
         for near in 0..self.nodes.len() {
             for far in near + 1..self.nodes.len() {
                 let distance = format!("dist,src={near},dst={far},val={}", self.distance);

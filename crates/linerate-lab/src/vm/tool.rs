@@ -10,7 +10,7 @@ use super::error::VmError;
 /// Folders of administrators' programs, which an ordinary user's `PATH` may not contain.
 const ALSO: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
-/// The file of a program, or the package that brings it.
+/// Returns the path of a program; the error names the package that contains it.
 pub(super) fn find(program: &str, package: &'static str) -> Result<PathBuf, VmError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(ALSO.map(PathBuf::from));

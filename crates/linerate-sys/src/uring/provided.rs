@@ -11,12 +11,12 @@ use io_uring::types::BufRingEntry;
 
 use crate::zerocopy::Memory;
 
-/// The group's number: a ring has one.
+/// Number of the buffer group: a ring has one.
 pub(super) const GROUP: u16 = 0;
 
-/// Buffers of one size. Each is the kernel's from when it is given until a completion names it.
+/// Buffers of one size. The kernel owns a buffer from the time it is given until a completion names it.
 pub(super) struct Provided {
-    /// The queue of buffers that are the kernel's; its first entry holds its tail.
+    /// Queue of the buffers that the kernel owns; its first entry contains its tail.
     queue: Memory,
     bytes: Memory,
     size: usize,
@@ -51,7 +51,7 @@ impl Provided {
         Ok(made)
     }
 
-    /// Gives a buffer to the kernel. No borrow of it exists, since a borrow of a buffer borrows this value.
+    /// Gives a buffer to the kernel. No borrow of the buffer exists, since it would also borrow this value.
     pub(super) fn give(&mut self, buffer: u16) {
         assert!(buffer < self.count, "there is such a buffer");
         let first: *mut BufRingEntry = self.queue.start().as_ptr().cast();
@@ -76,7 +76,7 @@ impl Provided {
         buffer < self.count && bytes <= self.size
     }
 
-    /// Bytes of a buffer that a completion has named and that was not given back since.
+    /// Returns bytes of a buffer that a completion has named and that was not given back since.
     pub(super) fn bytes(&self, buffer: u16, part: Range<usize>) -> &[u8] {
         assert!(self.has(buffer, part.end) && part.start <= part.end);
         let at = usize::from(buffer) * self.size + part.start;

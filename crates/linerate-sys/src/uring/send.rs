@@ -14,7 +14,7 @@ use io_uring::{IoUring, cqueue, opcode, types};
 use super::{enter, failed, full};
 use crate::zerocopy::{self, Memory};
 
-/// Entries in the submission queue: a single send at a time.
+/// Entries of the submission queue: there is a single send at a time.
 const SENDS: u32 = 2;
 /// Completions that fit between two reads; the kernel keeps more until there is room.
 const COMPLETIONS: u32 = 256;
@@ -32,9 +32,9 @@ const AT_ONCE: Duration = Duration::from_millis(100);
 /// The kernel's completions of sends since the last call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SendCompletions {
-    /// Completed sends: the kernel no longer uses their pages.
+    /// Number of completed sends, whose pages the kernel no longer uses.
     pub through: u64,
-    /// The number of them that the kernel copied anyway.
+    /// Number of completed sends that the kernel copied anyway.
     pub copied: u64,
 }
 
@@ -71,15 +71,15 @@ impl Sender {
         Ok(made)
     }
 
-    /// How many bytes there are to send from.
+    /// Returns the number of bytes in the memory.
     pub fn size(&self) -> usize {
         self.memory.size()
     }
 
-    /// Sends at most `most` bytes, all of them if it must be `whole`, or continues the previous send. Waits up
-    /// to `wait` for its end; `None` if it has not ended by then. In that case none of its bytes may be counted
-    /// yet, and the next call continues the same send, whatever its arguments; it must use the same socket.
-    /// Fails with `EOPNOTSUPP` on a socket without support.
+    /// Sends at most `most` bytes, all of them if it must be `whole`, or continues the previous send. Waits up to
+    /// `wait` for its end; returns `None` if it has not ended by then. In that case none of its bytes may be counted
+    /// yet, and the next call continues the same send, whatever its arguments; it must use the same socket. Fails
+    /// with `EOPNOTSUPP` on a socket without support.
     pub fn send(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -122,8 +122,8 @@ impl Sender {
         zerocopy::send_copied(fd, &self.memory, most)
     }
 
-    /// Fails where this kernel cannot report copies. A send without a socket shows it: the kernel checks the
-    /// flags first, and then fails for the missing socket.
+    /// Fails if this kernel cannot report copies. A send without a socket shows this: the kernel checks the flags
+    /// first, and fails for the missing socket only afterwards.
     fn ask(&mut self) -> io::Result<()> {
         const NO_SOCKET: RawFd = -1;
         self.push(NO_SOCKET, 1, 0, TRIAL)?;

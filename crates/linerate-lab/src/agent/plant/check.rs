@@ -26,7 +26,7 @@ pub(super) fn misplaced(fault: &Fault, topology: Topology) -> Option<&'static st
         .then_some("it needs a router, and this lab has none")
 }
 
-/// Why a number of the fault is out of its bounds.
+/// Returns why a number of the fault is out of bounds; `None` if all are within.
 pub(super) fn out_of_bounds(fault: &Fault) -> Option<&'static str> {
     let short = |time: u64| (1..=LONGEST).contains(&time);
     let packet = |bytes: u32| (576..=65535).contains(&bytes);

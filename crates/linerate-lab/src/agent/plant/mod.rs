@@ -27,23 +27,23 @@ use events::Events;
 enum Undo {
     /// Remove the queues in front of these ports.
     Queues(bucket::Ports),
-    /// Give a setting of a host its old value.
+    /// Restore the old value of a host's setting.
     Setting(Spot, &'static str, String),
     /// Switch the offloads of a host's port on.
     Offloads(Spot, Vec<Offload>),
-    /// Give the ports the MTU that they were made with.
+    /// Restore the MTU with which the ports were made.
     Mtu,
-    /// Let the process on the wire do what the other faults ask.
+    /// Restart the process on the wire with the effects of the other faults.
     Wire,
     /// Take the limit of CPU time away.
     Quota(Group),
-    /// Stop these processes.
+    /// Stop these processes of the lab.
     Children(Vec<Child>),
-    /// Nothing in the network: the programs started from now on differ.
+    /// Nothing in the network changes: only programs that are started from now on differ.
     Nothing,
     /// Forget the times, and switch the link on.
     Link(Host),
-    /// Forget the times, and let the programs go on.
+    /// Remove the times of stalls, and let the stalled programs continue.
     Stall(Host),
 }
 
@@ -182,8 +182,7 @@ impl Plants {
         }
     }
 
-    /// Starts the process on the wire again with the settings of all faults, or removes the wire if there are
-    /// none.
+    /// Restarts the process on the wire with the settings of all faults, or removes the wire if there are none.
     fn rewire(&mut self, network: &mut Network) -> Result<(), LabError> {
         let treatments = treatments(self.planted.iter().map(|planted| &planted.fault));
         let was_there = self.wire.is_some();
@@ -260,7 +259,7 @@ impl Plants {
         self.wire.as_ref().map(Wire::forwarded).transpose()
     }
 
-    /// When something is to be done next.
+    /// Returns the time of the next action.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.events.next()
     }
