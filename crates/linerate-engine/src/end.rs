@@ -1,6 +1,6 @@
 //! One end of a path: its sets of connections and the steps that run on them.
 //!
-//! Both the near end (the client of a session) and the far end (the server's side of it) own one.
+//! The near end (the client of a session) and the far end (the server's side of it) each own a [`LocalEnd`].
 
 mod drive;
 mod lane;
@@ -39,7 +39,7 @@ pub struct LocalEnd {
     side: Side,
     engine: String,
     machine: Arc<dyn Machine>,
-    /// The other end; `None` if there is none.
+    /// Address of the other end; `None` if there is no other end.
     toward: Option<Toward>,
     shared: bool,
     watches_host: bool,

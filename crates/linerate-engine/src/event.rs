@@ -12,7 +12,7 @@ use linerate_core::verdict::Limit;
 pub enum Event<'a> {
     /// The run begins. This is the first event.
     Started(&'a Start),
-    /// Facts of a host are in.
+    /// The facts of a host have been read.
     Host(&'a Host),
     /// A set of connections was made.
     Set(&'a Set),
@@ -64,15 +64,15 @@ pub enum Event<'a> {
 /// The severity of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// The run cannot go on.
+    /// The run cannot continue.
     Fatal,
-    /// Something could be better.
+    /// A setting could be better.
     Hint,
     /// Information that needs no action.
     Info,
 }
 
-/// Whether to go on.
+/// Whether the run continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunControl {
     Go,

@@ -7,8 +7,8 @@ use linerate_sys::memory;
 /// Number of clients that are being served. When the last one leaves, unused memory of the process is returned.
 static PRESENT: AtomicUsize = AtomicUsize::new(0);
 
-/// A client that is being served. Unused memory is returned when the last one leaves, not before: returning it
-/// makes others wait.
+/// A client that is being served. Unused memory is returned when the last client leaves, not earlier, because
+/// returning it would delay the others.
 #[derive(Debug)]
 pub(crate) struct Present(());
 

@@ -4,8 +4,8 @@ use linerate_core::facts::Gap;
 use linerate_core::metric::Metric;
 use linerate_core::record::{Column, Growing, Table};
 
-/// Rows of one source about one subject. The first row decides the columns; the table ends before the first row
-/// that lacks one of them: a table has no holes.
+/// Rows of one source about one subject. The first row determines the columns. A table has no holes: it ends before
+/// the first row that lacks a column.
 #[derive(Debug)]
 pub(crate) struct Sheet {
     source: &'static str,
@@ -61,7 +61,7 @@ impl Sheet {
         self.end(&format!("no longer reports {metric}"))
     }
 
-    /// Ends the table. Returns the reason, unless it was reported before.
+    /// Ends the table. Returns the reason as a gap, unless it was reported before.
     pub(crate) fn end(&mut self, why: &str) -> Option<Gap> {
         let told = std::mem::replace(&mut self.ended, true);
         (!told).then(|| Gap {
@@ -71,7 +71,7 @@ impl Sheet {
         })
     }
 
-    /// The table so far, if it has rows and columns; the sheet is empty afterwards.
+    /// Takes the rows so far as a table, if it has rows and columns; the sheet is empty afterwards.
     pub(crate) fn take(&mut self) -> Option<Table> {
         let at = std::mem::take(&mut self.at).into_values();
         self.ended = false;

@@ -1,7 +1,7 @@
-//! Record files: written during a run, found and read again afterwards.
+//! Record files: they are written during a run, and found and read afterwards.
 //!
-//! The guarantee: each frame is given to the kernel in one write when its event arrives. A crash or a kill of
-//! linerate loses no written frame, and at most the one being written. The file is flushed to disk
+//! The guarantee: each frame is passed to the kernel in one write when its event arrives. If linerate crashes or is
+//! killed, no written frame is lost, and at most the frame that is being written. The file is flushed to disk
 //! (`fdatasync`) only at the end of the run, because disk writes would disturb the measurement: a power failure
 //! during a run may lose the record. A file is never overwritten, and only its owner may read it.
 //!
@@ -29,7 +29,7 @@ pub enum StoreError {
         "there is no directory for records: neither XDG_STATE_HOME nor HOME is an absolute path"
     )]
     NoPlace,
-    /// Nothing was recorded yet.
+    /// No run was recorded yet.
     #[error("there is no record yet in {}", dir.display())]
     NoneYet {
         /// Directory in which records would be stored.
@@ -38,7 +38,7 @@ pub enum StoreError {
     /// No file and no record has the requested name.
     #[error("there is no record called `{name}` in {}, and no such file", dir.display())]
     NotFound {
-        /// The requested name.
+        /// Name that was requested.
         name: String,
         /// Directory in which records are stored.
         dir: PathBuf,
@@ -46,7 +46,7 @@ pub enum StoreError {
     /// The file cannot be read.
     #[error("{} cannot be read: {source}", path.display())]
     Read {
-        /// The file or directory.
+        /// Path of the file or directory.
         path: PathBuf,
         /// Error of the system call.
         source: io::Error,
@@ -82,7 +82,7 @@ impl StoreError {
 pub struct Loaded {
     /// Path of the record's file.
     pub path: PathBuf,
-    /// The content of the message.
+    /// The record in the file.
     pub record: Record,
     /// The part of the file that could not be used, to be shown to the user.
     pub damage: Option<Damage>,
@@ -162,7 +162,7 @@ impl Store {
         Ok(paths)
     }
 
-    /// The newest record file.
+    /// Returns the newest record file.
     pub fn last(&self) -> Result<PathBuf, StoreError> {
         self.list()?.pop().ok_or_else(|| StoreError::NoneYet {
             dir: self.dir.clone(),

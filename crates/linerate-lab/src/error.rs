@@ -26,7 +26,7 @@ pub enum LabError {
     Step {
         /// Action that failed, and its object.
         what: String,
-        /// The system's error number.
+        /// Error number of the system call.
         errno: i32,
     },
     /// A fault that this lab cannot plant, or not now.
@@ -55,13 +55,13 @@ pub enum LabError {
         program: String,
         /// Name of the host.
         host: String,
-        /// The system's error number.
+        /// Error number of the system call.
         errno: i32,
     },
     /// The lab's agent has ended, and everything in the lab with it.
     #[error("the lab is gone: {why}")]
     Gone {
-        /// The error that was seen.
+        /// Error that showed this.
         why: String,
     },
 }
@@ -77,7 +77,7 @@ impl LabError {
         }
     }
 
-    /// The end of the agent.
+    /// Makes the error that says that the agent has ended.
     pub(crate) fn gone(why: impl Into<String>) -> Self {
         Self::Gone { why: why.into() }
     }

@@ -1,4 +1,4 @@
-//! Messages between a lab and its agent, over a socket that keeps messages apart and carries descriptors.
+//! Messages between a lab and its agent, over a socket that preserves message boundaries and passes descriptors.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

@@ -50,7 +50,7 @@ const DUMPS: usize = 10;
 /// Flag of a port that is switched on, `IFF_UP`.
 const UP: u32 = 1;
 
-/// A veth port to be made.
+/// Properties of a veth port that is created.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Veth<'a> {
     pub(crate) name: &'a str,
@@ -123,7 +123,7 @@ impl Netlink {
         }
     }
 
-    /// Sends a request and waits until the kernel has done it.
+    /// Sends a request and waits until the kernel has carried it out.
     fn change(&mut self, kind: u16, flags: u16, body: &[Vec<u8>]) -> io::Result<()> {
         self.exchange(kind, ACK | flags, &body.concat()).map(drop)
     }
@@ -132,7 +132,7 @@ impl Netlink {
         self.exchange(GET_LINK, DUMP, &link_head(0, 0, 0))
     }
 
-    /// The number of a port in this namespace.
+    /// Returns the index of a port in this namespace.
     pub(crate) fn index(&mut self, name: &str) -> io::Result<u32> {
         for link in link::parse(&self.links()?) {
             let link = link.map_err(io::Error::other)?;
@@ -306,7 +306,7 @@ fn route_head(route: &Route<'_>) -> Vec<u8> {
     };
     let mut head = vec![family(route.to), route.prefix, 0, 0];
     head.extend([MAIN, KERNEL, scope, UNICAST]);
-    // The message has no flags.
+    // The route has no flags.
     head.extend([0; 4]);
     head
 }
@@ -335,7 +335,7 @@ fn octets(address: IpAddr) -> Vec<u8> {
     }
 }
 
-/// The options of `tbf`.
+/// Encodes the options of `tbf`.
 fn token_bucket_options(rate: u64, burst: u32, limit: u32) -> Vec<Vec<u8>> {
     const PARAMETERS: u16 = 1;
     const RATE64: u16 = 4;

@@ -1,4 +1,4 @@
-//! Numbers drawn from a seed.
+//! Random numbers from a seed.
 
 /// A generator of random numbers: splitmix64 (Steele, Lea, Flood 2014), whose quality suffices for this.
 pub(crate) struct Random {

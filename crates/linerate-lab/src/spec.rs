@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
 
-/// How the hosts are joined.
+/// Connection between the hosts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topology {
@@ -57,7 +57,7 @@ impl fmt::Display for Host {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spec {
-    /// How the hosts are joined.
+    /// Connection between the hosts.
     pub topology: Topology,
     /// Planted from the start, in this order.
     pub faults: Vec<Fault>,
@@ -80,7 +80,7 @@ impl Default for Spec {
     }
 }
 
-/// How an end of the path is reached.
+/// Addresses of an end of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
     /// IPv4 address of the host.

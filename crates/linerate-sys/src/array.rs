@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 
 /// Most pages whose node is read in one call.
 const PAGES_AT_ONCE: usize = 1024;
-/// Words of a set of nodes.
+/// Number of words in a bit mask of nodes.
 //= Linux include/linux/numa.h: NODES_SHIFT is 10 at most
 const NODE_WORDS: usize = 1024 / 64;
 
@@ -28,8 +28,8 @@ unsafe impl Send for Array {}
 unsafe impl Sync for Array {}
 
 impl Array {
-    /// Maps `len` bytes, at least one. Huge pages are requested: with small ones a processor spends as much
-    /// time on page tables as on memory.
+    /// Maps `len` bytes, at least one. Huge pages are requested: with small pages, a processor spends as much time on
+    /// page tables as on memory.
     //= https://man7.org/linux/man-pages/man2/madvise.2.html, MADV_HUGEPAGE
     pub fn new(len: usize) -> io::Result<Self> {
         // SAFETY: maps new anonymous memory; nothing exists at its address.
@@ -82,8 +82,8 @@ impl Array {
         }
     }
 
-    /// Counts pages by their NUMA node: of `most` pages evenly over the array, or of all if it has no more.
-    /// Pages that are not allocated are left out.
+    /// Counts pages by their NUMA node: `most` pages evenly over the array, or all pages if it has no more. Pages
+    /// that are not allocated are left out.
     //= https://man7.org/linux/man-pages/man2/move_pages.2.html: without nodes it moves nothing and reports
     //= where pages are
     pub fn nodes(&self, most: usize) -> io::Result<BTreeMap<u32, u64>> {

@@ -16,7 +16,7 @@ const STEP: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Chain {
     links: Array,
-    /// The link that is read next.
+    /// Address of the link that is read next.
     at: *const usize,
 }
 

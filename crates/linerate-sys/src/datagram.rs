@@ -103,7 +103,7 @@ pub fn drain_errors(fd: BorrowedFd<'_>) -> usize {
         .count()
 }
 
-/// Whether datagrams may be sent in fragments. If not, a datagram that is too large for the path is refused.
+/// Sets whether datagrams may be sent in fragments. If not, a datagram that is too large for the path is refused.
 pub fn set_fragments(fd: BorrowedFd<'_>, may: bool) -> io::Result<()> {
     if v6(fd)? {
         let how = if may {
@@ -184,8 +184,8 @@ impl Inbox {
         }
     }
 
-    /// Receives available messages, and waits for the first one only, for at most the socket's `SO_RCVTIMEO`.
-    /// Returns their number.
+    /// Receives available messages. It waits only for the first one, for at most the socket's `SO_RCVTIMEO`. Returns
+    /// their number.
     pub fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
         self.count = 0;
         // SAFETY: all bits zero are a valid iovec and a valid mmsghdr: null pointers and lengths of

@@ -49,7 +49,7 @@ impl Offload {
     }
 }
 
-/// Whether an offload of a port is on.
+/// Returns whether an offload of a port is on.
 pub fn offload(fd: BorrowedFd<'_>, port: &str, which: Offload) -> io::Result<bool> {
     // The request is struct ethtool_value: the command, and the value.
     let mut reply = request(&[which.commands().0], 8);

@@ -38,7 +38,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// The position of an offset.
+    /// Returns the address at an offset.
     #[inline]
     fn at(&self, offset: usize) -> NonNull<u8> {
         assert!(offset <= self.len);
@@ -125,7 +125,7 @@ impl SharedMemory {
         })
     }
 
-    /// The file, to be passed to the other process.
+    /// Returns the file, to be passed to the other process.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -230,7 +230,7 @@ pub struct SharedBytes {
 }
 
 impl SharedBytes {
-    /// The number of words.
+    /// Returns the number of bytes.
     #[inline]
     pub fn size(&self) -> usize {
         self.len

@@ -13,7 +13,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 /// A kind of namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Space {
-    /// Users and their capabilities.
+    /// User ids and their capabilities.
     User,
     /// Processes: the first child after the call is the namespace's init, and all processes in it die with it.
     Pid,

@@ -122,8 +122,8 @@ fn default_signals() {
     }
 }
 
-/// Makes `command` start its program inside a network and a mount namespace, in the directory
-/// `cwd` of the latter.
+/// Makes `command` start its program inside a network and a mount namespace, in the directory `cwd` of the mount
+/// namespace.
 pub fn start_inside(command: &mut Command, net: OwnedFd, mount: OwnedFd, cwd: CString) {
     let enter = move || {
         namespace::enter(Space::Net, net.as_fd())?;
@@ -138,9 +138,9 @@ pub fn start_inside(command: &mut Command, net: OwnedFd, mount: OwnedFd, cwd: CS
     }
 }
 
-/// Asks the scheduler to run this thread in short slices, so that it waits less when it wants to run. Kernels
-/// before 6.12 ignore this. The nice value stays: lowering it needs a privilege that the user who started this
-/// program with `nice` may not have.
+/// Asks the scheduler to run this thread in short slices, so that it waits less before it runs. Kernels before 6.12
+/// ignore this. The nice value is kept: lowering it needs a privilege that the user who started this program with
+/// `nice` may not have.
 pub fn prefer_short_slices(slice: Duration) -> io::Result<()> {
     // The first version of struct sched_attr: size, policy, flags, nice, priority, runtime, deadline, period.
     #[repr(C)]

@@ -48,14 +48,14 @@ fn sending(more: bool) -> SendFlags {
     flags
 }
 
-/// Receives at most as many bytes as fit; zero if the other end has closed. Without `wait` it receives only
-/// available bytes.
+/// Receives at most as many bytes as fit into `into`; returns zero if the other end has closed. Without `wait` it
+/// receives only available bytes.
 pub fn receive(fd: BorrowedFd<'_>, into: &mut [u8], wait: bool) -> io::Result<usize> {
     Ok(recv(fd, into, waiting(wait))?.1)
 }
 
-/// Discards at most as many bytes as `scratch` is long in the kernel, without a copy (`MSG_TRUNC`, tcp(7));
-/// `scratch` is not changed. Without `wait` it discards available bytes only.
+/// Discards at most as many bytes as the length of `scratch`, in the kernel and without a copy (`MSG_TRUNC`, tcp(7));
+/// `scratch` is not changed. Without `wait` it discards only available bytes.
 pub fn discard(fd: BorrowedFd<'_>, scratch: &mut [u8], wait: bool) -> io::Result<usize> {
     Ok(recv(fd, scratch, RecvFlags::TRUNC | waiting(wait))?.1)
 }

@@ -1,6 +1,6 @@
 //! Sends without a copy: the kernel sends the pages of the sender itself (`MSG_ZEROCOPY`).
 //!
-//! The kernel sends after the call returns. So these pages are never used for anything else, and pages that are
+//! The kernel still sends after the call has returned. So these pages are used for nothing else, and pages that are
 //! unmapped while they are being sent stay with the kernel until then.
 //= https://docs.kernel.org/networking/msg_zerocopy.html
 

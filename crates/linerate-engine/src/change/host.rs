@@ -27,7 +27,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// The host below `root`, which is `/` but for tests.
+    /// Makes the host below `root`, which is `/` except in tests.
     pub(super) fn below(root: &Path) -> io::Result<Self> {
         let boot = text(&root.join("proc/sys/kernel/random/boot_id"))?;
         Ok(Self {
@@ -37,7 +37,7 @@ impl Host {
         })
     }
 
-    /// Whether an entry belongs to this host, and not to an earlier boot or another network namespace.
+    /// Returns whether an entry belongs to this host, and not to an earlier boot or another network namespace.
     pub(super) fn is_of(&self, entry: &Entry) -> bool {
         entry.boot == self.boot && entry.network == self.network
     }
@@ -57,7 +57,7 @@ impl Host {
         }
     }
 
-    /// The numbers of a setting.
+    /// Reads the numbers of a setting.
     pub(super) fn read(&self, row: &SettingRow, port: &str) -> io::Result<Vec<u64>> {
         let invalid = || io::Error::new(io::ErrorKind::InvalidData, "not the numbers expected");
         match row.access {

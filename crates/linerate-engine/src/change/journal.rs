@@ -1,8 +1,8 @@
-//! The journal: a small file in the user's state directory, one for each network namespace. It records each
-//! change before it is made.
+//! The journal: a small file in the user's state directory, one for each network namespace. It records each change
+//! before the change is made.
 //!
-//! The holder of its lock may change the settings of the namespace. The kernel releases the lock of a process
-//! that is killed: entries of an unlocked journal must be undone.
+//! The process that holds the journal's lock may change the settings of the namespace. The kernel releases the lock
+//! of a process that is killed: entries of an unlocked journal must be undone.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -100,7 +100,7 @@ impl Journal {
         write().map_err(|e| self.failed(e))
     }
 
-    /// Says nothing any more.
+    /// Removes all entries of the journal.
     pub(super) fn clear(&mut self) -> Result<(), ChangeError> {
         self.file.set_len(0).map_err(|e| self.failed(e))
     }

@@ -29,11 +29,12 @@ pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 /// The subject of the gap of a host whose settings cannot be changed although its user allowed it.
 pub const SETTINGS_GAP: &str = "host settings";
 
-/// How long a killed process may take to end: its threads leave the kernel, its memory is freed. The limit is a
-/// number of checks with a pause between them, so that a machine that was suspended gets as many checks.
+/// Number of checks whether a killed process has ended, and the pause between them: its threads must leave the
+/// kernel, and its memory must be freed. Checks are counted instead of time, so that a machine that was suspended
+/// gets as many.
 const DYING: (u32, Duration) = (50, Duration::from_millis(10));
 
-/// Why a setting was not changed, or not set back.
+/// Why a setting was not changed, or not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     /// The user of this host did not allow changes.
@@ -83,7 +84,7 @@ pub enum ChangeError {
         /// Error of the system call.
         source: io::Error,
     },
-    /// The journal has an entry that no linerate wrote; nothing in it was executed.
+    /// The journal has an entry that linerate did not write; no part of it was executed.
     #[error("journal of changes {}: {source}", path.display())]
     Damaged {
         /// Path of the file.
@@ -139,8 +140,8 @@ impl Ledger {
         }
     }
 
-    /// Undoes and reports the changes of a process that was killed. Changes of a live process stay, since it
-    /// still measures with them; they are reported too.
+    /// Undoes and reports the changes of a process that was killed. Changes of a running process stay, since it still
+    /// measures with them; they are reported too.
     pub fn undo_left(&self) -> Result<(), ChangeError> {
         let host = Host::below(&self.root)?;
         match self.journal(&host, Make::No) {
@@ -252,7 +253,7 @@ struct Held {
 }
 
 impl Changes {
-    /// Nothing is changed yet.
+    /// Makes the changes of a host whose settings are not changed yet.
     pub fn new(ledger: Ledger) -> Self {
         Self {
             ledger,
@@ -397,7 +398,7 @@ impl Changes {
     }
 }
 
-/// Permission to change settings, acquired when it is first needed. Changes left by a killed process are undone
+/// Acquires the permission to change settings, unless it is held already. Changes left by a killed process are undone
 /// first.
 fn hold<'a>(held: &'a mut Option<Held>, ledger: &Ledger) -> Result<&'a mut Held, ChangeError> {
     if held.is_none() {

@@ -211,7 +211,7 @@ fn add<Q: PartialEq, T>(all: &mut Vec<(Q, Vec<Answer<T>>)>, query: Q, answer: An
     }
 }
 
-/// The answers to a question.
+/// Returns the answers to a query.
 fn answers<'a, Q: PartialEq, T>(
     all: &'a [(Q, Vec<Answer<T>>)],
     query: &Q,

@@ -168,7 +168,7 @@ fn by_ancestor(machine: &dyn Machine, controller: &str, membership: &[u8]) -> Op
     None
 }
 
-/// Whether a quota is set on the group at `folder`.
+/// Returns whether a quota is set on the group at `folder`.
 fn has_quota(machine: &dyn Machine, version: Version, folder: &str) -> Result<bool, Gap> {
     let (name, unlimited) = match version {
         Version::V1 => ("cpu.cfs_quota_us", "-1"),
@@ -185,7 +185,7 @@ fn has_quota(machine: &dyn Machine, version: Version, folder: &str) -> Result<bo
     }
 }
 
-/// Whether all groups up to the real root of a v2 hierarchy are visible: only the root has no `cgroup.type`,
+/// Returns whether all groups up to the real root of a v2 hierarchy are visible: only the root has no `cgroup.type`,
 /// and lists the controllers. Without a CPU controller on the path, there is no quota.
 fn shows_root(machine: &dyn Machine, place: &Place) -> Result<bool, Gap> {
     let there = |name: &str| {

@@ -19,7 +19,7 @@ const METRICS: &[Metric] = &[metric::DRIVER_COUNT];
 const EVERY: usize = 10;
 /// More counters than this are dropped.
 const MOST: usize = 32;
-/// Counters that causes need.
+/// Meanings of the counters that causes need.
 const ASKED: [Meaning; 7] = [
     Meaning::PauseReceived,
     Meaning::PauseSent,
@@ -44,7 +44,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// The port with this index and name.
+    /// Makes a reader of the port with this index and name.
     pub(super) fn new(port: u32, name: String) -> Self {
         Self {
             port,
@@ -56,8 +56,8 @@ impl Counters {
         }
     }
 
-    /// The counters that matter to a run, added up over all queues: the driver's own and, if it has no pause
-    /// counters, the kernel's common ones. A driver without counters is not a gap of a run, but of the cause
+    /// Reads the counters that are relevant to a run, added up over all queues: the driver's own and, if it has no
+    /// pause counters, the kernel's common ones. A driver without counters is not a gap of a run, but of the cause
     /// that needs them.
     fn read(&mut self, machine: &dyn Machine) -> Vec<Counter> {
         let own = || -> io::Result<Vec<Counter>> {

@@ -17,7 +17,7 @@ use super::{Query, invalid};
 pub enum Ethtool {
     /// Speed, duplex, and the modes of both ends.
     LinkModes,
-    /// Whether there is a link, and if not, why.
+    /// The link state of a port, and why there is no link.
     LinkState,
     /// The offloads of a port.
     Features,
@@ -30,7 +30,7 @@ pub enum Ethtool {
     Pause,
     /// The forward error correction of a port, with its counters.
     Fec,
-    /// How received packets are spread over queues.
+    /// The distribution of received packets over queues.
     Rss,
 }
 
@@ -59,7 +59,7 @@ impl Ethtool {
     }
 }
 
-/// A socket, and the numbers of families, which outlive it.
+/// A generic netlink socket, and the numbers of families, which stay valid longer than the socket.
 #[derive(Debug, Default)]
 pub(super) struct Generic {
     socket: Option<Socket>,
@@ -67,7 +67,7 @@ pub(super) struct Generic {
 }
 
 impl Generic {
-    /// The whole reply to a query.
+    /// Sends a query and returns the whole reply.
     pub(super) fn ask(&mut self, query: &Query) -> io::Result<Vec<u8>> {
         let (family, flags, body) = match *query {
             Query::Ethtool(what, index) => ("ethtool", REQUEST, ethtool(what, index)),
@@ -79,7 +79,7 @@ impl Generic {
         self.exchange(&Request { kind, flags, body })
     }
 
-    /// The number of a family, by `CTRL_CMD_GETFAMILY` with `CTRL_ATTR_FAMILY_NAME`.
+    /// Returns the number of a family, by `CTRL_CMD_GETFAMILY` with `CTRL_ATTR_FAMILY_NAME`.
     fn family(&mut self, name: &'static str) -> io::Result<u16> {
         const CONTROL: u16 = 16;
         if let Some(number) = self.families.get(name) {
@@ -123,7 +123,7 @@ fn head(command: u8) -> [u8; 4] {
     [command, 1, 0, 0]
 }
 
-/// The header of an ethtool request names the port by its index, and further options.
+/// Makes the header of an ethtool request, which contains the index of the port, and further options.
 fn ethtool(what: Ethtool, index: u32) -> Vec<u8> {
     const NESTED: u16 = 0x8000;
     let header = [

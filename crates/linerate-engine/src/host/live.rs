@@ -91,7 +91,7 @@ impl Live {
     }
 }
 
-/// Asks the socket in `slot`, and opens one first if there is none.
+/// Sends a query to the socket in `slot`, which is opened if there is none.
 fn answer<T>(
     slot: &Mutex<Option<Socket>>,
     protocol: Option<Protocol>,
@@ -163,7 +163,7 @@ impl Machine for Live {
 
     fn config(&self, path: &str) -> io::Result<Vec<u8>> {
         if self.root.is_some() {
-            // A file, and not a device. It may be shorter than a header.
+            // In a tree of files this is a plain file, which may be shorter than a header.
             return self.head(path, pci_config::LENGTH);
         }
         let file = self.open(path, OFlags::empty())?;

@@ -93,7 +93,7 @@ impl Captured {
         let links = self.links.iter_mut();
         let links = links.filter(|(path, _)| !path.starts_with("/sys/"));
         for target in links.flat_map(|(_, answers)| replies(answers)) {
-            // Other links name files.
+            // Links with other targets name files.
             if !NO_FILES.iter().any(|kind| target.starts_with(kind)) {
                 "masked".clone_into(target);
             }
@@ -124,7 +124,7 @@ fn replies<T>(answers: &mut [Answer<T>]) -> impl Iterator<Item = &mut T> {
     })
 }
 
-/// Whether a file belongs to one process: `/proc/71/stat`.
+/// Returns whether a file belongs to one process, such as `/proc/71/stat`.
 fn is_of_process(path: &str, file: &str) -> bool {
     let who = path
         .strip_prefix("/proc/")
@@ -158,8 +158,8 @@ fn mask(path: &str, text: &mut Vec<u8>, known: &mut Known) {
     }
 }
 
-/// A mount keeps its kind, its device and the options that affect speed. Its folder and its server are names,
-/// and are masked.
+/// Masks a mount. It keeps its kind, its device and the options that affect speed, but not its folder and its server,
+/// which are names.
 fn mask_mount(line: &[u8], groups: &mut Groups) -> Vec<u8> {
     let text = String::from_utf8_lossy(line);
     if let Some(masked) = groups.in_mount(&text) {
@@ -182,7 +182,7 @@ fn mask_mount(line: &[u8], groups: &mut Groups) -> Vec<u8> {
     format!("0 0 {number} / {point} rw - {kind} {source} {options}\n").into_bytes()
 }
 
-/// Files that devices have.
+/// Masks a file of a device.
 fn mask_device(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
     let is_port = path.starts_with("/sys/class/net/");
     if is_port && (path.ends_with("/address") || path.ends_with("/broadcast")) {
@@ -213,8 +213,8 @@ fn keep_lines(text: &mut Vec<u8>, keep: impl Fn(&[u8]) -> bool) {
     *text = lines.filter(|line| keep(line)).collect::<Vec<_>>().concat();
 }
 
-/// The name of a process is in brackets. The fields behind it, numbered as in proc(5), include addresses of its
-/// memory.
+/// Masks a line of `stat`. The name of the process is in brackets. The fields behind it, numbered as in proc(5),
+/// include addresses of its memory.
 fn mask_process(text: &mut Vec<u8>) {
     let open = text.iter().position(|&b| b == b'(');
     let close = text.iter().rposition(|&b| b == b')');

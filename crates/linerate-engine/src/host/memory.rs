@@ -1,4 +1,4 @@
-//! Source `memory`: the traffic between CPUs and memory, counted by their own monitoring.
+//! Source `memory`: the traffic between CPUs and memory, as the CPUs' monitoring counters count it.
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::{self, Metric};

@@ -14,10 +14,10 @@ use super::{LIMIT, Query, Toward};
 
 /// The kernel answers at once; this only prevents a fault from hanging the program.
 const DEADLINE: Duration = Duration::from_secs(1);
-/// A dump that changed while it was read is requested again, at most this often.
+/// Most requests for a dump that changed while it was read.
 const ATTEMPTS: u32 = 3;
 
-/// The request: a message without its number.
+/// A request: a message without its sequence number.
 pub(crate) struct Request {
     pub(crate) kind: u16,
     pub(crate) flags: u16,

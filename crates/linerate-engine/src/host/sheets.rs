@@ -7,8 +7,8 @@ use linerate_core::record::Table;
 use super::gap;
 use crate::sheet::Sheet;
 
-/// The tables of one source by the key of their subject. The first row of a table decides which
-/// columns it has; a table whose subject or column is missing later ends there, with a gap.
+/// The tables of one source, by the key of their subject. The first row of a table determines its columns; a table
+/// whose subject or column is missing later ends there, with a gap.
 #[derive(Debug)]
 pub(super) struct Sheets<K> {
     metrics: &'static [Metric],

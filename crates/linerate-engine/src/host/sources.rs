@@ -53,7 +53,7 @@ impl Slot {
     }
 }
 
-/// The route to the other end.
+/// Returns the route to the other end.
 pub(super) fn route_toward(machine: &dyn Machine, toward: Toward) -> io::Result<Route> {
     let reply = machine.query(&Query::Route(toward))?;
     route::parse(&reply).map_err(invalid)
@@ -118,7 +118,7 @@ impl Sources {
         }
     }
 
-    /// The machine that is read.
+    /// Returns the machine that is read.
     pub(crate) fn machine(&self) -> &dyn Machine {
         &*self.machine
     }

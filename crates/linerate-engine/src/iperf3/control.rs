@@ -14,7 +14,7 @@ use crate::peer::channel::{timespec, tune};
 /// A stop is noticed within this time.
 const HEED: Duration = Duration::from_millis(100);
 
-/// Why the conversation is over.
+/// Why the control connection failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Broken {
     /// The other side has closed the connection.
@@ -40,7 +40,7 @@ pub(super) struct Control<'a> {
     stopped: Stopped<'a>,
 }
 
-/// Whether this side was asked to stop.
+/// Callback that returns whether this side was asked to stop.
 pub(super) type Stopped<'a> = Box<dyn Fn() -> bool + Send + Sync + 'a>;
 
 impl<'a> Control<'a> {
@@ -59,7 +59,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Whether this side was asked to stop.
+    /// Returns whether this side was asked to stop.
     pub(super) fn stopped(&self) -> bool {
         (self.stopped)()
     }
@@ -119,7 +119,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Whether something is there to be heard, which may be the end.
+    /// Returns whether data has arrived, or the connection has ended.
     pub(super) fn is_spoken(&self) -> bool {
         let mut fds = [PollFd::new(&self.stream, PollFlags::IN)];
         poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0)

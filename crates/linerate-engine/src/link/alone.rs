@@ -16,10 +16,10 @@ use crate::load::transport::NoLines;
 
 /// Time from one call of `watch` to the next.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time that a step may take beyond its plan.
+/// Time that a step may last beyond its plan.
 const OVERTIME: Duration = Duration::from_secs(20);
 
-/// The only end of this link.
+/// A link with a near end only.
 pub struct Alone {
     end: LocalEnd,
     epoch: Instant,
@@ -120,7 +120,7 @@ impl Link for Alone {
     }
 }
 
-/// The first stream that did not end in order.
+/// Describes the first stream that did not end in order.
 fn unfinished(readings: &EndReadings) -> Option<String> {
     let total = readings.totals.iter().find(|total| !total.complete)?;
     Some(format!(

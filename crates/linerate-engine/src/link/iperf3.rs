@@ -1,7 +1,7 @@
 //! An iperf3 server as the far end: a step is one test.
 //!
-//! The near end is the same as for any link, with its sampler. The far end's readings are the sums that it
-//! reports after the test; anything that it does not report is a gap. A test has one set of streams, all in one
+//! The near end is the same as for any link, with its sampler. The far end's readings are the sums that the server
+//! reports after the test; values that it does not report are gaps. A test has one set of streams, all in one
 //! direction.
 
 use std::collections::HashMap;
@@ -270,7 +270,7 @@ fn trouble(side: Side, what: &str) -> Trouble {
     }
 }
 
-/// The course of one test.
+/// A test in progress.
 struct Course<'a> {
     test: Test,
     plan: &'a StepPlan,

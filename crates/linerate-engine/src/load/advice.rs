@@ -1,4 +1,4 @@
-//! Settings that the sampler gives to a worker while it works.
+//! Settings that the sampler gives to a worker while the worker runs.
 //!
 //! Workers do not read the clock. The sampler does: it computes rates and stores them here.
 
@@ -10,8 +10,8 @@ const OP_MIN: u32 = 16 * 1024;
 const OP_FIRST: u32 = 64 * 1024;
 /// Duration of an operation's payload at the current rate, in nanoseconds: long enough that calls cost little.
 const OP_NANOS: u64 = 2_500_000;
-/// An operation has this size even if the buffer is smaller: Linux (seen on 6.18) applies the send buffer's
-/// bound only from the second packet of a write on. Writes of one packet (64 KiB) exceed it many times, in
+/// Size of an operation even if the send buffer is smaller, in bytes. Linux (seen on 6.18) applies the send buffer's
+/// bound only from the second packet of a write on. Writes of one packet (64 KiB) therefore exceed it many times, in
 /// bursts, and goodput then depends on the size of the write.
 const OP_WHOLE: u32 = 128 * 1024;
 /// Longest duration of an operation's payload, in nanoseconds, so that stops are noticed on slow paths.

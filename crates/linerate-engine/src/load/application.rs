@@ -1,8 +1,8 @@
-//! The work that the application does with its payload: extra work requested by a trial, and work or pauses
-//! planted by the lab.
+//! The work that the application does with its payload: extra work requested by a trial, and work or pauses planted
+//! by the lab.
 //!
-//! `LINERATE_LAB_APPLICATION` makes this program a costly or slow application, so that the lab can check that
-//! such an application is found. The record does not show that it was planted.
+//! `LINERATE_LAB_APPLICATION` makes this program a costly or slow application, so that the lab can check whether such
+//! an application is detected. The record does not show that it was planted.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

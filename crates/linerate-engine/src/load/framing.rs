@@ -58,12 +58,12 @@ impl Bare {
         self.stage.fetch_max(OVER, Relaxed);
     }
 
-    /// Whether the end was announced.
+    /// Returns whether the end was announced.
     pub(crate) fn is_ending(&self) -> bool {
         self.stage.load(Relaxed) >= ENDING
     }
 
-    /// Whether nothing more is to be received.
+    /// Returns whether no more payload will be received.
     pub(crate) fn is_over(&self) -> bool {
         self.stage.load(Relaxed) >= OVER
     }

@@ -42,7 +42,7 @@ pub enum LoadError {
         /// The failure that was noticed.
         what: String,
     },
-    /// This transport cannot do what the plan asks.
+    /// The transport does not support a feature that the plan needs.
     #[error("{what}")]
     Unsupported {
         /// Requested feature that the transport lacks.
@@ -57,10 +57,10 @@ pub enum LoadError {
     /// Connections reach the far end's port, but not its own port for this stream.
     #[error("no TCP connection reaches {address}")]
     NoConnections {
-        /// The address that was tried.
+        /// Address to which the connection was attempted.
         address: SocketAddr,
     },
-    /// The host cannot be made as the plan asks.
+    /// The host's settings cannot be changed as the plan asks.
     #[error(transparent)]
     Change(#[from] ChangeError),
     /// The set has no connections: never connected, in use, or lost in an earlier step.
@@ -92,7 +92,7 @@ impl LoadError {
     }
 }
 
-/// Whether a call failed because no descriptors are left.
+/// Returns whether a call failed because no descriptors are left.
 fn used_up(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
 }
@@ -114,7 +114,7 @@ pub enum Op {
 /// One completed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
-    /// The kind of operation.
+    /// Kind of the operation.
     pub op: Op,
     /// Payload that was moved, in bytes; less than requested if the worker was stopped, or at an end mark.
     pub bytes: u32,
@@ -173,9 +173,9 @@ pub trait Worker: Send {
 
 /// Reads a worker's own counters from the sampler's thread.
 pub trait Probe: Send {
-    /// Appends one row to the probe's tables, from the answers of `machine`. `at` returns the time since the
-    /// step began, in nanoseconds. It is called after each reply, because the kernel may make the reader wait
-    /// for a send in progress.
+    /// Appends one row to the probe's tables, from the answers of `machine`. `at` returns the time since the step
+    /// began, in nanoseconds. It is called after each reply, because the kernel may delay the reply until a send in
+    /// progress has ended.
     fn observe(&mut self, machine: &dyn Machine, at: &dyn Fn() -> u64);
     /// The tables read since the last call. A table that ended early or could not be read is a gap.
     fn take(&mut self, gaps: &mut Vec<Gap>) -> Vec<Table>;

@@ -46,7 +46,7 @@ impl Pace {
         }
     }
 
-    /// The schedule begins now.
+    /// Starts the schedule at `now`.
     pub(crate) fn begin(&mut self, now: u64) {
         (self.epoch, self.sent, self.left) = (now, 0, 0);
     }

@@ -21,7 +21,7 @@ pub(crate) fn spin(iterations: u64) {
     black_box(x);
 }
 
-/// Iterations that take one nanosecond on this machine; measured once per process.
+/// Returns how many iterations last one nanosecond on this machine; measured once per process.
 pub(crate) fn per_nano() -> f64 {
     static PER_NANO: OnceLock<f64> = OnceLock::new();
     *PER_NANO.get_or_init(|| {

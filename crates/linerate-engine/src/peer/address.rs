@@ -15,12 +15,12 @@ pub enum Family {
 }
 
 impl Family {
-    /// Whether an address is of this family.
+    /// Returns whether an address is of this family.
     pub fn holds(self, address: IpAddr) -> bool {
         address.is_ipv4() == (self == Self::V4)
     }
 
-    /// The word for people.
+    /// Returns the name of the family, for people.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V4 => "IPv4",
@@ -29,7 +29,7 @@ impl Family {
     }
 }
 
-/// A far end as it was typed: `host`, `host:port`, `10.0.0.1:port`, `fe80::1%eth0`, `[::1]:port`.
+/// A far end as the user typed it: `host`, `host:port`, `10.0.0.1:port`, `fe80::1%eth0`, `[::1]:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// Host name or address, without brackets.
@@ -38,7 +38,7 @@ pub struct Target {
     pub port: u16,
 }
 
-/// Why a target makes no sense.
+/// Error of a target that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a host (expected for example `brook`, `10.0.0.2:5377` or `[fe80::1%eth0]:5377`)"

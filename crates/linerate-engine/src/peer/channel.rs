@@ -88,7 +88,7 @@ pub(crate) fn tune(stream: &TcpStream) -> io::Result<()> {
 /// Makes a connection without load retransmit early. On a path that loses a third of all packets, control
 /// messages would otherwise take seconds each, and the measurement of that very loss would not end.
 pub(crate) fn hasten(stream: impl AsFd) -> io::Result<()> {
-    // A timeout does not grow while few packets are on their way.
+    // With this option, the timeout does not grow while few packets are in flight.
     sockopt::set_tcp_thin_linear_timeouts(&stream, true)?;
     // Kernels before 6.15 wait for 200 ms.
     let _ = socket::set_least_timeout(stream.as_fd(), AGAIN);
@@ -215,7 +215,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Waits for a message.
+    /// Waits for a message until the deadline.
     pub(crate) fn receive(&mut self, deadline: Instant) -> Result<Vec<u8>, ChannelError> {
         loop {
             if let Some(message) = self.try_receive()? {

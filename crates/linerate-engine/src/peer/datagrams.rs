@@ -1,9 +1,8 @@
-//! How the ends of a stream of datagrams find each other, over an authenticated data connection.
+//! How the two ends of a datagram stream find each other, over an authenticated data connection.
 //!
-//! The far end first sends only one short answer. It sends more once the near end has proved, by a keyed hash
-//! of a challenge made for this stream, that it receives at the address from which it sent its hello. That
-//! address must be the one of the data connection: a hello that is overheard and replayed from elsewhere is
-//! worthless.
+//! At first the far end sends only one short answer. It sends more once the near end has proved, by a keyed hash of a
+//! challenge made for this stream, that it receives at the address from which it sent its hello. That address must be
+//! the one of the data connection, so a hello that is intercepted and replayed from another address is worthless.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -242,7 +241,7 @@ impl Meeting<'_> {
         Ok(socket)
     }
 
-    /// The socket as its worker wants it, with the tags of this end and of the other.
+    /// Returns the socket for a worker, with the tags of this end and of the other end.
     fn found(
         &self,
         socket: UdpSocket,
@@ -260,7 +259,7 @@ impl Meeting<'_> {
     }
 }
 
-/// The result of a call; `None` if nothing is available yet, or where it reports an error of an earlier
+/// Returns the result of a call; `None` if nothing is available yet, or if the call reports an error of an earlier
 /// datagram.
 fn harmless<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {

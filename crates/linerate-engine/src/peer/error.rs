@@ -14,7 +14,7 @@ use crate::link::LinkError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
-    /// The name has no address.
+    /// The host's name has no address.
     #[error("host `{host}` is unknown: {source}")]
     UnknownHost {
         /// The host as the user typed it.
@@ -36,7 +36,7 @@ pub enum PeerError {
         /// Address of the far end.
         address: SocketAddr,
     },
-    /// There is no way to the host.
+    /// No route leads to the host.
     #[error("no route to {address}: {source}")]
     NoRoute {
         /// Address of the far end.
@@ -44,7 +44,7 @@ pub enum PeerError {
         /// Error of the system call.
         source: io::Error,
     },
-    /// No host answered.
+    /// The host did not answer in time.
     #[error("{address} did not answer within {seconds} s")]
     TimedOut {
         /// Address of the far end.
@@ -71,7 +71,7 @@ pub enum PeerError {
     /// The two ends have no common version of the protocol.
     #[error("the server at {address} speaks protocol {}, this linerate {}", range(*theirs), range(*ours))]
     Version {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// Versions of the server.
         theirs: Versions,
@@ -81,7 +81,7 @@ pub enum PeerError {
     /// The server requires a key, and this end has none.
     #[error("the server at {address} requires a key")]
     NeedsKey {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// The host as the user typed it.
         host: String,
@@ -89,7 +89,7 @@ pub enum PeerError {
     /// The key is not the server's.
     #[error("the server at {address} does not accept the key")]
     WrongKey {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// The host as the user typed it.
         host: String,
@@ -99,7 +99,7 @@ pub enum PeerError {
         "the server at {address} is open, although a key is saved for {host}: it may be another server"
     )]
     UnexpectedlyOpen {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// The host as the user typed it.
         host: String,
@@ -107,7 +107,7 @@ pub enum PeerError {
     /// The server does not prove its identity, and the user did not allow this.
     #[error("the server at {address} is open: it requires no key and does not prove its identity")]
     NotAskedOpen {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// The host as the user typed it.
         host: String,
@@ -115,29 +115,29 @@ pub enum PeerError {
     /// The server does not prove that it holds the key.
     #[error("the server at {address} does not have the key")]
     Impostor {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
     },
     /// The server has reached its limit of sessions.
     #[error("the server at {address} is busy: it already serves its maximum number of clients")]
     Busy {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
     },
     /// The server refused the session.
     #[error("the server at {address} refused: {what}")]
     Refused {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// Reason in the server's words.
         what: String,
-        /// The server's hint.
+        /// Command or change that helps, in the server's words.
         hint: String,
     },
     /// The connection broke before the session was open.
     #[error("the session with {address} could not be opened: {what}")]
     Broken {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// What failed.
         what: String,

@@ -1,7 +1,7 @@
-//! The cryptography of connections: the Noise handshake of control, the proofs of data.
+//! The cryptography of connections: the Noise handshake of control connections, and the proofs of data connections.
 //!
-//! The prologue of the handshake is the whole preamble, with the server's nonce in it. A message recorded on
-//! one connection is therefore worthless on another, and the versions cannot be changed on the way.
+//! The prologue of the handshake is the whole preamble, including the server's nonce. A message recorded on one
+//! connection is therefore worthless on another, and the versions cannot be changed on the path.
 
 use hmac::{Hmac, Mac};
 use linerate_core::wire::message::Secret;
@@ -81,7 +81,7 @@ impl Preamble {
         mac.finalize().into_bytes().into()
     }
 
-    /// Whether `proof` is the right one.
+    /// Returns whether `proof` is correct.
     pub(crate) fn verify(
         &self,
         prover: Prover,

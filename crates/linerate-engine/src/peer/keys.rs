@@ -30,28 +30,28 @@ const FILE_MAX: u64 = 4096;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; KEY_LEN]);
 
-/// Why a key is not there.
+/// Why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// There is no text.
+    /// The text is empty.
     #[error("no key was given")]
     Empty,
     /// The text has another length than a key.
     #[error("the key has {got} letters and digits instead of {LETTERS}")]
     Length {
-        /// The number of letters and digits.
+        /// Number of letters and digits in the text.
         got: usize,
     },
     /// The text contains a character that no key has.
     #[error("group {group} of the key has other characters than letters and digits")]
     Letter {
-        /// Which group of eight, from 1.
+        /// Number of the group of eight, from 1.
         group: usize,
     },
     /// The checksum is wrong, so at least one letter is wrong.
     #[error("the key is mistyped: its checksum is wrong")]
     Checksum,
-    /// Others may read the file.
+    /// Other users may read the file.
     #[error("{} can be read or written by others (mode {mode:03o})", path.display())]
     Exposed {
         /// Path of the file.
@@ -59,7 +59,7 @@ pub enum KeyError {
         /// The permission bits of the file.
         mode: u32,
     },
-    /// A file could not be used.
+    /// A file could not be read or written.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
         /// Action that failed: `read` or `write`.
@@ -69,7 +69,7 @@ pub enum KeyError {
         /// Error of the system call.
         source: io::Error,
     },
-    /// A file does not hold a key.
+    /// The file does not contain a valid key.
     #[error("{}: {source}", path.display())]
     Content {
         /// Path of the file.
@@ -77,10 +77,10 @@ pub enum KeyError {
         /// What is wrong with the key.
         source: Box<KeyError>,
     },
-    /// The host's name cannot be the name of a file.
+    /// The host's name cannot be used as the name of a file.
     #[error("no key file can be named after host `{host}`")]
     HostName { host: String },
-    /// Neither `XDG_CONFIG_HOME` nor `HOME` says where keys are kept.
+    /// Neither `XDG_CONFIG_HOME` nor `HOME` is set, so the directory of keys is unknown.
     #[error("neither XDG_CONFIG_HOME nor HOME is set, so there is no directory for keys")]
     NoHome,
     /// Standard input could not be read.

@@ -24,8 +24,8 @@ pub use stop::Stop;
 
 /// Default port of `linerate serve`, for TCP and, when transports need it, UDP.
 ///
-/// IANA lists 5365-5396 as unassigned. It lies below the ephemeral ports of Linux (from 32768 on),
-/// so that no outgoing connection takes it, and needs no privilege.
+/// IANA lists 5365-5396 as unassigned. The port is below the ephemeral ports of Linux (from 32768 on), so that no
+/// outgoing connection uses it, and it needs no privilege.
 pub const PORT: u16 = 5377;
 
 /// Returns the boot id of a machine; empty if it cannot be read.

@@ -34,7 +34,7 @@ impl Stop {
         let _ = rustix::io::write(&self.0.event, &1_u64.to_ne_bytes());
     }
 
-    /// Whether the stop was requested.
+    /// Returns whether the stop was requested.
     pub fn requested(&self) -> bool {
         self.0.requested.load(Ordering::Acquire)
     }

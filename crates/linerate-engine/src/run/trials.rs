@@ -19,7 +19,7 @@ use crate::link::LinkError;
 /// Additional time of a slice in which no payload gets through: both ends wait that long for it.
 const STALL: Nanos = Nanos::from_secs(3);
 
-/// Slices of a block (A B B A).
+/// Number of slices in a block (A B B A).
 const BLOCK: usize = 4;
 
 /// Minimum number of slices of a trial that has a result: two blocks.

@@ -36,7 +36,7 @@ pub struct Recorder {
 #[derive(Debug)]
 struct Open {
     file: File,
-    /// Bytes of whole frames.
+    /// Length of all complete frames, in bytes.
     length: u64,
     /// Number of values in the steps written so far; a record has a limit.
     values: u64,

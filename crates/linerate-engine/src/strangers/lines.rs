@@ -10,7 +10,7 @@ const LINES_PER_SECOND: u32 = 10;
 /// Most characters of a line, which may contain text from a peer.
 const LINE_MAX: usize = 300;
 
-/// Logs lines, and counts those above the rate instead. Clones share one count.
+/// Logs lines up to a rate, and counts the lines above it. Clones share one count.
 #[derive(Clone)]
 pub(crate) struct Lines {
     log: Log,

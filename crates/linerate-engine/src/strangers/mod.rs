@@ -278,7 +278,7 @@ pub(crate) fn group(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether the system has no descriptor or no memory left for another connection.
+/// Returns whether the system has no descriptor or no memory left for another connection.
 fn exhausted(e: &io::Error) -> bool {
     use rustix::io::Errno;
     let codes = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];

@@ -23,9 +23,9 @@ pub(super) enum Spot {
     Wire,
     Router,
     Far,
-    /// A host for other traffic, behind the router if there is one. It is not the router itself: the kernel
-    /// lets a socket keep only little data in the queues of its own host, so such traffic would yield to
-    /// anything that arrives by wire.
+    /// A host for background traffic, behind the router if there is one. It is not the router itself: the kernel lets
+    /// a socket keep only little data in the queues of its own host, so such traffic would yield to packets that
+    /// arrive by wire.
     Elsewhere,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Network {
     congestion: Option<String>,
     /// The MTU that ports are made with.
     usual_mtu: u32,
-    /// The MTU of all ports now.
+    /// Current MTU of all ports.
     mtu: u32,
     /// Whether the wire is between near and the router.
     wired: bool,
@@ -70,12 +70,12 @@ impl Link {
     pub(crate) const FAR: Self = Self(2);
     const ELSEWHERE: Self = Self(3);
 
-    /// The address of a station on this link.
+    /// Returns the IPv4 address of a station on this link.
     pub(crate) const fn v4(self, station: u8) -> Ipv4Addr {
         Ipv4Addr::new(10, 77, self.0, station)
     }
 
-    /// The address of a station on this link.
+    /// Returns the IPv6 address of a station on this link.
     pub(crate) const fn v6(self, station: u8) -> Ipv6Addr {
         Ipv6Addr::new(0xfd4c, 0x4e52, 0, self.0 as u16, 0, 0, 0, station as u16)
     }
@@ -87,17 +87,17 @@ impl Link {
 
 /// The router's number on each link.
 const ROUTER: u8 = 1;
-/// The number of the host at the end of a link.
+/// Station number of the host at the end of a link.
 const END: u8 = 2;
 /// Numbers of the wire's ports, from which their hardware addresses are made.
 const WIRE: [u8; 2] = [11, 12];
 /// Name of the bridge.
 const BRIDGE: &str = "bridge";
-/// The port of the router that leads elsewhere.
+/// Name of the router's port towards the host for background traffic.
 const OTHERS: &str = "others";
-/// The number of a host elsewhere on the only subnet of a bridged lab.
+/// Station number of the host for background traffic, on the only subnet of a bridged lab.
 const STRANGER: u8 = 4;
-/// The number of far on the only subnet of a direct or bridged lab.
+/// Station number of far, on the only subnet of a direct or bridged lab.
 pub(crate) const OTHER_END: u8 = 3;
 
 /// The link and the number that an end has.
@@ -395,7 +395,7 @@ impl Network {
                 Ok(())
             };
             set(netlink).map_err(|e| LabError::step(format!("cannot set the MTU to {mtu}"), &e))?;
-            // A port below 1280 loses its IPv6 addresses and does not get them back by itself.
+            // A port with an MTU below 1280 loses its IPv6 addresses, and does not get them back by itself.
             self.settle_connected(spot)?;
         }
         Ok(())

@@ -9,7 +9,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeF
 use crate::error::{self, LabError};
 use crate::netlink::Netlink;
 
-/// The handle of a namespace.
+/// Handle of a host's namespaces.
 pub(super) struct Place {
     pub(super) net: OwnedFd,
     pub(super) mount: OwnedFd,

@@ -38,7 +38,7 @@ pub(super) struct Surroundings {
     pub(super) group: Option<Group>,
 }
 
-/// The programs that run now.
+/// Programs that are running.
 #[derive(Default)]
 pub(super) struct Programs {
     running: Vec<Program>,

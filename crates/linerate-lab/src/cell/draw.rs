@@ -1,10 +1,10 @@
-//! Draws of a cell.
+//! Random choices for a cell.
 
 use linerate_core::path::{Direction, Side};
 
 use crate::random::Random;
 
-/// Draws from a seed.
+/// A generator of random choices from a seed.
 pub(super) struct Draw {
     seed: u64,
     random: Random,

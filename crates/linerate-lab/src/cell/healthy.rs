@@ -1,4 +1,4 @@
-//! Paths without a fault.
+//! Cells whose path has no fault.
 
 use linerate_core::path::Side;
 use linerate_core::units::{Bytes, Nanos};

@@ -1,4 +1,4 @@
-//! Faults of a host.
+//! Cells with a fault inside a host.
 
 use linerate_core::path::{Direction, Side};
 use linerate_core::units::{Bytes, Nanos, Rate};

@@ -169,7 +169,7 @@ pub const CELLS: &[CellKind] = &[
         id: "shared-core",
         words: "both ends on one CPU",
         expected: "shared-core",
-        // If moving payload from one CPU to another takes as long as a second CPU saves, the CPU stays full.
+        // If moving payload between CPUs costs as much time as a second CPU saves, the CPU stays full.
         neighbours: &[
             "shared-core",
             "sender-core",

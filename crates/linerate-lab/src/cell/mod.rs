@@ -27,8 +27,8 @@ pub struct CellKind {
     pub expected: &'static str,
     /// Causes that may be named instead, because they are true as well, though they were not planted.
     pub neighbours: &'static [&'static str],
-    /// Whether a demonstration without a name may draw it: it needs neither root nor certain CPUs, and
-    /// a score of several runs under each congestion control named it each time (`benches/truth/`).
+    /// Whether a demonstration without a name may draw this kind: it needs neither root nor certain CPUs, and in
+    /// several runs under each congestion control its cause was named each time (`benches/truth/`).
     pub shown: bool,
     draw: fn(&mut Draw) -> Planting,
 }
@@ -44,7 +44,7 @@ struct Planting {
     place: Option<Place>,
 }
 
-/// A cell as drawn.
+/// A cell with its drawn severity, side and direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
     /// Path on which the fault is planted.
@@ -65,12 +65,12 @@ pub struct Cell {
     pub neighbours: &'static [&'static str],
 }
 
-/// How the hosts of a cell are joined.
+/// Connection between the hosts of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
     /// The device between the hosts.
     pub topology: Topology,
-    /// Bytes of IP packet.
+    /// MTU of the path, in bytes of IP packet.
     pub mtu: u32,
     /// Whether near uses the IPv6 address of far.
     pub v6: bool,
@@ -122,7 +122,7 @@ impl Cell {
 }
 
 impl CellKind {
-    /// The kind of this name.
+    /// Returns the kind with this name.
     pub fn named(id: &str) -> Option<&'static Self> {
         CELLS.iter().find(|c| c.id == id)
     }

@@ -1,4 +1,4 @@
-//! Faults between the hosts.
+//! Cells with a fault between the hosts.
 
 use linerate_core::path::{Direction, Place};
 use linerate_core::units::{Nanos, Rate};

@@ -21,7 +21,7 @@ pub enum Depth {
     Deep,
 }
 
-/// Which way a fault acts.
+/// Directions in which a fault acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultDirection {
@@ -93,8 +93,8 @@ pub enum Rhythm {
 
 /// A fault that a lab can plant.
 ///
-/// [`Display`](std::fmt::Display) says it in words; [`Fault::code`] gives the text that
-/// [`FromStr`](std::str::FromStr) reads back as the same fault.
+/// [`Display`](std::fmt::Display) describes it in words; [`Fault::code`] returns the text that
+/// [`FromStr`](std::str::FromStr) parses to the same fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "fault")]
 pub enum Fault {
@@ -124,15 +124,15 @@ pub enum Fault {
     },
     /// Every port of the path has this MTU. `mtu:1280`.
     Mtu {
-        /// Bytes of IP packet.
+        /// MTU in bytes of IP packet.
         bytes: u32,
     },
-    /// Packets take longer, in order and without loss. `delay:20ms` (round trip, half in each direction),
+    /// Packets are delayed, in order and without loss. `delay:20ms` (round trip, half in each direction),
     /// `delay:20ms,forward`, `delay:5ms,reverse`.
     Delay {
-        /// Added from near to far.
+        /// Delay from near to far.
         forward: Nanos,
-        /// Added from far to near.
+        /// Delay from far to near.
         reverse: Nanos,
     },
     /// The link of one host is down for some time. `link-down:far,2s,500ms`.
@@ -172,9 +172,9 @@ pub enum Fault {
     },
     /// The network limits each flow to `rate`, however many flows there are. `flow-rate:500Mb/s,shaped,forward`.
     FlowRate {
-        /// The limit of each flow.
+        /// Highest rate of each flow.
         rate: Rate,
-        /// The fate of the rest.
+        /// Treatment of packets above the rate.
         manner: Manner,
         directions: FaultDirection,
     },
@@ -190,7 +190,7 @@ pub enum Fault {
     /// The network delays some packets of TCP and UDP, so that later packets overtake them:
     /// `reorder:1ms,every=100,forward`.
     Reorder {
-        /// The delay of that packet.
+        /// Delay of such a packet.
         by: Nanos,
         /// Number of packets per delayed packet.
         every: u32,
@@ -241,7 +241,7 @@ pub enum Fault {
     /// machine. `hog:cpu=0,threads=3`.
     Hog {
         cpu: u32,
-        /// The number of threads.
+        /// Number of busy threads.
         threads: u32,
     },
     /// Programs that are started on one host after planting run only on this CPU. `cpus:near,0`.
@@ -255,7 +255,7 @@ pub enum Fault {
     Quota {
         /// Host of the programs.
         side: Side,
-        /// The share of one CPU.
+        /// Share of one CPU's time.
         share: Share,
     },
     /// Segmentation (TSO, GSO) and GRO of the host's port are off. `offloads:near,off`.
@@ -268,7 +268,7 @@ pub enum Fault {
     Stall {
         /// Host whose programs stop.
         side: Side,
-        /// The length of the pause.
+        /// Length of each stall.
         lasting: Nanos,
         /// Times of the stalls.
         rhythm: Rhythm,

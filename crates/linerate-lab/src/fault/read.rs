@@ -208,7 +208,7 @@ impl Reader<'_> {
         part.parse().map_err(|_| self.form(example))
     }
 
-    /// The number behind `name=`.
+    /// Parses the number behind `name=`.
     fn named(&self, part: &str, name: &str, example: &'static str) -> Result<u32, FaultError> {
         let value = part.strip_prefix(name).and_then(|p| p.strip_prefix('='));
         self.number(value.ok_or_else(|| self.form(example))?, example)

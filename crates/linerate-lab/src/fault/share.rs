@@ -1,4 +1,4 @@
-//! Shares, to a millionth.
+//! Shares, with a resolution of a millionth.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,13 +1,13 @@
 //! Groups of TCP segments that pass as one frame, and their parts.
 //!
-//! A frame begins with the kernel's offload header (`struct virtio_net_hdr`, linux/virtio_net.h),
-//! in the byte order of the machine. Nothing here trusts a length that a frame states.
+//! A frame begins with the kernel's offload header (`struct virtio_net_hdr`, linux/virtio_net.h), in the byte order
+//! of the machine. No length that a frame states is trusted.
 
 use std::ops::Range;
 
 use linerate_sys::packet::OFFLOAD_HEADER;
 
-/// Bytes of an Ethernet header.
+/// Size of an Ethernet header in bytes.
 pub(super) const ETHERNET: usize = 14;
 const NEEDS_CHECKSUM: u8 = 1;
 const GSO_TCP4: u8 = 1;
@@ -34,7 +34,7 @@ pub(super) struct Group {
     pub(super) vital: bool,
     /// Bytes of headers of each packet, Ethernet included.
     headers: usize,
-    /// Bytes of payload in all.
+    /// Total payload of the frame, in bytes.
     payload: usize,
     /// Bytes of payload of each packet but the last.
     size: usize,

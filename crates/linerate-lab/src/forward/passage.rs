@@ -11,7 +11,7 @@ use crate::random::Random;
 /// Delays, losses and limits for the packets of one direction. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Treatment {
-    /// The delay of each packet.
+    /// Delay of each packet, in nanoseconds.
     pub(crate) delay: u64,
     /// Largest additional delay, which varies slowly.
     pub(crate) jitter: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Treatment {
     pub(crate) loss: Option<(Share, u32)>,
     /// Rate of all flows together, above which packets are dropped.
     pub(crate) police: Option<Rate>,
-    /// The rate of each flow.
+    /// Highest rate of each flow, and the treatment of packets above it.
     pub(crate) flow: Option<(Rate, Manner)>,
     /// Number of packets per delayed packet, and its delay.
     pub(crate) reorder: Option<(u32, u64)>,
@@ -32,11 +32,11 @@ pub(crate) struct Treatment {
 const BURST: u64 = 20;
 /// Smallest burst in bytes, so that a slow policer still lets a round of segments pass.
 const LEAST_BURST: f64 = 32768.0;
-/// How long a flow that is shaped may be queued, in nanoseconds.
+/// Longest queueing delay of a shaped flow, in nanoseconds.
 const DEEPEST: u64 = 100_000_000;
 /// Longest duration of a row of lost packets, in nanoseconds: radio fades and full queues do not wait for packets.
 const ROW_LASTS: u64 = 10_000_000;
-/// The time in which a jitter wanders from one value to the next, in nanoseconds.
+/// Time between the random values that a jitter interpolates, in nanoseconds.
 const WANDER: u64 = 20_000_000;
 /// Most flows that are known at a time: far more than a lab has.
 const MOST_FLOWS: usize = 4096;
@@ -59,7 +59,7 @@ pub(super) struct Passage {
     last: u64,
     /// The fate of each packet of a group.
     fates: Vec<Option<u64>>,
-    /// A part of a group.
+    /// Buffer for a part of a group.
     part: Vec<u8>,
 }
 

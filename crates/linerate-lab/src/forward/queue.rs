@@ -14,7 +14,7 @@ struct Waiting {
 pub(super) struct DelayQueue {
     memory: Vec<u8>,
     waiting: VecDeque<Waiting>,
-    /// The number of the first that waits.
+    /// Number of the first frame in the queue.
     first: u64,
     /// Due times and numbers of the frames.
     due: BinaryHeap<Reverse<(u64, u64)>>,
@@ -70,7 +70,7 @@ impl DelayQueue {
         Some((*due, &self.memory[next.start..next.start + next.length]))
     }
 
-    /// Forgets the frame in front.
+    /// Removes the frame that is due first.
     pub(super) fn pop(&mut self) {
         let Some(Reverse((_, number))) = self.due.pop() else {
             return;

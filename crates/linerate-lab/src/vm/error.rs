@@ -21,7 +21,7 @@ pub enum VmError {
         "there is no kernel to boot: {why} (hint: sudo apt-get update && sudo apt-get install linux-image-amd64)"
     )]
     NoKernel {
-        /// The action that failed.
+        /// Action that failed.
         why: String,
     },
     /// This kind of machine cannot be made.

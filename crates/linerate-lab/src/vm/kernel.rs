@@ -115,7 +115,7 @@ fn by_version(a: &str, b: &str) -> Ordering {
     parts(a).cmp(&parts(b))
 }
 
-/// How the folder of a kernel ends that is still being fetched.
+/// Extension of the folder of a kernel that is still being fetched.
 const PARTIAL: &str = "partial";
 
 /// Fetches the distribution's newest kernel into a folder of `cache`.

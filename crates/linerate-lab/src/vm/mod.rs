@@ -31,9 +31,9 @@ use folder::Folder;
 use job::Stream;
 
 const PID1: &str = include_str!("guest/pid1");
-/// How often a machine that hangs during boot is started again.
+/// Number of starts of a machine that hangs during boot.
 const STARTS: u32 = 3;
-/// How often the guest's output is checked.
+/// Time between checks of the guest's output.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A virtual machine that runs. Dropping it ends it.
@@ -121,7 +121,7 @@ impl Vm {
         self.folder.shared()
     }
 
-    /// The process of QEMU.
+    /// Returns the process id of QEMU.
     pub fn pid(&self) -> u32 {
         self.qemu.id()
     }
@@ -207,7 +207,7 @@ fn status_of(text: &str) -> ExitStatus {
     ExitStatus::from_raw(i32::from(code) << 8)
 }
 
-/// QEMU, ready to be started.
+/// Returns the command that starts QEMU.
 fn command(
     spec: &Spec,
     kernel: &Kernel,

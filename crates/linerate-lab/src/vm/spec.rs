@@ -190,7 +190,7 @@ impl Spec {
             [] => String::new(),
             _ => format!("modprobe -a {}\n", drivers.join(" ")),
         };
-        // A driver looks for its disks after it has been loaded.
+        // A driver finds its disks only some time after it has been loaded.
         let wait = match disks {
             0 => String::new(),
             _ => format!(

@@ -25,7 +25,7 @@ pub fn may_send() -> io::Result<()> {
     Sender::new(Memory::new(1)?).map(drop)
 }
 
-/// Whether the kernel supports this way to receive.
+/// Checks whether the kernel supports continuous receives.
 pub fn may_receive() -> io::Result<()> {
     Receiver::new(1, 2).map(drop)
 }

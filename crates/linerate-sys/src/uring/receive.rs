@@ -17,7 +17,7 @@ const ENTRIES: u32 = 4;
 /// The request that a completion belongs to.
 const RECEIVE: u64 = 1;
 const CANCEL: u64 = 2;
-/// How often, and for how long, an end is waited for that the kernel has at once.
+/// Number and length of waits for the end of a receive, which normally comes at once.
 const TRIES: usize = 10;
 const TRY: Duration = Duration::from_millis(100);
 
@@ -173,7 +173,7 @@ impl Receiver {
         }
         for _ in 0..TRIES {
             while let Some(entry) = self.next() {
-                // The result no longer matters.
+                // The receive is being ended, so its result is ignored.
                 let _ = self.completed(&entry);
                 brought |= self.part.take().is_some();
             }

@@ -23,7 +23,7 @@ const REPORT_USAGE: u16 = 1 << 3;
 /// `IORING_NOTIF_USAGE_ZC_COPIED`, linux/io_uring.h.
 const COPIED: u32 = 1 << 31;
 
-/// The kind of a completion.
+/// User data of requests, which their completions carry.
 const SEND: u64 = 1;
 const TRIAL: u64 = 2;
 /// Time for an answer that the kernel has at once.

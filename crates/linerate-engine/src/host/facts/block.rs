@@ -84,7 +84,7 @@ pub(super) fn storage_of(machine: &dyn Machine, mounts: &io::Result<Vec<u8>>) ->
 }
 
 impl Reader<'_> {
-    /// All devices with a capacity that programs can open. Devices without files, because they disappeared or
+    /// Reads all devices with a capacity that programs can open. Devices without files, because they disappeared or
     /// because a tree of files lacks them, share a gap.
     fn block_devices(&mut self, names: &[String]) -> Vec<BlockDevice> {
         let (hidden, names): (Vec<&String>, Vec<&String>) =

@@ -1,4 +1,4 @@
-//! Processors, their nodes, caches and clocks.
+//! Processors, with their nodes, caches and clocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -203,7 +203,7 @@ impl Reader<'_> {
         set.unwrap_or_default()
     }
 
-    /// Kernels that support these CPUs but have none configured print `(null)`.
+    /// Lists the CPUs without ticks. Kernels that support them but have none configured print `(null)`.
     fn tickless(&mut self) -> Vec<u32> {
         let path = format!("{CPUS}/nohz_full");
         let set = self.look("cpu.nohz_full", &path, |text| match text.trim_ascii() {

@@ -132,7 +132,7 @@ fn file<T>(
     read(machine, &format!("{FOLDER}/{number}/{name}"), decode)
 }
 
-/// How often a fact could not be read, and the first reason.
+/// Number of failures to read a fact, and the first reason.
 struct Missed {
     fact: &'static str,
     count: usize,

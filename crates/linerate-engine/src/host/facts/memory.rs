@@ -45,7 +45,7 @@ impl Reader<'_> {
         let lack = |error: io::Error| {
             let hint = match error.kind() {
                 io::ErrorKind::PermissionDenied => "sudo linerate host",
-                // Some kernels do not show the table, and root can read it from memory.
+                // Some kernels do not show the table, but root can read it from memory.
                 _ if is_absent(&error) => "sudo dmidecode --type memory",
                 _ => "",
             };

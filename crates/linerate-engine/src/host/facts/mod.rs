@@ -105,7 +105,7 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
     facts
 }
 
-/// Whether the file does not exist at all.
+/// Returns whether an error means that the file does not exist.
 fn is_absent(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -231,7 +231,7 @@ impl PortReader<'_, '_> {
         nic.stack.vlan = self.settle("vlan", vlan, &hint).flatten();
     }
 
-    /// Queues and the CPUs that they are bound to, which only /sys shows.
+    /// Reads the queues and the CPUs that they are bound to, which only /sys shows.
     fn queues(&mut self, nic: &mut Nic, class: Option<&str>) {
         let Some(class) = class else {
             self.reader.once("facts.nic.queues", HIDDEN, SYS);
@@ -365,7 +365,7 @@ fn hint_for_all(hint: &str) -> &str {
     }
 }
 
-/// The fields of a port in its link message.
+/// Returns the fields of a port in its link message.
 fn basic(link: &Link<'_>) -> Nic {
     let stats = link.stats;
     Nic {
@@ -395,7 +395,7 @@ fn basic(link: &Link<'_>) -> Nic {
     }
 }
 
-/// Records for each port the ports above and below it.
+/// Stores for each port the ports above and below it.
 fn stack(links: &[Link<'_>], nics: &mut [Nic]) {
     let places: BTreeMap<u32, usize> = nics
         .iter()

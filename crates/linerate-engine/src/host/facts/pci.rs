@@ -44,7 +44,7 @@ impl Reader<'_> {
         all
     }
 
-    /// Gaps for the part of configuration spaces that only root can read. Kernels that show links in separate
+    /// Reports gaps for the part of configuration spaces that only root can read. Kernels that show links in separate
     /// files show them for all devices with a link.
     fn lacks_of_links(&mut self, all: &[Device], hidden: &[Address]) {
         let files = all.iter().any(|d| d.max.is_some());
@@ -169,7 +169,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a name on the Thunderbolt bus belongs to a device on a cable: `0-1`, `1-301`. The host's own
+/// Returns whether a name on the Thunderbolt bus belongs to a device on a cable: `0-1`, `1-301`. The host's own
 /// controller is `0-0`; a name with further parts (`0-0:1.1`, `0-1.0`) is not a PCI Express device.
 fn is_attached(name: &str) -> bool {
     let route = name

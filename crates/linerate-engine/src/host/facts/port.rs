@@ -30,7 +30,7 @@ pub(super) const VIRTUAL_DRIVERS: [&str; 8] = [
 ];
 
 impl Reader<'_> {
-    /// The port of the route to the other end, and that route.
+    /// Reads the port of the route to the other end, and that route.
     pub(super) fn port(&mut self, toward: Toward) -> (Option<Port>, Option<Route>) {
         let route = match route_toward(self.machine, toward) {
             Ok(route) => route,
@@ -136,7 +136,7 @@ impl Reader<'_> {
         self.machine.list(&folder).is_ok().then_some(folder)
     }
 
-    /// Whether a port without a device was made by software. Before 5.14 netlink does not name the device:
+    /// Returns whether a port without a device was made by software. Before 5.14 netlink does not name the device:
     /// without a kind, and without /sys, this is unknown.
     fn is_software(&mut self, link: &Link<'_>, class: Option<&str>) -> bool {
         if class.is_none() && link.kind.is_empty() {

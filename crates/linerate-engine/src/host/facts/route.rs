@@ -60,7 +60,7 @@ impl Reader<'_> {
             }
             all.push(self.pci_device(at, hidden));
             let above = self.pci_above(&format!("{DEVICES}/{at}/.."));
-            // Behind a controller with its own domain, the controller is the root.
+            // If a card is behind a controller with a domain of its own, the controller is the root.
             match above.parse::<Address>() {
                 Ok(above) if above.domain == at.domain => at = above,
                 _ => return,

@@ -42,7 +42,7 @@ const SYSCTLS: &[&str] = &[
     "vm.dirty_background_ratio",
 ];
 
-/// Elsewhere: their present names and places.
+/// Settings that are files outside /proc/sys on current kernels: their names and paths.
 const OTHERS: &[(&str, &str)] = &[(
     "transparent_hugepage",
     "/sys/kernel/mm/transparent_hugepage/enabled",

@@ -22,8 +22,7 @@ use crate::host::{Machine, Query, invalid};
 pub struct Watch {
     /// The port of each interrupt, by its index. An interrupt that a driver requests later is not counted.
     served: BTreeMap<u32, u32>,
-    /// The drivers of ports with a device, by the index of the port: they count events that the kernel does
-    /// not.
+    /// Drivers of ports with a device, by the index of the port. Drivers count events that the kernel does not.
     drivers: BTreeMap<u32, String>,
     then: Option<Moment>,
     /// Gaps, each once, and the number of gaps that were already reported.

@@ -1,4 +1,4 @@
-//! The processes that hold a connection: their descriptors lead to its inode.
+//! The processes that hold a connection: they have descriptors of its socket, which is identified by its inode.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

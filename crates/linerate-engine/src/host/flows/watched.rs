@@ -1,4 +1,4 @@
-//! One watched connection.
+//! A connection that is watched: its counters, its owners and their threads.
 
 use std::io;
 

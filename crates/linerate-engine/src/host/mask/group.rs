@@ -1,8 +1,8 @@
 //! Paths of control groups, and the numbers that replace the names in them.
 //!
-//! Names that are the same on every host stay, and so do the parts of names that give the kind of a group: a
-//! user, a session, a container, a service. The rest becomes a number, the same everywhere, so that a group is
-//! still found below its parent.
+//! Names that are the same on every host are kept, and so are the parts of names that give the kind of a group: a
+//! user, a session, a container, a service. The rest becomes a number, which is the same everywhere, so that a group
+//! is still found below its parent.
 
 use linerate_core::parse::mounts::Mount;
 
@@ -49,7 +49,7 @@ const CONTROLLERS: [&str; 15] = [
     "perf_event",
     "pids",
 ];
-/// Prefixes that give the kind of a group. A longer prefix is before the shorter one that it starts with.
+/// Prefixes that give the kind of a group. A longer prefix comes before a shorter one that it begins with.
 const KINDS: [&str; 18] = [
     "cri-containerd-",
     "crio-conmon-",

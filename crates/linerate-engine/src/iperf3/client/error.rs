@@ -22,7 +22,7 @@ pub enum ClientError {
     /// The address cannot be reached.
     #[error("cannot reach {address}: {source}")]
     Unreached {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// Error of the system call.
         source: io::Error,
@@ -30,9 +30,9 @@ pub enum ClientError {
     /// Another kind of server listens there.
     #[error("{address} does not speak iperf3's protocol: {what}")]
     NotIperf3 {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
-        /// The server's message.
+        /// Message of the server.
         what: String,
     },
     /// The server runs another test.
@@ -46,7 +46,7 @@ pub enum ClientError {
     /// The server refuses the test.
     #[error("the iperf3 server at {address} refused: {}{}", refusal.words(), errno(*refusal))]
     Refused {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// Reason of the refusal, as error numbers of iperf3.
         refusal: Refusal,
@@ -54,7 +54,7 @@ pub enum ClientError {
     /// The server was stopped.
     #[error("the iperf3 server at {address} was stopped {stage}")]
     Terminated {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// Stage of the test, in words.
         stage: &'static str,
@@ -62,7 +62,7 @@ pub enum ClientError {
     /// The server closed the connection or sent an invalid message.
     #[error("lost the iperf3 server at {address} {stage}: {what}")]
     Lost {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// Stage of the test, in words.
         stage: &'static str,
@@ -84,7 +84,7 @@ pub enum ClientError {
     /// A system call failed on this host.
     #[error("{call} failed: {source}")]
     System {
-        /// The stage of the test.
+        /// Name of the system call.
         call: &'static str,
         /// Error of the system call.
         source: io::Error,

@@ -1,4 +1,4 @@
-//! How a stream of datagrams begins: this end says hello, the server answers.
+//! The beginning of a datagram stream: this end sends a hello, and the server answers.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
@@ -13,10 +13,10 @@ use crate::iperf3::control::Control;
 use crate::load::transport::at_port;
 use crate::peer::channel::timespec;
 
-/// Time for an answer.
+/// Time for the answer to a hello.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// An unanswered hello is repeated after this time. It is longer than any round trip, since iperf3's server
-/// takes anything after the first hello for payload.
+/// Time after which an unanswered hello is repeated. It is longer than any round trip, since iperf3's server treats
+/// everything after the first hello as payload.
 const AGAIN: Duration = Duration::from_secs(4);
 /// Time left for an answer once the server sends another message.
 const LAST: Duration = Duration::from_millis(500);
@@ -92,7 +92,7 @@ fn answered(control: &Control<'_>, socket: &UdpSocket) -> io::Result<bool> {
                 Err(e) => return Err(e),
             }
         }
-        // The server stopped the test, or continued without this stream: its message says why.
+        // The server stopped the test, or continued without this stream. Its message says why.
         if control.is_spoken() {
             until = until.min(Instant::now() + LAST);
         }

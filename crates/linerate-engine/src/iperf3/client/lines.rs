@@ -24,7 +24,7 @@ pub(super) struct Dialler<'a> {
     own: SocketAddr,
     cookie: &'a Cookie,
     streams: u32,
-    /// The last stream, which was not announced yet.
+    /// Last stream, which was not announced yet.
     pub(super) held: Option<Held>,
     /// Addresses of both ends of each stream, this end first.
     pub(super) ends: Vec<[SocketAddr; 2]>,
@@ -34,9 +34,9 @@ pub(super) struct Dialler<'a> {
 
 /// A stream of which the server does not know yet.
 pub(super) enum Held {
-    /// A connection without its cookie.
+    /// A connection that has not sent its cookie.
     Connection(OwnedFd),
-    /// A socket that has not sent its hello.
+    /// A UDP socket that has not sent its hello.
     Datagrams(UdpSocket),
 }
 
@@ -164,7 +164,7 @@ fn announce(fd: &OwnedFd, cookie: &Cookie) -> io::Result<()> {
     Err(io::ErrorKind::WriteZero.into())
 }
 
-/// This end of a stream.
+/// Returns the address of this end of a stream.
 fn own(fd: &OwnedFd) -> Option<SocketAddr> {
     SocketAddr::try_from(rustix::net::getsockname(fd).ok()?).ok()
 }

@@ -27,7 +27,7 @@ pub(crate) struct Report<'a> {
     pub(crate) datagram: Option<u16>,
     /// Seconds at the start that the server does not count.
     pub(crate) omit: f64,
-    /// Seconds that payload flowed, by this end's clock, with those.
+    /// Seconds in which payload flowed, by this end's clock, including the omitted part.
     pub(crate) lasted: f64,
     /// Payload of each stream that this end has sent or received.
     pub(crate) near: &'a [Total],
@@ -108,7 +108,7 @@ impl Report<'_> {
         [from, from + seconds].map(|at| (at * 1e9) as u64)
     }
 
-    /// Why the server's results cannot be right.
+    /// Returns why the server's results cannot be right; `None` if they are plausible.
     fn doubt(&self) -> Option<String> {
         let results = self.results;
         if !results.are_of(self.streams as usize) {

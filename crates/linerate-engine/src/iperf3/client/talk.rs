@@ -10,17 +10,17 @@ use crate::iperf3::control::{Broken, Control};
 
 /// Time for an answer before the test, when no payload is queued on the path.
 pub(super) const WORD: Duration = Duration::from_secs(10);
-/// Time for an answer; after a test it waits behind all payload that is queued on the path.
+/// Time for an answer, which after a test waits behind all payload that is queued on the path.
 pub(super) const ANSWER: Duration = Duration::from_secs(30);
 
-/// The stage after the test.
+/// Description of the stage after the test.
 pub(super) const RESULTS: &str = "while both ends reported their counts";
 
 /// The control connection to a server.
 pub(super) struct Talk<'a> {
     pub(super) control: Control<'a>,
     pub(super) server: SocketAddr,
-    /// Time for an answer.
+    /// Time for an answer of the server.
     pub(super) patience: Duration,
 }
 
@@ -114,7 +114,7 @@ impl Talk<'_> {
         let theirs = self.control.hear(self.patience).map_err(lost)?;
         let theirs = Results::decode(&theirs);
         let theirs = theirs.map_err(|e: Malformed| lost(Broken::Malformed(e)))?;
-        // Both ends have sent their results. A later failure loses nothing.
+        // Both ends have sent their results, so a later failure loses nothing.
         if self.expect(State::DisplayResults, RESULTS).is_ok() {
             let _ = self.control.say(State::IperfDone, self.patience);
         }

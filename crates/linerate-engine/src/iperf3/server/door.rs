@@ -33,7 +33,7 @@ pub(super) type Dress<'a> = &'a dyn Fn(&OwnedFd) -> Result<(), Refusal>;
 pub(super) struct Door<'a> {
     /// Address of this host that the client uses; it expects answers from this address.
     own: SocketAddr,
-    /// The host of the client.
+    /// Address of the client's host.
     host: IpAddr,
     dress: Dress<'a>,
     /// Socket for the next stream; `None` once all streams are there.
@@ -97,7 +97,7 @@ impl<'a> Door<'a> {
         self.lines.into_iter().map(OwnedFd::from).collect()
     }
 
-    /// Lets a stream in.
+    /// Accepts a stream whose hello has arrived.
     fn enter(&mut self, from: SocketAddr, answer: &[u8]) -> Result<(), Refusal> {
         let failed = |e: io::Error| Refusal::STREAM.because(&e);
         let Some(line) = self.open.take() else {
@@ -153,7 +153,7 @@ fn again(line: &UdpSocket) {
     }
 }
 
-/// Whether a socket has nothing to read, or reports an ICMP error for an earlier datagram.
+/// Returns whether a socket has nothing to read, or reports an ICMP error for an earlier datagram.
 fn is_passing(e: &io::Error) -> bool {
     matches!(
         e.kind(),

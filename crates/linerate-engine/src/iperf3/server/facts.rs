@@ -1,5 +1,5 @@
-//! Facts of this host, cached for a while. Clients need no key, and one that starts test after test must not
-//! make this host read its facts each time.
+//! Facts of this host, cached for a while. Clients need no key, so a client that starts test after test must not make
+//! this host read its facts each time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

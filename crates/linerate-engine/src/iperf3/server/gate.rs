@@ -1,4 +1,4 @@
-//! The gate: sorts connections into tests by their cookies.
+//! The gate sorts connections into tests by their cookies.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

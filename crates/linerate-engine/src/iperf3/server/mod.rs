@@ -128,11 +128,11 @@ impl Server {
     }
 }
 
-/// Place for one test.
+/// Place for the one test that may run.
 #[derive(Debug, Default)]
 struct Slot(Mutex<Option<Seated>>);
 
-/// The test that runs.
+/// The test that is running.
 #[derive(Debug)]
 struct Seated {
     cookie: Cookie,

@@ -117,7 +117,7 @@ fn failed(call: &'static str, stream: u32, error: rustix::io::Errno) -> LoadErro
     }
 }
 
-/// Why a client cannot have streams.
+/// Converts an error to the refusal of a client's streams.
 fn refused(error: &LoadError) -> Refusal {
     match error {
         LoadError::Call { source, .. } => Refusal::STREAM.because(source),
@@ -126,7 +126,7 @@ fn refused(error: &LoadError) -> Refusal {
 }
 
 impl Moving {
-    /// Gets all threads ready.
+    /// Prepares all threads of the test.
     pub(super) fn ready(
         terms: &Terms,
         fds: Vec<OwnedFd>,

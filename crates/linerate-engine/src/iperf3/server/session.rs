@@ -76,7 +76,7 @@ impl Drop for Seat<'_> {
 }
 
 impl Test<'_> {
-    /// Serves the test, and logs how it ended.
+    /// Serves the test until it ends, and logs how it ended.
     pub(super) fn serve(self) {
         let _present = Present::enter();
         let (from, server, stop) = (self.from, self.server, self.stop);
@@ -125,7 +125,7 @@ impl Test<'_> {
     }
 }
 
-/// A test with the conversation about it.
+/// A test, together with its control connection.
 struct Served<'a> {
     control: Control<'a>,
     word: Duration,

@@ -19,7 +19,7 @@ use crate::load::application::Role;
 use crate::load::framing::Bare;
 use crate::load::transport::udp::options::RECV_BUFFER;
 
-/// Longest step.
+/// Longest step of a test.
 const DAY: Nanos = Nanos::from_secs(24 * 3600);
 
 /// Longest part at the start of a test that may be omitted, in seconds.
@@ -29,7 +29,7 @@ const OMIT_MAX: u64 = 600;
 /// Memory of the receive buffers of all datagram streams together, in bytes, if the client leaves their size open.
 const RECV_BUFFERS: u64 = 64 * 1024 * 1024;
 
-/// A test that is granted.
+/// Parameters of a test that is granted.
 pub(super) struct Terms {
     pub(super) params: Params,
 }
@@ -64,12 +64,12 @@ impl Terms {
         }
     }
 
-    /// Whether this end sends.
+    /// Returns whether this end sends payload.
     pub(super) fn sends(&self) -> bool {
         self.roles().contains(&Role::Sender)
     }
 
-    /// Streams of all directions.
+    /// Returns the number of streams of all directions together.
     pub(super) fn streams(&self) -> u32 {
         self.params.parallel * self.roles().len() as u32
     }
@@ -107,7 +107,7 @@ impl Terms {
         format!("{direction}, {parallel} stream{s}{what}{each}, {until}")
     }
 
-    /// Whether payload is sent by UDP.
+    /// Returns whether payload is sent by UDP.
     pub(super) fn is_of_datagrams(&self) -> bool {
         self.params.protocol == Protocol::Udp
     }
@@ -287,7 +287,7 @@ pub(super) fn lacking(params: &Params) -> Option<&'static str> {
     if udp && params.burst > BURST_MAX {
         Some("so large a burst with --bitrate")
     } else if udp && params.discard && receives {
-        // A datagram that the kernel drops cannot be identified: its number is never read.
+        // A datagram that the kernel drops cannot be identified, because its number is never read.
         Some("--skip-rx-copy by UDP")
     } else if params.zerocopy && sends && !udp && params.parallel > THREADS_MAX {
         Some("--zerocopy with so many streams")

@@ -10,7 +10,7 @@ use crate::load::application::Role;
 pub(super) fn ended(terms: &Terms, ours: &Results, theirs: &Results) -> String {
     let parallel = terms.params.parallel as usize;
     let each = (0..).zip(terms.roles()).filter_map(|(at, role)| {
-        // Goodput is the receiver's.
+        // Goodput is measured by the receiver.
         let (receiver, how) = match role {
             Role::Sender => (theirs, "sent"),
             Role::Receiver => (ours, "received"),

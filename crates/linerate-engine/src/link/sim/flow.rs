@@ -34,7 +34,7 @@ pub(super) struct Work {
     pub kernel: f64,
     /// Seconds in user code per byte.
     pub user: f64,
-    /// Payload of an operation.
+    /// Payload of an operation, in bytes.
     pub op: f64,
     /// Seconds asleep after an operation.
     pub pause: f64,
@@ -54,7 +54,7 @@ impl Work {
         }
     }
 
-    /// Seconds of CPU per byte.
+    /// Returns the CPU time per byte, in seconds.
     pub(super) fn per_byte(&self) -> f64 {
         self.kernel + self.user
     }
@@ -65,16 +65,16 @@ impl Work {
     }
 }
 
-/// Time and payload of one thread since its set was made.
+/// Times and payload of one thread since its set was made.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ThreadCounts {
     /// Payload that the thread moved, in bytes.
     pub bytes: f64,
     /// Number of operations of the thread.
     pub ops: f64,
-    /// Seconds in the kernel.
+    /// CPU time of the thread in the kernel, in seconds.
     pub kernel: f64,
-    /// Seconds in user code.
+    /// CPU time of the thread in user code, in seconds.
     pub user: f64,
     /// Seconds runnable without a CPU.
     pub wait: f64,

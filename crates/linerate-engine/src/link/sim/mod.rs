@@ -1,9 +1,9 @@
 //! A path that is simulated in virtual time: a [`Link`] whose truth is known.
 //!
-//! Payload is a fluid that flows in ticks of 10 ms or less. In each tick every connection gets the
-//! least of what its windows, its pacing, the CPUs of both ends and the path allow; CPUs and the
-//! path are shared fairly, and a path that is full grows a queue. The same path and seed give the
-//! same record, to the bit. It owns no thread, no socket and no clock.
+//! Payload is a fluid that flows in ticks of 10 ms or less. In each tick every connection gets the lowest rate that
+//! its windows, its pacing, the CPUs of both ends and the path allow. CPUs and the path are shared fairly, and a
+//! queue grows on a path that is full. The same path and seed give exactly the same record. The simulation has no
+//! thread, socket or clock.
 
 mod ends;
 mod flow;
@@ -31,7 +31,7 @@ use ping::Ping;
 use read::{Tables, View};
 use solve::{DirectionState, Solver, index};
 
-/// Longest tick of the fluid.
+/// Longest tick of the simulation, in nanoseconds.
 const TICK_NS: u64 = 10_000_000;
 
 /// Most streams of a set.
@@ -131,7 +131,7 @@ impl Sim {
         }
     }
 
-    /// The state of both directions now.
+    /// Returns the current state of both directions.
     fn states(&self) -> [DirectionState; 2] {
         Direction::ALL.map(|direction| {
             let limits = self.path.direction(direction);
@@ -215,7 +215,7 @@ impl Sim {
         }
     }
 
-    /// The connections of a set.
+    /// Makes the connections of a set.
     fn connect(&self, plan: &SetPlan) -> SimSet {
         let cpus = |n| [Side::Near, Side::Far].map(|side| self.place(side, n));
         match plan.pattern {

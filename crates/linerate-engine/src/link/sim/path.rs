@@ -27,11 +27,11 @@ pub struct SimPath {
     pub latency_spread: f64,
     /// Another session: when it is active, and the share of the path's rate that it uses.
     pub other_session: Option<(Span, f64)>,
-    /// The link is down.
+    /// Interval in which the link is down.
     pub down: Option<Span>,
 }
 
-/// A part of the run's time.
+/// An interval of the run's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// Start of the interval.
@@ -41,7 +41,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether `at` is in this span.
+    /// Returns whether `at` is in this interval.
     pub(super) fn holds(self, at: Nanos) -> bool {
         self.from <= at && at < self.to
     }
@@ -81,7 +81,7 @@ pub struct SimHost {
     pub send: Cost,
     /// CPU cost of receiving.
     pub receive: Cost,
-    /// Share of each CPU that the hypervisor takes.
+    /// Share of each CPU's time that the hypervisor steals.
     pub steal: f64,
     /// Largest `SO_SNDBUF` and `SO_RCVBUF` (`core.wmem_max`, `core.rmem_max`).
     pub buffer_max: Bytes,
@@ -116,7 +116,7 @@ pub enum Congestion {
 }
 
 impl Congestion {
-    /// The name in the kernel.
+    /// Returns the name of the congestion control in the kernel.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
@@ -216,7 +216,7 @@ impl SimPath {
         }
     }
 
-    /// Payload of a full segment.
+    /// Returns the payload of a full segment.
     pub(super) fn mss(&self) -> u32 {
         self.mtu.max(HEADERS + 64) - HEADERS
     }

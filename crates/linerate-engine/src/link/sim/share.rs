@@ -12,7 +12,7 @@ pub(super) struct Demand {
 /// The limit of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The flow's own cap.
+    /// The flow has reached its own cap.
     Cap,
     Resource(usize),
 }

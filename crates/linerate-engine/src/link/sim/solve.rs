@@ -165,8 +165,8 @@ impl Solver {
     }
 }
 
-/// Share of the data in flight that is lost once a policer's bucket is empty. The full bucket had let the
-/// window grow beyond the rate.
+/// Share of the data in flight that is lost once a policer's bucket is empty. While the bucket had tokens, the window
+/// grew beyond the rate.
 const OVERSHOT: f64 = 0.3;
 
 /// Share of the data in flight that a queue drops when it overflows.

@@ -40,13 +40,13 @@ impl Answers {
         (self.received, self.sent, self.answered) = (0, 0, 0);
     }
 
-    /// A message was sent.
+    /// Counts a message that was sent.
     #[inline]
     pub(in crate::load) fn note_sent(&mut self) {
         self.sent += 1;
     }
 
-    /// Messages that were sent.
+    /// Returns the number of messages that were sent.
     pub(in crate::load) fn sent(&self) -> u64 {
         self.sent
     }

@@ -39,7 +39,7 @@ enum State {
 struct Asked {
     /// Time at which the message should have been sent; zero once it is answered.
     intended: u64,
-    /// Whether that was in the time that counts.
+    /// Whether the message was due in the time that counts.
     counts: bool,
 }
 
@@ -181,8 +181,8 @@ impl Schedule {
         self.state = State::Idle;
     }
 
-    /// Continues with the next message if this one is lost, or if its answer takes longer than `patience`: it
-    /// may be lost.
+    /// Continues with the next message if this one is lost, or if its answer takes longer than the timeout, so that
+    /// it may be lost.
     fn give_up(&mut self, (least, most): (u64, u64), is_lost: bool) {
         if self.state != State::Waiting {
             return;
@@ -317,7 +317,7 @@ impl<A: Asker> Worker for ClosedLoop<A> {
         self.schedule.ending.get_or_insert_with(clock::now);
         let announced = self.asker.announced() > 0;
         match self.schedule.state {
-            // The other end does not know this message.
+            // The other end was not told of this message, so it is not sent any more.
             State::Due if !announced => self.schedule.state = State::Idle,
             State::Idle if announced => self.schedule.state = State::Due,
             _ => {}

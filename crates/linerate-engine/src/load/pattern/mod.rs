@@ -1,9 +1,9 @@
-//! Patterns: when messages are sent, and which times are measured. Each is written once, for all transports
-//! that have it.
+//! Patterns determine when messages are sent, and which times are measured. Each is written once, for all transports
+//! that support it.
 //!
-//! A transport moves messages and answers ([`Asker`], [`Answerer`]) and knows nothing of schedules; a pattern
-//! knows nothing of sockets. Both are combined without dynamic calls, since a round trip through memory is so
-//! short that such a call would affect it.
+//! A transport moves messages and answers ([`Asker`], [`Answerer`]) and knows nothing of schedules; a pattern knows
+//! nothing of sockets. Both are combined without dynamic calls, since a round trip through memory is so short that
+//! such a call would affect it.
 
 pub(in crate::load) mod answers;
 pub(in crate::load) mod closed_loop;
@@ -72,7 +72,7 @@ pub(in crate::load) trait Asker: Send {
     /// `wanted`; returns both states.
     fn ready(&mut self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError>;
 
-    /// Whether the message under way is known to be lost.
+    /// Returns whether the current message is known to be lost.
     fn is_lost(&self) -> bool {
         false
     }

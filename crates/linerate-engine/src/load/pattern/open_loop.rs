@@ -1,14 +1,14 @@
-//! Round trips in open loop: messages are due at fixed times, whether earlier ones were answered or not, and
-//! each is timed from its due time.
+//! Round trips in open loop: messages are due at fixed times, whether earlier ones were answered or not, and each is
+//! timed from its due time.
 //!
-//! Every message that was due during a stall therefore shows the stall. Tools with one message at a time hide
-//! it (coordinated omission). A message that is sent late, because the transport was full or this thread did
-//! not run, is still timed from its due time.
+//! Every message that was due during a stall therefore shows the stall. Tools with one message at a time hide it
+//! (coordinated omission). A message that is sent late, because the transport was full or this thread did not run, is
+//! still timed from its due time.
 //!
-//! Messages due in the measured time are still sent for a moment after it. One that is not sent even then, as
-//! where the rate is too high, is timed as if it were answered at the very end, and such messages are counted.
-//! On a transport without loss the same holds for messages that were sent and not answered. If messages may be
-//! lost, such a message counts as lost and has no time: its round trip is unknown.
+//! Messages due in the measured time are still sent for a short time after it. A message that is not sent even then,
+//! for example because the rate is too high, is timed as if it were answered at the very end, and such messages are
+//! counted. On a transport without loss, this also applies to messages that were sent and not answered. If messages
+//! may be lost, such a message counts as lost and has no time, because its round trip is unknown.
 
 use std::ops::Range;
 use std::sync::Arc;

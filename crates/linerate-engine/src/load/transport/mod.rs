@@ -85,7 +85,7 @@ pub trait Lines: Send {
         stream: u32,
         configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
     ) -> Result<Datagrams, LoadError>;
-    /// Whether the set was cancelled. A transport that waits for the other end by itself checks this.
+    /// Returns whether the set was cancelled. A transport that waits for the other end by itself checks this.
     fn given_up(&self) -> bool {
         false
     }
@@ -266,7 +266,7 @@ pub struct Connected {
     pub end: SetEnd,
 }
 
-/// How to connect an end that needs no preparation.
+/// Function that connects an end that needs no preparation.
 type Connect = fn(Side, &SetPlan, &mut dyn Lines) -> Result<Connected, LoadError>;
 
 /// An end that needs no preparation before it is connected.

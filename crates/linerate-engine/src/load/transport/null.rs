@@ -37,7 +37,7 @@ impl Transport for Null {
     }
 }
 
-/// The number of streams to pretend.
+/// Number of streams that the transport reports.
 struct Pretended(u32);
 
 impl Prepared for Pretended {

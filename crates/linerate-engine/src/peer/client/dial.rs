@@ -32,8 +32,8 @@ const HELLO: Hello = Hello {
     kind: Kind::Control,
 };
 
-/// Opens a control connection to the first address that accepts it, until `stopped` is true. Returns it with
-/// the server's reply.
+/// Opens a control connection to the first address that accepts it, unless `stopped` returns true before. Returns it
+/// with the server's reply.
 pub(super) fn control(
     target: &Target,
     family: Option<Family>,
@@ -149,7 +149,7 @@ fn wait_unless(
     }
 }
 
-/// Begins to connect `socket`.
+/// Starts the connection of `socket`.
 pub(super) fn begin(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
     match connect(socket, &address) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(()),

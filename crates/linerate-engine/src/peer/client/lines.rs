@@ -24,7 +24,8 @@ use crate::peer::channel::{hasten, timespec};
 use crate::peer::datagrams::{Configure, Meeting};
 use crate::peer::handshake::{Preamble, random};
 
-/// Connections being opened at a time: a quarter of the unauthenticated ones that a server allows one address.
+/// Number of connections that are opened at a time: a quarter of the unauthenticated connections that a server allows
+/// for one address.
 const WAVE: u32 = 8;
 
 /// Number of times that a connection is dialled again which the server closed before it was authenticated: other

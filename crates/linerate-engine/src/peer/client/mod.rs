@@ -76,12 +76,12 @@ pub struct Client {
     access: Access,
     // The highest protocol version that both ends support.
     version: u16,
-    // Whether settings of hosts may be changed, as far as this end's user is concerned.
+    // Whether this end's user allows changes of host settings.
     changes: bool,
     epoch: Instant,
     // The far clock against the near one, as last asked for.
     clock: Option<step::Clock>,
-    // Why no more requests are possible, and the hint.
+    // Why no more requests are possible, and the hint; `None` while the session works.
     lost: Option<(String, String)>,
     // This field is last: the near end must close before the server of a local session is waited for.
     local: Option<LocalServer>,
@@ -190,7 +190,7 @@ impl Client {
         self.dialler.stop = Arc::clone(stop);
     }
 
-    /// Address of the far end.
+    /// Returns the address of the far end.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -287,7 +287,7 @@ impl Client {
         self.lose("it violated the protocol: an unexpected answer", "")
     }
 
-    /// Whether payload of a set only flows to this end.
+    /// Returns whether the payload of a set flows only to this end.
     fn receives(&self, set: u32) -> bool {
         let Some(Pattern::Stream { direction }) = self.sets.get(&set) else {
             return false;

@@ -61,7 +61,7 @@ impl Default for Limits {
             pending_per_address: 32,
             proof: Duration::from_secs(3),
             idle: Duration::from_secs(60),
-            // Twice the longest run.
+            // The limit is twice the longest run.
             session: Duration::from_secs(2 * 3600),
             answer: Duration::from_secs(10),
             readings: Duration::from_secs(60),
@@ -139,7 +139,7 @@ impl Server {
         strangers::addresses(&self.listeners)
     }
 
-    /// Sessions that are open.
+    /// Returns the number of open sessions.
     pub fn sessions(&self) -> usize {
         self.sessions.count()
     }

@@ -21,7 +21,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A session that is open.
+/// An open session.
 struct Open {
     room: Arc<Room>,
     /// Address group of the session's client.
@@ -201,7 +201,7 @@ impl Room {
         lock(&self.seats).retain(|(s, _), _| *s != set);
     }
 
-    /// Whether a seat is expected and empty.
+    /// Returns whether a seat is expected and empty.
     pub(super) fn expects(&self, set: u32, stream: u32) -> bool {
         matches!(lock(&self.seats).get(&(set, stream)), Some(None))
     }
@@ -231,7 +231,7 @@ impl Room {
 }
 
 impl AsFd for Room {
-    /// Readable after an arrival.
+    /// Returns a descriptor that is readable after an arrival.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.arrival.as_fd()
     }

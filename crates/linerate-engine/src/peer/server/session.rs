@@ -32,7 +32,7 @@ use crate::strangers::Lines as LogLines;
 const LOOK: Duration = Duration::from_millis(100);
 /// Time that a step may last beyond its plan.
 const OVERTIME: Duration = Duration::from_secs(20);
-/// How long the near end may still be busy after the maximum time of a step.
+/// Time that the near end may need after the maximum time of a step.
 const LAG: Duration = Duration::from_secs(30);
 
 /// A client that has proved that it holds the key.
@@ -323,7 +323,7 @@ impl Session {
         }
     }
 
-    /// The resources of all sets.
+    /// Returns the resources of all sets.
     fn taken(&self) -> Taken {
         let held = self.sets.values();
         held.fold(Taken::default(), |taken, held| taken.and(held.taken))

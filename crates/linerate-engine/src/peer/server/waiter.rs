@@ -22,7 +22,7 @@ pub(super) struct Waiter<'a> {
     pub(super) control: &'a TcpStream,
     pub(super) room: &'a Arc<Room>,
     pub(super) stop: &'a Stop,
-    /// The session's own end.
+    /// Time limit of the session.
     pub(super) until: Instant,
 }
 

@@ -11,7 +11,7 @@ const LONGEST: u64 = 10_000_000_000;
 /// More spinning threads have no further effect.
 const MOST_THREADS: u32 = 64;
 
-/// Why this lab has no place for the fault.
+/// Returns why the fault cannot be planted in this lab's topology.
 pub(super) fn misplaced(fault: &Fault, topology: Topology) -> Option<&'static str> {
     let needs_router = is_on_the_wire(fault)
         || matches!(
@@ -98,7 +98,7 @@ enum Scope<'a> {
     Variable(linerate_core::path::Side, &'a str),
 }
 
-/// Whether two faults act on the same thing.
+/// Returns whether two faults cannot be planted together because they act on the same part of the lab.
 pub(super) fn collide(a: &Fault, b: &Fault) -> bool {
     if kind(a) != kind(b) {
         return false;

@@ -1,4 +1,4 @@
-//! The action at that time.
+//! Timed actions of planted events.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub(in super::super) enum Act {
 struct Event {
     at: Instant,
     act: Act,
-    /// The period of an event.
+    /// Period of an event; `None` if it happens once.
     again: Option<Duration>,
 }
 

@@ -54,7 +54,7 @@ struct Planted {
 
 /// The faults that are planted.
 pub(super) struct Plants {
-    /// The number of the lab's outer process.
+    /// Number of the lab's outer process.
     lab: u32,
     planted: Vec<Planted>,
     wire: Option<Wire>,

@@ -8,8 +8,8 @@ use super::CLASS;
 use crate::host::read;
 
 const NVME: &str = "/sys/class/nvme";
-/// Drivers of SCSI hosts (`proc_name`) that show how their disks are attached. SRP has no name there: only its
-/// hosts have `local_ib_device`.
+/// Drivers of SCSI hosts (`proc_name`) that show how their disks are attached. SRP is not among them: it is
+/// identified by the attribute `local_ib_device`.
 const HOSTS: [(&str, &str); 6] = [
     ("iscsi_iser", "iser"),
     ("iscsi_tcp", "iscsi"),
@@ -82,8 +82,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A namespace belongs to its controller or, if there may be several paths, to their subsystem. Then each
-    /// path is a hidden device, which belongs to the controller of the path.
+    /// Reads the controllers of an NVMe namespace. It belongs to its controller or, if there may be several paths, to
+    /// their subsystem. In that case each path is a hidden device, which belongs to the controller of the path.
     fn nvme(&mut self, device: &mut BlockDevice, above: &str, hidden: &[&String]) {
         let names = self.machine.list(above).unwrap_or_default();
         let several = names.iter().any(|name| name == "iopolicy");

@@ -45,9 +45,9 @@ impl Reader<'_> {
         numbers.filter_map(function).collect()
     }
 
-    /// Whether a device is a software device (rxe, siw). Hardware has a `device` link, a model or a board. In older
-    /// kernels software devices link to the hardware of their network port: then `parent` of rxe or the description
-    /// of siw identifies them.
+    /// Returns whether a device is a software device (rxe, siw). Hardware has a `device` link, a model or a board. In
+    /// older kernels software devices link to the hardware of their network port: then `parent` of rxe or the
+    /// description of siw identifies them.
     pub(super) fn is_soft_device(&self, folder: &str) -> bool {
         let Ok(files) = self.machine.list(folder) else {
             return false;

@@ -12,8 +12,8 @@ use crate::host::{Toward, invalid};
 const ASKED_MAX: usize = 64;
 
 impl Reader<'_> {
-    /// Records for each tunnel the bytes that it adds, and the port below it: the port that it is bound to, or
-    /// the port of the route to its other end.
+    /// Stores for each tunnel the bytes that it adds, and the port below it: the port that it is bound to, or the
+    /// port of the route to its other end.
     pub(super) fn tunnels(&mut self, links: &[Link<'_>], nics: &mut [Nic]) {
         let mut left = ASKED_MAX;
         for nic in nics {

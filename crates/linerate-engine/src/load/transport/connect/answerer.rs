@@ -1,7 +1,7 @@
-//! The far end of connections: answers each with its own bytes, and closes it first.
+//! The far end of connections: it answers each with the connection's own bytes, and closes the connection first.
 //!
-//! The state that waits for late packets (TIME_WAIT) then stays here, as with an HTTP/1.0 server, and the near
-//! end does not run out of its ports.
+//! The state that waits for late packets (TIME_WAIT) then stays here, as with an HTTP/1.0 server, and the near end
+//! does not run out of ports.
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.6.1
 
 use std::io;

@@ -40,7 +40,7 @@ enum Stage {
     Closed,
 }
 
-/// A connection under way.
+/// A connection in progress.
 struct Call {
     fd: OwnedFd,
     stage: Stage,

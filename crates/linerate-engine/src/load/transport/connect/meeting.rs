@@ -26,7 +26,7 @@ const KEPT_ALIVE: Duration = Duration::from_secs(30);
 /// Answer to the first connection.
 const HERE: [u8; 1] = [1];
 
-/// Whether the set was cancelled. Called each time that a call ended without a result.
+/// Callback that returns whether the set was cancelled. It is called each time that a call ended without a result.
 pub(super) type Asked<'a> = &'a dyn Fn() -> bool;
 
 /// A listener for the other end of one data connection.

@@ -13,10 +13,10 @@ use super::Place;
 use crate::load::pattern::operations::Target;
 use crate::load::{LoadError, Probe};
 
-/// Bytes that one call moves. With the first size `memcpy` of glibc uses string instructions on processors that
-/// have fast ones; with the second, if that is three quarters of a last cache or more, it bypasses the caches.
-/// Which is faster depends on the processor: 15.1 and 13.1 GB/s on an EPYC 9004 guest, measured in turn. The
-/// second is bounded so that a stop is noticed: 64 ms at 1 GB/s.
+/// Bytes that one call moves. With the first size, `memcpy` of glibc uses string instructions on processors that have
+/// fast ones. With the second size, `memcpy` bypasses the caches if the size is at least three quarters of a
+/// last-level cache. Which is faster depends on the processor: 15.1 and 13.1 GB/s on an EPYC 9004 guest, measured in
+/// turn. The second size is limited so that a stop is noticed: 64 ms at 1 GB/s.
 //= glibc, sysdeps/x86/dl-cacheinfo.h: rep_movsb_threshold, rep_movsb_stop_threshold, non_temporal_threshold
 const PIECES: [usize; 2] = [256 << 10, 64 << 20];
 /// Number of trials of each size, and the most bytes of a trial.
@@ -85,7 +85,7 @@ impl Arrays {
         clock::now() - began
     }
 
-    /// The next piece of arrays that are `len` long.
+    /// Returns the next piece of arrays that are `len` bytes long.
     fn turn(&mut self, len: usize) -> Range<usize> {
         let piece = self.at..len.min(self.at + self.piece);
         self.at = if piece.end == len { 0 } else { piece.end };

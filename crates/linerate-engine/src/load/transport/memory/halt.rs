@@ -9,7 +9,7 @@ use linerate_core::record::Table;
 use crate::host::Machine;
 use crate::load::{LoadError, Probe};
 
-/// Whether the step of a thread was aborted. Clones share it.
+/// Flag that says whether the step of a thread was aborted. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Halt(Arc<AtomicBool>);
 

@@ -164,7 +164,7 @@ struct Place {
     stream: u32,
     /// Requested node; `None` for the thread's own node.
     node: Option<u32>,
-    /// Whether there are several nodes.
+    /// Whether the host has several nodes.
     several: bool,
     halt: Halt,
 }

@@ -1,4 +1,4 @@
-//! How large the arrays are.
+//! The choice of the size of arrays.
 
 use linerate_core::facts::Gap;
 use linerate_core::model::CACHES;

@@ -1,10 +1,10 @@
-//! How the two processes get the same memory: the far end makes it, and passes its descriptor to the near one
-//! over a socket.
+//! How the two processes get the same memory: the far end makes it, and passes its descriptor to the near end over a
+//! socket.
 //!
-//! The far end sends the name of the socket over the session. The name is random, so that two sets do not
-//! collide, but it is not secret: every local user can read it in /proc/net/unix, and connect. The memory is
-//! protected because both ends ask the kernel for the user of the other one (SO_PEERCRED), and pass or accept
-//! it only if that is their own. Neither end opens anything else that the other one names.
+//! The far end sends the name of the socket over the session. The name is random, so that two sets do not collide,
+//! but it is not secret: every local user can read it in /proc/net/unix, and connect. The memory is protected because
+//! each end asks the kernel for the user of the other end (SO_PEERCRED), and passes or accepts the descriptor only if
+//! that is its own user. Neither end opens anything else that the other one names.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -37,7 +37,7 @@ const BYTE: u8 = b'm';
 /// Random part of a set's name, which makes it unique.
 type Token = [u8; 16];
 
-/// How long an end waits for the other one.
+/// Time limit of an end's wait for the other end.
 pub(super) struct Wait<'a> {
     lines: &'a dyn Lines,
     until: Instant,
@@ -174,7 +174,7 @@ fn connect(token: &Token, wait: &Wait<'_>) -> Result<UnixStream, LoadError> {
     }
 }
 
-/// The user of the process at the other end.
+/// Returns the user of the process at the other end.
 fn user(stream: &UnixStream) -> Result<Uid, LoadError> {
     let peer = socket_peercred(stream).map_err(|e| failed("getsockopt", e.into()))?;
     Ok(peer.uid)

@@ -89,7 +89,7 @@ impl Transport for Shm {
     }
 }
 
-/// How the memory of a set is divided.
+/// Returns how the memory of a set is divided.
 fn layout(plan: &SetPlan) -> Layout {
     let knobs = &plan.knobs;
     let (rings, size) = match plan.pattern {

@@ -21,14 +21,14 @@ const LONGEST: u64 = BLOCK.as_nanos() as u64;
 struct Patience(Option<u64>);
 
 impl Patience {
-    /// Whether the pipe may be waited on.
+    /// Returns whether the time for the call is not used up.
     fn lasts(&mut self) -> bool {
         let now = clock::now();
         now < *self.0.get_or_insert(now + LONGEST)
     }
 }
 
-/// The end that writes.
+/// The end of a pipe that writes.
 pub(super) struct Writer {
     pub(super) region: Region,
     ring: Ring,
@@ -101,7 +101,7 @@ impl Writer {
         Ok(at)
     }
 
-    /// Ends the step here.
+    /// Ends the step at the current position.
     pub(super) fn end(&mut self) {
         self.steps += 1;
         self.region.number(self.ring.end).store(self.head, Relaxed);
@@ -122,7 +122,7 @@ impl Waits for Writer {
     }
 }
 
-/// The end that reads.
+/// The end of a pipe that reads.
 pub(super) struct Reader {
     pub(super) region: Region,
     ring: Ring,

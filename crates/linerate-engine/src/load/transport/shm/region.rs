@@ -60,7 +60,7 @@ impl Layout {
 pub(super) struct Region {
     numbers: Words<AtomicU64>,
     words: Words<AtomicU32>,
-    /// Which end this is.
+    /// Index of this end: 0 or 1.
     end: usize,
     pub(super) size: u64,
     pub(super) set: u32,
@@ -69,7 +69,7 @@ pub(super) struct Region {
     busy: bool,
 }
 
-/// Which numbers belong to a direction.
+/// Indices of the numbers that belong to a direction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ring {
     /// Indices of numbers that the producer writes: its position, the position of the step's end, and the step's
@@ -125,7 +125,7 @@ impl Region {
         &self.words.all()[WORDS_OF_LINES * end]
     }
 
-    /// Whether an end has closed the stream.
+    /// Returns the word that says whether an end has closed the stream.
     fn closed(&self, end: usize) -> &AtomicU32 {
         &self.words.all()[WORDS_OF_LINES * end + 1]
     }

@@ -1,4 +1,5 @@
-//! Positions in a ring, and copies from and to them: whatever the other end wrote, nothing outside is accessed.
+//! Positions in a ring, and copies from and to them. Whatever the other end wrote, no memory outside the ring is
+//! accessed.
 //!
 //! A position counts the bytes of one direction since the set was made. The ring's size is a power of two.
 

@@ -16,7 +16,7 @@ use crate::load::{LoadError, Probe};
 /// The ring of messages, then the ring of answers.
 const WAYS: [usize; 2] = [0, 1];
 
-/// Sends messages and receives their answers.
+/// Near end that sends messages and receives their answers.
 pub(super) struct ShmAsker {
     writer: Writer,
     reader: Reader,
@@ -140,7 +140,7 @@ impl Asker for ShmAsker {
     }
 }
 
-/// Answers each message with its own bytes.
+/// Far end that answers each message with its own bytes.
 pub(super) struct ShmAnswerer {
     reader: Reader,
     writer: Writer,

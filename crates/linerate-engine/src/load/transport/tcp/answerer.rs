@@ -16,7 +16,7 @@ pub(super) struct TcpAnswerer {
     wait: Wait,
     message: Pages,
     mark: MarkPart,
-    /// Payload left of the run.
+    /// Bytes of the run that were not received yet.
     left: u64,
     total: u64,
     /// Bytes of the message that are in, then of the answer that are out.

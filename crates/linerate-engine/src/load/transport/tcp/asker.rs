@@ -18,7 +18,7 @@ const RUN_MESSAGES: u64 = 256;
 /// Number of polls of an empty socket after which a busy worker checks for a stop.
 const SPINS: u32 = 1024;
 
-/// Sends messages and receives their answers.
+/// Near end that sends messages and receives their answers.
 pub(super) struct TcpAsker {
     line: Line,
     size: u32,

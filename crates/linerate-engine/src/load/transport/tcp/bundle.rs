@@ -34,7 +34,7 @@ const REST: Duration = Duration::from_millis(1);
 
 /// A stream of a thread that has several.
 pub(super) trait BundledStream: Send {
-    /// The events that are awaited.
+    /// Events that the thread waits for.
     const WANTED: epoll::EventFlags;
     /// Resources that all streams of a thread share.
     type Shared: Send;
@@ -44,7 +44,7 @@ pub(super) trait BundledStream: Send {
     fn line(&self) -> &Line;
     /// Begins a new step.
     fn begin(&mut self, advice: &Advice);
-    /// Payload moved in this step.
+    /// Returns the payload moved in this step.
     fn total(&self) -> u64;
     /// Returns whether the step may end without an end mark, because unmarked payload is over.
     fn ends_unmarked(&self) -> bool;

@@ -69,7 +69,7 @@ impl Completions {
         }
     }
 
-    /// The row of the table.
+    /// Returns the row of the table.
     pub(super) fn row(&self) -> [(Metric, Option<i64>); 4] {
         [
             (ZEROCOPY_SENDS, &self.sends),

@@ -57,7 +57,7 @@ pub(super) struct Inflow {
     patient: bool,
     clamp: Option<Clamp>,
     mark: MarkPart,
-    /// Payload left of the run.
+    /// Bytes of the run that were not received yet.
     left: u64,
     /// Payload received in this step.
     total: u64,
@@ -89,7 +89,7 @@ impl Inflow {
         }
     }
 
-    /// Whether the end mark was read, or the end of bare payload was announced.
+    /// Returns whether the end mark was read, or the end of bare payload was announced.
     pub(super) fn ended(&self) -> bool {
         self.ended || self.ends_unmarked()
     }

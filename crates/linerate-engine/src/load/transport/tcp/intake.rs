@@ -1,4 +1,4 @@
-//! How a receiver takes payload from the kernel.
+//! The ways in which a receiver gets payload from the kernel.
 
 use linerate_core::parse::run::Mark;
 use linerate_core::plan::Receive;
@@ -7,7 +7,7 @@ use linerate_sys::uring::Receiver;
 use crate::load::LoadError;
 use crate::load::transport::line::{BLOCK, Line, MarkPart, is_pause};
 
-/// A way to receive.
+/// The way in which a receiver gets payload from the kernel.
 pub(super) enum Intake {
     /// Each receive copies into the program's buffer.
     Copy,

@@ -107,7 +107,7 @@ pub(crate) fn framed(
     Ok(Connected { workers, end })
 }
 
-/// Whether streams share threads.
+/// Returns whether streams share threads.
 fn is_bundled(plan: &SetPlan) -> bool {
     matches!(plan.pattern, Pattern::Stream { .. }) && plan.knobs.streams > THREADS_MAX
 }

@@ -88,7 +88,7 @@ pub(crate) fn set_connected(fd: &OwnedFd, plan: &SetPlan) -> Option<Gap> {
     Some(congestion_gap(name, &refused.to_string()))
 }
 
-/// Whether this end sends and receives payload.
+/// Returns whether this end sends and whether it receives payload.
 fn roles(side: Side, plan: &SetPlan) -> (bool, bool) {
     match plan.pattern.direction() {
         Some(direction) => (direction.sender() == side, direction.receiver() == side),

@@ -29,9 +29,9 @@ pub(super) struct Outflow {
     mark: MarkPart,
     /// Length of a run whose mark is not fully sent yet; zero if there is none.
     announced: u64,
-    /// Payload left of the run.
+    /// Bytes of the run that were not sent yet.
     left: u64,
-    /// Payload sent in this step.
+    /// Payload sent in this step, in bytes.
     total: u64,
     ended: bool,
 }
@@ -84,7 +84,7 @@ impl Outflow {
         Ok(true)
     }
 
-    /// Whether a run has begun that is to be sent before the end mark.
+    /// Returns whether a run has begun that must be sent before the end mark.
     pub(super) fn in_a_run(&self) -> bool {
         !self.ends_unmarked() && (self.left > 0 || self.announced > 0)
     }
@@ -155,7 +155,7 @@ fn next_operation(bare: &Bare, most: u32, wait: bool) -> u64 {
     bytes
 }
 
-/// The longest run at a rate.
+/// Returns the longest run at a rate: a second of payload.
 fn second(rate: u64) -> u64 {
     if rate == 0 {
         RUN_UNKNOWN

@@ -1,4 +1,4 @@
-//! How a sender's payload gets into the kernel: by a copy, or by pages that the kernel sends itself.
+//! How a sender's payload is passed to the kernel: by a copy, or by pages that the kernel sends itself.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,7 +23,7 @@ pub(super) enum Outlet {
     Zerocopy(Option<Memory>, Arc<Completions>),
     /// The kernel sends the pages of a file in memory. This needs one call, while `splice` needs two and a pipe.
     Sendfile(Option<File>),
-    /// The kernel sends from memory that was registered once, and reports when it no longer needs it.
+    /// The kernel sends from memory that was registered once, and reports when it no longer needs that memory.
     Ring(Box<Outward>),
 }
 

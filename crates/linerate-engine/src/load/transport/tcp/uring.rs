@@ -24,8 +24,8 @@ const PIECE: u32 = 64 * 1024;
 /// Memory of all buffers of a receiver if each buffer is small, in bytes.
 const ROOM: u32 = 512 * 1024;
 const PIECES: [u32; 2] = [2, 64];
-/// How often memory that the kernel may hold is requested, and the time between requests: the kernel releases
-/// the memory of a closed ring only after some time.
+/// Number of attempts to register memory with the kernel, and the time between them: the kernel releases the memory
+/// of a closed ring only after some time.
 const TRIES: u32 = 5;
 const GIVEN_BACK: Duration = Duration::from_millis(40);
 

@@ -28,7 +28,7 @@ pub(super) fn remembered(plan: &SetPlan) -> u64 {
     }
 }
 
-/// Sends messages and receives their answers.
+/// Near end that sends messages and receives their answers.
 pub(super) struct UdpAsker {
     line: Line,
     size: u16,
@@ -56,7 +56,7 @@ impl UdpAsker {
         }
     }
 
-    /// Number of the step, from 0.
+    /// Returns the number of the step, from 0.
     fn step(&self) -> u32 {
         self.step.unwrap_or_default()
     }

@@ -145,7 +145,8 @@ impl Line {
         Ok(Sent::TooLong)
     }
 
-    /// Whether an error is a message of the path or of the other host, which is counted and passed over.
+    /// Handles an error that the path or the other host reported by ICMP: it is counted and otherwise ignored.
+    /// Returns whether the error is one.
     fn passing(&self, e: &io::Error) -> bool {
         let passing = is_of_the_path(e);
         if passing {
@@ -215,7 +216,7 @@ impl Line {
         }
     }
 
-    /// Whether a receive that failed may be tried again.
+    /// Returns an error unless a receive that failed may be repeated.
     pub(super) fn paused(&self, e: io::Error) -> Result<(), LoadError> {
         match e.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(()),

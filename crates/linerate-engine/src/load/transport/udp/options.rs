@@ -9,8 +9,8 @@ use linerate_sys::socket;
 
 use crate::load::transport::refused;
 
-/// Requested receive buffer if the plan does not fix it, in bytes of memory. The system's default holds some
-/// hundred small datagrams: a receiver that waits a moment for its CPU loses some.
+/// Requested receive buffer if the plan does not fix it, in bytes of memory. The system's default holds some hundred
+/// small datagrams, so a receiver that waits briefly for its CPU loses some.
 pub(crate) const RECV_BUFFER: u64 = 4 * 1024 * 1024;
 
 /// Returns the size of datagrams: as requested, or what fits one packet of the route, with a header of `least` bytes.

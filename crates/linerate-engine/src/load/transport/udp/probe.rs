@@ -93,7 +93,7 @@ impl Counts {
         self.refused.store(all, Relaxed);
     }
 
-    /// The path reported an ICMP error for a datagram.
+    /// Counts an ICMP error that the path reported for a datagram.
     pub(super) fn told(&self) {
         self.errors.store(self.errors.load(Relaxed) + 1, Relaxed);
     }
@@ -158,7 +158,7 @@ pub(super) const ASKS: &[Metric] = &[UDP_DATAGRAMS, UDP_LOST, UDP_STRAY, UDP_ERR
 /// The readings of a worker that answers.
 pub(super) const ANSWERS: &[Metric] = &[UDP_DATAGRAMS, UDP_STRAY, UDP_ERRORS, UDP_DROPS];
 
-/// Reads the counts of a worker and of its socket.
+/// Probe of the counters of a worker and of its socket.
 pub(super) struct DatagramProbe {
     line: Line,
     metrics: &'static [Metric],

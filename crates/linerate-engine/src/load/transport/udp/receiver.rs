@@ -16,7 +16,7 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 /// Most messages of one receive: joined messages have up to 64 KiB each.
 const MESSAGES: usize = 32;
 
-/// Bytes that a receiver makes.
+/// Returns the bytes that a receiver allocates.
 pub(super) fn room() -> u64 {
     Inbox::room(MESSAGES) as u64 + Arrivals::room(0)
 }

@@ -34,7 +34,7 @@ pub(super) struct Sender {
     segments: usize,
     pace: Option<Pace>,
     payload: Pages,
-    /// Datagrams of this step.
+    /// Number of datagrams sent in this step.
     sent: u64,
     /// Number of the current step; `None` before the first.
     step: Option<u32>,
