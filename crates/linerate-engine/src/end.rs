@@ -180,8 +180,7 @@ impl LocalEnd {
         Ok(offer)
     }
 
-    /// Connects a prepared set to the other end's offer. A set that cannot be connected is
-    /// released.
+    /// Connects a prepared set, given the other end's offer. A set that cannot be connected is released.
     pub fn connect(
         &mut self,
         set: u32,

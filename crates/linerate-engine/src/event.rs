@@ -27,34 +27,34 @@ pub enum Event<'a> {
         plan: &'a StepPlan,
         /// Description for people, such as "forward, 1 stream".
         words: &'a str,
-        /// Time left of the run's budget.
+        /// Time that is left of the run's budget.
         left: Nanos,
     },
     /// A step continues; sent about ten times a second.
     Progress {
-        /// Rate over the last tick, at the receiver if that end is here.
+        /// Rate over the last tick, at the receiver if the near end receives.
         rate: Option<Rate>,
-        /// Direction that the rate belongs to.
+        /// Direction of the rate.
         direction: Option<Direction>,
-        /// Time left of the run's budget.
+        /// Time that is left of the run's budget.
         left: Nanos,
     },
     /// A step has ended.
     Step(&'a Step),
-    /// A trial proved the limit of a direction. The run continues with the open questions.
+    /// A trial proved the limit of a direction. The run continues to answer open questions.
     Proved {
         /// The proved limit.
         limit: &'a Limit,
         /// Time since the run began.
         after: Nanos,
     },
-    /// Something the user should know now.
+    /// A notice that the user should see now.
     Notice {
         /// The severity of the notice.
         level: Level,
         /// Side of the host that the notice is about.
         side: Side,
-        /// The failed action or reading.
+        /// Action or reading that failed.
         gap: &'a Gap,
     },
     /// The run has ended. This is the last event.
@@ -103,7 +103,7 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
 }
 
-/// Takes nothing, stops nothing.
+/// This sink ignores all events and never stops a run.
 impl Sink for () {
     fn event(&mut self, _: &Event<'_>) -> RunControl {
         RunControl::Go

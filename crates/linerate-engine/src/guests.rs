@@ -1,4 +1,4 @@
-//! Whoever this process serves, by whichever protocol.
+//! Clients that this process serves, by any protocol.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 

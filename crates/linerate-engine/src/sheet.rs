@@ -26,8 +26,8 @@ impl Sheet {
         }
     }
 
-    /// Appends a row, which names the same metrics in the same order each time. Reports once the row that ends
-    /// the table.
+    /// Appends a row, which must have the same metrics in the same order each time. The row that ends the table is
+    /// reported once, as a gap.
     pub(crate) fn push(
         &mut self,
         at: u64,

@@ -84,7 +84,7 @@ pub struct Loaded {
     pub path: PathBuf,
     /// The record in the file.
     pub record: Record,
-    /// The part of the file that could not be used, to be shown to the user.
+    /// Part of the file that could not be used, to be shown to the user.
     pub damage: Option<Damage>,
 }
 
@@ -119,7 +119,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// The records in `dir`, which need not exist yet.
+    /// Makes a store of the records in `dir`, which need not exist yet.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into() }
     }
@@ -184,7 +184,7 @@ impl Store {
             })
     }
 
-    /// The record that `which` means, as for [`Store::find`].
+    /// Reads the record that `which` names, as for [`Store::find`].
     pub fn load(&self, which: &str) -> Result<Loaded, StoreError> {
         let path = self.find(which)?;
         let bytes = match read(&path) {

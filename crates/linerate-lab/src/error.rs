@@ -29,7 +29,7 @@ pub enum LabError {
         /// Error number of the system call.
         errno: i32,
     },
-    /// A fault that this lab cannot plant, or not now.
+    /// This lab cannot plant the fault, or not now.
     #[error("cannot plant `{fault}`: {why}")]
     NotPlantable {
         /// The fault as users type it.
@@ -37,7 +37,7 @@ pub enum LabError {
         /// Why the fault is impossible.
         why: String,
     },
-    /// A fault that was to be removed is not there.
+    /// The fault to be removed is not planted.
     #[error("`{fault}` is not planted")]
     NotPlanted {
         /// The fault as users type it.
@@ -67,7 +67,7 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// A failed step from an I/O error.
+    /// Makes the error of a failed step from an I/O error.
     pub(crate) fn step(what: impl Into<String>, error: &io::Error) -> Self {
         Self::Step {
             what: what.into(),

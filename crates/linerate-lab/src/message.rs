@@ -18,7 +18,7 @@ use crate::spec::{Forwarded, Host, PortStatus};
 
 /// Longest message, in bytes.
 const LONGEST: usize = 128 * 1024;
-/// The most descriptors in a message.
+/// Most descriptors in a message.
 const MOST_DESCRIPTORS: usize = 4;
 
 /// Request to start a program; its descriptors (stdin, stdout, stderr, and a pipe for the exit status) are sent with

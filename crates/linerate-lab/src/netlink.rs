@@ -69,7 +69,7 @@ impl Veth<'_> {
     }
 }
 
-/// A route to be made, or replaced.
+/// Properties of a route that is added or replaced.
 #[derive(Debug, Clone)]
 pub(crate) struct Route<'a> {
     pub(crate) to: IpAddr,
@@ -167,7 +167,7 @@ impl Netlink {
         self.change(NEW_LINK, CREATE | EXCLUSIVE, &body)
     }
 
-    /// Makes a port one of a bridge's.
+    /// Adds a port to a bridge.
     pub(crate) fn add_to_bridge(&mut self, name: &str, bridge: &str) -> io::Result<()> {
         let bridge = self.index(bridge)?;
         self.set(name, number(LINK_MASTER, bridge))
@@ -257,7 +257,7 @@ impl Netlink {
         self.change(NEW_QDISC, CREATE | EXCLUSIVE, &body)
     }
 
-    /// Takes away the queue in front of a port.
+    /// Removes the queue in front of a port.
     pub(crate) fn remove_queue(&mut self, name: &str) -> io::Result<()> {
         let head = qdisc_head(self.index(name)?);
         self.change(DELETE_QDISC, 0, &[head])
@@ -292,7 +292,7 @@ fn qdisc_head(index: u32) -> Vec<u8> {
     [0, index, 0, ROOT, 0].map(u32::to_ne_bytes).concat()
 }
 
-/// `struct rtmsg`, a unicast route of the main table.
+/// Encodes `struct rtmsg` for a unicast route of the main table.
 fn route_head(route: &Route<'_>) -> Vec<u8> {
     const MAIN: u8 = 254;
     // The kernel's own route of the subnet is replaced only by a route with the same attributes.

@@ -1,4 +1,4 @@
-//! Programs to be run in a host, and programs that run there.
+//! Programs that run in a host.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::error::LabError;
 /// Destinations of a program's output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Output {
-    /// To the holder of the [`Running`].
+    /// The output goes to the holder of the [`Running`].
     #[default]
     Pipe,
     /// The output goes to the same destination as the caller's.
@@ -95,7 +95,7 @@ impl Program {
         self
     }
 
-    /// The program itself, for messages.
+    /// Returns the name of the program, for messages.
     pub(crate) fn name(&self) -> String {
         let name = self.argv.first().map(|n| n.to_string_lossy());
         name.unwrap_or_default().into_owned()
@@ -169,9 +169,9 @@ fn stream(output: Output, own: BorrowedFd<'_>) -> io::Result<(Option<File>, Owne
 pub struct Finished {
     /// How the program ended.
     pub status: ExitStatus,
-    /// The content of a piped standard output.
+    /// Text of the piped standard output.
     pub stdout: Vec<u8>,
-    /// The content of a piped standard error.
+    /// Text of the piped standard error.
     pub stderr: Vec<u8>,
 }
 
@@ -262,7 +262,7 @@ fn take(slot: &mut Option<File>, text: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until one of the descriptors can be read, or for a time at most.
+/// Waits until one of the descriptors can be read, but at most for `time`.
 fn readable(all: &[BorrowedFd<'_>], time: Option<Duration>) -> Result<bool, LabError> {
     let timeout = time.map(|time| Timespec {
         tv_sec: time.as_secs() as i64,

@@ -17,7 +17,7 @@ pub enum Topology {
     Routed,
     /// Topology near - bridge - far, one subnet; the router's ports `near` and `far` are the bridge's.
     Bridged,
-    /// near - far, one link. Faults of the network in between cannot be planted.
+    /// Topology near - far, one link. Faults of the network in between cannot be planted.
     Direct,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Host {
 pub struct Spec {
     /// Connection between the hosts.
     pub topology: Topology,
-    /// Planted from the start, in this order.
+    /// Faults that are planted from the start, in this order.
     pub faults: Vec<Fault>,
     /// Congestion control of every connection that does not choose one itself. It is set as an attribute of the
     /// hosts' routes, which also allows those that `net.ipv4.tcp_allowed_congestion_control` does not; `None`
@@ -110,7 +110,7 @@ pub struct PortStatus {
     pub tx_bytes: u64,
     /// Frames sent; a group that was segmented late counts once.
     pub tx_packets: u64,
-    /// Frames dropped on the way out, behind the queue.
+    /// Frames dropped on transmission, behind the queue.
     pub tx_dropped: u64,
     /// Queueing discipline of the port, if it has one.
     pub queue: Option<Queue>,
@@ -136,7 +136,7 @@ pub struct Queue {
 /// The counters of the process that forwards packets and acts as the network.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forwarded {
-    /// Bytes of frame passed on, forward and in reverse.
+    /// Bytes of frames passed on, forward and in reverse.
     pub bytes: [u64; 2],
     /// Frames passed on; a group that was segmented late counts once.
     pub frames: [u64; 2],
@@ -145,8 +145,8 @@ pub struct Forwarded {
     pub lost: [u64; 2],
     /// The longest delay of a frame beyond its due time, in nanoseconds.
     pub latest_ns: [u64; 2],
-    /// Packets that arrived, segments counted singly.
+    /// Packets that arrived; each segment counts.
     pub packets: [u64; 2],
-    /// Packets of these that a planted fault dropped.
+    /// Packets that a planted fault dropped.
     pub dropped: [u64; 2],
 }

@@ -84,7 +84,7 @@ impl Chain {
     }
 }
 
-/// The word that a line begins with.
+/// Returns the first word of a line.
 fn get(links: &[u8], line: usize) -> usize {
     let word = links[line * LINE..].first_chunk();
     word.map_or(0, |word| usize::from_ne_bytes(*word))
@@ -94,7 +94,7 @@ fn put(links: &mut [u8], line: usize, word: usize) {
     links[line * LINE..][..size_of::<usize>()].copy_from_slice(&word.to_ne_bytes());
 }
 
-/// A number below `most`, which is not zero.
+/// Returns a random number below `most`, which must not be zero.
 fn below(state: &mut u64, most: usize) -> usize {
     // splitmix64, https://prng.di.unimi.it/splitmix64.c
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

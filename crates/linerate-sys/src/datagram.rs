@@ -46,7 +46,7 @@ pub fn set_segment(fd: BorrowedFd<'_>, bytes: u16) -> io::Result<()> {
     set(fd, libc::IPPROTO_UDP, UDP_SEGMENT, c_int::from(bytes))
 }
 
-/// Lets the kernel deliver several datagrams of one sender joined into one message.
+/// Lets the kernel join several datagrams of one sender into one received message.
 pub fn set_joined(fd: BorrowedFd<'_>) -> io::Result<()> {
     set(fd, libc::IPPROTO_UDP, UDP_GRO, 1)
 }
@@ -124,7 +124,7 @@ pub fn set_fragments(fd: BorrowedFd<'_>, may: bool) -> io::Result<()> {
 /// Returns the payload of the largest datagram that a connected socket can send in one packet, as far as its route is
 /// known.
 pub fn fits(fd: BorrowedFd<'_>) -> io::Result<u32> {
-    // Headers of IP and UDP, without options.
+    // These are the sizes of the headers of IP and UDP, without options.
     let (mtu, headers) = if v6(fd)? {
         (sockopt::ipv6_mtu(fd)?, 40 + 8)
     } else {
@@ -170,7 +170,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Bytes of one with room for `messages`, at most [`BATCH`].
+    /// Returns the size of an inbox for `messages` messages, at most [`BATCH`], in bytes.
     pub fn room(messages: usize) -> usize {
         messages.clamp(1, BATCH) * STRIDE
     }

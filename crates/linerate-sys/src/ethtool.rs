@@ -16,7 +16,7 @@ const STATS: u32 = 1;
 /// Size of `struct ethtool_drvinfo`, and the offset of its number of counters.
 const DRIVER_BYTES: usize = 196;
 const DRIVER_STATS: usize = 180;
-/// Bytes of a counter's name (`ETH_GSTRING_LEN`).
+/// Size of a counter's name in bytes (`ETH_GSTRING_LEN`).
 const NAME_BYTES: usize = 32;
 /// Maximum plausible number of counters, more than any driver has; a higher number is rejected.
 const MOST: usize = 1 << 14;
@@ -67,7 +67,7 @@ pub fn set_offload(fd: BorrowedFd<'_>, port: &str, which: Offload, on: bool) -> 
     )
 }
 
-/// `struct ethtool_drvinfo` of a port.
+/// Returns `struct ethtool_drvinfo` of a port.
 pub fn driver(fd: BorrowedFd<'_>, port: &str) -> io::Result<Vec<u8>> {
     let mut reply = request(&[GET_DRIVER], DRIVER_BYTES);
     ask(fd, port, &mut reply)?;

@@ -1,4 +1,4 @@
-//! Memory that is no longer needed.
+//! Returning memory that is no longer needed to the system.
 #![expect(
     unsafe_code,
     reason = "glibc's allocator has no other binding, and where a program's code lies is known to nobody else"

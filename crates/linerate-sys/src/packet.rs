@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::net::SendFlags;
 
-/// Bytes of offload header before each frame.
+/// Size of the offload header before each frame, in bytes.
 pub const OFFLOAD_HEADER: usize = 10;
 
 /// Size of a block of the ring, in bytes; the kernel requires whole pages.
@@ -144,7 +144,7 @@ impl PacketPort {
         Ok(())
     }
 
-    /// Frames that found no place in the ring since the last call.
+    /// Returns the number of frames that found no room in the ring since the last call.
     pub fn take_lost(&self) -> io::Result<u64> {
         let mut stats = libc::tpacket_stats {
             tp_packets: 0,

@@ -73,7 +73,7 @@ pub fn shutdown(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::net::shutdown(fd, Shutdown::Both)?)
 }
 
-/// Bounds the time that a send and a receive may block.
+/// Limits the time that a send and a receive may block.
 pub fn set_timeouts(fd: BorrowedFd<'_>, most: Duration) -> io::Result<()> {
     sockopt::set_socket_timeout(fd, Timeout::Send, Some(most))?;
     Ok(sockopt::set_socket_timeout(fd, Timeout::Recv, Some(most))?)
@@ -94,12 +94,12 @@ pub fn set_recv_buffer(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, int(bytes))
 }
 
-/// `SO_SNDBUF` in force, in bytes of memory.
+/// Returns the `SO_SNDBUF` in force, in bytes of memory.
 pub fn send_buffer(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(sockopt::socket_send_buffer_size(fd)? as u64)
 }
 
-/// The family of sockets that reach an address.
+/// Returns the family of sockets that reach an address.
 pub fn family(address: &SocketAddr) -> AddressFamily {
     match address {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -107,7 +107,7 @@ pub fn family(address: &SocketAddr) -> AddressFamily {
     }
 }
 
-/// `SO_RCVBUF` in force, in bytes of memory.
+/// Returns the `SO_RCVBUF` in force, in bytes of memory.
 pub fn recv_buffer(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(sockopt::socket_recv_buffer_size(fd)? as u64)
 }
@@ -144,7 +144,7 @@ pub fn traffic_class(fd: BorrowedFd<'_>) -> io::Result<u8> {
     Ok(c_int::from_ne_bytes(raw) as u8)
 }
 
-/// A socket of IPv6 may speak IPv4, to an address that is mapped.
+/// An IPv6 socket may speak IPv4, to a mapped address.
 fn traffic_class_option(fd: BorrowedFd<'_>) -> io::Result<(c_int, c_int)> {
     let own = SocketAddr::try_from(rustix::net::getsockname(fd)?)?;
     Ok(if own.ip().to_canonical().is_ipv6() {
@@ -169,14 +169,14 @@ pub fn set_max_segment(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     )
 }
 
-/// Payload of a full segment, in bytes.
+/// Returns the payload of a full segment, in bytes.
 pub fn max_segment(fd: BorrowedFd<'_>) -> io::Result<u32> {
     let mut raw = [0; 4];
     get(fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &mut raw)?;
     Ok(u32::from_ne_bytes(raw))
 }
 
-/// `SO_MAX_PACING_RATE` in bytes per second.
+/// Sets `SO_MAX_PACING_RATE` in bytes per second.
 pub fn set_pacing(fd: BorrowedFd<'_>, bytes_per_sec: u64) -> io::Result<()> {
     let raw = bytes_per_sec.to_ne_bytes();
     set_raw(fd, libc::SOL_SOCKET, SO_MAX_PACING_RATE, &raw)
@@ -200,7 +200,7 @@ pub fn set_busy_poll(fd: BorrowedFd<'_>, micros: u32) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, SO_BUSY_POLL, int(micros.into()))
 }
 
-/// The congestion control in force.
+/// Returns the congestion control in force.
 pub fn congestion(fd: BorrowedFd<'_>) -> io::Result<String> {
     // The longest name has 16 bytes (TCP_CA_NAME_MAX).
     let mut raw = [0; 16];
@@ -233,7 +233,7 @@ pub fn network_cookie(fd: BorrowedFd<'_>) -> io::Result<u64> {
     }
 }
 
-/// Payload that waits to be received (`SIOCINQ`).
+/// Returns the payload that waits to be received (`SIOCINQ`), in bytes.
 pub fn unread(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(rustix::io::ioctl_fionread(fd)?)
 }

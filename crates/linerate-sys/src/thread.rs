@@ -5,12 +5,12 @@ use std::num::NonZeroU64;
 
 use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 
-/// Id of the calling thread, as in /proc/PID/task.
+/// Returns the id of the calling thread, as in /proc/PID/task.
 pub fn id() -> i32 {
     gettid().as_raw_nonzero().get()
 }
 
-/// CPUs that the calling thread may run on, ascending.
+/// Returns the CPUs on which the calling thread may run, in ascending order.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     let set = sched_getaffinity(None)?;
     let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));

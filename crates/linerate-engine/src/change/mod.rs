@@ -46,7 +46,7 @@ pub enum ChangeError {
     /// Another program changes the setting that a trial changed.
     #[error("another program is changing settings of this host")]
     Spoiled,
-    /// Setting A and setting B would be the same.
+    /// The value of the setting would not change, so settings A and B would be equal.
     #[error("{what} already has this value, or nearly")]
     Same {
         /// Name of the setting.
@@ -126,7 +126,7 @@ impl ChangeError {
 pub struct Ledger {
     dir: PathBuf,
     tell: Tell,
-    /// The root of this host's files, which is `/` but for tests.
+    /// Root of this host's files, which is `/` except in tests.
     root: PathBuf,
 }
 
@@ -415,7 +415,7 @@ impl Drop for Changes {
     fn drop(&mut self) {
         match self.undo() {
             Ok(()) | Err(ChangeError::Spoiled) => {}
-            // The journal stays, and the next start tries again.
+            // The journal stays, and the next process that starts tries again.
             Err(error) => return (self.ledger.tell)(&format!("not undone: {error}")),
         }
         if let Some(Held { mut journal, .. }) = self.held.take()

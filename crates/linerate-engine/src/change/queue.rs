@@ -15,7 +15,7 @@ use crate::host::{Query, invalid};
 /// `RTM_NEWQDISC` of linux/rtnetlink.h: without the create flag it only changes an existing discipline.
 const CHANGE: u16 = 36;
 
-/// The discipline of this kind at the root of a port.
+/// A queueing discipline of the given kind at the root of a port.
 struct Root {
     socket: Socket,
     index: u32,
@@ -64,7 +64,7 @@ pub(super) fn write(queue: Queue, port: &str, numbers: &[u64]) -> io::Result<()>
         return Err(Errno::NODEV.into());
     }
     let options = with_limit(queue, &root.options, limit).map_err(invalid)?;
-    // struct tcmsg, TCA_KIND and TCA_OPTIONS.
+    // The request consists of struct tcmsg, TCA_KIND and TCA_OPTIONS.
     let body = [
         &[0; 4][..],
         &root.index.to_ne_bytes(),

@@ -35,7 +35,7 @@ pub(super) fn folder(root: &Path, port: &str) -> io::Result<PathBuf> {
     Err(Errno::NODEV.into())
 }
 
-/// The mask of each receive queue, in order.
+/// Reads the mask of each receive queue, in order.
 pub(super) fn read(folder: &Path) -> io::Result<Vec<u64>> {
     queues(folder)?.iter().map(|file| mask(file)).collect()
 }

@@ -20,7 +20,7 @@ pub struct Captured {
     /// Targets of symbolic links, by path.
     pub links: BTreeMap<String, Vec<Answer<String>>>,
     pub queries: Vec<(Query, Vec<Answer<Vec<u8>>>)>,
-    /// Replies by question and stream.
+    /// Replies to queries about sockets, by query and stream.
     pub sockets: Vec<(SocketQuery, Vec<Answer<Vec<u8>>>)>,
 }
 
@@ -45,7 +45,7 @@ pub struct Failure {
     pub text: String,
 }
 
-/// Kinds of error that arise here and not in the kernel.
+/// Kinds of errors that are made in this program and not in the kernel.
 const KINDS: [io::ErrorKind; 5] = [
     io::ErrorKind::FileTooLarge,
     io::ErrorKind::InvalidData,
@@ -97,7 +97,7 @@ impl<T: Clone> Answer<T> {
     }
 }
 
-/// A machine that records the answers of another one.
+/// A machine that records the answers of another machine.
 #[derive(Debug)]
 pub struct Capture<M> {
     machine: M,
@@ -105,7 +105,7 @@ pub struct Capture<M> {
 }
 
 impl<M: Machine> Capture<M> {
-    /// Passes all questions on to `machine`.
+    /// Makes a machine that passes all queries on to `machine`.
     pub fn new(machine: M) -> Self {
         Self {
             machine,
@@ -203,7 +203,7 @@ impl<M: Machine> Machine for Capture<M> {
     }
 }
 
-/// Adds an answer to the answers to the same question.
+/// Adds an answer to the earlier answers to the same query.
 fn add<Q: PartialEq, T>(all: &mut Vec<(Q, Vec<Answer<T>>)>, query: Q, answer: Answer<T>) {
     match all.iter_mut().find(|(q, _)| *q == query) {
         Some((_, answers)) => answers.push(answer),
@@ -238,7 +238,7 @@ struct Given {
 }
 
 impl Replay {
-    /// The machine that was captured.
+    /// Makes the machine that was captured.
     pub fn new(captured: Captured) -> Self {
         Self {
             captured,

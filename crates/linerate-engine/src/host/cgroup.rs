@@ -179,7 +179,7 @@ fn has_quota(machine: &dyn Machine, version: Version, folder: &str) -> Result<bo
         Ok(text) => Ok(sysctl::words(&text)
             .first()
             .is_none_or(|quota| quota != unlimited)),
-        // The root of a hierarchy has no quota, nor a file for one.
+        // The root of a hierarchy has neither a quota nor a file for one.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(unreadable("cgroup", &path, &error, "")),
     }

@@ -17,7 +17,7 @@ use super::{Ethtool, Machine, Query, invalid};
 const METRICS: &[Metric] = &[metric::DRIVER_COUNT];
 /// Number of rows per reading: some drivers ask their firmware for each counter.
 const EVERY: usize = 10;
-/// More counters than this are dropped.
+/// Most counters that are kept.
 const MOST: usize = 32;
 /// Meanings of the counters that causes need.
 const ASKED: [Meaning; 7] = [

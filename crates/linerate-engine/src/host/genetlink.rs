@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::netlink::{DUMP, REQUEST, Request, Socket, attribute};
 use super::{Query, invalid};
 
-/// The possible queries of the family `ethtool` about a port.
+/// Queries of the family `ethtool` about a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ethtool {
-    /// Speed, duplex, and the modes of both ends.
+    /// The speed and duplex of a port, and the link modes of both ends.
     LinkModes,
     /// The link state of a port, and why there is no link.
     LinkState,
@@ -50,7 +50,7 @@ impl Ethtool {
         }
     }
 
-    /// `ETHTOOL_FLAG_STATS` if there are counters.
+    /// Returns `ETHTOOL_FLAG_STATS` if the reply has counters.
     fn flags(self) -> u32 {
         match self {
             Self::Pause | Self::Fec => 4,
@@ -118,7 +118,7 @@ impl Generic {
     }
 }
 
-/// `struct genlmsghdr` of version 1.
+/// Encodes `struct genlmsghdr` of version 1.
 fn head(command: u8) -> [u8; 4] {
     [command, 1, 0, 0]
 }
@@ -137,7 +137,7 @@ fn ethtool(what: Ethtool, index: u32) -> Vec<u8> {
     .concat()
 }
 
-/// A dump of linux/netdev.h for one port, whose index is in the attribute `kind`.
+/// Makes the request for a dump of linux/netdev.h for one port, whose index is in the attribute `kind`.
 fn netdev(command: u8, kind: u16, index: u32) -> Vec<u8> {
     [
         head(command).to_vec(),

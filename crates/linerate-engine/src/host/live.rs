@@ -46,7 +46,7 @@ impl Live {
         }
     }
 
-    /// The machine whose /proc and /sys are under `root`. Fails if `root` is not a directory.
+    /// Makes a reader of the machine whose /proc and /sys are under `root`. Fails if `root` is not a directory.
     pub fn under(root: &Path) -> io::Result<Self> {
         if root == Path::new("/") {
             return Ok(Self::new());
@@ -234,7 +234,7 @@ impl Machine for Live {
         Ok(target.to_string_lossy().into_owned())
     }
 
-    // Sockets are this process's own, wherever the files are.
+    // Sockets belong to this process, wherever the files are.
     fn socket(
         &self,
         query: &SocketQuery,

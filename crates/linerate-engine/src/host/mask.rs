@@ -16,7 +16,7 @@ use address::Addresses;
 use group::Groups;
 
 const MASKED: &[u8] = b"masked\n";
-/// Files in /sys that name one piece of hardware, one file or one host.
+/// Files in /sys that contain the name of one piece of hardware, one file or one host.
 const NAMES: [&str; 7] = [
     "/serial",
     "/wwid",
@@ -42,7 +42,7 @@ const STATUS: [&[u8]; 3] = [b"PPid:", b"CapEff:", b"Cpus_allowed_list:"];
 /// Beginnings of link targets that are not files.
 const NO_FILES: [&str; 2] = ["socket:[", "cgroup:["];
 
-/// The numbers that replace the masked values.
+/// Numbers that replace the masked values.
 #[derive(Default)]
 struct Known {
     addresses: Addresses,
@@ -89,7 +89,7 @@ impl Captured {
                 addresses.of_ends(toward);
             }
         }
-        // Links in /sys name places of devices.
+        // Links in /sys lead to devices, and are not masked.
         let links = self.links.iter_mut();
         let links = links.filter(|(path, _)| !path.starts_with("/sys/"));
         for target in links.flat_map(|(_, answers)| replies(answers)) {

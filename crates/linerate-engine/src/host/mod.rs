@@ -80,7 +80,7 @@ impl Toward {
     }
 }
 
-/// A question to the kernel that is not a file.
+/// A query to the kernel that is not the reading of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Query {
     /// Reads the link with this index and its statistics (`RTM_GETLINK`).
@@ -95,15 +95,15 @@ pub enum Query {
     Classes(u32),
     /// Reads all addresses of ports (`RTM_GETADDR` dump).
     Addresses,
-    /// The route to an address (`RTM_GETROUTE`).
+    /// Reads the route to an address (`RTM_GETROUTE`).
     Route(Toward),
     /// Reads one property of the port with this index, from the generic netlink family `ethtool`.
     Ethtool(Ethtool, u32),
-    /// The queues of the port with this index (family `netdev`, `NETDEV_CMD_QUEUE_GET`).
+    /// Reads the queues of the port with this index (family `netdev`, `NETDEV_CMD_QUEUE_GET`).
     Queues(u32),
-    /// The pollers of the port with this index (family `netdev`, `NETDEV_CMD_NAPI_GET`).
+    /// Reads the pollers of the port with this index (family `netdev`, `NETDEV_CMD_NAPI_GET`).
     Napis(u32),
-    /// Driver of the port with this index (`struct ethtool_drvinfo`).
+    /// Reads the driver of the port with this index (`struct ethtool_drvinfo`).
     Driver(u32),
     /// Reads the names and values of the driver's counters of the port with this index (`struct ethtool_gstrings`,
     /// then `struct ethtool_stats`).
@@ -115,7 +115,7 @@ pub enum Query {
     ConnectionsV6,
     /// Reads one TCP connection. It fails once another connection has the same addresses.
     Connection(ConnectionId),
-    /// Clock ticks per second (`USER_HZ`), as a decimal number and a line end.
+    /// Reads the clock ticks per second (`USER_HZ`), as a decimal number and a line end.
     TicksPerSec,
 }
 
@@ -148,7 +148,7 @@ pub trait Machine: Send + Sync {
         kept.text = self.file(path)?;
         Ok(&kept.text)
     }
-    /// Names in a directory, sorted.
+    /// Returns the names in a directory, sorted.
     fn list(&self, path: &str) -> io::Result<Vec<String>>;
     /// Returns the raw reply to a query: netlink messages, one after the other. A refusal of the kernel is an error.
     fn query(&self, query: &Query) -> io::Result<Vec<u8>>;
@@ -187,7 +187,7 @@ fn unreadable(what: &str, path: &str, error: &io::Error, hint: &str) -> Gap {
     gap(what, &format!("cannot read {path}: {error}"), hint)
 }
 
-/// Reads and decodes a file in one go.
+/// Reads and decodes a whole file.
 fn read<T>(
     machine: &dyn Machine,
     path: &str,
@@ -207,7 +207,7 @@ fn number(machine: &dyn Machine, source: &str, path: &str) -> Result<Option<u64>
     }
 }
 
-/// Bytes that could not be understood, as an error.
+/// Makes an error for bytes that could not be decoded.
 pub(crate) fn invalid(error: linerate_core::parse::Malformed) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }

@@ -1,4 +1,4 @@
-//! Questions to the kernel over a synchronous netlink socket.
+//! Queries to the kernel over a synchronous netlink socket.
 
 use std::io;
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ pub(crate) struct Request {
     pub(crate) body: Vec<u8>,
 }
 
-/// A netlink socket, and the number of the last request.
+/// A netlink socket, and the sequence number of the last request.
 #[derive(Debug)]
 pub(crate) struct Socket {
     kernel: Kernel,
@@ -107,7 +107,7 @@ impl Socket {
     }
 }
 
-/// The request for a query of the routing family.
+/// Makes the request for a query of the routing family.
 fn request(query: &Query) -> io::Result<Request> {
     let (kind, flags, body) = match *query {
         Query::Link(index) => (18, REQUEST, link_request(index)),
@@ -121,12 +121,12 @@ fn request(query: &Query) -> io::Result<Request> {
     Ok(Request { kind, flags, body })
 }
 
-/// `struct ifinfomsg` with the index.
+/// Encodes `struct ifinfomsg` with the index of a port.
 fn link_request(index: u32) -> Vec<u8> {
     [&[0; 4][..], &index.to_ne_bytes(), &[0; 8]].concat()
 }
 
-/// `struct tcmsg` with the index of the port.
+/// Encodes `struct tcmsg` with the index of a port.
 fn class_request(index: u32) -> Vec<u8> {
     [&[0; 4][..], &index.to_ne_bytes(), &[0; 12]].concat()
 }

@@ -32,7 +32,7 @@ const SHAPING: &[Metric] = &[
     metric::SHAPER_DELAY,
     metric::SHAPER_LIMIT,
 ];
-/// Bytes of the header that Ethernet puts before a packet.
+/// Size of the header that Ethernet puts before a packet, in bytes.
 const HEADER: i32 = 14;
 /// Largest number of classes that are watched: more would fill the record.
 const CLASSES_MAX: usize = 64;
@@ -54,7 +54,7 @@ pub(super) struct Qdisc {
 
 struct Known {
     name: String,
-    /// Bytes of a frame before the packet.
+    /// Bytes of a frame before its IP packet.
     header: i32,
 }
 

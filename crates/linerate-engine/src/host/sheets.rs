@@ -12,7 +12,7 @@ use crate::sheet::Sheet;
 #[derive(Debug)]
 pub(super) struct Sheets<K> {
     metrics: &'static [Metric],
-    /// The hint for a metric that a kernel does not report.
+    /// Hint for a metric that a kernel does not report.
     hint: &'static str,
     all: Vec<Keyed<K>>,
     /// Index at which the next row is expected: rows come in the same order each time.
@@ -70,7 +70,7 @@ impl<K: PartialEq> Sheets<K> {
         gaps.extend(keyed.sheet.push(at, row));
     }
 
-    /// A gap for each metric without a value.
+    /// Makes a gap for each metric without a value.
     fn tell_missing(&self, values: &[Option<u64>], gaps: &mut Vec<Gap>) {
         for (metric, _) in self.metrics.iter().zip(values).filter(|(_, v)| v.is_none()) {
             let what = format!("{}.{}", metric.source, metric.name);

@@ -1,4 +1,4 @@
-//! Questions to the kernel about TCP connections that others made (`NETLINK_SOCK_DIAG`).
+//! Queries to the kernel about TCP connections of other programs (`NETLINK_SOCK_DIAG`).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,7 +19,7 @@ const WANTED: u8 = 1 << (2 - 1) | 1 << (4 - 1) | 1 << (7 - 1);
 //= include/net/tcp_states.h
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
-/// Identifies one connection, and is never equal for a later one with the same ends.
+/// Identifier of a connection. A later connection with the same addresses has a different one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ConnectionId {
     /// Address of this end.
@@ -32,7 +32,7 @@ pub struct ConnectionId {
     pub cookie: u64,
 }
 
-/// The request for a query about connections.
+/// Makes the request for a query about connections.
 pub(super) fn request(query: &Query) -> io::Result<Request> {
     let (flags, body) = match query {
         Query::ConnectionsV4 => (REQUEST | DUMP, body(AddressFamily::INET, &[0; 48])),

@@ -1,4 +1,4 @@
-//! Questions to the kernel about a socket of our own.
+//! Queries to the kernel about a socket of this process.
 
 use std::io;
 use std::os::fd::BorrowedFd;

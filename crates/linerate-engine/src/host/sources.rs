@@ -20,16 +20,16 @@ use super::softnet::Softnet;
 use super::thread::Thread;
 use super::{Machine, Query, Toward, invalid, unreadable};
 
-/// Reads one thing about the machine, again and again.
+/// A source reads one part of the machine repeatedly.
 pub(super) trait Source: Send {
     /// Appends a row to each table of the source. A gap as the result ends the source until the next
     /// [`Source::take`]; a gap in `gaps` does not.
     fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap>;
-    /// The tables made since the last call.
+    /// Takes the tables made since the last call.
     fn take(&mut self) -> Vec<Table>;
 }
 
-/// The sources that are watched while load runs.
+/// The sources that are sampled while a load runs.
 pub struct Sources {
     machine: Arc<dyn Machine>,
     host: Vec<Slot>,
@@ -59,7 +59,7 @@ pub(super) fn route_toward(machine: &dyn Machine, toward: Toward) -> io::Result<
     route::parse(&reply).map_err(invalid)
 }
 
-/// A gap because the route is unknown.
+/// Makes a gap for an unknown route.
 pub(super) fn no_route(what: &str, toward: Toward, error: &io::Error) -> Gap {
     let Toward { peer, own } = toward;
     let from = own.map_or(String::new(), |own| format!(" from {own}"));
@@ -128,7 +128,7 @@ impl Sources {
         self.threads.push(Slot::new(Thread::new(subject, tid)));
     }
 
-    /// Watches the clocks of these CPUs, after all other sources.
+    /// Samples the clocks of these CPUs, after all other sources.
     pub fn watch_clocks(&mut self, cpus: Vec<u32>) {
         self.host.push(Slot::new(Clock::new(cpus)));
     }

@@ -63,7 +63,7 @@ enum Seen {
 }
 
 impl Thread {
-    /// The thread with the kernel id `tid`, which must have run already.
+    /// Makes a reader of the thread with the kernel id `tid`, which must have run already.
     pub(super) fn new(subject: &str, tid: i32) -> Self {
         let task = format!("/proc/self/task/{tid}");
         Self {

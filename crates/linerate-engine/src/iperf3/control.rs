@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::peer::channel::{timespec, tune};
 
-/// A stop is noticed within this time.
+/// Longest time until a stop is noticed.
 const HEED: Duration = Duration::from_millis(100);
 
 /// Why the control connection failed.
@@ -26,7 +26,7 @@ pub(super) enum Broken {
     /// This side was asked to stop.
     #[error("stopped")]
     Stopped,
-    /// The system failed the connection.
+    /// A system call on the connection failed.
     #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
     /// The other side sent an invalid message.
@@ -46,7 +46,7 @@ pub(super) type Stopped<'a> = Box<dyn Fn() -> bool + Send + Sync + 'a>;
 impl<'a> Control<'a> {
     /// Makes a control connection that fails once `stopped` returns true.
     pub(super) fn new(stream: TcpStream, stopped: Stopped<'a>) -> io::Result<Self> {
-        // A side that is gone without a word is noticed, and nothing blocks without a deadline.
+        // These options detect a side that is gone silently. Nothing blocks without a deadline.
         tune(&stream)?;
         Ok(Self { stream, stopped })
     }
@@ -64,7 +64,8 @@ impl<'a> Control<'a> {
         (self.stopped)()
     }
 
-    /// Payload of the largest datagram that reaches the other side in one packet, as far as the route is known.
+    /// Returns the payload of the largest datagram that reaches the other side in one packet, as far as the route is
+    /// known.
     pub(super) fn fits(&self) -> io::Result<u32> {
         datagram::fits(self.stream.as_fd())
     }

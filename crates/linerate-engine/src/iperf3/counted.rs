@@ -16,7 +16,7 @@ pub(crate) struct Streams {
     pub(crate) role: Role,
     /// Payload of a datagram in bytes; `None` for TCP.
     pub(crate) datagram: Option<u16>,
-    /// The part at the start of the step that does not count.
+    /// Length of the omitted part at the start of the step.
     pub(crate) omit: Nanos,
 }
 
@@ -100,7 +100,7 @@ impl Streams {
         Datagrams {
             packets: Some(last(UDP_DATAGRAMS) + last(UDP_LOST)),
             omitted: omitted(UDP_DATAGRAMS) + omitted(UDP_LOST),
-            // A datagram that was missing then may have arrived since.
+            // A datagram that was missing at the end of the omitted part may have arrived since.
             errors: Some(last(UDP_LOST).saturating_sub(omitted(UDP_LOST))),
             jitter: Some(last(UDP_JITTER) as f64 / 1e9),
         }

@@ -27,7 +27,7 @@ impl Used {
         })
     }
 
-    /// CPU time since `before`, in nanoseconds.
+    /// Returns the CPU time since `before`, in nanoseconds.
     pub(crate) fn nanos_since(&self, before: &Self) -> u64 {
         let ticks = |used: &Self| used.user + used.system;
         let used = ticks(self).saturating_sub(ticks(before));

@@ -14,7 +14,7 @@ use crate::host::Machine;
 use crate::load::LoadError;
 use crate::load::transport::NoLines;
 
-/// Time from one call of `watch` to the next.
+/// Time between calls of `watch`.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time that a step may last beyond its plan.
 const OVERTIME: Duration = Duration::from_secs(20);

@@ -26,7 +26,7 @@ use crate::iperf3::cpu::Used;
 use crate::load::application::Role;
 use crate::sheet::Sheet;
 
-/// Time from one call of `watch` to the next.
+/// Time between calls of `watch`.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time for results, which wait behind all payload that is queued on the path.
 const RESULTS: Duration = Duration::from_secs(30);
@@ -45,7 +45,7 @@ pub struct Options {
     pub protocol: Protocol,
     /// Washout: time at the start of a test that does not count. The server omits whole seconds of it.
     pub washout: Nanos,
-    /// The length of a test after the omitted part.
+    /// Length of a test after its omitted part.
     pub time: Nanos,
     pub machine: Arc<dyn Machine>,
 }
@@ -67,7 +67,7 @@ pub struct Iperf3 {
 }
 
 impl Iperf3 {
-    /// Reaches a server, unless `stop` is set before.
+    /// Connects to a server, unless `stop` is set before.
     pub fn reach(options: Options, stop: &Arc<AtomicBool>) -> Result<Self, ClientError> {
         let epoch = Instant::now();
         let opened = dialled(&options.servers, &|| stop.load(Ordering::Relaxed))?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Smallest operation if the plan leaves the size open, in bytes.
 const OP_MIN: u32 = 16 * 1024;
-/// First operation, before a rate is known.
+/// Size of the first operations, before a rate is known, in bytes.
 const OP_FIRST: u32 = 64 * 1024;
 /// Duration of an operation's payload at the current rate, in nanoseconds: long enough that calls cost little.
 const OP_NANOS: u64 = 2_500_000;
@@ -76,12 +76,12 @@ impl Advice {
         self.gather
     }
 
-    /// Largest operation there can be, in bytes.
+    /// Returns the size of the largest possible operation, in bytes.
     pub fn most(&self) -> u32 {
         self.most
     }
 
-    /// Size of the next operation in bytes.
+    /// Returns the size of the next operation, in bytes.
     pub fn op(&self) -> u32 {
         self.op.load(Relaxed)
     }
@@ -142,10 +142,11 @@ impl Advice {
     }
 }
 
-/// Doubles or halves by a rule with hysteresis, since a larger operation itself raises the rate.
+/// Returns the next size: doubled, halved or the same, with hysteresis, since a larger operation itself raises the
+/// rate.
 fn next_op(now: u32, rate: u64, most: u32) -> u32 {
     let in_time = |nanos: u64| (u128::from(rate) * u128::from(nanos) / 1_000_000_000) as u64;
-    // A largest one of no more than twice that leaves no room to follow the rate in.
+    // If the largest size is at most twice that, there is no room to follow the rate.
     let least = if most <= 2 * OP_WHOLE { most } else { OP_WHOLE };
     let whole = in_time(OP_NANOS_MAX).min(u64::from(least));
     let fits = in_time(OP_NANOS).max(whole).min(u64::from(most));

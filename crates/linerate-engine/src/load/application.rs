@@ -31,7 +31,7 @@ pub(crate) struct Application {
 }
 
 impl Application {
-    /// The application for a thread of `role` under `knobs`.
+    /// Makes the application for a thread of `role` with the settings `knobs`.
     pub(crate) fn new(role: Role, knobs: &Knobs) -> Result<Self, LoadError> {
         static PLANTED: OnceLock<Result<Option<Habit>, String>> = OnceLock::new();
         let planted = PLANTED.get_or_init(|| match std::env::var(VARIABLE) {

@@ -17,7 +17,7 @@ pub(crate) enum Framing {
 /// State that the streams of one test share.
 #[derive(Debug, Default)]
 pub(crate) struct Bare {
-    /// Bits of the numbers of datagrams.
+    /// Width of datagram numbers in bits.
     pub(crate) width: Width,
     /// Datagrams that a paced sender hands over at once; `None` for as few as possible.
     pub(crate) burst: Option<usize>,
@@ -31,7 +31,7 @@ const ENDING: u8 = 1;
 const OVER: u8 = 2;
 
 impl Bare {
-    /// Datagrams have numbers of `width` bits and are sent in bursts of `burst`.
+    /// Makes the state of a test whose datagrams have numbers of `width` bits and are sent in bursts of `burst`.
     pub(crate) fn new(width: Width, burst: Option<usize>) -> Self {
         Self {
             width,

@@ -39,7 +39,7 @@ pub enum LoadError {
     /// The other end broke the protocol of the transport.
     #[error("{what}")]
     Protocol {
-        /// The failure that was noticed.
+        /// Failure that was noticed.
         what: String,
     },
     /// The transport does not support a feature that the plan needs.
@@ -127,7 +127,7 @@ pub struct Timed {
     pub trips: Vec<(u64, u64)>,
     /// Number of round trips that stand for messages that were due and were not answered.
     pub unanswered: u64,
-    /// Further messages that were sent and never answered.
+    /// Number of further messages that were sent and never answered.
     pub lost: u64,
     /// Times that answers waited in the kernel before they were read.
     pub unread: Vec<(u64, u64)>,
@@ -146,8 +146,8 @@ pub trait Worker: Send {
     /// worker that makes one system call per operation accepts only the first, and the others are offered again. May
     /// block, but for at most 100 ms at a time, so that a stop is noticed.
     fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError>;
-    /// Appends operations that have ended to `done`, waiting up to `wait` for at least `min`. One
-    /// that could move nothing in time ends with zero bytes.
+    /// Appends completed operations to `done`, waiting up to `wait` for at least `min`. An operation that could move
+    /// nothing in that time completes with zero bytes.
     fn reap(&mut self, min: usize, wait: Duration, done: &mut Vec<Done>) -> Result<(), LoadError>;
     /// Continues to the end of the step. A sender sends the end mark behind the payload of this step, and returns
     /// true once it is sent; payload that moves until then is reaped as usual. A receiver returns true once the other
@@ -177,7 +177,7 @@ pub trait Probe: Send {
     /// began, in nanoseconds. It is called after each reply, because the kernel may delay the reply until a send in
     /// progress has ended.
     fn observe(&mut self, machine: &dyn Machine, at: &dyn Fn() -> u64);
-    /// The tables read since the last call. A table that ended early or could not be read is a gap.
+    /// Takes the tables since the last call. A table that ended early or could not be read is a gap.
     fn take(&mut self, gaps: &mut Vec<Gap>) -> Vec<Table>;
     /// Returns the packets of the connection that were lost or reordered, as counted at this end up to the last row;
     /// `None` if it does not count them.

@@ -15,11 +15,11 @@ pub(crate) struct Pace {
     burst: usize,
     /// Time that may be made up for, in nanoseconds.
     credit: u64,
-    /// The schedule counts from here.
+    /// Time at which the schedule began.
     epoch: u64,
     /// Number of datagrams since the epoch.
     sent: u64,
-    /// Datagrams of this burst that may still be sent.
+    /// Number of datagrams of this burst that may still be sent.
     left: usize,
 }
 

@@ -23,7 +23,7 @@ impl Pages {
         true
     }
 
-    /// Fills with bytes that no link compresses.
+    /// Fills the buffer with bytes that no link can compress.
     pub(crate) fn randomize(&mut self) -> std::io::Result<()> {
         randomize(self.bytes_mut())
     }
@@ -37,7 +37,7 @@ impl Pages {
     }
 }
 
-/// Fills with bytes that no link compresses.
+/// Fills a slice with bytes that no link can compress.
 pub(crate) fn randomize(bytes: &mut [u8]) -> std::io::Result<()> {
     let mut state = getrandom::u64().map_err(std::io::Error::other)?;
     for chunk in bytes.chunks_mut(8) {

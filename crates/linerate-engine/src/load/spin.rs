@@ -10,7 +10,7 @@ const TRY: u64 = 300_000;
 /// Number of calibrations; the fastest counts, since others were interrupted or began on a slow clock.
 const TRIES: u32 = 9;
 
-/// Does `iterations` steps of a chain in which each needs the one before.
+/// Runs `iterations` steps of a chain in which each step depends on the previous one.
 pub(crate) fn spin(iterations: u64) {
     let mut x = black_box(iterations);
     for _ in 0..iterations {

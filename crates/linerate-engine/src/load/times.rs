@@ -12,7 +12,7 @@ const DIGITS: u8 = 3;
 /// Maximum memory for the times of a step in bytes: 1024 counts for each power of two.
 pub(super) const ROOM: usize = 256 * 1024;
 
-/// Round-trip times, to three digits, with how often each was seen.
+/// Round-trip times with three significant digits, and their counts.
 #[derive(Debug, Default)]
 pub(super) struct Times(Option<Histogram<u64>>);
 

@@ -14,7 +14,7 @@ use snow::TransportState;
 
 use super::stop::Stop;
 
-/// A link that failed permanently is noticed after about this time, in silence or under load.
+/// Approximate time after which a link that failed permanently is noticed, whether idle or loaded.
 const SILENCE: Duration = Duration::from_secs(15);
 /// Time in addition to a round trip after which a lost message is retransmitted. On a connection of requests and
 /// answers, an acknowledgement is delayed by at most 40 ms.
@@ -221,7 +221,7 @@ impl Channel {
             if let Some(message) = self.try_receive()? {
                 return Ok(message);
             }
-            // A peer that never stops sending parts must not outrun the deadline.
+            // The deadline also limits a peer that never stops sending parts.
             if Instant::now() >= deadline {
                 return Err(ChannelError::TimedOut);
             }
@@ -252,7 +252,7 @@ impl Channel {
         Ok(None)
     }
 
-    /// Bytes that the frame has, as far as is known.
+    /// Returns the size of the frame in bytes, as far as it is known.
     fn need(&self) -> usize {
         match self.sealed[..] {
             [a, b, ..] => 2 + usize::from(u16::from_be_bytes([a, b])),

@@ -26,7 +26,7 @@ use crate::load::transport::{Datagrams, at_port};
 
 /// Time for both ends to find each other.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Time from one knock to the next.
+/// Time between repeated hellos.
 const AGAIN: Duration = Duration::from_millis(50);
 /// Most datagrams that are read before the time is checked: anybody may send them.
 const AT_ONCE: usize = 64;
@@ -67,7 +67,7 @@ impl Meeting<'_> {
         Knock { mac }.encode()
     }
 
-    /// The near end's hello to the far end.
+    /// Makes the near end's hello to the far end.
     #[cfg(test)]
     pub(super) fn sent(&self, challenge: &[u8; 16]) -> [u8; KNOCK_LEN] {
         self.knock(Purpose::Knock, challenge)

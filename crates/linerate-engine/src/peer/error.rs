@@ -176,7 +176,7 @@ fn pair(host: &str, address: SocketAddr) -> String {
     format!("linerate pair {host}{}", port(address))
 }
 
-/// The option for another port than usual.
+/// Returns the option that sets another port than the usual one.
 fn port(address: SocketAddr) -> String {
     let other = (address.port() != PORT).then(|| format!(" --port {}", address.port()));
     other.unwrap_or_default()
@@ -193,7 +193,7 @@ impl PeerError {
                 "check that the host is up and that its firewall allows TCP port {}",
                 address.port()
             ),
-            // Like a server that rejects a client.
+            // This text is the same as that of a server that rejects a client.
             Self::NotLinerate { address, seems } if seems.starts_with(", it ") => format!(
                 "check the port: {} belongs to another service there, or to a server whose --allow \
                  excludes this host",

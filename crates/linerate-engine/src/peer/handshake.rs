@@ -49,7 +49,7 @@ impl Preamble {
         }
     }
 
-    /// The near end's first message, and the state that waits for the answer.
+    /// Makes the near end's first message, and the state that waits for the answer.
     pub(crate) fn initiate(
         &self,
         key: &Key,
@@ -102,7 +102,7 @@ pub(crate) fn conclude(
     state.into_transport_mode()
 }
 
-/// Fills with unpredictable bytes.
+/// Returns unpredictable bytes.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("Linux always has random numbers");

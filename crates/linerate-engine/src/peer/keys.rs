@@ -36,7 +36,7 @@ pub enum KeyError {
     /// The text is empty.
     #[error("no key was given")]
     Empty,
-    /// The text has another length than a key.
+    /// The text does not have the length of a key.
     #[error("the key has {got} letters and digits instead of {LETTERS}")]
     Length {
         /// Number of letters and digits in the text.
@@ -56,7 +56,7 @@ pub enum KeyError {
     Exposed {
         /// Path of the file.
         path: PathBuf,
-        /// The permission bits of the file.
+        /// Permission bits of the file.
         mode: u32,
     },
     /// A file could not be read or written.
@@ -193,7 +193,7 @@ impl Key {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(wrong(e)),
         };
-        // Asked of the open file, not of the path, which may have changed in between.
+        // The open file is checked, not the path, which may lead to another file by now.
         let meta = file.metadata().map_err(wrong)?;
         if !meta.is_file() {
             return Err(wrong(io::Error::other("not a regular file")));
@@ -310,7 +310,7 @@ pub fn directory() -> Result<PathBuf, KeyError> {
         .ok_or(KeyError::NoHome)
 }
 
-/// File of the key that this host serves with.
+/// Returns the file of the key with which this host serves.
 pub fn server_file(directory: &Path) -> PathBuf {
     directory.join("serve.key")
 }

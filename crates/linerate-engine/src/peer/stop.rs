@@ -19,7 +19,7 @@ struct Inner {
 }
 
 impl Stop {
-    /// The stop is not requested yet.
+    /// Makes a stop that is not requested yet.
     pub fn new() -> io::Result<Self> {
         Ok(Self(Arc::new(Inner {
             requested: AtomicBool::new(false),

@@ -17,7 +17,7 @@ pub(super) const STAMP: usize = 19;
 /// Most characters of a peer's name in a file's name.
 const PEER: usize = 64;
 
-/// Number of file names with the same second that are tried.
+/// Number of file names that are tried for the same second.
 const SUFFIXES: u32 = 1000;
 
 /// Writes the events of one run to its own file, which is created at [`Event::Started`].
@@ -87,7 +87,7 @@ impl Recorder {
         }
     }
 
-    /// A file without a start frame is empty, and would be mistaken for the last record.
+    /// Removes the file if it has no start frame: it is empty, and would be mistaken for the last record.
     fn remove_unless_begun(&mut self) {
         if self.open.is_none()
             && let Some(path) = self.path.take()
@@ -229,7 +229,7 @@ pub fn stamp(wall_secs: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}-{minute:02}-{second:02}")
 }
 
-/// Year, month and day, `days` after 1970-01-01.
+/// Returns year, month and day of the date `days` after 1970-01-01.
 //= https://howardhinnant.github.io/date_algorithms.html#civil_from_days
 fn civil(days: u64) -> (u64, u64, u64) {
     let z = days + 719_468; // days since 0000-03-01: years that begin in March end in the leap day

@@ -57,7 +57,7 @@ impl Lines {
         }
     }
 
-    /// Logs a last line, at any rate.
+    /// Logs a last line, without a rate limit.
     pub(crate) fn last(&self, line: &str) {
         self.finish();
         self.write(line);

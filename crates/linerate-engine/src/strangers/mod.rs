@@ -40,13 +40,13 @@ pub(crate) struct Bounds<'a> {
     pub(crate) all: usize,
     /// Most strangers of one address (IPv6: one /64).
     pub(crate) each_address: usize,
-    /// Time for all that one has to say.
+    /// Time in which a stranger must send its whole message.
     pub(crate) time: Duration,
 }
 
 /// A connection that has proved nothing yet.
 pub(crate) struct Stranger<S> {
-    /// The connection, which does not block.
+    /// Non-blocking connection of the stranger.
     pub(crate) stream: TcpStream,
     /// Address from which the stranger connects.
     pub(crate) from: IpAddr,
@@ -57,10 +57,10 @@ pub(crate) struct Stranger<S> {
 
 /// Reads from strangers, and admits those that have sent a complete message.
 pub(crate) trait Doorman {
-    /// The bytes that a stranger has sent.
+    /// Bytes that a stranger has sent.
     type Received: Default;
 
-    /// Sent to a stranger whose time is up.
+    /// Reason for a stranger whose time is up.
     const LATE: Refusal;
     /// Reason for a stranger whose place another one takes.
     const CROWDED: Refusal;
@@ -68,7 +68,7 @@ pub(crate) trait Doorman {
     /// Reads available bytes, without waiting; returns true once the message is complete.
     fn hear(&self, stranger: &mut Stranger<Self::Received>) -> Result<bool, Refusal>;
 
-    /// Admits one whose message is complete.
+    /// Admits a stranger whose message is complete.
     fn admit(&self, stranger: Stranger<Self::Received>) -> Result<(), Refusal>;
 }
 
@@ -161,7 +161,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
         Ok((ready(listening), ready(talking)))
     }
 
-    /// True when the stranger is not here any more.
+    /// Reads from a stranger; returns true if it has left.
     fn hear(&mut self, at: usize) -> bool {
         match self.doorman.hear(&mut self.inside[at]) {
             Ok(false) => false,

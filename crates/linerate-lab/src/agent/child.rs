@@ -26,7 +26,7 @@ impl Child {
     }
 }
 
-/// Starts threads, each a process, that spin on a CPU as programs there do.
+/// Starts processes that each spin on a CPU, as busy programs do.
 pub(super) fn hog(cpu: usize, threads: u32) -> Result<Vec<Child>, LabError> {
     let spin = || -> io::Result<Child> {
         let pid = process::fork(&[], || {

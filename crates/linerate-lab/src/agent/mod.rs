@@ -125,7 +125,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// Answers until the owner closes the channel.
+    /// Answers requests until the owner closes the channel.
     fn serve(&mut self, channel: &Channel) -> Result<(), LabError> {
         loop {
             if self.wait(channel)? {

@@ -52,7 +52,7 @@ pub(super) struct Network {
     places: Vec<Place>,
     topology: Topology,
     congestion: Option<String>,
-    /// The MTU that ports are made with.
+    /// MTU with which ports are made.
     usual_mtu: u32,
     /// Current MTU of all ports.
     mtu: u32,
@@ -85,7 +85,7 @@ impl Link {
     }
 }
 
-/// The router's number on each link.
+/// Station number of the router on each link.
 const ROUTER: u8 = 1;
 /// Station number of the host at the end of a link.
 const END: u8 = 2;
@@ -100,7 +100,7 @@ const STRANGER: u8 = 4;
 /// Station number of far, on the only subnet of a direct or bridged lab.
 pub(crate) const OTHER_END: u8 = 3;
 
-/// The link and the number that an end has.
+/// Returns the link and the station number of an end.
 pub(crate) const fn station(topology: Topology, host: Host) -> (Link, u8) {
     match (host, topology) {
         (Host::Far, Topology::Routed) => (Link::FAR, END),
@@ -168,7 +168,7 @@ impl Network {
             .map_err(|e| LabError::step("cannot enter a network namespace", &e))
     }
 
-    /// Settings and loopback of each host, before any port exists.
+    /// Prepares the settings and the loopback of each host, before any port exists.
     fn prepare(&mut self) -> Result<(), LabError> {
         for spot in Spot::ALL {
             let lo = self.place(spot).netlink.set_up("lo", true);
@@ -213,7 +213,7 @@ impl Network {
         added.map_err(|e| LabError::step("cannot make a bridge", &e))
     }
 
-    /// Joins the `eth0` of `end` to the port `name` of `other`.
+    /// Connects the `eth0` of `end` to the port `name` of `other`.
     fn add_pair(&mut self, end: Spot, other: Spot, name: &str, link: Link) -> Result<(), LabError> {
         let mtu = self.mtu;
         let own = Veth {
@@ -349,7 +349,7 @@ impl Network {
         self.settle(Spot::Router)
     }
 
-    /// Takes the wire out again. Queues of the router's port `near` are gone afterwards.
+    /// Removes the wire. Queues of the router's port `near` are lost.
     pub(super) fn remove_wire(&mut self) -> Result<(), LabError> {
         let (router, wire) = self.router_and_wire()?;
         let mut remove = || -> io::Result<()> {

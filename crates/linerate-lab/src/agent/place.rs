@@ -16,7 +16,7 @@ pub(super) struct Place {
     pub(super) netlink: Netlink,
 }
 
-/// Mounts that are invisible outside, with a /proc that shows the lab's processes.
+/// Makes mounts that are invisible outside, with a /proc that shows the lab's processes.
 pub(super) fn private_mounts() -> Result<OwnedFd, LabError> {
     let what = "mount namespace";
     namespace::unshare(&[Space::Mount]).map_err(|e| error::forbidden(what, &e))?;

@@ -25,7 +25,7 @@ const PREFIX: &str = "linerate-lab-";
 /// Period of the CPU limit in microseconds: the kernel's default.
 const PERIOD: u64 = 100_000;
 
-/// A group that programs are started in.
+/// A control group in which programs are started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Group(PathBuf);
 
@@ -83,7 +83,7 @@ impl Group {
         done
     }
 
-    /// The group that this process is in, in the same hierarchy.
+    /// Returns the group that this process is in, in the same hierarchy.
     fn present(&self) -> io::Result<PathBuf> {
         let base = self.0.parent().unwrap_or(&self.0);
         let text = fs::read_to_string("/proc/self/cgroup")?;

@@ -125,7 +125,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Descriptors that become readable when a program ends.
+    /// Returns descriptors that become readable when a program ends.
     pub(super) fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.running.iter().map(|program| program.pidfd.as_fd())
     }

@@ -1,4 +1,4 @@
-//! Paths that are loaded by datagrams.
+//! Cells whose load is UDP.
 
 use linerate_core::path::{Direction, Place, Side};
 use linerate_core::units::{Bytes, Rate};
@@ -95,7 +95,7 @@ pub(super) fn loss(draw: &mut Draw) -> Planting {
     paced(slow(direction, Place::Path, fault), 100_000_000)
 }
 
-/// A receive buffer that was left in the environment, and is smaller than one burst.
+/// Draws a receive buffer that was left in the environment, and is smaller than one burst.
 pub(super) fn socket_drops(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let bytes = Bytes(draw.turn(&[8 << 10, 16 << 10, 32 << 10]));

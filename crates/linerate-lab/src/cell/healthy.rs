@@ -54,7 +54,7 @@ pub(super) fn ipv6(_: &mut Draw) -> Planting {
     })
 }
 
-/// Two CPUs are the fewest on which two ends do not share one.
+/// Two CPUs are the fewest with which the two ends do not share one.
 pub(super) fn one_cpu(_: &mut Draw) -> Planting {
     with(vec![
         Fault::Cpus {

@@ -19,7 +19,7 @@ pub use kinds::CELLS;
 /// A kind of cell. Its severity, side and direction are drawn from a seed.
 #[derive(Debug, Clone, Copy)]
 pub struct CellKind {
-    /// The name on the command line.
+    /// Name of the kind on the command line.
     pub id: &'static str,
     /// Description of the planted fault, for people.
     pub words: &'static str,
@@ -68,7 +68,7 @@ pub struct Cell {
 /// Connection between the hosts of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
-    /// The device between the hosts.
+    /// Device between the hosts.
     pub topology: Topology,
     /// MTU of the path, in bytes of IP packet.
     pub mtu: u32,
@@ -132,7 +132,7 @@ impl CellKind {
         self.expected.is_empty() || causes::cause(self.expected).is_some()
     }
 
-    /// The kinds whose cause is known.
+    /// Returns the kinds whose cause is known to the program.
     pub fn answerable() -> impl Iterator<Item = &'static Self> {
         CELLS.iter().filter(|kind| kind.is_answerable())
     }

@@ -15,9 +15,9 @@ pub use share::{Share, ShareError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Depth {
-    /// 5 ms at the rate, as a policer or a switch with little memory.
+    /// A queue of 5 ms at the rate, like that of a policer or a switch with little memory.
     Shallow,
-    /// 100 ms at the rate, as a home router.
+    /// A queue of 100 ms at the rate, like that of a home router.
     Deep,
 }
 
@@ -34,7 +34,7 @@ pub enum FaultDirection {
 }
 
 impl FaultDirection {
-    /// The directions that are affected.
+    /// Returns the directions that are affected.
     pub const fn each(self) -> &'static [Direction] {
         match self {
             Self::Forward => &[Direction::Forward],
@@ -112,14 +112,14 @@ pub enum Fault {
     ReceiveWindow {
         /// Host whose setting is changed.
         side: Side,
-        /// The largest receive buffer of a connection.
+        /// Largest receive buffer of a connection, in bytes.
         bytes: Bytes,
     },
-    /// `net.ipv4.tcp_wmem` of one host ends at `bytes`. `send-buffer:near,64KiB`.
+    /// The maximum of `net.ipv4.tcp_wmem` of one host is `bytes`. `send-buffer:near,64KiB`.
     SendBuffer {
         /// Host whose setting is changed.
         side: Side,
-        /// The largest send buffer of a connection.
+        /// Largest send buffer of a connection, in bytes.
         bytes: Bytes,
     },
     /// Every port of the path has this MTU. `mtu:1280`.
@@ -181,9 +181,9 @@ pub enum Fault {
     /// The network loses packets. `loss:1%,forward` (each by itself), `loss:1%,bursts=20,forward`
     /// (20 in a row).
     Loss {
-        /// Lost packets of all, in the long run.
+        /// Share of all packets that is lost, in the long run.
         share: Share,
-        /// Packets that are lost in a row.
+        /// Number of packets that are lost in a row.
         burst: u32,
         directions: FaultDirection,
     },
@@ -227,8 +227,8 @@ pub enum Fault {
         /// Size of the queue, in bytes of Ethernet frames.
         bytes: Bytes,
     },
-    /// Other TCP traffic crosses the path, of a rate at most. `traffic:500Mb/s,forward` (from another host
-    /// through the router to the receiver), `traffic:500Mb/s,forward,ends` (between the hosts).
+    /// Other TCP traffic crosses the path, at most at this rate. `traffic:500Mb/s,forward` (from another host through
+    /// the router to the receiver), `traffic:500Mb/s,forward,ends` (between the hosts).
     Traffic {
         /// Highest rate of the traffic's payload.
         rate: Rate,
@@ -263,7 +263,7 @@ pub enum Fault {
         /// Host whose offloads are off.
         side: Side,
     },
-    /// The programs that run on one host stop for a time. `stall:far,2s,500ms` (after 2 s, once),
+    /// The programs that run on one host are stopped for some time. `stall:far,2s,500ms` (after 2 s, once),
     /// `stall:far,200ms,every=1s`.
     Stall {
         /// Host whose programs stop.

@@ -77,7 +77,7 @@ impl FromStr for Fault {
     }
 }
 
-/// Reads the parts of one fault's text.
+/// Parser of the parts of one fault's text.
 struct Reader<'a> {
     text: &'a str,
 }

@@ -33,7 +33,7 @@ impl Share {
         self.0
     }
 
-    /// The share as a number from 0 to 1.
+    /// Returns the share as a number from 0 to 1.
     pub fn part(self) -> f64 {
         f64::from(self.0) / f64::from(Self::WHOLE)
     }

@@ -6,7 +6,7 @@ use linerate_core::units::Nanos;
 use super::{Depth, Fault, Manner, Origin, Rhythm};
 
 impl Fault {
-    /// The text that [`FromStr`](std::str::FromStr) reads back as this fault, exactly.
+    /// Returns the text that [`FromStr`](std::str::FromStr) parses to exactly this fault.
     pub fn code(&self) -> String {
         match self {
             Self::PathRate {

@@ -32,11 +32,11 @@ pub(super) struct Group {
     pub(super) flow: Option<u64>,
     /// Whether the path cannot work without this frame: ARP or neighbour discovery.
     pub(super) vital: bool,
-    /// Bytes of headers of each packet, Ethernet included.
+    /// Size of each packet's headers in bytes, including Ethernet.
     headers: usize,
     /// Total payload of the frame, in bytes.
     payload: usize,
-    /// Bytes of payload of each packet but the last.
+    /// Payload of each packet except the last, in bytes.
     size: usize,
     /// Offset of the TCP header from the start of the frame.
     tcp: usize,
@@ -72,7 +72,7 @@ impl Group {
         group
     }
 
-    /// Finds the segments of a frame of TCP.
+    /// Finds the segments of a TCP frame.
     fn divide(&mut self, bytes: &[u8], frame: &[u8]) {
         let size = usize::from(half(bytes, 4));
         let options = frame.get(self.tcp + 12).map(|b| usize::from(b >> 4) * 4);
@@ -89,13 +89,13 @@ impl Group {
         self.packets = self.payload.div_ceil(size);
     }
 
-    /// Bytes of the packet of this number on the wire, in Ethernet frame without checksum.
+    /// Returns the size of packet `number` on the wire, in bytes of Ethernet frame without checksum.
     pub(super) fn bytes(&self, number: usize) -> usize {
         let before = number.saturating_mul(self.size).min(self.payload);
         self.headers + (self.payload - before).min(self.size)
     }
 
-    /// Bytes of all packets on the wire.
+    /// Returns the size of all packets on the wire, in bytes.
     pub(super) const fn all_bytes(&self) -> usize {
         self.headers * self.packets + self.payload
     }
@@ -120,7 +120,7 @@ impl Group {
         self.readdress(frame, part, start as u32);
     }
 
-    /// Corrects lengths, numbers, flags and sums of a part.
+    /// Corrects the lengths, numbers, flags and checksums of a part.
     fn readdress(&self, frame: &mut [u8], part: &Range<usize>, start: u32) {
         let at = self.tcp;
         let length = (frame.len() - at) as u16;
@@ -160,13 +160,13 @@ fn network(frame: &[u8]) -> Option<(u8, usize, &[u8])> {
             let whole = header >= 20 && frame.len() >= ETHERNET + header;
             whole.then(|| (frame[23], ETHERNET + header, &frame[26..34]))
         }
-        // Extension headers, which nothing here sends, count as another protocol.
+        // Extension headers, which no program here sends, count as another protocol.
         [0x86, 0xdd] => (frame.len() >= 54).then(|| (frame[20], 54, &frame[22..54])),
         _ => None,
     }
 }
 
-/// FNV-1a (Fowler, Noll, Vo), 64 bits.
+/// Returns the hash of a flow by FNV-1a (Fowler, Noll, Vo), 64 bits.
 fn hash(addresses: &[u8], ports: &[u8]) -> u64 {
     let mix = |all: u64, byte: &u8| (all ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let all = addresses.iter().chain(ports);
@@ -184,7 +184,7 @@ fn sum(bytes: &[u8], start: u32) -> u16 {
     sum as u16
 }
 
-/// Two bytes in the byte order of the machine.
+/// Reads two bytes in the byte order of the machine.
 fn half(bytes: &[u8], at: usize) -> u16 {
     let two = bytes.get(at..at + 2).and_then(|b| b.try_into().ok());
     two.map_or(0, u16::from_ne_bytes)

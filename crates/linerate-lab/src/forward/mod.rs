@@ -33,7 +33,7 @@ const LONG: u64 = 2 * LOOK;
 const CLOSE: u64 = 10_000;
 /// Length of scheduler slices, the shortest possible: the shorter they are, the sooner this process runs.
 const SLICE: Duration = Duration::from_micros(100);
-/// A try again after the kernel took no more frames, in nanoseconds.
+/// Time until a retry after the kernel accepted no more frames, in nanoseconds.
 const RETRY: u64 = 100_000;
 
 /// Indices of the counters that the process shares with the agent; two of each, forward first.

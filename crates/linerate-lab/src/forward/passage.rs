@@ -15,7 +15,7 @@ pub(crate) struct Treatment {
     pub(crate) delay: u64,
     /// Largest additional delay, which varies slowly.
     pub(crate) jitter: u64,
-    /// The largest IP packet that passes.
+    /// Largest IP packet that passes, in bytes.
     pub(crate) largest: Option<u32>,
     /// Share of packets that is lost, and how many in a row.
     pub(crate) loss: Option<(Share, u32)>,
@@ -57,13 +57,13 @@ pub(super) struct Passage {
     since: u32,
     /// Time at which the last frame is due: the next one must not overtake it.
     last: u64,
-    /// The fate of each packet of a group.
+    /// Due time of each packet of a group; `None` if it is dropped.
     fates: Vec<Option<u64>>,
     /// Buffer for a part of a group.
     part: Vec<u8>,
 }
 
-/// The fate of a frame's packets.
+/// Result for the packets of a frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) packets: u64,
@@ -214,7 +214,7 @@ impl Passage {
     }
 }
 
-/// A flow that is forgotten begins again.
+/// Forgets all flows if there are too many. The state of a forgotten flow begins anew.
 fn forget_all_when_full<T>(flows: &mut HashMap<u64, T>) {
     if flows.len() >= MOST_FLOWS {
         flows.clear();

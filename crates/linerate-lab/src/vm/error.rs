@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Failures of a virtual machine.
 #[derive(Debug, thiserror::Error)]
 pub enum VmError {
-    /// A program of the system is not there.
+    /// A required program is not installed.
     #[error(
         "a virtual machine needs {program}, which is not installed (hint: sudo apt-get install --no-install-recommends {package})"
     )]
@@ -24,7 +24,7 @@ pub enum VmError {
         /// Action that failed.
         why: String,
     },
-    /// This kind of machine cannot be made.
+    /// The specified machine cannot be made.
     #[error("cannot make this virtual machine: {why}")]
     Impossible {
         /// What is wrong with the specification.
@@ -59,7 +59,7 @@ pub enum VmError {
 }
 
 impl VmError {
-    /// A failed step, for `map_err`.
+    /// Makes the error of a failed step, for `map_err`.
     pub(super) fn step(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         |source| Self::Step { what, source }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::error::VmError;
 
 const PREFIX: &str = "linerate-vm-";
-/// Bytes of the console's end that an error shows.
+/// Most bytes of the end of the console that an error shows.
 const LAST_WORDS: u64 = 8192;
 
 /// The folder of one virtual machine; it is removed with the machine.

@@ -75,7 +75,7 @@ struct Archive {
 impl Archive {
     fn add(&mut self, name: &str, mode: u32, content: &[u8]) {
         self.files += 1;
-        // Number, mode, user, group, links, time, size, two devices, length of the name, checksum.
+        // The header has number, mode, user, group, links, time, size, two devices, length of the name, checksum.
         let header = [self.files, mode as usize, 0, 0, 1, 0, content.len()];
         let header = header.into_iter().chain([0, 0, 0, 0, name.len() + 1, 0]);
         let header = header.fold("070701".to_owned(), |text, n| format!("{text}{n:08x}"));

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::error::VmError;
 use crate::program::{Output, Program};
 
-/// The shell script that becomes the program.
+/// Returns the shell script that executes the program.
 pub(super) fn script(program: &Program) -> Result<Vec<u8>, VmError> {
     let folder = program
         .directory()
@@ -37,7 +37,7 @@ pub(super) fn script(program: &Program) -> Result<Vec<u8>, VmError> {
     Ok(text)
 }
 
-/// A word that the shell does not interpret.
+/// Quotes a word so that the shell does not interpret it.
 fn quoted(word: &OsStr) -> Result<Vec<u8>, VmError> {
     let bytes = word.as_bytes();
     if bytes.contains(&0) {

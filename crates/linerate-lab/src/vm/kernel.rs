@@ -28,7 +28,7 @@ pub struct Kernel {
     pub(super) image: PathBuf,
     /// The folder that holds the modules of each version.
     pub(super) modules: PathBuf,
-    /// The modules that [`NEEDED`] requires, in loading order.
+    /// Modules that [`NEEDED`] requires, in loading order.
     pub(super) needed: Vec<PathBuf>,
 }
 
@@ -57,7 +57,7 @@ impl Kernel {
         Self::newest(folders.filter(whole))
     }
 
-    /// The newest kernel below one of these folders, in the layout of packages.
+    /// Returns the newest kernel below one of these folders, in the layout of packages.
     fn newest(roots: impl IntoIterator<Item = PathBuf>) -> Option<Self> {
         let found = roots.into_iter().flat_map(|root| Self::below(&root));
         found.max_by(|a, b| by_version(&a.version, &b.version))

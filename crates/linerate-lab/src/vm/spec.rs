@@ -104,7 +104,7 @@ impl Generation {
 }
 
 impl Spec {
-    /// QEMU's arguments for the machine.
+    /// Returns QEMU's arguments for the machine.
     pub(super) fn qemu(&self) -> Result<Vec<String>, VmError> {
         self.check()?;
         let mut words = self.nodes_qemu();

@@ -1,4 +1,4 @@
-//! Programs of the system that virtual machines are made with.
+//! Programs of the system that are needed for virtual machines.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;

@@ -53,7 +53,7 @@ fn full<E>(_: E) -> io::Error {
     io::Error::other("the ring has no room")
 }
 
-/// An error that the kernel reported in a completion.
+/// Makes an error that the kernel reported in a completion.
 fn failed(result: i32) -> io::Error {
     io::Error::from_raw_os_error(-result)
 }

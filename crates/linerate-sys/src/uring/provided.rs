@@ -1,4 +1,4 @@
-//! Buffers that the kernel is handed, and fills as bytes come.
+//! Buffers that are given to the kernel, which fills them as bytes arrive.
 
 #![expect(unsafe_code, reason = "memory that the kernel writes, and its queue")]
 
@@ -26,7 +26,7 @@ pub(super) struct Provided {
 }
 
 impl Provided {
-    /// Hands `count` buffers of `size` bytes to the kernel.
+    /// Makes `count` buffers of `size` bytes, and gives them to the kernel.
     pub(super) fn new(ring: &IoUring, size: u32, count: u16) -> io::Result<Self> {
         let (size, slots) = (size as usize, count.next_power_of_two());
         let queue = Memory::new(usize::from(slots) * size_of::<BufRingEntry>())?;

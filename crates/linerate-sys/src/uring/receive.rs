@@ -14,7 +14,7 @@ use super::{enter, failed, full};
 
 /// Entries of the submission queue: a receive, and its cancellation.
 const ENTRIES: u32 = 4;
-/// The request that a completion belongs to.
+/// User data of requests, which their completions carry.
 const RECEIVE: u64 = 1;
 const CANCEL: u64 = 2;
 /// Number and length of waits for the end of a receive, which normally comes at once.
@@ -27,9 +27,9 @@ pub struct Receiver {
     ring: IoUring,
     /// Buffers, which are freed only when no receive is in progress that could write to them.
     buffers: ManuallyDrop<Provided>,
-    /// The socket of a receive in progress.
+    /// Socket of the receive in progress; `None` if there is none.
     armed: Option<RawFd>,
-    /// A cancellation was requested.
+    /// Whether a cancellation was requested.
     ending: bool,
     part: Option<Part>,
 }
@@ -42,8 +42,8 @@ struct Part {
 }
 
 impl Receiver {
-    /// Hands `count` buffers of `size` bytes to the kernel, both at least one. Fails as [`super::Sender::new`] does,
-    /// with `EINVAL` before 6.1.
+    /// Makes `count` buffers of `size` bytes, both at least one, and gives them to the kernel. Fails as
+    /// [`super::Sender::new`] does, with `EINVAL` before 6.1.
     pub fn new(size: u32, count: u16) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_single_issuer()
@@ -113,7 +113,7 @@ impl Receiver {
         }
     }
 
-    /// Begins to receive, unless a receive is under way.
+    /// Begins to receive, unless a receive is in progress.
     fn arm(&mut self, fd: RawFd) -> io::Result<()> {
         match self.armed {
             Some(of) if of == fd => return Ok(()),
@@ -151,7 +151,7 @@ impl Receiver {
             }
             (Ok(1..), _) => Err(io::ErrorKind::InvalidData.into()),
             (got, buffer) => {
-                // A buffer that was picked but not used.
+                // This buffer was selected but not used.
                 if let Some(buffer) = buffer.filter(|b| self.buffers.has(*b, 0)) {
                     self.buffers.give(buffer);
                 }

@@ -26,7 +26,7 @@ const COPIED: u32 = 1 << 31;
 /// User data of requests, which their completions carry.
 const SEND: u64 = 1;
 const TRIAL: u64 = 2;
-/// Time for an answer that the kernel has at once.
+/// Longest wait for an answer that the kernel has at once.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// The kernel's completions of sends since the last call.
@@ -38,11 +38,11 @@ pub struct SendCompletions {
     pub copied: u64,
 }
 
-/// Sends of one stream, one at a time.
+/// Sender of one stream, which has one send in flight at a time.
 pub struct Sender {
     ring: IoUring,
     memory: Memory,
-    /// The socket of the send that has not ended yet.
+    /// Socket of the send that has not ended yet; `None` if there is none.
     under_way: Option<RawFd>,
 }
 

@@ -16,7 +16,7 @@ use crate::host::{Machine, gap, invalid, read};
 mod transport;
 
 const CLASS: &str = "/sys/class/block";
-/// sysfs counts in sectors of this size, whatever the device has.
+/// Size of a sector in sysfs, in bytes, whatever the device's own is.
 const SECTOR: u64 = 512;
 /// Kinds of file systems on other hosts, or that a host provides to its guest.
 const REMOTE: [&str; 10] = [
@@ -292,7 +292,7 @@ impl Reader<'_> {
     }
 }
 
-/// The mounts whose bytes are not in memory.
+/// Returns the mounts whose files are not in memory.
 fn filesystems(mounts: Vec<Mount>, devices: &[BlockDevice]) -> Vec<FileSystem> {
     let numbers: BTreeMap<&str, &str> = devices
         .iter()

@@ -16,7 +16,7 @@ use crate::host::gap;
 pub(super) const CPUS: &str = "/sys/devices/system/cpu";
 /// Most CPUs whose clock settings are read for a run: twice the streams of a sweep.
 const CLOCKS: usize = 32;
-/// Units of measurement that hybrid processors have one of for each kind of core.
+/// Performance monitoring units of hybrid processors: each kind of core has one.
 const KINDS: [(&str, &str); 3] = [
     ("cpu_core", "performance"),
     ("cpu_atom", "efficiency"),
@@ -117,7 +117,7 @@ impl Reader<'_> {
             .unwrap_or_default()
     }
 
-    /// A set of CPUs as a list, or as the mask that is all that kernels before 2.6.26 have.
+    /// Reads a set of CPUs as a list, or as a mask, since kernels before 2.6.26 have only a mask.
     fn cpu_set_of(
         &mut self,
         fact: &str,
@@ -167,7 +167,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The clock settings of the CPUs that streams use first.
+    /// Reads the clock settings of the CPUs that streams use first.
     pub(super) fn clocks(&mut self, facts: &HostFacts) -> Option<Vec<Clocked>> {
         let seats = placement::seats(facts, &facts.cpus);
         self.machine
@@ -193,7 +193,7 @@ impl Reader<'_> {
         Some(found)
     }
 
-    /// A set of CPUs that older kernels do not list.
+    /// Reads a set of CPUs that older kernels do not list.
     fn cpu_set(&mut self, name: &str) -> Vec<u32> {
         let set = self.look(
             &format!("cpu.{name}"),
@@ -326,7 +326,7 @@ impl Reader<'_> {
         found
     }
 
-    /// The idle states of the CPU that a thread uses first.
+    /// Reads the idle states of the CPU that a thread uses first.
     pub(super) fn idle_states(&mut self, facts: &HostFacts) -> Option<Vec<IdleState>> {
         let seats = placement::seats(facts, &facts.cpus);
         let cpu = seats.first()?.cpu;

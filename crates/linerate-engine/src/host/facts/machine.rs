@@ -154,7 +154,7 @@ impl Reader<'_> {
     }
 }
 
-/// The files that name our cgroups and the mounted hierarchies.
+/// The contents of the files that name our cgroups and the mounted hierarchies.
 pub(super) struct Groups {
     /// Contents of [`MEMBERSHIP`].
     membership: io::Result<Vec<u8>>,

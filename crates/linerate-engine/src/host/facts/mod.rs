@@ -117,7 +117,7 @@ fn is_absent(error: &io::Error) -> bool {
 pub(super) fn numbered(names: &[String], prefix: &str) -> Vec<u32> {
     let number = |name: &String| {
         let digits = name.strip_prefix(prefix)?;
-        // A sign would pass for a number.
+        // This check rejects a sign, which the parser of numbers would accept.
         digits
             .bytes()
             .all(|b| b.is_ascii_digit())
@@ -222,7 +222,7 @@ impl Reader<'_> {
         String::new()
     }
 
-    /// Nodes with memory or CPUs, in ascending order. A kernel without NUMA has CPUs in /sys but no
+    /// Returns the nodes with memory or CPUs, in ascending order. A kernel without NUMA has CPUs in /sys but no
     /// nodes.
     fn node_ids(&mut self) -> Vec<u32> {
         let names = match self.machine.list(NODES) {

@@ -84,7 +84,7 @@ impl Reader<'_> {
         nics
     }
 
-    /// The links of a reply, up to an invalid one.
+    /// Returns the links of a reply, up to an invalid one.
     fn links<'r>(&mut self, reply: &'r [u8]) -> Vec<Link<'r>> {
         let mut links = Vec::new();
         for link in link::parse(reply) {
@@ -129,7 +129,7 @@ struct PortReader<'a, 'b> {
     reader: &'a mut Reader<'b>,
     name: String,
     index: u32,
-    /// A source reported that the port does not exist.
+    /// Whether a source reported that the port does not exist.
     went: bool,
 }
 
@@ -266,7 +266,7 @@ impl PortReader<'_, '_> {
             Direction::Rx => ("rps_cpus", Some("rps_flow_cnt")),
             Direction::Tx => ("xps_cpus", None),
         };
-        // The files are not there for a port with one queue, or without the feature in the kernel.
+        // These files do not exist for a port with one queue, or if the kernel lacks the feature.
         let (machine, path) = (self.reader.machine, |file| {
             format!("{folder}/{name}/{file}")
         });

@@ -123,7 +123,7 @@ impl Reader<'_> {
             .ok()
     }
 
-    /// The link's speed and width from sysfs, `current` or `max`.
+    /// Reads the link's speed and width from sysfs, `current` or `max`.
     fn pci_link(&mut self, folder: &str, which: &str) -> Option<Link> {
         let speed = format!("{folder}/{which}_link_speed");
         let width = format!("{folder}/{which}_link_width");
@@ -155,7 +155,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The IOMMU group of each device that is in one.
+    /// Returns the IOMMU group of each device that is in one.
     fn iommu_groups(&mut self) -> BTreeMap<Address, u32> {
         let mut found = BTreeMap::new();
         let groups = self.look_in("pci.iommu_group", GROUPS);

@@ -1,4 +1,4 @@
-//! Facts of the port that the path leaves by.
+//! Facts of the port by which the path leaves this host.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -115,8 +115,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Folder of the port under /sys/class, if the /sys that is mounted shows this port and not
-    /// one of the same name in another network namespace.
+    /// Returns the folder of the port under /sys/class, if the mounted /sys shows this port and not one of the same
+    /// name in another network namespace.
     pub(super) fn class_folder(&mut self, link: &Link<'_>) -> Option<String> {
         let folder = format!("/sys/class/net/{}", link.name);
         let index = read(self.machine, &format!("{folder}/ifindex"), sysctl::number).ok()?;
@@ -146,7 +146,7 @@ impl Reader<'_> {
         true
     }
 
-    /// The driver, or the kind of a port that has both (IP over InfiniBand).
+    /// Returns the driver, or the kind of a port that has both (IP over InfiniBand).
     fn driver(&mut self, link: &Link<'_>, device: &str) -> String {
         let path = format!("{device}/uevent");
         let driver = self.get("port.driver", &path, SYS, |text| {

@@ -38,7 +38,7 @@ pub fn room(machine: &dyn Machine, cpu: u32) -> Room {
 }
 
 impl Reader<'_> {
-    /// The largest cache level of a CPU for data.
+    /// Returns the largest data cache of a CPU.
     pub(super) fn last_cache(&mut self, cpu: u32) -> Option<Bytes> {
         let folder = format!("{}/cpu{cpu}/cache", super::cpu::CPUS);
         let names = self.look_in("cpu.caches", &folder);

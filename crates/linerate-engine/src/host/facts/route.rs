@@ -14,7 +14,7 @@ use crate::host::{Toward, gap};
 const BRIDGES: usize = 16;
 
 impl Reader<'_> {
-    /// The ports and devices below a route.
+    /// Reads the ports and devices below a route.
     pub(super) fn route(&mut self, toward: Toward, route: &route::Route) -> Route {
         let (ports, others) = self.stack_of(route.port);
         let pci = self.pci_of(&ports);

@@ -24,7 +24,7 @@ impl Reader<'_> {
         }
     }
 
-    /// CPUs of each core with more than one. Without SMT no CPU needs to be read.
+    /// Returns the CPUs of each core with more than one. Without SMT no CPU needs to be read.
     fn cores(&mut self, online: &[u32]) -> Vec<Vec<u32>> {
         let path = format!("{CPUS}/smt/active");
         if online.len() < 2 || self.look("cpu.cores", &path, sysctl::number) == Some(0) {

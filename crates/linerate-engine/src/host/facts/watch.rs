@@ -17,7 +17,7 @@ use super::nic::network;
 use super::{PROC, Reader};
 use crate::host::{Machine, Query, invalid};
 
-/// Looks at a machine again and again.
+/// Samples the counters of a machine repeatedly.
 #[derive(Default)]
 pub struct Watch {
     /// The port of each interrupt, by its index. An interrupt that a driver requests later is not counted.
@@ -40,7 +40,7 @@ struct Moment {
 }
 
 impl Watch {
-    /// Finds the interrupts that belong to ports.
+    /// Makes a watch, and finds the interrupts that belong to ports.
     pub fn new(machine: &dyn Machine) -> Self {
         let (network, interrupts) = (network(machine), all_interrupts(machine));
         let mut served = BTreeMap::new();

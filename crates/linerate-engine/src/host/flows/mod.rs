@@ -205,7 +205,7 @@ impl Flows {
         None
     }
 
-    /// Watches the busiest that are not watched yet.
+    /// Starts to watch the busiest connections that are not watched yet.
     fn watch(&mut self, at: u64, look: &mut owners::Look<'_>) {
         let known: BTreeSet<u64> = self.watched.iter().map(|w| w.id.cookie).collect();
         let mut active: Vec<&Counted> = self.counted.values().filter(|c| c.is_active()).collect();

@@ -70,7 +70,7 @@ const KINDS: [&str; 18] = [
     "user-",
     "user@",
 ];
-/// Suffixes of units of systemd.
+/// Suffixes of systemd's units.
 const UNITS: [&str; 6] = [".slice", ".scope", ".service", ".mount", ".socket", ".swap"];
 
 /// The names seen so far, in the order of the numbers that replace them, and the places where cgroups are
@@ -109,7 +109,7 @@ impl Groups {
     pub(super) fn in_mount(&mut self, line: &str) -> Option<String> {
         let mut mount = of_groups(line)?;
         let [root, point] = [&mount.root, &mount.point].map(|path| self.path(path));
-        // Others may name a program, or a hierarchy after somebody.
+        // Other options may name a program, or a user's hierarchy.
         mount.options.retain(|option| !option.contains('='));
         let (number, kind, options) = (mount.number, mount.kind, mount.options.join(","));
         Some(format!(
@@ -159,7 +159,7 @@ impl Groups {
     }
 }
 
-/// A controller, or the name of a hierarchy without one.
+/// Returns a controller, or the name of a hierarchy without one.
 fn hierarchy(controller: &str) -> &str {
     match controller.strip_prefix("name=") {
         None | Some("systemd") => controller,

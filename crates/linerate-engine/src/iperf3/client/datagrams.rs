@@ -22,7 +22,7 @@ pub(super) fn bounds(knobs: &Knobs) -> Result<(), ClientError> {
     udp::lacks(knobs).or_else(refuse)
 }
 
-/// Bits of the datagram numbers of a test of this length.
+/// Returns the width of datagram numbers in a test of `seconds` seconds.
 pub(super) fn width(seconds: u64) -> Width {
     if seconds > NARROW_SECONDS {
         Width::Wide

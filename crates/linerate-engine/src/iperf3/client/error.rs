@@ -13,7 +13,7 @@ use crate::load::LoadError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// More streams than iperf3 can have.
+    /// More streams were requested than iperf3 supports.
     #[error("{0} streams: an iperf3 server accepts at most {STREAMS_MAX}")]
     Streams(u32),
     /// No server listens at the address.
@@ -27,7 +27,7 @@ pub enum ClientError {
         /// Error of the system call.
         source: io::Error,
     },
-    /// Another kind of server listens there.
+    /// A server of another kind listens at the address.
     #[error("{address} does not speak iperf3's protocol: {what}")]
     NotIperf3 {
         /// Address of the server.
@@ -72,10 +72,10 @@ pub enum ClientError {
     /// Datagrams are lost on a path where connections work.
     #[error("no UDP datagram reaches {0}, although a TCP connection does")]
     NoDatagrams(SocketAddr),
-    /// The requested datagrams are impossible.
+    /// The requested test is impossible with iperf3.
     #[error("{0}")]
     Unsupported(String),
-    /// A data connection could not be made as asked.
+    /// A data connection could not be made as requested.
     #[error(transparent)]
     Load(#[from] LoadError),
     /// The user stopped the test.

@@ -41,7 +41,7 @@ pub(super) fn socket(
     Ok(socket.into())
 }
 
-/// Says hello on a socket, and waits for the answer of the server.
+/// Sends a hello on a socket, and waits for the answer of the server.
 pub(super) fn say(
     control: &Control<'_>,
     server: SocketAddr,
@@ -77,7 +77,7 @@ fn answered(control: &Control<'_>, socket: &UdpSocket) -> io::Result<bool> {
             said += 1;
         }
         let mut fds = [PollFd::new(socket, PollFlags::IN)];
-        // A wait that is interrupted is a short one.
+        // A wait that is interrupted is only shorter, so errors are ignored.
         let _ = poll(&mut fds, Some(&timespec(HEED)));
         loop {
             // The buffer is one byte longer than an answer: a longer message is not an answer.

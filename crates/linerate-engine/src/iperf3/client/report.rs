@@ -25,7 +25,7 @@ pub(crate) struct Report<'a> {
     pub(crate) streams: u32,
     /// Payload of a datagram in bytes; `None` for TCP.
     pub(crate) datagram: Option<u16>,
-    /// Seconds at the start that the server does not count.
+    /// Seconds at the start of the test that the server does not count.
     pub(crate) omit: f64,
     /// Seconds in which payload flowed, by this end's clock, including the omitted part.
     pub(crate) lasted: f64,
@@ -87,10 +87,10 @@ impl Report<'_> {
         self.direction == Direction::Forward
     }
 
-    /// Seconds that count, by this end's clock.
+    /// Returns the seconds that count, by this end's clock.
     fn counted(&self) -> f64 {
         let counted = self.lasted - self.omit;
-        // Nothing is omitted of a test that ended before.
+        // If a test ended before its omitted part was over, nothing is omitted.
         if counted > 0.0 { counted } else { self.lasted }
     }
 
@@ -238,7 +238,7 @@ fn sent(stream: &StreamResult, size: u16) -> Option<Vec<(Metric, u64)>> {
     (packets >= came).then(|| vec![(UDP_DATAGRAMS, packets)])
 }
 
-/// A report that did not arrive.
+/// Makes the gap for a report that did not arrive.
 pub(crate) fn missing(direction: Direction) -> EndReadings {
     let mut end = EndReadings::default();
     if direction == Direction::Forward {
@@ -251,7 +251,7 @@ pub(crate) fn missing(direction: Direction) -> EndReadings {
     end
 }
 
-/// Values that iperf3 never reports.
+/// Makes the gap for values that iperf3 never reports.
 fn nothing_else() -> [Gap; 1] {
     [Gap {
         what: "sockets, CPUs and ports of the far end".to_owned(),

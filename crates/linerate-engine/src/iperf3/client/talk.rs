@@ -16,7 +16,7 @@ pub(super) const ANSWER: Duration = Duration::from_secs(30);
 /// Description of the stage after the test.
 pub(super) const RESULTS: &str = "while both ends reported their counts";
 
-/// The control connection to a server.
+/// The control connection to a server, and the time for its answers.
 pub(super) struct Talk<'a> {
     pub(super) control: Control<'a>,
     pub(super) server: SocketAddr,

@@ -66,7 +66,7 @@ impl<'a> Door<'a> {
     pub(super) fn look(&mut self, wait: Duration) -> Result<bool, Refusal> {
         let all = self.open.iter().chain(&self.lines);
         let mut fds: Vec<_> = all.map(|s| PollFd::new(s, PollFlags::IN)).collect();
-        // A wait that is interrupted is a short one.
+        // A wait that is interrupted is only shorter, so errors are ignored.
         let _ = poll(&mut fds, Some(&timespec(wait)));
         for line in &self.lines {
             again(line);

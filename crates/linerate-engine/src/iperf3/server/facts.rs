@@ -24,7 +24,7 @@ struct Known {
 }
 
 impl Facts {
-    /// The facts of `machine` that concern a path, read now or lately.
+    /// Returns the facts of `machine` for a path, read now or recently.
     pub(super) fn toward(&self, machine: &dyn Machine, toward: Toward) -> Arc<HostFacts> {
         self.at(machine, toward, Instant::now())
     }

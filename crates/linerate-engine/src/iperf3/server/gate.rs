@@ -13,7 +13,7 @@ use super::{Seated, Server};
 use crate::peer::Stop;
 use crate::strangers::{Doorman, Refusal, Stranger};
 
-/// The bytes that a stranger has sent.
+/// Bytes that an unauthenticated connection has sent.
 pub(super) struct PartialCookie {
     cookie: Cookie,
     have: usize,
@@ -52,7 +52,7 @@ impl Doorman for Gate<'_, '_> {
         Ok(received.have == COOKIE_LEN)
     }
 
-    /// A connection of the test that runs, or the first one of another.
+    /// Passes a connection to the running test, or starts a test with its first connection.
     fn admit(&self, pending: Stranger<PartialCookie>) -> Result<(), Refusal> {
         let cookie = pending.received.cookie;
         let mut slot = self.server.slot.lock();
@@ -95,7 +95,7 @@ impl<'env> Gate<'_, 'env> {
     }
 }
 
-/// Reports that there is no place. The send buffer of a new connection has room for a byte.
+/// Tells a client that another test is running. The send buffer of a new connection has room for a byte.
 fn deny(mut stream: &TcpStream) {
     let _ = stream.write(&[State::AccessDenied.encode()]);
 }

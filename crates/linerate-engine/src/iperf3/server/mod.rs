@@ -37,9 +37,9 @@ pub struct Limits {
     pub pending: usize,
     /// Most connections without a cookie from one address (IPv6: one /64).
     pub pending_per_address: usize,
-    /// Time for a cookie, and for each word of the conversation that is due.
+    /// Time for a cookie, and for each message on the control connection.
     pub word: Duration,
-    /// A test that moves no payload for this long is ended.
+    /// Time without payload after which a test is ended.
     pub stall: Duration,
     /// Time that a test may last beyond its agreed duration.
     pub grace: Duration,

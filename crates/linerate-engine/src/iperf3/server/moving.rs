@@ -39,7 +39,7 @@ pub(super) struct Place<'a> {
     pub(super) grace: Duration,
 }
 
-/// The streams of all directions.
+/// The streams of a test, in all directions.
 pub(super) struct Moving {
     parts: Vec<Part>,
     bare: Arc<Bare>,
@@ -53,7 +53,7 @@ pub(super) struct Moving {
     _end: LocalEnd,
 }
 
-/// The streams of one direction.
+/// The streams of a test in one direction.
 struct Part {
     running: Running,
     streams: Streams,
@@ -61,7 +61,7 @@ struct Part {
     first: usize,
 }
 
-/// Streams that are there already.
+/// Source of streams whose connections exist already.
 struct There(VecDeque<OwnedFd>);
 
 impl There {
@@ -191,7 +191,7 @@ impl Moving {
         self.began.elapsed()
     }
 
-    /// Payload that all have moved, in bytes.
+    /// Returns the payload that all streams have moved, in bytes.
     pub(super) fn total(&self) -> u64 {
         self.moved(|_| true)
     }

@@ -57,7 +57,7 @@ enum Ended {
     Left,
 }
 
-/// The refusal that is sent to the client, with the system's error text.
+/// Describes the refusal that is sent to the client, with the system's error text.
 fn refused(refusal: Refusal) -> String {
     let words = refusal.words();
     match refusal.errno {
@@ -195,7 +195,7 @@ impl Served<'_> {
         Ok((ours, words))
     }
 
-    /// The data connections that the client requested.
+    /// Receives the data connections that the client requested.
     fn streams(&self, terms: &Terms, seats: &Receiver<TcpStream>) -> Result<Vec<OwnedFd>, Ended> {
         let mut fds = Vec::new();
         self.gather(
@@ -261,7 +261,7 @@ impl Served<'_> {
         Ok(())
     }
 
-    /// Watches over the payload until the client ends the test.
+    /// Monitors the streams until the client ends the test.
     fn watch(&self, terms: &Terms, streams: &mut Moving) -> Result<(), Ended> {
         let limits = &self.server.options.limits;
         let most = terms.longest().saturating_add(limits.grace);
@@ -293,7 +293,7 @@ impl Served<'_> {
 
     /// Sends the client the reason why the test ends.
     fn part(&self, ended: &Ended) {
-        // A client that cannot be reached has gone.
+        // If the client cannot be reached, it has gone, so errors are ignored.
         let _ = match ended {
             Ended::Refused(refusal) => {
                 let told = self.control.say(State::ServerError, self.word);

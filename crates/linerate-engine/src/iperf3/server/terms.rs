@@ -279,7 +279,7 @@ fn fits(params: &Params) -> Result<(), Refusal> {
     }
 }
 
-/// The requested option of iperf3 that is not implemented here.
+/// Returns the requested option of iperf3 that is not implemented here.
 pub(super) fn lacking(params: &Params) -> Option<&'static str> {
     let udp = params.protocol == Protocol::Udp;
     let sends = params.reverse || params.bidirectional;
@@ -296,7 +296,7 @@ pub(super) fn lacking(params: &Params) -> Option<&'static str> {
     }
 }
 
-/// The pace of the sender of each stream.
+/// Returns the pace of each stream's sender.
 fn pace(params: &Params) -> Option<Rate> {
     let paces = [params.bandwidth, params.fqrate].into_iter();
     paces.filter(|pace| *pace > 0).min().map(Rate)

@@ -147,8 +147,7 @@ impl Sim {
         }
     }
 
-    /// The counters of one side's port.
-    /// A port without a slot, which sends and receives at once.
+    /// Returns the route of one side: its port has no slot, and sends and receives at once.
     fn route(&self, side: Side) -> Route {
         let speed = self.path.host(side).port_speed;
         let link = LinkModes {

@@ -19,9 +19,9 @@ pub(super) enum Bound {
     Congestion,
     /// The flow is limited by a rate: of the path, of the flow or of pacing.
     Rate,
-    /// The sender's CPU or application.
+    /// The flow is limited by the sender's CPU or application.
     Sender,
-    /// The receiver's CPU or application.
+    /// The flow is limited by the receiver's CPU or application.
     Receiver,
 }
 
@@ -30,13 +30,13 @@ pub(super) enum Bound {
 pub(super) struct Work {
     /// CPU of the end's thread, as an index into all CPUs of the path.
     pub cpu: usize,
-    /// Seconds in the kernel per byte.
+    /// Kernel CPU time per byte, in seconds.
     pub kernel: f64,
-    /// Seconds in user code per byte.
+    /// User CPU time per byte, in seconds.
     pub user: f64,
     /// Payload of an operation, in bytes.
     pub op: f64,
-    /// Seconds asleep after an operation.
+    /// Sleep after each operation, in seconds.
     pub pause: f64,
 }
 
@@ -59,7 +59,7 @@ impl Work {
         self.kernel + self.user
     }
 
-    /// The most a thread does that has a CPU to itself, bytes per second.
+    /// Returns the highest rate of a thread that has a CPU to itself, in bytes per second.
     fn alone(&self) -> f64 {
         self.op / (self.pause + self.op * self.per_byte()).max(1e-15)
     }
@@ -76,7 +76,7 @@ pub(super) struct ThreadCounts {
     pub kernel: f64,
     /// CPU time of the thread in user code, in seconds.
     pub user: f64,
-    /// Seconds runnable without a CPU.
+    /// Time that the thread was runnable without a CPU, in seconds.
     pub wait: f64,
 }
 
@@ -102,9 +102,9 @@ pub(super) struct SimStream {
     pub congestion: Congestion,
     pub tx: Work,
     pub rx: Work,
-    /// Requested rate of pacing, bytes per second.
+    /// Requested pacing rate, in bytes per second.
     pub pacing: Option<f64>,
-    /// Rate of one flow on the path, bytes per second.
+    /// Rate limit of one flow on the path, in bytes per second.
     pub path_cap: f64,
     /// Whether traffic above the rate of a flow is dropped.
     policed: bool,
@@ -114,7 +114,7 @@ pub(super) struct SimStream {
     silent: f64,
     pub receive_window: f64,
     pub send_buffer: f64,
-    /// Window that random loss leaves.
+    /// Largest congestion window that random loss allows.
     loss_window: f64,
     loss: f64,
     /// Congestion window in bytes, and the window at which its growth slows down.
@@ -125,7 +125,7 @@ pub(super) struct SimStream {
     pub rtt: f64,
     pub bound: Bound,
     pub unread: f64,
-    /// Unread payload has filled the window since the step began.
+    /// Whether unread payload has filled the window since the step began.
     full: bool,
     pub notsent: f64,
     pub sent: ThreadCounts,
@@ -134,7 +134,7 @@ pub(super) struct SimStream {
 }
 
 impl SimStream {
-    /// A connection just made, with threads on these CPUs.
+    /// Makes a new connection, with threads on these CPUs.
     pub(super) fn new(
         path: &SimPath,
         direction: Direction,
@@ -325,7 +325,7 @@ impl SimStream {
         self.clocks(dt);
     }
 
-    /// The timer runs out after 200 ms, and again after twice as long each time.
+    /// Simulates retransmission timeouts: the first after 200 ms, and each next one after twice the time.
     fn time_out(&mut self, dt: f64) {
         self.silent += dt;
         let times = (self.silent / 0.2 + 1.0).log2().floor();
@@ -363,7 +363,7 @@ impl SimStream {
         }
         let rest = self.sent.bytes - self.received.bytes;
         self.received.add(rest, &self.rx, noise);
-        // To the byte, whatever the rounding of the sum.
+        // This makes both counts equal to the byte, despite rounding of the sum.
         self.received.bytes = self.sent.bytes;
         self.tcp.acked = self.sent.bytes;
         self.tcp.sent = self.sent.bytes;
@@ -378,7 +378,7 @@ impl SimStream {
         self.rate * self.rtt
     }
 
-    /// Window that the receiver offers.
+    /// Returns the window that the receiver offers.
     pub(super) fn offered(&self) -> f64 {
         (self.receive_window - self.unread).max(self.mss)
     }
@@ -390,7 +390,7 @@ pub(super) const POLICED: f64 = 0.05;
 /// Share of its congestion window that CUBIC keeps after a loss.
 const BACK_OFF: f64 = 0.7;
 
-/// Window that random loss with this chance leaves to a loss-based control (Mathis, Semke and
+/// Returns the window of a loss-based congestion control at this probability of random loss (Mathis, Semke and
 /// Mahdavi, CCR 27(3), 1997).
 fn loss_window(loss: f64, mss: f64) -> f64 {
     if loss <= 0.0 {

@@ -46,10 +46,10 @@ const TALK: Nanos = Nanos::from_millis(5);
 /// Time that both ends wait after a step for missing payload.
 const STALL: Nanos = Nanos::from_secs(3);
 
-/// Time from one report to `watch` to the next.
+/// Time between calls of `watch`, in nanoseconds.
 const WATCH_NS: u64 = 100_000_000;
 
-/// Connections that were made together.
+/// A set of connections that were made together.
 #[derive(Debug)]
 struct SimSet {
     flows: Vec<SimStream>,
@@ -93,7 +93,7 @@ impl Sim {
         }
     }
 
-    /// Number of CPUs of all hosts together.
+    /// Returns the number of CPUs of all hosts together.
     fn all_cpus(&self) -> usize {
         if self.path.shared_host {
             self.cpus(Side::Near).end
@@ -102,7 +102,7 @@ impl Sim {
         }
     }
 
-    /// CPUs of one side's host among all.
+    /// Returns the CPUs of one side's host, as indices into all CPUs.
     fn cpus(&self, side: Side) -> std::ops::Range<usize> {
         let near = self.path.near.cpus.max(1) as usize;
         match side {
@@ -123,7 +123,7 @@ impl Sim {
         }
     }
 
-    /// Lets the noise run up to now.
+    /// Advances the noise to the current time.
     fn renew_noise(&mut self) {
         while self.noise_at <= self.now.0 {
             self.factor = [0, 1].map(|which| self.noise[which].step());
@@ -318,7 +318,7 @@ fn thread_numbers(plan: &SetPlan) -> impl Iterator<Item = usize> + use<> {
     (0..plan.knobs.streams as usize).map(move |n| first + n)
 }
 
-/// Threads that share a full CPU are runnable for the rest of the time.
+/// Adds waiting times: threads that share a full CPU are runnable for the rest of the time.
 fn wait(flows: &mut [&mut SimStream], room: &[f64], dt: f64) {
     let mut threads = vec![0_u32; room.len()];
     for flow in flows.iter() {
@@ -356,7 +356,7 @@ fn received(active: &[(u32, SimSet)]) -> f64 {
     flows.iter().sum()
 }
 
-/// Segments that all streams retransmitted.
+/// Returns the segments that all streams have retransmitted.
 fn retransmitted(active: &[(u32, SimSet)]) -> f64 {
     let flows = active.iter().flat_map(|(_, set)| &set.flows);
     flows.map(|flow| flow.tcp.retrans).sum()
@@ -393,7 +393,7 @@ impl Link for Sim {
         if matches!(plan.pattern, Pattern::Operations { .. }) {
             return Err(refused("a simulated path carries no operations".into()));
         }
-        // A handshake of the ends, then one of each connection.
+        // This takes a handshake of the ends, then one of each connection.
         self.now.0 += TALK.0 + 3 * self.path.rtt.0;
         self.sets.insert(plan.id, self.connect(plan));
         Ok(Set {

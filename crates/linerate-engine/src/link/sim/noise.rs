@@ -19,12 +19,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Uniform between 0 and 1, both excluded.
+    /// Returns a uniform number between 0 and 1, both excluded.
     pub fn uniform(&mut self) -> f64 {
         ((self.bits() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    /// Normal with mean 0 and deviation 1 (Box and Muller).
+    /// Returns a normal number with mean 0 and standard deviation 1 (Box and Muller).
     pub fn normal(&mut self) -> f64 {
         let (a, b) = (self.uniform(), self.uniform());
         (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
@@ -39,11 +39,11 @@ impl Random {
 /// Correlation and distribution of noise. The unit of time is [`UNIT_NS`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Class {
-    /// Each unit of time is independent.
+    /// Noise whose units of time are independent.
     White,
-    /// AR(1) with this correlation from one unit to the next, 0 to below 1.
+    /// AR(1) noise with this correlation between consecutive units, from 0 to below 1.
     Correlated(f64),
-    /// Shifts to a new level, with this chance in each unit.
+    /// Noise that changes to a new level with this probability in each unit.
     Steps(f64),
     /// Student's t with 3 degrees of freedom: values far from the mean are rare, but occur.
     HeavyTails,
@@ -77,7 +77,7 @@ impl Noise {
         }
     }
 
-    /// The factor of the next unit of time.
+    /// Returns the factor of the next unit of time.
     pub fn step(&mut self) -> f64 {
         let fresh = self.random.normal();
         let value = match self.class {

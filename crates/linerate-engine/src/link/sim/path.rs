@@ -50,9 +50,9 @@ impl Span {
 /// One direction of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimDirection {
-    /// Rate on the wire, all flows together, framing included.
+    /// Rate on the wire of all flows together, including framing.
     pub rate: Rate,
-    /// Rate on the wire of one flow.
+    /// Highest rate on the wire of one flow.
     pub flow_cap: Option<Rate>,
     /// Whether traffic above the rate of a flow is dropped, as by a policer, instead of delayed.
     pub policed: bool,
@@ -62,8 +62,7 @@ pub struct SimDirection {
     pub buffer: Bytes,
     /// Share of packets lost at random.
     pub loss: f64,
-    /// Kind and size (deviation of the logarithm for 100 ms) of the noise upon all that limits
-    /// this direction.
+    /// Kind and size (standard deviation of the logarithm for 100 ms) of the noise on all limits of this direction.
     pub noise: (Class, f64),
     /// Most payload in flight that the receiver's autotuned window allows: half of `tcp_rmem`'s
     /// maximum.
@@ -100,18 +99,18 @@ pub struct Cost {
     pub user_ps: u64,
     /// Kernel's CPU time for each operation.
     pub per_op: Nanos,
-    /// Time the application sleeps after each operation.
+    /// Time that the application sleeps after each operation.
     pub pause: Nanos,
     /// Payload of an operation if the plan leaves it open.
     pub op: Bytes,
 }
 
-/// Congestion control of the simulation, both in the coarse.
+/// Simplified congestion controls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Congestion {
-    /// Fills the buffer, slows down at loss.
+    /// Fills the buffer, and slows down after losses.
     Cubic,
-    /// Keeps a short queue, does not mind random loss.
+    /// Keeps a short queue, and ignores random loss.
     Bbr,
 }
 
@@ -124,7 +123,7 @@ impl Congestion {
         }
     }
 
-    /// The congestion control with this name in the kernel.
+    /// Returns the congestion control with this name in the kernel.
     pub(super) fn named(name: &str) -> Option<Self> {
         [Self::Cubic, Self::Bbr]
             .into_iter()
@@ -159,7 +158,7 @@ impl Default for SimHost {
 }
 
 impl Default for SimDirection {
-    /// 10 Gb/s with a buffer of 1 MiB, 1 % of noise, windows that do not bind at 1 ms.
+    /// 10 Gb/s with a buffer of 1 MiB, 1 % of noise, and windows that do not limit at 1 ms.
     fn default() -> Self {
         Self {
             rate: Rate(10_000_000_000),
@@ -197,7 +196,7 @@ impl Default for SimPath {
 /// Bytes of an Ethernet frame that its MTU does not include: header, checksum, preamble, gap.
 const FRAMING: f64 = 38.0;
 
-/// Headers of IPv4 and TCP with timestamps.
+/// Size of the headers of IPv4 and TCP with timestamps, in bytes.
 pub(super) const HEADERS: u32 = 52;
 
 impl SimPath {
@@ -222,7 +221,7 @@ impl SimPath {
     }
 }
 
-/// Payload per second that a rate on the wire carries in segments of `mss`.
+/// Returns the payload per second that a rate on the wire carries in segments of `mss`.
 pub(super) fn payload_rate(wire: Rate, mss: f64) -> f64 {
     wire.0 as f64 / 8.0 * mss / (mss + f64::from(HEADERS) + FRAMING)
 }

@@ -57,11 +57,11 @@ pub(super) struct View<'a> {
     pub side: Side,
     /// The sets in use.
     pub active: &'a [(u32, &'a SimSet)],
-    /// CPUs of this host, as indices into all.
+    /// CPUs of this host, as indices into all CPUs.
     pub cpus: std::ops::Range<usize>,
     /// Seconds that each CPU was busy: kernel, user.
     pub busy: &'a [(f64, f64)],
-    /// Share of each CPU that is stolen.
+    /// Share of each CPU's time that is stolen.
     pub steal: f64,
     /// Seconds since the run began.
     pub now: f64,
@@ -140,7 +140,7 @@ impl View<'_> {
             tables.row(at, || number.to_string(), &values);
         }
         for (number, _) in self.cpus.clone().enumerate() {
-            // Packets come in on the first CPU.
+            // Packets are received by the first CPU.
             let packets = if number == 0 {
                 self.port.received_packets
             } else {
@@ -187,7 +187,7 @@ impl View<'_> {
     }
 }
 
-/// Worker and thread of one stream at one end.
+/// Adds rows about the worker and the thread of one stream at one end.
 fn thread(
     at: u64,
     tables: &mut Tables,
@@ -257,12 +257,12 @@ fn sender(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &Sim
     socket(at, tables, subject, flow, in_flight + flow.notsent, 0.0);
 }
 
-/// Microseconds of a clock that counts in steps of 4 ms, as the kernel's does at 250 Hz.
+/// Rounds to microseconds of a clock with ticks of 4 ms, like the kernel's at 250 Hz.
 fn jiffies(seconds: f64) -> f64 {
     (seconds * 250.0).floor() * 4000.0
 }
 
-/// Rate at which the kernel paces, bytes per second.
+/// Returns the rate at which the kernel paces, in bytes per second.
 fn pacing(flow: &SimStream) -> f64 {
     let own = 1.2 * flow.cwnd / flow.rtt.max(1e-6);
     own.min(flow.pacing.unwrap_or(f64::MAX))
@@ -310,13 +310,13 @@ fn socket(
         (m::SOCKET_RMEM_ALLOC, 2.0 * unread),
         (m::SOCKET_UNREAD, unread),
         (m::SOCKET_DROPS, 0.0),
-        // Packets come in on the first CPU.
+        // Packets are received by the first CPU.
         (m::SOCKET_CPU, 0.0),
     ];
     tables.row(at, &subject, &values);
 }
 
-/// The socket of a ping-pong, the same at both ends.
+/// Adds rows about a socket of round trips, which is the same at both ends.
 fn ping_socket(at: u64, tables: &mut Tables, id: u32, ping: &super::ping::Ping) {
     let bytes = ping.counts.bytes;
     let values = [

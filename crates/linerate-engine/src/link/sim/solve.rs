@@ -14,11 +14,11 @@ pub(super) struct DirectionState {
     pub rate: f64,
     /// Capacity of the buffer, in seconds of queueing delay.
     pub depth: f64,
-    /// Round-trip time without a queue, seconds.
+    /// Round-trip time without a queue, in seconds.
     pub rtt: f64,
     /// Factor of the noise.
     pub noise: f64,
-    /// Queue found by this tick, seconds.
+    /// Queueing delay computed by this tick, in seconds.
     pub queue: f64,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Solver {
     room: Vec<f64>,
 }
 
-/// Index of a direction in lists of both.
+/// Returns the index of a direction in lists of both directions.
 pub(super) const fn index(direction: Direction) -> usize {
     match direction {
         Direction::Forward => 0,
@@ -187,7 +187,7 @@ fn react(
         }
         Congestion::Cubic => {}
         Congestion::Bbr => {
-            // Aims at a quarter of a round trip of queue, whatever is lost.
+            // The target is a queue of a quarter of a round trip, whatever is lost.
             let short = (0.25 * state.rtt).max(50e-6);
             if overflow || queue > short {
                 flow.cwnd = (flow.rate * (state.rtt + short)).max(4.0 * flow.mss);
@@ -205,7 +205,7 @@ fn react(
     }
 }
 
-/// Nothing moves in a direction that is down.
+/// Stops all flows of a direction that is down.
 fn stall(flows: &mut [&mut SimStream], which: usize) {
     for flow in flows.iter_mut().filter(|f| index(f.direction) == which) {
         if flow.rate > 0.0 {

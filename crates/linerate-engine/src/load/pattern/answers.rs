@@ -12,9 +12,9 @@ const SEVERAL: usize = 64 * 1024;
 pub(in crate::load) struct Answers {
     bytes: Pages,
     size: usize,
-    /// Bytes that are received at a time.
+    /// Number of bytes that are received at a time.
     room: usize,
-    /// Bytes of the next answer that are there.
+    /// Number of bytes of the next answer that have arrived.
     received: usize,
     sent: u64,
     answered: u64,
@@ -34,7 +34,7 @@ impl Answers {
         }
     }
 
-    /// Makes the buffer, and begins a step.
+    /// Allocates the buffer, and begins a step.
     pub(in crate::load) fn begin(&mut self) {
         self.bytes.ensure(self.room);
         (self.received, self.sent, self.answered) = (0, 0, 0);
@@ -51,7 +51,7 @@ impl Answers {
         self.sent
     }
 
-    /// Bytes that the next answer lacks.
+    /// Returns the number of bytes that the next answer still lacks.
     pub(in crate::load) fn missing(&self) -> usize {
         self.size - self.received
     }

@@ -103,7 +103,7 @@ impl Schedule {
         clock::now() >= self.intended
     }
 
-    /// Messages that are certainly sent in a short time.
+    /// Returns the number of messages that are certainly sent in a short time.
     fn soon(&self) -> u64 {
         match self.usual {
             0 => 1,
@@ -111,7 +111,7 @@ impl Schedule {
         }
     }
 
-    /// The message under way is sent, and may be lost.
+    /// Notes that the current message, which may be lost, was sent.
     fn note_sent(&mut self) {
         self.since = if self.is_unpaced() {
             self.intended
@@ -204,7 +204,7 @@ impl Schedule {
         }
     }
 
-    /// Messages without an answer, except the current one.
+    /// Returns the number of messages without an answer, except the current one.
     fn missing(&self) -> u64 {
         let under_way = u64::from(self.state == State::Waiting);
         (self.sent - self.answered).saturating_sub(under_way)
@@ -212,7 +212,8 @@ impl Schedule {
 }
 
 impl<A: Asker> ClosedLoop<A> {
-    /// Messages by `asker`, at least `interval` from one to the next. A `busy` thread spins instead of sleeping.
+    /// Makes a loop that sends messages by `asker`, at least `interval` apart. A `busy` thread spins instead of
+    /// sleeping.
     pub(in crate::load) fn new(asker: A, interval: Nanos, busy: bool) -> Self {
         Self {
             asker,
@@ -286,7 +287,7 @@ impl<A: Asker> ClosedLoop<A> {
 impl<A: Asker> Worker for ClosedLoop<A> {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.asker.begin()?;
-        // A kernel that refuses only makes paced messages later, which is measured.
+        // If the kernel refuses exact timers, paced messages are only sent later, and their times show this.
         let _ = thread::exact_timers();
         self.schedule.begin(advice, A::SAYS_UNREAD)
     }

@@ -36,7 +36,7 @@ pub(in crate::load) struct Answer {
     pub(in crate::load) unread: Option<u64>,
 }
 
-/// The near end of messages and answers, all of one size, of one stream. Messages of a step are numbered from 0.
+/// The near end of a stream of messages and answers, all of one size. Messages of a step are numbered from 0.
 pub(in crate::load) trait Asker: Send {
     /// Shortest and longest timeout of an answer, in nanoseconds. `None` if neither messages nor answers can be lost;
     /// answers are then received in the order of their messages.
@@ -50,14 +50,14 @@ pub(in crate::load) trait Asker: Send {
     /// Returns the size of a message, and of its answer.
     fn size(&self) -> u32;
 
-    /// Makes buffers, and begins a step.
+    /// Allocates buffers, and begins a step.
     fn begin(&mut self) -> Result<(), LoadError>;
 
     /// Announces messages to the other end, if it must know of them: at least one, at most `most`. With `wait` it may
     /// block briefly. Returns true once the next message may be sent.
     fn announce(&mut self, most: impl FnOnce() -> u64, wait: bool) -> Result<bool, LoadError>;
 
-    /// Messages that were announced to the other end and not sent.
+    /// Returns the number of messages that were announced to the other end and not sent.
     fn announced(&self) -> u64;
 
     /// Sends the next message, or the rest of it. With `wait` it may block briefly. Returns true once all of it is
@@ -80,7 +80,7 @@ pub(in crate::load) trait Asker: Send {
     /// Stores for the probes how many messages were not answered.
     fn unanswered(&self, _: u64) {}
 
-    /// Works towards the end of the step, when no message is in flight. True once the other end knows of the
+    /// Continues to the end of the step, when no message is in flight. Returns true once the other end knows of the
     /// end.
     fn finish(&mut self) -> Result<bool, LoadError>;
 
@@ -93,7 +93,7 @@ pub(in crate::load) trait Asker: Send {
 pub(in crate::load) enum Wait {
     /// Do not wait.
     No,
-    /// Asleep, for no longer than the time that a call may block.
+    /// Sleep, for no longer than a call may block.
     Asleep,
     /// Spin for many polls.
     Busy,
@@ -125,7 +125,7 @@ pub(in crate::load) trait Answerer: Send {
     /// Returns the size of a message, and of its answer.
     fn size(&self) -> u32;
 
-    /// Makes buffers, and begins a step.
+    /// Allocates buffers, and begins a step.
     fn begin(&mut self) -> Result<(), LoadError>;
 
     /// Answers the next message, or continues with it; returns its size once it is answered, otherwise zero. Blocks

@@ -24,7 +24,7 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 /// Time after the counted time in which messages that were due earlier are still sent, in nanoseconds: enough to make
 /// up for a stall, but not for a rate that is too high.
 const GRACE: u64 = 1_000_000_000;
-/// Longest wait for answers that may be lost, once the last message is sent.
+/// Longest wait for answers that may be lost, after the last message was sent, in nanoseconds.
 pub(in crate::load) const PATIENCE: u64 = 1_000_000_000;
 /// Longest sleep once the step ends.
 const ENDING: Duration = Duration::from_millis(20);
@@ -48,11 +48,11 @@ struct Schedule {
     advice: Arc<Advice>,
     /// Time at which the first message of the step was due; zero before.
     base: u64,
-    /// Messages sent, and when the last one was.
+    /// Number of messages that were sent, and the time of the last one.
     sent: u64,
     last: u64,
     answered: u64,
-    /// Answers to messages that were due in the time that counts.
+    /// Number of answers to messages that were due in the time that counts.
     counted: u64,
     ending: bool,
 }
@@ -88,7 +88,7 @@ impl Schedule {
             .is_some_and(|end| self.base > 0 && self.due(self.sent) < end && now < end + GRACE)
     }
 
-    /// Messages that are certainly sent in a short time.
+    /// Returns the number of messages that are certainly sent in a short time.
     fn soon(&self) -> u64 {
         let left = |end| self.first_from(end).saturating_sub(self.sent);
         let wanted = self.advice.counted()[1].map_or(u64::MAX, left);
@@ -148,7 +148,7 @@ impl Schedule {
 }
 
 impl<A: Asker> OpenLoop<A> {
-    /// Messages by `asker`, `interval` from one to the next. A `busy` thread spins instead of sleeping.
+    /// Makes a loop that sends messages by `asker`, `interval` apart. A `busy` thread spins instead of sleeping.
     pub(in crate::load) fn new(asker: A, interval: Nanos, busy: bool) -> Self {
         Self {
             asker,
@@ -210,7 +210,7 @@ impl<A: Asker> OpenLoop<A> {
         Ok(self.schedule.answered - before)
     }
 
-    /// Takes the answers that are there.
+    /// Receives the available answers.
     fn take(&mut self) -> Result<(), LoadError> {
         let schedule = &mut self.schedule;
         self.asker.receive(Wait::No, |answer| schedule.take(answer))
@@ -238,7 +238,7 @@ impl<A: Asker> OpenLoop<A> {
 impl<A: Asker> Worker for OpenLoop<A> {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.asker.begin()?;
-        // A kernel that refuses only makes messages later, which is measured.
+        // If the kernel refuses exact timers, messages are only sent later, and their times show this.
         let _ = thread::exact_timers();
         self.ended = false;
         self.schedule.begin(advice, A::SAYS_UNREAD)

@@ -23,7 +23,7 @@ pub(in crate::load) trait Target: Send {
     }
 }
 
-/// A thread that does one operation after another.
+/// Worker that executes one operation after another.
 pub(in crate::load) struct Operations<T> {
     target: T,
     ended: Vec<Done>,

@@ -115,14 +115,14 @@ impl Line {
         }
     }
 
-    /// An error of this stream's protocol.
+    /// Makes an error that says that the other end broke this stream's protocol.
     pub(super) fn garbled(&self, what: &str) -> LoadError {
         LoadError::Protocol {
             what: format!("stream {} of set {}: {what}", self.stream, self.set),
         }
     }
 
-    /// A failed call on this stream.
+    /// Makes an error for a failed call on this stream.
     pub(super) fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
         LoadError::Call {
             call,

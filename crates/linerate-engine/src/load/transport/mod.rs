@@ -33,7 +33,7 @@ pub static TRANSPORTS: &[&dyn Transport] = &[
     &null::Null,
 ];
 
-/// The transport with this name.
+/// Returns the transport with this name.
 pub fn transport(name: &str) -> Option<&'static dyn Transport> {
     TRANSPORTS.iter().find(|t| t.info().name == name).copied()
 }
@@ -110,7 +110,7 @@ pub struct Datagrams {
     pub fd: OwnedFd,
     /// Tag of the datagrams that this end sends; only both ends know it.
     pub own: u64,
-    /// The tag of the other end's datagrams.
+    /// Tag of the datagrams that the other end sends.
     pub other: u64,
 }
 
@@ -179,7 +179,7 @@ const fn lacks(kind: PatternKind) -> &'static str {
     }
 }
 
-/// Refuses a number of streams that is not from 1 to `most`.
+/// Refuses a number of streams outside 1 to `most`.
 fn streams(plan: &SetPlan, most: u32) -> Result<(), String> {
     let streams = plan.knobs.streams;
     if (1..=most).contains(&streams) {
@@ -227,7 +227,7 @@ fn refused(what: &str, why: &str) -> Gap {
 
 /// A way to move bytes.
 pub trait Transport: Sync {
-    /// The row of the transport in the core's table.
+    /// Returns the row of the transport in the core's table.
     fn info(&self) -> &'static TransportInfo;
     /// Returns what the user should know before `plan` runs, if this end of it is on a host with these facts.
     fn check(&self, side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice>;
@@ -260,9 +260,9 @@ pub trait Prepared: Send {
 
 /// One end of a set that is ready for steps.
 pub struct Connected {
-    /// The workers, one for each thread.
+    /// Workers of the set, one for each thread.
     pub workers: Vec<Box<dyn Worker>>,
-    /// The settings in force, which may be less than the plan asked for.
+    /// Settings in force, which may be less than the plan requested.
     pub end: SetEnd,
 }
 
@@ -276,7 +276,7 @@ struct Unmade {
     connect: Connect,
 }
 
-/// An end that needs nothing but connections, made by `connect`.
+/// Makes an end that needs only connections, which `connect` makes.
 fn unmade(side: Side, plan: &SetPlan, connect: Connect) -> Box<dyn Prepared> {
     Box::new(Unmade {
         side,

@@ -19,7 +19,7 @@ use crate::peer::channel::{Channel, ChannelError, read_exact, tune, wait, write_
 use crate::peer::handshake::{MESSAGE_LEN, Preamble, conclude, status};
 use crate::peer::keys::Key;
 
-/// Time for a connection to be made, and again for the server's first answer.
+/// Time to establish a connection, and again for the server's first answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest time in which all addresses of a host together may answer.
 const PATIENCE_ALL: Duration = Duration::from_secs(15);
@@ -102,7 +102,7 @@ fn small_packets(address: SocketAddr, stopped: &dyn Fn() -> bool) -> io::Result<
     Ok(socket.into())
 }
 
-/// A socket that does not block, for connections to `address`.
+/// Makes a non-blocking socket for connections to `address`.
 pub(crate) fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(socket_with(

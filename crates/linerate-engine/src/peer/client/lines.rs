@@ -42,7 +42,7 @@ const HELLO: Hello = Hello {
 /// Datagrams can be measured on a path that loses a third of all packets, so their control connections must work
 /// there too.
 const LATE: Duration = Duration::from_millis(200);
-/// The least number of round trips.
+/// Minimum time, in round trips, after which a connection is dialled again.
 const LATE_ROUNDS: u32 = 3;
 
 /// Dials the data connections of a session.
@@ -211,7 +211,7 @@ impl Dialler {
         })
     }
 
-    /// Lets a connection go on that can.
+    /// Continues a connection that is ready.
     fn advance(&self, young: &mut Young, set: u32) -> Result<(), LoadError> {
         let stream = young.stream;
         let failed = |e: io::Error| match e.kind() {

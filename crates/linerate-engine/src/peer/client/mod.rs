@@ -45,14 +45,14 @@ use version::understood;
 const ANSWER: Duration = Duration::from_secs(15);
 /// Time for the far end to report whether all its data connections have arrived.
 const CONNECT: Duration = Duration::from_secs(30);
-/// Time for the session's last word.
+/// Time to send the session's last message.
 const BYE: Duration = Duration::from_millis(500);
 
 /// Options of a session.
 pub struct ClientOptions {
     /// Address of the far end.
     pub target: Target,
-    /// Only addresses of this family.
+    /// Address family that is used; `None` for both.
     pub family: Option<Family>,
     /// Stored key of the far end; `None` if there is none.
     pub key: Option<Key>,
@@ -79,7 +79,7 @@ pub struct Client {
     // Whether this end's user allows changes of host settings.
     changes: bool,
     epoch: Instant,
-    // The far clock against the near one, as last asked for.
+    // Offset of the far clock from the near one, when it was last measured.
     clock: Option<step::Clock>,
     // Why no more requests are possible, and the hint; `None` while the session works.
     lost: Option<(String, String)>,
@@ -207,7 +207,7 @@ impl Client {
             .map_err(ChannelError::Wire)
             .and_then(|bytes| self.channel.send(&bytes, Instant::now() + ANSWER));
         sent.map_err(|e| match e {
-            // Too large for the protocol, and nothing was sent.
+            // The message is too large for the protocol, and nothing was sent.
             ChannelError::Wire(e) => refused(e.to_string()),
             e => self.broke(&e),
         })

@@ -40,7 +40,7 @@ impl Phase {
     }
 }
 
-/// The bytes that a stranger has sent.
+/// Bytes that an unauthenticated connection has sent.
 pub(super) struct PartialOpening {
     phase: Phase,
     preamble: Preamble,

@@ -36,15 +36,15 @@ pub struct Limits {
     pub pending: usize,
     /// Most unproved connections from one address (IPv6: one /64).
     pub pending_per_address: usize,
-    /// Time that a connection has to prove itself.
+    /// Time in which a connection must prove itself.
     pub proof: Duration,
-    /// A session without a request for this long is ended.
+    /// Time without a request after which a session is ended.
     pub idle: Duration,
-    /// A session is ended after this long.
+    /// Longest time of a session.
     pub session: Duration,
-    /// Time for an answer of a few bytes to leave.
+    /// Time to send an answer of a few bytes.
     pub answer: Duration,
-    /// Time for the readings of a step to leave.
+    /// Time to send the readings of a step.
     pub readings: Duration,
     /// Limits of the plans of one session.
     pub plan: PlanLimits,
@@ -98,7 +98,7 @@ pub struct ServerOptions {
     pub allow: Vec<IpNet>,
     /// Limits of clients' requests.
     pub limits: Limits,
-    /// The machine whose facts and counters are served.
+    /// Machine whose facts and counters are served.
     pub machine: Arc<dyn Machine>,
     /// Journal of changed host settings; `None` forbids changes.
     pub changes: Option<Ledger>,
@@ -122,7 +122,7 @@ impl Server {
     /// Binds the port. Clients can connect from now on; they are served by [`Server::run`].
     pub fn bind(mut options: ServerOptions) -> Result<Self, PeerError> {
         let listeners = strangers::listen(&options.listen, options.port)?;
-        // A server lives long, and most of the time idle.
+        // A server runs for a long time, and is mostly idle.
         memory::share();
         let descriptors = descriptors::raise(&options.limits);
         options.limits = options.limits.within(descriptors);

@@ -54,7 +54,7 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// Opens a session for a client of a group of addresses, unless there are `limit` already.
+    /// Opens a session for a client of an address group, unless there are `limit` sessions already.
     pub(super) fn open(
         self: &Arc<Self>,
         limit: usize,
@@ -128,7 +128,7 @@ impl Membership {
         Ok(())
     }
 
-    /// Says that a step of this session runs from now on.
+    /// Marks a step of this session as running, until the result is dropped.
     pub(super) fn load(&self) -> RunningStep {
         let mut loading = lock(&self.sessions.loading);
         let others: HashSet<SessionId> = loading.keys().copied().collect();
@@ -190,7 +190,7 @@ impl Room {
         &self.secret
     }
 
-    /// Expects the streams of a set.
+    /// Adds the seats for the streams of a set.
     pub(super) fn expect(&self, set: u32, streams: u32) {
         let seats = (0..streams).map(|stream| ((set, stream), None));
         lock(&self.seats).extend(seats);
@@ -225,7 +225,7 @@ impl Room {
 
     /// Clears the signal of arrivals. It must be called before the check for arrivals, so that none is missed.
     pub(super) fn clear(&self) {
-        // Fails only when there was no arrival.
+        // The read fails only if there was no arrival.
         let _ = rustix::io::read(&self.arrival, &mut [0; 8]);
     }
 }

@@ -39,7 +39,7 @@ const LAG: Duration = Duration::from_secs(30);
 pub(super) struct Guest {
     pub(super) stream: TcpStream,
     pub(super) from: IpAddr,
-    /// The name of the client, for the log.
+    /// Name of the client, for the log.
     pub(super) name: String,
     pub(super) noise: TransportState,
     pub(super) membership: Membership,
@@ -56,9 +56,9 @@ pub(super) struct Guest {
 #[derive(Debug)]
 enum Ended {
     Bye,
-    /// Nothing was asked for, since when and for how long.
+    /// The client sent no request for this time, since the given event.
     Idle(&'static str, Duration),
-    /// An answer did not leave, for how long.
+    /// An answer could not be sent for this time.
     Unread(Duration),
     Expired,
     Channel(ChannelError),
@@ -460,7 +460,7 @@ impl Session {
             // If this end has ended early, the other one continues as planned.
             let left = planned.saturating_duration_since(Instant::now()) + LAG;
             match self.ask("after this end had ended its step", left)? {
-                // The message crossed our end of the step.
+                // The message was sent before the near end knew that the step had ended here.
                 Ask::Stop => {}
                 Ask::Read => asked = true,
                 Ask::Bye => return Err(Ended::Bye),

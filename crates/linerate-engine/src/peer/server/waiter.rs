@@ -17,7 +17,7 @@ use crate::peer::datagrams::{Configure, Meeting};
 /// Time for the next data connection of a set to arrive; a few arrive at a time.
 const CONNECT: Duration = Duration::from_secs(20);
 
-/// Waits for data connections to come through the gate.
+/// Waits for data connections that the gate admits.
 pub(super) struct Waiter<'a> {
     pub(super) control: &'a TcpStream,
     pub(super) room: &'a Arc<Room>,

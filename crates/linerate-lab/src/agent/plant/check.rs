@@ -6,9 +6,9 @@ use crate::agent::wire::is_on_the_wire;
 use crate::fault::{Fault, Origin, Rhythm};
 use crate::spec::Topology;
 
-/// The longest time that anything lasts, in nanoseconds.
+/// Longest time of any fault, in nanoseconds.
 const LONGEST: u64 = 10_000_000_000;
-/// More spinning threads have no further effect.
+/// Most spinning threads: more would have no further effect.
 const MOST_THREADS: u32 = 64;
 
 /// Returns why the fault cannot be planted in this lab's topology.
@@ -41,7 +41,7 @@ pub(super) fn out_of_bounds(fault: &Fault) -> Option<&'static str> {
             "the rate is outside 100 kb/s to 300 Gb/s, or the room outside 2 kB to 1 GiB",
         ),
         Fault::ReceiveWindow { bytes, .. } | Fault::SendBuffer { bytes, .. } => (
-            // Below this the kernel's own minimum of a socket rules.
+            // Below this size, the kernel's own minimum of a socket applies.
             (4096..=(1 << 30)).contains(&bytes.0),
             "the size is outside 4 KiB to 1 GiB",
         ),
@@ -109,7 +109,7 @@ pub(super) fn collide(a: &Fault, b: &Fault) -> bool {
     }
 }
 
-/// Two faults of one kind, or on the same queue, exclude each other.
+/// Returns the kind of a fault. Two faults of one kind, or on the same queue, exclude each other.
 fn kind(fault: &Fault) -> String {
     let code = fault.code();
     let name = code.split(':').next().unwrap_or_default();

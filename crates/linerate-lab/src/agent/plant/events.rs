@@ -56,7 +56,7 @@ impl Events {
         self.add(now, Act::Go(host), None);
     }
 
-    /// Forgets when the link of a host was to be switched.
+    /// Removes the times at which the link of a host is switched.
     pub(super) fn end_switches(&mut self, host: Host) {
         self.events
             .retain(|event| !matches!(event.act, Act::Link(own, _) if own == host));

@@ -11,7 +11,7 @@ use super::Undo;
 use crate::agent::network::{Network, Spot};
 use crate::error::LabError;
 
-/// Lowers the end of `tcp_rmem` or `tcp_wmem` in a host.
+/// Lowers the maximum of `tcp_rmem` or `tcp_wmem` in a host.
 pub(super) fn limit_buffers(
     network: &Network,
     side: Side,

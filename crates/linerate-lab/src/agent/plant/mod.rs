@@ -35,13 +35,13 @@ enum Undo {
     Mtu,
     /// Restart the process on the wire with the effects of the other faults.
     Wire,
-    /// Take the limit of CPU time away.
+    /// Remove the limit of CPU time.
     Quota(Group),
     /// Stop these processes of the lab.
     Children(Vec<Child>),
     /// Nothing in the network changes: only programs that are started from now on differ.
     Nothing,
-    /// Forget the times, and switch the link on.
+    /// Remove the times of switching, and switch the link on.
     Link(Host),
     /// Remove the times of stalls, and let the stalled programs continue.
     Stall(Host),
@@ -233,7 +233,7 @@ impl Plants {
         all
     }
 
-    /// Puts the queues back in front of the router's port `near`, which was made again.
+    /// Restores the queues in front of the router's port `near`, which was made again.
     fn queue_again(&self, network: &mut Network) -> Result<(), LabError> {
         for planted in &self.planted {
             if let Fault::PathRate {

@@ -26,7 +26,7 @@ const CLASSES: [(&str, &str); 3] = [
 ];
 
 impl Reader<'_> {
-    /// Model, transport and place of a disk.
+    /// Reads the model, transport and place of a disk.
     pub(super) fn disk(&mut self, device: &mut BlockDevice, folder: &str, hidden: &[&String]) {
         let above = format!("{folder}/device");
         device.model = self.optional_line(&format!("{above}/model"));
@@ -141,7 +141,7 @@ impl Reader<'_> {
             .unwrap_or_else(|| format!("nvme{controller}"));
         let mut path = self.controller(&controller, &above);
         if path.transport.is_empty() {
-            // A tree of files may lack the link that leads there.
+            // A tree of files may lack the link to the controller.
             path = self.controller(&controller, &format!("{NVME}/{controller}"));
         }
         Path {
@@ -151,7 +151,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Name that the device in `folder` has in /dev.
+    /// Returns the name of the device in `folder` in /dev.
     fn device_name(&self, folder: &str) -> Option<String> {
         let name = read(self.machine, &format!("{folder}/uevent"), |text| {
             Ok(sysctl::value_text(text, "DEVNAME"))
@@ -207,7 +207,7 @@ impl Reader<'_> {
     }
 }
 
-/// `nvme0`, and neither `nvme0n1` nor `nvme0c1n1`.
+/// Returns whether a name is a controller's, such as `nvme0`, and neither `nvme0n1` nor `nvme0c1n1`.
 fn is_controller(name: &str) -> bool {
     let number = name.strip_prefix("nvme");
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))

@@ -12,7 +12,7 @@ use super::super::{Reader, numbered};
 pub(in crate::host) const SOFTWARE: [&str; 2] = ["Software iWARP stack", "rxe"];
 
 impl Reader<'_> {
-    /// The card that a function of the bus is a virtual function of.
+    /// Returns the card that has this function of the bus as a virtual function.
     pub(super) fn virtual_of(&self, pci: &str) -> Option<VirtualOf> {
         if pci.is_empty() {
             return None;

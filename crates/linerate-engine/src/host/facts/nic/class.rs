@@ -12,7 +12,7 @@ use crate::host::{gap, read};
 const CLASS: &str = "/sys/class/net";
 
 impl Reader<'_> {
-    /// The ports that /sys lists. The failed kernel query has a gap already.
+    /// Reads the ports that /sys lists. The failed kernel query has a gap already.
     pub(super) fn listed_nics(&mut self) -> Vec<Nic> {
         let names = self.machine.list(CLASS).unwrap_or_default();
         let (mut nics, mut missing) = (Vec::new(), Vec::new());
@@ -100,7 +100,7 @@ impl Reader<'_> {
             VIRTUAL_BUSES.contains(&bus) || VIRTUAL_DRIVERS.contains(&nic.driver.as_str());
     }
 
-    /// `lower_NAME` leads to each port below, `master` to the one above.
+    /// Links named `lower_NAME` lead to the ports below, `master` to the port above.
     fn listed_stack(&self, nic: &mut Nic, folder: &str) {
         let index = |path: String| u32::try_from(self.whole(&path)?).ok();
         nic.stack.above = index(format!("{folder}/master/ifindex"));

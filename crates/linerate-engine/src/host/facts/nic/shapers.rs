@@ -61,7 +61,7 @@ fn shaper(qdisc: &Qdisc<'_>, set: Shaping) -> Shaper {
     }
 }
 
-/// The classes of a port that delay packets.
+/// Returns the classes of a port that delay packets.
 fn classes_of(port: u32, reply: &[u8]) -> Result<Vec<(u32, Shaper)>, Malformed> {
     let mut found = Vec::new();
     for class in qdisc::classes(reply) {

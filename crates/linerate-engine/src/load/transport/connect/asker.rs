@@ -35,7 +35,7 @@ enum Stage {
     Sending(usize),
     /// The answer is awaited; the value is the number of bytes received.
     Waiting(usize),
-    /// The answer has arrived, and the far end closes.
+    /// The answer has arrived, and the far end is closing the connection.
     Closing,
     Closed,
 }
@@ -47,7 +47,7 @@ struct Call {
 }
 
 impl Call {
-    /// Goes on to another stage, or blocks for a moment at most.
+    /// Continues to the next stage, or blocks briefly.
     fn go_on(&mut self, to: &SocketAddr, message: &[u8], answer: &mut [u8]) -> io::Result<()> {
         let fd = self.fd.as_fd();
         self.stage = match self.stage {
@@ -79,7 +79,7 @@ impl Call {
     }
 }
 
-/// Makes connections, and receives the answers.
+/// Near end that makes connections, and receives the answers.
 pub(super) struct ConnectAsker {
     line: Line,
     to: SocketAddr,
@@ -131,7 +131,7 @@ impl ConnectAsker {
     }
 }
 
-/// A socket for a connection, no call on which blocks for longer than a moment.
+/// Makes a socket for a connection. Its calls block only briefly.
 fn socket_to(to: &SocketAddr) -> io::Result<OwnedFd> {
     let fd = socket_with(
         socket::family(to),
@@ -182,7 +182,7 @@ impl Asker for ConnectAsker {
         0
     }
 
-    /// The packets are sent when the answer is waited for.
+    /// The packets are sent when the answer is awaited.
     #[inline]
     fn send(&mut self, _: bool) -> Result<bool, LoadError> {
         self.sent += 1;
@@ -197,7 +197,7 @@ impl Asker for ConnectAsker {
                 Ok(()) => {}
                 Err(e) if is_lost(&e) => {
                     self.call = None;
-                    // A far end that has gone refuses connections, too.
+                    // A far end that has gone also refuses connections.
                     self.line.receive(&mut [0], false)?;
                     std::thread::sleep(REST);
                     break;

@@ -18,7 +18,7 @@ use crate::load::transport::line::{BLOCK, Line, is_pause};
 
 /// Time for the other end to report its port, and again for the first connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The error for a cancelled set.
+/// Error text for a cancelled set.
 const GIVEN_UP: &str = "it was given up before the first connection was made";
 /// Silence after which the data connection is probed: shorter than the timeouts of firewalls and address
 /// translators on the path.
@@ -38,7 +38,7 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// A connection of this stream, if one comes within the block time.
+    /// Accepts a connection of this stream, if one arrives within the block time.
     pub(super) fn accept(&self) -> io::Result<Option<TcpStream>> {
         match self.listener.accept() {
             Ok((stream, from)) => Ok((from.ip().to_canonical() == self.from).then_some(stream)),
@@ -62,7 +62,7 @@ impl Door {
     }
 }
 
-/// Errors of one failed connection, not of the listener.
+/// Returns whether an error concerns one failed connection, not the listener.
 //= https://man7.org/linux/man-pages/man2/accept.2.html, error handling
 fn is_of_the_caller(error: &io::Error) -> bool {
     error.kind() == ErrorKind::ConnectionAborted

@@ -42,7 +42,7 @@ impl Transport for Connect {
     }
 
     fn descriptors(&self) -> u32 {
-        // The line, who listens, and a connection.
+        // The descriptors are the data connection, the listener and a connection.
         3
     }
 

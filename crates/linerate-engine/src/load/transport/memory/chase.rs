@@ -19,7 +19,7 @@ use crate::load::{Advice, BATCH as OPS, Done, LoadError, Op, Probe, Timed, Worke
 /// memory less than a millisecond.
 pub const BATCH: usize = 4096;
 
-/// A thread that loads from one address after another.
+/// Worker that loads from one address after another.
 pub(super) struct Chase {
     place: Place,
     size: Bytes,

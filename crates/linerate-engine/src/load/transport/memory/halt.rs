@@ -28,7 +28,7 @@ impl Halt {
         Err(LoadError::Protocol { what })
     }
 
-    /// Lets another thread abort. Nothing is read of memory.
+    /// Returns a probe with which another thread can abort. Memory has no counters to read.
     pub(super) fn probes(&self) -> Vec<Box<dyn Probe>> {
         vec![Box::new(self.clone())]
     }

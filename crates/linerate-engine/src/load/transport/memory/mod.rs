@@ -45,7 +45,7 @@ const PIECE: usize = 64 << 20;
 /// Unit of memory that is filled with content of its own: the smallest page of any processor.
 const PAGE: usize = 4096;
 
-/// Moves bytes within this host.
+/// Transport that moves bytes within this host.
 pub(super) struct Memory;
 
 impl Transport for Memory {
@@ -141,7 +141,7 @@ fn node_of(plan: &SetPlan, room: &Room) -> Result<Option<u32>, LoadError> {
     let Some(asked) = plan.knobs.options.number(MEMORY_NODE.key) else {
         return Ok(None);
     };
-    // A kernel without nodes has one.
+    // A kernel without NUMA nodes counts as one node.
     let known: Vec<u32> = match room.nodes.as_slice() {
         [] => vec![0],
         nodes => nodes.iter().map(|(id, _)| *id).collect(),
@@ -179,7 +179,7 @@ impl Place {
         };
         let len = usize::try_from(size.0).unwrap_or(usize::MAX);
         let mut array = Array::new(len).map_err(|source| call("mmap", source))?;
-        // A node that is the only one needs no word, which a container may forbid.
+        // If the node is the only one, it is not requested, because a container may forbid the call.
         if let Some(node) = self.node.filter(|_| self.several) {
             array.prefer(node).map_err(|error| LoadError::Unsupported {
                 what: format!(
@@ -194,7 +194,7 @@ impl Place {
         Ok(array)
     }
 
-    /// The memory that is on another node, or whose node cannot be read.
+    /// Reports memory that is on another node, or whose node cannot be read.
     fn astray<'a>(&self, arrays: impl IntoIterator<Item = &'a Array>) -> Option<Gap> {
         let wanted = self.node.or_else(array::node_here)?;
         if !self.several {

@@ -32,7 +32,7 @@ fn in_time(pattern: Pattern, threads: u32, cpus: u32) -> Bytes {
     Bytes(most.0 / arrays_of(pattern) / of_a_cpu)
 }
 
-/// Refuses sizes that no thread prepares in time.
+/// Refuses sizes that no thread can prepare in time.
 pub(super) fn bounds(plan: &SetPlan) -> Result<(), String> {
     let (size, other) = (plan.knobs.write_size, plan.knobs.read_size);
     if size != other {

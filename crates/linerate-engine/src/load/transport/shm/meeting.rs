@@ -27,7 +27,7 @@ use rustix::process::{Uid, geteuid};
 use crate::load::LoadError;
 use crate::load::transport::{Lines, Offer};
 
-/// Time for the whole of a meeting, strangers included.
+/// Time for the whole meeting, including connections of other programs.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// Interval between checks whether the set was cancelled.
 const LOOK: Duration = Duration::from_millis(100);
@@ -110,7 +110,7 @@ impl Host {
         })
     }
 
-    /// The data that the near end needs to connect.
+    /// Returns the data that the near end needs to connect.
     pub(super) fn offer(&self) -> Offer {
         self.token.to_vec()
     }
@@ -138,7 +138,7 @@ impl Host {
     }
 }
 
-/// Gets the memory of `len` bytes that the far end offers.
+/// Receives the memory of `len` bytes that the far end offers.
 pub(super) fn fetch(offer: &Offer, len: usize, wait: &Wait<'_>) -> Result<SharedMemory, LoadError> {
     let token = Token::try_from(offer.as_slice());
     let token = token.map_err(|_| garbled("its offer of shared memory cannot be read"))?;

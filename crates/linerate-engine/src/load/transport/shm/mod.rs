@@ -103,7 +103,7 @@ fn layout(plan: &SetPlan) -> Layout {
     }
 }
 
-/// A ring of two messages, at most as large as a stream's ring.
+/// Returns the size of a ring of two messages, at most as large as a stream's ring.
 fn ring_of(size: u64, several: bool) -> u64 {
     let least = if several {
         RING_OF_SEVERAL

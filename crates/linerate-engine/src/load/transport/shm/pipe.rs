@@ -191,7 +191,7 @@ impl Reader {
 
     /// Reads the available bytes, once there are `wanted` of them or the wait was long enough.
     pub(super) fn get(&mut self, into: &mut [u8], wanted: u64) -> Result<usize, LoadError> {
-        // More than half a ring could be waited for by both ends at once.
+        // If both ends waited for more than half a ring, both could wait at once.
         let wanted = wanted.clamp(1, self.region.size / 2);
         if self.there(wanted)? < wanted && !self.ends()? {
             wait(self, wanted, BLOCK)?;

@@ -19,7 +19,7 @@ const LINES: usize = 128;
 /// for its producer, one for its consumer.
 const NUMBERS_OF_LINES: usize = LINES / size_of::<AtomicU64>();
 const NUMBERS: usize = 4 * NUMBERS_OF_LINES;
-/// Words in a pair of cache lines, and of a stream.
+/// Words in a pair of cache lines, and words of a stream.
 const WORDS_OF_LINES: usize = LINES / size_of::<AtomicU32>();
 const WORDS: usize = (HEAD - 4 * LINES) / size_of::<AtomicU32>();
 
@@ -32,7 +32,7 @@ pub(super) struct Layout {
     pub(super) streams: u32,
     /// Number of directions that carry payload: one for a stream, two for round trips.
     pub(super) rings: usize,
-    /// Bytes of each ring, a power of two.
+    /// Size of each ring in bytes, a power of two.
     pub(super) size: u64,
 }
 
@@ -113,7 +113,7 @@ impl Region {
         }
     }
 
-    /// A position, or another number.
+    /// Returns a number of the stream, such as a position.
     #[inline]
     pub(super) fn number(&self, at: usize) -> &AtomicU64 {
         &self.numbers.all()[at]
@@ -138,7 +138,7 @@ impl Region {
         }
     }
 
-    /// An error once either end has closed the stream.
+    /// Returns an error once either end has closed the stream.
     pub(super) fn open(&self) -> Result<(), LoadError> {
         let closed = |end| self.closed(end).load(Relaxed) != 0;
         let by = match [closed(1 - self.end), closed(self.end)] {
@@ -206,7 +206,7 @@ impl Region {
         );
     }
 
-    /// A failed call on this stream.
+    /// Makes an error for a failed call on this stream.
     pub(super) fn failed(&self, call: &'static str, source: std::io::Error) -> LoadError {
         LoadError::Call {
             call,

@@ -73,7 +73,7 @@ impl Worker for Sender {
     }
 }
 
-/// Reads payload up to the end of the step.
+/// Worker that reads payload up to the end of the step.
 pub(super) struct Receiver {
     reader: Reader,
     room: Pages,

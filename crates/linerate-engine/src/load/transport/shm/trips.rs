@@ -13,7 +13,7 @@ use crate::load::pattern::answers::Answers;
 use crate::load::pattern::{Answer, Answerer, Asker, Wait};
 use crate::load::{LoadError, Probe};
 
-/// The ring of messages, then the ring of answers.
+/// Numbers of the ring of messages and of the ring of answers.
 const WAYS: [usize; 2] = [0, 1];
 
 /// Near end that sends messages and receives their answers.
@@ -23,7 +23,7 @@ pub(super) struct ShmAsker {
     size: usize,
     message: Pages,
     answers: Answers,
-    /// Bytes of the current message that are sent.
+    /// Bytes of the current message that were sent.
     at: usize,
     /// Whether the wait also ends when there is room.
     wants_room: bool,
@@ -146,13 +146,13 @@ pub(super) struct ShmAnswerer {
     writer: Writer,
     message: Pages,
     size: usize,
-    /// Bytes of the message that are in, then of the answer that are out.
+    /// Bytes of the message that were received, then bytes of the answer that were sent.
     received: usize,
     sent: usize,
 }
 
 impl ShmAnswerer {
-    /// Answers messages of `size` bytes.
+    /// Makes a worker that answers messages of `size` bytes.
     pub(super) fn new(region: &Region, [out, back]: [SharedBytes; 2], size: u32) -> Self {
         Self {
             reader: Reader::new(region.clone(), WAYS[0], out),

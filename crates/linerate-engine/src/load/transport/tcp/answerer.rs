@@ -19,7 +19,7 @@ pub(super) struct TcpAnswerer {
     /// Bytes of the run that were not received yet.
     left: u64,
     total: u64,
-    /// Bytes of the message that are in, then of the answer that are out.
+    /// Bytes of the message that were received, then bytes of the answer that were sent.
     received: usize,
     sent: usize,
     ended: bool,

@@ -25,11 +25,11 @@ pub(super) struct TcpAsker {
     message: Pages,
     answers: Answers,
     mark: MarkPart,
-    /// Messages of the run whose mark is being sent.
+    /// Number of messages in the run whose mark is being sent.
     announced: u64,
-    /// Messages of the run that are not sent.
+    /// Number of messages of the run that were not sent yet.
     left: u64,
-    /// Bytes of the current message that are sent.
+    /// Bytes of the current message that were sent.
     at: usize,
     ended: bool,
 }

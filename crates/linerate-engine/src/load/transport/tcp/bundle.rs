@@ -56,7 +56,7 @@ pub(super) trait BundledStream: Send {
 /// Limits of what a stream may do in one turn.
 pub(super) struct Turn {
     pub(super) most: u32,
-    /// Bytes per second of the stream.
+    /// Rate of the stream in bytes per second.
     pub(super) rate: u64,
     /// Whether the step is over.
     pub(super) ending: bool,
@@ -77,7 +77,7 @@ pub(super) struct Bundle<F: BundledStream> {
     done: Vec<Done>,
 }
 
-/// A thread that sends several streams.
+/// Makes a worker that sends several streams.
 pub(super) fn sender(lines: Vec<Line>, knobs: &Knobs, framing: &Framing) -> Bundle<Outflow> {
     let stream = |line| Outflow::new(line, framing.clone());
     let members = lines.into_iter().map(stream).collect();
@@ -85,7 +85,7 @@ pub(super) fn sender(lines: Vec<Line>, knobs: &Knobs, framing: &Framing) -> Bund
     Bundle::new(members, Outlet::new(Handover::Copy), knobs.streams, open)
 }
 
-/// A thread that receives several streams.
+/// Makes a worker that receives several streams.
 pub(super) fn receiver(lines: Vec<Line>, knobs: &Knobs, framing: &Framing) -> Bundle<Inflow> {
     let stream = |line| Inflow::new(line, knobs, framing.clone());
     let members = lines.into_iter().map(stream);
@@ -99,7 +99,7 @@ fn write(rate: u64) -> u32 {
 }
 
 impl<F: BundledStream> Bundle<F> {
-    /// Some of the `streams` of a set.
+    /// Makes a worker for some of the `streams` of a set.
     fn new(members: Vec<F>, shared: F::Shared, streams: u32, open: bool) -> Self {
         Self {
             members,
@@ -113,7 +113,7 @@ impl<F: BundledStream> Bundle<F> {
         }
     }
 
-    /// Lets each stream that can go on, waiting up to the block time for one.
+    /// Lets each ready stream continue, after waiting up to the block time for one.
     fn turn(&mut self, op: Op, ending: bool) -> Result<(), LoadError> {
         let rate = self.advice.rate() / self.members.len().max(1) as u64;
         let most = match op {
@@ -142,14 +142,14 @@ impl<F: BundledStream> Bundle<F> {
             }
         }
         if !went_on {
-            // The kernel may be short of memory for sockets that have room.
+            // The kernel may lack memory for sockets that have room.
             std::thread::sleep(REST);
         }
         Ok(())
     }
 }
 
-/// The sockets that are ready, after waiting at most for the block time.
+/// Returns the sockets that are ready, after waiting at most for the block time.
 fn wait<'a>(
     waiting: &OwnedFd,
     room: &'a mut [MaybeUninit<epoll::Event>],

@@ -15,7 +15,7 @@ use crate::load::pages::Pages;
 use crate::load::transport::line::{Line, MarkPart};
 use crate::load::{Advice, LoadError};
 
-/// Below this a wake-up is not worth saving.
+/// Smallest low-water mark in bytes: below it a wake-up is not worth saving.
 const LOW_WATER_MIN: u64 = 64 * 1024;
 /// Reciprocal of the longest delay of a receiver by gathering, in seconds: it is well below a tick, and below the
 /// window of a path that is fast enough for this to matter.
@@ -59,7 +59,7 @@ pub(super) struct Inflow {
     mark: MarkPart,
     /// Bytes of the run that were not received yet.
     left: u64,
-    /// Payload received in this step.
+    /// Payload received in this step, in bytes.
     total: u64,
     /// Value of `SO_RCVLOWAT` in force.
     low_water: u64,
@@ -94,7 +94,7 @@ impl Inflow {
         self.ended || self.ends_unmarked()
     }
 
-    /// Receives no more in this step.
+    /// Ends receiving in this step.
     pub(super) fn close(&mut self) -> Result<(), LoadError> {
         self.intake.end(&self.line)
     }

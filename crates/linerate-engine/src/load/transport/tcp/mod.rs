@@ -148,7 +148,7 @@ fn workers(
     }
 }
 
-/// Deals streams in turn to the threads.
+/// Distributes streams to the threads in turn.
 fn shared_out(lines: Vec<Line>, threads: usize) -> Vec<Vec<Line>> {
     let mut shares: Vec<Vec<Line>> = (0..threads).map(|_| Vec::new()).collect();
     for (number, line) in lines.into_iter().enumerate() {
@@ -217,7 +217,7 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     }
 }
 
-/// Requests of `knobs` that this host does not grant, or not fully.
+/// Reports requests of `knobs` that this host does not grant, or not fully.
 fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
     let mut gaps = Vec::new();
     for (name, asked, most) in [

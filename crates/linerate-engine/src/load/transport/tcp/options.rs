@@ -54,8 +54,8 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     }
     if let Some(rate) = knobs.pacing.filter(|_| sends) {
         note("pacing", socket::set_pacing(fd, rate.0 / 8));
-        // Data in the buffer is sent at that pace too, long after the time is up. If the kernel refuses, the
-        // old pace simply stays.
+        // Data in the buffer is sent at this pace too, long after the time is up, so the buffer is limited. If the
+        // kernel refuses, the old limit stays.
         let unsent = (rate.0 / 8 / UNSENT_PER_SEC).max(UNSENT_LEAST);
         let _ = socket::set_unsent_most(fd, unsent);
     }
@@ -128,7 +128,7 @@ pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetE
     }
 }
 
-/// A buffer that is smaller than requested.
+/// Reports a buffer that is smaller than requested.
 pub(super) fn buffer_gap(limit: &str, asked: u64, why: &str) -> Gap {
     let what = if limit == "wmem_max" {
         "send_buffer"
@@ -141,7 +141,7 @@ pub(super) fn buffer_gap(limit: &str, asked: u64, why: &str) -> Gap {
     }
 }
 
-/// A congestion control that may not be used.
+/// Reports a congestion control that may not be used.
 pub(super) fn congestion_gap(name: &str, why: &str) -> Gap {
     Gap {
         hint: format!(

@@ -14,7 +14,7 @@ use crate::load::{Advice, LoadError};
 
 /// Reciprocal of the approximate duration of a run of payload, in seconds.
 const RUNS_PER_SEC: u64 = 100;
-/// Longest run while nothing is known of the rate.
+/// Longest run while the rate is unknown, in bytes.
 const RUN_UNKNOWN: u64 = 64 * 1024;
 /// Shortest run in bytes, at low rates: shorter runs would be mostly marks.
 const RUN_LEAST: u64 = 512;

@@ -14,7 +14,7 @@ use crate::load::Probe;
 use crate::load::transport::line::Line;
 use crate::sheet::Sheet;
 
-/// Reads `TCP_INFO` and the socket's queues.
+/// Probe that reads `TCP_INFO` and the socket's queues.
 pub(super) struct SocketProbe {
     line: Line,
     tcp: Sheet,

@@ -16,7 +16,7 @@ use crate::load::pages::Pages;
 use crate::load::transport::line::Line;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// Receives runs of payload up to the end mark.
+/// Worker that receives runs of payload up to the end mark.
 pub(super) struct Receiver {
     flow: Inflow,
     buffer: Pages,

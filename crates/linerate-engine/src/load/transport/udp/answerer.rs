@@ -70,7 +70,7 @@ impl UdpAnswerer {
                 self.line.tell(Kind::Ended, step, h.number)?;
                 Ok(0)
             }
-            // A mark that was repeated once too often.
+            // This is an end mark that was repeated after the end.
             Ok(h) if h.kind == Kind::End => Ok(0),
             _ => {
                 self.line.counts.stray();

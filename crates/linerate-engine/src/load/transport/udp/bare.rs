@@ -81,7 +81,7 @@ pub(super) fn worker(
     Ok((Box::new(sender), gaps))
 }
 
-/// Receives datagrams until the control connection ends the test.
+/// Worker that receives datagrams until the control connection ends the test.
 struct Receiver {
     line: Line,
     bare: Arc<Bare>,

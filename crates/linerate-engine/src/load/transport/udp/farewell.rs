@@ -17,10 +17,10 @@ const PATIENCE_NANOS: u64 = 2_000_000_000;
 /// Time in nanoseconds without any datagram of the step after which the receiver stops waiting. It is longer than the
 /// gaps of a sender that still repeats its marks.
 pub(super) const QUIET_NANOS: u64 = 60_000_000;
-/// Datagrams that the sender checks after each mark.
+/// Number of datagrams that the sender reads after each mark.
 const LOOKS: usize = 64;
 
-/// The end of a step, at the sender.
+/// State of the end of a step, at the sender.
 #[derive(Debug, Default)]
 pub(super) struct Farewell {
     /// Time at which the first mark was sent.

@@ -46,7 +46,7 @@ pub(super) struct Got {
     pub(super) unread: Option<u64>,
 }
 
-/// The fate of messages that were handed to the kernel.
+/// Result of passing messages to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
     /// The kernel accepted as many messages as given, at least one.
@@ -87,13 +87,13 @@ impl Line {
         self.fd.as_fd()
     }
 
-    /// Bounds the time that a send and a receive may block.
+    /// Limits the time that a send and a receive may block.
     pub(super) fn set_timeouts(&self, most: Duration) -> Result<(), LoadError> {
         let set = socket::set_timeouts(self.fd(), most);
         set.map_err(|source| self.failed("setsockopt", source))
     }
 
-    /// The front of a datagram of this end.
+    /// Returns the header of a datagram of this end.
     pub(super) fn header(&self, kind: Kind, size: u16, step: u32, number: u64) -> Header {
         Header {
             tag: self.own,
@@ -231,14 +231,14 @@ impl Line {
         }
     }
 
-    /// An error of this stream's protocol.
+    /// Makes an error that says that the other end broke this stream's protocol.
     pub(super) fn garbled(&self, what: &str) -> LoadError {
         LoadError::Protocol {
             what: format!("stream {} of set {}: {what}", self.stream, self.set),
         }
     }
 
-    /// A failed call on this stream.
+    /// Makes an error for a failed call on this stream.
     pub(super) fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
         LoadError::Call {
             call,

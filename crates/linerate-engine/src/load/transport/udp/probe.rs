@@ -46,7 +46,7 @@ impl Counts {
         self.arrived(&Arrivals::default());
     }
 
-    /// Sets the number of datagrams sent in all.
+    /// Sets the total number of datagrams sent.
     pub(super) fn sent(&self, datagrams: u64) {
         self.datagrams.store(datagrams, Relaxed);
     }
@@ -70,12 +70,12 @@ impl Counts {
         self.jitter.store(nanos, Relaxed);
     }
 
-    /// Sets the number of datagrams received that do not belong to this step.
+    /// Sets the number of received datagrams that do not belong to this step.
     pub(super) fn strays(&self, datagrams: u64) {
         self.stray.store(datagrams, Relaxed);
     }
 
-    /// A datagram arrived that does not belong to this step.
+    /// Counts a received datagram that does not belong to this step.
     pub(super) fn stray(&self) {
         // This thread is the only writer, so no atomic read-modify-write is needed.
         self.stray.store(self.stray.load(Relaxed) + 1, Relaxed);
@@ -103,7 +103,7 @@ impl Counts {
         self.fragments.swap(true, Relaxed)
     }
 
-    /// The kernel cuts no messages on this route.
+    /// Stores that the kernel does not segment messages on this route.
     pub(super) fn uncut(&self) {
         self.uncut.store(true, Relaxed);
     }
@@ -126,9 +126,9 @@ impl Counts {
     }
 }
 
-/// The readings of a worker that sends a stream.
+/// Metrics of a worker that sends a stream.
 pub(super) const SENDS: &[Metric] = &[UDP_DATAGRAMS, UDP_REFUSED, UDP_ERRORS];
-/// The readings of a worker that receives.
+/// Metrics of a worker that receives a stream.
 pub(super) const RECEIVES: &[Metric] = &[
     UDP_DATAGRAMS,
     UDP_LOST,
@@ -153,9 +153,9 @@ pub(super) const RECEIVES_BARE: &[Metric] = &[
     UDP_ERRORS,
     UDP_DROPS,
 ];
-/// The readings of a worker that asks.
+/// Metrics of a worker that sends messages and times answers.
 pub(super) const ASKS: &[Metric] = &[UDP_DATAGRAMS, UDP_LOST, UDP_STRAY, UDP_ERRORS, UDP_DROPS];
-/// The readings of a worker that answers.
+/// Metrics of a worker that answers messages.
 pub(super) const ANSWERS: &[Metric] = &[UDP_DATAGRAMS, UDP_STRAY, UDP_ERRORS, UDP_DROPS];
 
 /// Probe of the counters of a worker and of its socket.

@@ -21,7 +21,7 @@ pub(super) fn room() -> u64 {
     Inbox::room(MESSAGES) as u64 + Arrivals::room(0)
 }
 
-/// Receives datagrams up to the end mark, and as long as more arrive.
+/// Worker that receives datagrams up to the end mark, and as long as more arrive.
 pub(super) struct Receiver {
     line: Line,
     inbox: Option<Inbox>,
@@ -97,7 +97,7 @@ impl Receiver {
                 self.line.tell(Kind::Ended, step, header.number)?;
                 Ok(0)
             }
-            // A mark that was repeated once too often.
+            // This is an end mark that was repeated after the end.
             Ok(header) if header.kind == Kind::End => Ok(0),
             _ => {
                 self.line.counts.stray();

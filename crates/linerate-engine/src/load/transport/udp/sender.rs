@@ -23,10 +23,10 @@ pub(super) const ROOM: usize = CALL_BYTES + times::ROOM;
 /// returns an error only from a call that sends none (sendmmsg(2)), and a sender that must stop when the other
 /// port is closed needs that error.
 const SINGLY: u32 = 4;
-/// Longest wait for the time of a burst.
+/// Longest wait for a burst to become due.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Sends datagrams of random payload, all of one size.
+/// Worker that sends datagrams of random payload, all of one size.
 pub(super) struct Sender {
     line: Line,
     size: u16,
@@ -150,7 +150,7 @@ impl Sender {
         Ok((taken * size) as u32)
     }
 
-    /// Takes the time since the send before, in the time that counts.
+    /// Records the time since the previous send, if it counts.
     fn gap(&mut self, now: u64) {
         if self.last > 0 && self.advice.counting() {
             self.gaps.record(now - self.last, 1);
