@@ -44,14 +44,14 @@ impl Program {
         Self::default().arg(program)
     }
 
-    /// Adds an argument.
+    /// Adds an argument to the command line of the program.
     #[must_use]
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.argv.push(argument.as_ref().to_owned());
         self
     }
 
-    /// Adds arguments.
+    /// Adds arguments to the command line of the program.
     #[must_use]
     pub fn args<T: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = T>) -> Self {
         let arguments = arguments.into_iter().map(|a| a.as_ref().to_owned());

@@ -220,7 +220,7 @@ impl<W> Words<W> {
 ///
 /// The other process may do so, by error or on purpose. Rust has no rule for that: its model knows the threads
 /// of one program. A copy during such a write is a plain `memcpy`, which ends with a mix of old and new bytes.
-/// That is tolerated since the bytes are never interpreted: no length, index, pointer or type is taken from
+/// This mix is tolerated since the bytes are never interpreted: no length, index, pointer or type is taken from
 /// them.
 #[derive(Debug)]
 pub struct SharedBytes {

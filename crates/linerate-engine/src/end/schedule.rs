@@ -14,7 +14,7 @@ const TUNE_FIRST: u64 = 2_000_000;
 /// Last wake-up that only gives advice, in nanoseconds since the step began.
 const TUNE_LAST: u64 = 64_000_000;
 
-/// What the sampler does at a wake-up.
+/// Action of the sampler at a wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Point {
     /// Compute rates, so that workers can adapt to them.

@@ -266,7 +266,7 @@ pub enum Fault {
     /// The programs that run on one host are stopped for some time. `stall:far,2s,500ms` (after 2 s, once),
     /// `stall:far,200ms,every=1s`.
     Stall {
-        /// Host whose programs stop.
+        /// Host whose programs are stopped.
         side: Side,
         /// Length of each stall.
         lasting: Nanos,

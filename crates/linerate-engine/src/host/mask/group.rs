@@ -109,7 +109,7 @@ impl Groups {
     pub(super) fn in_mount(&mut self, line: &str) -> Option<String> {
         let mut mount = of_groups(line)?;
         let [root, point] = [&mount.root, &mount.point].map(|path| self.path(path));
-        // Other options may name a program, or a user's hierarchy.
+        // Options with a value may name a program, or a hierarchy after a user.
         mount.options.retain(|option| !option.contains('='));
         let (number, kind, options) = (mount.number, mount.kind, mount.options.join(","));
         Some(format!(

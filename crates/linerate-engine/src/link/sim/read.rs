@@ -257,7 +257,7 @@ fn sender(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &Sim
     socket(at, tables, subject, flow, in_flight + flow.notsent, 0.0);
 }
 
-/// Rounds to microseconds of a clock with ticks of 4 ms, like the kernel's at 250 Hz.
+/// Returns a time in microseconds, rounded down to ticks of 4 ms, like those of the kernel at 250 Hz.
 fn jiffies(seconds: f64) -> f64 {
     (seconds * 250.0).floor() * 4000.0
 }

@@ -37,12 +37,12 @@ const HELLO: Hello = Hello {
     kind: Kind::Data,
 };
 
-/// Time after which a connection whose first packet or its answer was lost is dialled again. If the round trip of the
-/// path is longer, that time is used instead, and it doubles with each attempt; the kernel would wait for a second.
-/// Datagrams can be measured on a path that loses a third of all packets, so their control connections must work
-/// there too.
+/// Time after which a connection whose first packet or its answer was lost is dialled again. If `LATE_ROUNDS` round
+/// trips of the path are longer, they are used instead. The time doubles with each attempt; the kernel would wait for
+/// a second. Datagrams can be measured on a path that loses a third of all packets, so their control connections must
+/// work there too.
 const LATE: Duration = Duration::from_millis(200);
-/// Minimum time, in round trips, after which a connection is dialled again.
+/// Minimum number of round trips after which a connection is dialled again.
 const LATE_ROUNDS: u32 = 3;
 
 /// Dials the data connections of a session.

@@ -89,7 +89,7 @@ pub(super) struct ConnectAsker {
     mark: MarkPart,
     /// Current connection; `None` before the first, and once one is closed or lost.
     call: Option<Call>,
-    /// Time at which its answer was complete.
+    /// Time at which the answer on the current connection was complete.
     answered_at: u64,
     sent: u64,
     answered: u64,
