@@ -71,8 +71,8 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Makes `len` bytes of zeroes. All of it is allocated here, so that a lack of memory is an error of this call and not a
-    /// signal later.
+    /// Makes `len` bytes of zeroes. All of this memory is allocated here, so that a lack of memory is an error of
+    /// this call and not a signal later.
     pub fn create(len: usize) -> io::Result<Self> {
         // The kernel would not only refuse a larger file, but also end the process with SIGXFSZ.
         if getrlimit(Resource::Fsize)

@@ -139,7 +139,8 @@ impl<'a> Control<'a> {
         Ok(json)
     }
 
-    /// Waits until the socket is ready, but at most until the deadline. A peer that sends or accepts one byte at a time does not extend it.
+    /// Waits until the socket is ready, but at most until the deadline. A peer that sends or accepts one byte at a time
+    /// does not extend it.
     fn due(&self, events: PollFlags, until: Instant, time: Duration) -> Result<(), Broken> {
         if self.wait(events, until)? && Instant::now() < until {
             return Ok(());

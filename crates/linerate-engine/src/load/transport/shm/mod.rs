@@ -1,7 +1,7 @@
 //! Shared memory: two processes of one host, a ring for each stream and direction, and one thread at each end.
 //!
-//! Goodput is payload that the receiving process copied out of the ring, over its clock. Both ends know the total of a step to
-//! the byte: a position counts all bytes that ever passed a ring.
+//! Goodput is payload that the receiving process copied out of the ring, over its clock. Both ends know the total of
+//! a step to the byte: a position counts all bytes that ever passed a ring.
 
 mod meeting;
 mod pipe;
