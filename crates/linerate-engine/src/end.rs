@@ -1,6 +1,6 @@
 //! One end of a path: its sets of connections and the steps that run on them.
 //!
-//! Both the near end (the client of a session) and the far end (the server's side of it) own one.
+//! The near end (the client of a session) and the far end (the server's side of it) each own a [`LocalEnd`].
 
 mod drive;
 mod lane;
@@ -31,7 +31,7 @@ use crate::load::application::Role;
 use crate::load::transport::{self, Connected, Lines, Offer, Prepared, Transport};
 use crate::load::{BATCH, LoadError};
 
-/// Most ports that are watched below the port of the route: a bond has a few.
+/// Most ports that are sampled below the port of the route, such as the few members of a bond.
 const BELOW_MAX: usize = 8;
 
 /// One end of a path.
@@ -39,7 +39,7 @@ pub struct LocalEnd {
     side: Side,
     engine: String,
     machine: Arc<dyn Machine>,
-    /// The other end; `None` if there is none.
+    /// Address of the other end; `None` if there is no other end.
     toward: Option<Toward>,
     shared: bool,
     watches_host: bool,
@@ -47,21 +47,21 @@ pub struct LocalEnd {
     batch: usize,
     facts: Option<HostFacts>,
     sets: BTreeMap<u32, EndSet>,
-    /// The host's settings; `None` if they do not change.
+    /// Changes of the host's settings by trials; `None` if they are not allowed.
     changes: Option<Changes>,
 }
 
 /// A set on this end.
 struct EndSet {
     plan: SetPlan,
-    /// Kept until it is connected.
+    /// The prepared set until it is connected.
     prepared: Option<Box<dyn Prepared>>,
-    /// Once it is connected.
+    /// Lanes of the set; empty until it is connected.
     lanes: Vec<Arc<Lane>>,
 }
 
 impl LocalEnd {
-    /// An end without sets. `toward` is the other end. The port that the route to it leaves by is sampled,
+    /// Makes an end without sets. `toward` is the other end. The port by which the route to it leaves is sampled,
     /// unless the transport's bytes cross no port.
     pub fn new(
         side: Side,
@@ -77,7 +77,7 @@ impl LocalEnd {
         }
     }
 
-    /// An end without another one, and without sets.
+    /// Makes an end without a far end and without sets.
     pub fn alone(side: Side, engine: &str, machine: Arc<dyn Machine>) -> Self {
         Self {
             side,
@@ -86,7 +86,7 @@ impl LocalEnd {
             toward: None,
             shared: false,
             watches_host: true,
-            // Without the list nothing is pinned; the record of the set shows this.
+            // If the list of allowed CPUs cannot be read, nothing is pinned; the record of the set shows this.
             cpus: thread::allowed_cpus().unwrap_or_default(),
             batch: BATCH,
             facts: None,
@@ -100,7 +100,7 @@ impl LocalEnd {
         self.changes = Some(Changes::new(ledger));
     }
 
-    /// Facts of this host; read once.
+    /// Returns the facts of this host, which are read only once.
     pub fn facts(&mut self) -> HostFacts {
         let read = || {
             let machine = self.machine.as_ref();
@@ -119,51 +119,51 @@ impl LocalEnd {
         self.facts.get_or_insert_with(read).clone()
     }
 
-    /// The description of the transport; `None` when there is no transport of that name.
+    /// Returns the description of the transport; `None` if there is no transport of that name.
     pub fn info(&self) -> Option<&'static TransportInfo> {
         self.transport().ok().map(Transport::info)
     }
 
-    /// Takes facts of this host that were read before.
+    /// Stores facts of this host that were read before.
     pub(crate) fn know(&mut self, facts: HostFacts) {
         self.facts = Some(facts);
     }
 
-    /// During a step nothing is read on the host except the counters of its own streams.
+    /// Limits what is read during a step to the counters of this end's streams.
     pub(crate) fn watch_streams_only(&mut self) {
         self.watches_host = false;
     }
 
-    /// Says that both ends share one machine, and with it the CPUs.
+    /// Sets whether both ends share one machine, and with it the CPUs.
     pub fn share_machine(&mut self, shared: bool) {
         self.shared = shared;
     }
 
-    /// Offers workers at most this many operations at once, in sets that are connected from now on. This
-    /// measures the value of batches.
+    /// Limits the number of operations that workers are offered at once, in sets that are connected from now on. This
+    /// serves to measure the benefit of batches.
     pub fn offer(&mut self, batch: usize) {
         self.batch = batch;
     }
 
-    /// Buffers that each thread of this end would make for a set, if they do not follow from the sizes of its
-    /// operations.
+    /// Returns the size of the buffers that each thread of this end would allocate for a set, if it does not follow
+    /// from the sizes of the set's operations.
     pub fn room(&self, plan: &SetPlan) -> Option<Bytes> {
         self.transport().ok()?.room(self.side, plan)
     }
 
-    /// Descriptors that this end would hold for each stream of a set.
+    /// Returns the number of file descriptors that this end would hold for each stream of a set.
     pub fn descriptors(&self) -> u32 {
         self.transport().map_or(1, Transport::descriptors)
     }
 
-    /// Prepares a set; the offer is for the other end.
+    /// Prepares a set and returns the offer for the other end.
     pub fn prepare(&mut self, plan: &SetPlan) -> Result<Offer, LoadError> {
         if self.sets.contains_key(&plan.id) {
             let what = format!("set {} is already prepared", plan.id);
             return Err(LoadError::Unsupported { what });
         }
-        // This is set before the other end learns of the socket: the window scale is fixed when its first
-        // packet arrives.
+        // Host settings are changed before the other end learns of the socket, because the window scale is fixed when
+        // its first packet arrives.
         self.change(plan.knobs.host)?;
         let prepared = self.within_bounds(plan);
         if prepared.is_err() {
@@ -180,8 +180,7 @@ impl LocalEnd {
         Ok(offer)
     }
 
-    /// Connects a prepared set to the other end's offer. A set that cannot be connected is
-    /// released.
+    /// Connects a prepared set, given the other end's offer. A set that cannot be connected is released.
     pub fn connect(
         &mut self,
         set: u32,
@@ -200,7 +199,7 @@ impl LocalEnd {
         self.seat(&plan, connected)
     }
 
-    /// Takes a set whose workers are connected: gives each a thread's place.
+    /// Adds a set whose workers are connected, and makes a lane for each worker.
     pub(crate) fn seat(
         &mut self,
         plan: &SetPlan,
@@ -216,7 +215,7 @@ impl LocalEnd {
         };
         let placement::Placed { mut cpus, meets } =
             placement::place(&facts, &self.cpus, end, &placed_as(alone, plan));
-        // Streams may share threads.
+        // Several streams may share a thread.
         cpus.truncate(workers.len());
         let caps = placement::caps(facts.l2_cache, workers.len(), self.cpus.len());
         let batch = self.batch;
@@ -229,7 +228,7 @@ impl LocalEnd {
         got.gaps.extend(placement::refused(self.side, plan, &cpus));
         got.cpus = cpus;
         let (write, read) = sizes(plan, caps.op);
-        // For values that the transport did not choose by itself.
+        // Sizes that the transport did not choose are set to those of the plan or the caps.
         for (got, open) in [(&mut got.write_size, write), (&mut got.read_size, read)] {
             *got = if *got == 0 { open } else { *got };
         }
@@ -245,7 +244,7 @@ impl LocalEnd {
     /// Closes a set; unknown ids are ignored. Afterwards the host has its old settings.
     pub fn release(&mut self, set: u32) {
         self.sets.remove(&set);
-        // The next set, or the end, tries again what could not be done.
+        // If the old settings cannot be restored now, the next set or the drop of this end tries again.
         let _ = self.change(None);
     }
 
@@ -260,14 +259,13 @@ impl LocalEnd {
         }
     }
 
-    /// Starts the threads of a step and reads the first row of every table; payload flows only after
-    /// [`Running::go`].
+    /// Starts the threads of a step and reads the first row of every table; payload flows only after [`Running::go`].
     pub fn arm(&mut self, plan: &StepPlan) -> Result<Running, LoadError> {
         self.arm_while(plan, &mut || true)
     }
 
-    /// The same. While threads prepare, `goes_on` is called ten times a second: if it returns false, the step
-    /// is aborted.
+    /// Arms a step as [`Self::arm`] does. While threads prepare, `goes_on` is called ten times a second; if it
+    /// returns false, the step is aborted.
     pub fn arm_while(
         &mut self,
         plan: &StepPlan,
@@ -308,7 +306,7 @@ impl LocalEnd {
         Running::arm(plan, lanes, sources, goes_on)
     }
 
-    /// Prepares a set that the transport can do.
+    /// Prepares a set if the transport supports it.
     fn within_bounds(&self, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
         let transport = self.transport()?;
         let unsupported = |what| LoadError::Unsupported { what };
@@ -323,7 +321,7 @@ impl LocalEnd {
     }
 }
 
-/// What the threads of this side do. A transport without a far end is driven by its only end.
+/// Returns the role of this side's threads. A transport without a far end is driven by its only end.
 fn role(alone: bool, side: Side, pattern: Pattern) -> Role {
     match pattern {
         _ if alone => Role::Sender,
@@ -333,7 +331,7 @@ fn role(alone: bool, side: Side, pattern: Pattern) -> Role {
     }
 }
 
-/// The set by which threads are placed. Sets that time round trips are left to the scheduler, except those
+/// Returns the plan by which threads are placed. Sets that time round trips are left to the scheduler, except those
 /// without a far end: their memory or device is near one CPU and far from another.
 fn placed_as(alone: bool, plan: &SetPlan) -> SetPlan {
     let pattern = if alone {
@@ -349,7 +347,7 @@ fn placed_as(alone: bool, plan: &SetPlan) -> SetPlan {
     }
 }
 
-/// Largest operations of a set: those of the plan, or up to `cap` if it does not fix them.
+/// Returns the largest writes and reads of a set: the sizes of the plan, or `cap` if the plan leaves them open.
 fn sizes(plan: &SetPlan, cap: u32) -> (u64, u64) {
     if let Pattern::PingPong { size, .. } = plan.pattern {
         return (size.0, size.0);

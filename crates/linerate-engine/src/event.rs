@@ -7,82 +7,82 @@ use linerate_core::record::{Host, Set, Start, Step, TrialPlan};
 use linerate_core::units::{Nanos, Rate};
 use linerate_core::verdict::Limit;
 
-/// What happens in a run, in order.
+/// Events of a run, in order.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The run begins; first of all events.
+    /// The run begins. This is the first event.
     Started(&'a Start),
-    /// Facts of a host are in.
+    /// The facts of a host have been read.
     Host(&'a Host),
     /// A set of connections was made.
     Set(&'a Set),
     /// A trial begins; `words` describe the trial and its reason.
     Trial {
         plan: &'a TrialPlan,
-        /// For people: "testing whether a second stream helps".
+        /// Description for people, such as "testing whether a second stream helps".
         words: &'a str,
     },
     /// A step begins.
     StepBegan {
         plan: &'a StepPlan,
-        /// For people: "forward, 1 stream".
+        /// Description for people, such as "forward, 1 stream".
         words: &'a str,
-        /// Time left of the run's budget.
+        /// Time that is left of the run's budget.
         left: Nanos,
     },
     /// A step continues; sent about ten times a second.
     Progress {
-        /// Rate over the last tick, at the receiver if that end is here.
+        /// Rate over the last tick, at the receiver if the near end receives.
         rate: Option<Rate>,
-        /// Direction that the rate belongs to.
+        /// Direction of the rate.
         direction: Option<Direction>,
-        /// Time left of the run's budget.
+        /// Time that is left of the run's budget.
         left: Nanos,
     },
     /// A step has ended.
     Step(&'a Step),
-    /// A trial proved the limit of a direction. The run continues with the open questions.
+    /// A trial proved the limit of a direction. The run continues to answer open questions.
     Proved {
         /// The proved limit.
         limit: &'a Limit,
         /// Time since the run began.
         after: Nanos,
     },
-    /// Something the user should know now.
+    /// A notice that the user should see now.
     Notice {
         /// The severity of the notice.
         level: Level,
-        /// The side.
+        /// Side of the host that the notice is about.
         side: Side,
-        /// The failed action or reading.
+        /// Action or reading that failed.
         gap: &'a Gap,
     },
-    /// The run has ended; last of all events.
+    /// The run has ended. This is the last event.
     Ended(&'a linerate_core::record::End),
 }
 
 /// The severity of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// The run cannot go on.
+    /// The run cannot continue.
     Fatal,
-    /// Something could be better.
+    /// A setting could be better.
     Hint,
-    /// Good to know.
+    /// Information that needs no action.
     Info,
 }
 
-/// Whether to go on.
+/// Whether the run continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunControl {
     Go,
-    /// Stop as soon as what was measured is safe.
+    /// Stop the run as soon as its measurements are saved.
     Stop,
 }
 
-/// Takes events. Progress line, recorder and screen are sinks; a pair of sinks is a sink.
+/// Receives the events of a run. The progress line, the recorder and the screen are sinks; a pair of sinks is a sink.
 pub trait Sink {
-    /// Takes one event. [`RunControl::Stop`] asks the run to end early and keep its results.
+    /// Receives one event. [`RunControl::Stop`] asks the run to end early and keep its results.
     fn event(&mut self, event: &Event<'_>) -> RunControl;
 }
 
@@ -103,7 +103,7 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
 }
 
-/// Takes nothing, stops nothing.
+/// This sink ignores all events and never stops a run.
 impl Sink for () {
     fn event(&mut self, _: &Event<'_>) -> RunControl {
         RunControl::Go

@@ -1,19 +1,19 @@
-//! Whoever this process serves, by whichever protocol.
+//! Clients that this process serves, by any protocol.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use linerate_sys::memory;
 
-/// How many there are: the memory that the last one leaves behind is the process's.
+/// Number of clients that are being served. When the last one leaves, unused memory of the process is returned.
 static PRESENT: AtomicUsize = AtomicUsize::new(0);
 
-/// A client that is being served. Unused memory is returned when the last one leaves, not before: returning it
-/// makes others wait.
+/// A client that is being served. Unused memory is returned when the last client leaves, not earlier, because
+/// returning it would delay the others.
 #[derive(Debug)]
 pub(crate) struct Present(());
 
 impl Present {
-    /// From the start until this value is dropped.
+    /// Counts a client until the returned value is dropped.
     pub(crate) fn enter() -> Self {
         PRESENT.fetch_add(1, SeqCst);
         Self(())

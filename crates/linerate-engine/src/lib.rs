@@ -1,7 +1,8 @@
-//! What touches the machine: readings of the host, transports and patterns of loads, the sampler, the peer.
+//! Everything that accesses the machine: readings of the host, transports and load patterns, the sampler, and
+//! sessions with a peer.
 //!
-//! The heart is [`link::Link`]: two ends of a path, ready to run the steps of a plan. The real one
-//! is a peer session, the virtual one is the simulated path. `run` drives either.
+//! The central trait is [`link::Link`]: two ends of a path, ready to run the steps of a plan. A real link is a
+//! session with a peer; a virtual link is the simulated path. `run` drives either.
 #![forbid(unsafe_code)]
 
 pub mod change;

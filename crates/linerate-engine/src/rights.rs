@@ -8,7 +8,7 @@ pub fn renounce() -> io::Result<()> {
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
-/// Whether this process runs as root, even if only in a user namespace.
+/// Returns whether this process runs as root, even if only in a user namespace.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -4,8 +4,8 @@ use linerate_core::facts::Gap;
 use linerate_core::metric::Metric;
 use linerate_core::record::{Column, Growing, Table};
 
-/// Rows of one source about one subject. The first row decides the columns; the table ends before the first row
-/// that lacks one of them: a table has no holes.
+/// Rows of one source about one subject. The first row determines the columns. A table has no holes: it ends before
+/// the first row that lacks a column.
 #[derive(Debug)]
 pub(crate) struct Sheet {
     source: &'static str,
@@ -26,8 +26,8 @@ impl Sheet {
         }
     }
 
-    /// Appends a row, which names the same metrics in the same order each time. Reports once the row that ends
-    /// the table.
+    /// Appends a row, which must have the same metrics in the same order each time. The row that ends the table is
+    /// reported once, as a gap.
     pub(crate) fn push(
         &mut self,
         at: u64,
@@ -48,7 +48,7 @@ impl Sheet {
                 None if values.len() == rows && rows > 0 => {
                     lacked.get_or_insert(metric.name);
                 }
-                // A column that the first row did not have stays empty, and is dropped by `take`.
+                // A column that was absent in the first row stays empty, and is dropped by `take`.
                 _ => {}
             }
         }
@@ -61,7 +61,7 @@ impl Sheet {
         self.end(&format!("no longer reports {metric}"))
     }
 
-    /// Ends the table. Returns the reason, unless it was reported before.
+    /// Ends the table. Returns the reason as a gap, unless it was reported before.
     pub(crate) fn end(&mut self, why: &str) -> Option<Gap> {
         let told = std::mem::replace(&mut self.ended, true);
         (!told).then(|| Gap {
@@ -71,7 +71,7 @@ impl Sheet {
         })
     }
 
-    /// The table so far, if it has rows and columns; the sheet is empty afterwards.
+    /// Takes the rows so far as a table, if it has rows and columns; the sheet is empty afterwards.
     pub(crate) fn take(&mut self) -> Option<Table> {
         let at = std::mem::take(&mut self.at).into_values();
         self.ended = false;

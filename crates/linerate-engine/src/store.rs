@@ -1,7 +1,7 @@
-//! Record files: written during a run, found and read again afterwards.
+//! Record files: they are written during a run, and found and read afterwards.
 //!
-//! The guarantee: each frame is given to the kernel in one write when its event arrives. A crash or a kill of
-//! linerate loses no written frame, and at most the one being written. The file is flushed to disk
+//! The guarantee: each frame is passed to the kernel in one write when its event arrives. If linerate crashes or is
+//! killed, no written frame is lost, and at most the frame that is being written. The file is flushed to disk
 //! (`fdatasync`) only at the end of the run, because disk writes would disturb the measurement: a power failure
 //! during a run may lose the record. A file is never overwritten, and only its owner may read it.
 //!
@@ -18,10 +18,10 @@ use linerate_core::record::frame::{self, Damage, FrameError};
 
 pub use recorder::{Recorder, stamp};
 
-/// What record files end with.
+/// File name extension of records.
 const EXTENSION: &str = "lnr";
 
-/// Why there is no record to show. [`StoreError::hint`] says what helps.
+/// Why a record cannot be shown. [`StoreError::hint`] says what helps.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Neither `XDG_STATE_HOME` nor `HOME` is set.
@@ -29,40 +29,40 @@ pub enum StoreError {
         "there is no directory for records: neither XDG_STATE_HOME nor HOME is an absolute path"
     )]
     NoPlace,
-    /// Nothing was recorded yet.
+    /// No run was recorded yet.
     #[error("there is no record yet in {}", dir.display())]
     NoneYet {
-        /// Where records would be.
+        /// Directory in which records would be stored.
         dir: PathBuf,
     },
-    /// No file and no record is called this.
+    /// No file and no record has the requested name.
     #[error("there is no record called `{name}` in {}, and no such file", dir.display())]
     NotFound {
-        /// The requested name.
+        /// Name that was requested.
         name: String,
-        /// Where records are.
+        /// Directory in which records are stored.
         dir: PathBuf,
     },
     /// The file cannot be read.
     #[error("{} cannot be read: {source}", path.display())]
     Read {
-        /// The file or directory.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The file holds no record that can be understood.
+    /// The file contains no valid record.
     #[error("{}: {source}", path.display())]
     Format {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The problem with it.
+        /// Why the record is invalid.
         source: FrameError,
     },
 }
 
 impl StoreError {
-    /// The command or change that helps; empty when there is none.
+    /// Returns the command or change that helps; empty if there is none.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoPlace => "name a directory: --save DIR",
@@ -80,16 +80,16 @@ impl StoreError {
 /// A record that was read from a file.
 #[derive(Debug)]
 pub struct Loaded {
-    /// Its place.
+    /// Path of the record's file.
     pub path: PathBuf,
-    /// The content of the message.
+    /// The record in the file.
     pub record: Record,
-    /// The part of the file that could not be used, to be shown to the user.
+    /// Part of the file that could not be used, to be shown to the user.
     pub damage: Option<Damage>,
 }
 
 impl Loaded {
-    /// The lost and the surviving parts, in words; `None` when the file is whole.
+    /// Says in words which parts of the record are lost and which survive; `None` if the file is complete.
     pub fn warning(&self) -> Option<String> {
         let damage = self.damage.as_ref()?;
         let Record { hosts, steps, .. } = &self.record;
@@ -102,10 +102,10 @@ impl Loaded {
     }
 }
 
-/// The user's folder of linerate's state: `$XDG_STATE_HOME/linerate`, else `~/.local/state/linerate`; `None`
-/// if neither is an absolute path. `env` looks up an environment variable.
+/// Returns the user's folder for linerate's state: `$XDG_STATE_HOME/linerate`, otherwise `~/.local/state/linerate`;
+/// `None` if neither is an absolute path. `env` looks up an environment variable.
 pub fn state_directory(env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
-    // The XDG rules: what is not an absolute path counts as not set.
+    // XDG rule: a path that is not absolute counts as not set.
     let absolute = |name| env(name).map(PathBuf::from).filter(|p| p.is_absolute());
     absolute("XDG_STATE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
@@ -119,29 +119,29 @@ pub struct Store {
 }
 
 impl Store {
-    /// The records in `dir`, which need not exist yet.
+    /// Makes a store of the records in `dir`, which need not exist yet.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into() }
     }
 
-    /// The user's records: `$XDG_STATE_HOME/linerate/records`, else
-    /// `~/.local/state/linerate/records`. `env` looks up a variable of the environment.
+    /// Returns the user's records: `$XDG_STATE_HOME/linerate/records`, otherwise `~/.local/state/linerate/records`.
+    /// `env` looks up an environment variable.
     pub fn of_user(env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Result<Self, StoreError> {
         let records = state_directory(env).map(|state| state.join("records"));
         records.map(Self::new).ok_or(StoreError::NoPlace)
     }
 
-    /// Where the records are.
+    /// Returns the directory of the records.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Takes the events of one run and writes them down.
+    /// Makes a recorder that writes the events of one run to a file.
     pub fn recorder(&self) -> Recorder {
         Recorder::new(&self.dir)
     }
 
-    /// All record files, oldest first.
+    /// Lists all record files, oldest first.
     pub fn list(&self) -> Result<Vec<PathBuf>, StoreError> {
         let failed = |source| StoreError::Read {
             path: self.dir.clone(),
@@ -162,14 +162,14 @@ impl Store {
         Ok(paths)
     }
 
-    /// The newest record file.
+    /// Returns the newest record file.
     pub fn last(&self) -> Result<PathBuf, StoreError> {
         self.list()?.pop().ok_or_else(|| StoreError::NoneYet {
             dir: self.dir.clone(),
         })
     }
 
-    /// The file that `which` means: `last`, the name of a record with or without `.lnr`, or a path.
+    /// Returns the file that `which` names: `last`, the name of a record with or without `.lnr`, or a path.
     pub fn find(&self, which: &str) -> Result<PathBuf, StoreError> {
         if which == "last" {
             return self.last();
@@ -184,7 +184,7 @@ impl Store {
             })
     }
 
-    /// The record that `which` means, as for [`Store::find`].
+    /// Reads the record that `which` names, as for [`Store::find`].
     pub fn load(&self, which: &str) -> Result<Loaded, StoreError> {
         let path = self.find(which)?;
         let bytes = match read(&path) {
@@ -202,7 +202,8 @@ impl Store {
     }
 }
 
-/// What orders records: the time in the name, then the time of the file, for two in one second.
+/// Returns the sort key of a record file: the time in its name, then its modification time if two names have the same
+/// second.
 fn age(path: &Path) -> (String, Option<std::time::SystemTime>) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stamp = name.chars().take(recorder::STAMP).collect();
@@ -210,7 +211,7 @@ fn age(path: &Path) -> (String, Option<std::time::SystemTime>) {
     (stamp, modified)
 }
 
-/// A whole file; devices and pipes are refused, for they may have no end.
+/// Reads a whole file. Devices and pipes are refused because they may have no end.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let kind = path.metadata()?.file_type();
     if kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket() {

@@ -1,21 +1,21 @@
-//! Why a lab could not be built, or not do what was requested.
+//! Why a lab could not be built, or could not fulfil a request.
 
 use std::fs;
 use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// An error in a lab. It is sent from the lab's agent to its owner, hence the plain fields.
+/// An error in a lab. The lab's agent sends it to the lab's owner, so its fields are plain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum LabError {
-    /// This machine does not let this user make namespaces.
+    /// This machine does not allow this user to create namespaces.
     #[error("cannot make a {what}: {why} (hint: {hint})")]
     Forbidden {
-        /// The kind of namespace, or the step inside it.
+        /// Kind of namespace, or the step inside it.
         what: String,
-        /// The setting that forbids it, with its value, as far as known.
+        /// Setting that forbids it, with its value, as far as known.
         why: String,
-        /// The command that would allow it.
+        /// Command that would allow it.
         hint: String,
     },
     /// The caller has more than one thread, and a fork would inherit their locks.
@@ -24,20 +24,20 @@ pub enum LabError {
     /// A system call failed.
     #[error("{what}: {}", io::Error::from_raw_os_error(*.errno))]
     Step {
-        /// The action that failed, and its object.
+        /// Action that failed, and its object.
         what: String,
-        /// The system's error number.
+        /// Error number of the system call.
         errno: i32,
     },
-    /// A fault that this lab cannot plant, or not now.
+    /// This lab cannot plant the fault, or not now.
     #[error("cannot plant `{fault}`: {why}")]
     NotPlantable {
         /// The fault as users type it.
         fault: String,
-        /// The reason.
+        /// Why the fault is impossible.
         why: String,
     },
-    /// A fault that was to be removed is not there.
+    /// The fault to be removed is not planted.
     #[error("`{fault}` is not planted")]
     NotPlanted {
         /// The fault as users type it.
@@ -46,28 +46,28 @@ pub enum LabError {
     /// The lab does not have this host.
     #[error("this lab has no {host}")]
     NoSuchHost {
-        /// The host's name.
+        /// Name of the host.
         host: String,
     },
     /// A program could not be started in a host.
     #[error("cannot start `{program}` in {host}: {}", io::Error::from_raw_os_error(*.errno))]
     Spawn {
         program: String,
-        /// The host's name.
+        /// Name of the host.
         host: String,
-        /// The system's error number.
+        /// Error number of the system call.
         errno: i32,
     },
     /// The lab's agent has ended, and everything in the lab with it.
     #[error("the lab is gone: {why}")]
     Gone {
-        /// The error that was seen.
+        /// Error that showed this.
         why: String,
     },
 }
 
 impl LabError {
-    /// A failed step from an I/O error.
+    /// Makes the error of a failed step from an I/O error.
     pub(crate) fn step(what: impl Into<String>, error: &io::Error) -> Self {
         Self::Step {
             what: what.into(),
@@ -77,13 +77,13 @@ impl LabError {
         }
     }
 
-    /// The end of the agent.
+    /// Makes the error that says that the agent has ended.
     pub(crate) fn gone(why: impl Into<String>) -> Self {
         Self::Gone { why: why.into() }
     }
 }
 
-/// A setting that can forbid namespaces: where it is, the value that does, and its name.
+/// A setting that can forbid namespaces: its path, the value that forbids them, and its name.
 struct Setting {
     path: &'static str,
     name: &'static str,
@@ -130,7 +130,7 @@ const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// The error for a namespace that could not be made, with the setting that forbids it.
+/// Makes the error for a namespace that could not be created, with the setting that forbids it.
 pub(crate) fn forbidden(what: &str, error: &io::Error) -> LabError {
     let read = |path: &str| fs::read_to_string(path).ok();
     forbidden_by(what, error, read)

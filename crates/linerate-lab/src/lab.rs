@@ -1,4 +1,4 @@
-//! A lab, as its owner holds it.
+//! The owner's handle of a lab.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -16,11 +16,11 @@ use crate::spec::{Addresses, Forwarded, Host, PortStatus, Spec, Topology};
 
 /// Two hosts, and a router between them, in namespaces of their own.
 ///
-/// Dropping it ends every program in it, and the network; so does the end of the process that
-/// built it, a kill included.
+/// Dropping the lab ends every program in it, and removes the network. The end of the process that built it has the
+/// same effect, even if it is killed.
 #[derive(Debug)]
 pub struct Lab {
-    /// Locked from a request to its answer. `None` once the lab is being closed.
+    /// Channel to the agent, locked from a request to its answer. `None` once the lab is being closed.
     channel: Option<Mutex<Channel>>,
     outer: Pid,
     topology: Topology,
@@ -58,7 +58,8 @@ impl Lab {
         Ok(lab)
     }
 
-    /// How an end of the path is reached from the other; for the router, its side towards near.
+    /// Returns the addresses by which one end of the path reaches the other; for the router, those of its side
+    /// towards near.
     pub fn addresses(&self, host: Host) -> Addresses {
         let (link, number) = agent::station(self.topology, host);
         Addresses {
@@ -95,7 +96,7 @@ impl Lab {
         }
     }
 
-    /// What the ports of a host counted.
+    /// Returns the counters of a host's ports.
     pub fn ports(&self, host: Host) -> Result<Vec<PortStatus>, LabError> {
         match self.ask(&Request::Ports(host))? {
             Reply::Ports(ports) => Ok(ports),
@@ -113,13 +114,13 @@ impl Lab {
         self.command(&Request::Remove(fault.clone()))
     }
 
-    /// Takes the carrier from a host's link, or gives it back.
+    /// Switches the carrier of a host's link off or on.
     pub fn link(&self, host: Host, up: bool) -> Result<(), LabError> {
         self.command(&Request::Link(host, up))
     }
 
-    /// The counts of the process that delays, loses and drops packets; `None` without such a fault. Counting
-    /// restarts when another fault is planted or removed.
+    /// Returns the counters of the process that delays, loses and drops packets; `None` without such a fault.
+    /// Counting restarts when another fault is planted or removed.
     pub fn forwarded(&self) -> Result<Option<Forwarded>, LabError> {
         match self.ask(&Request::Forwarded)? {
             Reply::Forwarded(forwarded) => Ok(forwarded),
@@ -153,7 +154,7 @@ impl Lab {
     }
 }
 
-/// The agent's answer; its errors become the caller's.
+/// Receives the agent's answer; its errors are returned to the caller.
 fn reply(channel: &Channel) -> Result<(Reply, Vec<OwnedFd>), LabError> {
     match channel.receive()? {
         Some((Reply::Failed(error), _)) => Err(error),
@@ -168,8 +169,7 @@ fn unexpected(reply: &Reply) -> LabError {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        // The agent ends at the end of the channel, everything in the lab with it, and then the
-        // outer process.
+        // Closing the channel ends the agent, everything in the lab, and then the outer process.
         drop(self.channel.take());
         while let Err(rustix::io::Errno::INTR) =
             rustix::process::waitpid(Some(self.outer), WaitOptions::empty())

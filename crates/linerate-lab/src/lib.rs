@@ -1,9 +1,9 @@
-//! Two-host networks in namespaces with planted faults, for `linerate demo` and for tests; and
-//! virtual machines ([`vm`]) for what namespaces do not have.
+//! Two-host networks in namespaces with planted faults, for `linerate demo` and for tests; and virtual machines
+//! ([`vm`]) for features that namespaces lack.
 //!
-//! A lab needs no rights beyond the making of user namespaces, no programs besides itself, and
-//! leaves nothing behind, even when its owner is killed: its processes live in a PID namespace
-//! whose init, the *agent*, ends when the socket to the owner closes.
+//! A lab needs only the right to create user namespaces, and no other programs. It leaves nothing behind, even if its
+//! owner is killed: its processes live in a PID namespace whose init, the *agent*, ends when the socket to the owner
+//! closes.
 #![forbid(unsafe_code)]
 
 mod agent;

@@ -1,4 +1,4 @@
-//! Messages between a lab and its agent, over a socket that keeps messages apart and carries descriptors.
+//! Messages between a lab and its agent, over a socket that preserves message boundaries and passes descriptors.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -16,12 +16,12 @@ use crate::error::LabError;
 use crate::fault::Fault;
 use crate::spec::{Forwarded, Host, PortStatus};
 
-/// The longest message.
+/// Longest message, in bytes.
 const LONGEST: usize = 128 * 1024;
-/// The most descriptors in a message.
+/// Most descriptors in a message.
 const MOST_DESCRIPTORS: usize = 4;
 
-/// A program to start; its descriptors (stdin, stdout, stderr, and a pipe for the exit status) are sent with
+/// Request to start a program; its descriptors (stdin, stdout, stderr, and a pipe for the exit status) are sent with
 /// it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Start {
@@ -32,7 +32,7 @@ pub(crate) struct Start {
     pub(crate) cpus: Vec<usize>,
 }
 
-/// What the lab asks.
+/// Request of the lab to its agent.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     Start(Start),
@@ -43,25 +43,25 @@ pub(crate) enum Request {
     Forwarded,
 }
 
-/// What the agent answers.
+/// Answer of the agent to the lab.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// The lab is ready; whether it has IPv6.
+    /// The lab is ready; the value says whether it has IPv6.
     Built(bool),
     Done,
-    /// The program runs; its pidfd is sent with this.
+    /// The program runs; its pidfd is sent with this message.
     Started,
     Ports(Vec<PortStatus>),
     Forwarded(Option<Forwarded>),
     Failed(LabError),
 }
 
-/// One end of the socket.
+/// One end of the socket between a lab and its agent.
 #[derive(Debug)]
 pub(crate) struct Channel(pub(crate) OwnedFd);
 
 impl Channel {
-    /// Both ends.
+    /// Makes both ends of a channel.
     pub(crate) fn pair() -> Result<(Self, Self), LabError> {
         let pair = rustix::net::socketpair(
             AddressFamily::UNIX,
@@ -101,7 +101,7 @@ impl Channel {
         }
     }
 
-    /// Waits for a message. `None` when the other end is closed.
+    /// Waits for a message. Returns `None` when the other end is closed.
     pub(crate) fn receive<T: DeserializeOwned>(
         &self,
     ) -> Result<Option<(T, Vec<OwnedFd>)>, LabError> {

@@ -22,7 +22,7 @@ const REPLACE: u16 = 0x100;
 const EXCLUSIVE: u16 = 0x200;
 const CREATE: u16 = 0x400;
 
-/// `RTM_*`: the action of a request and its object.
+/// `RTM_*` numbers: the action of a request and its object.
 const NEW_LINK: u16 = 16;
 const DELETE_LINK: u16 = 17;
 const GET_LINK: u16 = 18;
@@ -33,7 +33,7 @@ const NEW_QDISC: u16 = 36;
 const DELETE_QDISC: u16 = 37;
 const GET_QDISC: u16 = 38;
 
-/// `IFLA_*`: attributes of ports, and of what software made them.
+/// `IFLA_*` numbers: attributes of ports, and of ports made by software.
 const LINK_ADDRESS: u16 = 1;
 const LINK_NAME: u16 = 3;
 const LINK_MTU: u16 = 4;
@@ -44,13 +44,13 @@ const INFO_KIND: u16 = 1;
 const INFO_DATA: u16 = 2;
 const VETH_PEER: u16 = 1;
 
-/// How often a dump is requested if it is interrupted.
+/// Number of attempts at a dump that is interrupted.
 const DUMPS: usize = 10;
 
-/// `IFF_UP`.
+/// Flag of a port that is switched on, `IFF_UP`.
 const UP: u32 = 1;
 
-/// A veth port to be made.
+/// Properties of a veth port that is created.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Veth<'a> {
     pub(crate) name: &'a str,
@@ -69,7 +69,7 @@ impl Veth<'_> {
     }
 }
 
-/// A route to be made, or replaced.
+/// Properties of a route that is added or replaced.
 #[derive(Debug, Clone)]
 pub(crate) struct Route<'a> {
     pub(crate) to: IpAddr,
@@ -78,7 +78,7 @@ pub(crate) struct Route<'a> {
     pub(crate) congestion: Option<&'a str>,
 }
 
-/// A socket in the namespace that the thread was in when it was opened.
+/// A netlink socket in the network namespace that the thread was in when the socket was opened.
 pub(crate) struct Netlink {
     socket: Socket,
     sequence: u32,
@@ -86,7 +86,7 @@ pub(crate) struct Netlink {
 
 impl Netlink {
     pub(crate) fn open() -> io::Result<Self> {
-        // Without a deadline: other namespaces may hold the kernel's lock for seconds.
+        // The socket has no deadline, because other namespaces may hold the kernel's lock for seconds.
         let socket = Socket::open(None, None)?;
         Ok(Self {
             socket,
@@ -94,7 +94,7 @@ impl Netlink {
         })
     }
 
-    /// Sends a request and gives the whole reply. A dump during which something changed is asked for again.
+    /// Sends a request and returns the whole reply. A dump is repeated if something changed during it.
     fn exchange(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<u8>> {
         for _ in 0..DUMPS {
             if let Some(reply) = self.attempt(kind, flags, body)? {
@@ -106,7 +106,7 @@ impl Netlink {
         ))
     }
 
-    /// The same once; `None` if something changed in the meantime.
+    /// Sends a request once and returns the whole reply; `None` if something changed during the dump.
     fn attempt(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Option<Vec<u8>>> {
         self.sequence += 1;
         let request = message(kind, REQUEST | flags, self.sequence, body);
@@ -123,7 +123,7 @@ impl Netlink {
         }
     }
 
-    /// Sends a request and waits until the kernel has done it.
+    /// Sends a request and waits until the kernel has carried it out.
     fn change(&mut self, kind: u16, flags: u16, body: &[Vec<u8>]) -> io::Result<()> {
         self.exchange(kind, ACK | flags, &body.concat()).map(drop)
     }
@@ -132,7 +132,7 @@ impl Netlink {
         self.exchange(GET_LINK, DUMP, &link_head(0, 0, 0))
     }
 
-    /// The number of a port in this namespace.
+    /// Returns the index of a port in this namespace.
     pub(crate) fn index(&mut self, name: &str) -> io::Result<u32> {
         for link in link::parse(&self.links()?) {
             let link = link.map_err(io::Error::other)?;
@@ -167,7 +167,7 @@ impl Netlink {
         self.change(NEW_LINK, CREATE | EXCLUSIVE, &body)
     }
 
-    /// Makes a port one of a bridge's.
+    /// Adds a port to a bridge.
     pub(crate) fn add_to_bridge(&mut self, name: &str, bridge: &str) -> io::Result<()> {
         let bridge = self.index(bridge)?;
         self.set(name, number(LINK_MASTER, bridge))
@@ -210,9 +210,9 @@ impl Netlink {
     pub(crate) fn add_address(&mut self, name: &str, to: IpAddr, prefix: u8) -> io::Result<()> {
         const ADDRESS: u16 = 1;
         const LOCAL: u16 = 2;
-        // IFA_F_NODAD: not probed for duplicates first, during which it could not be used.
+        // IFA_F_NODAD: the address is usable at once, because it is not first probed for duplicates.
         const NO_PROBE: u8 = 2;
-        // struct ifaddrmsg.
+        // The header is struct ifaddrmsg.
         let mut head = vec![family(to), prefix, NO_PROBE, 0];
         head.extend(self.index(name)?.to_ne_bytes());
         let to = octets(to);
@@ -240,8 +240,8 @@ impl Netlink {
         self.change(NEW_ROUTE, CREATE | REPLACE, &body)
     }
 
-    /// Puts a token bucket in front of a port: `rate` in bytes per second, `burst` and `limit`
-    /// (queued behind the bucket) in bytes of Ethernet frame.
+    /// Puts a token bucket in front of a port: `rate` in bytes per second, `burst` and `limit` (the queue behind the
+    /// bucket) in bytes of Ethernet frame.
     pub(crate) fn add_token_bucket(
         &mut self,
         name: &str,
@@ -257,13 +257,13 @@ impl Netlink {
         self.change(NEW_QDISC, CREATE | EXCLUSIVE, &body)
     }
 
-    /// Takes away the queue in front of a port.
+    /// Removes the queue in front of a port.
     pub(crate) fn remove_queue(&mut self, name: &str) -> io::Result<()> {
         let head = qdisc_head(self.index(name)?);
         self.change(DELETE_QDISC, 0, &[head])
     }
 
-    /// All ports but the loopback, with what they counted.
+    /// Returns all ports except the loopback, with their counters.
     pub(crate) fn ports(&mut self) -> io::Result<Vec<PortStatus>> {
         let links = self.links()?;
         let qdiscs = self.exchange(GET_QDISC, DUMP, &[0; 20])?;
@@ -282,17 +282,17 @@ impl Netlink {
     }
 }
 
-/// `struct ifinfomsg`: the index of the port, and which of its flags change to `flags`.
+/// Encodes `struct ifinfomsg`: the index of the port, and `flags` for those of its flags that are in `which`.
 fn link_head(index: u32, flags: u32, which: u32) -> Vec<u8> {
     [0, index, flags, which].map(u32::to_ne_bytes).concat()
 }
 
-/// `struct tcmsg`: the root of the port with this index.
+/// Encodes `struct tcmsg` for the root of the port with this index.
 fn qdisc_head(index: u32) -> Vec<u8> {
     [0, index, 0, ROOT, 0].map(u32::to_ne_bytes).concat()
 }
 
-/// `struct rtmsg`, a unicast route of the main table.
+/// Encodes `struct rtmsg` for a unicast route of the main table.
 fn route_head(route: &Route<'_>) -> Vec<u8> {
     const MAIN: u8 = 254;
     // The kernel's own route of the subnet is replaced only by a route with the same attributes.
@@ -306,7 +306,7 @@ fn route_head(route: &Route<'_>) -> Vec<u8> {
     };
     let mut head = vec![family(route.to), route.prefix, 0, 0];
     head.extend([MAIN, KERNEL, scope, UNICAST]);
-    // The message has no flags.
+    // The route has no flags.
     head.extend([0; 4]);
     head
 }
@@ -315,7 +315,7 @@ fn number(kind: u16, value: u32) -> Vec<u8> {
     attribute(kind, &value.to_ne_bytes())
 }
 
-/// A network namespace by its descriptor.
+/// Encodes the attribute of a network namespace, by its descriptor.
 fn namespace(space: BorrowedFd<'_>) -> Vec<u8> {
     number(LINK_NAMESPACE, space.as_raw_fd() as u32)
 }
@@ -335,21 +335,21 @@ fn octets(address: IpAddr) -> Vec<u8> {
     }
 }
 
-/// The options of `tbf`.
+/// Encodes the options of `tbf`.
 fn token_bucket_options(rate: u64, burst: u32, limit: u32) -> Vec<Vec<u8>> {
     const PARAMETERS: u16 = 1;
     const RATE64: u16 = 4;
     const BURST: u16 = 6;
-    // TC_LINKLAYER_ETHERNET: frames cost their length, and no rate table is needed.
+    // With TC_LINKLAYER_ETHERNET, a frame costs its length, and no rate table is needed.
     const ETHERNET: u8 = 1;
-    // struct tc_ratespec rate: cell_log, linklayer, overhead, cell_align, mpu, rate.
+    // The rate is struct tc_ratespec: cell_log, linklayer, overhead, cell_align, mpu, rate.
     let mut parameters = vec![0, ETHERNET, 0, 0, 0, 0, 0, 0];
     let low = u32::try_from(rate).unwrap_or(u32::MAX);
     parameters.extend(low.to_ne_bytes());
-    // struct tc_ratespec peakrate: none.
+    // The peak rate is an empty struct tc_ratespec.
     parameters.extend([0; 12]);
     parameters.extend(limit.to_ne_bytes());
-    // buffer and mtu, in ticks: BURST and the lack of a peak rate overrule them.
+    // The fields buffer and mtu, in ticks, are unused: BURST and the lack of a peak rate overrule them.
     parameters.extend([0; 8]);
     let mut options = vec![attribute(PARAMETERS, &parameters), number(BURST, burst)];
     if rate > u64::from(u32::MAX) {

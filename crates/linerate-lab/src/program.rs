@@ -1,4 +1,4 @@
-//! Programs to be run in a host, and programs that run there.
+//! Programs that run in a host.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,17 +18,16 @@ use crate::error::LabError;
 /// Destinations of a program's output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Output {
-    /// To the holder of the [`Running`].
+    /// The output goes to the holder of the [`Running`].
     #[default]
     Pipe,
-    /// The same destination as the caller's.
+    /// The output goes to the same destination as the caller's.
     Inherit,
-    /// Nowhere.
+    /// The output is discarded.
     Null,
 }
 
-/// A program to be run in a host. It sees the environment that the caller
-/// had when it built the lab, and no input.
+/// A program that runs in a host. It gets the environment that the caller had when it built the lab, and no input.
 #[derive(Debug, Clone, Default)]
 pub struct Program {
     pub(crate) argv: Vec<OsString>,
@@ -40,19 +39,19 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program by its path, or by its name in `PATH`.
+    /// Makes a program by its path, or by its name in `PATH`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self::default().arg(program)
     }
 
-    /// Adds an argument.
+    /// Adds an argument to the command line of the program.
     #[must_use]
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.argv.push(argument.as_ref().to_owned());
         self
     }
 
-    /// Adds arguments.
+    /// Adds arguments to the command line of the program.
     #[must_use]
     pub fn args<T: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = T>) -> Self {
         let arguments = arguments.into_iter().map(|a| a.as_ref().to_owned());
@@ -68,35 +67,35 @@ impl Program {
         self
     }
 
-    /// Binds it to CPUs; without, it runs on all that the caller has.
+    /// Binds the program to CPUs; the default is all CPUs of the caller.
     #[must_use]
     pub fn cpus(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         self.cpus = cpus.into_iter().collect();
         self
     }
 
-    /// Destination of its standard output.
+    /// Sets the destination of the program's standard output.
     #[must_use]
     pub fn stdout(mut self, output: Output) -> Self {
         self.stdout = output;
         self
     }
 
-    /// Destination of its standard error.
+    /// Sets the destination of the program's standard error.
     #[must_use]
     pub fn stderr(mut self, output: Output) -> Self {
         self.stderr = output;
         self
     }
 
-    /// Its working directory; without, the caller's.
+    /// Sets the working directory of the program; the default is the caller's.
     #[must_use]
     pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cwd = Some(directory.into());
         self
     }
 
-    /// The program itself, for messages.
+    /// Returns the name of the program, for messages.
     pub(crate) fn name(&self) -> String {
         let name = self.argv.first().map(|n| n.to_string_lossy());
         name.unwrap_or_default().into_owned()
@@ -111,7 +110,7 @@ impl Program {
     }
 }
 
-/// The descriptors of a program about to start: the ends that it gets and the ends that stay.
+/// Descriptors of a program that is about to start: the ends that it gets and the ends that stay.
 pub(crate) struct Streams {
     inner: [OwnedFd; 4],
     stdout: Option<File>,
@@ -165,23 +164,23 @@ fn stream(output: Output, own: BorrowedFd<'_>) -> io::Result<(Option<File>, Owne
     }
 }
 
-/// What a program left behind.
+/// Exit status and output of a program.
 #[derive(Debug, Clone)]
 pub struct Finished {
     /// How the program ended.
     pub status: ExitStatus,
-    /// The content of a piped standard output.
+    /// Text of the piped standard output.
     pub stdout: Vec<u8>,
-    /// The content of a piped standard error.
+    /// Text of the piped standard error.
     pub stderr: Vec<u8>,
 }
 
 /// A program that runs in a host. Dropping it lets the program run until the lab ends.
 #[derive(Debug)]
 pub struct Running {
-    /// Its standard output, if it is piped and not taken yet.
+    /// Standard output of the program, if it is piped and not taken yet.
     pub stdout: Option<File>,
-    /// Its standard error, if it is piped and not taken yet.
+    /// Standard error of the program, if it is piped and not taken yet.
     pub stderr: Option<File>,
     exit: File,
     pidfd: OwnedFd,
@@ -189,7 +188,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Waits until it ends. [`LabError::Gone`] if the lab ends first.
+    /// Waits until the program ends. Fails with [`LabError::Gone`] if the lab ends first.
     pub fn wait(&mut self) -> Result<ExitStatus, LabError> {
         if let Some(status) = self.status {
             return Ok(status);
@@ -203,7 +202,7 @@ impl Running {
         Ok(status)
     }
 
-    /// Waits until it ends, for a time at most; `None` if it still runs then.
+    /// Waits until the program ends, but at most for `time`; returns `None` if it still runs then.
     pub fn wait_for(&mut self, time: Duration) -> Result<Option<ExitStatus>, LabError> {
         if self.status.is_none() && !readable(&[self.exit.as_fd()], Some(time))? {
             return Ok(None);
@@ -211,7 +210,7 @@ impl Running {
         self.wait().map(Some)
     }
 
-    /// Sends it a signal. Nothing happens if it has ended.
+    /// Sends a signal to the program. Does nothing if it has ended.
     pub fn signal(&self, signal: Signal) -> Result<(), LabError> {
         match rustix::process::pidfd_send_signal(&self.pidfd, signal) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
@@ -219,17 +218,17 @@ impl Running {
         }
     }
 
-    /// Kills it and waits for its end.
+    /// Kills the program and waits for its end.
     pub fn kill(&mut self) -> Result<ExitStatus, LabError> {
         self.signal(Signal::KILL)?;
         self.wait()
     }
 
-    /// Reads what is piped until its end, then waits for the program's.
+    /// Reads piped output to its end, then waits for the program's end.
     pub fn finish(mut self) -> Result<Finished, LabError> {
         let mut pipes = [self.stdout.take(), self.stderr.take()];
         let mut texts = [Vec::new(), Vec::new()];
-        // Both at once: a program that fills one pipe would wait for ever behind the other.
+        // Both pipes are read together: a program that fills one of them would otherwise wait for ever.
         while pipes.iter().any(Option::is_some) {
             let open: Vec<_> = pipes.iter().flatten().map(AsFd::as_fd).collect();
             readable(&open, None)?;
@@ -263,7 +262,7 @@ fn take(slot: &mut Option<File>, text: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until one of the descriptors can be read, or for a time at most.
+/// Waits until one of the descriptors can be read, but at most for `time`.
 fn readable(all: &[BorrowedFd<'_>], time: Option<Duration>) -> Result<bool, LabError> {
     let timeout = time.map(|time| Timespec {
         tv_sec: time.as_secs() as i64,

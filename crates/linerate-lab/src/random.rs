@@ -1,6 +1,6 @@
-//! Numbers drawn from a seed.
+//! Random numbers from a seed.
 
-/// A sequence of draws: splitmix64 (Steele, Lea, Flood 2014), whose quality is ample for this.
+/// A generator of random numbers: splitmix64 (Steele, Lea, Flood 2014), whose quality suffices for this.
 pub(crate) struct Random {
     state: u64,
 }
@@ -22,7 +22,7 @@ impl Random {
         self.next() % n.max(1)
     }
 
-    /// At least 0, less than 1.
+    /// Returns a number of at least 0 and less than 1.
     pub(crate) fn part(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }

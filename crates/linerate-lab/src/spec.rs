@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
 
-/// How the hosts are joined.
+/// Connection between the hosts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topology {
-    /// near - router - far, each link a subnet of its own. Every fault can be planted.
+    /// Topology near - router - far, each link a subnet of its own. Every fault can be planted.
     #[default]
     Routed,
-    /// near - bridge - far, one subnet; the router's ports `near` and `far` are the bridge's.
+    /// Topology near - bridge - far, one subnet; the router's ports `near` and `far` are the bridge's.
     Bridged,
-    /// near - far, one link. Faults of the network in between cannot be planted.
+    /// Topology near - far, one link. Faults of the network in between cannot be planted.
     Direct,
 }
 
@@ -25,7 +25,7 @@ pub enum Topology {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Host {
-    /// The end that steers; its port is `eth0`.
+    /// The end that controls a measurement; its port is `eth0`.
     Near,
     /// The device between the hosts, a router or a bridge, with ports `near` and `far`; the ends cannot read
     /// its counters.
@@ -53,13 +53,13 @@ impl fmt::Display for Host {
     }
 }
 
-/// What to build.
+/// Description of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spec {
-    /// How the hosts are joined.
+    /// Connection between the hosts.
     pub topology: Topology,
-    /// Planted from the start, in this order.
+    /// Faults that are planted from the start, in this order.
     pub faults: Vec<Fault>,
     /// Congestion control of every connection that does not choose one itself. It is set as an attribute of the
     /// hosts' routes, which also allows those that `net.ipv4.tcp_allowed_congestion_control` does not; `None`
@@ -80,73 +80,73 @@ impl Default for Spec {
     }
 }
 
-/// How an end of the path is reached.
+/// Addresses of an end of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
-    /// Its IPv4 address.
+    /// IPv4 address of the host.
     pub v4: Ipv4Addr,
-    /// Its IPv6 address; `None` if the kernel has no IPv6.
+    /// IPv6 address of the host; `None` if the kernel has no IPv6.
     pub v6: Option<Ipv6Addr>,
 }
 
-/// What one port of a host counted since it was made.
+/// Counters of one port of a host since the port was made.
 ///
-/// Planting or removing a delay makes the router's port `near` again.
+/// Planting or removing a delay makes the router's port `near` anew, so its counters start again from zero.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortStatus {
-    /// The port's name in its host.
+    /// Name of the port in its host.
     pub name: String,
-    /// Whether it is switched on and has a carrier.
+    /// Whether the port is switched on and has a carrier.
     pub up: bool,
-    /// Bytes of IP packet that it takes.
+    /// Largest IP packet that the port accepts, in bytes.
     pub mtu: u32,
     /// Bytes received, in Ethernet frames without checksum.
     pub rx_bytes: u64,
-    /// Frames received; one for a group that was segmented late.
+    /// Frames received; a group that was segmented late counts once.
     pub rx_packets: u64,
     /// Frames dropped on reception.
     pub rx_dropped: u64,
     /// Bytes sent, in Ethernet frames without checksum.
     pub tx_bytes: u64,
-    /// Frames sent; one for a group that was segmented late.
+    /// Frames sent; a group that was segmented late counts once.
     pub tx_packets: u64,
-    /// Frames dropped on the way out, behind the queue.
+    /// Frames dropped on transmission, behind the queue.
     pub tx_dropped: u64,
-    /// The queue in front of it, if it has one.
+    /// Queueing discipline of the port, if it has one.
     pub queue: Option<Queue>,
 }
 
-/// What a port's queueing discipline counted.
+/// Counters of a port's queueing discipline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
-    /// Its kind, for example `tbf`.
+    /// Kind of the queueing discipline, for example `tbf`.
     pub kind: String,
-    /// Bytes that passed.
+    /// Bytes that passed the queue.
     pub bytes: u64,
-    /// Packets that passed; each segment counts.
+    /// Packets that passed the queue; each segment counts.
     pub packets: u64,
-    /// Packets dropped because it was full.
+    /// Packets that were dropped because the queue was full.
     pub drops: u64,
-    /// Times that it held a packet back.
+    /// Times that the queue held a packet back.
     pub overlimits: u64,
-    /// Bytes in it now.
+    /// Bytes that are in the queue now.
     pub backlog_bytes: u64,
 }
 
 /// The counters of the process that forwards packets and acts as the network.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forwarded {
-    /// Bytes of frame passed on, forward and in reverse.
+    /// Bytes of frames passed on, forward and in reverse.
     pub bytes: [u64; 2],
-    /// Frames passed on; one for a group that was segmented late.
+    /// Frames passed on; a group that was segmented late counts once.
     pub frames: [u64; 2],
-    /// Frames that it lost by itself. They are an unplanned fault, so a measurement made in the meantime is
+    /// Frames that the process lost by itself. They are an unplanned fault, so a measurement made in the meantime is
     /// invalid.
     pub lost: [u64; 2],
     /// The longest delay of a frame beyond its due time, in nanoseconds.
     pub latest_ns: [u64; 2],
-    /// Packets that arrived, segments counted singly.
+    /// Packets that arrived; each segment counts.
     pub packets: [u64; 2],
-    /// Packets of these that a planted fault dropped.
+    /// Packets that a planted fault dropped.
     pub dropped: [u64; 2],
 }

@@ -9,13 +9,13 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Most pages that are looked at in one call.
+/// Most pages whose node is read in one call.
 const PAGES_AT_ONCE: usize = 1024;
-/// Words of a set of nodes.
+/// Number of words in a bit mask of nodes.
 //= Linux include/linux/numa.h: NODES_SHIFT is 10 at most
 const NODE_WORDS: usize = 1024 / 64;
 
-/// Bytes of memory of their own mapping, zero at first. No page is there before it is touched.
+/// Memory in a mapping of its own, zero at first. A page is allocated when it is first touched.
 #[derive(Debug)]
 pub struct Array {
     start: NonNull<u8>,
@@ -28,8 +28,8 @@ unsafe impl Send for Array {}
 unsafe impl Sync for Array {}
 
 impl Array {
-    /// Maps `len` bytes, at least one. Huge pages are requested: with small ones a processor spends as much
-    /// time on page tables as on memory.
+    /// Maps `len` bytes, at least one. Huge pages are requested: with small pages, a processor spends as much time on
+    /// page tables as on memory.
     //= https://man7.org/linux/man-pages/man2/madvise.2.html, MADV_HUGEPAGE
     pub fn new(len: usize) -> io::Result<Self> {
         // SAFETY: maps new anonymous memory; nothing exists at its address.
@@ -55,8 +55,8 @@ impl Array {
         Ok(Self { start, len })
     }
 
-    /// Asks for the pages of a NUMA node, for pages that are not allocated yet. If that node has no room,
-    /// the kernel takes others; [`Array::nodes`] shows them.
+    /// Requests that pages which are not allocated yet come from a NUMA node. If that node has no room, the kernel
+    /// uses others; [`Array::nodes`] shows them.
     //= https://man7.org/linux/man-pages/man2/mbind.2.html, MPOL_PREFERRED
     pub fn prefer(&mut self, node: u32) -> io::Result<()> {
         let mut nodes = [0_u64; NODE_WORDS];
@@ -82,8 +82,8 @@ impl Array {
         }
     }
 
-    /// Counts pages by their NUMA node: of `most` pages evenly over the array, or of all if it has no more.
-    /// Pages that are not allocated are left out.
+    /// Counts pages by their NUMA node: `most` pages evenly over the array, or all pages if it has no more. Pages
+    /// that are not allocated are left out.
     //= https://man7.org/linux/man-pages/man2/move_pages.2.html: without nodes it moves nothing and reports
     //= where pages are
     pub fn nodes(&self, most: usize) -> io::Result<BTreeMap<u32, u64>> {
@@ -123,7 +123,7 @@ impl Array {
 }
 
 impl Array {
-    /// Where it begins. Borrows of its bytes leave this pointer valid.
+    /// Returns the start of the array. The pointer stays valid while its bytes are borrowed.
     pub fn start(&self) -> *const u8 {
         self.start.as_ptr()
     }
@@ -154,7 +154,7 @@ impl Drop for Array {
     }
 }
 
-/// The NUMA node of the CPU that the calling thread is on; `None` if the kernel does not report it.
+/// Returns the NUMA node of the CPU on which the calling thread runs; `None` if the kernel does not report it.
 pub fn node_here() -> Option<u32> {
     let mut node = 0_u32;
     // SAFETY: the call writes one number to the given place; the CPU is not requested.
@@ -188,8 +188,8 @@ fn read_wide(bytes: &[u8]) -> u64 {
 /// Bytes that are read in one turn of the loop.
 const TURN: usize = 256;
 
-/// The exclusive or of all words. Each sum is one of many, so that no load waits for another. It is compiled for each set of
-/// instructions.
+/// Returns the exclusive or of all words. There are many partial sums, so that no load waits for another. It is
+/// compiled for each instruction set.
 #[inline(always)]
 fn fold(bytes: &[u8]) -> u64 {
     let mut sums = [0_u64; TURN / 8];

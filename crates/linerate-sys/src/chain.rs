@@ -1,4 +1,4 @@
-//! A chain of addresses in memory, each of which is known only once the one before it was read.
+//! A chain of addresses in memory, in which each address is known only once the previous one was read.
 #![expect(
     unsafe_code,
     reason = "a check of bounds at each link would take longer than the nearest cache"
@@ -6,17 +6,17 @@
 
 use super::array::Array;
 
-/// Bytes from one link to the next: what a processor takes from memory at once.
+/// Bytes between links: a cache line, which a processor reads from memory at once.
 pub const LINE: usize = 64;
 
-/// Lines that are written between two questions whether to go on: 64 MiB.
+/// Number of lines that are written between calls of `goes_on`: 64 MiB.
 const STEP: usize = 1 << 20;
 
 /// Links in an array, one in each line, that lead through all lines in random order and back to the first.
 #[derive(Debug)]
 pub struct Chain {
     links: Array,
-    /// The link that is read next.
+    /// Address of the link that is read next.
     at: *const usize,
 }
 
@@ -24,8 +24,8 @@ pub struct Chain {
 unsafe impl Send for Chain {}
 
 impl Chain {
-    /// Makes a chain through a whole array; `None` if it has no room for a link, or when `goes_on` returns
-    /// false. Other seeds give other chains.
+    /// Makes a chain through a whole array; `None` if the array has no room for a link, or when `goes_on` returns
+    /// false. Different seeds give different chains.
     pub fn new(mut links: Array, seed: u64, goes_on: &dyn Fn() -> bool) -> Option<Self> {
         let count = links.len() / LINE;
         if count == 0 {
@@ -38,7 +38,7 @@ impl Chain {
             }
             put(&mut links, line, line);
         }
-        // Sattolo's algorithm: each permutation that is one cycle is as likely as any other.
+        // Sattolo's algorithm: all permutations that are a single cycle are equally likely.
         //= Sattolo, "An algorithm to generate a random cyclic permutation", Information Processing Letters 22(6), 1986
         let mut state = seed;
         for line in (1..count).rev() {
@@ -50,7 +50,7 @@ impl Chain {
             put(&mut links, line, theirs);
             put(&mut links, other, mine);
         }
-        // Not through a borrow of the bytes: later borrows would end it.
+        // The pointer is not derived from a borrow of the bytes, because later borrows would invalidate it.
         let first = links.start();
         let start = first as usize;
         for line in 0..count {
@@ -66,7 +66,7 @@ impl Chain {
         })
     }
 
-    /// Follows this many links.
+    /// Follows `links` links.
     pub fn follow(&mut self, links: usize) {
         let mut at = self.at;
         for _ in 0..links {
@@ -78,13 +78,13 @@ impl Chain {
         self.at = at;
     }
 
-    /// The array.
+    /// Returns the array that contains the chain.
     pub fn array(&self) -> &Array {
         &self.links
     }
 }
 
-/// The word that a line begins with.
+/// Returns the first word of a line.
 fn get(links: &[u8], line: usize) -> usize {
     let word = links[line * LINE..].first_chunk();
     word.map_or(0, |word| usize::from_ne_bytes(*word))
@@ -94,7 +94,7 @@ fn put(links: &mut [u8], line: usize, word: usize) {
     links[line * LINE..][..size_of::<usize>()].copy_from_slice(&word.to_ne_bytes());
 }
 
-/// A number below `most`, which is not zero.
+/// Returns a random number below `most`, which must not be zero.
 fn below(state: &mut u64, most: usize) -> usize {
     // splitmix64, https://prng.di.unimi.it/splitmix64.c
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

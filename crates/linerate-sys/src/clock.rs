@@ -1,16 +1,16 @@
-//! The clock of all times of a run.
+//! The clock by which all times of a run are measured.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds on the monotonic clock, which starts at some time before this process.
+/// Returns the nanoseconds on the monotonic clock, which starts at some time before this process.
 pub fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Nanoseconds on the wall clock, which may be set while it is read: kernels stamp packets with it.
+/// Returns the wall-clock time in nanoseconds, with which kernels stamp packets. The clock may be set at any time.
 pub fn wall() -> u64 {
     let time = clock_gettime(ClockId::Realtime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -1,6 +1,6 @@
-//! Datagram sockets: batches in and out, and the options that spare the stack work.
+//! Datagram sockets: sending and receiving in batches, and the options that save work in the stack.
 //!
-//! Calls return what the kernel says; nothing is retried here.
+//! Calls return the kernel's result; nothing is retried here.
 
 #![expect(
     unsafe_code,
@@ -31,27 +31,28 @@ const IPV6_RECVERR: c_int = 25;
 
 /// Most messages of one call in either direction.
 pub const BATCH: usize = 64;
-/// Most datagrams that the kernel cuts one message into, on every kernel that cuts at all.
+/// Most datagrams into which the kernel segments one message, on every kernel that supports segmentation.
 //= include/linux/udp.h, UDP_MAX_SEGMENTS: 64, and 128 since 6.9
 pub const SEGMENTS: usize = 64;
-/// Buffer size of each received message: none is longer, joined or not.
+/// Buffer size for each received message, in bytes: no message is longer, joined or not.
 const ROOM: usize = 65_536;
-/// From one room to the next: not a power of two, or all headers would share a few lines of the cache.
+/// Distance between buffers in bytes. It is not a power of two, because all headers would then share a few cache
+/// lines.
 const STRIDE: usize = ROOM + 4096 + 192;
 
-/// Lets the kernel cut each message that is sent into datagrams of `bytes`, as late as it can; zero turns
-/// that off.
+/// Lets the kernel segment each message that is sent into datagrams of `bytes` bytes, as late as possible; zero
+/// disables this.
 pub fn set_segment(fd: BorrowedFd<'_>, bytes: u16) -> io::Result<()> {
     set(fd, libc::IPPROTO_UDP, UDP_SEGMENT, c_int::from(bytes))
 }
 
-/// Lets the kernel deliver several datagrams of one sender joined into one message.
+/// Lets the kernel join several datagrams of one sender into one received message.
 pub fn set_joined(fd: BorrowedFd<'_>) -> io::Result<()> {
     set(fd, libc::IPPROTO_UDP, UDP_GRO, 1)
 }
 
-/// Lets a send fail with ENOBUFS where the queue of this host's port is full: else the kernel drops the
-/// datagram and says that it was sent.
+/// Lets a send fail with ENOBUFS if the queue of this host's port is full: otherwise the kernel drops the datagram
+/// and reports success.
 pub fn set_errors(fd: BorrowedFd<'_>) -> io::Result<()> {
     if v6(fd)? {
         set(fd, libc::IPPROTO_IPV6, IPV6_RECVERR, 1)
@@ -65,8 +66,8 @@ pub fn set_stamps(fd: BorrowedFd<'_>) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
-/// Receives a datagram, cut to the room in `into`, and its control messages into `control`; returns both
-/// lengths. Without `wait` it takes only a datagram that is there already.
+/// Receives a datagram, truncated to the length of `into`, and its control messages into `control`; returns both
+/// lengths. Without `wait` it returns only a datagram that has already arrived.
 pub fn receive_told(
     fd: BorrowedFd<'_>,
     into: &mut [u8],
@@ -93,8 +94,8 @@ pub fn receive_told(
     Ok((got.min(into.len()), told))
 }
 
-/// Discards the ICMP errors queued at a socket that receives them ([`set_errors`]): they take room from
-/// received data.
+/// Discards the ICMP errors queued at a socket that receives them ([`set_errors`]), because they occupy the receive
+/// buffer.
 pub fn drain_errors(fd: BorrowedFd<'_>) -> usize {
     let flags = RecvFlags::ERRQUEUE | RecvFlags::DONTWAIT;
     (0..BATCH)
@@ -102,7 +103,7 @@ pub fn drain_errors(fd: BorrowedFd<'_>) -> usize {
         .count()
 }
 
-/// Whether datagrams may be sent in fragments. If not, a datagram that is too large for the path is refused.
+/// Sets whether datagrams may be sent in fragments. If not, a datagram that is too large for the path is refused.
 pub fn set_fragments(fd: BorrowedFd<'_>, may: bool) -> io::Result<()> {
     if v6(fd)? {
         let how = if may {
@@ -120,10 +121,10 @@ pub fn set_fragments(fd: BorrowedFd<'_>, may: bool) -> io::Result<()> {
     Ok(sockopt::set_ip_mtu_discover(fd, how)?)
 }
 
-/// Payload of the largest datagram that a connected socket can send in one packet, as far as its route is
+/// Returns the payload of the largest datagram that a connected socket can send in one packet, as far as its route is
 /// known.
 pub fn fits(fd: BorrowedFd<'_>) -> io::Result<u32> {
-    // Headers of IP and UDP, without options.
+    // These are the sizes of the headers of IP and UDP, without options.
     let (mtu, headers) = if v6(fd)? {
         (sockopt::ipv6_mtu(fd)?, 40 + 8)
     } else {
@@ -136,7 +137,7 @@ fn v6(fd: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(getsockname(fd)?.address_family() == AddressFamily::INET6)
 }
 
-/// Sends at most [`BATCH`] messages in one call; how many were sent.
+/// Sends at most [`BATCH`] messages in one call; returns how many were sent.
 #[expect(
     clippy::missing_panics_doc,
     reason = "there are as many slices as headers"
@@ -160,7 +161,7 @@ pub fn send_batch<'a>(
     Ok(sendmmsg(fd, &mut headers[..count], SendFlags::NOSIGNAL)?)
 }
 
-/// Room for a batch of messages that are received. Made on the thread that uses it.
+/// Buffers for a batch of received messages. They are allocated by the thread that uses them.
 #[derive(Debug)]
 pub struct Inbox {
     rooms: Vec<u8>,
@@ -169,12 +170,12 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Bytes of one with room for `messages`, at most [`BATCH`].
+    /// Returns the size of an inbox for `messages` messages, at most [`BATCH`], in bytes.
     pub fn room(messages: usize) -> usize {
         messages.clamp(1, BATCH) * STRIDE
     }
 
-    /// Room for `messages`, at most [`BATCH`]. Memory is allocated when it is first used.
+    /// Makes buffers for `messages` messages, at most [`BATCH`]. Memory is allocated when it is first used.
     pub fn new(messages: usize) -> Self {
         Self {
             rooms: vec![0; Self::room(messages)],
@@ -183,8 +184,8 @@ impl Inbox {
         }
     }
 
-    /// Receives available messages, and waits for the first one only, for at most the socket's `SO_RCVTIMEO`.
-    /// Returns their number.
+    /// Receives available messages. It waits only for the first one, for at most the socket's `SO_RCVTIMEO`. Returns
+    /// their number.
     pub fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
         self.count = 0;
         // SAFETY: all bits zero are a valid iovec and a valid mmsghdr: null pointers and lengths of
@@ -224,7 +225,7 @@ impl Inbox {
         Ok(self.count)
     }
 
-    /// What the last call received, in order.
+    /// Returns the messages that the last call received, in order.
     pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
         let rooms = self.rooms.chunks_exact(STRIDE);
         let full = rooms.zip(&self.lengths).take(self.count);

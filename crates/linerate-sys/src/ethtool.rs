@@ -1,6 +1,5 @@
-//! The `ethtool` ioctl: who drives a port and what its driver counts, which netlink does not have, and
-//! the few switches of a port that a trial may turn. Replies are given raw, as linux/ethtool.h
-//! describes them.
+//! The `ethtool` ioctl: the driver of a port and its counters, which netlink lacks, and the few switches of a port
+//! that a trial may change. Replies are returned raw, as linux/ethtool.h describes them.
 
 #![expect(unsafe_code, reason = "an ioctl that rustix does not have")]
 
@@ -17,30 +16,30 @@ const STATS: u32 = 1;
 /// Size of `struct ethtool_drvinfo`, and the offset of its number of counters.
 const DRIVER_BYTES: usize = 196;
 const DRIVER_STATS: usize = 180;
-/// Bytes of a counter's name (`ETH_GSTRING_LEN`).
+/// Size of a counter's name in bytes (`ETH_GSTRING_LEN`).
 const NAME_BYTES: usize = 32;
-/// More counters than any driver has; a number above it is not believed.
+/// Maximum plausible number of counters, more than any driver has; a higher number is rejected.
 const MOST: usize = 1 << 14;
-/// The kernel writes as many counters as the driver has *now*, whatever number was requested: there is room for
-/// that many more than it had a moment ago.
+/// Additional room for counters: the kernel writes as many as the driver has *now*, whatever number was requested,
+/// and there may be more than a moment ago.
 const SPARE: usize = MOST;
 
-/// Work on groups of segments that a port does, or the kernel for it.
+/// Work on groups of segments that a port does, or the kernel in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offload {
     /// The port divides groups that are sent.
     Tso,
-    /// The kernel divides them, as late as it can.
+    /// The kernel divides groups, as late as possible.
     Gso,
-    /// The kernel makes groups of what is received.
+    /// The kernel makes groups of received segments.
     Gro,
 }
 
 impl Offload {
-    /// All that can be switched here.
+    /// All offloads that can be switched here.
     pub const ALL: [Self; 3] = [Self::Tso, Self::Gso, Self::Gro];
 
-    /// The commands that read and switch it: `ETHTOOL_GTSO`, `ETHTOOL_STSO` and so on.
+    /// Returns the commands that read and switch the offload: `ETHTOOL_GTSO`, `ETHTOOL_STSO` and so on.
     const fn commands(self) -> (u32, u32) {
         match self {
             Self::Tso => (0x1e, 0x1f),
@@ -50,16 +49,16 @@ impl Offload {
     }
 }
 
-/// Whether an offload of a port is on.
+/// Returns whether an offload of a port is on.
 pub fn offload(fd: BorrowedFd<'_>, port: &str, which: Offload) -> io::Result<bool> {
-    // struct ethtool_value: the command, and the value.
+    // The request is struct ethtool_value: the command, and the value.
     let mut reply = request(&[which.commands().0], 8);
     ask(fd, port, &mut reply)?;
     Ok(word(&reply, 4) != 0)
 }
 
-/// Switches an offload of a port. Needs `CAP_NET_ADMIN` over its network namespace. The
-/// driver may refuse without saying so: read it again.
+/// Switches an offload of a port. Needs `CAP_NET_ADMIN` over its network namespace. The driver may refuse without an
+/// error, so the offload must be read again.
 pub fn set_offload(fd: BorrowedFd<'_>, port: &str, which: Offload, on: bool) -> io::Result<()> {
     ask(
         fd,
@@ -68,15 +67,15 @@ pub fn set_offload(fd: BorrowedFd<'_>, port: &str, which: Offload, on: bool) -> 
     )
 }
 
-/// `struct ethtool_drvinfo` of a port.
+/// Returns `struct ethtool_drvinfo` of a port.
 pub fn driver(fd: BorrowedFd<'_>, port: &str) -> io::Result<Vec<u8>> {
     let mut reply = request(&[GET_DRIVER], DRIVER_BYTES);
     ask(fd, port, &mut reply)?;
     Ok(reply)
 }
 
-/// `struct ethtool_gstrings` with the names of the driver's counters, and `struct ethtool_stats`
-/// with their values, one after the other.
+/// Returns `struct ethtool_gstrings` with the names of the driver's counters, and `struct ethtool_stats` with their
+/// values, one after the other.
 pub fn counters(fd: BorrowedFd<'_>, port: &str) -> io::Result<Vec<u8>> {
     let count = word(&driver(fd, port)?, DRIVER_STATS);
     if count > MOST {
@@ -93,8 +92,8 @@ pub fn counters(fd: BorrowedFd<'_>, port: &str) -> io::Result<Vec<u8>> {
     Ok(reply)
 }
 
-/// `size` bytes that start with these words. The rest comes as zeros from the allocator: most of a large buffer stays
-/// unused, and its pages are never touched.
+/// Makes a request of `size` bytes that starts with `words`. The other bytes come as zeros from the allocator: most
+/// of a large buffer stays unused, and its pages are never touched.
 fn request(words: &[u32], size: usize) -> Vec<u8> {
     let mut buffer = vec![0; size];
     for (bytes, word) in buffer.chunks_exact_mut(4).zip(words) {
@@ -112,7 +111,7 @@ fn word(bytes: &[u8], offset: usize) -> usize {
 fn ask(fd: BorrowedFd<'_>, port: &str, buffer: &mut [u8]) -> io::Result<()> {
     // SAFETY: all zeros are a valid `ifreq`: an empty name and a null pointer.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last byte stays zero: it ends the name.
+    // The last byte stays zero, because it ends the name.
     let room = request.ifr_name.len() - 1;
     if port.len() > room {
         return Err(io::ErrorKind::InvalidInput.into());

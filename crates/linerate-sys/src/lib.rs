@@ -1,6 +1,6 @@
-//! System calls of linerate, safe on the outside.
+//! System calls of linerate, behind safe functions.
 //!
-//! The only crate with `unsafe` code: small wrappers of what rustix lacks, each with its reason.
+//! This is the only crate with `unsafe` code: small wrappers of calls that rustix lacks, each with its reason.
 
 pub mod array;
 pub mod chain;

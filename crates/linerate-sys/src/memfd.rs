@@ -20,12 +20,12 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-/// With these no process can take pages away under a mapping: an access could end with SIGBUS then.
+/// With these seals no process can remove pages under a mapping; otherwise an access could end with SIGBUS.
 const SEALS: SealFlags = SealFlags::SHRINK
     .union(SealFlags::GROW)
     .union(SealFlags::SEAL);
 
-/// The mapping. Which of its parts may be accessed how is up to [`SharedMemory`], which divides it.
+/// The mapping. [`SharedMemory`], which divides it, decides how each part may be accessed.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<u8>,
@@ -38,7 +38,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// The position of an offset.
+    /// Returns the address at an offset.
     #[inline]
     fn at(&self, offset: usize) -> NonNull<u8> {
         assert!(offset <= self.len);
@@ -71,8 +71,8 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Makes `len` bytes of zeroes. All of it is allocated here, so that a lack of memory is an error of this call and not a
-    /// signal later.
+    /// Makes `len` bytes of zeroes. All of this memory is allocated here, so that a lack of memory is an error of
+    /// this call and not a signal later.
     pub fn create(len: usize) -> io::Result<Self> {
         // The kernel would not only refuse a larger file, but also end the process with SIGXFSZ.
         if getrlimit(Resource::Fsize)
@@ -125,7 +125,7 @@ impl SharedMemory {
         })
     }
 
-    /// The file, to be passed to the other process.
+    /// Returns the file, to be passed to the other process.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -203,7 +203,7 @@ impl<W> Clone for Words<W> {
 }
 
 impl<W> Words<W> {
-    /// All bytes.
+    /// Returns all words.
     #[inline]
     pub fn all(&self) -> &[W] {
         let at = self.mapping.at(self.start).cast::<W>();
@@ -220,7 +220,7 @@ impl<W> Words<W> {
 ///
 /// The other process may do so, by error or on purpose. Rust has no rule for that: its model knows the threads
 /// of one program. A copy during such a write is a plain `memcpy`, which ends with a mix of old and new bytes.
-/// That is tolerated since the bytes are never interpreted: no length, index, pointer or type is taken from
+/// This mix is tolerated since the bytes are never interpreted: no length, index, pointer or type is taken from
 /// them.
 #[derive(Debug)]
 pub struct SharedBytes {
@@ -230,13 +230,13 @@ pub struct SharedBytes {
 }
 
 impl SharedBytes {
-    /// The number of words.
+    /// Returns the number of bytes.
     #[inline]
     pub fn size(&self) -> usize {
         self.len
     }
 
-    /// Where `len` bytes at an offset begin.
+    /// Returns the address of `len` bytes at an offset.
     #[inline]
     fn at(&self, offset: usize, len: usize) -> NonNull<u8> {
         let end = offset.checked_add(len);
@@ -274,13 +274,13 @@ impl SharedBytes {
     }
 }
 
-/// A new file in memory. It lies in no file system that is mounted, so that neither a full /dev/shm nor a missing one matters.
+/// Makes a new file in memory. It is in no mounted file system, so neither a full /dev/shm nor a missing one matters.
 fn file() -> io::Result<OwnedFd> {
     let memfd = |more| {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | more;
         memfd_create("linerate-shm", flags)
     };
-    // Kernels from 6.3 on may be set up to refuse files that could be executed; older ones do not know the flag.
+    // Kernels from 6.3 on may be configured to refuse files that could be executed; older ones do not know the flag.
     //= https://docs.kernel.org/userspace-api/mfd_noexec.html
     match memfd(MemfdFlags::NOEXEC_SEAL) {
         Err(Errno::INVAL) => Ok(memfd(MemfdFlags::empty())?),

@@ -1,4 +1,4 @@
-//! Memory that is no longer needed.
+//! Returning memory that is no longer needed to the system.
 #![expect(
     unsafe_code,
     reason = "glibc's allocator has no other binding, and where a program's code lies is known to nobody else"
@@ -7,9 +7,9 @@
 use std::fs;
 use std::ops::Range;
 
-/// Makes all threads allocate from one arena, so that freed memory can be returned. Otherwise the allocator
-/// gives each thread an arena, and keeps the unused rest of each. Meant for a program whose threads allocate
-/// little and seldom, and which outlives them. Does nothing without glibc.
+/// Makes all threads allocate from one arena, so that freed memory can be returned. Otherwise the allocator gives
+/// each thread an arena, and keeps its unused part. This is for a program whose threads allocate little and rarely,
+/// and which outlives them. Does nothing without glibc.
 //= https://man7.org/linux/man-pages/man3/mallopt.3.html, M_ARENA_MAX
 pub fn share() {
     #[cfg(target_env = "gnu")]
@@ -19,9 +19,9 @@ pub fn share() {
     }
 }
 
-/// Returns freed memory to the system. The allocator keeps such memory for later, for each thread that ever
-/// ran; other allocators than glibc's keep it. Also releases the memory of the program's code: when code runs
-/// again, the system finds it in its cache of the file. Takes about a millisecond.
+/// Returns freed memory to the system, which glibc's allocator keeps for each thread that ever ran; other allocators
+/// still keep it. Also releases the memory of the program's code: when code runs again, the system finds it in its
+/// file cache. Takes about a millisecond.
 //= https://man7.org/linux/man-pages/man3/malloc_trim.3.html
 //= https://man7.org/linux/man-pages/man2/madvise.2.html, MADV_DONTNEED
 pub fn give_back() {
@@ -45,8 +45,8 @@ pub fn give_back() {
     }
 }
 
-/// The address range of this program's code, if it is mapped from a file. Code that was unpacked into memory
-/// could not be read back.
+/// Returns the address range of this program's code, if it is mapped from a file. Code that was unpacked into memory
+/// could not be read again.
 fn code() -> Option<Range<usize>> {
     let here = give_back as *const () as usize;
     let maps = fs::read_to_string("/proc/self/maps").ok()?;
@@ -56,7 +56,7 @@ fn code() -> Option<Range<usize>> {
         let address = |hex| usize::from_str_radix(hex, 16).ok();
         let range = address(from)?..address(to)?;
         let of_code = range.contains(&here) && words.next() == Some("r-xp");
-        // An offset and a device stand before the number of the file.
+        // In each line, an offset and a device precede the inode of the file.
         (of_code && words.nth(2).is_some_and(|inode| inode != "0")).then_some(range)
     })
 }

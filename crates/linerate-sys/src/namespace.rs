@@ -1,4 +1,4 @@
-//! Namespaces: new ones, and moving into old ones.
+//! Namespaces: creating new ones, and entering existing ones.
 #![expect(
     unsafe_code,
     reason = "unshare is unsafe in rustix because of one flag"
@@ -13,9 +13,9 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 /// A kind of namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Space {
-    /// Users and their capabilities.
+    /// User ids and their capabilities.
     User,
-    /// Processes: the first child after the call is its init, and all die with it.
+    /// Processes: the first child after the call is the namespace's init, and all processes in it die with it.
     Pid,
     Mount,
     /// Network ports, addresses, routes, sockets, `net.*` settings.
@@ -53,8 +53,8 @@ impl Space {
 
 /// Leaves the caller's namespaces of the given kinds for new ones.
 ///
-/// `EPERM` or `ENOSPC` where a setting or a filter forbids it; `EINVAL` for a user namespace
-/// while the process has more than one thread.
+/// Fails with `EPERM` or `ENOSPC` if a setting or a filter forbids it, and with `EINVAL` for a user namespace while
+/// the process has more than one thread.
 pub fn unshare(spaces: &[Space]) -> io::Result<()> {
     let flags = spaces
         .iter()
@@ -65,7 +65,7 @@ pub fn unshare(spaces: &[Space]) -> io::Result<()> {
     Ok(())
 }
 
-/// A handle on the caller's present namespace of a kind. It keeps the namespace alive.
+/// Returns a handle of the caller's current namespace of a kind. The handle keeps the namespace alive.
 pub fn current(space: Space) -> io::Result<OwnedFd> {
     Ok(fs::File::open(format!("/proc/self/ns/{}", space.name()))?.into())
 }
@@ -78,7 +78,7 @@ pub fn enter(space: Space, handle: impl AsFd) -> io::Result<()> {
 }
 
 /// Maps root of the caller's new user namespace, and no other user, to the user and group that the caller had
-/// outside. An ordinary user may do so after it has disabled `setgroups`.
+/// outside. An ordinary user may do so only after it has disabled `setgroups`.
 pub fn map_root(uid: u32, gid: u32) -> io::Result<()> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/gid_map", format!("0 {gid} 1"))?;

@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, So
 //= net/netlink/af_netlink.c, netlink_dump
 const BUFFER: usize = 64 << 10;
 
-/// A netlink socket that talks to the kernel alone.
+/// A netlink socket that exchanges messages only with the kernel.
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
@@ -21,12 +21,12 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// A socket in the calling thread's network namespace. `None` is protocol 0, which for this
-    /// family is `NETLINK_ROUTE`. A receive fails after `deadline`.
+    /// Opens a socket in the calling thread's network namespace. `None` is protocol 0, which for this family is
+    /// `NETLINK_ROUTE`. A receive fails after `deadline`.
     pub fn open(protocol: Option<Protocol>, deadline: Option<Duration>) -> io::Result<Self> {
         let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
         let fd = rustix::net::socket_with(family, SocketType::RAW, flags, protocol)?;
-        // Connected to the kernel (port 0): what another process sends does not arrive.
+        // The socket is connected to the kernel (port 0), so messages of other processes do not arrive.
         rustix::net::connect(&fd, &SocketAddrNetlink::new(0, 0))?;
         set_socket_timeout(&fd, Timeout::Recv, deadline)?;
         let buffer = vec![0; BUFFER];

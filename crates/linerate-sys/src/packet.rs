@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use rustix::net::SendFlags;
 
-/// Bytes of offload header before each frame.
+/// Size of the offload header before each frame, in bytes.
 pub const OFFLOAD_HEADER: usize = 10;
 
-/// A piece of the ring; the kernel asks for whole pages.
+/// Size of a block of the ring, in bytes; the kernel requires whole pages.
 const BLOCK: usize = 1 << 20;
 /// Frames in a block.
 const IN_BLOCK: usize = 15;
-/// Bytes for one frame: a group of 64 KiB with headers, and what the kernel puts before it.
+/// Size of a slot for one frame, in bytes: a group of 64 KiB with headers, and the kernel's header.
 const SLOT: usize = BLOCK / IN_BLOCK / 16 * 16;
 /// Blocks of the ring.
 const BLOCKS: usize = 32;
@@ -30,11 +30,11 @@ const SLOTS: usize = IN_BLOCK * BLOCKS;
 /// A frame that was received.
 #[derive(Debug)]
 pub struct Frame<'a> {
-    /// Offload header and frame.
+    /// The offload header, followed by the frame.
     pub bytes: &'a [u8],
-    /// When it arrived, on the real-time clock, since 1970.
+    /// Time of arrival since 1970, on the real-time clock.
     pub arrived: Duration,
-    /// Whether its end was cut off.
+    /// Whether the end of the frame was cut off.
     pub cut: bool,
 }
 
@@ -43,13 +43,13 @@ pub struct Frame<'a> {
 pub struct PacketPort {
     socket: OwnedFd,
     ring: NonNull<u8>,
-    /// Where the next frame will be; `None` while that frame is being looked at.
+    /// Position of the next frame; `None` while that frame is borrowed.
     next: Cell<Option<usize>>,
 }
 
 impl PacketPort {
-    /// Opens the port with this number in the thread's network namespace. Needs `CAP_NET_RAW`
-    /// over it. What leaves through the port is not received.
+    /// Opens the port with this number in the thread's network namespace. Needs `CAP_NET_RAW` over that namespace.
+    /// Frames that leave through the port are not received.
     pub fn open(index: u32) -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: creates a descriptor; protocol 0 makes it receive nothing until it is bound.
@@ -108,10 +108,11 @@ impl PacketPort {
         }
     }
 
-    /// Hands every frame that is in the ring to `take`, oldest first, and frees its place.
-    /// Finds nothing when called again from inside `take`: that would free the frame it looks at.
+    /// Passes every frame in the ring to `take`, oldest first, and frees its slot. A call from inside `take` finds
+    /// nothing: it would free the frame that `take` is reading.
     pub fn receive(&self, mut take: impl FnMut(Frame<'_>)) {
-        // At most one round, so that a flood of frames does not keep the caller from its clock.
+        // One call reads at most one round of the ring, so that a flood of frames does not keep the caller from its
+        // clock.
         for _ in 0..SLOTS {
             let Some(next) = self.next.take() else {
                 return;
@@ -143,7 +144,7 @@ impl PacketPort {
         Ok(())
     }
 
-    /// Frames that found no place in the ring since the last call.
+    /// Returns the number of frames that found no room in the ring since the last call.
     pub fn take_lost(&self) -> io::Result<u64> {
         let mut stats = libc::tpacket_stats {
             tp_packets: 0,
@@ -167,7 +168,7 @@ impl PacketPort {
         Ok(u64::from(stats.tp_drops))
     }
 
-    /// Forgets that the port was down, so that polling waits again.
+    /// Clears the error that the port was down, so that polling waits again.
     pub fn clear_error(&self) -> io::Result<()> {
         rustix::net::sockopt::socket_error(&self.socket)?.ok();
         Ok(())
@@ -201,7 +202,7 @@ impl Drop for PacketPort {
 unsafe fn frame<'a>(slot: NonNull<u8>) -> Frame<'a> {
     // SAFETY: the caller's precondition; the kernel wrote a whole header at the slot's start.
     let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
-    // Bounded by the slot whatever the header says, so that no read leaves the mapping.
+    // The range is limited to the slot, whatever the header says, so that no read leaves the mapping.
     let start = usize::from(header.tp_mac)
         .saturating_sub(OFFLOAD_HEADER)
         .min(SLOT);

@@ -18,14 +18,14 @@ use crate::namespace::{self, Space};
 /// Exit status of a forked child that panicked.
 const PANICKED: u8 = 101;
 
-/// How often other threads are looked for.
+/// Number of checks for other threads.
 const LOOKS: u32 = 50;
 
 /// Forks, and runs `body` in the child, which ends with the status that `body` returns.
 ///
-/// The child keeps descriptors 0 to 2 and `keep`, and closes all others: what `body` uses must be
-/// listed. Signals are back at their defaults in it. Refused with `EBUSY` while the process has
-/// other threads, because their locks would stay locked in the child for ever.
+/// The child keeps descriptors 0 to 2 and `keep`, and closes all others, so descriptors that `body` uses must be
+/// listed. All signals have their default actions in it. Fails with `EBUSY` while the process has other threads,
+/// because their locks would stay locked in the child for ever.
 pub fn fork(keep: &[&OwnedFd], body: impl FnOnce() -> u8) -> io::Result<Pid> {
     if !is_alone()? {
         return Err(io::Error::from_raw_os_error(libc::EBUSY));
@@ -47,7 +47,7 @@ pub fn fork(keep: &[&OwnedFd], body: impl FnOnce() -> u8) -> io::Result<Pid> {
     }
 }
 
-/// Whether the process has no other threads. A thread that was just joined still counts until the kernel has
+/// Returns whether the process has no other threads. A thread that was just joined still counts until the kernel has
 /// released it.
 fn is_alone() -> io::Result<bool> {
     for _ in 0..LOOKS {
@@ -59,7 +59,7 @@ fn is_alone() -> io::Result<bool> {
     Ok(false)
 }
 
-/// Closes all descriptors from 3 on, but for `keep`.
+/// Closes all descriptors from 3 on, except `keep`.
 fn close_all_but(keep: &[&OwnedFd]) {
     let mut numbers: Vec<RawFd> = keep.iter().map(|fd| fd.as_raw_fd()).collect();
     numbers.sort_unstable();
@@ -81,7 +81,7 @@ fn close_range(first: RawFd, last: RawFd) {
     // descriptors, so no owner uses or closes them again.
     let closed = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     if closed < 0 {
-        // A kernel before 5.9, or a filter of system calls. What stayed open here would keep
+        // This handles a kernel before 5.9, or a filter of system calls. A descriptor that stayed open would keep
         // connections and locks of the parent alive for as long as the child lives.
         close_listed(first, last);
     }
@@ -105,7 +105,7 @@ fn close_listed(first: RawFd, last: RawFd) {
     }
 }
 
-/// Puts every signal back to its default action, and unblocks all.
+/// Restores the default action of every signal, and unblocks all signals.
 fn default_signals() {
     for signal in 1..=64 {
         // SAFETY: setting the default action installs no handler. The calls for SIGKILL, SIGSTOP
@@ -122,8 +122,8 @@ fn default_signals() {
     }
 }
 
-/// Makes `command` start its program inside a network and a mount namespace, in the directory
-/// `cwd` of the latter.
+/// Makes `command` start its program inside a network and a mount namespace, in the directory `cwd` of the mount
+/// namespace.
 pub fn start_inside(command: &mut Command, net: OwnedFd, mount: OwnedFd, cwd: CString) {
     let enter = move || {
         namespace::enter(Space::Net, net.as_fd())?;
@@ -138,12 +138,11 @@ pub fn start_inside(command: &mut Command, net: OwnedFd, mount: OwnedFd, cwd: CS
     }
 }
 
-/// Asks the scheduler to run this thread in short slices, so that it waits less when it wants to run. Kernels
-/// before 6.12 ignore this. The nice value stays: lowering it needs a privilege that the user who started this
-/// program with `nice` may not have.
+/// Asks the scheduler to run this thread in short slices, so that it waits less before it runs. Kernels before 6.12
+/// ignore this. The nice value is kept: lowering it needs a privilege that the user who started this program with
+/// `nice` may not have.
 pub fn prefer_short_slices(slice: Duration) -> io::Result<()> {
-    // struct sched_attr, first version: size, policy, flags, nice, priority, runtime, deadline,
-    // period.
+    // The first version of struct sched_attr: size, policy, flags, nice, priority, runtime, deadline, period.
     #[repr(C)]
     struct Attributes {
         size: u32,

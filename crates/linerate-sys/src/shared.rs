@@ -16,7 +16,7 @@ pub struct SharedCounters {
 }
 
 impl SharedCounters {
-    /// Maps memory for them.
+    /// Maps memory for the counters.
     pub fn new() -> io::Result<Self> {
         // SAFETY: maps new anonymous memory; nothing exists at its address.
         let memory = unsafe {

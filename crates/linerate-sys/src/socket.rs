@@ -1,6 +1,6 @@
-//! Stream sockets: moving bytes, and the options that the plan may set.
+//! Stream sockets: moving bytes, and the options that a plan may set.
 //!
-//! Calls return what the kernel says; nothing is retried here.
+//! Calls return the kernel's result; nothing is retried here.
 
 #![expect(unsafe_code, reason = "socket options that rustix does not have")]
 
@@ -32,12 +32,12 @@ const SO_NETNS_COOKIE: c_int = 71;
 /// `SOCK_RCVBUF_LOCK`, linux/socket.h.
 const SOCK_RCVBUF_LOCK: c_int = 2;
 
-/// Sends bytes without raising SIGPIPE; `more` says that the next send belongs to the same segment.
+/// Sends bytes without raising SIGPIPE; `more` says that the bytes of the next send may go into the same segment.
 pub fn send(fd: BorrowedFd<'_>, bytes: &[u8], more: bool) -> io::Result<usize> {
     Ok(rustix_send(fd, bytes, sending(more))?)
 }
 
-/// Like [`send`], of what there is room for now: it does not wait for more.
+/// Sends like [`send`], but only the bytes for which there is room now, without waiting.
 pub fn offer(fd: BorrowedFd<'_>, bytes: &[u8], more: bool) -> io::Result<usize> {
     Ok(rustix_send(fd, bytes, sending(more) | SendFlags::DONTWAIT)?)
 }
@@ -48,14 +48,14 @@ fn sending(more: bool) -> SendFlags {
     flags
 }
 
-/// Receives at most as many bytes as fit; zero if the other end has closed. Without `wait` it receives only
-/// available bytes.
+/// Receives at most as many bytes as fit into `into`; returns zero if the other end has closed. Without `wait` it
+/// receives only available bytes.
 pub fn receive(fd: BorrowedFd<'_>, into: &mut [u8], wait: bool) -> io::Result<usize> {
     Ok(recv(fd, into, waiting(wait))?.1)
 }
 
-/// Discards at most as many bytes as `scratch` is long in the kernel, without a copy (`MSG_TRUNC`, tcp(7));
-/// `scratch` is not changed. Without `wait` it discards available bytes only.
+/// Discards at most as many bytes as the length of `scratch`, in the kernel and without a copy (`MSG_TRUNC`, tcp(7));
+/// `scratch` is not changed. Without `wait` it discards only available bytes.
 pub fn discard(fd: BorrowedFd<'_>, scratch: &mut [u8], wait: bool) -> io::Result<usize> {
     Ok(recv(fd, scratch, RecvFlags::TRUNC | waiting(wait))?.1)
 }
@@ -73,33 +73,33 @@ pub fn shutdown(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::net::shutdown(fd, Shutdown::Both)?)
 }
 
-/// Bounds the time that a send and a receive may block.
+/// Limits the time that a send and a receive may block.
 pub fn set_timeouts(fd: BorrowedFd<'_>, most: Duration) -> io::Result<()> {
     sockopt::set_socket_timeout(fd, Timeout::Send, Some(most))?;
     Ok(sockopt::set_socket_timeout(fd, Timeout::Recv, Some(most))?)
 }
 
-/// `TCP_NODELAY`.
+/// Sets `TCP_NODELAY`: small segments are sent at once.
 pub fn set_nodelay(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     Ok(sockopt::set_tcp_nodelay(fd, on)?)
 }
 
-/// `SO_SNDBUF`: turns autotuning off; the kernel doubles it, and bounds it without saying so.
+/// Sets `SO_SNDBUF`, which turns autotuning off. The kernel doubles the value, and limits it without an error.
 pub fn set_send_buffer(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, int(bytes))
 }
 
-/// `SO_RCVBUF`: turns autotuning off; the kernel doubles it, and bounds it without saying so.
+/// Sets `SO_RCVBUF`, which turns autotuning off. The kernel doubles the value, and limits it without an error.
 pub fn set_recv_buffer(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, int(bytes))
 }
 
-/// `SO_SNDBUF` in force, in bytes of memory.
+/// Returns the `SO_SNDBUF` in force, in bytes of memory.
 pub fn send_buffer(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(sockopt::socket_send_buffer_size(fd)? as u64)
 }
 
-/// The family of sockets that reach an address.
+/// Returns the family of sockets that reach an address.
 pub fn family(address: &SocketAddr) -> AddressFamily {
     match address {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -107,17 +107,17 @@ pub fn family(address: &SocketAddr) -> AddressFamily {
     }
 }
 
-/// `SO_RCVBUF` in force, in bytes of memory.
+/// Returns the `SO_RCVBUF` in force, in bytes of memory.
 pub fn recv_buffer(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(sockopt::socket_recv_buffer_size(fd)? as u64)
 }
 
-/// `TCP_WINDOW_CLAMP`: an upper bound of the window that this end offers, in bytes.
+/// Sets `TCP_WINDOW_CLAMP`, an upper bound of the window that this end offers, in bytes.
 pub fn set_window_clamp(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     set(fd, libc::IPPROTO_TCP, TCP_WINDOW_CLAMP, int(bytes))
 }
 
-/// Keeps the receive buffer at the size that it has now: turns its autotuning off (5.14+).
+/// Locks the receive buffer at its current size, which turns its autotuning off (5.14+).
 pub fn lock_recv_buffer(fd: BorrowedFd<'_>) -> io::Result<()> {
     let mut raw = [0; 4];
     get(fd, libc::SOL_SOCKET, SO_BUF_LOCK, &mut raw)?;
@@ -125,18 +125,18 @@ pub fn lock_recv_buffer(fd: BorrowedFd<'_>) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, SO_BUF_LOCK, locks)
 }
 
-/// `SO_RCVLOWAT`: a blocked receive wakes for this many bytes, not for the first.
+/// Sets `SO_RCVLOWAT`: a blocked receive wakes once `bytes` bytes have arrived, not at the first byte.
 pub fn set_low_water(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, int(bytes))
 }
 
-/// The type of service of packets that a socket sends: `IP_TOS`, or `IPV6_TCLASS` for IPv6.
+/// Sets the type of service of packets that a socket sends: `IP_TOS`, or `IPV6_TCLASS` for IPv6.
 pub fn set_traffic_class(fd: BorrowedFd<'_>, class: u8) -> io::Result<()> {
     let (level, name) = traffic_class_option(fd)?;
     set(fd, level, name, class.into())
 }
 
-/// The type of service of what a socket sends.
+/// Returns the type of service of packets that a socket sends.
 pub fn traffic_class(fd: BorrowedFd<'_>) -> io::Result<u8> {
     let (level, name) = traffic_class_option(fd)?;
     let mut raw = [0; 4];
@@ -144,7 +144,7 @@ pub fn traffic_class(fd: BorrowedFd<'_>) -> io::Result<u8> {
     Ok(c_int::from_ne_bytes(raw) as u8)
 }
 
-/// A socket of IPv6 may speak IPv4, to an address that is mapped.
+/// An IPv6 socket may speak IPv4, to a mapped address.
 fn traffic_class_option(fd: BorrowedFd<'_>) -> io::Result<(c_int, c_int)> {
     let own = SocketAddr::try_from(rustix::net::getsockname(fd)?)?;
     Ok(if own.ip().to_canonical().is_ipv6() {
@@ -154,12 +154,12 @@ fn traffic_class_option(fd: BorrowedFd<'_>) -> io::Result<(c_int, c_int)> {
     })
 }
 
-/// `TCP_NOTSENT_LOWAT`: a send waits while more than this many bytes were not sent yet, though the buffer has room.
+/// Sets `TCP_NOTSENT_LOWAT`: a send blocks while more than `bytes` bytes are unsent, even if the buffer has room.
 pub fn set_unsent_most(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     set(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, int(bytes))
 }
 
-/// `TCP_MAXSEG`: works only before the socket is connected.
+/// Sets `TCP_MAXSEG`, which works only before the socket is connected.
 pub fn set_max_segment(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set(
         fd,
@@ -169,62 +169,62 @@ pub fn set_max_segment(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     )
 }
 
-/// Payload of a full segment, in bytes.
+/// Returns the payload of a full segment, in bytes.
 pub fn max_segment(fd: BorrowedFd<'_>) -> io::Result<u32> {
     let mut raw = [0; 4];
     get(fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &mut raw)?;
     Ok(u32::from_ne_bytes(raw))
 }
 
-/// `SO_MAX_PACING_RATE` in bytes per second.
+/// Sets `SO_MAX_PACING_RATE` in bytes per second.
 pub fn set_pacing(fd: BorrowedFd<'_>, bytes_per_sec: u64) -> io::Result<()> {
     let raw = bytes_per_sec.to_ne_bytes();
     set_raw(fd, libc::SOL_SOCKET, SO_MAX_PACING_RATE, &raw)
 }
 
-/// `TCP_RTO_MIN_US`: lost data is retransmitted no sooner than this time plus a round trip, 200 ms unless the
-/// route has another value. Kernels before 6.15 do not know it.
+/// Sets `TCP_RTO_MIN_US`: lost data is retransmitted no sooner than this time plus a round trip. The default is 200
+/// ms unless the route has another value. Kernels before 6.15 do not support it.
 pub fn set_least_timeout(fd: BorrowedFd<'_>, least: Duration) -> io::Result<()> {
     let micros = u64::try_from(least.as_micros()).unwrap_or(u64::MAX);
     set(fd, libc::IPPROTO_TCP, TCP_RTO_MIN_US, int(micros))
 }
 
-/// `TCP_CONGESTION`. Fails where the algorithm is not loaded, or not allowed to this user.
+/// Sets `TCP_CONGESTION`. Fails if the algorithm is not loaded, or not allowed for this user.
 pub fn set_congestion(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     set_raw(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
 }
 
-/// `SO_BUSY_POLL`: a receive that finds nothing polls the device's queue itself for this many microseconds.
-/// More than net.core.busy_read allows needs CAP_NET_ADMIN.
+/// Sets `SO_BUSY_POLL`: a receive without data polls the device's queue itself for `micros` microseconds. More than
+/// net.core.busy_read needs CAP_NET_ADMIN.
 pub fn set_busy_poll(fd: BorrowedFd<'_>, micros: u32) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, SO_BUSY_POLL, int(micros.into()))
 }
 
-/// The congestion control in force.
+/// Returns the congestion control in force.
 pub fn congestion(fd: BorrowedFd<'_>) -> io::Result<String> {
-    // TCP_CA_NAME_MAX is 16.
+    // The longest name has 16 bytes (TCP_CA_NAME_MAX).
     let mut raw = [0; 16];
     let got = get(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut raw)?;
     let name = raw[..got].split(|b| *b == 0).next().unwrap_or_default();
     Ok(String::from_utf8_lossy(name).into_owned())
 }
 
-/// `TCP_INFO`, raw: how many bytes of it this kernel knows.
+/// Reads `TCP_INFO`, raw; returns how many bytes of it the kernel supports.
 pub fn tcp_info(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     get(fd, libc::IPPROTO_TCP, libc::TCP_INFO, into)
 }
 
-/// `SO_MEMINFO`, raw: how many bytes of it this kernel knows.
+/// Reads `SO_MEMINFO`, raw; returns how many bytes of it the kernel supports.
 pub fn mem_info(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     get(fd, libc::SOL_SOCKET, SO_MEMINFO, into)
 }
 
-/// The CPU that took the last packet of a connection in, raw: an int, -1 before the first one.
+/// Reads the CPU that received the last packet of a connection, raw: an int, -1 before the first packet.
 pub fn incoming_cpu(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     get(fd, libc::SOL_SOCKET, SO_INCOMING_CPU, into)
 }
 
-/// Number of the network namespace of a socket; no other namespace has it until the next boot.
+/// Returns the number of a socket's network namespace; no other namespace has it until the next boot.
 pub fn network_cookie(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let mut raw = [0; 8];
     match get(fd, libc::SOL_SOCKET, SO_NETNS_COOKIE, &mut raw)? {
@@ -233,7 +233,7 @@ pub fn network_cookie(fd: BorrowedFd<'_>) -> io::Result<u64> {
     }
 }
 
-/// Payload that waits to be received (`SIOCINQ`).
+/// Returns the payload that waits to be received (`SIOCINQ`), in bytes.
 pub fn unread(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(rustix::io::ioctl_fionread(fd)?)
 }

@@ -5,19 +5,19 @@ use std::num::NonZeroU64;
 
 use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 
-/// Id of the calling thread, as in /proc/PID/task.
+/// Returns the id of the calling thread, as in /proc/PID/task.
 pub fn id() -> i32 {
     gettid().as_raw_nonzero().get()
 }
 
-/// CPUs that the calling thread may run on, ascending.
+/// Returns the CPUs on which the calling thread may run, in ascending order.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     let set = sched_getaffinity(None)?;
     let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
     Ok(cpus.map(|cpu| cpu as u32).collect())
 }
 
-/// Keeps the calling thread on one CPU. Fails where that CPU is not allowed or does not exist.
+/// Keeps the calling thread on one CPU. Fails if that CPU is not allowed or does not exist.
 pub fn pin(cpu: u32) -> io::Result<()> {
     let index = cpu as usize;
     if index >= CpuSet::MAX_CPU {
@@ -28,7 +28,7 @@ pub fn pin(cpu: u32) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Lets timers of the calling thread fire on time: by default the kernel may add 50 us.
+/// Makes timers of the calling thread fire on time: by default the kernel may add 50 us.
 pub fn exact_timers() -> io::Result<()> {
     Ok(rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?)
 }

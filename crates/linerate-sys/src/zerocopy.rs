@@ -1,6 +1,6 @@
 //! Sends without a copy: the kernel sends the pages of the sender itself (`MSG_ZEROCOPY`).
 //!
-//! The kernel sends after the call returns. So these pages are never used for anything else, and pages that are
+//! The kernel still sends after the call has returned. So these pages are used for nothing else, and pages that are
 //! unmapped while they are being sent stay with the kernel until then.
 //= https://docs.kernel.org/networking/msg_zerocopy.html
 
@@ -22,7 +22,7 @@ const SO_ZEROCOPY: i32 = 60;
 /// `MSG_ZEROCOPY`, linux/socket.h.
 const MSG_ZEROCOPY: SendFlags = SendFlags::from_bits_retain(0x0400_0000);
 
-/// Memory to send from, on pages of its own.
+/// Memory to send from, in pages that contain nothing else.
 #[derive(Debug)]
 pub struct Memory {
     start: NonNull<u8>,
@@ -54,17 +54,17 @@ impl Memory {
         Ok(Self { start, len })
     }
 
-    /// Its first byte, for registering it with the kernel.
+    /// Returns the address of the first byte, for registering the memory with the kernel.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub fn size(&self) -> usize {
         self.len
     }
 
-    /// The bytes, to be filled. Earlier sends that are still in flight change with them.
+    /// Returns the bytes, to be filled. Earlier sends that are still in flight then send the new contents.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: `len` zeroed bytes are mapped at `start`, no other borrow of them exists, and
         // the kernel only ever reads them: what it may write (`crate::uring`) is never borrowed here.
@@ -85,25 +85,24 @@ impl Drop for Memory {
     }
 }
 
-/// Allows sends without a copy on a socket (`SO_ZEROCOPY`); where it is refused, [`send`] copies.
+/// Allows sends without a copy on a socket (`SO_ZEROCOPY`); if it is refused, [`send`] copies.
 pub fn allow(fd: BorrowedFd<'_>) -> io::Result<()> {
     socket::set(fd, libc::SOL_SOCKET, SO_ZEROCOPY, 1)
 }
 
-/// Sends at most `most` bytes of `memory`. Fails with `ENOBUFS` where the kernel has no room to hold
-/// their pages.
+/// Sends at most `most` bytes of `memory`. Fails with `ENOBUFS` if the kernel may not hold more pages.
 pub fn send(fd: BorrowedFd<'_>, memory: &Memory, most: usize) -> io::Result<usize> {
     let bytes = &memory.bytes()[..most.min(memory.len)];
     Ok(rustix_send(fd, bytes, SendFlags::NOSIGNAL | MSG_ZEROCOPY)?)
 }
 
-/// The same by a copy.
+/// Sends at most `most` bytes of `memory` with a copy.
 pub fn send_copied(fd: BorrowedFd<'_>, memory: &Memory, most: usize) -> io::Result<usize> {
     socket::send(fd, &memory.bytes()[..most.min(memory.len)], false)
 }
 
 /// Reads a message of the socket's error queue; returns the length of its control messages. Fails with
-/// [`io::ErrorKind::WouldBlock`] where the queue is empty.
+/// [`io::ErrorKind::WouldBlock`] if the queue is empty.
 pub fn notice(fd: BorrowedFd<'_>, control: &mut [u8]) -> io::Result<usize> {
     // SAFETY: all zeroes are a message head without name, buffers and control messages.
     let mut head: libc::msghdr = unsafe { std::mem::zeroed() };

@@ -13,21 +13,21 @@ use linerate_sys::socket::network_cookie;
 
 use super::{queue, spread};
 
-/// Longest text of a setting here: three numbers, or a mask of CPUs.
+/// Longest text of a setting, in bytes: three numbers, or a mask of CPUs.
 const TEXT_MAX: u64 = 4096;
 
 /// This host, or a directory tree that represents one.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
     root: PathBuf,
-    /// Boot id.
+    /// Boot id of the kernel.
     pub(super) boot: String,
-    /// Network namespace.
+    /// Identifier of the network namespace.
     pub(super) network: String,
 }
 
 impl Host {
-    /// The host below `root`, which is `/` but for tests.
+    /// Makes the host below `root`, which is `/` except in tests.
     pub(super) fn below(root: &Path) -> io::Result<Self> {
         let boot = text(&root.join("proc/sys/kernel/random/boot_id"))?;
         Ok(Self {
@@ -37,19 +37,19 @@ impl Host {
         })
     }
 
-    /// Whether an entry belongs to this host, and not to an earlier boot or another network namespace.
+    /// Returns whether an entry belongs to this host, and not to an earlier boot or another network namespace.
     pub(super) fn is_of(&self, entry: &Entry) -> bool {
         entry.boot == self.boot && entry.network == self.network
     }
 
-    /// Whether a setting may be written here; if not, the system's answer.
+    /// Checks whether this process may write a setting; if not, the error is the system's.
     pub(super) fn may_write(&self, row: &SettingRow) -> io::Result<()> {
         match row.access {
             Access::Sysctl(name, _) => {
                 let opened = OpenOptions::new().write(true).open(self.path(name));
                 opened.map(drop)
             }
-            // The same privilege is needed for the port and for this call, which changes nothing.
+            // Changing the port needs the same privilege as this call, which changes nothing.
             Access::Offloads(_) | Access::Limit(_) | Access::Spread => {
                 let path = self.path("net.ipv4.tcp_rmem");
                 OpenOptions::new().write(true).open(path).map(drop)
@@ -57,7 +57,7 @@ impl Host {
         }
     }
 
-    /// The numbers of a setting.
+    /// Reads the numbers of a setting.
     pub(super) fn read(&self, row: &SettingRow, port: &str) -> io::Result<Vec<u64>> {
         let invalid = || io::Error::new(io::ErrorKind::InvalidData, "not the numbers expected");
         match row.access {
@@ -81,7 +81,7 @@ impl Host {
         }
     }
 
-    /// Writes these numbers to a setting. The kernel may change them: read the result.
+    /// Writes `numbers` to a setting. The kernel may change them, so the result must be read.
     pub(super) fn write(&self, row: &SettingRow, port: &str, numbers: &[u64]) -> io::Result<()> {
         match row.access {
             Access::Sysctl(name, _) => {
@@ -89,7 +89,7 @@ impl Host {
                     .write(true)
                     .truncate(true)
                     .open(self.path(name))?;
-                // Written in one call: the kernel takes each write as a whole value.
+                // The text is written in one call because the kernel treats each write as a whole value.
                 file.write_all(format!("{}\n", row.words(numbers)).as_bytes())
             }
             Access::Offloads(offloads) => {
@@ -120,8 +120,8 @@ pub(super) fn socket() -> io::Result<UdpSocket> {
         .or_else(|_| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))
 }
 
-/// The network namespace of this process, by its cookie; before Linux 5.14 by its inode, which another
-/// one may have later.
+/// Identifies the network namespace of this process: by its cookie, or before Linux 5.14 by its inode, which a later
+/// namespace may reuse.
 fn network() -> io::Result<String> {
     let cookie = socket().and_then(|socket| network_cookie(socket.as_fd()));
     match cookie {

@@ -1,8 +1,8 @@
-//! The journal: a small file in the user's state directory, one for each network namespace. It records each
-//! change before it is made.
+//! The journal: a small file in the user's state directory, one for each network namespace. It records each change
+//! before the change is made.
 //!
-//! The holder of its lock may change the settings of the namespace. The kernel releases the lock of a process
-//! that is killed: entries of an unlocked journal must be undone.
+//! The process that holds the journal's lock may change the settings of the namespace. The kernel releases the lock
+//! of a process that is killed: entries of an unlocked journal must be undone.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,24 +15,24 @@ use rustix::io::Errno;
 
 use super::ChangeError;
 
-/// A journal, locked.
+/// A journal whose lock this process holds.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
     path: PathBuf,
 }
 
-/// Whether a journal is made if there is none.
+/// Whether to create a journal if it does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Make {
-    /// The file with its directory.
+    /// Create the file and its directory.
     Yes,
-    /// The file is opened only if it exists.
+    /// Open the file only if it exists.
     No,
 }
 
 impl Journal {
-    /// The journal of `network` in `dir`; `None` if there is none and `make` does not ask for one.
+    /// Opens the journal of `network` in `dir`; `None` if there is none and `make` does not ask for one.
     pub(super) fn open(dir: &Path, network: &str, make: Make) -> Result<Option<Self>, ChangeError> {
         let path = dir.join(format!("changes-{network}"));
         let failed = |source| ChangeError::Journal {
@@ -60,14 +60,14 @@ impl Journal {
                 Err(Errno::WOULDBLOCK) => return Err(ChangeError::Busy),
                 Err(e) => return Err(failed(e.into())),
             }
-            // It may have been removed between the opening and the lock.
+            // The file may have been removed after it was opened and before it was locked.
             if file.metadata().map_err(failed)?.nlink() > 0 {
                 return Ok(Some(Self { file, path }));
             }
         }
     }
 
-    /// Its whole content.
+    /// Reads all entries of the journal.
     pub(super) fn read(&mut self) -> Result<Vec<Entry>, ChangeError> {
         let mut bytes = Vec::new();
         let mut read = || {
@@ -87,7 +87,7 @@ impl Journal {
         })
     }
 
-    /// Says this and nothing else, and is on the disk before it returns.
+    /// Replaces the journal's content by `entry`. When this returns, the entry is on the disk.
     pub(super) fn write(&mut self, entry: &Entry) -> Result<(), ChangeError> {
         let mut write = || {
             let no_line = || io::Error::other("a name cannot be written to the journal");
@@ -100,12 +100,12 @@ impl Journal {
         write().map_err(|e| self.failed(e))
     }
 
-    /// Says nothing any more.
+    /// Removes all entries of the journal.
     pub(super) fn clear(&mut self) -> Result<(), ChangeError> {
         self.file.set_len(0).map_err(|e| self.failed(e))
     }
 
-    /// Removes it. Whoever opened it in the meantime sees that, and makes another.
+    /// Removes the journal. A process that opened it in the meantime notices this and creates another.
     pub(super) fn remove(self) -> Result<(), ChangeError> {
         std::fs::remove_file(&self.path).map_err(|e| self.failed(e))
     }
@@ -119,7 +119,7 @@ impl Journal {
 }
 
 fn open(path: &Path, make: Make) -> io::Result<File> {
-    // NONBLOCK: the path may be a pipe.
+    // NONBLOCK prevents a hang if the path is a pipe.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     OpenOptions::new()
         .read(true)
@@ -131,7 +131,7 @@ fn open(path: &Path, make: Make) -> io::Result<File> {
         .open(path)
 }
 
-/// Checks that only this user can have written it. Checks the open file, not its path.
+/// Checks that only this user can have written the file. It checks the open file, not its path.
 fn trusted(file: &File) -> io::Result<()> {
     let meta = file.metadata()?;
     let own = meta.uid() == rustix::process::geteuid().as_raw();

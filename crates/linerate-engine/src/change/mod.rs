@@ -1,7 +1,7 @@
-//! Changes of this host's settings for a trial: written down first, undone when the trial, the session
-//! or the process ends, and after a kill by the next process that starts.
+//! Changes of this host's settings for a trial. They are recorded first, and undone when the trial, the session or
+//! the process ends. After a kill, the next process that starts undoes them.
 //!
-//! A value that somebody else has set in the meantime is never overwritten.
+//! A value that another program has set in the meantime is never overwritten.
 
 mod host;
 mod journal;
@@ -23,85 +23,86 @@ use rustix::io::Errno;
 use host::Host;
 use journal::{Journal, Make};
 
-/// Takes a line for the user, without its end.
+/// Callback that shows a line to the user, without its line end.
 pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The subject of the gap of a host whose settings cannot be changed although its user allowed it.
 pub const SETTINGS_GAP: &str = "host settings";
 
-/// How long a killed process may take to end: its threads leave the kernel, its memory is freed. The limit is a
-/// number of checks with a pause between them, so that a machine that was suspended gets as many checks.
+/// Number of checks whether a killed process has ended, and the pause between them: its threads must leave the
+/// kernel, and its memory must be freed. Checks are counted instead of time, so that a machine that was suspended
+/// gets as many.
 const DYING: (u32, Duration) = (50, Duration::from_millis(10));
 
-/// Why a setting was not changed, or not set back.
+/// Why a setting was not changed, or not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// The user of this host did not allow it.
+    /// The user of this host did not allow changes.
     #[error("settings of this host may not be changed")]
     NotAllowed,
-    /// Another process is at it: two would undo each other's.
+    /// Another process changes settings: each of the two would undo the changes of the other.
     #[error("another linerate is changing settings of this host")]
     Busy,
-    /// Somebody else sets what a trial set.
+    /// Another program changes the setting that a trial changed.
     #[error("another program is changing settings of this host")]
     Spoiled,
-    /// Setting A and setting B would be the same.
+    /// The value of the setting would not change, so settings A and B would be equal.
     #[error("{what} already has this value, or nearly")]
     Same {
-        /// The setting.
+        /// Name of the setting.
         what: String,
     },
     /// The request is outside the settings and values that linerate may change.
     #[error("{what}")]
     Bounds {
-        /// The problem with it.
+        /// Why the change is impossible.
         what: String,
     },
-    /// The system does not let it be read or written.
+    /// The system does not allow the setting to be read or written.
     #[error("cannot change {what}: {source}")]
     Setting {
-        /// The setting.
+        /// Name of the setting.
         what: String,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// What was changed could not be set back.
+    /// The old value of a setting could not be restored.
     #[error("cannot restore {what} to \"{old}\": {source}")]
     NotUndone {
-        /// The setting.
+        /// Name of the setting.
         what: String,
         /// The old value.
         old: String,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
     /// The journal cannot be used.
     #[error("journal of changes {}: {source}", path.display())]
     Journal {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The journal has an entry that no linerate wrote; nothing in it was executed.
+    /// The journal has an entry that linerate did not write; no part of it was executed.
     #[error("journal of changes {}: {source}", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The problem with it.
+        /// What is wrong with the journal.
         source: Damaged,
     },
     /// This host could not be identified.
     #[error("cannot identify the boot and the network namespace of this host: {source}")]
     Nowhere {
-        /// The system's answer.
+        /// Error of the system call.
         #[from]
         source: io::Error,
     },
 }
 
 impl ChangeError {
-    /// What helps; empty when nothing does.
+    /// Returns the command or change that helps; empty if there is none.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotAllowed => "start linerate on that host with --allow-changes",
@@ -125,12 +126,12 @@ impl ChangeError {
 pub struct Ledger {
     dir: PathBuf,
     tell: Tell,
-    /// The root of this host's files, which is `/` but for tests.
+    /// Root of this host's files, which is `/` except in tests.
     root: PathBuf,
 }
 
 impl Ledger {
-    /// Journals in `dir`, which need not exist yet: the state directory.
+    /// Makes a ledger with journals in `dir`, the state directory, which need not exist yet.
     pub fn new(dir: &Path, tell: Tell) -> Self {
         Self {
             dir: dir.to_owned(),
@@ -139,8 +140,8 @@ impl Ledger {
         }
     }
 
-    /// Undoes and reports the changes of a process that was killed. Changes of a live process stay, since it
-    /// still measures with them; they are reported too.
+    /// Undoes and reports the changes of a process that was killed. Changes of a running process stay, since it still
+    /// measures with them; they are reported too.
     pub fn undo_left(&self) -> Result<(), ChangeError> {
         let host = Host::below(&self.root)?;
         match self.journal(&host, Make::No) {
@@ -160,7 +161,7 @@ impl Ledger {
         }
     }
 
-    /// The journal. A process that was just killed holds it until the last of its threads has ended.
+    /// Opens the journal. A process that was just killed holds its lock until the last of its threads has ended.
     fn journal(&self, host: &Host, make: Make) -> Result<Option<Journal>, ChangeError> {
         let (looks, apart) = DYING;
         let look = || Journal::open(&self.dir, &host.network, make);
@@ -193,11 +194,11 @@ impl Ledger {
 
 /// The result of an undo.
 enum Undone {
-    /// The setting still has its old value.
+    /// The old value was restored.
     Back,
-    /// It already had that value, or the port no longer exists.
+    /// The setting already had its old value, or the port no longer exists.
     Already,
-    /// Somebody else has set it to this.
+    /// Another program has set the setting to this value.
     Foreign(Vec<u64>),
 }
 
@@ -212,7 +213,7 @@ fn undo(host: &Host, entry: &Entry) -> io::Result<Undone> {
     if now == entry.old {
         return Ok(Undone::Already);
     }
-    // If it was killed, some of several switches may have been changed.
+    // If the process was killed, only some of several switches may have been changed.
     let both = entry.old.iter().zip(&entry.new);
     let ours = |(n, (old, new)): (&u64, (&u64, &u64))| n == old || n == new;
     if now.len() != entry.old.len() || !now.iter().zip(both).all(ours) {
@@ -236,13 +237,12 @@ fn foreign(entry: &Entry, now: &[u64]) -> String {
     )
 }
 
-/// The settings of this host that one end of a path changes: one at a time. Dropping it undoes the
-/// last.
+/// Changes of this host's settings by one end of a path, one at a time. Dropping this undoes the last change.
 pub struct Changes {
     ledger: Ledger,
     held: Option<Held>,
     made: Option<(HostChange, Entry)>,
-    /// Somebody else was seen to change what a trial did.
+    /// Whether another program has changed a setting that a trial changed.
     spoiled: bool,
 }
 
@@ -253,7 +253,7 @@ struct Held {
 }
 
 impl Changes {
-    /// Nothing is changed yet.
+    /// Makes the changes of a host whose settings are not changed yet.
     pub fn new(ledger: Ledger) -> Self {
         Self {
             ledger,
@@ -263,8 +263,8 @@ impl Changes {
         }
     }
 
-    /// Ids of the settings that can be changed here, on a path through `port`, if there is something to change:
-    /// for offloads, if some are off. A gap says why there are none.
+    /// Returns the ids of the settings that trials can change on a path through `port`. Offloads are among them only
+    /// if some are off. The gap says why there are none.
     pub fn possible(&self, port: Option<&str>) -> (Vec<String>, Option<Gap>) {
         let lacks = |e: &ChangeError| Gap {
             what: SETTINGS_GAP.to_owned(),
@@ -278,7 +278,7 @@ impl Changes {
             Ok(host) => host,
             Err(e) => return (Vec::new(), Some(lacks(&e.into()))),
         };
-        // Whether it is not at the end of its bounds already.
+        // Whether the setting has not reached the end of its bounds yet.
         let useful = |row: &SettingRow| {
             let port = if row.of_port() { port? } else { "" };
             let now = host.read(row, port).ok()?;
@@ -355,14 +355,15 @@ impl Changes {
             Ok(_) => io::Error::other("the kernel did not accept the value"),
             Err(e) => e,
         };
-        // Whatever it became was this end's doing. If this fails too, the journal knows.
+        // This end made any value that the setting now has. If restoring it fails too, the journal still has the old
+        // value.
         if held.host.write(row, port, &entry.old).is_ok() {
             held.journal.clear()?;
         }
         Err(ChangeError::Setting { what, source })
     }
 
-    /// Whether what was changed is still so.
+    /// Returns whether the setting still has the value of the last change.
     fn stands(&self) -> bool {
         let (Some((_, entry)), Some(held)) = (&self.made, &self.held) else {
             return true;
@@ -371,8 +372,7 @@ impl Changes {
         now.is_ok_and(|now| now == entry.new)
     }
 
-    /// Sets the last change back. It is an error when that cannot be done, and when somebody else had
-    /// changed it.
+    /// Undoes the last change. It is an error if that is impossible, or if another program has changed the setting.
     fn undo(&mut self) -> Result<(), ChangeError> {
         let (Some((_, entry)), Some(held)) = (&self.made, &mut self.held) else {
             return Ok(());
@@ -398,7 +398,7 @@ impl Changes {
     }
 }
 
-/// Permission to change settings, acquired when it is first needed. Changes left by a killed process are undone
+/// Acquires the permission to change settings, unless it is held already. Changes left by a killed process are undone
 /// first.
 fn hold<'a>(held: &'a mut Option<Held>, ledger: &Ledger) -> Result<&'a mut Held, ChangeError> {
     if held.is_none() {
@@ -415,7 +415,7 @@ impl Drop for Changes {
     fn drop(&mut self) {
         match self.undo() {
             Ok(()) | Err(ChangeError::Spoiled) => {}
-            // The journal stays, and the next start tries again.
+            // The journal stays, and the next process that starts tries again.
             Err(error) => return (self.ledger.tell)(&format!("not undone: {error}")),
         }
         if let Some(Held { mut journal, .. }) = self.held.take()

@@ -15,7 +15,7 @@ use crate::host::{Query, invalid};
 /// `RTM_NEWQDISC` of linux/rtnetlink.h: without the create flag it only changes an existing discipline.
 const CHANGE: u16 = 36;
 
-/// The discipline of this kind at the root of a port.
+/// A queueing discipline of the given kind at the root of a port.
 struct Root {
     socket: Socket,
     index: u32,
@@ -24,7 +24,7 @@ struct Root {
 }
 
 impl Root {
-    /// One that the kernel made by itself has no handle, and cannot be changed.
+    /// Finds the discipline. A discipline that the kernel made by itself has no handle and cannot be changed.
     fn find(queue: Queue, port: &str) -> io::Result<Self> {
         let index = name_to_index(super::host::socket()?, port)?;
         let mut socket = Socket::open(None)?;
@@ -46,14 +46,14 @@ impl Root {
     }
 }
 
-/// Its handle and its limit; `ENODEV` where a port has none of this kind.
+/// Reads the handle and the limit of a port's root queueing discipline; fails with `ENODEV` if it is of another kind.
 pub(super) fn read(queue: Queue, port: &str) -> io::Result<Vec<u64>> {
     let root = Root::find(queue, port)?;
     let limit = limit(queue, &root.options).map_err(invalid)?;
     Ok(vec![root.handle.into(), limit.into()])
 }
 
-/// Gives it another limit, if it still has this handle.
+/// Sets the limit of the discipline, if it still has the given handle.
 pub(super) fn write(queue: Queue, port: &str, numbers: &[u64]) -> io::Result<()> {
     let mut root = Root::find(queue, port)?;
     let [handle, limit] = numbers else {
@@ -64,7 +64,7 @@ pub(super) fn write(queue: Queue, port: &str, numbers: &[u64]) -> io::Result<()>
         return Err(Errno::NODEV.into());
     }
     let options = with_limit(queue, &root.options, limit).map_err(invalid)?;
-    // struct tcmsg, TCA_KIND and TCA_OPTIONS.
+    // The request consists of struct tcmsg, TCA_KIND and TCA_OPTIONS.
     let body = [
         &[0; 4][..],
         &root.index.to_ne_bytes(),

@@ -12,11 +12,11 @@ use super::host::{socket, text};
 use crate::host::netlink::Socket;
 use crate::host::{Query, invalid};
 
-/// Most receive queues that are looked at.
+/// Most receive queues that are read.
 const MOST: usize = 64;
 
-/// The port's folder in sysfs, if it belongs to this network namespace. A /sys that was mounted earlier shows
-/// the ports of another one. They may have the same names and numbers, but not the same addresses. A port
+/// Returns the port's folder in sysfs, if it belongs to this network namespace. A /sys that was mounted earlier shows
+/// the ports of another namespace: they may have the same names and numbers, but not the same addresses. A port
 /// without an address cannot be identified.
 pub(super) fn folder(root: &Path, port: &str) -> io::Result<PathBuf> {
     let index = name_to_index(socket()?, port)?;
@@ -35,12 +35,12 @@ pub(super) fn folder(root: &Path, port: &str) -> io::Result<PathBuf> {
     Err(Errno::NODEV.into())
 }
 
-/// The mask of each receive queue, in order.
+/// Reads the mask of each receive queue, in order.
 pub(super) fn read(folder: &Path) -> io::Result<Vec<u64>> {
     queues(folder)?.iter().map(|file| mask(file)).collect()
 }
 
-/// Gives each receive queue its mask.
+/// Writes one mask to each receive queue.
 pub(super) fn write(folder: &Path, masks: &[u64]) -> io::Result<()> {
     let queues = queues(folder)?;
     if queues.len() != masks.len() {
@@ -53,7 +53,7 @@ pub(super) fn write(folder: &Path, masks: &[u64]) -> io::Result<()> {
     Ok(())
 }
 
-/// `rps_cpus` of each receive queue, by its number.
+/// Lists the `rps_cpus` files of the receive queues, by queue number.
 fn queues(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let folder = folder.join("queues");
     let mut numbers = Vec::new();
@@ -70,7 +70,8 @@ fn queues(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(numbers.iter().map(file).collect())
 }
 
-/// `00000000,0000000c`: groups of 32 CPUs, the highest first, of which all but the last must be none.
+/// Reads a mask such as `00000000,0000000c`: groups of 32 CPUs, the highest first. Only the last group may have
+/// CPUs.
 fn mask(file: &Path) -> io::Result<u64> {
     let other = || io::Error::new(io::ErrorKind::InvalidData, "a CPU mask with CPUs above 31");
     let text = text(file)?;

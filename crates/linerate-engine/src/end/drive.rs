@@ -1,6 +1,6 @@
 //! The loops that drive a transport's workers, each on a thread of its own.
 //!
-//! It asks no clock, takes no lock and allocates nothing.
+//! The loops read no clock, take no lock and allocate nothing.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::step::{Outcome, Step};
 use crate::load::application::Role;
 use crate::load::{BATCH, Done, LoadError, Op, Worker};
 
-/// Longest wait for an operation to end.
+/// Longest wait for an operation to complete.
 const WAIT: Duration = Duration::from_millis(100);
 
 /// Reports the end of a thread to the step, even if it panics.
@@ -27,8 +27,8 @@ impl Drop for Leave<'_> {
     }
 }
 
-/// One thread's part of a step, from getting ready to its outcome. A worker that ended in order
-/// goes back to its lane; one that did not is dropped, and its connection with it.
+/// Runs one thread's part of a step, from its preparation to its outcome. A worker that ended in order goes back to
+/// its lane. Any other worker is dropped, which closes its connection.
 pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Worker>) {
     let mut leave = Leave {
         step,
@@ -43,7 +43,7 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
         step.lacks(gap);
     }
     if !step.ready(lane.subject(), thread::id()) {
-        // Nothing was moved yet, but the connection is shut down already.
+        // No payload was moved yet, but the connection is already shut down.
         return;
     }
     let result = match lane.role {
@@ -54,7 +54,7 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
     if result.is_ok() {
         lane.give_back(worker);
     } else {
-        // The other end need not wait for what will not come.
+        // This tells the other end that no end mark will come.
         worker.probes().iter().for_each(|probe| probe.abort());
     }
     leave.outcome = Some(Outcome {
@@ -79,13 +79,13 @@ fn pin(lane: &Lane, step: &Step) {
     }
 }
 
-/// Sends, or has operations done, until the step is over; then puts the end mark.
+/// Sends, or starts operations, until the step is over; then sends the end mark.
 fn send(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), LoadError> {
     let mut done = Vec::with_capacity(BATCH);
     let mut ops = [lane.op(); BATCH];
     while !step.stopping() {
         let op = lane.op();
-        // It changes a few times a second at most.
+        // The operation changes a few times a second at most.
         if ops[0] != op {
             ops.fill(op);
         }
@@ -93,8 +93,8 @@ fn send(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), LoadErr
         worker.reap(1, WAIT, &mut done)?;
         account(lane, step, &mut done);
         if lane.gives_way {
-            // Otherwise it writes for a whole time slice, and all of that data has left the cache when it is
-            // read.
+            // Without the yield, the sender would write for a whole time slice, and its data would leave the cache
+            // before the receiver reads it.
             std::thread::yield_now();
         }
     }
@@ -109,7 +109,7 @@ fn send(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), LoadErr
     }
 }
 
-/// Receives until the end mark.
+/// Receives until the end mark arrives.
 fn receive(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), LoadError> {
     let mut done = Vec::with_capacity(BATCH);
     let ops = [Op::Receive(lane.advice.most()); BATCH];
@@ -124,7 +124,7 @@ fn receive(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), Load
     }
 }
 
-/// An error once the step is aborted: most workers notice by their connection, which is shut down.
+/// Returns an error once the step is aborted. Most workers notice this earlier because their connection is shut down.
 fn give_up(step: &Step) -> Result<(), LoadError> {
     if step.aborting() {
         let what = "no end mark".to_owned();
@@ -133,10 +133,10 @@ fn give_up(step: &Step) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Counts what was moved, then has the application work on it.
+/// Counts the bytes and operations that completed, then lets the application process them.
 #[inline(always)]
 fn account(lane: &Lane, step: &Step, done: &mut Vec<Done>) {
-    // Counters are stored once for a batch: each store waits for the one before it.
+    // Counters are stored once per batch because each store waits for the previous one.
     let moved = done.iter().filter(|done| done.bytes > 0);
     let (bytes, ops) = moved.fold((0, 0), |(bytes, ops), done| {
         (bytes + u64::from(done.bytes), ops + 1)

@@ -1,4 +1,4 @@
-//! One thread's place in a set: its worker between steps, and the counters that it shares.
+//! A thread's place in a set: it keeps the worker between steps and the counters that other threads read.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use super::placement::Caps;
 use crate::load::application::{Application, Role};
 use crate::load::{Advice, BATCH, LoadError, Op, Worker};
 
-/// What a thread counts, on a cache line pair of its own. Written by that thread alone.
+/// Counters of a thread, in a pair of cache lines of their own. Only that thread writes them.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Counters {
@@ -18,10 +18,10 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Counts operations that moved `bytes` together.
+    /// Adds `ops` operations that together moved `bytes`.
     #[inline]
     pub(super) fn add(&self, bytes: u64, ops: u64) {
-        // The only writer: no atomic read-modify-write is needed.
+        // This thread is the only writer, so no atomic read-modify-write is needed.
         self.bytes.store(self.bytes.load(Relaxed) + bytes, Relaxed);
         self.ops.store(self.ops.load(Relaxed) + ops, Relaxed);
     }
@@ -35,16 +35,17 @@ impl Counters {
     }
 }
 
-/// One thread's place in a set.
+/// A thread's place in a set.
 pub(super) struct Lane {
     pub(super) set: u32,
     pub(super) stream: u32,
     pub(super) role: Role,
     pub(super) pattern: Pattern,
     pub(super) cpu: Option<u32>,
-    /// Whether the other end of its stream runs on the same CPU.
+    /// Whether the sender yields its CPU after each operation, because the other end of its stream runs on the same
+    /// CPU.
     pub(super) gives_way: bool,
-    /// How many operations the worker is offered at once.
+    /// Number of operations that the worker is offered at once.
     pub(super) batch: usize,
     pub(super) counters: Counters,
     pub(super) advice: Arc<Advice>,
@@ -53,7 +54,7 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// A lane at rest, whose worker is offered `batch` operations at once. `caps` bound what
+    /// Makes a lane that holds its worker, which is offered `batch` operations at once. `caps` limits the sizes that
     /// the plan leaves open.
     pub(super) fn new(
         plan: &SetPlan,
@@ -87,12 +88,12 @@ impl Lane {
         })
     }
 
-    /// The same lane, whose sender may let the other end run after each of its operations.
+    /// Returns the lane with the choice whether its sender yields to the other end after each operation.
     pub(super) fn giving_way(self, gives_way: bool) -> Self {
         Self { gives_way, ..self }
     }
 
-    /// The operation that its worker is offered, of a role that starts them.
+    /// Returns the operation that a sending worker is offered.
     pub(super) fn op(&self) -> Op {
         match self.pattern {
             Pattern::Operations { access } => Op::Access(access),
@@ -100,7 +101,7 @@ impl Lane {
         }
     }
 
-    /// Subject of this thread's tables: `s3/tx0`.
+    /// Returns the subject of this thread's tables, such as `s3/tx0`.
     pub(super) fn subject(&self) -> String {
         let way = match self.role {
             Role::Sender => "tx",
@@ -109,12 +110,12 @@ impl Lane {
         format!("s{}/{way}{}", self.set, self.stream)
     }
 
-    /// Takes the worker for a step; `None` when a step has it, or lost it.
+    /// Takes the worker for a step; `None` if a step has it or has lost it.
     pub(super) fn take(&self) -> Option<Box<dyn Worker>> {
         self.slot().take()
     }
 
-    /// Gives the worker back, fit for the next step.
+    /// Returns the worker to the lane, ready for the next step.
     pub(super) fn give_back(&self, worker: Box<dyn Worker>) {
         *self.slot() = Some(worker);
     }

@@ -1,4 +1,4 @@
-//! Which CPU each thread is kept on, and how large operations may grow there.
+//! Placement: the CPU on which each thread is kept, and the largest operations there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,48 +8,48 @@ use linerate_core::placement::{self, Seat};
 use linerate_core::plan::{Pattern, SetPlan};
 use linerate_core::units::Bytes;
 
-/// Largest operation where the second-level cache is not known.
+/// Largest operation if the size of the second-level cache is unknown.
 const CAP_UNKNOWN: u32 = 512 * 1024;
-/// Bounds of the largest operation. With second-level caches of 1 and of 2 MiB alike, operations of 1 MiB
-/// are slower than those of 512 to 768 KiB over a veth pair and a router, and no faster on loopback
+/// Bounds of the largest operation. With second-level caches of both 1 and 2 MiB, operations of 1 MiB are slower than
+/// those of 512 to 768 KiB over a veth pair and a router, and no faster on loopback
 /// (benches/peers/2026-11-22-sizes.md).
 const CAP_MIN: u32 = 128 * 1024;
 const CAP_MAX: u32 = 768 * 1024;
-/// Largest operation where many threads take turns on a CPU, so that their shares of its cache are smaller.
-/// Smaller operations cost more calls than they avoid cache misses (benches/peers/2026-11-25-sizes.md).
+/// Largest operation if many threads take turns on a CPU, so that each has a smaller share of its cache. Smaller
+/// operations would cost more in system calls than they save in cache misses (benches/peers/2026-11-25-sizes.md).
 const CAP_TURNS: u32 = 256 * 1024;
 
-/// Bounds of what gathers before it is read: below the least, more wake-ups cost more than misses spare.
+/// Bounds of the payload that gathers in the receive buffer before a thread reads it. Below the minimum, additional
+/// wake-ups cost more than the avoided cache misses save.
 const GATHER_MIN: u32 = 128 * 1024;
 const GATHER_MAX: u32 = 512 * 1024;
-/// Where the second-level cache is not known: right for those of 1 and of 2 MiB.
+/// Payload that gathers if the size of the second-level cache is unknown: right for caches of 1 and of 2 MiB.
 const GATHER_UNKNOWN: u32 = 256 * 1024;
 
-/// Where the threads of a set are kept at one end.
+/// CPUs on which the threads of a set are kept at one end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Placed {
-    /// The CPU of each stream's thread; empty when threads are left to the scheduler.
+    /// CPU of each stream's thread; empty if the scheduler places the threads.
     pub(crate) cpus: Vec<u32>,
-    /// Whether both ends of each stream share its CPU: the sender yields after each operation.
+    /// Whether both ends of each stream share a CPU, so that the sender yields after each operation.
     pub(crate) meets: bool,
 }
 
 impl Placed {
-    /// On CPUs of this end alone.
+    /// Makes a placement on CPUs that only this end uses.
     pub(crate) fn apart(cpus: Vec<u32>) -> Self {
         Self { cpus, meets: false }
     }
 }
 
-/// Places the threads of a set. The scheduler places them where there are more threads than CPUs, and for round
+/// Places the threads of a set. The scheduler places them instead if there are more threads than CPUs, and for round
 /// trips, which should not depend on one CPU's state.
 ///
-/// Streams take the CPUs that `seats` ranks first. Reverse streams take the next ones after as many forward
-/// streams, if those are as good, so that both directions can run at once. Ends that share their machine take
-/// every other core each. Where streams need every CPU, both ends of each stream take the same one: the
-/// receiver then finds the sender's data in its cache, and packets are not reordered
-/// (benches/peers/2026-11-26-placement.md). Sets with as many streams get the same CPUs, so that trials compare
-/// like with like.
+/// Streams get the CPUs that `seats` ranks first. Reverse streams get the CPUs after those of as many forward
+/// streams, if these CPUs are as good, so that both directions can run at once. Ends that share a machine each get
+/// every other core. If streams need every CPU, both ends of each stream get the same CPU: the receiver then finds
+/// the sender's data in its cache, and packets are not reordered (benches/peers/2026-11-26-placement.md). Sets with
+/// equal numbers of streams get the same CPUs, so that trials compare like with like.
 pub(crate) fn place(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan) -> Placed {
     let Some(direction) = plan.pattern.direction() else {
         return Placed::default();
@@ -68,8 +68,8 @@ pub(crate) fn place(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan
     }
     let free = plan.knobs.sender_node.is_none() && plan.knobs.receiver_node.is_none();
     if end.shared && free && streams > 1 && streams == allowed.len() {
-        // Both ends take the same ones in the same order, whatever their ports; where one of them is kept on a node,
-        // they would not. Where there is but one CPU nothing is placed.
+        // Both ends use the same CPUs in the same order, whatever their ports. This would not hold if one of them
+        // were kept on a node. If there is only one CPU, nothing is placed.
         return Placed {
             cpus: allowed,
             meets: true,
@@ -87,13 +87,13 @@ pub(crate) fn place(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan
         Direction::Reverse if 2 * streams <= good.count() => streams,
         _ => 0,
     };
-    // What the other end takes first is taken last.
+    // The CPUs that the other end uses first come last.
     let theirs = placement::seats(facts, &others).into_iter().rev();
     let all = seats.iter().copied().chain(theirs);
     Placed::apart(all.skip(skip).take(streams).map(|seat| seat.cpu).collect())
 }
 
-/// The NUMA node that a set's threads on this side are to be kept on.
+/// Returns the NUMA node on which the plan keeps a set's threads on this side.
 fn asked_node(side: Side, plan: &SetPlan) -> Option<u32> {
     match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => plan.knobs.sender_node,
@@ -103,7 +103,7 @@ fn asked_node(side: Side, plan: &SetPlan) -> Option<u32> {
     }
 }
 
-/// The CPUs that a set's threads on this side are to be kept on, where the plan names them.
+/// Returns the CPUs on which the plan keeps a set's threads on this side, if it names them.
 fn asked_cpus(side: Side, plan: &SetPlan) -> Option<&[u32]> {
     let cpus = match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => &plan.knobs.sender_cpus,
@@ -114,8 +114,7 @@ fn asked_cpus(side: Side, plan: &SetPlan) -> Option<&[u32]> {
     (!cpus.is_empty()).then_some(cpus)
 }
 
-/// One of the CPUs that were asked for to each stream; none where they are too few, or not for this
-/// process.
+/// Returns one of the requested CPUs for each stream; none if there are too few, or if this process may not use them.
 fn kept(asked: &[u32], allowed: &[u32], streams: usize) -> Vec<u32> {
     match asked.get(..streams) {
         Some(cpus) if cpus.iter().all(|cpu| allowed.contains(cpu)) => cpus.to_vec(),
@@ -123,7 +122,7 @@ fn kept(asked: &[u32], allowed: &[u32], streams: usize) -> Vec<u32> {
     }
 }
 
-/// A gap where threads could not be kept on the CPUs or the node that were asked for.
+/// Returns a gap if threads could not be kept on the requested CPUs or node.
 pub(super) fn refused(side: Side, plan: &SetPlan, cpus: &[u32]) -> Option<Gap> {
     if !cpus.is_empty() {
         return None;
@@ -149,15 +148,15 @@ pub(super) fn refused(side: Side, plan: &SetPlan, cpus: &[u32]) -> Option<Gap> {
     })
 }
 
-/// Which end of a path it is, and whether the other one is on the same machine.
+/// Side of an end, and whether both ends are on the same machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct End {
     pub(crate) side: Side,
     pub(crate) shared: bool,
 }
 
-/// The CPUs of an end that shares its machine, and those of the other: every second core, by the
-/// numbers of their CPUs alone. Ports of the ends may differ, what each leaves to the other must not.
+/// Returns the CPUs of an end that shares its machine, and those of the other end. Each gets every second core, only
+/// by the numbers of the CPUs: both ends must compute the same halves even if their ports differ.
 fn halves(facts: &HostFacts, allowed: &[u32], side: Side) -> (Vec<u32>, Vec<u32>) {
     let mut first = BTreeMap::new();
     for core in &facts.topology.cores {
@@ -174,16 +173,16 @@ fn halves(facts: &HostFacts, allowed: &[u32], side: Side) -> (Vec<u32>, Vec<u32>
         .partition(|cpu| places[&core(cpu)] % 2 == parity)
 }
 
-/// What a thread moves at once at most, in bytes, where the plan leaves that open.
+/// Largest sizes, in bytes, that a thread uses if the plan leaves them open.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Caps {
-    /// One operation.
+    /// Largest operation.
     pub(super) op: u32,
-    /// What gathers before it is read.
+    /// Payload that gathers in the receive buffer before the thread reads it.
     pub(super) gather: u32,
 }
 
-/// For `threads` threads that take turns on `cpus` CPUs.
+/// Returns the largest sizes for `threads` threads that take turns on `cpus` CPUs.
 pub(super) fn caps(l2_cache: Option<Bytes>, threads: usize, cpus: usize) -> Caps {
     Caps {
         op: op_cap(l2_cache, threads, cpus),
@@ -191,18 +190,17 @@ pub(super) fn caps(l2_cache: Option<Bytes>, threads: usize, cpus: usize) -> Caps
     }
 }
 
-/// Most payload that a receiver lets pile up before it reads. Together with the buffer of a largest operation
-/// it fits the second-level cache. More data has left the cache before it is read, and its pages are cold when
-/// they are used again (benches/peers/2026-11-26-low-water.md).
+/// Returns the payload that gathers in the receive buffer before a receiver reads it. Together with the buffer of a
+/// largest operation it fits the second-level cache. More data would have left the cache before it is read, and its
+/// pages would be cold when they are reused (benches/peers/2026-11-26-low-water.md).
 fn gather_cap(l2_cache: Option<Bytes>) -> u32 {
     let share =
         |l2: Bytes| (l2.0 / 16 * 3).clamp(u64::from(GATHER_MIN), u64::from(GATHER_MAX)) as u32;
     l2_cache.map_or(GATHER_UNKNOWN, share)
 }
 
-/// Largest operation that is chosen where the plan leaves the size open. Its buffer should stay in the
-/// second-level cache together with the kernel's own data, and with the buffers of other threads: `threads`
-/// share `cpus`.
+/// Returns the largest operation if the plan leaves the size open. Its buffer should stay in the second-level cache
+/// together with the kernel's data and the buffers of other threads: `threads` threads share `cpus` CPUs.
 pub(crate) fn op_cap(l2_cache: Option<Bytes>, threads: usize, cpus: usize) -> u32 {
     let share = |l2: Bytes| (l2.0 / 4 * 3).clamp(u64::from(CAP_MIN), u64::from(CAP_MAX)) as u32;
     let whole = l2_cache.map_or(CAP_UNKNOWN, share);

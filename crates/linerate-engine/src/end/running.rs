@@ -20,31 +20,31 @@ use crate::link::Live;
 use crate::load::application::Role;
 use crate::load::{LoadError, Timed, Worker};
 
-/// Why a step that its owner ended at once did not end in order.
+/// Error of streams that did not end in order because the step was aborted.
 const ABORTED: &str = "the step was aborted";
-/// Shortest time that a live rate is taken over.
+/// Shortest time over which a live rate is computed, in nanoseconds.
 const LIVE_MIN: u64 = 50_000_000;
 
 /// A step in progress on one end. Dropping it aborts it.
 pub struct Running {
     step: Arc<Step>,
     lanes: Vec<Arc<Lane>>,
-    /// Payload of each lane before the step.
+    /// Payload that each lane had moved before the step.
     before: Vec<u64>,
     threads: Vec<JoinHandle<()>>,
     sampler: Option<JoinHandle<(Vec<Table>, Vec<Gap>)>>,
     live: Mutex<Glance>,
-    /// Payload that [`seen`] counted when the step was armed.
+    /// Payload that [`seen`] returned when the step was armed.
     first: u64,
-    /// The setbacks of before.
+    /// Lost or reordered packets that were counted before the step; `None` if they are not counted.
     setbacks: Option<u64>,
 }
 
-/// What was seen when a live rate was last taken.
+/// Counters when the live rate was last computed.
 #[derive(Debug, Clone, Copy)]
 struct Glance {
     at: u64,
-    /// Payload of all steps.
+    /// Payload that was moved in this step and in all earlier ones.
     bytes: u64,
     rate: Rate,
 }
@@ -100,29 +100,30 @@ impl Running {
         Ok(())
     }
 
-    /// Opens the barrier: the step's clock starts. The end that receives should go first.
+    /// Opens the barrier, which starts the step's clock. The receiving end should start first.
     pub fn go(&mut self) {
         self.step.go();
     }
 
-    /// Waits up to `wait`; true once all threads have ended.
+    /// Waits up to `wait`; returns true once all threads have ended.
     pub fn done(&mut self, wait: Duration) -> bool {
         self.step.wait_ended(wait)
     }
 
-    /// Payload that each thread of this end has moved in this step.
+    /// Returns the payload that each thread of this end has moved in this step.
     pub(crate) fn moved(&self) -> Vec<u64> {
         let each = self.lanes.iter().zip(&self.before);
         each.map(|(lane, before)| lane.counters.bytes() - before)
             .collect()
     }
 
-    /// Why a thread has ended although the step continues; `None` where none has.
+    /// Returns the error of a thread that has ended although the step continues; `None` if there is none.
     pub(crate) fn failed(&self) -> Option<String> {
         self.step.failure()
     }
 
-    /// The current rate: since the last sample, or over 50 ms if that was more recent.
+    /// Returns the current progress. The rate covers the time since its last computation, or is the last rate if that
+    /// is less than 50 ms old.
     pub fn live(&self) -> Live {
         let elapsed = self.step.began().map_or(0, |began| clock::now() - began);
         let mut last = self.live.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,18 +148,18 @@ impl Running {
         }
     }
 
-    /// Ends the step early and in order: senders put their end marks now.
+    /// Ends the step early and in order: senders send their end marks now.
     pub fn stop(&self) {
         self.step.ask_stop();
     }
 
-    /// Ends the step at once: connections are shut down, their sets are lost.
+    /// Ends the step at once: connections are shut down and their sets are lost.
     pub fn abort(&self) {
         self.step.abort(ABORTED);
     }
 
-    /// Joins the threads (never longer than the drain deadlines, 15 s after the step's end) and
-    /// returns what was read. A step that was never let go is aborted.
+    /// Waits for the threads to end (at most until the drain deadline, 15 s after the step's end) and returns the
+    /// readings. A step whose barrier was never opened is aborted.
     pub fn finish(mut self) -> EndReadings {
         if self.step.began().is_none() {
             self.abort();
@@ -197,7 +198,7 @@ impl Running {
         readings
     }
 
-    /// An abort is the reason for whatever the threads ran into after it.
+    /// Returns why a thread did not end in order. If the step was aborted, that is the reason for all later errors.
     fn why(&self, outcome: Option<&Outcome>) -> String {
         let error = outcome.and_then(|o| o.error.as_ref());
         match (self.step.aborted(), error) {
@@ -210,12 +211,12 @@ impl Running {
     fn join(&mut self) -> (Vec<Table>, Vec<Gap>) {
         let read = self.sampler.take().map(JoinHandle::join);
         for thread in self.threads.drain(..) {
-            // A thread that panicked has no outcome, which is reported as such.
+            // A thread that panicked has no outcome; this is reported as an error of its lane.
             let _ = thread.join();
         }
         if self.step.aborted().is_some() {
-            // A thread that ended in order just before the abort gave its worker back, and its
-            // connection was shut down after that.
+            // A thread that ended in order just before the abort returned its worker, but its connection was shut
+            // down afterwards.
             self.lanes.iter().for_each(|lane| drop(lane.take()));
         }
         match read {
@@ -242,7 +243,7 @@ impl Drop for Running {
     }
 }
 
-/// Takes what a worker of a set timed, if it timed anything.
+/// Adds the round trips or operations that a worker of a set timed, if any.
 fn take(readings: &mut EndReadings, set: u32, timed: Timed) {
     if !timed.trips.is_empty() || timed.lost > 0 {
         readings.latencies.push(Histogram {
@@ -262,7 +263,7 @@ fn take(readings: &mut EndReadings, set: u32, timed: Timed) {
     }
 }
 
-/// Takes the worker of every lane, or none of them.
+/// Takes the workers of all lanes, or none of them.
 fn take_all(lanes: &[Arc<Lane>]) -> Result<Vec<Box<dyn Worker>>, LoadError> {
     let mut workers = Vec::new();
     for lane in lanes {
@@ -290,7 +291,7 @@ fn spawn<T: Send + 'static>(
     })
 }
 
-/// Payload that this end has received, or sent where it receives none.
+/// Returns the payload that this end has received, or has sent if it receives none.
 fn seen(lanes: &[Arc<Lane>]) -> u64 {
     let role = if lanes.iter().any(|l| l.role == Role::Receiver) {
         Role::Receiver

@@ -1,4 +1,4 @@
-//! The thread that reads counters while the others work, and that ends the step.
+//! The thread that reads counters while other threads move payload, and that ends the step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,20 +16,20 @@ use crate::host::Sources;
 use crate::load::Probe;
 use crate::sheet::Sheet;
 
-/// Longest time without a byte from the end of a step to the end of its threads.
+/// Longest time without payload after the end of a step before its threads are aborted.
 const DRAIN: Duration = Duration::from_secs(3);
-/// Such times in which a slow path may still deliver what was sent.
+/// Largest number of drain periods in which a slow path may still deliver payload.
 const DRAINS: usize = 5;
 /// Why a step that did not drain was aborted.
 const NOT_DRAINED: &str = "its end mark did not come: no payload for 3 s after the end of the step, or still some \
      after 15 s";
 
-/// Share of a tick that one row may spend on connections. A question waits while a thread that has
-/// no CPU holds the connection; with hundreds of streams on few CPUs the rows of all of them would
-/// take seconds, so each tick goes on where the last one ended.
+/// Maximum share of a tick that one row may spend on connections. Reading a connection waits while a descheduled
+/// thread holds it. With hundreds of streams on few CPUs, reading all of them would take seconds, so each tick
+/// continues after the connection that was read last.
 const PROBING: f64 = 0.5;
 
-/// Counters of one lane as they were when its rate was last worked out.
+/// Counters of a lane when its rate was last computed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Last {
     at: u64,
@@ -43,9 +43,9 @@ pub(super) struct Sampler {
     sheets: Vec<Sheet>,
     last: Vec<Last>,
     probes: Vec<Box<dyn Probe>>,
-    /// Place of the probe whose turn is next.
+    /// Index of the probe that is read next.
     next: usize,
-    /// Longest time of one row's probes, unless a single one takes longer.
+    /// Longest time that one row spends on probes, unless a single probe takes longer.
     probing: u64,
     sources: Sources,
     points: Vec<(u64, Point)>,
@@ -63,7 +63,7 @@ impl Sampler {
         for lane in &lanes {
             lane.advice.renew();
             if plan.washout.0 == 0 {
-                // What is timed before the first tick counts too.
+                // Without a washout, operations that are timed before the first tick count too.
                 lane.advice.count_from(clock::now());
             }
         }
@@ -92,7 +92,8 @@ impl Sampler {
         self.sources.observe(at());
     }
 
-    /// Takes a row of workers and connections, which stand still until the step begins; the host does not.
+    /// Takes a row of workers and connections. Unlike the host's counters, these do not change before the step
+    /// begins.
     pub(super) fn observe_ends(&mut self, at: &dyn Fn() -> u64) {
         for (lane, sheet) in self.lanes.iter().zip(&mut self.sheets) {
             let counters = &lane.counters;
@@ -100,13 +101,13 @@ impl Sampler {
                 (WORKER_BYTES, Some(counters.bytes() as i64)),
                 (WORKER_OPS, Some(counters.ops() as i64)),
             ];
-            // Both values are always present: there is no gap to report.
+            // Both values are always present, so there is no gap to report.
             sheet.push(at(), row);
         }
         self.probe(at);
     }
 
-    /// Takes a row of each connection in turn, as long as the time for it lasts.
+    /// Takes a row of one connection after the other until the time for probes is used up.
     fn probe(&mut self, at: &dyn Fn() -> u64) {
         let until = at() + self.probing;
         for _ in 0..self.probes.len() {
@@ -120,9 +121,9 @@ impl Sampler {
         self.step.count_setbacks(setbacks);
     }
 
-    /// Samples until the step ends, ends it, and waits for its threads; returns what was read.
+    /// Takes samples until the step ends, ends it, and waits for its threads; returns the tables and gaps.
     pub(super) fn run(mut self) -> (Vec<Table>, Vec<Gap>) {
-        // A kernel that refuses only makes rows later; they carry their own time.
+        // If the kernel refuses exact timers, rows are taken later; each row carries its own time.
         let _ = thread::exact_timers();
         if let Some(began) = self.step.wait_go() {
             self.sample(began);
@@ -139,7 +140,7 @@ impl Sampler {
         (tables, gaps)
     }
 
-    /// Waits for the threads to end, as long as payload still moves.
+    /// Waits for the threads to end, as long as they still move payload.
     fn drain(&self) {
         let moved = || self.lanes.iter().map(|l| l.counters.bytes()).sum::<u64>();
         let mut before = moved();
@@ -158,11 +159,11 @@ impl Sampler {
 
     fn sample(&mut self, began: u64) {
         let at = move || clock::now().saturating_sub(began);
-        // No sooner: what the host did before is no part of the step.
+        // The host is not read earlier, because its activity before the step does not belong to the step.
         self.sources.observe(at());
         let mut points = std::mem::take(&mut self.points).into_iter().peekable();
         while let Some((time, point)) = points.next() {
-            // A row that took longer than a tick makes no debt: the step ends when it should.
+            // If a row took longer than a tick, the rows that are overdue are skipped: the step ends on time.
             if points.peek().is_some_and(|(next, _)| at() >= *next) {
                 continue;
             }
@@ -171,7 +172,7 @@ impl Sampler {
                 return;
             }
             if point == Point::Row {
-                // Reading the row is part of what counts.
+                // Operations that complete while the row is read count too.
                 let now = clock::now();
                 self.observe(&at);
                 self.lanes.iter().for_each(|l| l.advice.count_from(now));
@@ -180,14 +181,14 @@ impl Sampler {
         }
     }
 
-    /// A step that ends early is read once more, as long as something counts.
+    /// Takes a last row of a step that ends early, if its washout is over.
     fn last_row(&mut self, at: &dyn Fn() -> u64) {
         if at() > self.washout && self.step.aborted().is_none() {
             self.observe(at);
         }
     }
 
-    /// Gives each worker its rate.
+    /// Tells each worker the rate that it achieved.
     fn advise(&mut self, at: u64) {
         for (lane, last) in self.lanes.iter().zip(&mut self.last) {
             let (bytes, time) = (lane.counters.bytes(), at - last.at);

@@ -1,25 +1,25 @@
-//! When the sampler wakes up in a step.
+//! The times at which the sampler wakes up in a step.
 
 use linerate_core::plan::StepPlan;
 
 use crate::load::LoadError;
 
-/// Shortest tick and longest step, in nanoseconds: plans come from the other end.
+/// Limits of the shortest tick and the longest step, in nanoseconds: plans may come from the other end.
 const TICK_MIN: u64 = 1_000_000;
 const STEP_MAX: u64 = 24 * 3600 * 1_000_000_000;
-/// Most rows of a step.
+/// Largest number of rows of a step.
 const ROWS_MAX: u64 = 100_000;
-/// First wake-up that only gives advice, in nanoseconds; each next one comes after twice the time.
+/// First wake-up that only gives advice, in nanoseconds since the step began; each next one comes at twice the time.
 const TUNE_FIRST: u64 = 2_000_000;
-/// The last of these.
+/// Last wake-up that only gives advice, in nanoseconds since the step began.
 const TUNE_LAST: u64 = 64_000_000;
 
-/// What is done at a wake-up.
+/// Action of the sampler at a wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Point {
-    /// Rates are worked out, so that workers can follow them.
+    /// Compute rates, so that workers can adapt to them.
     Tune,
-    /// A row of every table is taken.
+    /// Take a row of every table.
     Row,
 }
 
@@ -40,8 +40,8 @@ pub(super) fn bounds(plan: &StepPlan) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Wake-ups in order of time, in nanoseconds since the step began: a row at the end of the
-/// wash-out, one at each tick from there, one at the end of the step.
+/// Returns the wake-ups in order, with their times in nanoseconds since the step began: a row at the end of the
+/// washout, one at each tick after that, and one at the end of the step.
 pub(super) fn points(plan: &StepPlan) -> Vec<(u64, Point)> {
     let (washout, tick) = (plan.washout.0, plan.tick.0);
     let end = washout + plan.measure.0;
@@ -50,7 +50,7 @@ pub(super) fn points(plan: &StepPlan) -> Vec<(u64, Point)> {
         .take_while(|at| *at <= TUNE_LAST)
         .chain((1..).map(|k| k * tick).take_while(|at| *at < washout));
     let ticks = (1..).map(|k| washout + k * tick);
-    // A last tick that would be a sliver becomes part of the one before it.
+    // A last tick that would be very short is merged with the previous one.
     let ticks = ticks.take_while(|at| at + tick / 4 < end);
     let begin = [washout].into_iter().filter(|at| *at < end);
     let rows = begin.chain(ticks).chain([end]);

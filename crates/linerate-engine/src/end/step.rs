@@ -1,4 +1,4 @@
-//! What the threads of one step share: the barrier, the stop, the end.
+//! The state that the threads of one step share: the barrier, the stop flag and the outcomes.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -10,33 +10,33 @@ use linerate_sys::clock;
 
 use crate::load::{LoadError, Probe, Timed};
 
-/// Time for all threads of a step to get ready: the other end waits for that.
+/// Longest time for all threads of a step to get ready, while the other end waits.
 const READY: Duration = Duration::from_secs(45);
 
-/// Time from one question whether to go on waiting for that to the next.
+/// Time between checks whether to continue waiting for threads to get ready.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// How a lane's thread ended.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// Place of the lane in the step.
+    /// Index of the lane in the step.
     pub(super) lane: usize,
-    /// Why it did not end in order.
+    /// Why the thread did not end in order; `None` if it did.
     pub(super) error: Option<LoadError>,
     pub(super) timed: Timed,
-    /// What it moved by stream, where it moves several.
+    /// Payload of each stream, if the thread moves several streams.
     pub(super) moved: Vec<(u32, u64)>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Threads that wait at the barrier, by name of their tables, with their ids.
+    /// Threads that wait at the barrier: the subjects of their tables, and their thread ids.
     ready: Vec<(String, i32)>,
     /// Why a thread could not get ready.
     failed: Option<LoadError>,
-    /// When the barrier was opened, on the monotonic clock.
+    /// Time at which the barrier was opened, on the monotonic clock; `None` while it is closed.
     began: Option<u64>,
-    /// Someone asked for an early end.
+    /// Whether an early end in order was requested.
     stop_asked: bool,
     aborted: Option<&'static str>,
     ended: usize,
@@ -44,20 +44,21 @@ struct State {
     gaps: Vec<Gap>,
 }
 
-/// What the threads of one step share.
+/// The state that the threads of one step share.
 pub(super) struct Step {
     threads: usize,
-    /// The step is over: senders write their end marks, and no thread moves payload any more.
+    /// Whether the step is over: senders write their end marks, and no thread moves payload any more.
     stop: AtomicBool,
     abort: AtomicBool,
-    /// What the sampler last counted; all ones where it is not known.
+    /// Lost or reordered packets as last counted by the sampler; all ones if unknown.
     setbacks: AtomicU64,
     state: Mutex<State>,
-    /// Something changed for those who watch the threads: one or two.
+    /// Signals changes to the one or two threads that control the step.
     change: Condvar,
-    /// Something changed for the threads. They are many: one that gets ready must not wake the others.
+    /// Signals changes to the threads of the step. It is separate so that a thread that gets ready does not wake all
+    /// others.
     turn: Condvar,
-    /// Shut the connections down.
+    /// Probes that can shut down the connections.
     brakes: Mutex<Vec<Box<dyn Probe>>>,
 }
 
@@ -84,7 +85,7 @@ impl Step {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Thread: waits for its turn.
+    /// Called by a step's thread: waits for a change, at most a second.
     fn rest<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let waited = self.turn.wait_timeout(state, Duration::from_secs(1));
         waited.unwrap_or_else(PoisonError::into_inner).0
@@ -96,23 +97,23 @@ impl Step {
         self.turn.notify_all();
     }
 
-    /// Sampler: packets that were lost or reordered since the connections began.
+    /// Called by the sampler: stores the packets that were lost or reordered since the connections began.
     pub(super) fn count_setbacks(&self, count: Option<u64>) {
         self.setbacks.store(count.unwrap_or(u64::MAX), Relaxed);
     }
 
-    /// What was counted last.
+    /// Returns the packets that were lost or reordered, as last counted.
     pub(super) fn setbacks(&self) -> Option<u64> {
         let count = self.setbacks.load(Relaxed);
         (count != u64::MAX).then_some(count)
     }
 
-    /// The flag that ends senders and work on payload.
+    /// Returns the flag that ends sending and the processing of payload.
     pub(super) fn stop_flag(&self) -> &AtomicBool {
         &self.stop
     }
 
-    /// Who sees it sees what was to count until then, too.
+    /// Returns whether the step is over. A thread that sees this also sees the sampler's earlier writes.
     pub(super) fn stopping(&self) -> bool {
         self.stop.load(Acquire)
     }
@@ -121,12 +122,12 @@ impl Step {
         self.abort.load(Relaxed)
     }
 
-    /// Why the step was aborted, if it was.
+    /// Returns why the step was aborted; `None` if it was not.
     pub(super) fn aborted(&self) -> Option<&'static str> {
         self.state().aborted
     }
 
-    /// Thread: at the barrier until it opens; false when the step is aborted instead.
+    /// Called by a step's thread: waits at the barrier until it opens; returns false if the step is aborted instead.
     pub(super) fn ready(&self, subject: String, tid: i32) -> bool {
         let mut state = self.state();
         state.ready.push((subject, tid));
@@ -137,24 +138,24 @@ impl Step {
         state.aborted.is_none()
     }
 
-    /// Thread: could not get something that the step can do without.
+    /// Called by a step's thread: reports something that it could not get and that the step can do without.
     pub(super) fn lacks(&self, gap: Gap) {
         self.state().gaps.push(gap);
     }
 
-    /// What threads could not get.
+    /// Takes the gaps that threads have reported.
     pub(super) fn gaps(&self) -> Vec<Gap> {
         std::mem::take(&mut self.state().gaps)
     }
 
-    /// Thread: could not get ready.
+    /// Called by a step's thread: reports that it could not get ready.
     pub(super) fn failed(&self, error: LoadError) {
         self.state().failed = Some(error);
         self.change.notify_all();
     }
 
-    /// Called by a thread at its end. It stays until the last row is taken, because the kernel drops a thread's
-    /// counters once it is gone.
+    /// Called by a thread at its end. The thread stays until the last row is taken, because the kernel drops a
+    /// thread's counters when it exits.
     pub(super) fn ended(&self, outcome: Option<Outcome>) {
         let mut state = self.state();
         state.ended += 1;
@@ -165,7 +166,8 @@ impl Step {
         }
     }
 
-    /// Waits until all threads are at the barrier, or `goes_on` says no; returns their names and ids.
+    /// Waits until all threads are at the barrier, or `goes_on` returns false; returns the subjects of their tables
+    /// and their ids.
     pub(super) fn wait_ready(
         &self,
         goes_on: &mut dyn FnMut() -> bool,
@@ -213,12 +215,12 @@ impl Step {
         self.tell_all();
     }
 
-    /// When the barrier was opened.
+    /// Returns when the barrier was opened.
     pub(super) fn began(&self) -> Option<u64> {
         self.state().began
     }
 
-    /// Sampler: waits for the barrier; `None` when the step is aborted instead.
+    /// Called by the sampler: waits for the barrier; returns `None` if the step is aborted instead.
     pub(super) fn wait_go(&self) -> Option<u64> {
         let mut state = self.state();
         while state.began.is_none() && state.aborted.is_none() {
@@ -227,7 +229,7 @@ impl Step {
         state.began.filter(|_| state.aborted.is_none())
     }
 
-    /// Sampler: waits until the monotonic clock shows `at`; false when the step is to end, or has
+    /// Called by the sampler: waits until the monotonic clock shows `at`; returns false if the step must end, or has
     /// ended, before.
     pub(super) fn wait_until(&self, at: u64) -> bool {
         let mut state = self.state();
@@ -243,7 +245,7 @@ impl Step {
         }
     }
 
-    /// Waits up to `most` for all threads to end; true when they have.
+    /// Waits up to `most` for all threads to end; returns whether they have.
     pub(super) fn wait_ended(&self, most: Duration) -> bool {
         let until = clock::now().saturating_add(most.as_nanos() as u64);
         let mut state = self.state();
@@ -256,22 +258,22 @@ impl Step {
         }
     }
 
-    /// Asks for an early end in order.
+    /// Requests an early end in order.
     pub(super) fn ask_stop(&self) {
         self.state().stop_asked = true;
         self.change.notify_all();
     }
 
-    /// Sampler: the step is over.
+    /// Called by the sampler: marks the step as over.
     pub(super) fn stop(&self) {
-        // Under the lock, so that no thread misses it between its look and its wait.
+        // The lock is held so that no thread misses the change between its check and its wait.
         let state = self.state();
         self.stop.store(true, Release);
         drop(state);
         self.tell_all();
     }
 
-    /// Ends everything now. The reason is reported where a stream did not end in order.
+    /// Ends everything now. The reason is reported for streams that did not end in order.
     pub(super) fn abort(&self, why: &'static str) {
         let mut state = self.state();
         state.aborted.get_or_insert(why);
@@ -283,14 +285,14 @@ impl Step {
         brakes.iter().for_each(|b| b.abort());
     }
 
-    /// Why the first thread that failed did.
+    /// Returns the error of the first thread that failed.
     pub(super) fn failure(&self) -> Option<String> {
         let state = self.state();
         let mut errors = state.outcomes.iter().filter_map(|o| o.error.as_ref());
         errors.next().map(ToString::to_string)
     }
 
-    /// How the threads ended, once they have.
+    /// Returns how the threads ended, once they have ended.
     pub(super) fn outcomes(&self) -> Vec<Outcome> {
         std::mem::take(&mut self.state().outcomes)
     }

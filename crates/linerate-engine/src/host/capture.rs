@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{Machine, Query, SocketQuery};
 
-/// All answers of a machine, in the order in which each question was asked.
+/// All answers of a machine, in the order of the requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Captured {
-    /// Files by path.
+    /// Contents of files, by path.
     pub files: BTreeMap<String, Vec<Answer<Vec<u8>>>>,
-    /// Directories by path.
+    /// Contents of directories, by path.
     pub lists: BTreeMap<String, Vec<Answer<Vec<String>>>>,
-    /// What symbolic links point to, by path.
+    /// Targets of symbolic links, by path.
     pub links: BTreeMap<String, Vec<Answer<String>>>,
     pub queries: Vec<(Query, Vec<Answer<Vec<u8>>>)>,
-    /// Replies by question and stream.
+    /// Replies to queries about sockets, by query and stream.
     pub sockets: Vec<(SocketQuery, Vec<Answer<Vec<u8>>>)>,
 }
 
@@ -28,9 +28,9 @@ pub struct Captured {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer<T> {
-    /// The raw reply.
+    /// The raw reply to the query.
     Reply(T),
-    /// The error instead.
+    /// The error that was returned instead of a reply.
     Failed(Failure),
 }
 
@@ -45,7 +45,7 @@ pub struct Failure {
     pub text: String,
 }
 
-/// Kinds of error that arise here and not in the kernel.
+/// Kinds of errors that are made in this program and not in the kernel.
 const KINDS: [io::ErrorKind; 5] = [
     io::ErrorKind::FileTooLarge,
     io::ErrorKind::InvalidData,
@@ -97,7 +97,7 @@ impl<T: Clone> Answer<T> {
     }
 }
 
-/// A machine that records the answers of another one.
+/// A machine that records the answers of another machine.
 #[derive(Debug)]
 pub struct Capture<M> {
     machine: M,
@@ -105,7 +105,7 @@ pub struct Capture<M> {
 }
 
 impl<M: Machine> Capture<M> {
-    /// Passes all questions on to `machine`.
+    /// Makes a machine that passes all queries on to `machine`.
     pub fn new(machine: M) -> Self {
         Self {
             machine,
@@ -113,7 +113,7 @@ impl<M: Machine> Capture<M> {
         }
     }
 
-    /// The answers so far.
+    /// Returns the answers that were recorded so far.
     pub fn captured(&self) -> Captured {
         self.captured
             .lock()
@@ -203,7 +203,7 @@ impl<M: Machine> Machine for Capture<M> {
     }
 }
 
-/// Adds an answer to the answers to the same question.
+/// Adds an answer to the earlier answers to the same query.
 fn add<Q: PartialEq, T>(all: &mut Vec<(Q, Vec<Answer<T>>)>, query: Q, answer: Answer<T>) {
     match all.iter_mut().find(|(q, _)| *q == query) {
         Some((_, answers)) => answers.push(answer),
@@ -211,7 +211,7 @@ fn add<Q: PartialEq, T>(all: &mut Vec<(Q, Vec<Answer<T>>)>, query: Q, answer: An
     }
 }
 
-/// The answers to a question.
+/// Returns the answers to a query.
 fn answers<'a, Q: PartialEq, T>(
     all: &'a [(Q, Vec<Answer<T>>)],
     query: &Q,
@@ -227,7 +227,7 @@ pub struct Replay {
     given: Mutex<Given>,
 }
 
-/// The number of answers given to each question.
+/// Number of answers that were already returned to each request.
 #[derive(Debug, Default)]
 struct Given {
     files: BTreeMap<String, usize>,
@@ -238,7 +238,7 @@ struct Given {
 }
 
 impl Replay {
-    /// The machine that was captured.
+    /// Makes the machine that was captured.
     pub fn new(captured: Captured) -> Self {
         Self {
             captured,
@@ -247,7 +247,7 @@ impl Replay {
     }
 }
 
-/// The next answer to a question that was asked before `given` times.
+/// Returns the next answer to a request that was already made `given` times.
 fn next<T: Clone>(answers: Option<&Vec<Answer<T>>>, given: &mut usize) -> io::Result<T> {
     let answers = answers.ok_or_else(|| missing(io::ErrorKind::Unsupported, "was not captured"))?;
     let answer = answers.get(*given);
@@ -290,7 +290,7 @@ impl Machine for Replay {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let count = given.sockets.entry(*query).or_default();
         let reply = next(answers(&self.captured.sockets, query), count)?;
-        // Like the kernel: anything that does not fit is cut off.
+        // Like the kernel, this truncates a reply that does not fit.
         let length = reply.len().min(into.len());
         into[..length].copy_from_slice(&reply[..length]);
         Ok(length)

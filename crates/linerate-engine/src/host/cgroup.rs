@@ -1,7 +1,7 @@
-//! Source `cgroup`: how often a CPU quota stopped us.
+//! Source `cgroup`: how often a CPU quota stopped this process.
 //!
-//! A quota is counted by the group that has it: a quota on a group above ours (a pod's, a slice's) stops us and
-//! shows only there, so the groups above that have one are read too.
+//! The group that has a quota counts it. A quota of a parent group (of a pod or a slice) also stops this process, but
+//! only the parent's counters show it, so parent groups with a quota are read too.
 
 use std::io;
 
@@ -26,7 +26,7 @@ const METRICS: &[Metric] = &[
 
 /// Reads `cpu.stat` of our own cgroup and of its parents.
 pub(super) struct Cgroup {
-    /// Groups to read, ours first; found again after each take.
+    /// Groups to read, the process's own first; searched again after each take.
     groups: Option<Vec<Group>>,
     sheets: Sheets<usize>,
 }
@@ -72,7 +72,7 @@ impl Source for Cgroup {
     }
 }
 
-/// The groups whose quota can stop us. Empty if the kernel shows that none can.
+/// Returns the groups whose quota can stop this process. Empty if the kernel shows that none can.
 fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
     let place = place(machine)?;
     let mut found = Vec::new();
@@ -82,8 +82,8 @@ fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
         let stat = format!("{folder}/cpu.stat");
         let counts = match read(machine, &stat, cpu_stat::parse) {
             Ok(counts) => counts,
-            // Kernels differ in whether the root has the file, and whether others have it while
-            // their controller is off.
+            // Kernels differ in whether the root group has the file, and whether other groups have it while the
+            // controller is off.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(unreadable("cgroup", &stat, &error, HINT)),
         };
@@ -109,7 +109,7 @@ fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
     Ok(found)
 }
 
-/// What hides the hierarchy from a program as a rule.
+/// Usual reason why a program cannot see the control group hierarchy.
 const UNSEEN: &str = "`ip netns exec` hides /sys/fs/cgroup, nsenter --net=/run/netns/NAME does not";
 
 const HINT: &str = "echo +cpu | sudo tee /sys/fs/cgroup/cgroup.subtree_control";
@@ -126,10 +126,11 @@ fn place(machine: &dyn Machine) -> Result<Place, Gap> {
     place.ok_or_else(|| gap("cgroup", "this kernel has no CPU controller", ""))
 }
 
-/// Most processes above our own that are checked.
+/// Largest number of ancestor processes that are checked.
 const ANCESTORS: usize = 32;
 
-/// Where our cgroup of a controller is, as we see it or, where it is hidden from us, a process above our own.
+/// Finds our control group of a controller, as this process sees it or, if it is hidden from this process, as an
+/// ancestor process sees it.
 pub(super) fn place_of(
     machine: &dyn Machine,
     controller: &str,
@@ -143,8 +144,9 @@ pub(super) fn place_of(
     })
 }
 
-/// Where a process above our own sees our cgroup of a controller, if it looks at the same hierarchy: `ip netns exec`
-/// mounts /sys again for us, without control groups below it. To look through another's eyes takes root's rights.
+/// Finds our control group of a controller as an ancestor process sees it, if that process sees the same hierarchy.
+/// `ip netns exec` mounts /sys again for this process, without the control groups. Reading the view of another
+/// process needs root's rights.
 fn by_ancestor(machine: &dyn Machine, controller: &str, membership: &[u8]) -> Option<Place> {
     let space = |who: &str| machine.target(&format!("/proc/{who}/ns/cgroup")).ok();
     let own = space("self")?;
@@ -166,7 +168,7 @@ fn by_ancestor(machine: &dyn Machine, controller: &str, membership: &[u8]) -> Op
     None
 }
 
-/// Whether a quota is set on the group at `folder`.
+/// Returns whether a quota is set on the group at `folder`.
 fn has_quota(machine: &dyn Machine, version: Version, folder: &str) -> Result<bool, Gap> {
     let (name, unlimited) = match version {
         Version::V1 => ("cpu.cfs_quota_us", "-1"),
@@ -177,13 +179,13 @@ fn has_quota(machine: &dyn Machine, version: Version, folder: &str) -> Result<bo
         Ok(text) => Ok(sysctl::words(&text)
             .first()
             .is_none_or(|quota| quota != unlimited)),
-        // The root of a hierarchy has no quota, nor a file for one.
+        // The root of a hierarchy has neither a quota nor a file for one.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(unreadable("cgroup", &path, &error, "")),
     }
 }
 
-/// Whether all groups up to the real root of a v2 hierarchy are visible: only the root has no `cgroup.type`,
+/// Returns whether all groups up to the real root of a v2 hierarchy are visible: only the root has no `cgroup.type`,
 /// and lists the controllers. Without a CPU controller on the path, there is no quota.
 fn shows_root(machine: &dyn Machine, place: &Place) -> Result<bool, Gap> {
     let there = |name: &str| {

@@ -1,4 +1,4 @@
-//! Source `clock`: how fast the CPUs run that threads are kept on.
+//! Source `clock`: the frequency of the CPUs on which threads are kept.
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::{self, Metric};
@@ -10,20 +10,20 @@ use super::{Machine, number};
 
 const METRICS: &[Metric] = &[metric::CLOCK_NOW];
 
-/// Reads `scaling_cur_freq`. On x86 it shows the average over the CPU's last tick, from its own counters.
-/// Elsewhere it shows the frequency that the driver asked for, which the CPU does not exceed for long.
+/// Reads `scaling_cur_freq`. On x86 it is the average over the CPU's last tick, from the CPU's own counters. On other
+/// processors it is the frequency that the driver requested, which the CPU does not exceed for long.
 ///
-/// A kernel before 5.18 makes the reader sleep for 10 ms while it counts. So this is the last source of a row,
-/// and each row reads one CPU.
+/// On a kernel before 5.18, the read sleeps for 10 ms to measure. So this is the last source of a row, and each row
+/// reads one CPU.
 pub(super) struct Clock {
     cpus: Vec<u32>,
-    /// Rows begun.
+    /// Number of rows that were begun.
     rows: usize,
     sheets: Sheets<u32>,
 }
 
 impl Clock {
-    /// The CPUs to read.
+    /// Makes a reader of the given CPUs.
     pub(super) fn new(cpus: Vec<u32>) -> Self {
         Self {
             cpus,
@@ -36,13 +36,13 @@ impl Clock {
 impl Source for Clock {
     fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
         self.rows += 1;
-        // The first row is read before the load.
+        // The first row is taken before the load begins.
         let turn = self.rows.checked_sub(2);
         let Some(&cpu) = turn.and_then(|turn| self.cpus.get(turn % self.cpus.len().max(1))) else {
             return Ok(());
         };
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
-        // Without it, as in most virtual machines, the facts have the clock.
+        // Without the file, as in most virtual machines, only the facts have the frequency.
         let Some(kilohertz) = number(machine, "clock", &path)? else {
             return Ok(());
         };

@@ -15,11 +15,11 @@ use super::sources::Source;
 use super::{Ethtool, Machine, Query, invalid};
 
 const METRICS: &[Metric] = &[metric::DRIVER_COUNT];
-/// Rows from one reading to the next: some drivers ask their firmware for each counter.
+/// Number of rows per reading: some drivers ask their firmware for each counter.
 const EVERY: usize = 10;
-/// More counters than this are dropped.
+/// Most counters that are kept.
 const MOST: usize = 32;
-/// Counters that causes need.
+/// Meanings of the counters that causes need.
 const ASKED: [Meaning; 7] = [
     Meaning::PauseReceived,
     Meaning::PauseSent,
@@ -30,21 +30,21 @@ const ASKED: [Meaning; 7] = [
     Meaning::SendDropped,
 ];
 
-/// Reads what the driver of one port counts.
+/// Reads the driver's counters of one port.
 pub(super) struct Counters {
     port: u32,
     name: String,
     /// The driver of the port, which determines the names of its counters.
     driver: Option<String>,
-    /// Rows begun.
+    /// Number of rows that were begun.
     rows: usize,
-    /// The driver has none of them.
+    /// Whether the driver has none of the counters.
     mute: bool,
     sheets: Sheets<String>,
 }
 
 impl Counters {
-    /// The port with this index and name.
+    /// Makes a reader of the port with this index and name.
     pub(super) fn new(port: u32, name: String) -> Self {
         Self {
             port,
@@ -56,8 +56,8 @@ impl Counters {
         }
     }
 
-    /// The counters that matter to a run, added up over all queues: the driver's own and, if it has no pause
-    /// counters, the kernel's common ones. A driver without counters is not a gap of a run, but of the cause
+    /// Reads the counters that are relevant to a run, added up over all queues: the driver's own and, if it has no
+    /// pause counters, the kernel's common ones. A driver without counters is not a gap of a run, but of the cause
     /// that needs them.
     fn read(&mut self, machine: &dyn Machine) -> Vec<Counter> {
         let own = || -> io::Result<Vec<Counter>> {
@@ -81,7 +81,7 @@ impl Counters {
             let meaning = own_meaning(driver, &counter.name);
             matches!(meaning, Some(Meaning::PauseReceived | Meaning::PauseSent))
         };
-        // The kernel's count may be of other events: ixgbe adds the ends of pauses to it.
+        // The kernel's counter may include other events: ixgbe adds the ends of pauses to it.
         if !counters.iter().any(is_pause) {
             let reply = machine.query(&Query::Ethtool(Ethtool::Pause, self.port));
             let pause = reply.ok().and_then(|reply| ethtool::pause(&reply).ok());

@@ -1,4 +1,4 @@
-//! Source `cpu`: how each CPU spends its time, of the whole machine.
+//! Source `cpu`: how each CPU of the machine spends its time.
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::{self, Metric};

@@ -1,4 +1,4 @@
-//! Questions to the driver of a port, by the `ethtool` ioctl.
+//! Queries to the driver of a port, by the `ethtool` ioctl.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,19 +7,19 @@ use linerate_sys::ethtool;
 use rustix::net::netdevice::index_to_name;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-/// `struct ethtool_drvinfo` of the port with this index.
+/// Returns `struct ethtool_drvinfo` of the port with this index.
 pub(super) fn info(index: u32) -> io::Result<Vec<u8>> {
     let (socket, name) = port(index)?;
     ethtool::driver(socket.as_fd(), &name)
 }
 
-/// What the driver of the port with this index counts.
+/// Reads the driver's counters of the port with this index.
 pub(super) fn counters(index: u32) -> io::Result<Vec<u8>> {
     let (socket, name) = port(index)?;
     ethtool::counters(socket.as_fd(), &name)
 }
 
-/// A socket to ask by, and the name that the port has now.
+/// Returns a socket for the ioctl, and the current name of the port.
 fn port(index: u32) -> io::Result<(OwnedFd, String)> {
     let (family, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
     let socket = rustix::net::socket_with(family, SocketType::DGRAM, flags, None)?;

@@ -18,7 +18,7 @@ const METRICS: &[Metric] = &[metric::FRAGMENTS_CREATED, metric::FRAGMENTS_RECEIV
 /// The subject of the table.
 const SUBJECT: &str = "ip";
 
-/// Reads what the kernel counts of fragments.
+/// Reads the kernel's counters of fragments.
 pub(super) struct Fragments {
     sheets: Sheets<()>,
 }
@@ -31,7 +31,7 @@ impl Fragments {
     }
 }
 
-/// Fragments of both versions of IP since boot. A kernel without IPv6 has no IPv6 counters.
+/// Reads the counters of fragments of both versions of IP since boot. A kernel without IPv6 has no IPv6 counters.
 pub(super) fn read_all(machine: &dyn Machine) -> io::Result<Counts> {
     let four = machine.file(SNMP)?;
     let six = machine.file(SNMP6).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Questions to families of generic netlink, whose numbers the kernel gives by name.
+//! Requests to families of generic netlink. The kernel translates their names to numbers.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,31 +11,31 @@ use serde::{Deserialize, Serialize};
 use super::netlink::{DUMP, REQUEST, Request, Socket, attribute};
 use super::{Query, invalid};
 
-/// The possible queries of the family `ethtool` about a port.
+/// Queries of the family `ethtool` about a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ethtool {
-    /// Speed, duplex, and the modes of both ends.
+    /// The speed and duplex of a port, and the link modes of both ends.
     LinkModes,
-    /// Whether there is a link, and if not, why.
+    /// The link state of a port, and why there is no link.
     LinkState,
-    /// Offloads.
+    /// The offloads of a port.
     Features,
-    /// Descriptor rings.
+    /// The descriptor rings of a port.
     Rings,
     Channels,
-    /// Interrupt coalescing.
+    /// The interrupt coalescing of a port.
     Coalesce,
-    /// Flow control, with its counters.
+    /// The flow control of a port, with its counters.
     Pause,
-    /// Forward error correction, with its counters.
+    /// The forward error correction of a port, with its counters.
     Fec,
-    /// How received packets are spread over queues.
+    /// The distribution of received packets over queues.
     Rss,
 }
 
 impl Ethtool {
-    /// `ETHTOOL_MSG_*_GET` of linux/ethtool_netlink.h.
+    /// Returns the command, `ETHTOOL_MSG_*_GET` of linux/ethtool_netlink.h.
     fn command(self) -> u8 {
         match self {
             Self::LinkModes => 4,
@@ -50,7 +50,7 @@ impl Ethtool {
         }
     }
 
-    /// `ETHTOOL_FLAG_STATS` if there are counters.
+    /// Returns `ETHTOOL_FLAG_STATS` if the reply has counters.
     fn flags(self) -> u32 {
         match self {
             Self::Pause | Self::Fec => 4,
@@ -59,7 +59,7 @@ impl Ethtool {
     }
 }
 
-/// A socket, and the numbers of families, which outlive it.
+/// A generic netlink socket, and the numbers of families, which stay valid longer than the socket.
 #[derive(Debug, Default)]
 pub(super) struct Generic {
     socket: Option<Socket>,
@@ -67,7 +67,7 @@ pub(super) struct Generic {
 }
 
 impl Generic {
-    /// The whole reply to a query.
+    /// Sends a query and returns the whole reply.
     pub(super) fn ask(&mut self, query: &Query) -> io::Result<Vec<u8>> {
         let (family, flags, body) = match *query {
             Query::Ethtool(what, index) => ("ethtool", REQUEST, ethtool(what, index)),
@@ -79,7 +79,7 @@ impl Generic {
         self.exchange(&Request { kind, flags, body })
     }
 
-    /// The number of a family, by `CTRL_CMD_GETFAMILY` with `CTRL_ATTR_FAMILY_NAME`.
+    /// Returns the number of a family, by `CTRL_CMD_GETFAMILY` with `CTRL_ATTR_FAMILY_NAME`.
     fn family(&mut self, name: &'static str) -> io::Result<u16> {
         const CONTROL: u16 = 16;
         if let Some(number) = self.families.get(name) {
@@ -118,12 +118,12 @@ impl Generic {
     }
 }
 
-/// `struct genlmsghdr` of version 1.
+/// Encodes `struct genlmsghdr` of version 1.
 fn head(command: u8) -> [u8; 4] {
     [command, 1, 0, 0]
 }
 
-/// The header of an ethtool request names the port by its index, and further options.
+/// Makes the header of an ethtool request, which contains the index of the port, and further options.
 fn ethtool(what: Ethtool, index: u32) -> Vec<u8> {
     const NESTED: u16 = 0x8000;
     let header = [
@@ -137,7 +137,7 @@ fn ethtool(what: Ethtool, index: u32) -> Vec<u8> {
     .concat()
 }
 
-/// A dump of linux/netdev.h for one port, whose index is in the attribute `kind`.
+/// Makes the request for a dump of linux/netdev.h for one port, whose index is in the attribute `kind`.
 fn netdev(command: u8, kind: u16, index: u32) -> Vec<u8> {
     [
         head(command).to_vec(),

@@ -14,7 +14,7 @@ use super::genetlink::Generic;
 use super::netlink::Socket;
 use super::{Kept, LIMIT, Machine, Query, SocketQuery, driver, sock_diag, socket};
 
-/// Room for a small file that is kept open; a longer one is opened again each time.
+/// Buffer for a small file that is kept open; a longer file is opened again for each reading.
 const KEPT_ROOM: usize = 1024;
 
 /// Files under a root; with the root `/`, queries too.
@@ -36,7 +36,7 @@ impl Default for Live {
 }
 
 impl Live {
-    /// This machine.
+    /// Makes a reader of this machine.
     pub fn new() -> Self {
         Self {
             root: None,
@@ -46,7 +46,7 @@ impl Live {
         }
     }
 
-    /// The machine whose /proc and /sys are under `root`. Fails if `root` is not a directory.
+    /// Makes a reader of the machine whose /proc and /sys are under `root`. Fails if `root` is not a directory.
     pub fn under(root: &Path) -> io::Result<Self> {
         if root == Path::new("/") {
             return Ok(Self::new());
@@ -62,7 +62,7 @@ impl Live {
     fn open(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
         let mut flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
         if !flags.contains(OFlags::PATH) {
-            // A tree from elsewhere may hold a pipe where a file should be.
+            // A tree of files from another machine may contain a pipe in place of a file.
             flags |= OFlags::NONBLOCK;
         }
         let opened = match &self.root {
@@ -75,12 +75,13 @@ impl Live {
         Ok(opened?)
     }
 
-    /// The link itself, not its target.
+    /// Opens a symbolic link itself, not its target.
     fn open_link(&self, path: &str) -> io::Result<OwnedFd> {
         self.open(path, OFlags::PATH | OFlags::NOFOLLOW)
     }
 
-    /// Queries are about the running kernel: below another root it belongs to another machine.
+    /// Checks that queries are possible. They concern the running kernel; below another root, the files belong to
+    /// another machine.
     fn is_here(&self) -> io::Result<()> {
         if self.root.is_none() {
             return Ok(());
@@ -90,7 +91,7 @@ impl Live {
     }
 }
 
-/// Asks the socket in `slot`, and opens one first if there is none.
+/// Sends a query to the socket in `slot`, which is opened if there is none.
 fn answer<T>(
     slot: &Mutex<Option<Socket>>,
     protocol: Option<Protocol>,
@@ -138,7 +139,7 @@ impl Machine for Live {
         let read = || rustix::io::pread(&*file, &mut *text, 0);
         let length = rustix::io::retry_on_intr(read)?;
         if length == text.len() {
-            // More may follow.
+            // If the buffer is full, the file may be longer: it is read again as a whole.
             *text = self.file(path)?;
             return Ok(text);
         }
@@ -162,7 +163,7 @@ impl Machine for Live {
 
     fn config(&self, path: &str) -> io::Result<Vec<u8>> {
         if self.root.is_some() {
-            // A file, and not a device. It may be shorter than a header.
+            // In a tree of files this is a plain file, which may be shorter than a header.
             return self.head(path, pci_config::LENGTH);
         }
         let file = self.open(path, OFlags::empty())?;
@@ -226,14 +227,14 @@ impl Machine for Live {
 
     fn target(&self, path: &str) -> io::Result<String> {
         let target = match &self.root {
-            // One call instead of three: a host with many connections is asked for tens of thousands.
+            // A single call is used because a host with many connections needs tens of thousands.
             None => rustix::fs::readlink(path, Vec::new())?,
             Some(_) => rustix::fs::readlinkat(self.open_link(path)?, "", Vec::new())?,
         };
         Ok(target.to_string_lossy().into_owned())
     }
 
-    // Sockets are this process's own, wherever the files are.
+    // Sockets belong to this process, wherever the files are.
     fn socket(
         &self,
         query: &SocketQuery,

@@ -16,7 +16,7 @@ use address::Addresses;
 use group::Groups;
 
 const MASKED: &[u8] = b"masked\n";
-/// Files in /sys that name one piece of hardware, one file or one host.
+/// Files in /sys that contain the name of one piece of hardware, one file or one host.
 const NAMES: [&str; 7] = [
     "/serial",
     "/wwid",
@@ -28,7 +28,7 @@ const NAMES: [&str; 7] = [
 ];
 /// Files with a GUID.
 const GUIDS: [&str; 2] = ["/node_guid", "/sys_image_guid"];
-/// What of a device's `uevent` is read.
+/// Lines of a device's `uevent` that are read.
 const UEVENT: [&[u8]; 5] = [
     b"DEVNAME=",
     b"DEVTYPE=",
@@ -37,12 +37,12 @@ const UEVENT: [&[u8]; 5] = [
     b"PCI_SLOT_NAME=",
 ];
 
-/// What of a process's `status` is read.
+/// Lines of a process's `status` that are read.
 const STATUS: [&[u8]; 3] = [b"PPid:", b"CapEff:", b"Cpus_allowed_list:"];
-/// How links begin that lead to no file.
+/// Beginnings of link targets that are not files.
 const NO_FILES: [&str; 2] = ["socket:[", "cgroup:["];
 
-/// The numbers that replace the masked values.
+/// Numbers that replace the masked values.
 #[derive(Default)]
 struct Known {
     addresses: Addresses,
@@ -84,16 +84,16 @@ impl Captured {
                 }
                 addresses.in_names(reply);
             }
-            // The route of a tunnel is looked up by the address in its link.
+            // Tunnels look up their route by the address in their link.
             if let Query::Route(toward) = query {
                 addresses.of_ends(toward);
             }
         }
-        // Links in /sys name places of devices.
+        // Links in /sys lead to devices, and are not masked.
         let links = self.links.iter_mut();
         let links = links.filter(|(path, _)| !path.starts_with("/sys/"));
         for target in links.flat_map(|(_, answers)| replies(answers)) {
-            // Other links name files.
+            // Links with other targets name files.
             if !NO_FILES.iter().any(|kind| target.starts_with(kind)) {
                 "masked".clone_into(target);
             }
@@ -124,7 +124,7 @@ fn replies<T>(answers: &mut [Answer<T>]) -> impl Iterator<Item = &mut T> {
     })
 }
 
-/// Whether a file belongs to one process: `/proc/71/stat`.
+/// Returns whether a file belongs to one process, such as `/proc/71/stat`.
 fn is_of_process(path: &str, file: &str) -> bool {
     let who = path
         .strip_prefix("/proc/")
@@ -158,8 +158,8 @@ fn mask(path: &str, text: &mut Vec<u8>, known: &mut Known) {
     }
 }
 
-/// A mount keeps its kind, its device and the options that affect speed. Its folder and its server are names,
-/// and are masked.
+/// Masks a mount. It keeps its kind, its device and the options that affect speed, but not its folder and its server,
+/// which are names.
 fn mask_mount(line: &[u8], groups: &mut Groups) -> Vec<u8> {
     let text = String::from_utf8_lossy(line);
     if let Some(masked) = groups.in_mount(&text) {
@@ -182,7 +182,7 @@ fn mask_mount(line: &[u8], groups: &mut Groups) -> Vec<u8> {
     format!("0 0 {number} / {point} rw - {kind} {source} {options}\n").into_bytes()
 }
 
-/// Files that devices have.
+/// Masks a file of a device.
 fn mask_device(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
     let is_port = path.starts_with("/sys/class/net/");
     if is_port && (path.ends_with("/address") || path.ends_with("/broadcast")) {
@@ -190,7 +190,7 @@ fn mask_device(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
     } else if path.ends_with("/uevent") {
         keep_lines(text, |line| UEVENT.iter().any(|key| line.starts_with(key)));
     } else if path.ends_with("/dm/uuid") {
-        // `LVM-...`: the part before the hyphen names the layer.
+        // In a text such as `LVM-...`, the part before the hyphen names the layer.
         let kind = text.iter().position(|&b| b == b'-').map_or(0, |at| at + 1);
         *text = [&text[..kind], MASKED].concat();
     } else if path.contains("/gids/") || GUIDS.iter().any(|name| path.ends_with(name)) {
@@ -213,8 +213,8 @@ fn keep_lines(text: &mut Vec<u8>, keep: impl Fn(&[u8]) -> bool) {
     *text = lines.filter(|line| keep(line)).collect::<Vec<_>>().concat();
 }
 
-/// The name of a process is in brackets. The fields behind it, numbered as in proc(5), include addresses of its
-/// memory.
+/// Masks a line of `stat`. The name of the process is in brackets. The fields behind it, numbered as in proc(5),
+/// include addresses of its memory.
 fn mask_process(text: &mut Vec<u8>) {
     let open = text.iter().position(|&b| b == b'(');
     let close = text.iter().rposition(|&b| b == b')');

@@ -1,4 +1,4 @@
-//! Source `memory`: the traffic between CPUs and memory, counted by their own monitoring.
+//! Source `memory`: the traffic between CPUs and memory, as the CPUs' monitoring counters count it.
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::{self, Metric};
@@ -8,17 +8,17 @@ use super::sheets::Sheets;
 use super::sources::Source;
 use super::{Machine, number};
 
-/// Where resctrl is mounted by convention, and one folder for each third-level cache.
+/// Usual mount point of resctrl's monitoring data, which has one folder for each third-level cache.
 //= Linux Documentation/filesystems/resctrl.rst
 const FOLDER: &str = "/sys/fs/resctrl/mon_data";
 const CACHE: &str = "mon_L3_";
 const METRICS: &[Metric] = &[metric::MEMORY_BYTES];
-/// Rows from one reading to the next: each asks a CPU of every cache.
+/// Number of rows per reading: each reading asks a CPU of every cache.
 const EVERY: usize = 5;
 
-/// Reads `mbm_total_bytes` of each third-level cache, where resctrl is mounted.
+/// Reads `mbm_total_bytes` of each third-level cache, if resctrl is mounted.
 pub(super) struct Memory {
-    /// Rows begun.
+    /// Number of rows that were begun.
     rows: usize,
     sheets: Sheets<String>,
 }
@@ -38,11 +38,11 @@ impl Source for Memory {
         if self.rows % EVERY != 1 {
             return Ok(());
         }
-        // Not mounted: this is not a gap of a run, but of the cause that needs it.
+        // If resctrl is not mounted, this is not a gap of the run, but of the cause that needs it.
         let names = machine.list(FOLDER).unwrap_or_default();
         for name in names.iter().filter(|name| name.starts_with(CACHE)) {
             let path = format!("{FOLDER}/{name}/mbm_total_bytes");
-            // Some processors count occupancy only. `Unavailable` stands if there is no value.
+            // Some processors count only occupancy. The file contains `Unavailable` if there is no value.
             let Some(bytes) = number(machine, "memory", &path)? else {
                 continue;
             };

@@ -52,15 +52,15 @@ pub use sock_diag::ConnectionId;
 pub use socket::{SocketAsk, SocketQuery};
 pub use sources::Sources;
 
-/// Most bytes that a file or a reply may have; a larger one is an error.
+/// Maximum size of a file or a reply, in bytes; a larger one is an error.
 pub const LIMIT: usize = 4 << 20;
 
-/// The other end of a path, as the connections to it are addressed.
+/// Addresses of a connection to the other end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Toward {
     /// Address of the other end.
     pub peer: IpAddr,
-    /// Address of this end, which rules may route by; `None` where the route decides.
+    /// Address of this end, which routing rules may depend on; `None` if the route decides.
     pub own: Option<IpAddr>,
 }
 
@@ -71,7 +71,7 @@ impl From<IpAddr> for Toward {
 }
 
 impl Toward {
-    /// What the two ends of a connection say.
+    /// Makes the description of the other end from both addresses of a connection.
     pub fn of(peer: IpAddr, own: Option<IpAddr>) -> Self {
         Self {
             peer: peer.to_canonical(),
@@ -80,42 +80,42 @@ impl Toward {
     }
 }
 
-/// A question to the kernel that is not a file.
+/// A query to the kernel that is not the reading of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Query {
-    /// The link with this index and its statistics (`RTM_GETLINK`).
+    /// Reads the link with this index and its statistics (`RTM_GETLINK`).
     Link(u32),
-    /// All links with their statistics (`RTM_GETLINK` dump).
+    /// Reads all links with their statistics (`RTM_GETLINK` dump).
     Links,
-    /// All queueing disciplines with their statistics (`RTM_GETQDISC` dump: the kernel has no
-    /// request for those of one port).
+    /// Reads all queueing disciplines with their statistics (`RTM_GETQDISC` dump: the kernel has no request for those
+    /// of one port).
     Qdiscs,
-    /// The classes of the queueing disciplines of the port with this index, with their statistics
+    /// Reads the classes of the queueing disciplines of the port with this index, with their statistics
     /// (`RTM_GETTCLASS` dump).
     Classes(u32),
-    /// All addresses of ports (`RTM_GETADDR` dump).
+    /// Reads all addresses of ports (`RTM_GETADDR` dump).
     Addresses,
-    /// The route to an address (`RTM_GETROUTE`).
+    /// Reads the route to an address (`RTM_GETROUTE`).
     Route(Toward),
-    /// One thing about the port with this index, from the generic netlink family `ethtool`.
+    /// Reads one property of the port with this index, from the generic netlink family `ethtool`.
     Ethtool(Ethtool, u32),
-    /// The queues of the port with this index (family `netdev`, `NETDEV_CMD_QUEUE_GET`).
+    /// Reads the queues of the port with this index (family `netdev`, `NETDEV_CMD_QUEUE_GET`).
     Queues(u32),
-    /// The pollers of the port with this index (family `netdev`, `NETDEV_CMD_NAPI_GET`).
+    /// Reads the pollers of the port with this index (family `netdev`, `NETDEV_CMD_NAPI_GET`).
     Napis(u32),
-    /// Driver of the port with this index (`struct ethtool_drvinfo`).
+    /// Reads the driver of the port with this index (`struct ethtool_drvinfo`).
     Driver(u32),
-    /// Names and values of what that driver counts (`struct ethtool_gstrings`, then
-    /// `struct ethtool_stats`).
+    /// Reads the names and values of the driver's counters of the port with this index (`struct ethtool_gstrings`,
+    /// then `struct ethtool_stats`).
     DriverCounters(u32),
-    /// All TCP connections of IPv4 that may carry payload, whoever made them (`SOCK_DIAG_BY_FAMILY`
-    /// dump with `TCP_INFO`, `SO_MEMINFO` and the congestion control).
+    /// Reads all TCP connections of IPv4 sockets that may carry payload, of all programs (`SOCK_DIAG_BY_FAMILY` dump
+    /// with `TCP_INFO`, `SO_MEMINFO` and the congestion control).
     ConnectionsV4,
-    /// The same of sockets of IPv6, those that speak IPv4 among them.
+    /// Reads all TCP connections of IPv6 sockets that may carry payload, including those that speak IPv4.
     ConnectionsV6,
-    /// One of them, as long as it is the same.
+    /// Reads one TCP connection. It fails once another connection has the same addresses.
     Connection(ConnectionId),
-    /// Clock ticks per second (`USER_HZ`), as a decimal number and a line end.
+    /// Reads the clock ticks per second (`USER_HZ`), as a decimal number and a line end.
     TicksPerSec,
 }
 
@@ -128,47 +128,48 @@ pub struct Kept {
 
 /// The machine, or a capture of one.
 pub trait Machine: Send + Sync {
-    /// Contents of a file, by its absolute path: `/proc/stat`. A file of more than [`LIMIT`] bytes
-    /// is an error, so that what is cut off is never taken for the whole.
+    /// Returns the contents of a file, by its absolute path: `/proc/stat`. A file of more than [`LIMIT`] bytes is an
+    /// error, so that a truncated file is never mistaken for a complete one.
     fn file(&self, path: &str) -> io::Result<Vec<u8>>;
-    /// The first `most` bytes of a file, or all where it is shorter: some are slow to read on.
+    /// Returns the first `most` bytes of a file, or all if it is shorter: some files are slow to read further.
     fn head(&self, path: &str, most: usize) -> io::Result<Vec<u8>> {
         let mut text = self.file(path)?;
         text.truncate(most);
         Ok(text)
     }
-    /// The configuration space of a PCI function, as far as `pci_config::parse` uses it: each register is slow to read.
+    /// Returns the configuration space of a PCI function, as far as `pci_config::parse` uses it: each register is
+    /// slow to read.
     fn config(&self, path: &str) -> io::Result<Vec<u8>> {
         self.head(path, linerate_core::parse::pci_config::LENGTH)
     }
-    /// Contents of a small file that is read at each tick. `kept` holds the open file, for this path only.
+    /// Returns the contents of a small file that is read at each tick. `kept` holds the open file, for this path
+    /// only.
     fn again<'a>(&self, path: &str, kept: &'a mut Kept) -> io::Result<&'a [u8]> {
         kept.text = self.file(path)?;
         Ok(&kept.text)
     }
-    /// Names in a directory, sorted.
+    /// Returns the names in a directory, sorted.
     fn list(&self, path: &str) -> io::Result<Vec<String>>;
-    /// The raw reply to a query: netlink messages, one after the other. What the kernel refuses is
-    /// an error.
+    /// Returns the raw reply to a query: netlink messages, one after the other. A refusal of the kernel is an error.
     fn query(&self, query: &Query) -> io::Result<Vec<u8>>;
-    /// Hands over the raw reply to a query in parts of whole messages: for one that grows with what
-    /// the host does, and may have more than [`LIMIT`] bytes.
+    /// Passes the raw reply to a query to `each` in parts of whole messages. This is for replies that may exceed
+    /// [`LIMIT`] bytes on a busy host.
     fn parts(&self, query: &Query, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         each(&self.query(query)?);
         Ok(())
     }
-    /// What a symbolic link points to, as it is written.
+    /// Returns the target of a symbolic link, unresolved.
     fn target(&self, path: &str) -> io::Result<String> {
         let why = format!("nothing here tells where {path} leads");
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
-    /// Writes the raw reply to a question about the socket `fd`, and returns its length. It is asked
-    /// for each stream at each tick: the machine itself must not allocate for it.
+    /// Writes the raw reply to a query about the socket `fd`, and returns its length. The query is made for each
+    /// stream at each tick, so a real machine must not allocate for it.
     fn socket(&self, query: &SocketQuery, fd: BorrowedFd<'_>, into: &mut [u8])
     -> io::Result<usize>;
 }
 
-/// A gap where a file or query could not be read or understood.
+/// Makes a gap for a file or query that could not be read or parsed.
 fn gap(what: &str, why: &str, hint: &str) -> Gap {
     Gap {
         what: what.to_owned(),
@@ -177,7 +178,7 @@ fn gap(what: &str, why: &str, hint: &str) -> Gap {
     }
 }
 
-/// A gap for `path`; where permission is missing the hint says how to get it, else it is `hint`.
+/// Makes a gap for `path`. If permission is missing, the hint says how to get it; otherwise it is `hint`.
 fn unreadable(what: &str, path: &str, error: &io::Error, hint: &str) -> Gap {
     let hint = match error.kind() {
         io::ErrorKind::PermissionDenied => "sudo linerate ...",
@@ -186,7 +187,7 @@ fn unreadable(what: &str, path: &str, error: &io::Error, hint: &str) -> Gap {
     gap(what, &format!("cannot read {path}: {error}"), hint)
 }
 
-/// Reads and decodes a file in one go.
+/// Reads and decodes a whole file.
 fn read<T>(
     machine: &dyn Machine,
     path: &str,
@@ -196,7 +197,7 @@ fn read<T>(
     decode(&text).map_err(invalid)
 }
 
-/// The number in a file of `source`; `None` where there is no such file.
+/// Reads the number in a file of `source`; `None` if there is no such file.
 fn number(machine: &dyn Machine, source: &str, path: &str) -> Result<Option<u64>, Gap> {
     match read(machine, path, linerate_core::parse::sysctl::number) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -206,7 +207,7 @@ fn number(machine: &dyn Machine, source: &str, path: &str) -> Result<Option<u64>
     }
 }
 
-/// Bytes that could not be understood, as an error.
+/// Makes an error for bytes that could not be decoded.
 pub(crate) fn invalid(error: linerate_core::parse::Malformed) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }

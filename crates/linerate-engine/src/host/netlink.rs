@@ -1,4 +1,4 @@
-//! Questions to the kernel over a synchronous netlink socket.
+//! Queries to the kernel over a synchronous netlink socket.
 
 use std::io;
 use std::net::IpAddr;
@@ -14,17 +14,17 @@ use super::{LIMIT, Query, Toward};
 
 /// The kernel answers at once; this only prevents a fault from hanging the program.
 const DEADLINE: Duration = Duration::from_secs(1);
-/// A dump that changed while it was read is requested again, at most this often.
+/// Most requests for a dump that changed while it was read.
 const ATTEMPTS: u32 = 3;
 
-/// The request: a message without its number.
+/// A request: a message without its sequence number.
 pub(crate) struct Request {
     pub(crate) kind: u16,
     pub(crate) flags: u16,
     pub(crate) body: Vec<u8>,
 }
 
-/// A netlink socket, and the number of the last request.
+/// A netlink socket, and the sequence number of the last request.
 #[derive(Debug)]
 pub(crate) struct Socket {
     kernel: Kernel,
@@ -39,12 +39,12 @@ impl Socket {
         })
     }
 
-    /// Sends a query of the routing family and gives the whole reply.
+    /// Sends a query of the routing family and returns the whole reply.
     pub(crate) fn ask(&mut self, query: &Query) -> io::Result<Vec<u8>> {
         self.exchange(&request(query)?)
     }
 
-    /// Sends a request and gives the whole reply.
+    /// Sends a request and returns the whole reply.
     pub(crate) fn exchange(&mut self, request: &Request) -> io::Result<Vec<u8>> {
         for _ in 0..ATTEMPTS {
             self.send(request)?;
@@ -56,8 +56,8 @@ impl Socket {
         Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     }
 
-    /// Sends the request for a dump and hands over each part of the reply. What changes in the
-    /// meantime may be missing, or there twice.
+    /// Sends the request for a dump and passes on each part of the reply. Entries that change during the dump may be
+    /// missing, or present twice.
     pub(super) fn stream(
         &mut self,
         request: &Request,
@@ -78,7 +78,7 @@ impl Socket {
             .send(&message(*kind, *flags, self.sequence, body))
     }
 
-    /// The reply to the last request; `None` if a dump changed while it was read.
+    /// Receives the reply to the last request; `None` if a dump changed while it was read.
     fn reply(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut reply = Vec::new();
         let whole = self.each_part(|part| {
@@ -92,8 +92,7 @@ impl Socket {
         Ok(whole.then_some(reply))
     }
 
-    /// Receives the reply to the last request to its end, part by part; gives whether nothing changed
-    /// while it was read.
+    /// Receives the whole reply to the last request, part by part; returns whether nothing changed while it was read.
     fn each_part(&mut self, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<bool> {
         let mut whole = true;
         loop {
@@ -108,7 +107,7 @@ impl Socket {
     }
 }
 
-/// The request for a query of the routing family.
+/// Makes the request for a query of the routing family.
 fn request(query: &Query) -> io::Result<Request> {
     let (kind, flags, body) = match *query {
         Query::Link(index) => (18, REQUEST, link_request(index)),
@@ -122,17 +121,17 @@ fn request(query: &Query) -> io::Result<Request> {
     Ok(Request { kind, flags, body })
 }
 
-/// `struct ifinfomsg` with the index.
+/// Encodes `struct ifinfomsg` with the index of a port.
 fn link_request(index: u32) -> Vec<u8> {
     [&[0; 4][..], &index.to_ne_bytes(), &[0; 8]].concat()
 }
 
-/// `struct tcmsg` with the index of the port.
+/// Encodes `struct tcmsg` with the index of a port.
 fn class_request(index: u32) -> Vec<u8> {
     [&[0; 4][..], &index.to_ne_bytes(), &[0; 12]].concat()
 }
 
-/// `struct rtmsg`, the destination and, if it is known, the source: RTA_DST and RTA_SRC.
+/// Makes a request of `struct rtmsg`, the destination and, if it is known, the source: RTA_DST and RTA_SRC.
 fn route_request(toward: &Toward) -> Vec<u8> {
     let peer = octets(toward.peer);
     let own = toward.own.map(octets);

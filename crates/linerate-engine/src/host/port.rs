@@ -1,7 +1,7 @@
-//! Source `port`: statistics of the port that the path leaves by.
+//! Source `port`: statistics of the port by which the path leaves.
 //!
-//! Read by netlink, never from /sys: inside a new network namespace the /sys that was mounted
-//! before still shows the ports of the old one.
+//! They are read by netlink, never from /sys: inside a new network namespace, a /sys that was mounted earlier still
+//! shows the ports of the old namespace.
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::{self, Metric};
@@ -36,7 +36,7 @@ pub(super) struct PortCounters {
 }
 
 impl PortCounters {
-    /// The port with this index, or why it is unknown.
+    /// Makes a reader of the port with this index; a gap says why the index is unknown.
     pub(super) fn new(port: Result<u32, Gap>) -> Self {
         Self {
             port,
@@ -66,7 +66,7 @@ fn what(index: u32) -> String {
     format!("the link with index {index}")
 }
 
-/// The link with `index` in a reply, or why there is none.
+/// Finds the link with `index` in a reply; the error says why there is none.
 pub(super) fn find(reply: &[u8], index: u32) -> Result<Link<'_>, String> {
     for link in link::parse(reply) {
         let link =

@@ -1,4 +1,4 @@
-//! Source `psi`: time that tasks of the whole machine waited for a CPU.
+//! Source `psi`: time in which tasks of the machine waited for a CPU.
 
 use std::io::ErrorKind;
 
@@ -30,7 +30,8 @@ impl Psi {
 impl Source for Psi {
     fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
         let some = read(machine, PATH, pressure::some_us).map_err(|error| {
-            // Off at boot: the file opens but does not read, or is not made in the first place.
+            // If pressure stall information is disabled at boot, the file exists but cannot be read, or it does not
+            // exist.
             let off = error.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error());
             let hint = if off || error.kind() == ErrorKind::NotFound {
                 "psi=1"

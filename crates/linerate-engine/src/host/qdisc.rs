@@ -32,9 +32,9 @@ const SHAPING: &[Metric] = &[
     metric::SHAPER_DELAY,
     metric::SHAPER_LIMIT,
 ];
-/// Bytes of the header that Ethernet puts before a packet.
+/// Size of the header that Ethernet puts before a packet, in bytes.
 const HEADER: i32 = 14;
-/// More classes than this are not watched: they would fill the record.
+/// Largest number of classes that are watched: more would fill the record.
 const CLASSES_MAX: usize = 64;
 
 /// Port, handle and parent.
@@ -46,7 +46,7 @@ pub(super) struct Qdisc {
     port: Result<u32, Gap>,
     /// Facts of the port that are read once.
     known: Option<Known>,
-    /// The discipline has too many classes.
+    /// Whether the discipline has too many classes.
     crowded: bool,
     sheets: Sheets<Key>,
     shapers: Sheets<Key>,
@@ -54,12 +54,12 @@ pub(super) struct Qdisc {
 
 struct Known {
     name: String,
-    /// Bytes of a frame before the packet.
+    /// Bytes of a frame before its IP packet.
     header: i32,
 }
 
 impl Qdisc {
-    /// The port with this index, or why it is unknown.
+    /// Makes a reader of the port with this index; a gap says why the index is unknown.
     pub(super) fn new(port: Result<u32, Gap>) -> Self {
         Self {
             port,
@@ -85,7 +85,7 @@ impl Qdisc {
         Ok(())
     }
 
-    /// A row of a discipline or class and, if it has limits, a row of these.
+    /// Adds a row of a discipline or class and, if it has limits, a row of its limits.
     fn push(
         &mut self,
         qdisc: &qdisc::Qdisc<'_>,
@@ -177,7 +177,7 @@ impl Source for Qdisc {
             }
         }
         if !self.crowded && all.iter().any(|q| shaping::has_classes(&q.kind)) {
-            // The readings of the disciplines are valid without it.
+            // The readings of the disciplines are valid even if the classes cannot be read.
             if let Err(gap) = self.classes(machine, index, at, gaps) {
                 gaps.push(gap);
             }
@@ -195,8 +195,9 @@ impl Source for Qdisc {
     }
 }
 
-/// True for a queue of `mq`, whose own statistics are the sum over its queues: a port with 64 of them would
-/// fill the record with 64 tables without more information. Queues with their own limit are watched anyway.
+/// Returns whether a discipline is a queue of `mq`, whose own statistics are the sum over its queues. A port with 64
+/// queues would fill the record with 64 tables without more information. Queues with their own limit are watched
+/// anyway.
 fn summed_up(qdisc: &qdisc::Qdisc<'_>, all: &[qdisc::Qdisc<'_>]) -> bool {
     let major = |id: u32| id >> 16;
     let hangs_on =

@@ -7,15 +7,15 @@ use linerate_core::record::Table;
 use super::gap;
 use crate::sheet::Sheet;
 
-/// The tables of one source by the key of their subject. The first row of a table decides which
-/// columns it has; a table whose subject or column is missing later ends there, with a gap.
+/// The tables of one source, by the key of their subject. The first row of a table determines its columns; a table
+/// whose subject or column is missing later ends there, with a gap.
 #[derive(Debug)]
 pub(super) struct Sheets<K> {
     metrics: &'static [Metric],
-    /// The hint for a metric that a kernel does not report.
+    /// Hint for a metric that a kernel does not report.
     hint: &'static str,
     all: Vec<Keyed<K>>,
-    /// The expected place of the next row: rows come in the same order each time.
+    /// Index at which the next row is expected: rows come in the same order each time.
     next: usize,
 }
 
@@ -27,8 +27,8 @@ struct Keyed<K> {
 }
 
 impl<K: PartialEq> Sheets<K> {
-    /// No tables yet; all `metrics` belong to one source, and `hint` is for metrics that a kernel does not
-    /// report.
+    /// Makes an empty group of tables. All `metrics` belong to one source; `hint` is for metrics that a kernel does
+    /// not report.
     pub(super) fn new(metrics: &'static [Metric], hint: &'static str) -> Self {
         Self {
             metrics,
@@ -70,7 +70,7 @@ impl<K: PartialEq> Sheets<K> {
         gaps.extend(keyed.sheet.push(at, row));
     }
 
-    /// A gap for each metric without a value.
+    /// Makes a gap for each metric without a value.
     fn tell_missing(&self, values: &[Option<u64>], gaps: &mut Vec<Gap>) {
         for (metric, _) in self.metrics.iter().zip(values).filter(|(_, v)| v.is_none()) {
             let what = format!("{}.{}", metric.source, metric.name);
@@ -88,7 +88,7 @@ impl<K: PartialEq> Sheets<K> {
         }
     }
 
-    /// The tables made since the last call; the next rows start new ones.
+    /// Takes the tables made since the last call; the next rows start new ones.
     pub(super) fn take(&mut self) -> Vec<Table> {
         self.next = 0;
         let all = std::mem::take(&mut self.all);

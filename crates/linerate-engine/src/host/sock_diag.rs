@@ -1,4 +1,4 @@
-//! Questions to the kernel about TCP connections that others made (`NETLINK_SOCK_DIAG`).
+//! Queries to the kernel about TCP connections of other programs (`NETLINK_SOCK_DIAG`).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,12 +15,11 @@ const TCP: u8 = 6;
 /// Attributes to request with the fixed part: INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO.
 const WANTED: u8 = 1 << (2 - 1) | 1 << (4 - 1) | 1 << (7 - 1);
 
-/// States in which payload may flow, or wait: ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK
-/// and CLOSING.
+/// TCP states in which payload may flow or wait: ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK and CLOSING.
 //= include/net/tcp_states.h
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
-/// Identifies one connection, and is never equal for a later one with the same ends.
+/// Identifier of a connection. A later connection with the same addresses has a different one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ConnectionId {
     /// Address of this end.
@@ -33,7 +32,7 @@ pub struct ConnectionId {
     pub cookie: u64,
 }
 
-/// The request for a query about connections.
+/// Makes the request for a query about connections.
 pub(super) fn request(query: &Query) -> io::Result<Request> {
     let (flags, body) = match query {
         Query::ConnectionsV4 => (REQUEST | DUMP, body(AddressFamily::INET, &[0; 48])),
@@ -54,14 +53,14 @@ pub(super) fn request(query: &Query) -> io::Result<Request> {
     })
 }
 
-/// `struct inet_diag_req_v2`.
+/// Encodes `struct inet_diag_req_v2`.
 //= include/uapi/linux/inet_diag.h
 fn body(family: AddressFamily, id: &[u8]) -> Vec<u8> {
     let head = [family.as_raw() as u8, TCP, WANTED, 0];
     [&head[..], &STATES.to_ne_bytes(), id].concat()
 }
 
-/// `struct inet_diag_sockid`.
+/// Encodes `struct inet_diag_sockid`.
 fn socket_id(id: &ConnectionId) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(48);
     bytes.extend(id.local.port().to_be_bytes());

@@ -1,4 +1,4 @@
-//! Questions to the kernel about a socket of our own.
+//! Queries to the kernel about a socket of this process.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -12,27 +12,27 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SocketAsk {
     TcpInfo,
-    /// `SO_MEMINFO`.
+    /// Memory of the socket (`SO_MEMINFO`).
     MemInfo,
     /// `SIOCINQ`, as eight bytes.
     Unread,
-    /// `SO_INCOMING_CPU`.
+    /// CPU that received the last packet (`SO_INCOMING_CPU`).
     IncomingCpu,
 }
 
-/// A question about the connection of one stream. A capture knows it by its numbers: descriptors
-/// are not the same from one run to the next.
+/// A query about the connection of one stream. A capture identifies it by set and stream, because descriptors differ
+/// between runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SocketQuery {
     /// Set of the connection.
     pub set: u32,
     /// Stream of the set.
     pub stream: u32,
-    /// The query.
+    /// Kind of the query.
     pub ask: SocketAsk,
 }
 
-/// The current value of one metric of `TCP_INFO`, where the kernel reports it.
+/// Returns the current value of one metric of `TCP_INFO`; `None` if the kernel does not report it.
 pub(crate) fn of_tcp(fd: BorrowedFd<'_>, metric: Metric) -> Option<u64> {
     let mut room = [0; tcp_info::ROOM];
     let got = socket::tcp_info(fd, &mut room).ok()?;

@@ -1,4 +1,4 @@
-//! Source `softnet`: packets that each CPU received, of the whole machine.
+//! Source `softnet`: packets that each CPU of the machine received.
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::{self, Metric};
@@ -50,7 +50,7 @@ impl Source for Softnet {
     }
 }
 
-/// The CPU of each row. If the kernel does not name it, the rows are the CPUs that are online.
+/// Returns the CPU of each row. If the kernel does not name it, the rows are the online CPUs.
 fn numbers(machine: &dyn Machine, rows: &[Row]) -> Result<Vec<u32>, Gap> {
     if let Some(named) = rows.iter().map(|row| row.cpu).collect() {
         return Ok(named);

@@ -20,16 +20,16 @@ use super::softnet::Softnet;
 use super::thread::Thread;
 use super::{Machine, Query, Toward, invalid, unreadable};
 
-/// Reads one thing about the machine, again and again.
+/// A source reads one part of the machine repeatedly.
 pub(super) trait Source: Send {
-    /// Appends a row to each of its tables; a gap as the result ends the source until the next
-    /// [`Source::take`], one in `gaps` does not.
+    /// Appends a row to each table of the source. A gap as the result ends the source until the next
+    /// [`Source::take`]; a gap in `gaps` does not.
     fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap>;
-    /// The tables made since the last call.
+    /// Takes the tables made since the last call.
     fn take(&mut self) -> Vec<Table>;
 }
 
-/// The sources that are watched while load runs.
+/// The sources that are sampled while a load runs.
 pub struct Sources {
     machine: Arc<dyn Machine>,
     host: Vec<Slot>,
@@ -53,13 +53,13 @@ impl Slot {
     }
 }
 
-/// The route to the other end.
+/// Returns the route to the other end.
 pub(super) fn route_toward(machine: &dyn Machine, toward: Toward) -> io::Result<Route> {
     let reply = machine.query(&Query::Route(toward))?;
     route::parse(&reply).map_err(invalid)
 }
 
-/// A gap because the route is unknown.
+/// Makes a gap for an unknown route.
 pub(super) fn no_route(what: &str, toward: Toward, error: &io::Error) -> Gap {
     let Toward { peer, own } = toward;
     let from = own.map_or(String::new(), |own| format!(" from {own}"));
@@ -72,7 +72,7 @@ pub(super) fn no_route(what: &str, toward: Toward, error: &io::Error) -> Gap {
 }
 
 impl Sources {
-    /// The host's sources; among its ports, the port of the route to `toward`.
+    /// Makes the sources of a host. Among its ports, only the port of the route to `toward` is sampled.
     pub fn new(machine: Arc<dyn Machine>, toward: impl Into<Toward>) -> Self {
         let toward = toward.into();
         let port = |what| {
@@ -94,7 +94,7 @@ impl Sources {
         sources
     }
 
-    /// The sources of a host without another end: no packet is sent.
+    /// Makes the sources of a host without a far end: no packet is sent.
     pub fn alone(machine: Arc<dyn Machine>) -> Self {
         Self {
             host: vec![
@@ -107,7 +107,7 @@ impl Sources {
         }
     }
 
-    /// No sources but threads and clocks.
+    /// Makes the sources of threads and clocks only.
     pub(crate) fn none(machine: Arc<dyn Machine>) -> Self {
         Self {
             machine,
@@ -118,7 +118,7 @@ impl Sources {
         }
     }
 
-    /// The machine that is read.
+    /// Returns the machine that is read.
     pub(crate) fn machine(&self) -> &dyn Machine {
         &*self.machine
     }
@@ -128,7 +128,7 @@ impl Sources {
         self.threads.push(Slot::new(Thread::new(subject, tid)));
     }
 
-    /// Watches the clocks of these CPUs, after all other sources.
+    /// Samples the clocks of these CPUs, after all other sources.
     pub fn watch_clocks(&mut self, cpus: Vec<u32>) {
         self.host.push(Slot::new(Clock::new(cpus)));
     }
@@ -172,14 +172,14 @@ impl Sources {
             }
         }
         for gap in gaps {
-            // One gap for all subjects with the same reason.
+            // A gap that several subjects share is reported once.
             if !self.gaps.contains(&gap) {
                 self.gaps.push(gap);
             }
         }
     }
 
-    /// The tables and gaps since the last call. What could not be read is tried again after it.
+    /// Takes the tables and gaps since the last call. Sources that could not be read are tried again afterwards.
     pub fn take(&mut self) -> (Vec<Table>, Vec<Gap>) {
         let mut tables = std::mem::take(&mut self.kept);
         for slot in self.threads.iter_mut().chain(&mut self.host) {

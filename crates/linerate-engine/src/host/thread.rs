@@ -1,4 +1,4 @@
-//! Source `thread`: times of one of our own threads.
+//! Source `thread`: CPU times of one of this program's threads.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use super::sources::Source;
 use super::{Kept, Machine, gap, invalid, unreadable};
 
 const PROC: &str = "mount -t proc proc /proc";
-/// The values of `schedstat`, then those of `stat`.
+/// Metrics in the order of a row: the values of `schedstat`, then those of `stat`.
 const METRICS: &[Metric] = &[
     metric::THREAD_RUN,
     metric::THREAD_WAIT,
@@ -26,12 +26,12 @@ pub(super) struct Thread {
     subject: String,
     stat: File,
     schedstat: File,
-    /// What the last row showed; `None` before the first.
+    /// Files that could be read for the last row; `None` before the first row.
     seen: Option<Seen>,
     sheets: Sheets<()>,
 }
 
-/// A file of it that is read at each tick.
+/// A file of the thread that is read at each tick.
 struct File {
     path: String,
     kept: Kept,
@@ -54,16 +54,16 @@ impl File {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// Both files of a thread.
+    /// Both `schedstat` and `stat` of a thread.
     Both,
-    /// Only `stat`: this kernel keeps no scheduler statistics.
+    /// Only `stat`: the kernel keeps no scheduler statistics.
     StatOnly,
-    /// The thread has ended, and with it its table.
+    /// The thread has ended, and so has its table.
     Ended,
 }
 
 impl Thread {
-    /// The thread with the kernel id `tid`, which must have run already.
+    /// Makes a reader of the thread with the kernel id `tid`, which must have run already.
     pub(super) fn new(subject: &str, tid: i32) -> Self {
         let task = format!("/proc/self/task/{tid}");
         Self {
@@ -75,7 +75,7 @@ impl Thread {
         }
     }
 
-    /// A row; `None` once the thread has ended.
+    /// Reads a row; `None` once the thread has ended.
     fn row(&mut self, machine: &dyn Machine) -> io::Result<Option<[Option<u64>; METRICS.len()]>> {
         let Some(stat) = alive(self.stat.read(machine, task_stat::parse))? else {
             return Ok(None);
@@ -89,8 +89,8 @@ impl Thread {
                 None => return Ok(None),
                 counted => counted,
             },
-            // The file is missing, or all zero, on kernels that do not count: a thread that is
-            // alive has been on a CPU.
+            // On kernels that do not count, the file is missing or all zero: a thread that is alive has been on a
+            // CPU.
             None => match alive(self.schedstat.read(machine, schedstat::parse))? {
                 None if alive(machine.file(&self.stat.path))?.is_none() => return Ok(None),
                 counted => counted.filter(|c| !c.is_blank()),
@@ -133,7 +133,7 @@ impl Source for Thread {
             Some(row) => self
                 .sheets
                 .push((), || self.subject.clone(), at, &row, gaps),
-            // Before the first row it may as well be /proc that is missing.
+            // Before the first row, the cause may also be a missing /proc.
             None if self.seen.is_none() => {
                 let why = format!(
                     "cannot read {}: {} is not there",

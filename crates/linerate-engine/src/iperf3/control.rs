@@ -11,10 +11,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::peer::channel::{timespec, tune};
 
-/// A stop is noticed within this time.
+/// Longest time until a stop is noticed.
 const HEED: Duration = Duration::from_millis(100);
 
-/// Why the conversation is over.
+/// Why the control connection failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Broken {
     /// The other side has closed the connection.
@@ -26,7 +26,7 @@ pub(super) enum Broken {
     /// This side was asked to stop.
     #[error("stopped")]
     Stopped,
-    /// The system failed the connection.
+    /// A system call on the connection failed.
     #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
     /// The other side sent an invalid message.
@@ -40,18 +40,18 @@ pub(super) struct Control<'a> {
     stopped: Stopped<'a>,
 }
 
-/// Whether this side was asked to stop.
+/// Callback that returns whether this side was asked to stop.
 pub(super) type Stopped<'a> = Box<dyn Fn() -> bool + Send + Sync + 'a>;
 
 impl<'a> Control<'a> {
-    /// Over a connection, until `stopped` says so.
+    /// Makes a control connection that fails once `stopped` returns true.
     pub(super) fn new(stream: TcpStream, stopped: Stopped<'a>) -> io::Result<Self> {
-        // A side that is gone without a word is noticed, and nothing blocks without a deadline.
+        // These options detect a side that is gone silently. Nothing blocks without a deadline.
         tune(&stream)?;
         Ok(Self { stream, stopped })
     }
 
-    /// The same connection, heedless of the stop: to end in order.
+    /// Returns the connection in a state that ignores a stop, so that the test ends in order.
     pub(super) fn heedless(self) -> Control<'static> {
         Control {
             stream: self.stream,
@@ -59,12 +59,13 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Whether this side was asked to stop.
+    /// Returns whether this side was asked to stop.
     pub(super) fn stopped(&self) -> bool {
         (self.stopped)()
     }
 
-    /// Payload of the largest datagram that reaches the other side in one packet, as far as the route is known.
+    /// Returns the payload of the largest datagram that reaches the other side in one packet, as far as the route is
+    /// known.
     pub(super) fn fits(&self) -> io::Result<u32> {
         datagram::fits(self.stream.as_fd())
     }
@@ -85,7 +86,7 @@ impl<'a> Control<'a> {
         Ok(())
     }
 
-    /// Reads as many bytes as `into` has.
+    /// Reads bytes until `into` is full.
     pub(super) fn read(&self, into: &mut [u8], time: Duration) -> Result<(), Broken> {
         let until = Instant::now() + time;
         let mut have = 0;
@@ -106,7 +107,7 @@ impl<'a> Control<'a> {
         self.write(&[state.encode()], time)
     }
 
-    /// The byte that arrives within `time`; `None` if none does.
+    /// Returns the byte that arrives within `time`; `None` if none arrives.
     pub(super) fn glance(&self, time: Duration) -> Result<Option<u8>, Broken> {
         let mut byte = [0];
         if !self.wait(PollFlags::IN, Instant::now() + time)? {
@@ -119,7 +120,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Whether something is there to be heard, which may be the end.
+    /// Returns whether data has arrived, or the connection has ended.
     pub(super) fn is_spoken(&self) -> bool {
         let mut fds = [PollFd::new(&self.stream, PollFlags::IN)];
         poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0)
@@ -129,7 +130,7 @@ impl<'a> Control<'a> {
         self.write(&frame(json), time)
     }
 
-    /// Receives JSON.
+    /// Receives a message in JSON.
     pub(super) fn hear(&self, time: Duration) -> Result<Vec<u8>, Broken> {
         let mut prefix = [0; 4];
         self.read(&mut prefix, time)?;
@@ -138,7 +139,8 @@ impl<'a> Control<'a> {
         Ok(json)
     }
 
-    /// Waits until the deadline. A peer that sends or accepts one byte at a time does not extend it.
+    /// Waits until the socket is ready, but at most until the deadline. A peer that sends or accepts one byte at a time
+    /// does not extend it.
     fn due(&self, events: PollFlags, until: Instant, time: Duration) -> Result<(), Broken> {
         if self.wait(events, until)? && Instant::now() < until {
             return Ok(());
@@ -146,7 +148,7 @@ impl<'a> Control<'a> {
         Err(Broken::Silent(time))
     }
 
-    /// Waits for the socket; false once the time has come.
+    /// Waits until the socket is ready; returns false once the deadline has passed.
     fn wait(&self, events: PollFlags, until: Instant) -> Result<bool, Broken> {
         loop {
             if self.stopped() {

@@ -1,4 +1,4 @@
-//! What this side of a test counted, for the other one: worked out from the readings of its streams.
+//! This side's results of a test, for the other side: they are computed from the readings of its streams.
 
 use linerate_core::iperf3::{Datagrams, StreamResult};
 use linerate_core::metric::{
@@ -14,15 +14,15 @@ use crate::load::application::Role;
 pub(crate) struct Streams {
     pub(crate) set: u32,
     pub(crate) role: Role,
-    /// Payload of a datagram in bytes; `None` of connections.
+    /// Payload of a datagram in bytes; `None` for TCP.
     pub(crate) datagram: Option<u16>,
-    /// The part at the start of the step that does not count.
+    /// Length of the omitted part at the start of the step.
     pub(crate) omit: Nanos,
 }
 
 impl Streams {
-    /// What each of them counted, in their order, numbered as iperf3 does from place `first` on. The time of all
-    /// is `seconds`.
+    /// Returns the results of the streams in their order. They are numbered as iperf3 numbers streams, from place
+    /// `first` on. All have the duration `seconds`.
     pub(crate) fn results(
         &self,
         end: &EndReadings,
@@ -41,8 +41,8 @@ impl Streams {
         totals.into_iter().map(stream).collect()
     }
 
-    /// Measured payload of a stream. A thread that moves several streams knows only the total up to the end of
-    /// the omitted part: each stream gets a share of that.
+    /// Returns the measured payload of a stream. A thread that moves several streams knows only their total up to the
+    /// end of the omitted part, so each stream gets a share of that.
     fn counted(&self, end: &EndReadings, total: &Total) -> u64 {
         let lanes: Vec<&Table> = self.lanes(end).collect();
         let moved = total.sent.max(total.received);
@@ -67,7 +67,7 @@ impl Streams {
         moved.saturating_sub(share as u64)
     }
 
-    /// Segments that a sender has retransmitted; `None` for a receiver, and where the kernel does not report
+    /// Returns the segments that a sender has retransmitted; `None` for a receiver, and if the kernel does not report
     /// it.
     fn retransmits(&self, end: &EndReadings, stream: u32) -> Option<u64> {
         let table = self
@@ -100,13 +100,13 @@ impl Streams {
         Datagrams {
             packets: Some(last(UDP_DATAGRAMS) + last(UDP_LOST)),
             omitted: omitted(UDP_DATAGRAMS) + omitted(UDP_LOST),
-            // A datagram that was missing then may have arrived since.
+            // A datagram that was missing at the end of the omitted part may have arrived since.
             errors: Some(last(UDP_LOST).saturating_sub(omitted(UDP_LOST))),
             jitter: Some(last(UDP_JITTER) as f64 / 1e9),
         }
     }
 
-    /// What the threads of these streams moved, by thread.
+    /// Returns the tables that count the payload of these streams' threads.
     fn lanes<'a>(&self, end: &'a EndReadings) -> impl Iterator<Item = &'a Table> {
         let way = match self.role {
             Role::Sender => "tx",
@@ -123,14 +123,14 @@ impl Streams {
         tables.find(|t| t.source == source && t.subject == subject)
     }
 
-    /// What a counter had grown to when the omitted part ended; `None` if it did not.
+    /// Returns the value of a counter at the end of the omitted part; `None` if that did not end.
     fn omitted(&self, table: &Table, metric: Metric) -> Option<u64> {
         let row = table.at.iter().position(|at| *at >= self.omit.0)?;
         since_first(table.column(metric)?, row)
     }
 }
 
-/// The growth of a column since its first row.
+/// Returns the growth of a column since its first row.
 fn grown(table: &Table, metric: Metric) -> Option<u64> {
     let values = table.column(metric)?;
     since_first(values, values.len().checked_sub(1)?)

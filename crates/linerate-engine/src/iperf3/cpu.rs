@@ -16,7 +16,7 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    /// Up to now; `None` if it cannot be read.
+    /// Returns the CPU time used so far; `None` if it cannot be read.
     pub(crate) fn now(machine: &dyn Machine) -> Option<Self> {
         let stat = machine.file("/proc/self/stat").ok()?;
         let stat = task_stat::parse(&stat).ok()?;
@@ -27,7 +27,7 @@ impl Used {
         })
     }
 
-    /// CPU time since `before`, in nanoseconds.
+    /// Returns the CPU time since `before`, in nanoseconds.
     pub(crate) fn nanos_since(&self, before: &Self) -> u64 {
         let ticks = |used: &Self| used.user + used.system;
         let used = ticks(self).saturating_sub(ticks(before));

@@ -14,19 +14,19 @@ use crate::host::Machine;
 use crate::load::LoadError;
 use crate::load::transport::NoLines;
 
-/// Time from one call of `watch` to the next.
+/// Time between calls of `watch`.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time that a step may take beyond its plan.
+/// Time that a step may last beyond its plan.
 const OVERTIME: Duration = Duration::from_secs(20);
 
-/// The only end of this link.
+/// A link with a near end only.
 pub struct Alone {
     end: LocalEnd,
     epoch: Instant,
 }
 
 impl Alone {
-    /// For a transport without a far end.
+    /// Makes a link for a transport without a far end.
     pub fn new(engine: &str, machine: Arc<dyn Machine>) -> Self {
         Self {
             end: LocalEnd::alone(Side::Near, engine, machine),
@@ -34,7 +34,7 @@ impl Alone {
         }
     }
 
-    /// Runs a step to its end; what was read, and how it was ended where that was before its time.
+    /// Runs a step until it ends. Returns its readings, and whether and why it ended early.
     fn drive(
         plan: &StepPlan,
         mut running: Running,
@@ -120,7 +120,7 @@ impl Link for Alone {
     }
 }
 
-/// The first stream that did not end in order.
+/// Describes the first stream that did not end in order.
 fn unfinished(readings: &EndReadings) -> Option<String> {
     let total = readings.totals.iter().find(|total| !total.complete)?;
     Some(format!(

@@ -1,7 +1,7 @@
 //! An iperf3 server as the far end: a step is one test.
 //!
-//! The near end is the same as for any link, with its sampler. The far end's readings are the sums that it
-//! reports after the test; anything that it does not report is a gap. A test has one set of streams, all in one
+//! The near end is the same as for any link, with its sampler. The far end's readings are the sums that the server
+//! reports after the test; values that it does not report are gaps. A test has one set of streams, all in one
 //! direction.
 
 use std::collections::HashMap;
@@ -26,26 +26,26 @@ use crate::iperf3::cpu::Used;
 use crate::load::application::Role;
 use crate::sheet::Sheet;
 
-/// Time from one call of `watch` to the next.
+/// Time between calls of `watch`.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time for results, which wait behind all payload that is queued on the path.
 const RESULTS: Duration = Duration::from_secs(30);
-/// The same for a user who wants to stop.
+/// Time for results if the user wants to stop.
 const RESULTS_TO_STOP: Duration = Duration::from_secs(3);
-/// A receiver ends by itself when nothing arrived for `QUIET` after the end of a test, and in any case after
-/// `QUIET_AT_MOST`. This is before the sampler considers it stuck.
+/// Time without an arrival after the end of a test at which a receiver ends by itself, and the longest time until it
+/// does. Both are shorter than the time at which the sampler considers it stuck.
 const QUIET: Duration = Duration::from_secs(2);
 const QUIET_AT_MOST: Duration = Duration::from_secs(14);
 
-/// What a link is made with.
+/// Options of a link to an iperf3 server.
 pub struct Options {
     /// Addresses of the server; the first one that accepts a connection is used.
     pub servers: Vec<SocketAddr>,
-    /// What carries the payload: TCP or UDP.
+    /// Protocol that carries the payload.
     pub protocol: Protocol,
-    /// Time at the start of a test that does not count. The server leaves out whole seconds of it.
+    /// Washout: time at the start of a test that does not count. The server omits whole seconds of it.
     pub washout: Nanos,
-    /// The length of a test after the omitted part.
+    /// Length of a test after its omitted part.
     pub time: Nanos,
     pub machine: Arc<dyn Machine>,
 }
@@ -57,9 +57,9 @@ pub struct Iperf3 {
     server: SocketAddr,
     /// The first control connection, until a test uses it.
     opened: Option<Opened>,
-    /// Sets that are prepared, each with its test until that has run.
+    /// Sets that are prepared, each with its test until the test has run.
     sets: HashMap<u32, (SetPlan, Option<Test>)>,
-    /// Both ends of each stream of the last test, this one first.
+    /// Addresses of both ends of each stream of the last test, this end first.
     ends: Vec<[SocketAddr; 2]>,
     stop: Arc<AtomicBool>,
     epoch: Instant,
@@ -67,7 +67,7 @@ pub struct Iperf3 {
 }
 
 impl Iperf3 {
-    /// Reaches a server, unless `stop` is set before.
+    /// Connects to a server, unless `stop` is set before.
     pub fn reach(options: Options, stop: &Arc<AtomicBool>) -> Result<Self, ClientError> {
         let epoch = Instant::now();
         let opened = dialled(&options.servers, &|| stop.load(Ordering::Relaxed))?;
@@ -98,13 +98,13 @@ impl Iperf3 {
         self.server
     }
 
-    /// Both ends of each stream of the last test, this one first.
+    /// Returns the addresses of both ends of each stream of the last test, this end first.
     pub fn streams(&self) -> &[[SocketAddr; 2]] {
         &self.ends
     }
 
-    /// Seconds that the server should omit. None with datagrams: servers before 3.14 send the losses of an
-    /// omitted part with the measured ones, and datagrams have no slow start.
+    /// Returns the seconds that the server should omit. It is zero with datagrams: servers before 3.14 report the
+    /// losses of an omitted part together with the measured ones, and datagrams have no slow start.
     fn omit(&self) -> u64 {
         let second = 1_000_000_000;
         let whole = self.options.washout.0.is_multiple_of(second);
@@ -126,7 +126,7 @@ impl Iperf3 {
             Some(opened) => opened,
             None => dialled(&[self.server], &|| self.stop.load(Ordering::Relaxed))?,
         };
-        // Reading this host takes time, and the server waits only for a while.
+        // The facts of this host are read now: reading takes time, and later the server would wait for it.
         self.end.facts();
         let wanted = Wanted {
             protocol: self.options.protocol,
@@ -140,7 +140,7 @@ impl Iperf3 {
         Ok((test, near))
     }
 
-    /// The test of a set: agreed on again where it has run before.
+    /// Returns the test of a set. If it has already run, agrees on it with the server again.
     fn test(&mut self, set: u32) -> Result<Test, LinkError> {
         let Some((plan, test)) = self.sets.get_mut(&set) else {
             let what = format!("set {set} is not prepared");
@@ -165,7 +165,7 @@ impl Iperf3 {
         }
     }
 
-    /// Notes what ended the test, and the link with it.
+    /// Stores the error that ended the test, and with it the link.
     fn fails(&mut self, error: &ClientError) -> LinkError {
         if let ClientError::Interrupted = error {
             return LinkError::Interrupted;
@@ -270,7 +270,7 @@ fn trouble(side: Side, what: &str) -> Trouble {
     }
 }
 
-/// The course of one test.
+/// A test in progress.
 struct Course<'a> {
     test: Test,
     plan: &'a StepPlan,
@@ -280,7 +280,7 @@ struct Course<'a> {
     stopped: bool,
 }
 
-/// What this program has used of CPUs, as iperf3 reports it; its nanoseconds go into the place.
+/// Place that receives the CPU time of this program during a test, in nanoseconds.
 type CpuOf<'a> = &'a mut Option<u64>;
 
 impl Course<'_> {
@@ -288,12 +288,12 @@ impl Course<'_> {
         self.test.direction == Direction::Forward
     }
 
-    /// Until the time is up, or the user wants no more; why it ended before, where something broke.
+    /// Runs the test until its time is up or the user stops it; returns the error if it broke earlier.
     fn drive(&mut self, running: &mut Running) -> Option<ClientError> {
         let time = self.plan.washout.duration() + self.plan.measure.duration();
         loop {
             let left = time.saturating_sub(self.began.elapsed());
-            // Senders are ended by the sampler, behind its last row. Receivers go on until nothing comes.
+            // The sampler ends senders after its last row. Receivers continue until nothing arrives.
             let all_ended = if self.sends() {
                 running.done(LOOK)
             } else {
@@ -312,14 +312,14 @@ impl Course<'_> {
         }
     }
 
-    /// Shows what is seen; whether the user wants to stop.
+    /// Shows the progress; returns whether the user wants to stop.
     fn stops(&mut self, running: &Running) -> bool {
         self.stopped |= (self.watch)(running.live()) == StepControl::Stop;
         self.stopped
     }
 
-    /// Receives the server's counts, where it is still there. Returns the readings of both ends, and why the
-    /// test is not complete.
+    /// Receives the server's counts, if the server still answers. Returns the readings of both ends, and why the test
+    /// is not complete.
     fn conclude(
         &mut self,
         running: Running,
@@ -352,8 +352,8 @@ impl Course<'_> {
         }
     }
 
-    /// Reports that the test ends, and waits until the server requests results. Receivers continue in the
-    /// meantime, or the server could block in its sends.
+    /// Reports the end of the test, and waits until the server requests results. Receivers continue in the meantime,
+    /// because otherwise the server could block in its sends.
     fn end(&mut self, running: &Running) -> Result<(), ClientError> {
         self.test.end()?;
         let (said, mut quiet) = (Instant::now(), Instant::now());
@@ -381,7 +381,7 @@ impl Course<'_> {
         }
     }
 
-    /// What this end counted, for the server.
+    /// Returns the results of this end, for the server.
     fn ours(
         &self,
         near: &EndReadings,
@@ -426,12 +426,12 @@ impl Course<'_> {
     }
 }
 
-/// What this program used of CPUs while a test lasted.
+/// Returns a table of this program's CPU time during a test.
 fn process(used: u64, lasted: Duration) -> Option<linerate_core::record::Table> {
     let mut sheet = Sheet::new(PROCESS_CPU.source, String::new());
     let end = u64::try_from(lasted.as_nanos()).unwrap_or(u64::MAX);
     for (at, used) in [(0, 0), (end, used)] {
-        // The value is always present: there is no gap to report.
+        // The value is always present, so there is no gap to report.
         sheet.push(at, [(PROCESS_CPU, i64::try_from(used).ok())]);
     }
     sheet.take()

@@ -1,7 +1,7 @@
 //! Two ends of a path, ready to run steps.
 //!
-//! A real link is a session with a peer, a path to an iperf3 server, or this host alone; the simulated path is a link in
-//! virtual time. Everything above this trait (the run, its trials, the judge) cannot tell which one it has.
+//! A real link is a session with a peer, a path to an iperf3 server, or this host alone. The simulated path is a link
+//! in virtual time. The run, its trials and the judge do not depend on the kind of link.
 
 pub mod alone;
 pub mod iperf3;
@@ -12,24 +12,24 @@ use linerate_core::plan::{SetPlan, StepPlan};
 use linerate_core::record::{Host, Set, Step};
 use linerate_core::units::{Bytes, Nanos, Rate};
 
-/// Why a link could not do what was asked. Texts are lowercase sentence fragments; `hint` is the
-/// command or change that helps, empty when there is none.
+/// Why a link could not fulfil a request. Texts are lowercase sentence fragments; `hint` is the command or change
+/// that helps, empty when there is none.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The far end, or the path to it, is gone: the run ends here.
+    /// The far end or the path to it is gone; the run ends.
     #[error("{what}")]
     Lost {
-        /// What happened, with the address.
+        /// What happened, with the address of the far end.
         what: String,
-        /// What helps.
+        /// Command or change that helps.
         hint: String,
     },
-    /// This request cannot be met, but the link is alive.
+    /// The link cannot fulfil this request, but still works.
     #[error("{what}")]
     Refused {
         /// What was refused, with the value.
         what: String,
-        /// What helps.
+        /// Command or change that helps.
         hint: String,
     },
     /// The user asked to stop.
@@ -37,43 +37,44 @@ pub enum LinkError {
     Interrupted,
 }
 
-/// What is seen of a step while it runs.
+/// Progress of a step while it runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Live {
-    /// Rate over the last tick at the receiving end, if that is the near end; else at the sender.
+    /// Rate over the last tick: received by the near end if it receives, otherwise sent by it.
     pub rate: Rate,
-    /// Payload since the step began, at the same end.
+    /// Payload that this end has moved since the step began.
     pub moved: Bytes,
-    /// Packets that were lost or reordered since the step began, as far as that end counts them; `None` where it does not
-    /// count them.
+    /// Packets that were lost or reordered since the step began, as counted at this end; `None` if it does not count
+    /// them.
     pub setbacks: Option<u64>,
     /// Time since the step began.
     pub elapsed: Nanos,
 }
 
-/// How a step goes on.
+/// Whether and how a step continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepControl {
-    /// As planned.
+    /// The step continues as planned.
     Continue,
-    /// Enough is measured: the step ends now, in order. The plan in its record has the time that was measured. A link that
-    /// cannot end a step before its time continues.
+    /// The step has measured enough and ends now, in order. The plan in its record gets the time that was measured. A
+    /// link that cannot end a step early continues.
     Enough,
-    /// The user wants to stop: the step ends now, and what was read is returned with the trouble "stopped".
+    /// The user wants to stop: the step ends now, and the readings are returned with the trouble "stopped".
     Stop,
 }
 
 /// Whether a step was ended before its time, and how.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ended {
-    /// When enough was measured, since the step began.
+    /// Time since the step began at which it had measured enough.
     enough: Option<Nanos>,
-    /// The user wants to stop.
+    /// Whether the user wants to stop.
     pub(crate) stopped: bool,
 }
 
 impl Ended {
-    /// Takes what `watch` said of a step; true where its end is to be asked for: once for each reason.
+    /// Records the answer of `watch`; returns true if the end of the step must be requested now, once for each
+    /// reason.
     pub(crate) fn by(&mut self, control: StepControl, live: Live) -> bool {
         let before = (self.enough, self.stopped);
         match control {
@@ -84,12 +85,12 @@ impl Ended {
         before != (self.enough, self.stopped)
     }
 
-    /// Whether its end was asked for.
+    /// Returns whether the end of the step was requested.
     pub(crate) fn is_asked(&self) -> bool {
         self.enough.is_some() || self.stopped
     }
 
-    /// The plan that its record gets.
+    /// Returns the plan for the step's record, with the time that was measured.
     pub(crate) fn plan(&self, plan: &StepPlan) -> StepPlan {
         let measure = self.enough.map(|elapsed| plan.measured(elapsed));
         StepPlan {
@@ -101,14 +102,14 @@ impl Ended {
 
 /// Two ends of a path.
 pub trait Link {
-    /// Time since the run began, on the near clock.
+    /// Returns the time since the run began, on the near clock.
     fn now(&self) -> Nanos;
-    /// Facts of the hosts, near first.
+    /// Returns the facts of the hosts, the near one first.
     fn hosts(&mut self) -> Result<Vec<Host>, LinkError>;
-    /// Makes a set of connections and keeps them warm.
+    /// Prepares a set of connections that stay open until it is released.
     fn prepare(&mut self, plan: &SetPlan) -> Result<Set, LinkError>;
-    /// Runs one step and returns the readings of both ends. `watch` is called about ten times a
-    /// second, and says how the step goes on.
+    /// Runs one step and returns the readings of both ends. `watch` is called about ten times a second and says
+    /// whether the step continues.
     fn step(
         &mut self,
         plan: &StepPlan,

@@ -1,23 +1,23 @@
-//! Settings that the sampler gives to a worker while it works.
+//! Settings that the sampler gives to a worker while the worker runs.
 //!
 //! Workers do not read the clock. The sampler does: it computes rates and stores them here.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Smallest operation that is chosen where the plan leaves the size open.
+/// Smallest operation if the plan leaves the size open, in bytes.
 const OP_MIN: u32 = 16 * 1024;
-/// First operation, before a rate is known.
+/// Size of the first operations, before a rate is known, in bytes.
 const OP_FIRST: u32 = 64 * 1024;
-/// Payload of an operation, in time at the rate seen: long enough that calls cost little.
+/// Duration of an operation's payload at the current rate, in nanoseconds: long enough that calls cost little.
 const OP_NANOS: u64 = 2_500_000;
-/// An operation has this size even if the buffer is smaller: Linux (seen on 6.18) applies the send buffer's
-/// bound only from the second packet of a write on. Writes of one packet (64 KiB) exceed it many times, in
+/// Size of an operation even if the send buffer is smaller, in bytes. Linux (seen on 6.18) applies the send buffer's
+/// bound only from the second packet of a write on. Writes of one packet (64 KiB) therefore exceed it many times, in
 /// bursts, and goodput then depends on the size of the write.
 const OP_WHOLE: u32 = 128 * 1024;
-/// But no larger than this time's worth of payload, so that stops are heeded on slow paths.
+/// Longest duration of an operation's payload, in nanoseconds, so that stops are noticed on slow paths.
 const OP_NANOS_MAX: u64 = 100_000_000;
 
-/// Advice to one worker; on a cache line pair of its own, written a few times a second.
+/// Advice to one worker, in a pair of cache lines of its own; it is written a few times a second.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Advice {
@@ -26,15 +26,15 @@ pub struct Advice {
     gather: u32,
     op: AtomicU32,
     rate: AtomicU64,
-    /// What a sender keeps to, in bytes per second; zero if it keeps to nothing.
+    /// Pace of a sender in bytes per second; zero if it has none.
     pace: u64,
     counting: AtomicBool,
-    /// When it began to count, and when it ended, on this host's clock; zero before.
+    /// Times at which the worker began and ended to count, on this host's clock; zero before.
     counted: [AtomicU64; 2],
 }
 
 impl Advice {
-    /// Operations of `asked` bytes; if that is zero, of a size that follows the rate up to `cap`.
+    /// Makes advice for operations of `asked` bytes or, if that is zero, of a size that follows the rate up to `cap`.
     pub fn new(asked: u64, cap: u32) -> Self {
         let fixed = asked != 0;
         let most = if fixed {
@@ -54,7 +54,7 @@ impl Advice {
         }
     }
 
-    /// The same for a receiver that lets up to `bytes` of payload pile up before it reads; zero at first.
+    /// Sets the payload that gathers in the receive buffer before a receiver reads it. It is zero at first.
     #[must_use]
     pub fn gathering(self, bytes: u32) -> Self {
         Self {
@@ -63,31 +63,31 @@ impl Advice {
         }
     }
 
-    /// The same for a sender whose streams each keep a pace, in bytes per second: it is assumed to be no faster
-    /// at the start, and after a pause.
+    /// Sets the pace of each stream of a sender, in bytes per second. At the start and after a pause, the sender is
+    /// assumed to be no faster.
     #[must_use]
     pub fn paced(self, pace: Option<u64>) -> Self {
         let pace = pace.map_or(0, |pace| pace.max(1));
         Self { pace, ..self }
     }
 
-    /// Most payload that may gather before it is read, in bytes.
+    /// Returns the most payload that may gather before it is read, in bytes.
     pub fn gather(&self) -> u32 {
         self.gather
     }
 
-    /// Largest operation there can be, in bytes.
+    /// Returns the size of the largest possible operation, in bytes.
     pub fn most(&self) -> u32 {
         self.most
     }
 
-    /// Size of the next operation in bytes.
+    /// Returns the size of the next operation, in bytes.
     pub fn op(&self) -> u32 {
         self.op.load(Relaxed)
     }
 
-    /// Payload in bytes per second; zero when not known yet, but for a sender that keeps to a pace: its pace, as long
-    /// as that is less than an operation.
+    /// Returns the rate in bytes per second; zero if it is not known yet. For a sender with a pace, an unknown rate
+    /// is the pace, up to the size of a first operation.
     pub fn rate(&self) -> u64 {
         match self.rate.load(Relaxed) {
             0 => self.pace.min(u64::from(OP_FIRST)),
@@ -95,43 +95,44 @@ impl Advice {
         }
     }
 
-    /// Whether what happens now counts: after the wash-out and before the end of the step.
+    /// Returns whether operations count now: after the washout and before the end of the step.
     pub fn counting(&self) -> bool {
         self.counting.load(Relaxed)
     }
 
-    /// When it began to count, and when that ended, on this host's clock; `None` before.
+    /// Returns when operations began to count, and when that ended, on this host's clock; `None` before.
     pub fn counted(&self) -> [Option<u64>; 2] {
         let at = |edge: &AtomicU64| Some(edge.load(Relaxed)).filter(|at| *at > 0);
         [at(&self.counted[0]), at(&self.counted[1])]
     }
 
-    /// Whether what was due at a time of this host's clock counts, however late it is done.
+    /// Returns whether an operation that was due at the time `due` of this host's clock counts, however late it is
+    /// done.
     pub fn counts(&self, due: u64) -> bool {
         let [from, until] = self.counted();
         from.is_some_and(|from| due >= from) && until.is_none_or(|until| due < until)
     }
 
-    /// Nothing counted yet: a new step.
+    /// Begins a new step, in which nothing has counted yet.
     pub fn renew(&self) {
         self.counting.store(false, Relaxed);
         self.counted.iter().for_each(|edge| edge.store(0, Relaxed));
     }
 
-    /// What happens from `now` on counts, unless it does already.
+    /// Counts operations from `now` on, unless they are counted already.
     pub fn count_from(&self, now: u64) {
         if !self.counting.swap(true, Relaxed) {
             self.counted[0].store(now, Relaxed);
         }
     }
 
-    /// What happens from `now` on does not count.
+    /// Stops counting operations at `now`.
     pub fn count_until(&self, now: u64) {
         self.counted[1].store(now, Relaxed);
         self.counting.store(false, Relaxed);
     }
 
-    /// Takes a new rate in bytes per second, and chooses the size of operations by it.
+    /// Stores a new rate in bytes per second, and chooses the size of operations for it.
     pub fn follow(&self, rate: u64) {
         self.rate.store(rate, Relaxed);
         if !self.fixed {
@@ -141,10 +142,11 @@ impl Advice {
     }
 }
 
-/// Doubles or halves by a rule with hysteresis, since a larger operation itself raises the rate.
+/// Returns the next size: doubled, halved or the same, with hysteresis, since a larger operation itself raises the
+/// rate.
 fn next_op(now: u32, rate: u64, most: u32) -> u32 {
     let in_time = |nanos: u64| (u128::from(rate) * u128::from(nanos) / 1_000_000_000) as u64;
-    // A largest one of no more than twice that leaves no room to follow the rate in.
+    // If the largest size is at most twice that, there is no room to follow the rate.
     let least = if most <= 2 * OP_WHOLE { most } else { OP_WHOLE };
     let whole = in_time(OP_NANOS_MAX).min(u64::from(least));
     let fits = in_time(OP_NANOS).max(whole).min(u64::from(most));

@@ -1,8 +1,8 @@
-//! The work that the application does with its payload: extra work requested by a trial, and work or pauses
-//! planted by the lab.
+//! The work that the application does with its payload: extra work requested by a trial, and work or pauses planted
+//! by the lab.
 //!
-//! `LINERATE_LAB_APPLICATION` makes this program a costly or slow application, so that the lab can check that
-//! such an application is found. The record does not show that it was planted.
+//! `LINERATE_LAB_APPLICATION` makes this program a costly or slow application, so that the lab can check whether such
+//! an application is detected. The record does not show that it was planted.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -15,14 +15,14 @@ use linerate_core::units::Nanos;
 
 use super::{LoadError, spin};
 
-/// Most work per byte, in picoseconds, that a plan or the lab may request.
+/// Most work per byte that a plan or the lab may request, in picoseconds.
 pub(crate) const WORK_MAX_PS: u64 = 1_000_000;
-/// Longest pause per operation: stops must be noticed.
+/// Longest pause per operation, so that stops are noticed.
 const PAUSE_MAX: Nanos = Nanos::from_millis(100);
-/// Work is done in pieces of about this many nanoseconds, so that stops are noticed.
+/// Longest piece of work in nanoseconds, approximately, so that stops are noticed.
 const PIECE_NANOS: f64 = 500_000.0;
 
-/// What a thread does with each operation's payload.
+/// Work that a thread does on each operation's payload.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Application {
     iterations_per_byte: f64,
@@ -31,7 +31,7 @@ pub(crate) struct Application {
 }
 
 impl Application {
-    /// The application for a thread of `role` under `knobs`.
+    /// Makes the application for a thread of `role` with the settings `knobs`.
     pub(crate) fn new(role: Role, knobs: &Knobs) -> Result<Self, LoadError> {
         static PLANTED: OnceLock<Result<Option<Habit>, String>> = OnceLock::new();
         let planted = PLANTED.get_or_init(|| match std::env::var(VARIABLE) {
@@ -52,7 +52,7 @@ impl Application {
             Role::Sender => knobs.extra_work.sender_ps_per_byte,
             Role::Receiver => knobs.extra_work.receiver_ps_per_byte,
         };
-        // Payload that was dropped in the kernel is not there to be looked at.
+        // Payload that was dropped in the kernel cannot be read.
         let seen = role == Role::Sender || knobs.receive == Receive::Copy;
         let (ps, pause) = match planted.filter(|h| h.binds(role)).map(|h| h.burden) {
             Some(Burden::Work { ps_per_byte }) if seen => (extra + ps_per_byte, Nanos(0)),
@@ -67,13 +67,13 @@ impl Application {
         }
     }
 
-    /// Whether it does any work at all.
+    /// Returns whether the application does any work.
     #[inline]
     pub(crate) fn is_busy(&self) -> bool {
         self.iterations_per_byte > 0.0 || !self.pause.is_zero()
     }
 
-    /// Works on the payload of one operation; gives up once `stop` is set.
+    /// Works on the payload of one operation, until `stop` is set at the latest.
     #[inline]
     pub(crate) fn take(&self, bytes: u32, stop: &AtomicBool) {
         if self.iterations_per_byte > 0.0 {
@@ -93,7 +93,7 @@ impl Application {
     }
 }
 
-/// Reads the lab's variable, within what the engine can keep.
+/// Parses the lab's variable, within the bounds of the engine.
 fn planted(text: &str) -> Result<Habit, String> {
     let habit: Habit = text.parse().map_err(|e| format!("{e}"))?;
     match habit.burden {

@@ -8,20 +8,20 @@ use std::sync::Arc;
 /// How a receiver detects the end of a stream's payload.
 #[derive(Debug, Clone)]
 pub(crate) enum Framing {
-    /// By marks within the payload, as between two ends of linerate.
+    /// Marks within the payload, as between two ends of linerate.
     Marked,
-    /// Without marks, as in tests of iperf3.
+    /// No marks, as in tests of iperf3.
     Bare(Arc<Bare>),
 }
 
-/// What the streams of one test share.
+/// State that the streams of one test share.
 #[derive(Debug, Default)]
 pub(crate) struct Bare {
-    /// Bits of the numbers of datagrams.
+    /// Width of datagram numbers in bits.
     pub(crate) width: Width,
-    /// Datagrams that a sender which keeps a rate hands over at once; `None` for as few as it can.
+    /// Datagrams that a paced sender hands over at once; `None` for as few as possible.
     pub(crate) burst: Option<usize>,
-    /// Bytes that all senders together may still send; `None` for any number.
+    /// Bytes that all senders together may still send; `None` if they are unlimited.
     left: Option<AtomicU64>,
     stage: AtomicU8,
 }
@@ -31,7 +31,7 @@ const ENDING: u8 = 1;
 const OVER: u8 = 2;
 
 impl Bare {
-    /// Datagrams have numbers of `width` bits and are sent in bursts of `burst`.
+    /// Makes the state of a test whose datagrams have numbers of `width` bits and are sent in bursts of `burst`.
     pub(crate) fn new(width: Width, burst: Option<usize>) -> Self {
         Self {
             width,
@@ -40,7 +40,7 @@ impl Bare {
         }
     }
 
-    /// Senders of connections send this many bytes in all.
+    /// Limits the bytes that all senders of connections may send together.
     pub(crate) fn limited(self, most: Option<u64>) -> Self {
         Self {
             left: most.map(AtomicU64::new),
@@ -48,27 +48,27 @@ impl Bare {
         }
     }
 
-    /// The end was announced: from here on the other end may close its streams.
+    /// Says that the end was announced: from now on the other end may close its streams.
     pub(crate) fn say_end(&self) {
         self.stage.fetch_max(ENDING, Relaxed);
     }
 
-    /// No more payload is to be received.
+    /// Says that no more payload will be received.
     pub(crate) fn finish(&self) {
         self.stage.fetch_max(OVER, Relaxed);
     }
 
-    /// Whether the end was announced.
+    /// Returns whether the end was announced.
     pub(crate) fn is_ending(&self) -> bool {
         self.stage.load(Relaxed) >= ENDING
     }
 
-    /// Whether nothing more is to be received.
+    /// Returns whether no more payload will be received.
     pub(crate) fn is_over(&self) -> bool {
         self.stage.load(Relaxed) >= OVER
     }
 
-    /// Takes up to this many of the bytes that may still be sent.
+    /// Takes up to `bytes` from the bytes that may still be sent, and returns how many were taken.
     pub(crate) fn take(&self, bytes: u64) -> u64 {
         let Some(left) = &self.left else {
             return bytes;

@@ -33,37 +33,37 @@ pub enum LoadError {
         call: &'static str,
         /// Stream of the set.
         stream: u32,
-        /// The system's answer.
+        /// Error of the system call.
         source: std::io::Error,
     },
     /// The other end broke the protocol of the transport.
     #[error("{what}")]
     Protocol {
-        /// The failure that was noticed.
+        /// Failure that was noticed.
         what: String,
     },
-    /// This transport cannot do what the plan asks.
+    /// The transport does not support a feature that the plan needs.
     #[error("{what}")]
     Unsupported {
-        /// The request.
+        /// Requested feature that the transport lacks.
         what: String,
     },
-    /// Datagrams do not get through where connections do.
+    /// Datagrams are lost on a path where connections work.
     #[error("no UDP datagram reaches {address}")]
     NoDatagrams {
-        /// The address that they were sent to.
+        /// Address to which the datagrams were sent.
         address: SocketAddr,
     },
     /// Connections reach the far end's port, but not its own port for this stream.
     #[error("no TCP connection reaches {address}")]
     NoConnections {
-        /// The address that was tried.
+        /// Address to which the connection was attempted.
         address: SocketAddr,
     },
-    /// The host cannot be made as the plan asks.
+    /// The host's settings cannot be changed as the plan asks.
     #[error(transparent)]
     Change(#[from] ChangeError),
-    /// The set is not there: never connected, in use, or lost in an earlier step.
+    /// The set has no connections: never connected, in use, or lost in an earlier step.
     #[error("set {set} is not connected")]
     NotConnected { set: u32 },
     /// The user asked to stop.
@@ -72,7 +72,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// What helps; empty when nothing does.
+    /// Returns the command or change that helps; empty if there is none.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Call { source, .. } if used_up(source) => {
@@ -92,7 +92,7 @@ impl LoadError {
     }
 }
 
-/// Whether a call failed because no descriptors are left.
+/// Returns whether a call failed because no descriptors are left.
 fn used_up(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
 }
@@ -103,57 +103,57 @@ pub const BATCH: usize = 32;
 /// One operation handed to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// Send this many bytes of payload.
+    /// Send as many bytes of payload as given.
     Send(u32),
-    /// Receive at most this many bytes of payload.
+    /// Receive at most as many bytes of payload as given.
     Receive(u32),
-    /// Access the worker's memory, as much of it as the worker handles in one call.
+    /// Access as much of the worker's memory as the worker handles in one call.
     Access(Access),
 }
 
 /// One completed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
-    /// The kind of operation.
+    /// Kind of the operation.
     pub op: Op,
-    /// Payload moved; less than asked for when the worker was stopped, or at an end mark.
+    /// Payload that was moved, in bytes; less than requested if the worker was stopped, or at an end mark.
     pub bytes: u32,
 }
 
-/// What a worker timed in a step: times in nanoseconds, ascending, with how often each was seen.
+/// Times of a step that a worker measured: values in nanoseconds, ascending, with their counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timed {
-    /// Round trips.
+    /// Round-trip times, with their counts.
     pub trips: Vec<(u64, u64)>,
-    /// How many of these belong to messages that were due and were not answered.
+    /// Number of round trips that stand for messages that were due and were not answered.
     pub unanswered: u64,
-    /// Further messages that were sent and never answered.
+    /// Number of further messages that were sent and never answered.
     pub lost: u64,
-    /// How long answers were with the kernel before they were read.
+    /// Times that answers waited in the kernel before they were read.
     pub unread: Vec<(u64, u64)>,
-    /// The time between two sends of a sender that keeps a rate.
+    /// Times between two sends of a paced sender.
     pub gaps: Vec<(u64, u64)>,
 }
 
-/// One thread's share of a set. Made on the session's thread, then moved to its own.
+/// One thread's share of a set. It is made on the session's thread, then moved to its own.
 ///
-/// Synchronous transports do the work in `submit` and hand the result over in `reap`.
+/// Synchronous transports do the work in `submit` and return the result in `reap`.
 pub trait Worker: Send {
-    /// Called on the worker's own thread before the first operation of a step: buffers are made
-    /// here, where they are used. `advice` is kept up to date by the sampler while the step runs.
+    /// Prepares a step. It is called on the worker's own thread before the first operation, so that buffers are
+    /// allocated where they are used. The sampler keeps `advice` up to date while the step runs.
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError>;
-    /// Accepts operations, at most [`BATCH`] of a kind; returns how many were accepted (0: full, reap first). A
-    /// worker that makes a call for each accepts only the first: the rest is offered again. May block, but for
-    /// at most 100 ms at a time, so that a stop is noticed.
+    /// Accepts operations, at most [`BATCH`] of one kind; returns how many were accepted (0: full, reap first). A
+    /// worker that makes one system call per operation accepts only the first, and the others are offered again. May
+    /// block, but for at most 100 ms at a time, so that a stop is noticed.
     fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError>;
-    /// Appends operations that have ended to `done`, waiting up to `wait` for at least `min`. One
-    /// that could move nothing in time ends with zero bytes.
+    /// Appends completed operations to `done`, waiting up to `wait` for at least `min`. An operation that could move
+    /// nothing in that time completes with zero bytes.
     fn reap(&mut self, min: usize, wait: Duration, done: &mut Vec<Done>) -> Result<(), LoadError>;
-    /// Sender: continues towards the in-band end mark behind the payload of this step; true once it is sent.
-    /// Payload that moves until then is reaped as usual. Receiver: true once the other end's mark was read.
-    /// Blocks no longer than `submit`.
+    /// Continues to the end of the step. A sender sends the end mark behind the payload of this step, and returns
+    /// true once it is sent; payload that moves until then is reaped as usual. A receiver returns true once the other
+    /// end's mark was read. Blocks no longer than `submit`.
     fn finish(&mut self) -> Result<bool, LoadError>;
-    /// Takes the gaps out of the worker: resources that it did not get when the step began, and does without.
+    /// Takes the worker's gaps: resources that it did not get when the step began, and does without.
     fn lacks(&mut self) -> Vec<Gap> {
         Vec::new()
     }
@@ -161,26 +161,26 @@ pub trait Worker: Send {
     fn timed(&mut self) -> Timed {
         Timed::default()
     }
-    /// Payload of this step by stream, if one thread moves several; empty if it moves a single one. Called when
-    /// the step is over.
+    /// Returns the payload of this step by stream, if one thread moves several; empty if it moves a single one.
+    /// Called when the step is over.
     fn moved(&self) -> Vec<(u32, u64)> {
         Vec::new()
     }
-    /// Probes that other threads may use to read the worker's own counters (TCP_INFO ...) while it
+    /// Returns probes with which other threads read the counters of the worker's connections (TCP_INFO ...) while it
     /// works, one for each connection.
     fn probes(&self) -> Vec<Box<dyn Probe>>;
 }
 
 /// Reads a worker's own counters from the sampler's thread.
 pub trait Probe: Send {
-    /// Appends one row to the probe's tables, from the answers of `machine`. `at` returns the time since the
-    /// step began, in nanoseconds. It is called after each reply, because the kernel may make the reader wait
-    /// for a send in progress.
+    /// Appends one row to the probe's tables, from the answers of `machine`. `at` returns the time since the step
+    /// began, in nanoseconds. It is called after each reply, because the kernel may delay the reply until a send in
+    /// progress has ended.
     fn observe(&mut self, machine: &dyn Machine, at: &dyn Fn() -> u64);
-    /// The tables read since the last call. A table that ended early or could not be read is a gap.
+    /// Takes the tables since the last call. A table that ended early or could not be read is a gap.
     fn take(&mut self, gaps: &mut Vec<Gap>) -> Vec<Table>;
-    /// Packets of its connection that were lost or reordered, as far as this end counted them in the last row; `None` where
-    /// it does not count them.
+    /// Returns the packets of the connection that were lost or reordered, as counted at this end up to the last row;
+    /// `None` if it does not count them.
     fn setbacks(&self) -> Option<u64> {
         None
     }

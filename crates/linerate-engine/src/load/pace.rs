@@ -1,10 +1,10 @@
-//! When datagrams may be sent: a rate, kept by the sender's own clock in bursts.
+//! Pacing of datagrams: a rate that the sender keeps by its own clock, in bursts.
 //!
-//! `SO_MAX_PACING_RATE` would limit datagrams only where the port's queue is `fq`; this works everywhere.
+//! `SO_MAX_PACING_RATE` would limit datagrams only if the port's queue is `fq`; this works everywhere.
 
 use linerate_core::units::Rate;
 
-/// A burst holds about this much time's worth of datagrams, in nanoseconds: what a sleep may be late by.
+/// Duration of a burst at the rate, in nanoseconds: as long as a sleep may be late.
 const BURST_NANOS: u64 = 250_000;
 
 /// The schedule of a sender.
@@ -13,17 +13,17 @@ pub(crate) struct Pace {
     bits_per_sec: u64,
     datagram_bits: u64,
     burst: usize,
-    /// Nanoseconds.
+    /// Time that may be made up for, in nanoseconds.
     credit: u64,
-    /// The schedule counts from here.
+    /// Time at which the schedule began.
     epoch: u64,
-    /// Datagrams since.
+    /// Number of datagrams since the epoch.
     sent: u64,
-    /// Datagrams of this burst that may still be sent.
+    /// Number of datagrams of this burst that may still be sent.
     left: usize,
 }
 
-/// Datagrams of `size` bytes in a burst at `rate`: as few as sleeps allow, and `most` at most.
+/// Returns the datagrams of `size` bytes in a burst at `rate`: as few as sleeps allow, and `most` at most.
 pub(crate) fn burst(rate: Rate, size: u16, most: usize) -> usize {
     let bits = u128::from(rate.0) * u128::from(BURST_NANOS) / 1_000_000_000;
     let fits = bits / (u128::from(size).max(1) * 8);
@@ -31,8 +31,8 @@ pub(crate) fn burst(rate: Rate, size: u16, most: usize) -> usize {
 }
 
 impl Pace {
-    /// Datagrams of `size` bytes at `rate`, in bursts of `burst`. A sender that fell behind catches up by at
-    /// most `credit` nanoseconds of the rate, or one burst. A measurement needs little credit, since a flood
+    /// Makes a pace for datagrams of `size` bytes at `rate`, in bursts of `burst`. A sender that fell behind catches
+    /// up by at most `credit` nanoseconds of the rate, or one burst. A measurement needs little credit, since a flood
     /// after a stall disturbs it; a requested mean rate needs more.
     pub(crate) fn new(rate: Rate, size: u16, burst: usize, credit: u64) -> Self {
         Self {
@@ -46,12 +46,12 @@ impl Pace {
         }
     }
 
-    /// The schedule begins now.
+    /// Starts the schedule at `now`.
     pub(crate) fn begin(&mut self, now: u64) {
         (self.epoch, self.sent, self.left) = (now, 0, 0);
     }
 
-    /// How many may be sent `now`; or when the next may be.
+    /// Returns how many datagrams may be sent `now`; the error is the time of the next one.
     pub(crate) fn may(&mut self, now: u64) -> Result<usize, u64> {
         if self.left == 0 {
             let due = self.due(now);
@@ -63,13 +63,13 @@ impl Pace {
         Ok(self.left)
     }
 
-    /// Counts sent datagrams.
+    /// Counts datagrams that were sent.
     pub(crate) fn sent(&mut self, datagrams: usize) {
         self.sent += datagrams as u64;
         self.left = self.left.saturating_sub(datagrams);
     }
 
-    /// When the next burst is due.
+    /// Returns when the next burst is due.
     fn due(&mut self, now: u64) -> u64 {
         let due = self.epoch.saturating_add(self.takes(self.sent));
         let credit = self.credit.max(self.takes(self.burst as u64));
@@ -81,7 +81,7 @@ impl Pace {
         due
     }
 
-    /// The time of this many datagrams at the rate, in nanoseconds.
+    /// Returns the time that `datagrams` datagrams last at the rate, in nanoseconds.
     fn takes(&self, datagrams: u64) -> u64 {
         let bits = u128::from(datagrams) * u128::from(self.datagram_bits);
         let nanos = bits * 1_000_000_000 / u128::from(self.bits_per_sec);

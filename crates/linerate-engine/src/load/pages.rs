@@ -1,4 +1,4 @@
-//! Buffers that begin on a page, made by the thread that uses them.
+//! Page-aligned buffers, which are allocated by the thread that uses them.
 
 /// Bytes that begin on a page boundary.
 #[derive(Debug, Default)]
@@ -11,8 +11,8 @@ pub(crate) struct Pages {
 const PAGE: usize = 4096;
 
 impl Pages {
-    /// Makes `len` bytes, unless they are there already. They are written, so that their memory is
-    /// on the node of the calling thread.
+    /// Allocates `len` bytes, unless they exist already. They are written, so that their memory is on the node of the
+    /// calling thread.
     pub(crate) fn ensure(&mut self, len: usize) -> bool {
         if self.len == len && !self.store.is_empty() {
             return false;
@@ -23,7 +23,7 @@ impl Pages {
         true
     }
 
-    /// Fills with bytes that no link compresses.
+    /// Fills the buffer with bytes that no link can compress.
     pub(crate) fn randomize(&mut self) -> std::io::Result<()> {
         randomize(self.bytes_mut())
     }
@@ -37,7 +37,7 @@ impl Pages {
     }
 }
 
-/// Fills with bytes that no link compresses.
+/// Fills a slice with bytes that no link can compress.
 pub(crate) fn randomize(bytes: &mut [u8]) -> std::io::Result<()> {
     let mut state = getrandom::u64().map_err(std::io::Error::other)?;
     for chunk in bytes.chunks_mut(8) {

@@ -7,10 +7,10 @@ use linerate_sys::clock;
 
 /// Iterations of one calibration, about half a millisecond.
 const TRY: u64 = 300_000;
-/// Calibrations; the fastest counts, since others were interrupted or began on a slow clock.
+/// Number of calibrations; the fastest counts, since others were interrupted or began on a slow clock.
 const TRIES: u32 = 9;
 
-/// Does `iterations` steps of a chain in which each needs the one before.
+/// Runs `iterations` steps of a chain in which each step depends on the previous one.
 pub(crate) fn spin(iterations: u64) {
     let mut x = black_box(iterations);
     for _ in 0..iterations {
@@ -21,7 +21,7 @@ pub(crate) fn spin(iterations: u64) {
     black_box(x);
 }
 
-/// Iterations that take one nanosecond on this machine; measured once per process.
+/// Returns how many iterations last one nanosecond on this machine; measured once per process.
 pub(crate) fn per_nano() -> f64 {
     static PER_NANO: OnceLock<f64> = OnceLock::new();
     *PER_NANO.get_or_init(|| {

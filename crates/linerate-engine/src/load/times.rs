@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 
 use super::LoadError;
 
-/// Longest round trip that is recorded exactly; longer ones count as this one.
+/// Longest round trip that is recorded exactly; longer ones are recorded with this value.
 const LONGEST_NANOS: u64 = 60_000_000_000;
 /// Significant digits of a time that are kept.
 const DIGITS: u8 = 3;
@@ -12,12 +12,12 @@ const DIGITS: u8 = 3;
 /// Maximum memory for the times of a step in bytes: 1024 counts for each power of two.
 pub(super) const ROOM: usize = 256 * 1024;
 
-/// Round-trip times, to three digits, with how often each was seen.
+/// Round-trip times with three significant digits, and their counts.
 #[derive(Debug, Default)]
 pub(super) struct Times(Option<Histogram<u64>>);
 
 impl Times {
-    /// Reserves memory for the times of a new step: recording allocates nothing.
+    /// Allocates the memory for the times of a new step, so that recording allocates nothing.
     pub(super) fn renew(&mut self) -> Result<(), LoadError> {
         let room = Histogram::new_with_bounds(1, LONGEST_NANOS, DIGITS);
         self.0 = Some(room.map_err(|e| LoadError::Unsupported {
@@ -34,7 +34,7 @@ impl Times {
         }
     }
 
-    /// All of them in nanoseconds, ascending, with how often each was seen; none are left.
+    /// Takes all times: values in nanoseconds, ascending, with their counts.
     pub(super) fn take(&mut self) -> Vec<(u64, u64)> {
         let Some(room) = self.0.take() else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Where the far end is: what was typed, and the addresses that it means.
+//! The far end's address: the text that the user typed, and the addresses that it resolves to.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
@@ -8,19 +8,19 @@ use super::{PORT, PeerError};
 /// A restriction to one version of IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// IPv4.
+    /// Use only IPv4 addresses.
     V4,
-    /// IPv6.
+    /// Use only IPv6 addresses.
     V6,
 }
 
 impl Family {
-    /// Whether an address is of this family.
+    /// Returns whether an address is of this family.
     pub fn holds(self, address: IpAddr) -> bool {
         address.is_ipv4() == (self == Self::V4)
     }
 
-    /// The word for people.
+    /// Returns the name of the family, for people.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V4 => "IPv4",
@@ -29,16 +29,16 @@ impl Family {
     }
 }
 
-/// A far end as it was typed: `host`, `host:port`, `10.0.0.1:port`, `fe80::1%eth0`, `[::1]:port`.
+/// A far end as the user typed it: `host`, `host:port`, `10.0.0.1:port`, `fe80::1%eth0`, `[::1]:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// Host name or address, without brackets.
     pub host: String,
-    /// Port; the usual one when none was typed.
+    /// Port; the usual one if none was typed.
     pub port: u16,
 }
 
-/// Why a target makes no sense.
+/// Error of a target that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a host (expected for example `brook`, `10.0.0.2:5377` or `[fe80::1%eth0]:5377`)"
@@ -57,7 +57,7 @@ impl FromStr for Target {
 }
 
 impl Target {
-    /// Reads a far end that is at `usual` where no port was typed.
+    /// Parses the address of a far end whose port is `usual` if none was typed.
     pub fn parse(text: &str, usual: u16) -> Result<Self, TargetError> {
         let wrong = || TargetError { text: text.into() };
         let (host, port) = match text.strip_prefix('[') {
@@ -69,7 +69,7 @@ impl Target {
                 };
                 (host, port)
             }
-            // More than one colon: an IPv6 address without brackets, hence without a port.
+            // More than one colon means an IPv6 address without brackets, and hence without a port.
             None => match text.split_once(':') {
                 Some((host, port)) if !port.contains(':') => (host, Some(port)),
                 _ => (text, None),
@@ -94,7 +94,7 @@ impl Target {
         })
     }
 
-    /// All addresses of the family that was asked for, in the system's order of preference.
+    /// Returns all addresses of the requested family, in the system's order of preference.
     pub fn resolve(&self, family: Option<Family>) -> Result<Vec<SocketAddr>, PeerError> {
         let all: Vec<SocketAddr> = (self.host.as_str(), self.port)
             .to_socket_addrs()

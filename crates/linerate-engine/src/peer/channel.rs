@@ -14,10 +14,10 @@ use snow::TransportState;
 
 use super::stop::Stop;
 
-/// A link that failed permanently is noticed after about this time, in silence or under load.
+/// Approximate time after which a link that failed permanently is noticed, whether idle or loaded.
 const SILENCE: Duration = Duration::from_secs(15);
-/// What is lost is retransmitted after this time and a round trip; no acknowledgement waits longer than 40 ms
-/// on a connection of question and answer.
+/// Time in addition to a round trip after which a lost message is retransmitted. On a connection of requests and
+/// answers, an acknowledgement is delayed by at most 40 ms.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// Why a channel could not do what was requested.
@@ -61,7 +61,8 @@ pub(crate) fn wait(
     }
 }
 
-/// For `poll`; rounded up to the next millisecond, or the last of them would be spent spinning.
+/// Converts a time for `poll`. It is rounded up to the next millisecond; otherwise the last one would be spent
+/// spinning.
 pub(crate) fn timespec(time: Duration) -> Timespec {
     let millis = time.as_nanos().div_ceil(1_000_000) as i64;
     Timespec {
@@ -70,8 +71,8 @@ pub(crate) fn timespec(time: Duration) -> Timespec {
     }
 }
 
-/// Makes a control socket notice a silent end, and send small messages at once, and soon again where
-/// they are lost.
+/// Sets options of a control socket: a silent end is noticed, small messages are sent at once, and lost ones are
+/// retransmitted soon.
 pub(crate) fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     sockopt::set_tcp_nodelay(stream, true)?;
@@ -87,7 +88,7 @@ pub(crate) fn tune(stream: &TcpStream) -> io::Result<()> {
 /// Makes a connection without load retransmit early. On a path that loses a third of all packets, control
 /// messages would otherwise take seconds each, and the measurement of that very loss would not end.
 pub(crate) fn hasten(stream: impl AsFd) -> io::Result<()> {
-    // A timeout does not grow while few packets are on their way.
+    // With this option, the timeout does not grow while few packets are in flight.
     sockopt::set_tcp_thin_linear_timeouts(&stream, true)?;
     // Kernels before 6.15 wait for 200 ms.
     let _ = socket::set_least_timeout(stream.as_fd(), AGAIN);
@@ -127,7 +128,7 @@ pub(crate) fn write_all(
             Ok(n) => bytes = &bytes[n..],
             Err(e) => {
                 retry(e)?;
-                // A reader that gets one byte at a time must not exceed the deadline.
+                // The deadline also limits a reader that gets one byte at a time.
                 if Instant::now() >= deadline {
                     return Err(ChannelError::TimedOut);
                 }
@@ -152,14 +153,14 @@ pub(crate) struct Channel {
     noise: TransportState,
     stop: Option<Stop>,
     assembler: Assembler,
-    // Sealed bytes that make no whole frame yet: length prefix and body.
+    // Sealed bytes that are not a complete frame yet: length prefix and body.
     sealed: Vec<u8>,
     plain: Vec<u8>,
 }
 
 impl Channel {
-    /// Over a connection whose handshake is done; messages read have at most `limit` bytes. A
-    /// requested `stop` ends every wait.
+    /// Makes a channel over a connection whose handshake is done; messages that are read have at most `limit` bytes.
+    /// A requested `stop` ends every wait.
     pub(crate) fn new(
         stream: TcpStream,
         noise: TransportState,
@@ -177,7 +178,7 @@ impl Channel {
         })
     }
 
-    /// The socket, to wait on it together with others.
+    /// Returns the socket, to wait on it together with others.
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }
@@ -214,13 +215,13 @@ impl Channel {
         Ok(())
     }
 
-    /// Waits for a message.
+    /// Waits for a message until the deadline.
     pub(crate) fn receive(&mut self, deadline: Instant) -> Result<Vec<u8>, ChannelError> {
         loop {
             if let Some(message) = self.try_receive()? {
                 return Ok(message);
             }
-            // A peer that never stops sending parts must not outrun the deadline.
+            // The deadline also limits a peer that never stops sending parts.
             if Instant::now() >= deadline {
                 return Err(ChannelError::TimedOut);
             }
@@ -228,9 +229,9 @@ impl Channel {
         }
     }
 
-    /// A message, if the rest of one has arrived; never waits.
+    /// Returns a message, if a complete one has arrived; never waits.
     pub(crate) fn try_receive(&mut self) -> Result<Option<Vec<u8>>, ChannelError> {
-        // Bounded: what arrives while we read is looked at in the next call.
+        // The loop is bounded: data that arrives during it is read in the next call.
         for _ in 0..64 {
             let need = self.need();
             if self.sealed.len() < need {
@@ -251,7 +252,7 @@ impl Channel {
         Ok(None)
     }
 
-    /// Bytes that the frame has, as far as is known.
+    /// Returns the size of the frame in bytes, as far as it is known.
     fn need(&self) -> usize {
         match self.sealed[..] {
             [a, b, ..] => 2 + usize::from(u16::from_be_bytes([a, b])),
@@ -259,7 +260,7 @@ impl Channel {
         }
     }
 
-    /// Reads towards `need`; false when nothing is there.
+    /// Reads until `need` bytes are buffered; returns false if no data is available.
     fn fill(&mut self, need: usize) -> Result<bool, ChannelError> {
         let have = self.sealed.len();
         self.sealed.resize(need, 0);

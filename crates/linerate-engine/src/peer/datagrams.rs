@@ -1,9 +1,8 @@
-//! How the ends of a stream of datagrams find each other, over an authenticated data connection.
+//! How the two ends of a datagram stream find each other, over an authenticated data connection.
 //!
-//! The far end first sends only one short answer. It sends more once the near end has proved, by a keyed hash
-//! of a challenge made for this stream, that it receives at the address from which it sent its hello. That
-//! address must be the one of the data connection: a hello that is overheard and replayed from elsewhere is
-//! worthless.
+//! At first the far end sends only one short answer. It sends more once the near end has proved, by a keyed hash of a
+//! challenge made for this stream, that it receives at the address from which it sent its hello. That address must be
+//! the one of the data connection, so a hello that is intercepted and replayed from another address is worthless.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -27,14 +26,14 @@ use crate::load::transport::{Datagrams, at_port};
 
 /// Time for both ends to find each other.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Time from one knock to the next.
+/// Time between repeated hellos.
 const AGAIN: Duration = Duration::from_millis(50);
-/// Most datagrams that are looked at before the time is: anybody may send them.
+/// Most datagrams that are read before the time is checked: anybody may send them.
 const AT_ONCE: usize = 64;
-/// What the near end says on the data connection once it was let in.
+/// Message of the near end on the data connection once it was accepted.
 const IN: [u8; 1] = [1];
 
-/// Where the ends of a stream find each other: both know the secret of its session.
+/// Shared knowledge with which the ends of a stream find each other, such as the secret of their session.
 #[derive(Clone, Copy)]
 pub(super) struct Meeting<'a> {
     pub(super) secret: &'a Secret,
@@ -68,13 +67,13 @@ impl Meeting<'_> {
         Knock { mac }.encode()
     }
 
-    /// The near end's hello to the far end.
+    /// Makes the near end's hello to the far end.
     #[cfg(test)]
     pub(super) fn sent(&self, challenge: &[u8; 16]) -> [u8; KNOCK_LEN] {
         self.knock(Purpose::Knock, challenge)
     }
 
-    /// The near end: knocks where the far end says, until it is let in.
+    /// Runs the near end: it sends hellos to the far end's address until it is accepted.
     pub(super) fn dial(
         &self,
         line: &TcpStream,
@@ -102,7 +101,7 @@ impl Meeting<'_> {
         )
     }
 
-    /// Knocks until the far end proves that it heard; `None` when it never does.
+    /// Sends hellos until the far end proves that it received one; returns `None` if it never does.
     fn enter(
         &self,
         socket: &UdpSocket,
@@ -113,7 +112,7 @@ impl Meeting<'_> {
         let mut bytes = [0; KNOCK_LEN + 1];
         let mut next = Instant::now();
         while Instant::now() < deadline {
-            // Whoever answers with something else does not make it knock the faster.
+            // Other answers do not make the hellos more frequent.
             if Instant::now() >= next {
                 harmless(socket.send(&knock))?;
                 next = Instant::now() + AGAIN;
@@ -133,7 +132,7 @@ impl Meeting<'_> {
         Ok(None)
     }
 
-    /// The far end: opens a port, and waits there for the near end.
+    /// Runs the far end: it opens a port, and waits there for the near end.
     pub(super) fn accept(
         &self,
         line: &TcpStream,
@@ -231,7 +230,7 @@ impl Meeting<'_> {
         }
     }
 
-    /// A socket at the address of `own`, on a port of its own, that does not block.
+    /// Opens a non-blocking socket at the address `own`, on a port of its own.
     fn bind(&self, own: SocketAddr, configure: Configure<'_>) -> Result<UdpSocket, LoadError> {
         let bound = UdpSocket::bind(at_port(own, 0));
         let fd = OwnedFd::from(bound.map_err(|e| self.failed("bind", e))?);
@@ -242,7 +241,7 @@ impl Meeting<'_> {
         Ok(socket)
     }
 
-    /// The socket as its worker wants it, with the tags of this end and of the other.
+    /// Returns the socket for a worker, with the tags of this end and of the other end.
     fn found(
         &self,
         socket: UdpSocket,
@@ -260,7 +259,7 @@ impl Meeting<'_> {
     }
 }
 
-/// The result of a call; `None` if nothing is available yet, or where it reports an error of an earlier
+/// Returns the result of a call; `None` if nothing is available yet, or if the call reports an error of an earlier
 /// datagram.
 fn harmless<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {

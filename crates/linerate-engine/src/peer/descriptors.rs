@@ -1,14 +1,15 @@
-//! The limit of open descriptors, which both ends raise: each stream is one.
+//! The limit of open descriptors, which both ends raise because each stream needs one.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::server::Limits;
 
-/// Descriptors of a session other than its streams: control connection, arrivals, files that the sampler reads.
+/// Number of a session's descriptors except those of its streams: control connection, arrivals, files that the
+/// sampler reads.
 const BESIDE: usize = 32;
 
-/// Raises the soft limit to the number that a server with these limits may need, or to the hard limit. The
-/// usual 1024 may be too few for its sessions, or for one client. Returns the limit in force.
+/// Raises the soft limit to the number that a server with these limits may need, or to the hard limit. The usual 1024
+/// may be too few for its sessions, or for one client. Returns the limit in force.
 pub(super) fn raise(limits: &Limits) -> usize {
     let wanted = limits.sessions * (limits.plan.streams as usize + BESIDE) + limits.pending;
     let wanted = wanted as u64;
@@ -19,22 +20,24 @@ pub(super) fn raise(limits: &Limits) -> usize {
             current: Some(allowed),
             maximum: now.maximum,
         };
-        // If this fails the gate still copes: strangers make room, and it pauses when there are none. A client
-        // reports the stream that got no descriptor.
+        // If this fails, the gate still works: unauthenticated connections are dropped for sessions, and it pauses
+        // when there are none. A client reports the stream that got no descriptor.
         let _ = setrlimit(Resource::Nofile, raised);
     }
     let in_force = getrlimit(Resource::Nofile).current;
     in_force.map_or(usize::MAX, |n| n as usize)
 }
 
-/// Descriptors that this process may still open; its limit if the number of open ones is unknown.
+/// Returns the number of descriptors that this process may still open; its limit if the number of open ones is
+/// unknown.
 pub(crate) fn left() -> u64 {
     let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let held = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
     most.saturating_sub(held as u64)
 }
 
-/// Streams that these descriptors allow, after those for strangers and for the other needs of sessions.
+/// Returns the number of streams that these descriptors allow, without those for unauthenticated connections and for
+/// the other needs of sessions.
 pub(super) fn streams(descriptors: usize, limits: &Limits) -> u32 {
     let left = descriptors.saturating_sub(limits.pending);
     let beside = limits.sessions.saturating_mul(BESIDE).min(left / 2);

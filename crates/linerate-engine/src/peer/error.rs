@@ -1,4 +1,4 @@
-//! Why there is no session with a far end, each with what helps.
+//! Why there is no session with a far end, each with a hint that helps.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,12 +14,12 @@ use crate::link::LinkError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
-    /// The name has no address.
+    /// The host's name has no address.
     #[error("host `{host}` is unknown: {source}")]
     UnknownHost {
         /// The host as the user typed it.
         host: String,
-        /// The resolver's answer.
+        /// Error of the resolver.
         source: io::Error,
     },
     /// The host has no address of the requested family.
@@ -33,55 +33,55 @@ pub enum PeerError {
     /// No server listens at the address.
     #[error("no server at {address}: connection refused")]
     NoServer {
-        /// The address.
+        /// Address of the far end.
         address: SocketAddr,
     },
-    /// There is no way to the host.
+    /// No route leads to the host.
     #[error("no route to {address}: {source}")]
     NoRoute {
-        /// The address.
+        /// Address of the far end.
         address: SocketAddr,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// No host answered.
+    /// The host did not answer in time.
     #[error("{address} did not answer within {seconds} s")]
     TimedOut {
-        /// The address.
+        /// Address of the far end.
         address: SocketAddr,
-        /// The waiting time.
+        /// Waiting time in seconds.
         seconds: u64,
     },
-    /// Something listens there and says nothing.
+    /// A program listens there, but sends nothing.
     #[error("{address} accepted the connection but sent no answer within {seconds} s")]
     Silent {
-        /// The address.
+        /// Address of the far end.
         address: SocketAddr,
-        /// The waiting time.
+        /// Waiting time in seconds.
         seconds: u64,
     },
-    /// Something else than linerate listens there.
+    /// A program other than linerate listens there.
     #[error("{address} is not a linerate server{seems}")]
     NotLinerate {
-        /// The address.
+        /// Address of the far end.
         address: SocketAddr,
-        /// What it seems to be, in words: ", but a web server"; or nothing.
+        /// Words that say what the program there seems to be, such as ", but a web server"; empty if unknown.
         seems: &'static str,
     },
-    /// The versions of the protocol do not meet.
+    /// The two ends have no common version of the protocol.
     #[error("the server at {address} speaks protocol {}, this linerate {}", range(*theirs), range(*ours))]
     Version {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// Versions of the server.
         theirs: Versions,
         /// Versions of this build.
         ours: Versions,
     },
-    /// The server asks for a key, and there is none.
+    /// The server requires a key, and this end has none.
     #[error("the server at {address} requires a key")]
     NeedsKey {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// The host as the user typed it.
         host: String,
@@ -89,7 +89,7 @@ pub enum PeerError {
     /// The key is not the server's.
     #[error("the server at {address} does not accept the key")]
     WrongKey {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// The host as the user typed it.
         host: String,
@@ -99,7 +99,7 @@ pub enum PeerError {
         "the server at {address} is open, although a key is saved for {host}: it may be another server"
     )]
     UnexpectedlyOpen {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// The host as the user typed it.
         host: String,
@@ -107,7 +107,7 @@ pub enum PeerError {
     /// The server does not prove its identity, and the user did not allow this.
     #[error("the server at {address} is open: it requires no key and does not prove its identity")]
     NotAskedOpen {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
         /// The host as the user typed it.
         host: String,
@@ -115,50 +115,50 @@ pub enum PeerError {
     /// The server does not prove that it holds the key.
     #[error("the server at {address} does not have the key")]
     Impostor {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
     },
-    /// The server has as many sessions as it allows.
+    /// The server has reached its limit of sessions.
     #[error("the server at {address} is busy: it already serves its maximum number of clients")]
     Busy {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
     },
     /// The server refused the session.
     #[error("the server at {address} refused: {what}")]
     Refused {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
-        /// In the server's words.
+        /// Reason in the server's words.
         what: String,
-        /// The server's hint.
+        /// Command or change that helps, in the server's words.
         hint: String,
     },
     /// The connection broke before the session was open.
     #[error("the session with {address} could not be opened: {what}")]
     Broken {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
-        /// The failure.
+        /// What failed.
         what: String,
     },
-    /// The user wanted to stop before the session was open.
+    /// The user stopped before the session was open.
     #[error("interrupted while connecting to the far end")]
     Interrupted,
-    /// The server's port cannot be had.
+    /// The server's port cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
+        /// Address of the server.
         address: SocketAddr,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
     /// A system call failed on this host.
     #[error("{call} failed: {source}")]
     System {
-        /// Name of the call, with what it was for.
+        /// Name of the system call, and its purpose.
         call: &'static str,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
 }
@@ -171,19 +171,19 @@ fn range(versions: Versions) -> String {
     }
 }
 
-/// How to get the key of a server.
+/// Returns a hint that says how to get the key of a server.
 fn pair(host: &str, address: SocketAddr) -> String {
     format!("linerate pair {host}{}", port(address))
 }
 
-/// The option for another port than usual.
+/// Returns the option that sets another port than the usual one.
 fn port(address: SocketAddr) -> String {
     let other = (address.port() != PORT).then(|| format!(" --port {}", address.port()));
     other.unwrap_or_default()
 }
 
 impl PeerError {
-    /// What helps; empty when nothing does.
+    /// Returns the command or change that helps; empty if there is none.
     pub fn hint(&self) -> String {
         match self {
             Self::NoServer { address } => {
@@ -193,7 +193,7 @@ impl PeerError {
                 "check that the host is up and that its firewall allows TCP port {}",
                 address.port()
             ),
-            // Like a server that rejects a client.
+            // This text is the same as that of a server that rejects a client.
             Self::NotLinerate { address, seems } if seems.starts_with(", it ") => format!(
                 "check the port: {} belongs to another service there, or to a server whose --allow \
                  excludes this host",
@@ -249,7 +249,7 @@ impl PeerError {
         }
     }
 
-    /// How much this error says, to pick one when several addresses failed.
+    /// Returns how informative this error is, to choose one when several addresses failed.
     pub(crate) fn weight(&self) -> u8 {
         match self {
             Self::NoRoute { .. } | Self::System { .. } => 0,

@@ -1,7 +1,7 @@
-//! The cryptography of connections: the Noise handshake of control, the proofs of data.
+//! The cryptography of connections: the Noise handshake of control connections, and the proofs of data connections.
 //!
-//! The prologue of the handshake is the whole preamble, with the server's nonce in it. A message recorded on
-//! one connection is therefore worthless on another, and the versions cannot be changed on the way.
+//! The prologue of the handshake is the whole preamble, including the server's nonce. A message recorded on one
+//! connection is therefore worthless on another, and the versions cannot be changed on the path.
 
 use hmac::{Hmac, Mac};
 use linerate_core::wire::message::Secret;
@@ -18,13 +18,13 @@ const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 /// Size of each of the two handshake messages: a public key and an empty sealed payload.
 pub(crate) const MESSAGE_LEN: usize = 48;
 
-/// What the server puts before its handshake message.
+/// Status byte that the server sends before its handshake message.
 pub(crate) mod status {
-    /// Welcome; the message follows.
+    /// The server accepts the connection; its message follows.
     pub(crate) const OK: u8 = 0;
     /// The key is not the server's.
     pub(crate) const WRONG_KEY: u8 = 1;
-    /// As many sessions as the server allows are open.
+    /// The server has reached its limit of open sessions.
     pub(crate) const BUSY: u8 = 2;
 }
 
@@ -49,7 +49,7 @@ impl Preamble {
         }
     }
 
-    /// The near end's first message, and the state that waits for the answer.
+    /// Makes the near end's first message, and the state that waits for the answer.
     pub(crate) fn initiate(
         &self,
         key: &Key,
@@ -60,7 +60,7 @@ impl Preamble {
         Ok((message, state))
     }
 
-    /// The far end's answer; an error when the near end does not hold the key.
+    /// Returns the far end's answer; fails if the near end does not hold the key.
     pub(crate) fn respond(
         &self,
         key: &Key,
@@ -73,7 +73,7 @@ impl Preamble {
         Ok((answer, state.into_transport_mode()?))
     }
 
-    /// The proof that `claim` is made by who holds the secret.
+    /// Returns the proof that `claim` is made by an end that holds the secret.
     pub(crate) fn prove(&self, prover: Prover, secret: &Secret, claim: &Claim) -> [u8; PROOF_LEN] {
         let mut mac =
             Hmac::<Sha256>::new_from_slice(&secret.0).expect("an HMAC takes keys of any size");
@@ -81,7 +81,7 @@ impl Preamble {
         mac.finalize().into_bytes().into()
     }
 
-    /// Whether `proof` is the right one.
+    /// Returns whether `proof` is correct.
     pub(crate) fn verify(
         &self,
         prover: Prover,
@@ -102,14 +102,14 @@ pub(crate) fn conclude(
     state.into_transport_mode()
 }
 
-/// Fills with unpredictable bytes.
+/// Returns unpredictable bytes.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("Linux always has random numbers");
     bytes
 }
 
-// A claim that is sent carries a proof; its size is part of the protocol.
+// A claim on the wire contains a proof; its size is part of the protocol.
 const _: () = assert!(CLAIM_LEN == 40 + PROOF_LEN);
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! Pre-shared keys: made, written down, read back. A key never stands in an argument, a log or an
-//! error.
+//! Pre-shared keys: how they are made, written and read. A key never appears in an argument, a log or an error.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -16,13 +15,14 @@ use super::handshake::random;
 pub const KEY_VARIABLE: &str = "LINERATE_KEY";
 
 const KEY_LEN: usize = 32;
-// Three bytes: a typo passes once in 16 million; and 35 bytes are 56 letters without a rest.
+// Bytes of a checksum. With three, one in 16 million typos is not detected, and a key of 35 bytes has exactly 56
+// letters.
 const SUM_LEN: usize = 3;
 const LETTERS: usize = 56;
 const GROUP: usize = 8;
 // Crockford's alphabet: no i, l, o, u, so that a key can be read out and typed.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// Nothing that holds a key is longer.
+/// Maximum size of a file or text that contains a key, in bytes.
 const FILE_MAX: u64 = 4096;
 
 /// A pre-shared key: 32 random bytes. Its text form is 7 groups of 8 letters and digits, the last
@@ -30,57 +30,57 @@ const FILE_MAX: u64 = 4096;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; KEY_LEN]);
 
-/// Why a key is not there.
+/// Why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// There is no text.
+    /// The text is empty.
     #[error("no key was given")]
     Empty,
-    /// The text has another length than a key.
+    /// The text does not have the length of a key.
     #[error("the key has {got} letters and digits instead of {LETTERS}")]
     Length {
-        /// The number of letters and digits.
+        /// Number of letters and digits in the text.
         got: usize,
     },
-    /// The text holds something that no key has.
+    /// The text contains a character that no key has.
     #[error("group {group} of the key has other characters than letters and digits")]
     Letter {
-        /// Which group of eight, from 1.
+        /// Number of the group of eight, from 1.
         group: usize,
     },
-    /// The checksum does not fit: a letter is wrong.
+    /// The checksum is wrong, so at least one letter is wrong.
     #[error("the key is mistyped: its checksum is wrong")]
     Checksum,
-    /// Others may read the file.
+    /// Other users may read the file.
     #[error("{} can be read or written by others (mode {mode:03o})", path.display())]
     Exposed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The permission bits of the file.
+        /// Permission bits of the file.
         mode: u32,
     },
-    /// A file could not be used.
+    /// A file could not be read or written.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
-        /// `read` or `write`.
+        /// Action that failed: `read` or `write`.
         what: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// A file does not hold a key.
+    /// The file does not contain a valid key.
     #[error("{}: {source}", path.display())]
     Content {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The problem with it.
+        /// What is wrong with the key.
         source: Box<KeyError>,
     },
-    /// The host's name cannot be the name of a file.
+    /// The host's name cannot be used as the name of a file.
     #[error("no key file can be named after host `{host}`")]
     HostName { host: String },
-    /// Neither `XDG_CONFIG_HOME` nor `HOME` says where keys are kept.
+    /// Neither `XDG_CONFIG_HOME` nor `HOME` is set, so the directory of keys is unknown.
     #[error("neither XDG_CONFIG_HOME nor HOME is set, so there is no directory for keys")]
     NoHome,
     /// Standard input could not be read.
@@ -89,7 +89,7 @@ pub enum KeyError {
 }
 
 impl KeyError {
-    /// What helps; empty when nothing does.
+    /// Returns the command or change that helps; empty if there is none.
     pub fn hint(&self) -> String {
         match self {
             Self::Exposed { path, .. } => format!("chmod 600 {}", path.display()),
@@ -110,13 +110,13 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// A new key.
+    /// Makes a new random key.
     pub fn generate() -> Self {
         Self(random())
     }
 
-    /// The key of servers that are open to anyone. It is public: it keeps the protocol the same,
-    /// and protects nothing.
+    /// Returns the key of servers that are open to anyone. It is public and protects nothing, but keeps the protocol
+    /// the same.
     pub(crate) const fn open() -> Self {
         Self(*b"linerate open: everyone knows it")
     }
@@ -133,7 +133,7 @@ impl Key {
         [hash[0], hash[1], hash[2]]
     }
 
-    /// The text to be copied to the other host. Not `Display`, so that no log shows it by mistake.
+    /// Returns the text that is copied to the other host. This is not `Display`, so that no log shows it by mistake.
     pub fn text(&self) -> String {
         let bytes = [&self.0[..], &self.sum()].concat();
         let mut text = String::with_capacity(LETTERS + LETTERS / GROUP);
@@ -153,7 +153,7 @@ impl Key {
         text
     }
 
-    /// Reads a key from `input`, to its end: standard input of `linerate pair`.
+    /// Reads a key from `input` to its end, such as the standard input of `linerate pair`.
     pub fn read(input: impl Read) -> Result<Self, KeyError> {
         let mut text = String::new();
         input
@@ -171,7 +171,7 @@ impl Key {
         line.parse()
     }
 
-    /// The key in the environment variable [`KEY_VARIABLE`], if it is set.
+    /// Returns the key in the environment variable [`KEY_VARIABLE`], if it is set.
     pub fn from_environment() -> Result<Option<Self>, KeyError> {
         match std::env::var(KEY_VARIABLE) {
             Ok(text) => text.parse().map(Some),
@@ -180,8 +180,8 @@ impl Key {
         }
     }
 
-    /// Reads a key file; `None` when there is none. A file that others may read is refused: its
-    /// key may be known to them.
+    /// Reads a key file; `None` if there is none. A file that other users may read is refused, because they may know
+    /// its key.
     pub fn load(path: &Path) -> Result<Option<Self>, KeyError> {
         let wrong = |source| KeyError::File {
             what: "read",
@@ -193,7 +193,7 @@ impl Key {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(wrong(e)),
         };
-        // Asked of the open file, not of the path, which may have changed in between.
+        // The open file is checked, not the path, which may lead to another file by now.
         let meta = file.metadata().map_err(wrong)?;
         if !meta.is_file() {
             return Err(wrong(io::Error::other("not a regular file")));
@@ -251,8 +251,7 @@ impl Key {
 impl FromStr for Key {
     type Err = KeyError;
 
-    /// Reads the text form; upper and lower case, spaces and hyphens do not matter, nor do `o` for
-    /// `0` and `i` or `l` for `1`.
+    /// Parses the text form. Case, spaces and hyphens are ignored, `o` counts as `0`, and `i` and `l` count as `1`.
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let letters: Vec<char> = text
             .chars()
@@ -298,7 +297,7 @@ fn value(letter: char) -> Option<u32> {
     Some(at as u32)
 }
 
-/// Where keys are kept: `$XDG_CONFIG_HOME/linerate`, or `~/.config/linerate`.
+/// Returns the directory of keys: `$XDG_CONFIG_HOME/linerate`, or `~/.config/linerate`.
 pub fn directory() -> Result<PathBuf, KeyError> {
     let absolute = |name| {
         std::env::var_os(name)
@@ -311,12 +310,12 @@ pub fn directory() -> Result<PathBuf, KeyError> {
         .ok_or(KeyError::NoHome)
 }
 
-/// File of the key that this host serves with.
+/// Returns the file of the key with which this host serves.
 pub fn server_file(directory: &Path) -> PathBuf {
     directory.join("serve.key")
 }
 
-/// File of the key for a far host, by the name that is typed for it.
+/// Returns the file of the key for a far host, by the name that the user types for it.
 pub fn client_file(directory: &Path, host: &str) -> Result<PathBuf, KeyError> {
     let named = !host.is_empty()
         && host.len() <= 200
@@ -331,7 +330,8 @@ pub fn client_file(directory: &Path, host: &str) -> Result<PathBuf, KeyError> {
     Ok(directory.join("keys").join(file))
 }
 
-/// The key that this host serves with, made and stored when there is none; true when it is new.
+/// Returns the key with which this host serves. It is made and stored if there is none; the value is true if it is
+/// new.
 pub fn server_key(directory: &Path) -> Result<(Key, bool), KeyError> {
     let path = server_file(directory);
     if let Some(key) = Key::load(&path)? {
@@ -342,7 +342,7 @@ pub fn server_key(directory: &Path) -> Result<(Key, bool), KeyError> {
     Ok((key, true))
 }
 
-/// The key that is kept for a far host.
+/// Returns the key that is stored for a far host.
 pub fn client_key(directory: &Path, host: &str) -> Result<Option<Key>, KeyError> {
     Key::load(&client_file(directory, host)?)
 }

@@ -1,8 +1,8 @@
-//! The peer: a server on the far host, and the client that makes a link of it.
+//! Sessions between two hosts: a server on the far host, and the client that provides a link.
 //!
-//! One port serves control and data. What both say is defined in [`linerate_core::wire`]; here are
-//! the sockets, the cryptography, the threads and the deadlines. Nothing here knows how payload is
-//! moved: that is the business of [`crate::end::LocalEnd`], of which each side owns one.
+//! One port serves control and data. The messages of both ends are defined in [`linerate_core::wire`]; this module
+//! has the sockets, the cryptography, the threads and the deadlines. It does not know how payload is moved: each side
+//! has a [`crate::end::LocalEnd`] for that.
 
 pub mod address;
 pub(crate) mod channel;
@@ -24,11 +24,11 @@ pub use stop::Stop;
 
 /// Default port of `linerate serve`, for TCP and, when transports need it, UDP.
 ///
-/// IANA lists 5365-5396 as unassigned. It lies below the ephemeral ports of Linux (from 32768 on),
-/// so that no outgoing connection takes it, and needs no privilege.
+/// IANA lists 5365-5396 as unassigned. The port is below the ephemeral ports of Linux (from 32768 on), so that no
+/// outgoing connection uses it, and it needs no privilege.
 pub const PORT: u16 = 5377;
 
-/// The boot id of a machine; empty when it cannot be read.
+/// Returns the boot id of a machine; empty if it cannot be read.
 fn boot_id(machine: &dyn Machine) -> String {
     machine
         .file("/proc/sys/kernel/random/boot_id")

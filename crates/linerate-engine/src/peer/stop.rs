@@ -14,12 +14,12 @@ pub struct Stop(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     requested: AtomicBool,
-    // Readable once the stop was requested. It is never read, so it stays readable for all.
+    // Event descriptor that is readable once the stop was requested. It is never read, so it stays readable for all.
     event: OwnedFd,
 }
 
 impl Stop {
-    /// The stop is not requested yet.
+    /// Makes a stop that is not requested yet.
     pub fn new() -> io::Result<Self> {
         Ok(Self(Arc::new(Inner {
             requested: AtomicBool::new(false),
@@ -30,11 +30,11 @@ impl Stop {
     /// Requests the stop.
     pub fn request(&self) {
         self.0.requested.store(true, Ordering::Release);
-        // Fails only when the counter is full, and then it is readable already.
+        // The write fails only if the counter is full, and then the descriptor is already readable.
         let _ = rustix::io::write(&self.0.event, &1_u64.to_ne_bytes());
     }
 
-    /// Whether the stop was requested.
+    /// Returns whether the stop was requested.
     pub fn requested(&self) -> bool {
         self.0.requested.load(Ordering::Acquire)
     }

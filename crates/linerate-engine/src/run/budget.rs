@@ -1,36 +1,36 @@
-//! How a run spends its time.
+//! How a run divides its time among its steps.
 
 use linerate_core::plan::Plan;
 use linerate_core::units::Nanos;
 
-/// The time of a run and its parts. Base steps take about a third of a short one, trials the rest.
+/// Time limits of a run and its parts. Base steps take about a third of a short run; trials take the rest.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
-    /// When the run must have ended, on the link's clock.
+    /// Time at which the run must have ended, on the link's clock.
     deadline: Nanos,
-    /// Idle latency.
+    /// Length of the step that measures idle latency.
     pub(super) idle: Nanos,
-    /// A base step of one direction.
+    /// Length of a base step of one direction.
     pub(super) base: Nanos,
-    /// The shortest base step: streams need these round trips to start.
+    /// Length of the shortest base step: streams need these round trips to start.
     pub(super) least_base: Nanos,
-    /// One step of a sweep over streams.
+    /// Length of one step of a sweep over numbers of streams.
     pub(super) sweep: Nanos,
-    /// Time at the start of such a step that does not count.
+    /// Washout of one step of a sweep: the time at its start that does not count.
     pub(super) washout: Nanos,
-    /// All steps of a sweep of one direction.
+    /// Time for all steps of a sweep of one direction.
     pub(super) sweeps: Nanos,
-    /// Both directions at once.
+    /// Length of the step that loads both directions at once.
     pub(super) both: Nanos,
-    /// What is kept for later steps.
+    /// Time that is reserved for later steps.
     kept: Nanos,
 }
 
-/// The time of a run that makes its base steps as precise as they need to be.
+/// Length of a run whose base steps are as precise as they need to be.
 const SURE: Nanos = Nanos::from_secs(33);
 
-/// The time that base steps share. A run with trials spends most of its time beyond half a minute on trials,
-/// which prove causes: a waiting user then sees the first proof sooner.
+/// Total time from which the parts of a run are computed. A run with trials spends most of its time beyond half a
+/// minute on trials, which prove causes: a waiting user then sees the first proof sooner.
 fn shared(plan: &Plan) -> Nanos {
     let beyond = plan.time.0.saturating_sub(SURE.0);
     if plan.trials {
@@ -40,7 +40,7 @@ fn shared(plan: &Plan) -> Nanos {
     }
 }
 
-/// A part of the total, held within bounds: `(per mille, at least, at most)` in ms.
+/// Returns `per_mille` of the total time, but at least `least` and at most `most` milliseconds.
 fn part(total: Nanos, per_mille: u64, least: u64, most: u64) -> Nanos {
     Nanos((total.0 / 1000 * per_mille).clamp(least * 1_000_000, most * 1_000_000))
 }
@@ -61,8 +61,8 @@ impl Budget {
         }
     }
 
-    /// Lengthens steps by the round trips that streams need to start on a path with long round trips, as far as
-    /// this leaves most of the run's time to later steps.
+    /// Lengthens steps on a path with long round trips, by the round trips that streams need to start. Most of the
+    /// run's time stays available to later steps.
     pub(super) fn stretch(&mut self, plan: &Plan, rtt: Nanos) {
         let longer = |now: Nanos, trips: u64, per_mille: u64| {
             let wanted = rtt
@@ -77,28 +77,28 @@ impl Budget {
         self.washout = longer(self.washout, 4, 20);
     }
 
-    /// Time left.
+    /// Returns the time until the run's deadline.
     pub(super) fn left(&self, now: Nanos) -> Nanos {
         Nanos(self.deadline.0.saturating_sub(now.0))
     }
 
-    /// Keeps this much time for later steps.
+    /// Reserves time for later steps. It replaces what was reserved before.
     pub(super) fn keep(&mut self, time: Nanos) {
         self.kept = time;
     }
 
-    /// Time left, without what is kept for later steps.
+    /// Returns the time until the run's deadline, without the time that is reserved for later steps.
     pub(super) fn free(&self, now: Nanos) -> Nanos {
         Nanos(self.left(now).0.saturating_sub(self.kept.0))
     }
 
-    /// Whether this much time is free.
+    /// Returns whether at least `needed` of the time is free.
     pub(super) fn affords(&self, now: Nanos, needed: Nanos) -> bool {
         self.free(now) >= needed
     }
 }
 
-/// What steps took beyond their own time: arming both ends, pairs of clocks, what was still in flight, readings.
+/// Time that steps took in excess of their planned length: to arm both ends, compare clocks, drain and read counters.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Beyond {
     total: Nanos,
@@ -106,13 +106,14 @@ pub(super) struct Beyond {
 }
 
 impl Beyond {
-    /// Counts a step.
+    /// Adds the excess time of a step.
     pub(super) fn count(&mut self, beyond: Nanos) {
         self.total.0 = self.total.0.saturating_add(beyond.0);
         self.steps += 1;
     }
 
-    /// Time that `n` slices take: about a fifth more than their own, or as much as steps took so far.
+    /// Returns the time for `n` slices: about a fifth more than their planned length, or the mean excess of the steps
+    /// so far if that is longer.
     pub(super) fn spent(&self, slice: Nanos, n: u64) -> Nanos {
         let mean = self.total.0 / self.steps.max(1);
         let each = (slice.0 / 5 * 6).max(slice.0.saturating_add(mean));

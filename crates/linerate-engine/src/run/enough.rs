@@ -1,4 +1,4 @@
-//! When a step has measured enough to end before its time.
+//! Criteria for ending a step early because it has measured enough.
 
 use linerate_core::stats::{Interval, mean_ci, steady_state};
 use linerate_core::units::{Bytes, Nanos};
@@ -7,29 +7,30 @@ use super::budget::Budget;
 use super::steps::PROBE;
 use crate::link::Live;
 
-/// Round trips that give a median.
+/// Number of round trips that suffice for a median.
 const TRIPS: u64 = 30;
 
-/// Least time of a step of round trips.
+/// Shortest step that measures round trips.
 const LEAST_TRIPS: Nanos = Nanos::from_millis(300);
 
-/// Half the interval of a mean, as a share of it, from which on the mean is known well enough.
+/// Maximum half width of a mean's confidence interval, as a share of the mean, at which the mean is precise enough.
 const TIGHT: f64 = 0.02;
 
-/// What a step is to measure before it may end early.
+/// What a step must measure before it may end early.
 #[derive(Debug)]
 pub(super) enum Enough {
-    /// It lasts as long as planned.
+    /// The step lasts as long as planned.
     Never,
-    /// Some round trips.
+    /// The step may end once it has timed enough round trips.
     Trips,
-    /// A mean rate, after a least time. A load that loses packets, or whose loss is not known, goes on: its rate may rise and
-    /// fall slowly with each loss, and the share that is lost takes time to know.
+    /// The step may end once its mean rate is precise, after at least `least`. If packets are lost, or their loss is
+    /// unknown, the step continues: the rate may then vary slowly with each loss, and the share of lost packets takes
+    /// time to measure.
     Mean { least: Nanos, rates: Vec<f64> },
 }
 
 impl Enough {
-    /// For a base load: at least half of the planned time, and the shortest time of a base step.
+    /// Makes the criterion for a base load: it lasts at least half of the planned time, and the shortest time of a base step.
     pub(super) fn of_load(budget: &Budget) -> Self {
         Self::Mean {
             least: Nanos((budget.base.0 / 2).max(budget.least_base.0)),
@@ -37,7 +38,7 @@ impl Enough {
         }
     }
 
-    /// Whether a step that shows this has measured enough.
+    /// Returns whether the step with the progress `live` has measured enough.
     pub(super) fn reached(&mut self, live: Live) -> bool {
         match self {
             Self::Never => false,
@@ -50,7 +51,7 @@ impl Enough {
     }
 }
 
-/// Whether the mean of these rates is known well, once they are steady.
+/// Returns whether the rates have become steady and their mean is precise.
 fn is_tight(rates: &[f64]) -> bool {
     let steady = steady_state(rates).and_then(|from| rates.get(from..));
     let interval = steady.and_then(mean_ci);

@@ -1,8 +1,8 @@
 //! A run: the steps of a plan, then trials until the verdict is proved or the time is used up; or a single
 //! step, or a single sweep.
 //!
-//! It works on any [`Link`], real or simulated, and reports all events to a [`Sink`]. It returns the record;
-//! the sinks that store it have had every part of it already.
+//! A run works on any [`Link`], real or simulated, and reports all events to a [`Sink`]. It returns the record; sinks
+//! that store the record have already received every part of it.
 
 mod budget;
 mod enough;
@@ -32,19 +32,19 @@ struct Run<'a> {
     link: &'a mut dyn Link,
     sink: &'a mut dyn Sink,
     record: Record,
-    /// What was derived of the record until now.
+    /// Model derived from the record so far.
     deriver: Deriver,
     budget: Budget,
-    /// What the steps of the last trial took beyond their own time.
+    /// Time that the steps of the current trial took in excess of their planned length.
     beyond: Beyond,
-    /// The base loads that were measured.
+    /// Base loads that were measured.
     bases: Vec<Base>,
     next_set: u32,
     stopped: bool,
 }
 
-/// Runs `plan` over `link`. `wall_secs` labels the record. Always returns a record, even if the run failed; the
-/// error is also in [`Record::end`].
+/// Runs `plan` over `link`. `wall_secs` is the wall-clock time in the record. Always returns a record, even if the
+/// run failed; the error is also in [`Record::end`].
 pub fn run(
     link: &mut dyn Link,
     plan: Plan,
@@ -57,7 +57,7 @@ pub fn run(
     })
 }
 
-/// Reports both hosts, lets `body` measure, and returns the record, even if that failed.
+/// Reports both hosts, lets `body` measure, and returns the record, even if `body` failed.
 fn session(
     link: &mut dyn Link,
     plan: Plan,
@@ -94,7 +94,7 @@ fn session(
     };
     let outcome = run.begin().and_then(|()| body(&mut run));
     let (end, error) = match outcome {
-        // The user did not wait for a far end that no longer answers.
+        // The user stopped the run, so a far end that no longer answers is not reported as an error.
         Ok(()) | Err(LinkError::Lost { .. }) if run.stopped => (End::Interrupted, None),
         Ok(()) => (End::Complete, None),
         Err(LinkError::Interrupted) => (End::Interrupted, None),
@@ -130,8 +130,8 @@ impl Run<'_> {
         self.rest()
     }
 
-    /// Reports the transport's known problems with the base load on these hosts. Streams are the same in both
-    /// directions, so one direction is enough.
+    /// Reports the transport's known problems with the base load on these hosts. The streams of both directions have
+    /// the same settings, so the first direction is enough.
     fn notices(&mut self) {
         let plan = &self.record.start.plan;
         let (Some(engine), Some(&direction)) =
@@ -149,7 +149,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reports why settings of a host cannot be tried there, although the user of an end allowed it.
+    /// Reports why a host's settings cannot be changed by trials, if the other host's settings can be or if changes
+    /// were allowed but are impossible.
     fn settings(&mut self) {
         let hosts = self.record.hosts.clone();
         let lack = |host: &Host| {
@@ -178,7 +179,7 @@ impl Run<'_> {
         }
     }
 
-    /// Adds to the record and reports the event.
+    /// Adds a part to the record and reports `event`.
     fn note(&mut self, add: impl FnOnce(&mut Record), event: &Event<'_>) {
         add(&mut self.record);
         if self.sink.event(event) == RunControl::Stop {

@@ -10,20 +10,20 @@ use crate::event::Sink;
 use crate::link::{Link, LinkError};
 use crate::load::transport::{self, Transport};
 
-/// Round trips to be timed.
+/// Settings of round trips that are to be timed.
 #[derive(Debug, Clone, Copy)]
 pub struct RoundTrips {
-    /// Payload of a message, each way.
+    /// Payload of each request and of each answer.
     pub size: Bytes,
-    /// Time from one intended send to the next, open loop; `None` sends the next one when the answer
-    /// is in, closed loop.
+    /// Time between intended sends (open loop); `None` sends each request when the previous answer has arrived
+    /// (closed loop).
     pub interval: Option<Nanos>,
-    /// Both ends spin on their sockets instead of sleeping.
+    /// Whether both ends spin on their sockets instead of sleeping.
     pub busy_poll: bool,
 }
 
-/// Runs one step: all directions of `plan` at once, with `trips` during them or alone. The first `washout` of
-/// the plan's time does not count. Returns as [`super::run`] does.
+/// Runs one step: all directions of `plan` at once, together with the round trips of `trips`, or `trips` alone. The
+/// first `washout` of the plan's time does not count. Returns the record and the error, as [`super::run`] does.
 pub fn once(
     link: &mut dyn Link,
     plan: Plan,
@@ -63,7 +63,7 @@ impl RoundTrips {
         }
     }
 
-    /// What its set is made with: the options of the transport are those of the plan, and so are its arrays.
+    /// Returns the settings of the set that times round trips. It uses the plan's transport options and arrays.
     fn knobs(self, plan: &Plan) -> Knobs {
         let alone = transport::is_alone(&plan.engine);
         let size = |size| if alone { size } else { Bytes(0) };
@@ -79,8 +79,8 @@ impl RoundTrips {
     }
 }
 
-/// Whether `transport` can do what `plan` asks of it, and `trips`; why not. Asked before there is a far end to
-/// refuse it.
+/// Checks whether `transport` supports `plan` and `trips`; the error says why it does not. The check needs no far
+/// end.
 pub fn possible(
     transport: &dyn Transport,
     plan: &Plan,
@@ -94,7 +94,7 @@ pub fn possible(
     sets.try_for_each(|set| transport::possible(transport, &set))
 }
 
-/// Why the step is run, and its name for people.
+/// Returns the purpose of the step and a description for the user.
 fn purpose(directions: &[Direction], streams: u32, timed: bool) -> (Purpose, String) {
     let (purpose, load) = match directions {
         [] => return (Purpose::IdleLatency, "round trips on the idle path".into()),

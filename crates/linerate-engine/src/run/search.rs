@@ -1,4 +1,5 @@
-//! Short steps at one rate after the other, to find the highest one without loss, and a longer one there.
+//! Search for the highest rate without loss: short steps at different rates, then a longer step at the highest good
+//! rate.
 
 use linerate_core::model::looks;
 use linerate_core::path::Direction;
@@ -11,12 +12,12 @@ use super::{Run, session, steps};
 use crate::event::Sink;
 use crate::link::{Link, LinkError};
 
-/// Length of a short step: what a queue takes in shows in the longer one.
+/// Length of a short step. A queue that fills more slowly is detected by the longer step.
 const SHORT: Nanos = Nanos::from_millis(500);
 
-/// Finds the highest rate of the first direction of `plan` that loses at most a share of `allowed`. The plan's
-/// pace is the highest rate that is tried. The plan's time is the length of the longer step, without its first
-/// `washout`. Returns as [`super::run`] does.
+/// Searches for the highest rate of the first direction of `plan` at which at most the share `allowed` of packets is
+/// lost. The plan's pace is the highest rate that is tried. The plan's time is the length of the longer step, without
+/// its first `washout`. Returns the record and the error, as [`super::run`] does.
 pub fn search(
     link: &mut dyn Link,
     plan: Plan,
@@ -48,14 +49,14 @@ impl Run<'_> {
             let known = looks(&self.record);
             match known.last() {
                 Some(look) if known.len() > search.looks().len() => search.told(*look),
-                // It did not end in order; its trouble says why.
+                // The step did not end in order; the trouble in its record says why.
                 _ => break,
             }
         }
         Ok(())
     }
 
-    /// One step at a rate of all streams together.
+    /// Runs one step in which all streams together send at `rate`.
     fn at(
         &mut self,
         rate: Rate,

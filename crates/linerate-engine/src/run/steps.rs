@@ -1,5 +1,5 @@
-//! The steps of every run: before its trials idle latency, each direction, and twice the streams; after them still more
-//! streams, and both directions at once.
+//! The steps of every run. Before the trials: idle latency, the base load of each direction, and twice the streams.
+//! After the trials: more streams, and both directions at once.
 
 use linerate_core::facts::Gap;
 use linerate_core::model::latency_of;
@@ -15,31 +15,31 @@ use super::enough::Enough;
 use crate::event::{Event, Level, RunControl};
 use crate::link::{LinkError, StepControl};
 
-/// Time between two round trips under load.
+/// Time between the sends of two round trips under load.
 pub(super) const BESIDE: Nanos = Nanos::from_millis(5);
 
-/// Payload of a latency probe: fits any MTU.
+/// Payload of a latency probe, small enough for any MTU.
 pub(super) const PROBE: Bytes = Bytes(64);
 
-/// More streams that gain less than this are past the knee.
+/// Minimum ratio of goodput with more streams to the best goodput so far at which more streams are tried.
 const KNEE: f64 = 1.05;
 
-/// Most streams of a sweep.
+/// Largest number of streams in a sweep.
 const MOST_STREAMS: u32 = 16;
 
-/// A base load that was measured.
+/// State of a direction whose base load was measured.
 pub(super) struct Base {
     direction: Direction,
-    /// Its connections, which a later step uses again; `None` if they were lost.
+    /// Set of the base load, which a later step uses again; `None` if its connections were lost.
     set: Option<u32>,
-    /// The most streams that were measured; `None` where still more would gain nothing, or are not wanted.
+    /// Largest number of streams measured; `None` if more would gain nothing or are not wanted.
     swept: Option<u32>,
-    /// Whether twice its streams were measured, or left out.
+    /// Whether the step with twice the streams was measured or left out.
     doubled: bool,
 }
 
 impl Run<'_> {
-    /// The steps before the trials.
+    /// Runs the steps before the trials.
     pub(super) fn steps(&mut self) -> Result<(), LinkError> {
         let plan = self.record.start.plan.clone();
         self.idle()?;
@@ -65,7 +65,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Round trips of the idle path.
+    /// Measures round trips on the idle path.
     fn idle(&mut self) -> Result<(), LinkError> {
         let set = self.ping(Nanos(0))?;
         let words = "latency of the idle path";
@@ -87,7 +87,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The base load of a direction, with round trips during it.
+    /// Measures the base load of a direction, with round trips under load.
     fn base(&mut self, direction: Direction, sets: &[u32]) -> Result<(), LinkError> {
         let streams = streams(self.record.start.plan.knobs.streams);
         let words = format!("{}, {streams}", direction.name());
@@ -97,7 +97,7 @@ impl Run<'_> {
         self.step_until(purpose, sets, Nanos(0), planned, &words, &mut enough)
     }
 
-    /// A step ends early only where trials use the time that is left.
+    /// Lets a step end early only if trials can use the remaining time.
     fn early(&self, enough: Enough) -> Enough {
         if self.record.start.plan.trials {
             enough
@@ -106,7 +106,7 @@ impl Run<'_> {
         }
     }
 
-    /// The steps after the trials. A verdict does not need them, so they are left out where no time is left.
+    /// Runs the steps after the trials. A verdict does not need them, so they are left out if no time is left.
     pub(super) fn rest(&mut self) -> Result<(), LinkError> {
         self.budget.keep(Nanos(0));
         let mut bases = std::mem::take(&mut self.bases);
@@ -123,7 +123,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The time that the steps after the trials take.
+    /// Returns the time for the steps after the trials.
     fn rest_of(&self) -> Nanos {
         let swept = self.bases.iter().filter(|base| base.swept.is_some());
         let sets = self.bases.iter().filter(|base| base.set.is_some());
@@ -131,7 +131,7 @@ impl Run<'_> {
         Nanos(swept.count() as u64 * self.budget.sweeps.0 + u64::from(both) * self.budget.both.0)
     }
 
-    /// Both directions at once.
+    /// Measures both directions at once.
     fn both(&mut self, sets: &[u32]) -> Result<(), LinkError> {
         let words = "both directions at once";
         if self.budget.affords(self.link.now(), self.budget.both) {
@@ -161,8 +161,8 @@ impl Run<'_> {
         });
     }
 
-    /// Measures with twice the streams of the base load, unless that was done: the judge needs no more of a sweep. Returns
-    /// whether it measured.
+    /// Measures with twice the streams of the base load, unless that was done. The judge needs no larger sweep.
+    /// Returns whether it measured.
     pub(super) fn doubled(&mut self, direction: Direction) -> Result<bool, LinkError> {
         let Some(base) = self.base_of(direction).filter(|base| !base.doubled) else {
             return Ok(false);
@@ -185,7 +185,7 @@ impl Run<'_> {
             .find(|base| base.direction == direction)
     }
 
-    /// Doubles the streams until they gain nothing.
+    /// Doubles the number of streams until the goodput no longer rises.
     fn sweep(&mut self, base: &mut Base) -> Result<(), LinkError> {
         let until = Nanos(self.link.now().0 + self.budget.sweeps.0);
         while let Some(streams) = base.swept {
@@ -200,7 +200,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures with twice the streams. Returns their number if still more may gain.
+    /// Measures with twice as many streams. Returns their number if even more streams may raise the goodput.
     fn swept(&mut self, direction: Direction, streams: u32) -> Result<Option<u32>, LinkError> {
         let knobs = self.record.start.plan.knobs.clone();
         if self.stopped || streams >= MOST_STREAMS {
@@ -223,12 +223,12 @@ impl Run<'_> {
         let Budget { washout, sweep, .. } = self.budget;
         self.step(purpose, &[set], washout, sweep, &words)?;
         self.link.release(set)?;
-        // Nothing is not more than nothing, either.
+        // The comparison is strict: if both goodputs are zero, the sweep ends.
         let gains = self.goodput(direction) > best * KNEE;
         Ok((gains && more < MOST_STREAMS).then_some(more))
     }
 
-    /// Whether the last step did not end in order: its connections are lost then.
+    /// Returns whether the last step did not end in order. Its connections are then lost.
     pub(super) fn broke(&self) -> bool {
         !self.stopped
             && self
@@ -238,7 +238,7 @@ impl Run<'_> {
                 .is_some_and(|s| s.trouble.is_some())
     }
 
-    /// Best goodput of a direction so far, bits per second.
+    /// Returns the best goodput of a direction so far, in bits per second.
     fn goodput(&mut self, direction: Direction) -> f64 {
         let measured = self.deriver.direction(&self.record, direction);
         measured.map_or(0.0, |d| {
@@ -268,7 +268,7 @@ impl Run<'_> {
         self.set(self.record.start.plan.load(direction), knobs)
     }
 
-    /// Makes a set that may be refused. If it is, its step is left out and the user is told.
+    /// Prepares a set that an end may refuse. If it is refused, its step is left out and the user is told.
     pub(super) fn offered(
         &mut self,
         direction: Direction,
@@ -300,7 +300,7 @@ impl Run<'_> {
         Ok(id)
     }
 
-    /// Runs one step to the end of its time and records it.
+    /// Runs one step for its planned time and records it.
     pub(super) fn step(
         &mut self,
         purpose: Purpose,
@@ -312,8 +312,8 @@ impl Run<'_> {
         self.step_until(purpose, sets, washout, measure, words, &mut Enough::Never)
     }
 
-    /// Runs one step and records it. It ends before its time where enough is measured. A step of a run that was stopped is
-    /// not begun.
+    /// Runs one step and records it. The step ends early once `enough` is reached. If the run was stopped, the step
+    /// does not begin.
     fn step_until(
         &mut self,
         purpose: Purpose,
@@ -350,7 +350,7 @@ impl Run<'_> {
             return Ok(());
         }
         let step = self.watched(&plan, direction_of(purpose), left, enough)?;
-        // What waits for an end that does not answer says nothing of the next step.
+        // After a step with trouble, the wait for an unresponsive end does not predict the time of the next step.
         if step.trouble.is_none() {
             let own = step.plan.washout.0.saturating_add(step.plan.measure.0);
             let took = self.link.now().0.saturating_sub(began.0);
@@ -363,7 +363,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Streams of sets whose connections are read, together.
+    /// Returns the number of streams in `sets` whose connections are sampled.
     fn read_of(&self, sets: &[u32]) -> u64 {
         let all = self.record.sets.iter().map(|set| &set.plan);
         let these = all.filter(|plan| sets.contains(&plan.id));

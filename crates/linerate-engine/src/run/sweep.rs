@@ -1,4 +1,4 @@
-//! A sweep by itself: the same load with each of several settings, in interleaved rounds.
+//! A sweep without a plan's other steps: one load with each of several settings, in interleaved rounds.
 
 use linerate_core::facts::Gap;
 use linerate_core::path::{Direction, Side};
@@ -11,22 +11,22 @@ use super::{Run, session};
 use crate::event::Sink;
 use crate::link::{Link, LinkError};
 
-/// What a sweep measures.
+/// The settings that a sweep compares, and how it measures them.
 #[derive(Debug, Clone)]
 pub struct SweepPlan {
-    /// The factor that is varied.
+    /// Factor that is varied.
     pub swept: Swept,
     pub settings: Vec<Knobs>,
-    /// Which way payload flows.
+    /// Direction of the payload.
     pub direction: Direction,
-    /// How the time is spent.
+    /// Number of rounds and length of slices.
     pub pace: Pace,
-    /// The settings that an end refused, and why: filled in by [`sweep`].
+    /// Settings that an end refused, and why: filled in by [`sweep`].
     pub left_out: Vec<Gap>,
 }
 
-/// Measures with each setting in turn, there and back again, round after round. A setting that is refused is
-/// left out, with a notice. Returns as [`super::run`] does.
+/// Measures with each setting in turn, in alternating order, for several rounds. A setting that is refused is left
+/// out, with a notice. Returns the record and the error, as [`super::run`] does.
 pub fn sweep(
     link: &mut dyn Link,
     plan: Plan,
@@ -43,7 +43,7 @@ impl Run<'_> {
         for at in 0..sweep.settings.len() {
             sets.push(self.setting(sweep, at)?);
         }
-        // The first round warms connections up.
+        // The first round only warms up the connections.
         for round in 0..=sweep.pace.rounds {
             let needed = round <= FEWEST as u32;
             let time = sweep.pace.round(sets.len());
@@ -63,14 +63,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Connections with a setting; `None` where an end refuses them.
+    /// Prepares a set with a setting; `None` if an end refuses it.
     fn setting(&mut self, sweep: &mut SweepPlan, at: usize) -> Result<Option<u32>, LinkError> {
         let direction = sweep.direction;
         let made = self.stream(direction, sweep.settings[at].clone());
         self.unless_left_out(sweep, at, made.map(Some))
     }
 
-    /// Measures a setting once; its connections from then on.
+    /// Measures a setting once and returns the set that the next slice of this setting uses.
     fn slice(
         &mut self,
         sweep: &mut SweepPlan,
@@ -93,7 +93,7 @@ impl Run<'_> {
         }
     }
 
-    /// A setting that an end refuses is left out, and the user is told.
+    /// If an end refuses a setting, leaves it out and tells the user.
     fn unless_left_out(
         &mut self,
         sweep: &mut SweepPlan,

@@ -1,4 +1,4 @@
-//! Trials: one factor changed, both settings measured in interleaved slices, until it is decided.
+//! Trials: one factor is changed, and both settings are measured in interleaved slices until the trial decides.
 
 use linerate_core::factor::Factor;
 use linerate_core::facts::Gap;
@@ -16,28 +16,28 @@ use super::steps::BESIDE;
 use crate::event::Event;
 use crate::link::LinkError;
 
-/// Time that a slice takes longer through which nothing gets: both ends wait for it.
+/// Additional time of a slice in which no payload gets through: both ends wait that long for it.
 const STALL: Nanos = Nanos::from_secs(3);
 
-/// Slices of a block (A B B A).
+/// Number of slices in a block (A B B A).
 const BLOCK: usize = 4;
 
-/// Slices below which a trial says nothing: two blocks.
+/// Minimum number of slices of a trial that has a result: two blocks.
 const FEWEST: u64 = 8;
 
-/// Attempts to dial the connections of a setting until they share receive queues as they should. Two streams
-/// fall into the same one of four queues in one attempt of four, and fail to in 1 % of this many.
+/// Attempts to dial the connections of a setting until they share receive queues as they should. With four queues,
+/// two streams share one in a quarter of all attempts; in 1 % of all cases they share none in 16 attempts.
 const DRAWS: u32 = 16;
 
-/// Time in which a draw shows where its packets are taken in: two samples of a short step.
+/// Time in which a draw shows which CPUs receive its packets: two samples of a short step.
 const LOOK: Nanos = Nanos::from_millis(200);
 
 impl Run<'_> {
     /// Runs trials for goodput, then for latency, in all directions. Each round runs one trial for each open
-    /// direction, the most informative first; a direction that is far slower than the other comes before it.
-    /// Ends when each direction has a proof, no trial is left, or the time is up.
+    /// direction, the most informative one. A direction that is far slower than the other is tried first. Ends when
+    /// each direction has a proof, no trial is left, or the time is up.
     pub(super) fn trials(&mut self) -> Result<(), LinkError> {
-        // Earlier steps with many streams took longer to end than trials do.
+        // Earlier steps with many streams took longer to end than trials do, so they are not counted.
         self.beyond = Beyond::default();
         while !self.stopped {
             let model = self.deriver.derive(&self.record);
@@ -46,7 +46,7 @@ impl Run<'_> {
             let mut waiting = open.len() as u64;
             self.slower_first(&model, &mut open);
             if self.any_doubled(&open)? {
-                // They may show that another trial tells more.
+                // The new steps may show that another trial is more informative.
                 continue;
             }
             let Some(cheapest) = open.iter().map(|p| self.cost(&model, p)).min() else {
@@ -56,7 +56,7 @@ impl Run<'_> {
                 return Ok(());
             }
             for (i, plan) in open.into_iter().enumerate() {
-                // Each direction that still waits gets its share of what is left.
+                // The free time is divided equally among the directions that still wait.
                 let now = self.link.now();
                 let until = Nanos(now.0 + self.budget.free(now).0 / waiting);
                 waiting -= 1;
@@ -70,8 +70,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures with twice the streams in the directions of these trials, or in all directions if there are none. Returns
-    /// whether it measured.
+    /// Measures with twice the streams in the directions of these trials, or in all directions if there are no
+    /// trials. Returns whether it measured.
     fn any_doubled(&mut self, open: &[TrialPlan]) -> Result<bool, LinkError> {
         let directions: Vec<Direction> = if open.is_empty() {
             self.record.start.plan.directions.clone()
@@ -85,7 +85,7 @@ impl Run<'_> {
         Ok(measured)
     }
 
-    /// Leaves out the trials of the faster direction while one of a far slower one can be made.
+    /// Leaves out the trials of the faster direction if the time suffices for a trial of a far slower direction.
     fn slower_first(&self, model: &Model, open: &mut Vec<TrialPlan>) {
         let now = self.link.now();
         let of = |plan: &TrialPlan| {
@@ -114,7 +114,7 @@ impl Run<'_> {
             return self.link.release(before);
         };
         let [settle, measure] = times(model, plan);
-        // At less than the full rate, round trips during the slices show whether packets wait.
+        // At less than the full rate, round trips during the slices show whether packets wait in queues.
         let timed = plan.factor() == Some(Factor::Paced);
         let mut trial = Interleaved {
             model,
@@ -138,7 +138,7 @@ impl Run<'_> {
         outcome
     }
 
-    /// Reports a proof at once: a waiting user may need no more than that.
+    /// Reports a proof at once: a waiting user may need nothing else.
     fn tell_proof(&mut self, trial: u32) {
         let after = self.record.steps.last().map_or(Nanos(0), Step::ended);
         let proof = |limit: &&Limit| {
@@ -151,7 +151,7 @@ impl Run<'_> {
         }
     }
 
-    /// Starts round trips during the slices. `None` where an end refuses them: the trial then shows less.
+    /// Prepares round trips during the slices. `None` if an end refuses them: the trial then shows less.
     fn beside(&mut self) -> Result<Option<u32>, LinkError> {
         match self.ping(BESIDE) {
             Ok(set) => Ok(Some(set)),
@@ -187,7 +187,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether the kernel copied in a trial that should avoid the copy, by the last step. If so, reports it.
+    /// Returns whether the kernel copied payload in the last step of a trial that should avoid the copy. If so,
+    /// reports it.
     fn copied_all_the_same(&mut self, plan: &TrialPlan) -> bool {
         if plan.factor() != Some(Factor::ZeroCopy) {
             return false;
@@ -207,7 +208,7 @@ impl Run<'_> {
         copied
     }
 
-    /// A host that is no longer as a trial of its settings needs it ends the trial, not the run.
+    /// If a host no longer permits the setting of a trial, ends the trial instead of the run.
     fn unless_refused(
         &mut self,
         plan: &TrialPlan,
@@ -227,8 +228,8 @@ impl Run<'_> {
         }
     }
 
-    /// Makes the connections of a setting anew if nothing got through the last step; false where they
-    /// cannot be had again, or broke for another reason.
+    /// Dials the connections of a setting again if no payload got through in the last step. Returns false if that
+    /// fails, or if the connections broke for another reason.
     fn renewed(&mut self, trial: &mut Interleaved<'_>, changed: bool) -> Result<bool, LinkError> {
         if !self.broke() {
             return Ok(true);
@@ -243,8 +244,8 @@ impl Run<'_> {
         self.redialled(trial, changed)
     }
 
-    /// Dials the connections of a setting again until they share receive queues as in the base load, or
-    /// less where that is the change, if the trial is about it; false where no draw does.
+    /// Dials the connections of a setting again, in trials about shared receive queues, until they share queues as in
+    /// the base load, or less if that is the change. Returns false if no attempt succeeds.
     fn drawn(&mut self, trial: &mut Interleaved<'_>, changed: bool) -> Result<bool, LinkError> {
         let Some(base) = trial.shared() else {
             return Ok(true);
@@ -260,7 +261,7 @@ impl Run<'_> {
             if drawn.is_some_and(|drawn| (drawn.streams < base.streams) == changed) {
                 return Ok(true);
             }
-            // Two warm-ups and the fewest slices are still to come.
+            // Two warm-ups and the minimum number of slices are still to come.
             let ends = self.link.now().0 + self.beyond.spent(trial.slice(), FEWEST + 2).0;
             let late = ends > trial.until.0;
             if self.stopped || late || !self.redialled(trial, changed)? {
@@ -272,7 +273,7 @@ impl Run<'_> {
         Ok(false)
     }
 
-    /// Makes the connections of a setting anew; false where they cannot be had again.
+    /// Dials the connections of a setting again; returns false if an end refuses them.
     fn redialled(&mut self, trial: &mut Interleaved<'_>, changed: bool) -> Result<bool, LinkError> {
         let set = &mut trial.sets[usize::from(changed)];
         self.link.release(*set)?;
@@ -286,20 +287,20 @@ impl Run<'_> {
         Ok(made.is_some())
     }
 
-    /// The least time that a trial takes.
+    /// Returns the shortest time that a trial takes.
     fn cost(&self, model: &Model, plan: &TrialPlan) -> Nanos {
         let [settle, measure] = times(model, plan);
         let base = model.direction(plan.direction).map(|d| &d.base);
         let all = self.beyond.spent(Nanos(settle.0 + measure.0), FEWEST + 2);
-        // Nothing gets through half of the slices.
+        // In half of the slices no payload gets through.
         let stalls = base
             .and_then(Load::silent)
             .map_or(0, |_| STALL.0 * FEWEST.div_ceil(2));
         Nanos(all.0 + stalls)
     }
 
-    /// The next setting; `None` when the trial has ended: it decided, its time is up, or its connections are
-    /// lost. A disturbed slice does not count, and is repeated.
+    /// Returns the next setting; `None` when the trial has ended because it decided, its time is up, or its
+    /// connections are lost. A disturbed slice does not count and is repeated.
     fn goes_on(&mut self, trial: &Interleaved<'_>) -> Option<bool> {
         let slice = self.record.steps.last();
         let lost = slice.is_some_and(|s| s.trouble.is_some() && !stalled(s));
@@ -318,33 +319,33 @@ impl Run<'_> {
         }
         let tried = self.deriver.trial(&self.record, trial.plan.id);
         let decided = tried.is_some_and(|tried| decides(trial.model, &tried));
-        // Fewer than two blocks say nothing: a trial that was begun gets them.
+        // Fewer than two blocks have no result, so a trial that has begun gets two.
         let begun = (so_far.slices() as u64) < FEWEST;
         let block_ends = self.link.now().0 + self.beyond.spent(trial.slice(), BLOCK as u64).0;
         (begun || (!decided && block_ends <= trial.until.0)).then_some(next)
     }
 }
 
-/// A trial with its warm connections.
+/// A trial and its connections, which stay open between slices.
 struct Interleaved<'a> {
-    /// What was known before it.
+    /// Model before the trial.
     model: &'a Model,
     plan: &'a TrialPlan,
-    /// Setting A and setting B.
+    /// Sets with setting A and with setting B.
     sets: [u32; 2],
-    /// Round trips during the slices, where the trial measures these.
+    /// Set that times round trips during the slices, if the trial measures them.
     beside: Option<u32>,
-    /// Wash-out of a slice.
+    /// Washout of a slice.
     settle: Nanos,
     /// Time of a slice that counts.
     measure: Nanos,
-    /// When the next trial wants its turn.
+    /// Time at which the next trial may begin.
     until: Nanos,
     words: &'a str,
 }
 
 impl Interleaved<'_> {
-    /// How the streams of the base load share receive queues, where that is what the trial is about.
+    /// Returns how the streams of the base load share receive queues, if the trial is about that.
     fn shared(&self) -> Option<Crowd> {
         let of = |direction| self.model.direction(direction)?.base.crowd();
         (self.plan.factor() == Some(Factor::OtherPorts))
@@ -352,19 +353,19 @@ impl Interleaved<'_> {
             .flatten()
     }
 
-    /// The sets of a slice.
+    /// Returns the sets that a slice runs.
     fn of(&self, changed: bool) -> Vec<u32> {
         let load = self.sets[usize::from(changed)];
         std::iter::once(load).chain(self.beside).collect()
     }
 
-    /// Time of a slice, wash-out included.
+    /// Returns the length of a slice, including its washout.
     fn slice(&self) -> Nanos {
         Nanos(self.settle.0 + self.measure.0)
     }
 }
 
-/// Says that no connections of a setting could be had that a trial of other ports needs.
+/// Makes the notice that no attempt gave the connections that a trial of other ports needs.
 fn undrawn(plan: &TrialPlan, changed: bool) -> Gap {
     let how = if changed {
         "as before"
@@ -378,7 +379,7 @@ fn undrawn(plan: &TrialPlan, changed: bool) -> Gap {
     }
 }
 
-/// The next trials for the limits of the directions; without any, those for long round trips.
+/// Returns the next trials for the goodput limits of the directions, or for long round trips if there are none.
 fn open(model: &Model, directions: &[Direction], first: u32) -> Vec<TrialPlan> {
     let limits = next_trials(model, directions, Slowness::Rate, first);
     if limits.is_empty() {
@@ -388,7 +389,7 @@ fn open(model: &Model, directions: &[Direction], first: u32) -> Vec<TrialPlan> {
     }
 }
 
-/// Wash-out of a slice of a trial, and the time of it that counts.
+/// Returns the washout of a slice, and the time of the slice that counts.
 fn times(model: &Model, plan: &TrialPlan) -> [Nanos; 2] {
     model
         .direction(plan.direction)

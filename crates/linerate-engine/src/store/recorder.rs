@@ -11,13 +11,13 @@ use linerate_core::record::frame::{self, Frame, MAX_VALUES};
 
 use crate::event::{Event, RunControl, Sink};
 
-/// Characters of the time that a file's name begins with: `2026-11-21T10-31-07`.
+/// Length of the time at the start of a file's name, in characters: `2026-11-21T10-31-07`.
 pub(super) const STAMP: usize = 19;
 
-/// Characters of a peer's name that are kept in a file's name.
+/// Most characters of a peer's name in a file's name.
 const PEER: usize = 64;
 
-/// Number of file names with the same second that are tried.
+/// Number of file names that are tried for the same second.
 const SUFFIXES: u32 = 1000;
 
 /// Writes the events of one run to its own file, which is created at [`Event::Started`].
@@ -32,13 +32,13 @@ pub struct Recorder {
     problem: Option<Gap>,
 }
 
-/// A file that takes frames.
+/// An open record file.
 #[derive(Debug)]
 struct Open {
     file: File,
-    /// Bytes of whole frames.
+    /// Length of all complete frames, in bytes.
     length: u64,
-    /// Values of the steps written, toward what a record may hold.
+    /// Number of values in the steps written so far; a record has a limit.
     values: u64,
 }
 
@@ -52,23 +52,24 @@ impl Recorder {
         }
     }
 
-    /// The file, once the run has begun; it may be incomplete if there is a [`Self::problem`].
+    /// Returns the path of the file, once the run has begun. The file may be incomplete if there is a
+    /// [`Self::problem`].
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Why the record is not written completely; only the first reason is kept.
+    /// Returns why the record is incomplete; only the first reason is kept.
     pub fn problem(&self) -> Option<&Gap> {
         self.problem.as_ref()
     }
 
-    /// Sends the next frames to another file, to check how its errors are handled.
+    /// Replaces the file for the next frames, to test how its errors are handled.
     #[cfg(test)]
     pub(super) fn replace_file(&mut self, file: File) {
         self.open.as_mut().expect("a file was made").file = file;
     }
 
-    /// Makes the file and writes its beginning.
+    /// Creates the file and writes its first frame.
     fn begin(&mut self, start: &Start) {
         match create(&self.dir, start) {
             Ok((path, file)) => {
@@ -86,12 +87,12 @@ impl Recorder {
         }
     }
 
-    /// A file without a start frame is empty, and would be mistaken for the last record.
+    /// Removes the file if it has no start frame: it is empty, and would be mistaken for the last record.
     fn remove_unless_begun(&mut self) {
         if self.open.is_none()
             && let Some(path) = self.path.take()
         {
-            // If it cannot be removed, reading it will show the error.
+            // If the file cannot be removed, reading it will report the error.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -115,15 +116,15 @@ impl Recorder {
         match open.file.write_all(bytes) {
             Ok(()) => open.length += bytes.len() as u64,
             Err(error) => {
-                // Half a frame would be reported as damage; without it the record just ends early.
-                // Should this fail too, the reader copes.
+                // A partial frame would be reported as damage; without it, the record only ends early. If this fails
+                // too, the reader still handles the file.
                 let _ = open.file.set_len(open.length);
                 self.give_up(&format!("writing failed: {error}"), error.kind());
             }
         }
     }
 
-    /// Asks the disk to keep all that was written, the file's name included.
+    /// Flushes the file and its directory entry to the disk.
     fn finish(&mut self) {
         let Some(open) = self.open.take() else { return };
         let synced = open.file.sync_data();
@@ -135,7 +136,7 @@ impl Recorder {
         }
     }
 
-    /// Writes nothing more; the first reason stands.
+    /// Stops writing. If there is a reason already, it is kept.
     fn give_up(&mut self, why: &str, kind: io::ErrorKind) {
         self.open = None;
         let place = self.path.as_ref().unwrap_or(&self.dir);
@@ -180,7 +181,7 @@ fn hint(kind: io::ErrorKind) -> &'static str {
     }
 }
 
-/// A new file for the run, and its path; never one that was there.
+/// Creates a new file for the run, and returns its path. An existing file is never opened.
 fn create(dir: &Path, start: &Start) -> io::Result<(PathBuf, File)> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let name = name(start.wall_secs, start.plan.peer.as_deref());
@@ -204,7 +205,8 @@ fn create(dir: &Path, start: &Start) -> io::Result<(PathBuf, File)> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// `2026-11-21T10-31-07-PEER`, in UTC; characters that a file name should not hold become `_`.
+/// Returns a name such as `2026-11-21T10-31-07-PEER`, in UTC; characters that are unsuitable in file names become
+/// `_`.
 pub(super) fn name(wall_secs: u64, peer: Option<&str>) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') {
@@ -219,7 +221,7 @@ pub(super) fn name(wall_secs: u64, peer: Option<&str>) -> String {
     format!("{}-{peer}", stamp(wall_secs))
 }
 
-/// The time in UTC, with no colons, so that it is one word in every shell and file system.
+/// Returns the time in UTC without colons, so that it is one word in every shell and file system.
 pub fn stamp(wall_secs: u64) -> String {
     let (days, secs) = (wall_secs / 86_400, wall_secs % 86_400);
     let (year, month, day) = civil(days.min(2_000_000));
@@ -227,7 +229,7 @@ pub fn stamp(wall_secs: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}-{minute:02}-{second:02}")
 }
 
-/// Year, month and day, `days` after 1970-01-01.
+/// Returns year, month and day of the date `days` after 1970-01-01.
 //= https://howardhinnant.github.io/date_algorithms.html#civil_from_days
 fn civil(days: u64) -> (u64, u64, u64) {
     let z = days + 719_468; // days since 0000-03-01: years that begin in March end in the leap day

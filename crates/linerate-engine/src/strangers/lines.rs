@@ -1,16 +1,16 @@
-//! Log lines, with a limit for each second: a flood of strangers must not fill a disk.
+//! Log lines, with a limit per second, so that a flood of unauthenticated connections does not fill a disk.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Takes one log line without a time: an arrival, a refusal, the end of a session.
+/// Callback for a log line without its time: an arrival, a refusal, the end of a session.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 const LINES_PER_SECOND: u32 = 10;
-/// Characters of a line, which may hold text from a peer.
+/// Most characters of a line, which may contain text from a peer.
 const LINE_MAX: usize = 300;
 
-/// Logs lines, and counts those above the rate instead. Clones share one count.
+/// Logs lines up to a rate, and counts the lines above it. Clones share one count.
 #[derive(Clone)]
 pub(crate) struct Lines {
     log: Log,
@@ -25,7 +25,7 @@ struct LineCounts {
 }
 
 impl Lines {
-    /// Lines go to `log`, each with `before` before it.
+    /// Makes a log that writes to `log`, with `before` in front of each line.
     pub(crate) fn new(log: &Log, before: &'static str) -> Self {
         Self {
             log: Arc::clone(log),
@@ -57,7 +57,7 @@ impl Lines {
         }
     }
 
-    /// Logs a last line, at any rate.
+    /// Logs a last line, without a rate limit.
     pub(crate) fn last(&self, line: &str) {
         self.finish();
         self.write(line);

@@ -11,21 +11,21 @@ use rustix::net::{
 
 use crate::peer::PeerError;
 
-/// Takes `port` of the addresses, or of all of this host if none is named, without blocking.
+/// Binds `port` of the named addresses, or of all of this host if none is named. The listeners do not block.
 pub(crate) fn listen(named: &[IpAddr], port: u16) -> Result<Vec<TcpListener>, PeerError> {
     let at = |ip: IpAddr| {
         let address = SocketAddr::new(ip, port);
         listener(address).map_err(|source| PeerError::Listen { address, source })
     };
     if named.is_empty() {
-        // A host without IPv6 cannot listen on its wildcard.
+        // A host without IPv6 cannot listen on IPv6's wildcard address.
         let both = at(Ipv6Addr::UNSPECIFIED.into());
         return Ok(vec![both.or_else(|_| at(Ipv4Addr::UNSPECIFIED.into()))?]);
     }
     named.iter().map(|ip| at(*ip)).collect()
 }
 
-/// The addresses that they listen on.
+/// Returns the addresses that the listeners are bound to.
 pub(crate) fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
     let each = listeners.iter();
     each.filter_map(|l| l.local_addr().ok()).collect()
@@ -46,7 +46,7 @@ fn listener(address: SocketAddr) -> io::Result<TcpListener> {
         sockopt::set_ipv6_v6only(&fd, !address.ip().is_unspecified())?;
     }
     bind(&fd, &address)?;
-    // Newcomers wait here while the gate looks at those before them.
+    // New connections wait in this queue while the gate handles earlier ones.
     listen_on(&fd, 1024)?;
     Ok(TcpListener::from(fd))
 }

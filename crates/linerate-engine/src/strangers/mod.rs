@@ -1,10 +1,11 @@
-//! Strangers: connections that are not authenticated yet, of both servers, in one poll loop without threads.
+//! Strangers: connections that are not authenticated yet. Both servers handle theirs in one poll loop without
+//! threads.
 //!
-//! Each has a small budget of time; each address, and all together, have a number of places. A stranger that
-//! finds no free place displaces another one, but never one whose address has fewer places: many connections
-//! from one address displace only each other.
+//! Each has a small time budget. The number of strangers is limited for each address and in total. A stranger that
+//! finds no free place displaces another one, but never one whose address has fewer places: many connections from one
+//! address displace only each other.
 //!
-//! A [`Doorman`] handles their messages; nothing here knows a protocol.
+//! A [`Doorman`] handles their messages; this module knows no protocol.
 
 mod lines;
 mod listen;
@@ -24,54 +25,54 @@ pub(crate) use lines::Lines;
 pub use lines::Log;
 pub(crate) use listen::{addresses, listen};
 
-/// How long no connection is accepted after the system had no descriptor left.
+/// Time in which no connection is accepted after the system ran out of descriptors.
 const REST: Duration = Duration::from_millis(100);
 
-/// Why a stranger is not kept, for the log.
+/// Why a stranger is dropped, for the log.
 pub(crate) type Refusal = &'static str;
 
-/// Who may come, and how much strangers may have.
+/// Limits of strangers: their networks and their number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds<'a> {
-    /// Networks that connections may come from; all if the list is empty.
+    /// Networks from which connections are accepted; all if the list is empty.
     pub(crate) allow: &'a [IpNet],
-    /// Places for all of them.
+    /// Most strangers in total.
     pub(crate) all: usize,
-    /// Places for the strangers of one address (IPv6: one /64).
+    /// Most strangers of one address (IPv6: one /64).
     pub(crate) each_address: usize,
-    /// Time for all that one has to say.
+    /// Time in which a stranger must send its whole message.
     pub(crate) time: Duration,
 }
 
 /// A connection that has proved nothing yet.
 pub(crate) struct Stranger<S> {
-    /// The connection, which does not block.
+    /// Non-blocking connection of the stranger.
     pub(crate) stream: TcpStream,
-    /// The address that it comes from.
+    /// Address from which the stranger connects.
     pub(crate) from: IpAddr,
-    /// The bytes received so far.
+    /// Bytes that were received so far.
     pub(crate) received: S,
     until: Instant,
 }
 
-/// Reads from strangers, and admits those that have sent all that they must.
+/// Reads from strangers, and admits those that have sent a complete message.
 pub(crate) trait Doorman {
-    /// The bytes that a stranger has sent.
+    /// Bytes that a stranger has sent.
     type Received: Default;
 
-    /// Sent to a stranger whose time is up.
+    /// Reason for a stranger whose time is up.
     const LATE: Refusal;
-    /// Sent to a stranger whose place another one takes.
+    /// Reason for a stranger whose place another one takes.
     const CROWDED: Refusal;
 
-    /// Reads available bytes, without waiting; true once all has arrived.
+    /// Reads available bytes, without waiting; returns true once the message is complete.
     fn hear(&self, stranger: &mut Stranger<Self::Received>) -> Result<bool, Refusal>;
 
-    /// Admits one whose message is complete.
+    /// Admits a stranger whose message is complete.
     fn admit(&self, stranger: Stranger<Self::Received>) -> Result<(), Refusal>;
 }
 
-/// What became of all connections, for the last line of a server.
+/// Numbers of connections by outcome, for the last log line of a server.
 #[derive(Default)]
 struct Tally {
     admitted: u64,
@@ -87,7 +88,7 @@ pub(crate) struct Strangers<'a, D: Doorman> {
     lines: &'a Lines,
     doorman: D,
     tally: Tally,
-    // In the order of arrival.
+    // Strangers in the order of their arrival.
     inside: Vec<Stranger<D::Received>>,
     rest_until: Option<Instant>,
 }
@@ -112,11 +113,11 @@ impl<'a, D: Doorman> Strangers<'a, D> {
         }
     }
 
-    /// Admits them until the stop is requested. Sleeps without wake-ups while there are none.
+    /// Handles strangers until the stop is requested. Sleeps without wake-ups while there are none.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         while !self.stop.requested() {
             let (arrivals, talkers) = self.wait()?;
-            // In the order of arrival, which numbers the streams of an iperf3 test.
+            // The order of arrival is kept, because it numbers the streams of an iperf3 test.
             let mut gone = 0;
             for at in talkers {
                 gone += usize::from(self.hear(at - gone));
@@ -160,7 +161,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
         Ok((ready(listening), ready(talking)))
     }
 
-    /// True when the stranger is not here any more.
+    /// Reads from a stranger; returns true if it has left.
     fn hear(&mut self, at: usize) -> bool {
         match self.doorman.hear(&mut self.inside[at]) {
             Ok(false) => false,
@@ -181,7 +182,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
     }
 
     fn accept(&mut self, listener: usize) {
-        // One at a time: the loop returns for more after it has checked the others.
+        // Only one connection is accepted at a time: the loop returns for more after it has checked the others.
         match self.listeners[listener].accept() {
             Ok((stream, from)) => {
                 self.arrive(stream, from.ip().to_canonical());
@@ -189,7 +190,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
             Err(e) if exhausted(&e) => {
                 self.lines.say(&format!("cannot accept a connection: {e}"));
                 if !self.relieve() {
-                    // The listener stays readable: without a rest this would be a busy loop.
+                    // The listener stays readable, so without a pause this would be a busy loop.
                     self.rest_until = Some(Instant::now() + REST);
                 }
             }
@@ -228,14 +229,14 @@ impl<'a, D: Doorman> Strangers<'a, D> {
         }
     }
 
-    /// Sends away the oldest of the largest crowd; false when there are no strangers.
+    /// Drops the oldest stranger of the address group with the most strangers; returns false if there are none.
     fn relieve(&mut self) -> bool {
         let mut crowds = HashMap::new();
         for stranger in &self.inside {
             *crowds.entry(group(stranger.from)).or_insert(0) += 1;
         }
         let all = self.inside.iter().enumerate().rev();
-        // Among equals the last one is chosen: the oldest.
+        // The iteration is reversed, so that the oldest of equals is chosen.
         let most = all.max_by_key(|(_, stranger)| crowds[&group(stranger.from)]);
         let at = most.map(|(at, _)| at);
         if let Some(at) = at {
@@ -269,7 +270,7 @@ fn ready(fds: &[PollFd<'_>]) -> Vec<usize> {
         .collect()
 }
 
-/// Addresses that one party can have many of count as one.
+/// Returns the address group of an address: addresses of which one party can have many count as one.
 pub(crate) fn group(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -277,7 +278,7 @@ pub(crate) fn group(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether the system has no descriptor or no memory left for another connection.
+/// Returns whether the system has no descriptor or no memory left for another connection.
 fn exhausted(e: &io::Error) -> bool {
     use rustix::io::Errno;
     let codes = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];

@@ -14,7 +14,8 @@ pub(super) struct Child(pub(super) Pid);
 
 impl Child {
     pub(super) fn stop(&self) -> Result<(), LabError> {
-        // The agent collects it with the ended programs. If it no longer exists, its end was reported already.
+        // The agent collects this process with the ended programs. If it no longer exists, its end was reported
+        // already.
         match rustix::process::kill_process(self.0, Signal::KILL) {
             Ok(()) | Err(Errno::SRCH) => Ok(()),
             Err(e) => Err(LabError::step(
@@ -25,7 +26,7 @@ impl Child {
     }
 }
 
-/// Starts threads, each a process, that spin on a CPU as programs there do.
+/// Starts processes that each spin on a CPU, as busy programs do.
 pub(super) fn hog(cpu: usize, threads: u32) -> Result<Vec<Child>, LabError> {
     let spin = || -> io::Result<Child> {
         let pid = process::fork(&[], || {

@@ -1,5 +1,5 @@
-//! The agent: first process of the lab's PID namespace. It builds the network, starts programs in
-//! the hosts and plants faults; when it ends, for whatever reason, the kernel ends all of it.
+//! The agent: the first process of the lab's PID namespace. It builds the network, starts programs in the hosts and
+//! plants faults. When it ends, for whatever reason, the kernel ends all other processes of the lab.
 
 mod child;
 mod network;
@@ -26,13 +26,13 @@ use network::{Network, Spot};
 use plant::{Act, Plants};
 use start::Programs;
 
-/// Status of the lab's processes when they end because the owner closed the lab, or ended.
+/// Exit status of the lab's processes when the owner closed the lab, or ended.
 const CLOSED: u8 = 0;
 /// Exit status after an error, reported to the owner if possible.
 const FAILED: u8 = 1;
 
-/// The lab's outer process: makes the user and the PID namespace, starts the agent, and waits for
-/// it, so that the owner has one child to wait for.
+/// The lab's outer process. It makes the user and the PID namespace, starts the agent, and waits for it, so that the
+/// owner has a single child to wait for.
 pub(crate) fn outer(channel: &Channel, spec: &Spec) -> u8 {
     let lab = rustix::process::getpid()
         .as_raw_nonzero()
@@ -44,7 +44,7 @@ pub(crate) fn outer(channel: &Channel, spec: &Spec) -> u8 {
     match ended {
         Ok(status) => status,
         Err(error) => {
-            // If the owner is gone too, there is no one to report to.
+            // If the owner has ended too, nobody reads the error.
             let _ = channel.send(&Reply::Failed(error), &[]);
             FAILED
         }
@@ -52,7 +52,7 @@ pub(crate) fn outer(channel: &Channel, spec: &Spec) -> u8 {
 }
 
 fn enter_user_and_pid() -> Result<(), LabError> {
-    // Away from the terminal: Ctrl-C is for the owner, who then ends the lab in good order.
+    // A session without a terminal: Ctrl-C is for the owner, which then ends the lab in order.
     rustix::process::setsid().map_err(|e| LabError::step("cannot leave the session", &e.into()))?;
     let uid = rustix::process::geteuid().as_raw();
     let gid = rustix::process::getegid().as_raw();
@@ -77,7 +77,7 @@ fn start_agent(channel: &Channel, spec: &Spec, lab: u32) -> Result<u8, LabError>
 }
 
 fn agent(channel: &Channel, spec: &Spec, lab: u32) -> u8 {
-    // If the outer process is killed the agent goes too; if the owner is, the channel closes.
+    // If the outer process is killed, the agent ends too; if the owner is killed, the channel closes.
     if rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_err() {
         return FAILED;
     }
@@ -90,7 +90,7 @@ fn agent(channel: &Channel, spec: &Spec, lab: u32) -> u8 {
             {
                 Ok(()) => CLOSED,
                 Err(error) => {
-                    // Between requests there is no one else to report to.
+                    // Between requests, nobody else can receive the error.
                     eprintln!("lab: {error}");
                     FAILED
                 }
@@ -125,7 +125,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// Answers until the owner closes the channel.
+    /// Answers requests until the owner closes the channel.
     fn serve(&mut self, channel: &Channel) -> Result<(), LabError> {
         loop {
             if self.wait(channel)? {
@@ -153,8 +153,8 @@ impl Agent {
         }
     }
 
-    /// Waits for a request, and in the meantime collects ended programs and does what is due. True
-    /// when a request, or the end of the channel, is there.
+    /// Waits for a request. In the meantime, collects ended programs and carries out actions that are due. Returns
+    /// true when a request has arrived, or the channel has ended.
     fn wait(&mut self, channel: &Channel) -> Result<bool, LabError> {
         self.programs.collect()?;
         for act in self.plants.due() {

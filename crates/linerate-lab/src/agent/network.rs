@@ -18,14 +18,14 @@ use crate::spec::{Host, Spec, Topology};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spot {
     Near,
-    /// Between near and the router while a fault needs a process there: no addresses, and two ports, `near`
-    /// and `router`.
+    /// The host of the process on the wire between near and the router, while a fault needs one: no addresses, and
+    /// two ports, `near` and `router`.
     Wire,
     Router,
     Far,
-    /// A host for other traffic, behind the router if there is one. It is not the router itself: the kernel
-    /// lets a socket keep only little data in the queues of its own host, so such traffic would yield to
-    /// anything that arrives by wire.
+    /// A host for background traffic, behind the router if there is one. It is not the router itself: the kernel lets
+    /// a socket keep only little data in the queues of its own host, so such traffic would yield to packets that
+    /// arrive by wire.
     Elsewhere,
 }
 
@@ -52,9 +52,9 @@ pub(super) struct Network {
     places: Vec<Place>,
     topology: Topology,
     congestion: Option<String>,
-    /// The MTU that ports are made with.
+    /// MTU with which ports are made.
     usual_mtu: u32,
-    /// The MTU of all ports now.
+    /// Current MTU of all ports.
     mtu: u32,
     /// Whether the wire is between near and the router.
     wired: bool,
@@ -70,12 +70,12 @@ impl Link {
     pub(crate) const FAR: Self = Self(2);
     const ELSEWHERE: Self = Self(3);
 
-    /// The address of a station on this link.
+    /// Returns the IPv4 address of a station on this link.
     pub(crate) const fn v4(self, station: u8) -> Ipv4Addr {
         Ipv4Addr::new(10, 77, self.0, station)
     }
 
-    /// The address of a station on this link.
+    /// Returns the IPv6 address of a station on this link.
     pub(crate) const fn v6(self, station: u8) -> Ipv6Addr {
         Ipv6Addr::new(0xfd4c, 0x4e52, 0, self.0 as u16, 0, 0, 0, station as u16)
     }
@@ -85,22 +85,22 @@ impl Link {
     }
 }
 
-/// The router's number on each link.
+/// Station number of the router on each link.
 const ROUTER: u8 = 1;
-/// The number of the host at the end of a link.
+/// Station number of the host at the end of a link.
 const END: u8 = 2;
-/// The numbers of the wire's ports, for their hardware addresses.
+/// Numbers of the wire's ports, from which their hardware addresses are made.
 const WIRE: [u8; 2] = [11, 12];
-/// The bridge's name.
+/// Name of the bridge.
 const BRIDGE: &str = "bridge";
-/// The port of the router that leads elsewhere.
+/// Name of the router's port towards the host for background traffic.
 const OTHERS: &str = "others";
-/// The number of a host elsewhere on the only subnet of a bridged lab.
+/// Station number of the host for background traffic, on the only subnet of a bridged lab.
 const STRANGER: u8 = 4;
-/// The number of far on the only subnet of a direct or bridged lab.
+/// Station number of far, on the only subnet of a direct or bridged lab.
 pub(crate) const OTHER_END: u8 = 3;
 
-/// The link and the number that an end has.
+/// Returns the link and the station number of an end.
 pub(crate) const fn station(topology: Topology, host: Host) -> (Link, u8) {
     match (host, topology) {
         (Host::Far, Topology::Routed) => (Link::FAR, END),
@@ -168,7 +168,7 @@ impl Network {
             .map_err(|e| LabError::step("cannot enter a network namespace", &e))
     }
 
-    /// Settings and loopback of each host, before any port exists.
+    /// Prepares the settings and the loopback of each host, before any port exists.
     fn prepare(&mut self) -> Result<(), LabError> {
         for spot in Spot::ALL {
             let lo = self.place(spot).netlink.set_up("lo", true);
@@ -213,7 +213,7 @@ impl Network {
         added.map_err(|e| LabError::step("cannot make a bridge", &e))
     }
 
-    /// Joins the `eth0` of `end` to the port `name` of `other`.
+    /// Connects the `eth0` of `end` to the port `name` of `other`.
     fn add_pair(&mut self, end: Spot, other: Spot, name: &str, link: Link) -> Result<(), LabError> {
         let mtu = self.mtu;
         let own = Veth {
@@ -240,7 +240,7 @@ impl Network {
             .map_err(|e| LabError::step(format!("cannot make the ports eth0 and {name}"), &e))
     }
 
-    /// Switches on the ports of a host and gives them addresses and routes; what is there stays.
+    /// Switches on the ports of a host and adds missing addresses and routes.
     pub(super) fn settle(&mut self, spot: Spot) -> Result<(), LabError> {
         let routed = self.topology == Topology::Routed;
         match spot {
@@ -289,7 +289,7 @@ impl Network {
         through_router: bool,
     ) -> Result<(), LabError> {
         let congestion = self.congestion.clone();
-        // The kernel takes IPv6 from a port with a smaller MTU.
+        // The kernel removes IPv6 from a port with a smaller MTU.
         let v6 = self.v6 && self.mtu >= 1280;
         let netlink = &mut self.place(spot).netlink;
         let mut settle = || -> io::Result<()> {
@@ -327,8 +327,8 @@ impl Network {
         })
     }
 
-    /// Puts the wire between near and the router: the port that faces near moves into it, and a
-    /// new pair leads on to the router. Queues of the router's port `near` are gone afterwards.
+    /// Inserts the wire between near and the router: the port that faces near moves to the wire, and a new pair of
+    /// ports connects the wire and the router. Queues of the router's port `near` are lost.
     pub(super) fn insert_wire(&mut self) -> Result<(), LabError> {
         let mtu = self.mtu;
         let own = |name, number| Veth {
@@ -349,7 +349,7 @@ impl Network {
         self.settle(Spot::Router)
     }
 
-    /// Takes the wire out again. Queues of the router's port `near` are gone afterwards.
+    /// Removes the wire. Queues of the router's port `near` are lost.
     pub(super) fn remove_wire(&mut self) -> Result<(), LabError> {
         let (router, wire) = self.router_and_wire()?;
         let mut remove = || -> io::Result<()> {
@@ -382,7 +382,7 @@ impl Network {
         both().map_err(|e| LabError::step("cannot open the ports of a wire", &e))
     }
 
-    /// Gives all ports of the path an MTU, or the one they were made with.
+    /// Sets the MTU of all ports of the path, or restores the MTU with which they were made.
     pub(super) fn set_mtu(&mut self, mtu: Option<u32>) -> Result<(), LabError> {
         let mtu = mtu.unwrap_or(self.usual_mtu);
         self.mtu = mtu;
@@ -395,7 +395,7 @@ impl Network {
                 Ok(())
             };
             set(netlink).map_err(|e| LabError::step(format!("cannot set the MTU to {mtu}"), &e))?;
-            // A port below 1280 loses its IPv6 addresses and does not get them back by itself.
+            // A port with an MTU below 1280 loses its IPv6 addresses, and does not get them back by itself.
             self.settle_connected(spot)?;
         }
         Ok(())
@@ -408,8 +408,7 @@ impl Network {
         self.settle(spot)
     }
 
-    /// Takes the carrier from a host's link, or gives it back, by switching the port that faces
-    /// the host.
+    /// Switches the carrier of a host's link off or on, by switching the port that faces the host.
     pub(super) fn switch_link(&mut self, host: Host, up: bool) -> Result<(), LabError> {
         let (spot, names): (Spot, &[&str]) = match (host, self.topology) {
             (Host::Near, Topology::Direct) => (Spot::Far, &["eth0"]),

@@ -1,4 +1,4 @@
-//! One host's namespaces.
+//! The namespaces of one host.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,14 +9,14 @@ use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeF
 use crate::error::{self, LabError};
 use crate::netlink::Netlink;
 
-/// The handle of a namespace.
+/// Handle of a host's namespaces.
 pub(super) struct Place {
     pub(super) net: OwnedFd,
     pub(super) mount: OwnedFd,
     pub(super) netlink: Netlink,
 }
 
-/// Mounts that are invisible outside, with a /proc that shows the lab's processes.
+/// Makes mounts that are invisible outside, with a /proc that shows the lab's processes.
 pub(super) fn private_mounts() -> Result<OwnedFd, LabError> {
     let what = "mount namespace";
     namespace::unshare(&[Space::Mount]).map_err(|e| error::forbidden(what, &e))?;
@@ -28,7 +28,7 @@ pub(super) fn private_mounts() -> Result<OwnedFd, LabError> {
     namespace::current(Space::Mount).map_err(|e| error::forbidden(what, &e))
 }
 
-/// A network namespace, and a mount namespace whose /sys shows its ports.
+/// Makes a network namespace, and a mount namespace whose /sys shows its ports.
 pub(super) fn make_place(base: &OwnedFd) -> Result<Place, LabError> {
     let what = "network namespace";
     namespace::enter(Space::Mount, base).map_err(|e| error::forbidden(what, &e))?;
@@ -46,14 +46,14 @@ pub(super) fn make_place(base: &OwnedFd) -> Result<Place, LabError> {
 
 fn mount_sys() -> io::Result<()> {
     const CGROUPS: &str = "/sys/fs/cgroup";
-    // The new /sys lacks what was mounted inside the old one; quotas are read from there.
+    // The new /sys lacks the file systems that were mounted inside the old one; quotas need the control groups there.
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_RECURSIVE;
     let cgroups = rustix::mount::open_tree(rustix::fs::CWD, CGROUPS, flags).ok();
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     let mount = |flags| rustix::mount::mount("sysfs", "/sys", "sysfs", flags, None);
-    // Where the old /sys is read-only, as in containers, the new one must be.
+    // If the old /sys is read-only, as in containers, the new one must be read-only too.
     mount(flags).or_else(|_| mount(flags | MountFlags::RDONLY))?;
     if let Some(tree) = cgroups {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;

@@ -1,8 +1,8 @@
 //! A control group with a limit of CPU time, in version 2 or 1 of the kernel's interface.
 //!
-//! The group is a folder of the machine, not of a namespace: whoever may not write there (an
-//! ordinary user, as a rule) cannot plant it. The lab's outer process, which outlives all others,
-//! removes it at the end; what a killed one left is removed by the next lab that starts.
+//! The group is a folder of the machine, not of a namespace: a user who may not write there (as a rule an ordinary
+//! user) cannot plant this fault. The lab's outer process, which outlives all others, removes the folder at the end.
+//! If it was killed, the next lab that starts removes the folder.
 
 use std::fs;
 use std::io;
@@ -13,18 +13,19 @@ use linerate_core::path::Side;
 use crate::error::LabError;
 use crate::fault::Share;
 
-/// Where groups that limit CPU time are made: of version 2 at its root, or of version 1.
+/// Folders in which groups that limit CPU time can be made: the root of version 2, or the CPU controllers of version
+/// 1.
 const BASES: [&str; 3] = [
     "/sys/fs/cgroup",
     "/sys/fs/cgroup/cpu",
     "/sys/fs/cgroup/cpu,cpuacct",
 ];
-/// How the folders begin; the number of the lab's outer process follows, and the side.
+/// Beginning of the folders' names; the number of the lab's outer process follows, and the side.
 const PREFIX: &str = "linerate-lab-";
-/// What the limit is of, in microseconds: the kernel's own choice.
+/// Period of the CPU limit in microseconds: the kernel's default.
 const PERIOD: u64 = 100_000;
 
-/// A group that programs are started in.
+/// A control group in which programs are started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Group(PathBuf);
 
@@ -62,10 +63,10 @@ impl Group {
         fs::write(self.0.join("cpu.cfs_quota_us"), quota)
     }
 
-    /// Takes the limit away from what still runs in the group, and the group if nothing does.
+    /// Removes the limit of programs that still run in the group, and the group itself if none does.
     pub(super) fn remove(&self) -> Result<(), LabError> {
         let done = self.limit(None);
-        // Busy as long as programs run in it: then the end of the lab removes it.
+        // The folder is busy as long as programs run in the group: then the end of the lab removes it.
         let _ = fs::remove_dir(&self.0);
         done.map_err(|e| {
             let path = self.0.display();
@@ -73,7 +74,7 @@ impl Group {
         })
     }
 
-    /// Does `action` inside the group; what it starts stays there.
+    /// Runs `action` inside the group; programs that it starts stay there.
     pub(super) fn inside<T>(&self, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let before = self.present()?;
         move_into(&self.0)?;
@@ -82,7 +83,7 @@ impl Group {
         done
     }
 
-    /// The group that this process is in, in the same hierarchy.
+    /// Returns the group that this process is in, in the same hierarchy.
     fn present(&self) -> io::Result<PathBuf> {
         let base = self.0.parent().unwrap_or(&self.0);
         let text = fs::read_to_string("/proc/self/cgroup")?;
@@ -91,7 +92,7 @@ impl Group {
     }
 }
 
-/// The folder of a line of /proc/self/cgroup (`number:controllers:path`), if it is one of this
+/// Returns the folder in a line of /proc/self/cgroup (`number:controllers:path`), if the line is about this
 /// hierarchy.
 fn path_in(line: &str, base: &Path) -> Option<PathBuf> {
     let mut parts = line.splitn(3, ':');
@@ -119,8 +120,8 @@ fn base() -> Option<PathBuf> {
     BASES.iter().map(Path::new).find(limits).map(Path::to_owned)
 }
 
-/// Removes the groups of this lab, and of labs whose outer process has ended. Runs in the outer process, whose
-/// /proc shows all of them.
+/// Removes the groups of this lab, and of labs whose outer process has ended. It runs in the outer process, whose
+/// /proc shows all processes.
 pub(super) fn clean(lab: u32) {
     for base in BASES {
         let Ok(entries) = fs::read_dir(base) else {
@@ -132,7 +133,7 @@ pub(super) fn clean(lab: u32) {
             let owner = owner.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
             let gone = |owner: u32| owner == lab || !Path::new(&format!("/proc/{owner}")).exists();
             if owner.is_some_and(gone) {
-                // Only an empty group can be removed, and only by who made it.
+                // A group can be removed only if it is empty, and only by the user who made it.
                 let _ = fs::remove_dir(entry.path());
             }
         }

@@ -23,22 +23,22 @@ struct Program {
     host: Host,
     pid: Pid,
     pidfd: OwnedFd,
-    /// Pipe that receives its exit status.
+    /// Pipe that receives the exit status of the program.
     exit: File,
 }
 
-/// What planted faults make of the programs that are started on a host.
+/// Effects of planted faults on the programs that are started on a host.
 #[derive(Default)]
 pub(super) struct Surroundings {
-    /// What they find in their environment.
+    /// Environment variables that are added for them.
     pub(super) environment: Vec<(String, String)>,
-    /// The CPUs that they run on if they choose none themselves; all if there are none here.
+    /// CPUs on which programs run that choose none themselves; all CPUs if empty.
     pub(super) cpus: Vec<usize>,
-    /// The control group that they run in, if not in the agent's.
+    /// Control group of the programs; `None` for the agent's.
     pub(super) group: Option<Group>,
 }
 
-/// The programs that run now.
+/// Programs that are running.
 #[derive(Default)]
 pub(super) struct Programs {
     running: Vec<Program>,
@@ -67,7 +67,7 @@ impl Programs {
             .stdin(Stdio::from(stdin))
             .stdout(Stdio::from(stdout))
             .stderr(Stdio::from(stderr));
-        // Removes a habit that was set for the owner itself: hosts have their own.
+        // If the owner itself has the lab's variable for slow applications, programs in the hosts do not inherit it.
         command
             .env_remove(application::VARIABLE)
             .envs(surroundings.environment);
@@ -125,7 +125,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Descriptors that become readable when a program ends.
+    /// Returns descriptors that become readable when a program ends.
     pub(super) fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.running.iter().map(|program| program.pidfd.as_fd())
     }
@@ -138,7 +138,7 @@ impl Programs {
                     let own = self.running.iter().position(|program| program.pid == pid);
                     if let Some(mut program) = own.map(|at| self.running.swap_remove(at)) {
                         let raw = status.as_raw();
-                        // An owner that dropped its handle does not want the status.
+                        // If the owner dropped its handle, it does not want the status, so errors are ignored.
                         let _ = program.exit.write_all(&raw.to_ne_bytes());
                     }
                 }
@@ -150,7 +150,7 @@ impl Programs {
     }
 }
 
-/// Runs `action` on the given CPUs alone; what it starts stays there.
+/// Runs `action` only on the given CPUs; programs that it starts stay there.
 pub(super) fn on_cpus<T>(cpus: &[usize], action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     if cpus.is_empty() {
         return action();

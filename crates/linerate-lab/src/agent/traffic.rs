@@ -1,4 +1,4 @@
-//! Traffic that is not ours: a stream of TCP between processes of the lab.
+//! Background traffic: a TCP stream between processes of the lab.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,11 +14,11 @@ use super::network::{Network, Spot, station};
 use crate::error::LabError;
 use crate::fault::Origin;
 
-/// How long a connection may take to be established.
+/// Longest time for a connection to be established.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two writes.
 const STEP: Duration = Duration::from_millis(2);
-/// What was not sent within this time is not made up for.
+/// Longest delay of a write whose payload is still sent in full; payload of the time before is left out.
 const CREDIT: Duration = Duration::from_millis(20);
 
 /// Starts a sender and a receiver.

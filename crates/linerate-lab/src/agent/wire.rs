@@ -16,7 +16,7 @@ use crate::fault::{Fault, FaultDirection};
 use crate::forward::{self, Treatment};
 use crate::spec::Forwarded;
 
-/// A process that forwards.
+/// The process on the wire, which forwards frames.
 pub(super) struct Wire {
     child: Child,
     counters: SharedCounters,
@@ -54,7 +54,7 @@ impl Wire {
     }
 }
 
-/// Whether a fault is one of the process on the wire.
+/// Returns whether the process on the wire produces a fault.
 pub(super) const fn is_on_the_wire(fault: &Fault) -> bool {
     matches!(
         fault,
@@ -68,7 +68,7 @@ pub(super) const fn is_on_the_wire(fault: &Fault) -> bool {
     )
 }
 
-/// The combined effect of all faults on each direction, forward first; `None` if no fault is on the wire.
+/// Returns the combined effect of all faults on each direction, forward first; `None` if no fault is on the wire.
 pub(super) fn treatments<'a>(faults: impl Iterator<Item = &'a Fault>) -> Option<[Treatment; 2]> {
     let mut both = None;
     for fault in faults.filter(|fault| is_on_the_wire(fault)) {

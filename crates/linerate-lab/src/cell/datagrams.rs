@@ -1,4 +1,4 @@
-//! Paths that are loaded by datagrams.
+//! Cells whose load is UDP.
 
 use linerate_core::path::{Direction, Place, Side};
 use linerate_core::units::{Bytes, Rate};
@@ -15,7 +15,7 @@ fn near(name: &str, value: &str) -> Fault {
     }
 }
 
-/// The same with the engine for datagrams.
+/// Makes the measurement of this planting use UDP.
 fn sent(planting: Planting) -> Planting {
     let mut scenery = planting.scenery;
     scenery.push(near("LINERATE_ENGINE", "udp"));
@@ -25,7 +25,8 @@ fn sent(planting: Planting) -> Planting {
     }
 }
 
-/// The same at a pace: the process on the wire carries less than a sender without one sends.
+/// Makes the measurement of this planting use UDP at a pace: an unpaced sender would exceed the capacity of the
+/// process on the wire.
 fn paced(planting: Planting, rate: u64) -> Planting {
     let mut planting = sent(planting);
     let pace = near("LINERATE_PACING", &Rate(rate).exact());
@@ -79,7 +80,7 @@ pub(super) fn flow_rate(draw: &mut Draw) -> Planting {
     paced(slow(direction, Place::Path, fault), rate.0 * 2)
 }
 
-/// A share of loss at which a tenth more arrives without it, as for any fault that limits.
+/// Draws a share of loss without which a tenth more would arrive, as for any fault that limits.
 pub(super) fn loss(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let millionths = draw.turn(&[150_000, 200_000, 300_000]);
@@ -94,7 +95,7 @@ pub(super) fn loss(draw: &mut Draw) -> Planting {
     paced(slow(direction, Place::Path, fault), 100_000_000)
 }
 
-/// A receive buffer that was left in the environment, and is smaller than one burst.
+/// Draws a receive buffer that was left in the environment, and is smaller than one burst.
 pub(super) fn socket_drops(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let bytes = Bytes(draw.turn(&[8 << 10, 16 << 10, 32 << 10]));

@@ -1,10 +1,10 @@
-//! Draws of a cell.
+//! Random choices for a cell.
 
 use linerate_core::path::{Direction, Side};
 
 use crate::random::Random;
 
-/// Draws from a seed.
+/// A generator of random choices from a seed.
 pub(super) struct Draw {
     seed: u64,
     random: Random,
@@ -26,7 +26,7 @@ impl Draw {
         of[self.below(of.len() as u64) as usize]
     }
 
-    /// One by turns of the seed, so that seeds in a row hold each as often.
+    /// Returns one item by the number of the seed, so that consecutive seeds use each item equally often.
     pub(super) fn turn<T: Copy>(&self, of: &[T]) -> T {
         of[(self.seed % of.len() as u64) as usize]
     }

@@ -1,4 +1,4 @@
-//! What disturbs a measurement, whichever direction it hits.
+//! Events that disturb a measurement in either direction.
 
 use linerate_core::path::Place;
 use linerate_core::units::{Nanos, Rate};
@@ -43,7 +43,8 @@ pub(super) fn traffic(draw: &mut Draw) -> Planting {
     event(vec![link], vec![others])
 }
 
-/// When it begins. The first base step of a run of 33 s takes 2 s, and begins within a second of the planting.
+/// Draws when an event begins. The first base step of a run of 33 s lasts 2 s, and begins within a second of the
+/// planting.
 fn moment(draw: &mut Draw) -> Nanos {
     Nanos::from_millis(draw.one(&[1_500, 1_700, 1_900]))
 }

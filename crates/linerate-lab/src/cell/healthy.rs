@@ -1,4 +1,4 @@
-//! Paths without a fault.
+//! Cells whose path has no fault.
 
 use linerate_core::path::Side;
 use linerate_core::units::{Bytes, Nanos};
@@ -54,7 +54,7 @@ pub(super) fn ipv6(_: &mut Draw) -> Planting {
     })
 }
 
-/// Two CPUs are the fewest on which two ends do not share one.
+/// Two CPUs are the fewest with which the two ends do not share one.
 pub(super) fn one_cpu(_: &mut Draw) -> Planting {
     with(vec![
         Fault::Cpus {
@@ -68,7 +68,7 @@ pub(super) fn one_cpu(_: &mut Draw) -> Planting {
     ])
 }
 
-/// On a machine with two CPUs both ends have to share the other one.
+/// On a machine with two CPUs, the busy program leaves one CPU, which both ends have to share.
 pub(super) fn busy(draw: &mut Draw) -> Planting {
     let ends = [Side::Near, Side::Far].map(|side| Fault::Cpus { side, cpu: 0 });
     let threads = draw.one(&[1, 2]);
@@ -89,7 +89,7 @@ pub(super) fn jitter(draw: &mut Draw) -> Planting {
     ])
 }
 
-/// A round trip in a lab takes some 0.1 ms: this is enough for 100 Gb/s.
+/// A round trip in a lab takes about 0.1 ms, so the window suffices for 100 Gb/s.
 pub(super) fn window(draw: &mut Draw) -> Planting {
     with(vec![Fault::ReceiveWindow {
         side: draw.side(),

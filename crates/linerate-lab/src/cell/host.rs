@@ -1,4 +1,4 @@
-//! Faults of a host.
+//! Cells with a fault inside a host.
 
 use linerate_core::path::{Direction, Side};
 use linerate_core::units::{Bytes, Nanos, Rate};
@@ -17,7 +17,7 @@ fn slow(direction: Direction, side: Side, fault: Fault) -> Planting {
     }
 }
 
-/// On a path with the delay on which a window or a buffer bites.
+/// Adds the delay of a path on which a window or a buffer is the limit.
 fn far_away(planting: Planting) -> Planting {
     Planting {
         scenery: vec![delay(20)],
@@ -72,7 +72,7 @@ pub(super) fn shared_core(draw: &mut Draw) -> Planting {
     }
 }
 
-/// The other end has the other CPU alone.
+/// The other end has the other CPU to itself.
 pub(super) fn contention(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let side = draw.side();
@@ -106,14 +106,14 @@ fn application(direction: Direction, role: Role, burden: Burden) -> Planting {
     slow(direction, side, Fault::Application { side, role, burden })
 }
 
-/// CPU time for each byte: as much as lets one core move 1 to 4 Gb/s.
+/// Draws CPU time per byte at which one core can move 1 to 4 Gb/s.
 fn work(draw: &mut Draw) -> Burden {
     Burden::Work {
         ps_per_byte: draw.one(&[2_000, 4_000, 8_000]),
     }
 }
 
-/// A pause that lets one thread move at most some Gb/s with the largest operations.
+/// Draws a pause with which one thread can move at most some Gb/s with the largest operations.
 fn pause(draw: &mut Draw) -> Burden {
     Burden::Pause {
         per_operation: Nanos::from_millis(draw.one(&[2, 5])),

@@ -64,7 +64,7 @@ pub const CELLS: &[CellKind] = &[
         id: "healthy-jitter",
         words: "nothing, on a path whose delay varies",
         expected: "",
-        // Buffers of the usual size hold a path with delay back, and truly.
+        // Buffers of the usual size really limit a path with delay.
         neighbours: &["path-rate", "send-buffer", "receive-window"],
         shown: false,
         draw: healthy::jitter,
@@ -169,7 +169,7 @@ pub const CELLS: &[CellKind] = &[
         id: "shared-core",
         words: "both ends on one CPU",
         expected: "shared-core",
-        // If moving payload from one CPU to another takes as long as a second CPU saves, the CPU stays full.
+        // If moving payload between CPUs costs as much time as a second CPU saves, the CPU stays full.
         neighbours: &[
             "shared-core",
             "sender-core",

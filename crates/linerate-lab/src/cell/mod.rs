@@ -19,21 +19,21 @@ pub use kinds::CELLS;
 /// A kind of cell. Its severity, side and direction are drawn from a seed.
 #[derive(Debug, Clone, Copy)]
 pub struct CellKind {
-    /// The name on the command line.
+    /// Name of the kind on the command line.
     pub id: &'static str,
-    /// What is planted, for people.
+    /// Description of the planted fault, for people.
     pub words: &'static str,
-    /// The cause that should be named; empty for a healthy path, where the CPU binds.
+    /// Cause that should be named; empty for a healthy path, where the CPU is the limit.
     pub expected: &'static str,
-    /// Causes that may be named instead: true as well, though not what was planted.
+    /// Causes that may be named instead, because they are true as well, though they were not planted.
     pub neighbours: &'static [&'static str],
-    /// Whether a demonstration without a name may draw it: it needs neither root nor certain CPUs, and
-    /// a score of several runs under each congestion control named it each time (`benches/truth/`).
+    /// Whether a demonstration without a name may draw this kind: it needs neither root nor certain CPUs, and in
+    /// several runs under each congestion control its cause was named each time (`benches/truth/`).
     pub shown: bool,
     draw: fn(&mut Draw) -> Planting,
 }
 
-/// What is drawn of a kind.
+/// Faults and circumstances that are drawn for a cell of some kind.
 #[derive(Debug, Default)]
 struct Planting {
     path: Path,
@@ -44,10 +44,10 @@ struct Planting {
     place: Option<Place>,
 }
 
-/// A cell as drawn.
+/// A cell with its drawn severity, side and direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
-    /// The path that it is planted on.
+    /// Path on which the fault is planted.
     pub path: Path,
     /// Permanent properties of the path, in order, such as a delay that makes a small window the limit.
     pub scenery: Vec<Fault>,
@@ -55,24 +55,24 @@ pub struct Cell {
     pub faults: Vec<Fault>,
     /// Another client that measures at the same time.
     pub company: Option<Company>,
-    /// The direction that is slow. `None` for a healthy path, and for an event that counts in either direction.
+    /// Direction that is slow. `None` for a healthy path, and for an event that counts in either direction.
     pub direction: Option<Direction>,
-    /// The place that the verdict must name; `None` if any will do.
+    /// Place that the verdict must name; `None` if any place is right.
     pub place: Option<Place>,
-    /// The cause that should be named there; empty for a healthy path, where the CPU binds.
+    /// Cause that should be named there; empty for a healthy path, where the CPU is the limit.
     pub expected: &'static str,
     /// Causes that may be named instead.
     pub neighbours: &'static [&'static str],
 }
 
-/// How the hosts of a cell are joined.
+/// Connection between the hosts of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
-    /// The device between the hosts.
+    /// Device between the hosts.
     pub topology: Topology,
-    /// Bytes of IP packet.
+    /// MTU of the path, in bytes of IP packet.
     pub mtu: u32,
-    /// Whether far is reached by its IPv6 address.
+    /// Whether near uses the IPv6 address of far.
     pub v6: bool,
 }
 
@@ -89,62 +89,63 @@ impl Default for Path {
 /// Another client of the program, which loads one direction all the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Company {
-    /// The host that it runs in.
+    /// Host in which the company runs.
     pub host: Host,
-    /// The direction that it loads.
+    /// Direction that the company loads.
     pub direction: Direction,
-    /// Whether far runs another server for it, so that ours cannot know: then it is any traffic.
+    /// Whether far runs another server for the company, so that the measured server cannot know about it: then it is
+    /// like any traffic.
     pub apart: bool,
 }
 
-/// What a path in namespaces without a fault is limited by: its CPUs, or a congestion control that
-/// paces by too coarse a model of so short a path.
+/// Causes that may limit a path in namespaces without a fault: its CPUs, or a congestion control whose pacing model
+/// is too coarse for such a short path.
 pub const HEALTHY: &[&str] = &["sender-core", "receiver-core", "congestion-control"];
 
 impl Cell {
-    /// Whether a planted event is true without a measurement: it certainly happens, and its effect on goodput
+    /// Returns whether a planted event is true without a measurement: it certainly happens, and its effect on goodput
     /// does not matter.
     pub const fn is_event(&self) -> bool {
         self.direction.is_none() && !self.expected.is_empty()
     }
 
-    /// Whether it is loaded by datagrams: its scenery starts the program so.
+    /// Returns whether the load is UDP: the scenery then sets the program's engine.
     pub fn sends_datagrams(&self) -> bool {
         let engine = |f: &Fault| matches!(f, Fault::Environment { name, value, .. } if name == "LINERATE_ENGINE" && value == "udp");
         self.scenery.iter().any(engine)
     }
 
-    /// All that is planted, in order.
+    /// Returns all faults that are planted, in order.
     pub fn planted(&self) -> impl Iterator<Item = &Fault> {
         self.scenery.iter().chain(&self.faults)
     }
 }
 
 impl CellKind {
-    /// The kind of this name.
+    /// Returns the kind with this name.
     pub fn named(id: &str) -> Option<&'static Self> {
         CELLS.iter().find(|c| c.id == id)
     }
 
-    /// Whether the cause that it expects is known, so that it can be named at all.
+    /// Returns whether the expected cause is known to the program, so that it can be named at all.
     pub fn is_answerable(&self) -> bool {
         self.expected.is_empty() || causes::cause(self.expected).is_some()
     }
 
-    /// The kinds whose cause is known.
+    /// Returns the kinds whose cause is known to the program.
     pub fn answerable() -> impl Iterator<Item = &'static Self> {
         CELLS.iter().filter(|kind| kind.is_answerable())
     }
 
-    /// The kind that a seed draws, of those that a demonstration may draw.
+    /// Returns the kind that a seed draws, from those that a demonstration may draw.
     pub fn drawn(seed: u64) -> &'static Self {
         let all: Vec<&Self> = Self::answerable().filter(|kind| kind.shown).collect();
         all[Draw::of(seed, seed).below(all.len() as u64) as usize]
     }
 
-    /// The cell that a seed draws of this kind: the same seed, the same cell.
+    /// Returns the cell of this kind that a seed draws. Equal seeds give equal cells.
     pub fn cell(&self, seed: u64) -> Cell {
-        // Apart from the draw of the kind, so that a named kind varies as much.
+        // This draw is independent of the draw of the kind, so that a named kind varies as much.
         let planting = (self.draw)(&mut Draw::of(seed, seed ^ 0x9e37_79b9_7f4a_7c15));
         Cell {
             path: planting.path,

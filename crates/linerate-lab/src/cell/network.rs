@@ -1,4 +1,4 @@
-//! Faults between the hosts.
+//! Cells with a fault between the hosts.
 
 use linerate_core::path::{Direction, Place};
 use linerate_core::units::{Nanos, Rate};
@@ -7,8 +7,8 @@ use super::Planting;
 use super::draw::Draw;
 use crate::fault::{Depth, Fault, Manner, Share};
 
-/// A delay of this many milliseconds for a round trip. Without the fault the process on the wire is still
-/// there, so that the truth is due to the fault only.
+/// Returns a delay of `round_trip_ms` milliseconds for a round trip. In the undelayed measurement the process on the
+/// wire is present too, so that only the fault makes the difference.
 pub(super) fn delay(round_trip_ms: u64) -> Fault {
     let half = Nanos(Nanos::from_millis(round_trip_ms).0 / 2);
     Fault::Delay {

@@ -1,4 +1,4 @@
-//! What can be planted, in words and as typed text.
+//! The faults that can be planted, in words and as typed text.
 
 mod read;
 mod share;
@@ -11,30 +11,30 @@ use linerate_core::units::{Bytes, Nanos, Rate, UnitError};
 use serde::{Deserialize, Serialize};
 pub use share::{Share, ShareError};
 
-/// How much a rate limit queues before it drops.
+/// Size of the queue of a rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Depth {
-    /// 5 ms at the rate, as a policer or a switch with little memory.
+    /// A queue of 5 ms at the rate, like that of a policer or a switch with little memory.
     Shallow,
-    /// 100 ms at the rate, as a home router.
+    /// A queue of 100 ms at the rate, like that of a home router.
     Deep,
 }
 
-/// Which way a fault acts.
+/// Directions in which a fault acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultDirection {
-    /// Near to far.
+    /// Direction from near to far.
     Forward,
-    /// Far to near.
+    /// Direction from far to near.
     Reverse,
-    /// Both directions, each independently.
+    /// Both directions, each independent of the other.
     Both,
 }
 
 impl FaultDirection {
-    /// The directions that are affected.
+    /// Returns the directions that are affected.
     pub const fn each(self) -> &'static [Direction] {
         match self {
             Self::Forward => &[Direction::Forward],
@@ -61,83 +61,83 @@ impl From<Direction> for FaultDirection {
     }
 }
 
-/// The fate of packets that a flow sends above its rate.
+/// Treatment of packets that a flow sends above its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Manner {
-    /// They wait, up to 100 ms at the rate; more are dropped.
+    /// Packets wait, up to 100 ms at the rate; more are dropped.
     Shaped,
-    /// They are dropped beyond a burst of 50 ms at the rate.
+    /// Packets are dropped beyond a burst of 50 ms at the rate.
     Policed,
 }
 
-/// The place where background traffic begins or ends.
+/// Place where background traffic begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// At a host behind the router: the port of one end carries it.
+    /// A host behind the router: the port of one end carries the traffic.
     Elsewhere,
-    /// At the other end: the ports of both ends carry it.
+    /// The other end: the ports of both ends carry the traffic.
     Ends,
 }
 
-/// When something happens.
+/// Times at which stalls happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rhythm {
-    /// Once, so long after planting.
+    /// One stall, at this time after planting.
     Once(Nanos),
-    /// Again and again, so long from one beginning to the next.
+    /// Repeated stalls, with this time between their beginnings.
     Every(Nanos),
 }
 
 /// A fault that a lab can plant.
 ///
-/// [`Display`](std::fmt::Display) says it in words; [`Fault::code`] gives the text that
-/// [`FromStr`](std::str::FromStr) reads back as the same fault.
+/// [`Display`](std::fmt::Display) describes it in words; [`Fault::code`] returns the text that
+/// [`FromStr`](std::str::FromStr) parses to the same fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "fault")]
 pub enum Fault {
     /// The router forwards at most `rate`, counted in Ethernet frames without preamble and gap.
-    /// `path-rate:100Mb/s,shallow,forward`; both ways when none is named.
+    /// `path-rate:100Mb/s,shallow,forward`; both directions if none is named.
     PathRate {
-        /// The limit.
+        /// Highest rate of the router.
         rate: Rate,
-        /// How much is queued in front of it.
+        /// Size of the queue at the limit.
         depth: Depth,
         directions: FaultDirection,
     },
-    /// `net.ipv4.tcp_rmem` of one host ends at `bytes`; the window offered is about half of it.
+    /// The maximum of `net.ipv4.tcp_rmem` of one host is `bytes`; the window offered is about half of it.
     /// `receive-window:far,256KiB`.
     ReceiveWindow {
-        /// The host.
+        /// Host whose setting is changed.
         side: Side,
-        /// The largest receive buffer of a connection.
+        /// Largest receive buffer of a connection, in bytes.
         bytes: Bytes,
     },
-    /// `net.ipv4.tcp_wmem` of one host ends at `bytes`. `send-buffer:near,64KiB`.
+    /// The maximum of `net.ipv4.tcp_wmem` of one host is `bytes`. `send-buffer:near,64KiB`.
     SendBuffer {
-        /// The host.
+        /// Host whose setting is changed.
         side: Side,
-        /// The largest send buffer of a connection.
+        /// Largest send buffer of a connection, in bytes.
         bytes: Bytes,
     },
     /// Every port of the path has this MTU. `mtu:1280`.
     Mtu {
-        /// Bytes of IP packet.
+        /// MTU in bytes of IP packet.
         bytes: u32,
     },
-    /// Packets take longer, in order and without loss. `delay:20ms` (round trip, half in each direction),
+    /// Packets are delayed, in order and without loss. `delay:20ms` (round trip, half in each direction),
     /// `delay:20ms,forward`, `delay:5ms,reverse`.
     Delay {
-        /// Added from near to far.
+        /// Delay from near to far.
         forward: Nanos,
-        /// Added from far to near.
+        /// Delay from far to near.
         reverse: Nanos,
     },
-    /// The link of one host goes down for a time. `link-down:far,2s,500ms`.
+    /// The link of one host is down for some time. `link-down:far,2s,500ms`.
     LinkDown {
-        /// The host.
+        /// Host whose link goes down.
         side: Side,
         /// Time from planting until the link goes down.
         after: Nanos,
@@ -147,63 +147,63 @@ pub enum Fault {
     /// The tool's own threads on one host are slow, in programs started after planting.
     /// `application:far,work=800ps/B`, `application:near,sender,pause=200us/op`.
     Application {
-        /// The host.
+        /// Host of the threads.
         side: Side,
-        /// Which of its threads; both kinds if none is named.
+        /// Threads that the fault affects; senders and receivers if none is named.
         role: Option<Role>,
-        /// Their other properties.
+        /// Work or pauses of the threads.
         burden: Burden,
     },
-    /// Programs started on one host after planting find this in their environment, as a setting
+    /// Programs that are started on one host after planting find this variable in their environment, like a setting
     /// that was forgotten there. `environment:near,LINERATE_PACING=500Mb/s`.
     Environment {
-        /// The host.
+        /// Host of the programs.
         side: Side,
-        /// The variable.
+        /// Name of the variable.
         name: String,
         value: String,
     },
-    /// The network drops what exceeds `rate`, beyond a burst of 50 ms at it, and queues nothing:
-    /// all flows together, counted in Ethernet frames. `police:500Mb/s,forward`.
+    /// The network drops traffic above `rate`, beyond a burst of 50 ms at this rate, and queues nothing. All flows
+    /// count together, in Ethernet frames. `police:500Mb/s,forward`.
     Police {
-        /// The limit.
+        /// Rate above which packets are dropped.
         rate: Rate,
         directions: FaultDirection,
     },
-    /// The network gives each flow at most `rate`, however many there are.
-    /// `flow-rate:500Mb/s,shaped,forward`.
+    /// The network limits each flow to `rate`, however many flows there are. `flow-rate:500Mb/s,shaped,forward`.
     FlowRate {
-        /// The limit of each flow.
+        /// Highest rate of each flow.
         rate: Rate,
-        /// The fate of the rest.
+        /// Treatment of packets above the rate.
         manner: Manner,
         directions: FaultDirection,
     },
     /// The network loses packets. `loss:1%,forward` (each by itself), `loss:1%,bursts=20,forward`
     /// (20 in a row).
     Loss {
-        /// Lost packets of all, in the long run.
+        /// Share of all packets that is lost, in the long run.
         share: Share,
-        /// Packets that are lost in a row.
+        /// Number of packets that are lost in a row.
         burst: u32,
         directions: FaultDirection,
     },
-    /// Packets of TCP and UDP overtake one that the network delayed: `reorder:1ms,every=100,forward`.
+    /// The network delays some packets of TCP and UDP, so that later packets overtake them:
+    /// `reorder:1ms,every=100,forward`.
     Reorder {
-        /// The delay of that packet.
+        /// Delay of such a packet.
         by: Nanos,
-        /// One in this many packets is delayed.
+        /// Number of packets per delayed packet.
         every: u32,
         directions: FaultDirection,
     },
-    /// Packets take longer, by a time that wanders between zero and `most`; their order stays.
+    /// Packets are delayed by a time that varies slowly between zero and `most`; their order stays.
     /// `jitter:2ms,forward`.
     Jitter {
-        /// The longest time.
+        /// Longest delay of a packet.
         most: Nanos,
         directions: FaultDirection,
     },
-    /// The network drops larger packets silently: it sends no "fragmentation needed".
+    /// The network drops packets larger than `bytes` silently: it sends no "fragmentation needed".
     /// `black-hole:1400,forward`.
     BlackHole {
         /// The largest IP packet that passes, in bytes.
@@ -212,65 +212,65 @@ pub enum Fault {
     },
     /// A token bucket on the host's own port, which queues 100 ms. `shape:near,500Mb/s`.
     Shape {
-        /// The host.
+        /// Host whose port is limited.
         side: Side,
         /// The highest rate of the port.
         rate: Rate,
     },
-    /// A token bucket on the host's own port with room for few bytes: what it has no room for is
-    /// dropped in the host. `queue:near,2Gb/s,30KiB`.
+    /// A token bucket on the host's own port with a queue of few bytes: packets that exceed it are dropped in the
+    /// host. `queue:near,2Gb/s,30KiB`.
     Queue {
-        /// The host.
+        /// Host whose port is limited.
         side: Side,
         /// The highest rate of the port.
         rate: Rate,
-        /// Bytes of Ethernet frame that it queues.
+        /// Size of the queue, in bytes of Ethernet frames.
         bytes: Bytes,
     },
-    /// Other TCP traffic crosses the path, of a rate at most. `traffic:500Mb/s,forward` (from another host
-    /// through the router to the receiver), `traffic:500Mb/s,forward,ends` (between the hosts).
+    /// Other TCP traffic crosses the path, at most at this rate. `traffic:500Mb/s,forward` (from another host through
+    /// the router to the receiver), `traffic:500Mb/s,forward,ends` (between the hosts).
     Traffic {
-        /// Payload.
+        /// Highest rate of the traffic's payload.
         rate: Rate,
         /// The direction of the traffic.
         direction: Direction,
-        /// The place of its other end.
+        /// Place of the traffic's other end.
         origin: Origin,
     },
     /// Threads that spin on one CPU at normal priority. The hosts of a lab share all CPUs of the
     /// machine. `hog:cpu=0,threads=3`.
     Hog {
         cpu: u32,
-        /// The number of threads.
+        /// Number of busy threads.
         threads: u32,
     },
-    /// Programs started on one host after planting run on this CPU alone. `cpus:near,0`.
+    /// Programs that are started on one host after planting run only on this CPU. `cpus:near,0`.
     Cpus {
-        /// The host.
+        /// Host of the programs.
         side: Side,
         cpu: u32,
     },
-    /// Programs started on one host after planting together get this share of one CPU's time, by
-    /// a control group. `quota:near,50%`.
+    /// Programs that are started on one host after planting share a limited part of one CPU's time, by a control
+    /// group. `quota:near,50%`.
     Quota {
-        /// The host.
+        /// Host of the programs.
         side: Side,
-        /// The share of one CPU.
+        /// Share of one CPU's time.
         share: Share,
     },
     /// Segmentation (TSO, GSO) and GRO of the host's port are off. `offloads:near,off`.
     Offloads {
-        /// The host.
+        /// Host whose offloads are off.
         side: Side,
     },
-    /// The programs that run on one host stop for a time. `stall:far,2s,500ms` (after 2 s, once),
+    /// The programs that run on one host are stopped for some time. `stall:far,2s,500ms` (after 2 s, once),
     /// `stall:far,200ms,every=1s`.
     Stall {
-        /// The host.
+        /// Host whose programs are stopped.
         side: Side,
-        /// The length of the pause.
+        /// Length of each stall.
         lasting: Nanos,
-        /// When.
+        /// Times of the stalls.
         rhythm: Rhythm,
     },
 }
@@ -281,28 +281,28 @@ pub enum FaultError {
     /// No fault has this name.
     #[error("`{0}` is not a fault (expected one of {names})", names = Fault::KINDS.join(", "))]
     Unknown(String),
-    /// A part is missing, wrong or one too many.
+    /// A part of the text is missing, wrong or superfluous.
     #[error("`{text}` is not a fault (expected for example `{example}`)")]
     Form {
         /// The text that the user typed.
         text: String,
-        /// A correct one.
+        /// Correct text of such a fault.
         example: &'static str,
     },
-    /// A quantity in it cannot be read.
+    /// A quantity in the text is invalid.
     #[error("in `{text}`: {error}")]
     Quantity {
         /// The text that the user typed.
         text: String,
-        /// The problem.
+        /// Why the quantity is invalid.
         error: UnitError,
     },
-    /// A share in it cannot be read.
+    /// A share in the text is invalid.
     #[error("in `{text}`: {error}")]
     Share {
         /// The text that the user typed.
         text: String,
-        /// The problem.
+        /// Why the share is invalid.
         error: ShareError,
     },
 }

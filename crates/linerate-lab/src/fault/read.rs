@@ -1,4 +1,4 @@
-//! Faults from what is typed.
+//! Parsing of faults from the text that users type.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use linerate_core::units::{Bytes, Nanos, UnitError};
 use super::{Depth, Fault, FaultDirection, FaultError, Manner, Origin, Rhythm};
 
 impl Fault {
-    /// The name of each kind of fault, with which its text begins.
+    /// Name of each kind of fault, with which its text begins.
     pub const KINDS: &'static [&'static str] = &[
         "path-rate",
         "police",
@@ -77,7 +77,7 @@ impl FromStr for Fault {
     }
 }
 
-/// Reads the parts of one fault's text.
+/// Parser of the parts of one fault's text.
 struct Reader<'a> {
     text: &'a str,
 }
@@ -208,7 +208,7 @@ impl Reader<'_> {
         part.parse().map_err(|_| self.form(example))
     }
 
-    /// The number behind `name=`.
+    /// Parses the number behind `name=`.
     fn named(&self, part: &str, name: &str, example: &'static str) -> Result<u32, FaultError> {
         let value = part.strip_prefix(name).and_then(|p| p.strip_prefix('='));
         self.number(value.ok_or_else(|| self.form(example))?, example)

@@ -1,4 +1,4 @@
-//! Shares, to a millionth.
+//! Shares, with a resolution of a millionth.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,13 +15,13 @@ pub struct Share(u32);
 pub struct ShareError(String);
 
 impl Share {
-    /// A millionth.
+    /// The smallest share: a millionth.
     pub const LEAST: Self = Self(1);
 
     /// The whole, in millionths.
     pub const WHOLE: u32 = 1_000_000;
 
-    /// This many millionths; `None` for zero, and above the whole.
+    /// Makes a share of `number` millionths; `None` for zero, and for more than the whole.
     pub const fn millionths(number: u32) -> Option<Self> {
         if number == 0 || number > Self::WHOLE {
             return None;
@@ -33,13 +33,13 @@ impl Share {
         self.0
     }
 
-    /// The share as a number from 0 to 1.
+    /// Returns the share as a number from 0 to 1.
     pub fn part(self) -> f64 {
         f64::from(self.0) / f64::from(Self::WHOLE)
     }
 }
 
-/// Exact: reading the text gives the same share.
+/// The text is exact: parsing it gives the same share.
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const PERCENT: u32 = Share::WHOLE / 100;

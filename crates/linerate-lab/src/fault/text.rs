@@ -6,7 +6,7 @@ use linerate_core::units::Nanos;
 use super::{Depth, Fault, Manner, Origin, Rhythm};
 
 impl Fault {
-    /// The text that [`FromStr`](std::str::FromStr) reads back as this fault, exactly.
+    /// Returns the text that [`FromStr`](std::str::FromStr) parses to exactly this fault.
     pub fn code(&self) -> String {
         match self {
             Self::PathRate {
@@ -57,7 +57,7 @@ impl Fault {
     }
 }
 
-/// What happens between the hosts.
+/// Returns the typed text of a fault between the hosts.
 fn network_code(fault: &Fault) -> String {
     match fault {
         Fault::Police { rate, directions } => {
@@ -110,7 +110,7 @@ fn network_code(fault: &Fault) -> String {
     }
 }
 
-/// What happens in a host.
+/// Returns the typed text of a fault inside a host.
 fn host_code(fault: &Fault) -> String {
     match fault {
         Fault::Shape { side, rate } => format!("shape:{},{}", side.name(), rate.exact()),

@@ -1,4 +1,4 @@
-//! Faults in words.
+//! Descriptions of faults in words.
 
 use std::fmt;
 
@@ -73,7 +73,7 @@ impl fmt::Display for FaultDirection {
     }
 }
 
-/// What happens between the hosts.
+/// Describes a fault between the hosts in words.
 fn network(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match fault {
         Fault::Police { rate, directions } => {
@@ -146,7 +146,7 @@ fn traffic(
     }
 }
 
-/// What happens in a host.
+/// Describes a fault inside a host in words.
 fn host(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match fault {
         Fault::Shape { side, rate } => write!(f, "the port of {} sends {rate}", side.name()),

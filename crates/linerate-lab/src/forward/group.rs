@@ -1,13 +1,13 @@
 //! Groups of TCP segments that pass as one frame, and their parts.
 //!
-//! A frame begins with the kernel's offload header (`struct virtio_net_hdr`, linux/virtio_net.h),
-//! in the byte order of the machine. Nothing here trusts a length that a frame states.
+//! A frame begins with the kernel's offload header (`struct virtio_net_hdr`, linux/virtio_net.h), in the byte order
+//! of the machine. No length that a frame states is trusted.
 
 use std::ops::Range;
 
 use linerate_sys::packet::OFFLOAD_HEADER;
 
-/// Bytes of an Ethernet header.
+/// Size of an Ethernet header in bytes.
 pub(super) const ETHERNET: usize = 14;
 const NEEDS_CHECKSUM: u8 = 1;
 const GSO_TCP4: u8 = 1;
@@ -26,20 +26,19 @@ const DISCOVERY: Range<u8> = 133..138;
 /// The content of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group {
-    /// Packets on the wire; one if the frame is no group.
+    /// Number of packets on the wire; one if the frame is not a group.
     pub(super) packets: usize,
-    /// What the addresses and ports of TCP or UDP have in common with no other flow; `None` for
-    /// other packets.
+    /// Hash of the addresses and ports of a TCP or UDP flow; `None` for other packets.
     pub(super) flow: Option<u64>,
-    /// Whether a path without it would not work at all: ARP, neighbour discovery.
+    /// Whether the path cannot work without this frame: ARP or neighbour discovery.
     pub(super) vital: bool,
-    /// Bytes of headers of each packet, Ethernet included.
+    /// Size of each packet's headers in bytes, including Ethernet.
     headers: usize,
-    /// Bytes of payload in all.
+    /// Total payload of the frame, in bytes.
     payload: usize,
-    /// Bytes of payload of each packet but the last.
+    /// Payload of each packet except the last, in bytes.
     size: usize,
-    /// Where TCP begins, from the start of the frame.
+    /// Offset of the TCP header from the start of the frame.
     tcp: usize,
 }
 
@@ -73,7 +72,7 @@ impl Group {
         group
     }
 
-    /// Finds the segments of a frame of TCP.
+    /// Finds the segments of a TCP frame.
     fn divide(&mut self, bytes: &[u8], frame: &[u8]) {
         let size = usize::from(half(bytes, 4));
         let options = frame.get(self.tcp + 12).map(|b| usize::from(b >> 4) * 4);
@@ -90,13 +89,13 @@ impl Group {
         self.packets = self.payload.div_ceil(size);
     }
 
-    /// Bytes of the packet of this number on the wire, in Ethernet frame without checksum.
+    /// Returns the size of packet `number` on the wire, in bytes of Ethernet frame without checksum.
     pub(super) fn bytes(&self, number: usize) -> usize {
         let before = number.saturating_mul(self.size).min(self.payload);
         self.headers + (self.payload - before).min(self.size)
     }
 
-    /// Bytes of all packets on the wire.
+    /// Returns the size of all packets on the wire, in bytes.
     pub(super) const fn all_bytes(&self) -> usize {
         self.headers * self.packets + self.payload
     }
@@ -113,7 +112,7 @@ impl Group {
             into[1] = 0;
             put(into, 4, 0);
         }
-        // The kernel computes the checksum from here on: the field contains the sum of the pseudo header.
+        // With this flag the kernel completes the checksum: the field contains the sum of the pseudo header.
         into[0] = NEEDS_CHECKSUM;
         into[6..8].copy_from_slice(&(self.tcp as u16).to_ne_bytes());
         into[8..10].copy_from_slice(&16_u16.to_ne_bytes());
@@ -121,7 +120,7 @@ impl Group {
         self.readdress(frame, part, start as u32);
     }
 
-    /// Corrects lengths, numbers, flags and sums of a part.
+    /// Corrects the lengths, numbers, flags and checksums of a part.
     fn readdress(&self, frame: &mut [u8], part: &Range<usize>, start: u32) {
         let at = self.tcp;
         let length = (frame.len() - at) as u16;
@@ -152,7 +151,7 @@ impl Group {
     }
 }
 
-/// The protocol above IP, its offset, and the addresses. `None` for other packets, for fragments, and for
+/// Returns the protocol above IP, its offset, and the addresses. `None` for other packets, for fragments, and for
 /// truncated headers.
 fn network(frame: &[u8]) -> Option<(u8, usize, &[u8])> {
     match frame.get(12..ETHERNET)? {
@@ -161,20 +160,20 @@ fn network(frame: &[u8]) -> Option<(u8, usize, &[u8])> {
             let whole = header >= 20 && frame.len() >= ETHERNET + header;
             whole.then(|| (frame[23], ETHERNET + header, &frame[26..34]))
         }
-        // Extension headers, which nothing here sends, count as another protocol.
+        // Extension headers, which no program here sends, count as another protocol.
         [0x86, 0xdd] => (frame.len() >= 54).then(|| (frame[20], 54, &frame[22..54])),
         _ => None,
     }
 }
 
-/// FNV-1a (Fowler, Noll, Vo), 64 bits.
+/// Returns the hash of a flow by FNV-1a (Fowler, Noll, Vo), 64 bits.
 fn hash(addresses: &[u8], ports: &[u8]) -> u64 {
     let mix = |all: u64, byte: &u8| (all ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let all = addresses.iter().chain(ports);
     all.fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
-/// The ones' complement sum of RFC 1071, not inverted.
+/// Returns the ones' complement sum of RFC 1071, not inverted.
 fn sum(bytes: &[u8], start: u32) -> u16 {
     let pairs = bytes.chunks(2);
     let add = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
@@ -185,7 +184,7 @@ fn sum(bytes: &[u8], start: u32) -> u16 {
     sum as u16
 }
 
-/// Two bytes in the byte order of the machine.
+/// Reads two bytes in the byte order of the machine.
 fn half(bytes: &[u8], at: usize) -> u16 {
     let two = bytes.get(at..at + 2).and_then(|b| b.try_into().ok());
     two.map_or(0, u16::from_ne_bytes)

@@ -21,21 +21,22 @@ use passage::Passage;
 pub(crate) use passage::Treatment;
 use queue::DelayQueue;
 
-/// Bytes that may wait in each direction: 100 ms at 5 Gb/s.
+/// Size of the queue of each direction, in bytes: 100 ms at 5 Gb/s.
 const QUEUE: usize = 64 << 20;
-/// How long frames may wait in a port's ring before they are read. The ring holds more than arrives in that
-/// time, and each frame has the time of its arrival.
+/// Longest time in nanoseconds that frames may wait in a port's ring before they are read. The ring holds more than
+/// arrives in that time, and each frame has its time of arrival.
 const LOOK: u64 = 500_000;
-/// With delays from here on, in both directions, waking for each arrival is a waste: the clock alone is waited for.
+/// Minimum delay in nanoseconds, in both directions, at which the process waits only for the clock: waking for each
+/// arrival would be a waste.
 const LONG: u64 = 2 * LOOK;
-/// A frame due within this time is sent now: sleeping would take longer.
+/// Time in nanoseconds before a frame is due at which it is sent at once, because a sleep would last longer.
 const CLOSE: u64 = 10_000;
-/// The shortest slice that the scheduler grants: the less, the sooner this process runs.
+/// Length of scheduler slices, the shortest possible: the shorter they are, the sooner this process runs.
 const SLICE: Duration = Duration::from_micros(100);
-/// A try again after the kernel took no more frames, in nanoseconds.
+/// Time until a retry after the kernel accepted no more frames, in nanoseconds.
 const RETRY: u64 = 100_000;
 
-/// Places of the counters that the process shares with the agent; two of each, forward first.
+/// Indices of the counters that the process shares with the agent; two of each, forward first.
 const BYTES: usize = 0;
 const FRAMES: usize = 2;
 const LOST: usize = 4;
@@ -43,7 +44,7 @@ const LATEST: usize = 6;
 const PACKETS: usize = 8;
 const DROPPED: usize = 10;
 
-/// What the counters say.
+/// Reads the counters of the process on the wire.
 pub(crate) fn read(counters: &[AtomicU64]) -> Forwarded {
     let pair = |at: usize| [at, at + 1].map(|i| counters[i].load(Ordering::Relaxed));
     Forwarded {
@@ -68,7 +69,7 @@ pub(crate) fn run(
     if let Err(e) = rustix::process::setsid() {
         return e.into();
     }
-    // Sleep to the nanosecond: the usual slack is 50 us.
+    // Timers become exact to the nanosecond: the usual slack is 50 us.
     if let Err(e) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
         return e.into();
     }
@@ -96,7 +97,7 @@ pub(crate) fn run(
 
 struct Forwarder<'a> {
     ports: &'a [PacketPort; 2],
-    /// Whether every frame is so late that waking for each arrival is a waste.
+    /// Whether every frame is delayed so much that waking for each arrival would be a waste.
     patient: bool,
     passages: [Passage; 2],
     queues: [DelayQueue; 2],
@@ -108,7 +109,7 @@ impl Forwarder<'_> {
         self.counters[what + direction].fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Moves what has arrived into the queues.
+    /// Moves frames that have arrived into the queues.
     fn take(&mut self) {
         let now = monotonic();
         let real = nanos(rustix::time::clock_gettime(ClockId::Realtime));
@@ -137,7 +138,7 @@ impl Forwarder<'_> {
         }
     }
 
-    /// Sends what is due; gives the time when something will be next.
+    /// Sends the frames that are due; returns when the next one is due.
     fn send_due(&mut self) -> Option<u64> {
         let mut next = None;
         for direction in 0..2 {
@@ -163,7 +164,7 @@ impl Forwarder<'_> {
                             next = Some(earlier(next, now + RETRY));
                             break;
                         }
-                        // The link is down: the loss is that fault's, not this one's.
+                        // If the link is down, that fault causes the loss, not this process.
                         Some(Errno::NETDOWN | Errno::NXIO) => {}
                         _ => self.count(LOST, direction, 1),
                     },
@@ -207,7 +208,7 @@ impl Forwarder<'_> {
     }
 }
 
-/// How long ago a frame arrived; nothing if the clock was set in the meantime.
+/// Returns how long ago a frame arrived; zero if the clock was set in the meantime.
 fn age(frame: &Frame<'_>, real: u64) -> u64 {
     let arrived = u64::try_from(frame.arrived.as_nanos()).unwrap_or(real);
     let age = real.saturating_sub(arrived);

@@ -1,4 +1,4 @@
-//! The fate of the packets of one direction: a pure function of the frames and their times.
+//! Effects of faults on the packets of one direction: a pure function of the frames and their times.
 
 use std::collections::HashMap;
 
@@ -8,63 +8,62 @@ use super::group::{ETHERNET, Group};
 use crate::fault::{Manner, Share};
 use crate::random::Random;
 
-/// What happens to the packets of one direction. Times are in nanoseconds.
+/// Delays, losses and limits for the packets of one direction. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Treatment {
-    /// The delay of each packet.
+    /// Delay of each packet, in nanoseconds.
     pub(crate) delay: u64,
-    /// How much longer at most, by a time that wanders.
+    /// Largest additional delay, which varies slowly.
     pub(crate) jitter: u64,
-    /// The largest IP packet that passes.
+    /// Largest IP packet that passes, in bytes.
     pub(crate) largest: Option<u32>,
-    /// The share that is lost, and how many in a row.
+    /// Share of packets that is lost, and how many in a row.
     pub(crate) loss: Option<(Share, u32)>,
-    /// The rate of all together, beyond which packets are dropped.
+    /// Rate of all flows together, above which packets are dropped.
     pub(crate) police: Option<Rate>,
-    /// The rate of each flow.
+    /// Highest rate of each flow, and the treatment of packets above it.
     pub(crate) flow: Option<(Rate, Manner)>,
-    /// One of this many packets is delayed, and for how long.
+    /// Number of packets per delayed packet, and its delay.
     pub(crate) reorder: Option<(u32, u64)>,
 }
 
-/// A policer's bucket holds this part of a second at its rate, 50 ms. With a much smaller one TCP gets a
-/// fraction of the rate, because it sends in groups.
+/// Reciprocal of the duration of a policer's burst, in seconds: 50 ms at its rate. With a much smaller bucket TCP
+/// gets a fraction of the rate, because it sends in groups.
 const BURST: u64 = 20;
-/// The least burst, so that a slow policer still lets a round of segments pass.
+/// Smallest burst in bytes, so that a slow policer still lets a round of segments pass.
 const LEAST_BURST: f64 = 32768.0;
-/// How long a flow that is shaped may be queued, in nanoseconds.
+/// Longest queueing delay of a shaped flow, in nanoseconds.
 const DEEPEST: u64 = 100_000_000;
-/// How long a row of lost packets may last, in nanoseconds: radio fades and full queues do not wait for
-/// packets.
+/// Longest duration of a row of lost packets, in nanoseconds: radio fades and full queues do not wait for packets.
 const ROW_LASTS: u64 = 10_000_000;
-/// The time in which a jitter wanders from one value to the next, in nanoseconds.
+/// Time between the random values that a jitter interpolates, in nanoseconds.
 const WANDER: u64 = 20_000_000;
-/// Flows that are known at a time: far more than a lab has.
+/// Most flows that are known at a time: far more than a lab has.
 const MOST_FLOWS: usize = 4096;
 
 /// The state of one direction.
 pub(super) struct Passage {
     treatment: Treatment,
     random: Random,
-    /// How many more packets of this burst are lost.
+    /// Number of packets of this row that are still to be lost.
     losing: u32,
-    /// When the row ends, however few were lost in it.
+    /// Time at which the row ends, however few packets were lost in it.
     loses_until: u64,
     police: Option<Bucket>,
     policed: HashMap<u64, Bucket>,
-    /// When each flow that is shaped has sent all that it may.
+    /// Time at which each shaped flow has sent everything that is queued for it.
     shaped: HashMap<u64, u64>,
-    /// Packets since one was held back.
+    /// Number of packets since one was delayed.
     since: u32,
-    /// When the last frame is due: the next one must not overtake it.
+    /// Time at which the last frame is due: the next one must not overtake it.
     last: u64,
-    /// The fate of each packet of a group.
+    /// Due time of each packet of a group; `None` if it is dropped.
     fates: Vec<Option<u64>>,
-    /// A part of a group.
+    /// Buffer for a part of a group.
     part: Vec<u8>,
 }
 
-/// The fate of a frame's packets.
+/// Result for the packets of a frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) packets: u64,
@@ -88,8 +87,8 @@ impl Passage {
         }
     }
 
-    /// Passes the surviving packets of a frame that arrived at `came` to `out`, with the time when they are
-    /// due.
+    /// Passes the packets of a frame that are not dropped to `out`, with the times when they are due. The frame
+    /// arrived at `came`.
     pub(super) fn frame(
         &mut self,
         came: u64,
@@ -122,7 +121,7 @@ impl Passage {
         Fate { packets, dropped }
     }
 
-    /// When a whole frame is due; `None` if its flow's queue is full.
+    /// Returns when a whole frame is due; `None` if its flow's queue is full.
     fn due(&mut self, came: u64, group: &Group) -> Option<u64> {
         let due = came + self.treatment.delay + self.jitter(came);
         self.last = self.last.max(due);
@@ -141,7 +140,7 @@ impl Passage {
         Some(*sent)
     }
 
-    /// When one packet of a group is due; `None` if it is dropped.
+    /// Returns when one packet of a group is due; `None` if it is dropped.
     fn packet(&mut self, came: u64, due: u64, group: &Group, number: usize) -> Option<u64> {
         let bytes = group.bytes(number);
         let largest = self.treatment.largest.map(|l| l as usize + ETHERNET);
@@ -168,11 +167,11 @@ impl Passage {
         }
     }
 
-    /// Between rows of `row` lost packets a row begins with chance q; then of all packets
-    /// row q / (row q + 1 - q) are lost, which is the share.
+    /// If a row of `row` lost packets begins with probability q at each packet outside a row, the share row q / (row
+    /// q + 1 - q) of all packets is lost; q is chosen so that this is the wanted share.
     ///
-    /// A row ends after a time as well: else a connection that is alone and nearly idle would lose its
-    /// retransmissions for minutes.
+    /// A row also ends after some time: otherwise a single, nearly idle connection would lose its retransmissions for
+    /// minutes.
     fn is_lost(&mut self, came: u64) -> bool {
         let Some((share, row)) = self.treatment.loss else {
             return false;
@@ -203,7 +202,7 @@ impl Passage {
         !bucket.take(came, bytes)
     }
 
-    /// Goes straight from one value to the next, so that packets near each other are as late.
+    /// Interpolates linearly between random values, so that packets close to each other have almost equal delays.
     fn jitter(&self, now: u64) -> u64 {
         if self.treatment.jitter == 0 {
             return 0;
@@ -215,7 +214,7 @@ impl Passage {
     }
 }
 
-/// A flow that is forgotten begins again.
+/// Forgets all flows if there are too many. The state of a forgotten flow begins anew.
 fn forget_all_when_full<T>(flows: &mut HashMap<u64, T>) {
     if flows.len() >= MOST_FLOWS {
         flows.clear();
@@ -224,7 +223,7 @@ fn forget_all_when_full<T>(flows: &mut HashMap<u64, T>) {
 
 /// A token bucket that queues nothing.
 struct Bucket {
-    /// Bytes per second.
+    /// Rate of the bucket in bytes per second.
     rate: f64,
     burst: f64,
     tokens: f64,

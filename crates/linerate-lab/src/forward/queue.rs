@@ -1,4 +1,4 @@
-//! Frames that wait for their time, in one piece of memory.
+//! A queue of delayed frames, in one piece of memory.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 struct Waiting {
     start: usize,
     length: usize,
-    /// Whether it has left; its memory is freed once all frames before it have left, too.
+    /// Whether the frame has left; its memory is freed once all frames before it have left too.
     left: bool,
 }
 
@@ -14,14 +14,14 @@ struct Waiting {
 pub(super) struct DelayQueue {
     memory: Vec<u8>,
     waiting: VecDeque<Waiting>,
-    /// The number of the first that waits.
+    /// Number of the first frame in the queue.
     first: u64,
-    /// When each is due, and its number.
+    /// Due times and numbers of the frames.
     due: BinaryHeap<Reverse<(u64, u64)>>,
 }
 
 impl DelayQueue {
-    /// A queue of at most this many bytes.
+    /// Makes a queue that holds at most `bytes` bytes.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
             // Zeroed memory uses no pages before it is written.
@@ -32,7 +32,7 @@ impl DelayQueue {
         }
     }
 
-    /// Adds a frame; false if there is no room for it.
+    /// Adds a frame; returns false if there is no room for it.
     pub(super) fn push(&mut self, due: u64, frame: &[u8]) -> bool {
         let Some(start) = self.room(frame.len()) else {
             return false;
@@ -48,7 +48,7 @@ impl DelayQueue {
         true
     }
 
-    /// Where the next frame goes: behind the last one, or at the start of the memory.
+    /// Returns the offset for the next frame: after the last one, or at the start of the memory.
     fn room(&self, length: usize) -> Option<usize> {
         let (Some(first), Some(last)) = (self.waiting.front(), self.waiting.back()) else {
             return (length <= self.memory.len()).then_some(0);
@@ -63,14 +63,14 @@ impl DelayQueue {
         (length < first.start).then_some(0)
     }
 
-    /// The frame that is due first, with its due time. Among several, the one that arrived first.
+    /// Returns the frame that is due first, with its due time. Among several, the one that arrived first.
     pub(super) fn front(&self) -> Option<(u64, &[u8])> {
         let Reverse((due, number)) = self.due.peek()?;
         let next = &self.waiting[(number - self.first) as usize];
         Some((*due, &self.memory[next.start..next.start + next.length]))
     }
 
-    /// Forgets the frame in front.
+    /// Removes the frame that is due first.
     pub(super) fn pop(&mut self) {
         let Some(Reverse((_, number))) = self.due.pop() else {
             return;

@@ -3,17 +3,17 @@
 use std::io;
 use std::time::Duration;
 
-/// What went wrong with a virtual machine.
+/// Failures of a virtual machine.
 #[derive(Debug, thiserror::Error)]
 pub enum VmError {
-    /// A program of the system is not there.
+    /// A required program is not installed.
     #[error(
         "a virtual machine needs {program}, which is not installed (hint: sudo apt-get install --no-install-recommends {package})"
     )]
     Missing {
-        /// The missing program.
+        /// Name of the missing program.
         program: String,
-        /// The Debian package that brings it.
+        /// Debian package that contains the program.
         package: &'static str,
     },
     /// There is no kernel that a guest could boot, and none could be fetched.
@@ -21,45 +21,45 @@ pub enum VmError {
         "there is no kernel to boot: {why} (hint: sudo apt-get update && sudo apt-get install linux-image-amd64)"
     )]
     NoKernel {
-        /// The action that failed.
+        /// Action that failed.
         why: String,
     },
-    /// This kind of machine cannot be made.
+    /// The specified machine cannot be made.
     #[error("cannot make this virtual machine: {why}")]
     Impossible {
-        /// The problem with its specification.
+        /// What is wrong with the specification.
         why: String,
     },
     /// A step on this machine failed.
     #[error("{what}: {source}")]
     Step {
-        /// The action that failed, and its object.
+        /// Action that failed, and its object.
         what: String,
-        /// Why it failed.
+        /// Error of the system call.
         source: io::Error,
     },
     /// The guest ended by itself.
     #[error("the virtual machine ended {during}; its last output:\n{console}")]
     Died {
-        /// Its action at that time.
+        /// Activity of the virtual machine when it ended.
         during: String,
-        /// The end of its console.
+        /// Last lines on the console of the guest.
         console: String,
     },
     /// The guest was stopped because it took too long.
     #[error("the virtual machine was ended {during}, after {} s; its last output:\n{console}", .within.as_secs())]
     Late {
-        /// Its activity at that time.
+        /// Activity of the virtual machine when it was stopped.
         during: String,
-        /// The time limit.
+        /// Time limit of the guest.
         within: Duration,
-        /// The end of its console.
+        /// Last lines on the console of the guest.
         console: String,
     },
 }
 
 impl VmError {
-    /// A failed step, for `map_err`.
+    /// Makes the error of a failed step, for `map_err`.
     pub(super) fn step(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         |source| Self::Step { what, source }

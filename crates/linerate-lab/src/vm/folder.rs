@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::error::VmError;
 
 const PREFIX: &str = "linerate-vm-";
-/// Bytes of the console's end that an error shows.
+/// Most bytes of the end of the console that an error shows.
 const LAST_WORDS: u64 = 8192;
 
-/// A folder for one machine, removed with it.
+/// The folder of one virtual machine; it is removed with the machine.
 #[derive(Debug)]
 pub(super) struct Folder(PathBuf);
 
@@ -40,7 +40,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// What the guest has as `/out`.
+    /// Returns the folder that the guest has as `/out`.
     pub(super) fn shared(&self) -> PathBuf {
         self.path("out")
     }
@@ -50,7 +50,7 @@ impl Folder {
         fs::write(&path, content).map_err(VmError::step(format!("cannot write {}", path.display())))
     }
 
-    /// The last that the guest wrote to its console, and QEMU to its standard error.
+    /// Returns the last lines of the guest's console and of QEMU's standard error.
     pub(super) fn last_words(&self) -> String {
         let words = ["console", "qemu"].map(|name| end_of(&self.path(name)));
         words.concat().trim().to_owned()
@@ -59,7 +59,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What stays is removed by the next one.
+        // If files remain, the next virtual machine removes them.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -76,13 +76,13 @@ fn remove_orphans(parent: &Path) {
     }
 }
 
-/// The end of a file, without what controls a terminal.
+/// Returns the end of a file, without terminal control characters.
 fn end_of(path: &Path) -> String {
     let mut bytes = Vec::new();
     if let Ok(mut file) = fs::File::open(path) {
         let length = file.metadata().map_or(0, |m| m.len());
         let from = SeekFrom::Start(length.saturating_sub(LAST_WORDS));
-        // What cannot be read is not shown: this only explains another error.
+        // The text only explains another error, so failures to read it are ignored.
         let _ = file.seek(from);
         let _ = file.take(LAST_WORDS).read_to_end(&mut bytes);
     }

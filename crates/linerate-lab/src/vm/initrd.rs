@@ -1,5 +1,4 @@
-//! The archive that a guest boots from: busybox, the first modules, and the program that brings up
-//! its root.
+//! The archive from which a guest boots: busybox, the first modules, and the program that mounts its root.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +12,7 @@ const PROGRAM: u32 = 0o100_755;
 const FILE: u32 = 0o100_644;
 const FOLDER: u32 = 0o040_755;
 
-/// How modules are packed, by the end of their names, and what unpacks them.
+/// Compression formats of modules, by file name extension, and the programs that decompress them.
 const PACKED: [(&str, &str, &str); 3] = [
     ("xz", "xz", "xz-utils"),
     ("zst", "zstd", "zstd"),
@@ -29,13 +28,13 @@ pub(super) fn build(kernel: &Kernel) -> Result<Vec<u8>, VmError> {
     archive.add("init", PROGRAM, INIT.as_bytes());
     archive.add("bin/busybox", PROGRAM, &busybox()?);
     for (at, path) in kernel.needed.iter().enumerate() {
-        // Numbered, since they are loaded in the order of their names.
+        // Names are numbered, because modules are loaded in the order of their names.
         archive.add(&format!("modules/{at:02}"), FILE, &unpacked(path)?);
     }
     Ok(archive.end())
 }
 
-/// The one that needs no libraries: there are none in the archive.
+/// Returns the busybox that needs no libraries: there are none in the archive.
 fn busybox() -> Result<Vec<u8>, VmError> {
     const PACKAGE: &str = "busybox-static";
     let file = tool::find("busybox", PACKAGE)?;
@@ -76,7 +75,7 @@ struct Archive {
 impl Archive {
     fn add(&mut self, name: &str, mode: u32, content: &[u8]) {
         self.files += 1;
-        // Number, mode, user, group, links, time, size, two devices, length of the name, checksum.
+        // The header has number, mode, user, group, links, time, size, two devices, length of the name, checksum.
         let header = [self.files, mode as usize, 0, 0, 1, 0, content.len()];
         let header = header.into_iter().chain([0, 0, 0, 0, name.len() + 1, 0]);
         let header = header.fold("070701".to_owned(), |text, n| format!("{text}{n:08x}"));

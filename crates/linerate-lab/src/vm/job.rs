@@ -1,4 +1,4 @@
-//! A program to be run in a guest: the script that starts it, and what it writes.
+//! A program that runs in a guest: the script that starts it, and its output.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::path::Path;
 use super::error::VmError;
 use crate::program::{Output, Program};
 
-/// The shell script that becomes the program.
+/// Returns the shell script that executes the program.
 pub(super) fn script(program: &Program) -> Result<Vec<u8>, VmError> {
     let folder = program
         .directory()
@@ -37,7 +37,7 @@ pub(super) fn script(program: &Program) -> Result<Vec<u8>, VmError> {
     Ok(text)
 }
 
-/// A word that the shell does not interpret.
+/// Quotes a word so that the shell does not interpret it.
 fn quoted(word: &OsStr) -> Result<Vec<u8>, VmError> {
     let bytes = word.as_bytes();
     if bytes.contains(&0) {
@@ -54,7 +54,7 @@ fn quoted(word: &OsStr) -> Result<Vec<u8>, VmError> {
     Ok(text)
 }
 
-/// A file that a program in the guest writes, read as it grows.
+/// A file that a program in the guest writes, and that is read while it grows.
 pub(super) struct Stream {
     file: File,
     output: Output,
@@ -62,7 +62,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Makes the file.
+    /// Creates the file.
     pub(super) fn create(path: &Path, output: Output) -> io::Result<Self> {
         File::create(path)?;
         Ok(Self {
@@ -72,8 +72,8 @@ impl Stream {
         })
     }
 
-    /// Reads the output written since the last call, and copies it to `own`, the caller's stream of the same
-    /// kind, if the caller wants that.
+    /// Reads the output written since the last call, and copies it to `own`, the caller's stream of the same kind, if
+    /// the caller wants that.
     pub(super) fn pump(&mut self, own: &mut dyn Write) -> io::Result<()> {
         let mut new = Vec::new();
         self.file.read_to_end(&mut new)?;

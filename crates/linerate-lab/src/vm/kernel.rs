@@ -12,29 +12,29 @@ use linerate_core::parse::modules;
 use super::error::VmError;
 use super::tool;
 
-/// What brings up a guest's root: the bus, the file system that carries this machine's own, and the
-/// layer above it.
+/// Modules that a guest needs to mount its root: the bus, the file system that shares this machine's root, and the
+/// overlay on it.
 const NEEDED: [&str; 4] = ["virtio_pci", "9pnet_virtio", "9p", "overlay"];
 /// Debian's package that depends on its newest kernel.
 const NEWEST: &str = "linux-image-amd64";
-/// Most bytes of a list of modules; real ones have half a megabyte.
+/// Largest list of modules that is read, in bytes; real lists have half a megabyte.
 const LONGEST_LIST: u64 = 16 << 20;
 
 /// A kernel that can boot a guest.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its version as `uname -r` prints it.
+    /// Version of the kernel as `uname -r` prints it.
     pub version: String,
     pub(super) image: PathBuf,
     /// The folder that holds the modules of each version.
     pub(super) modules: PathBuf,
-    /// The modules that [`NEEDED`] requires, in loading order.
+    /// Modules that [`NEEDED`] requires, in loading order.
     pub(super) needed: Vec<PathBuf>,
 }
 
 impl Kernel {
-    /// The newest installed kernel, else the newest in the folder `cache`, else one that is downloaded into it
-    /// as a package, which takes half a minute and 400 MB.
+    /// Returns the newest installed kernel, otherwise the newest in the folder `cache`, otherwise one that is
+    /// downloaded into that folder as a package, which takes half a minute and 400 MB.
     pub fn find(cache: &Path) -> Result<Self, VmError> {
         if let Some(kernel) = Self::newest([PathBuf::from("/")]) {
             return Ok(kernel);
@@ -57,7 +57,7 @@ impl Kernel {
         Self::newest(folders.filter(whole))
     }
 
-    /// The newest kernel below one of these folders, in the layout of packages.
+    /// Returns the newest kernel below one of these folders, in the layout of packages.
     fn newest(roots: impl IntoIterator<Item = PathBuf>) -> Option<Self> {
         let found = roots.into_iter().flat_map(|root| Self::below(&root));
         found.max_by(|a, b| by_version(&a.version, &b.version))
@@ -74,7 +74,7 @@ impl Kernel {
         versions.filter_map(|v| Self::suited(root, v)).collect()
     }
 
-    /// The kernel of a version, if it can be read and has what a guest needs.
+    /// Returns the kernel of a version, if it can be read and has the modules that a guest needs.
     fn suited(root: &Path, version: String) -> Option<Self> {
         let image = root.join("boot").join(format!("vmlinuz-{version}"));
         fs::File::open(&image).ok()?;
@@ -105,7 +105,7 @@ fn list(path: &Path) -> Option<Vec<u8>> {
     ((length as u64) < LONGEST_LIST).then_some(text)
 }
 
-/// Numbers within versions count as numbers: 6.1.0-9 comes before 6.1.0-56.
+/// Compares versions. Digits are compared as numbers: 6.1.0-9 comes before 6.1.0-56.
 fn by_version(a: &str, b: &str) -> Ordering {
     let parts = |text: &str| -> Vec<(u64, String)> {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric());
@@ -115,7 +115,7 @@ fn by_version(a: &str, b: &str) -> Ordering {
     parts(a).cmp(&parts(b))
 }
 
-/// How the folder of a kernel ends that is still being fetched.
+/// Extension of the folder of a kernel that is still being fetched.
 const PARTIAL: &str = "partial";
 
 /// Fetches the distribution's newest kernel into a folder of `cache`.
@@ -129,7 +129,8 @@ fn fetch(cache: &Path) -> Result<(), VmError> {
     let package = depended_on(&String::from_utf8_lossy(&told))
         .ok_or_else(|| no_kernel(format!("apt-cache knows of no package {NEWEST}")))?;
 
-    // In a folder of its own until it is whole: others may be fetching, or be killed in between.
+    // The package is downloaded to a folder of its own until it is complete, because other processes may be fetching
+    // it too, or may be killed.
     let partial = cache.join(format!("{package}-{}.{PARTIAL}", std::process::id()));
     fs::create_dir_all(&partial).map_err(VmError::step(format!(
         "cannot make a folder {}",
@@ -154,7 +155,7 @@ fn fetch(cache: &Path) -> Result<(), VmError> {
             [Path::new("-b"), base, Path::new(version)],
             &partial,
         )?;
-        // One that another process has put there in the meantime is as good.
+        // If another process has put the kernel there in the meantime, that one is as good.
         let _ = fs::remove_file(&archive);
         let _ = fs::rename(&partial, cache.join(&package));
         Ok(())
@@ -164,7 +165,7 @@ fn fetch(cache: &Path) -> Result<(), VmError> {
     done
 }
 
-/// The first package in what `apt-cache depends` writes.
+/// Returns the first package in the output of `apt-cache depends`.
 fn depended_on(text: &str) -> Option<String> {
     let mut words = text
         .lines()

@@ -1,12 +1,11 @@
-//! Virtual machines with the distribution's stock kernel and this machine's own files, for features that
-//! namespaces lack: NUMA nodes, PCIe slots, kernel modules, a clock of their own.
+//! Virtual machines with the distribution's stock kernel and this machine's own files, for features that namespaces
+//! lack: NUMA nodes, PCIe slots, kernel modules, a clock of their own.
 //!
-//! The guest's root file system is this machine's, with a layer on top that takes all writes and is discarded.
-//! `/tmp` and `/run` are its own, and `/out` is a folder that both share ([`Vm::shared`]). Processors are
-//! emulated in software (QEMU's TCG), which works everywhere: facts and counts are real, speeds are not.
+//! The guest's root file system is this machine's, with a layer on top that receives all writes and is discarded. The
+//! guest has its own `/tmp` and `/run`, and `/out` is a folder that guest and host share ([`Vm::shared`]). Processors
+//! are emulated in software (QEMU's TCG), which works everywhere: facts and counts are real, speeds are not.
 //!
-//! No privilege is needed, and nothing is left behind: QEMU ends with the handle, and with the thread that made
-//! it.
+//! No privilege is needed, and nothing is left behind: QEMU ends with the handle, and with the thread that made it.
 
 mod error;
 mod folder;
@@ -32,15 +31,15 @@ use folder::Folder;
 use job::Stream;
 
 const PID1: &str = include_str!("guest/pid1");
-/// How often a machine that hangs during boot is started again.
+/// Number of starts of a machine that hangs during boot.
 const STARTS: u32 = 3;
-/// How often the guest's output is checked.
+/// Time between checks of the guest's output.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A virtual machine that runs. Dropping it ends it.
 #[derive(Debug)]
 pub struct Vm {
-    /// Its standard input is the guest's second serial line, which carries the command to run.
+    /// QEMU process. Its standard input is the guest's second serial line, which carries the command to run.
     qemu: Child,
     folder: Folder,
     jobs: u32,
@@ -80,10 +79,10 @@ impl Vm {
             .map(|text| status_of(&text))
     }
 
-    /// Runs a program without input and returns its output. Its environment is the guest's own, with the
-    /// additions of [`Program::env`]. If it has not ended `within` this time, the machine is ended.
+    /// Runs a program without input and returns its output. Its environment is the guest's own, with the additions of
+    /// [`Program::env`]. If the program has not ended after `within`, the machine is ended.
     ///
-    /// A signal that ends the program gives the exit status that a shell reports: 128 and the signal's number.
+    /// If a signal ends the program, the exit status is the one that a shell reports: 128 and the signal's number.
     pub fn run(&mut self, program: &Program, within: Duration) -> Result<Finished, VmError> {
         self.jobs += 1;
         let name = self.jobs.to_string();
@@ -108,7 +107,7 @@ impl Vm {
         };
         let during = format!("while it ran `{}`", program.name());
         let status = self.wait_for(&folder.join("status"), &during, within, &mut pump)?;
-        // What was written between the last look and the end.
+        // Passes on output that was written between the last check and the end.
         pump().map_err(passing_on())?;
         Ok(Finished {
             status: status_of(&status),
@@ -117,12 +116,12 @@ impl Vm {
         })
     }
 
-    /// The folder that the guest has as `/out`. It goes with the machine.
+    /// Returns the folder that the guest has as `/out`. It is removed with the machine.
     pub fn shared(&self) -> PathBuf {
         self.folder.shared()
     }
 
-    /// The process of QEMU.
+    /// Returns the process id of QEMU.
     pub fn pid(&self) -> u32 {
         self.qemu.id()
     }
@@ -160,7 +159,7 @@ impl Vm {
     ) -> Result<String, VmError> {
         let began = Instant::now();
         loop {
-            // Before the file is looked for: it may be the last that the guest wrote.
+            // QEMU's end is checked before the file: the file may be the last that the guest wrote.
             let ended = self.qemu.try_wait();
             let ended = ended
                 .map_err(VmError::step("cannot wait for QEMU"))?
@@ -186,7 +185,7 @@ impl Vm {
     }
 
     fn end(&mut self) {
-        // It may have ended by itself; there is nothing else to be done about it.
+        // The process may have ended by itself, so errors are ignored.
         let _ = self.qemu.kill();
         let _ = self.qemu.wait();
     }
@@ -202,13 +201,13 @@ fn passing_on() -> impl FnOnce(io::Error) -> VmError {
     VmError::step("cannot pass on what a program wrote in the virtual machine")
 }
 
-/// An exit status as a shell reports it.
+/// Parses an exit status as a shell reports it.
 fn status_of(text: &str) -> ExitStatus {
     let code: u8 = text.trim().parse().unwrap_or(u8::MAX);
     ExitStatus::from_raw(i32::from(code) << 8)
 }
 
-/// QEMU, ready to be started.
+/// Returns the command that starts QEMU.
 fn command(
     spec: &Spec,
     kernel: &Kernel,
@@ -216,7 +215,7 @@ fn command(
     terminal: bool,
 ) -> Result<Command, VmError> {
     let qemu = tool::find("qemu-system-x86_64", "qemu-system-x86")?;
-    // So that it ends with the thread that starts it, even if that is killed.
+    // `setpriv` makes QEMU end with the thread that starts it, even if that thread is killed.
     let mut command = Command::new(tool::find("setpriv", "util-linux")?);
     command.args(["--pdeathsig", "KILL", "--"]).arg(qemu);
     let log = folder.path("qemu");
@@ -233,8 +232,8 @@ fn command(
     let arguments =
         format!("console=ttyS0 quiet panic=-1 tsc=reliable clocksource=tsc {arguments}");
     command
-        // What QEMU adds by itself would be oddities of the guest: a disk controller and a display
-        // that belong to no node.
+        // Devices that QEMU adds by itself would be oddities of the guest: a disk controller and a display that
+        // belong to no node.
         .args([
             "-M",
             "q35,sata=off,smbus=off",
@@ -262,12 +261,13 @@ fn command(
             .arg("-virtfs")
             .arg(joined("local,path=", path, &rest));
     }
-    // These come last: QEMU would otherwise put devices without a named bus, like those above, on one of these.
+    // These arguments come last: QEMU would otherwise put devices without a named bus, like those above, on one of
+    // these buses.
     command.args(spec.qemu()?);
     Ok(command)
 }
 
-/// An option of QEMU with a path in it, in which a comma is written twice.
+/// Returns an option of QEMU with a path, in which commas are doubled.
 fn joined(before: &str, path: &Path, after: &str) -> String {
     let path = path.to_string_lossy().replace(',', ",,");
     format!("{before}{path}{after}")

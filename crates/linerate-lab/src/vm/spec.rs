@@ -9,15 +9,15 @@ use super::error::VmError;
 /// A virtual machine of the PC kind (q35).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// Its NUMA nodes; at least one.
+    /// NUMA nodes of the guest; at least one.
     pub nodes: Vec<Node>,
     /// Distance between any two nodes in the firmware's table, where 10 is a node's distance to itself.
     pub distance: u8,
-    /// Its PCIe slots. Ports of network cards are joined by one hub.
+    /// PCIe slots of the guest. Ports of network cards are joined by one hub.
     pub slots: Vec<Slot>,
-    /// Added to the command line of its kernel.
+    /// Text that is added to the command line of the guest's kernel.
     pub arguments: Vec<String>,
-    /// Most time from a start until it takes programs; then it is started again, twice at most.
+    /// Longest time from a start until the guest accepts programs; after that it is started again, twice at most.
     pub boot_within: Duration,
 }
 
@@ -37,10 +37,10 @@ impl Default for Spec {
     }
 }
 
-/// A NUMA node.
+/// A NUMA node of the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
-    /// Its CPUs; may be none if another node has some.
+    /// Number of CPUs of the node; may be zero if another node has some.
     pub cpus: u32,
     pub memory: Bytes,
 }
@@ -51,9 +51,9 @@ pub struct Node {
 /// GT/s x1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// The node that it belongs to; `None` if the firmware does not say.
+    /// Node to which the slot belongs; `None` if the firmware does not say.
     pub node: Option<usize>,
-    /// Its fastest speed.
+    /// Highest speed of the slot.
     pub speed: Generation,
     pub lanes: u8,
     /// The device in the slot.
@@ -63,25 +63,24 @@ pub struct Slot {
 /// Speed of a PCIe link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
-    /// 2.5 GT/s.
+    /// Generation 1: 2.5 GT/s.
     One,
-    /// 5 GT/s.
+    /// Generation 2: 5 GT/s.
     Two,
-    /// 8 GT/s.
+    /// Generation 3: 8 GT/s.
     Three,
-    /// 16 GT/s.
+    /// Generation 4: 16 GT/s.
     Four,
 }
 
 /// A card that QEMU emulates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Card {
-    /// An NVMe disk that reads as zeros and forgets what is written. Its serial number is `slotN`,
-    /// from 1 on.
+    /// An NVMe disk that reads as zeros and discards all writes. Its serial number is `slotN`, from 1 on.
     Nvme(Bytes),
     /// A port of 1 Gb/s, Intel 82574L. Its address is `52:54:00:00:00:N`, from 1 on.
     E1000e,
-    /// A port made for guests. Its address is `52:54:00:00:00:N`, from 1 on.
+    /// A virtio network port. Its address is `52:54:00:00:00:N`, from 1 on.
     VirtioNet,
 }
 
@@ -90,7 +89,7 @@ pub enum Card {
 const LANES: [u8; 7] = [1, 2, 4, 8, 12, 16, 32];
 /// Bus numbers that the slots of one node may take.
 const BUSES_OF_A_NODE: usize = 32;
-/// What 256 bus numbers suffice for, with those that belong to no node.
+/// Largest number of nodes for which 256 bus numbers suffice, including the buses that belong to no node.
 const MOST_NODES: usize = 256 / BUSES_OF_A_NODE - 1;
 
 impl Generation {
@@ -105,7 +104,7 @@ impl Generation {
 }
 
 impl Spec {
-    /// QEMU's arguments for the machine.
+    /// Returns QEMU's arguments for the machine.
     pub(super) fn qemu(&self) -> Result<Vec<String>, VmError> {
         self.check()?;
         let mut words = self.nodes_qemu();
@@ -171,7 +170,7 @@ impl Spec {
             words.extend(["-object".to_owned(), memory, "-numa".to_owned(), node]);
             first = last;
         }
-        // After all nodes: QEMU knows none beforehand.
+        // Distances come after all nodes, because QEMU must know the nodes first.
         for near in 0..self.nodes.len() {
             for far in near + 1..self.nodes.len() {
                 let distance = format!("dist,src={near},dst={far},val={}", self.distance);
@@ -181,7 +180,8 @@ impl Spec {
         words
     }
 
-    /// What the guest runs before it takes programs: there is no udev that would load drivers.
+    /// Returns the commands that the guest runs before it accepts programs, because there is no udev that would load
+    /// drivers.
     pub(super) fn setup(&self) -> String {
         let cards: Vec<Card> = self.slots.iter().filter_map(|s| s.card).collect();
         let drivers: Vec<&str> = cards.iter().map(|c| c.driver()).collect();
@@ -190,7 +190,7 @@ impl Spec {
             [] => String::new(),
             _ => format!("modprobe -a {}\n", drivers.join(" ")),
         };
-        // A driver looks for its disks after it has been loaded.
+        // A driver finds its disks only some time after it has been loaded.
         let wait = match disks {
             0 => String::new(),
             _ => format!(

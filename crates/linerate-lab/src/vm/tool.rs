@@ -1,4 +1,4 @@
-//! Programs of the system that virtual machines are made with.
+//! Programs of the system that are needed for virtual machines.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 
 use super::error::VmError;
 
-/// Where administrators' programs are, which an ordinary user's `PATH` may not name.
+/// Folders of administrators' programs, which an ordinary user's `PATH` may not contain.
 const ALSO: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
-/// The file of a program, or the package that brings it.
+/// Returns the path of a program; the error names the package that contains it.
 pub(super) fn find(program: &str, package: &'static str) -> Result<PathBuf, VmError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(ALSO.map(PathBuf::from));
@@ -28,7 +28,7 @@ fn runs(file: &Path) -> bool {
     found.is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// Runs a program in a folder and gives what it wrote to its standard output.
+/// Runs a program in a folder and returns its standard output.
 pub(super) fn output<A: AsRef<OsStr>>(
     program: &Path,
     arguments: impl IntoIterator<Item = A>,

@@ -20,12 +20,12 @@ pub use send::{SendCompletions, Sender};
 
 use crate::zerocopy::Memory;
 
-/// Whether this kernel lets this process send so; the error is the kernel's.
+/// Checks whether this process may send with io_uring; the error is the kernel's.
 pub fn may_send() -> io::Result<()> {
     Sender::new(Memory::new(1)?).map(drop)
 }
 
-/// Whether the kernel supports this way to receive.
+/// Checks whether the kernel supports continuous receives.
 pub fn may_receive() -> io::Result<()> {
     Receiver::new(1, 2).map(drop)
 }
@@ -40,8 +40,8 @@ fn enter(ring: &IoUring, most: Duration) -> io::Result<()> {
     }
 }
 
-/// The time was over, a signal arrived, or the kernel has no room just now. This is no failure: entries that
-/// the kernel did not accept are still queued.
+/// Returns whether the time was over, a signal arrived, or the kernel has no room just now. This is not a failure:
+/// entries that the kernel did not accept are still queued.
 fn is_pause(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -53,7 +53,7 @@ fn full<E>(_: E) -> io::Error {
     io::Error::other("the ring has no room")
 }
 
-/// An error that the kernel reported in a completion.
+/// Makes an error that the kernel reported in a completion.
 fn failed(result: i32) -> io::Error {
     io::Error::from_raw_os_error(-result)
 }

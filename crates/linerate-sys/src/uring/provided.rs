@@ -1,4 +1,4 @@
-//! Buffers that the kernel is handed, and fills as bytes come.
+//! Buffers that are given to the kernel, which fills them as bytes arrive.
 
 #![expect(unsafe_code, reason = "memory that the kernel writes, and its queue")]
 
@@ -11,12 +11,12 @@ use io_uring::types::BufRingEntry;
 
 use crate::zerocopy::Memory;
 
-/// The group's number: a ring has one.
+/// Number of the buffer group: a ring has one.
 pub(super) const GROUP: u16 = 0;
 
-/// Buffers of one size. Each is the kernel's from when it is given until a completion names it.
+/// Buffers of one size. The kernel owns a buffer from the time it is given until a completion names it.
 pub(super) struct Provided {
-    /// The queue of buffers that are the kernel's; its first entry holds its tail.
+    /// Queue of the buffers that the kernel owns; its first entry contains its tail.
     queue: Memory,
     bytes: Memory,
     size: usize,
@@ -26,7 +26,7 @@ pub(super) struct Provided {
 }
 
 impl Provided {
-    /// Hands `count` buffers of `size` bytes to the kernel.
+    /// Makes `count` buffers of `size` bytes, and gives them to the kernel.
     pub(super) fn new(ring: &IoUring, size: u32, count: u16) -> io::Result<Self> {
         let (size, slots) = (size as usize, count.next_power_of_two());
         let queue = Memory::new(usize::from(slots) * size_of::<BufRingEntry>())?;
@@ -51,7 +51,7 @@ impl Provided {
         Ok(made)
     }
 
-    /// Gives a buffer to the kernel. No borrow of it exists, since a borrow of a buffer borrows this value.
+    /// Gives a buffer to the kernel. No borrow of the buffer exists, since it would also borrow this value.
     pub(super) fn give(&mut self, buffer: u16) {
         assert!(buffer < self.count, "there is such a buffer");
         let first: *mut BufRingEntry = self.queue.start().as_ptr().cast();
@@ -71,12 +71,12 @@ impl Provided {
         tail.store(self.tail, Release);
     }
 
-    /// Whether the kernel may have filled this many bytes of the buffer.
+    /// Returns whether `bytes` bytes fit in the buffer, so that the kernel may have filled them.
     pub(super) fn has(&self, buffer: u16, bytes: usize) -> bool {
         buffer < self.count && bytes <= self.size
     }
 
-    /// Bytes of a buffer that a completion has named and that was not given back since.
+    /// Returns bytes of a buffer that a completion has named and that was not given back since.
     pub(super) fn bytes(&self, buffer: u16, part: Range<usize>) -> &[u8] {
         assert!(self.has(buffer, part.end) && part.start <= part.end);
         let at = usize::from(buffer) * self.size + part.start;

@@ -1,4 +1,4 @@
-//! A receive that continues by itself, into buffers that were given to the kernel before.
+//! A continuous receive, into buffers that were given to the kernel before.
 
 #![expect(unsafe_code, reason = "memory that the kernel writes later")]
 
@@ -14,21 +14,22 @@ use super::{enter, failed, full};
 
 /// Entries of the submission queue: a receive, and its cancellation.
 const ENTRIES: u32 = 4;
-/// The request that a completion belongs to.
+/// User data of requests, which their completions carry.
 const RECEIVE: u64 = 1;
 const CANCEL: u64 = 2;
-/// How often, and for how long, an end is waited for that the kernel has at once.
+/// Number and length of waits for the end of a receive, which normally comes at once.
 const TRIES: usize = 10;
 const TRY: Duration = Duration::from_millis(100);
 
-/// Receives of one stream. It belongs to the thread that made it: of any other the kernel takes nothing.
+/// Receives the bytes of one stream. It belongs to the thread that made it: the kernel refuses requests of other
+/// threads.
 pub struct Receiver {
     ring: IoUring,
-    /// Freed only when no receive is in progress, which would write to it.
+    /// Buffers, which are freed only when no receive is in progress that could write to them.
     buffers: ManuallyDrop<Provided>,
-    /// The socket of a receive in progress.
+    /// Socket of the receive in progress; `None` if there is none.
     armed: Option<RawFd>,
-    /// A cancellation was requested.
+    /// Whether a cancellation was requested.
     ending: bool,
     part: Option<Part>,
 }
@@ -41,13 +42,13 @@ struct Part {
 }
 
 impl Receiver {
-    /// Hands `count` buffers of `size` bytes to the kernel, both at least one. Fails as [`super::Sender::new`] does,
-    /// with `EINVAL` before 6.1.
+    /// Makes `count` buffers of `size` bytes, both at least one, and gives them to the kernel. Fails as
+    /// [`super::Sender::new`] does, with `EINVAL` before 6.1.
     pub fn new(size: u32, count: u16) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
-            // Room for one completion for each buffer, for the end of a receive, and for its cancellation.
+            // The queue has room for one completion per buffer, for the end of a receive, and for its cancellation.
             .setup_cqsize(u32::from(count) + 8)
             .build(ENTRIES)?;
         let buffers = ManuallyDrop::new(Provided::new(&ring, size, count)?);
@@ -60,8 +61,8 @@ impl Receiver {
         })
     }
 
-    /// The next bytes of the stream, at most `most`; empty if the other end has closed, `None` if nothing
-    /// arrived. It asks the kernel only if it may `wait` and nothing is available. All calls must use the same
+    /// Returns the next bytes of the stream, at most `most`; empty if the other end has closed, `None` if nothing
+    /// arrived. It calls the kernel only if it may `wait` and nothing is available. All calls must use the same
     /// socket.
     pub fn take(
         &mut self,
@@ -90,7 +91,7 @@ impl Receiver {
         }))
     }
 
-    /// Stops receiving. Fails if bytes have arrived that were not read: they are lost.
+    /// Stops receiving. Fails if bytes have arrived that were not read, because they are lost.
     pub fn end(mut self) -> io::Result<()> {
         if self.has_part() || self.disarm()? {
             let what = "bytes came that nobody took";
@@ -99,7 +100,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Whether bytes of the last completion are left. A used buffer goes back to the kernel.
+    /// Returns whether bytes of the last completion are left. A used buffer goes back to the kernel.
     fn has_part(&mut self) -> bool {
         match &self.part {
             Some(part) if part.at < part.end => true,
@@ -112,7 +113,7 @@ impl Receiver {
         }
     }
 
-    /// Begins to receive, unless a receive is under way.
+    /// Begins to receive, unless a receive is in progress.
     fn arm(&mut self, fd: RawFd) -> io::Result<()> {
         match self.armed {
             Some(of) if of == fd => return Ok(()),
@@ -128,7 +129,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// The next completion.
+    /// Returns the next completion.
     fn next(&mut self) -> Option<cqueue::Entry> {
         self.ring.completion().next()
     }
@@ -150,7 +151,7 @@ impl Receiver {
             }
             (Ok(1..), _) => Err(io::ErrorKind::InvalidData.into()),
             (got, buffer) => {
-                // A buffer that was picked but not used.
+                // This buffer was selected but not used.
                 if let Some(buffer) = buffer.filter(|b| self.buffers.has(*b, 0)) {
                     self.buffers.give(buffer);
                 }
@@ -167,12 +168,12 @@ impl Receiver {
     fn disarm(&mut self) -> io::Result<bool> {
         let mut brought = false;
         if !self.ending && !self.ring.submission().is_empty() {
-            // The entry still queued is the receive itself: the kernel never accepted it, and never will.
+            // The queued entry is the receive itself: the kernel has not accepted it, and never will.
             self.armed = None;
         }
         for _ in 0..TRIES {
             while let Some(entry) = self.next() {
-                // The result no longer matters.
+                // The receive is being ended, so its result is ignored.
                 let _ = self.completed(&entry);
                 brought |= self.part.take().is_some();
             }
@@ -200,6 +201,6 @@ impl Drop for Receiver {
             // closed with this value, and starts no further receive.
             unsafe { ManuallyDrop::drop(&mut self.buffers) };
         }
-        // Else the memory is never given back: better a leak than a write to what is somebody else's by then.
+        // Otherwise the memory is leaked: a leak is better than a write to memory that has another owner by then.
     }
 }

@@ -14,7 +14,7 @@ use io_uring::{IoUring, cqueue, opcode, types};
 use super::{enter, failed, full};
 use crate::zerocopy::{self, Memory};
 
-/// Entries in the submission queue: a single send at a time.
+/// Entries of the submission queue: there is a single send at a time.
 const SENDS: u32 = 2;
 /// Completions that fit between two reads; the kernel keeps more until there is room.
 const COMPLETIONS: u32 = 256;
@@ -23,33 +23,33 @@ const REPORT_USAGE: u16 = 1 << 3;
 /// `IORING_NOTIF_USAGE_ZC_COPIED`, linux/io_uring.h.
 const COPIED: u32 = 1 << 31;
 
-/// The kind of a completion.
+/// User data of requests, which their completions carry.
 const SEND: u64 = 1;
 const TRIAL: u64 = 2;
-/// Time for an answer that the kernel has at once.
+/// Longest wait for an answer that the kernel has at once.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// The kernel's completions of sends since the last call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SendCompletions {
-    /// Completed sends: the kernel no longer uses their pages.
+    /// Number of completed sends, whose pages the kernel no longer uses.
     pub through: u64,
-    /// The number of them that the kernel copied anyway.
+    /// Number of completed sends that the kernel copied anyway.
     pub copied: u64,
 }
 
-/// Sends of one stream, one at a time.
+/// Sender of one stream, which has one send in flight at a time.
 pub struct Sender {
     ring: IoUring,
     memory: Memory,
-    /// The socket of the send that has not ended yet.
+    /// Socket of the send that has not ended yet; `None` if there is none.
     under_way: Option<RawFd>,
 }
 
 impl Sender {
-    /// Registers `memory` with the kernel, which pins its pages from now on. Fails with `ENOMEM` if it may not
-    /// pin this many (`RLIMIT_MEMLOCK`), with `EINVAL` if it does not report on sends (before 6.2), and with
-    /// `ENOSYS` or `EPERM` if there is no io_uring, or not for this process.
+    /// Registers `memory` with the kernel, which pins its pages from now on. Fails with `ENOMEM` if it may not pin so
+    /// many pages (`RLIMIT_MEMLOCK`), with `EINVAL` if the kernel does not report on sends (before 6.2), and with
+    /// `ENOSYS` or `EPERM` if there is no io_uring or this process may not use it.
     pub fn new(memory: Memory) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_coop_taskrun()
@@ -71,15 +71,15 @@ impl Sender {
         Ok(made)
     }
 
-    /// How many bytes there are to send from.
+    /// Returns the number of bytes in the memory.
     pub fn size(&self) -> usize {
         self.memory.size()
     }
 
-    /// Sends at most `most` bytes, all of them if it must be `whole`, or continues the previous send. Waits up
-    /// to `wait` for its end; `None` if it has not ended by then. In that case none of its bytes may be counted
-    /// yet, and the next call continues the same send, whatever its arguments; it must use the same socket.
-    /// Fails with `EOPNOTSUPP` on a socket without support.
+    /// Sends at most `most` bytes, all of them if it must be `whole`, or continues the previous send. Waits up to
+    /// `wait` for its end; returns `None` if it has not ended by then. In that case none of its bytes may be counted
+    /// yet, and the next call continues the same send, whatever its arguments; it must use the same socket. Fails
+    /// with `EOPNOTSUPP` on a socket without support.
     pub fn send(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -114,7 +114,7 @@ impl Sender {
         }
     }
 
-    /// The same bytes with a copy, if no send is in progress.
+    /// Sends at most `most` bytes of the memory with a copy, if no send is in progress.
     pub fn send_copied(&self, fd: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
         if self.under_way.is_some() {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -122,8 +122,8 @@ impl Sender {
         zerocopy::send_copied(fd, &self.memory, most)
     }
 
-    /// Fails where this kernel cannot report copies. A send without a socket shows it: the kernel checks the
-    /// flags first, and then fails for the missing socket.
+    /// Fails if this kernel cannot report copies. A send without a socket shows this: the kernel checks the flags
+    /// first, and fails for the missing socket only afterwards.
     fn ask(&mut self) -> io::Result<()> {
         const NO_SOCKET: RawFd = -1;
         self.push(NO_SOCKET, 1, 0, TRIAL)?;

@@ -16,7 +16,7 @@ use crate::host::{Machine, gap, invalid, read};
 mod transport;
 
 const CLASS: &str = "/sys/class/block";
-/// sysfs counts in sectors of this size, whatever the device has.
+/// Size of a sector in sysfs, in bytes, whatever the device's own is.
 const SECTOR: u64 = 512;
 /// Kinds of file systems on other hosts, or that a host provides to its guest.
 const REMOTE: [&str; 10] = [
@@ -31,7 +31,7 @@ const REMOTE: [&str; 10] = [
     "9p",
     "virtiofs",
 ];
-/// What their speed depends on; addresses and names are left out.
+/// Mount options that the speed of network file systems depends on; addresses and names are left out.
 const OPTIONS: [&str; 13] = [
     "vers",
     "proto",
@@ -48,12 +48,12 @@ const OPTIONS: [&str; 13] = [
     "noac",
 ];
 
-/// All block devices and file systems. An unreadable fact has a gap: `facts.block.queue`.
+/// Reads all block devices and file systems. An unreadable fact has a gap: `facts.block.queue`.
 pub fn storage(machine: &dyn Machine) -> Storage {
     storage_of(machine, &machine.file(MOUNTS))
 }
 
-/// The same with the contents of [`MOUNTS`], which another fact needs too.
+/// Reads all block devices and file systems, given the contents of [`MOUNTS`], which another fact needs too.
 pub(super) fn storage_of(machine: &dyn Machine, mounts: &io::Result<Vec<u8>>) -> Storage {
     let mut reader = Reader {
         machine,
@@ -84,7 +84,7 @@ pub(super) fn storage_of(machine: &dyn Machine, mounts: &io::Result<Vec<u8>>) ->
 }
 
 impl Reader<'_> {
-    /// All devices with a capacity that programs can open. Devices without files, because they disappeared or
+    /// Reads all devices with a capacity that programs can open. Devices without files, because they disappeared or
     /// because a tree of files lacks them, share a gap.
     fn block_devices(&mut self, names: &[String]) -> Vec<BlockDevice> {
         let (hidden, names): (Vec<&String>, Vec<&String>) =
@@ -109,8 +109,8 @@ impl Reader<'_> {
         devices
     }
 
-    /// Whether the kernel hides a device from programs, as it does with the paths to an NVMe disk. Without the
-    /// file, as before Linux 4.15, the name decides.
+    /// Returns whether the kernel hides a device from programs, as it hides the paths to an NVMe disk. If the file
+    /// does not exist (before Linux 4.15), the device's name decides.
     fn is_hidden(&self, name: &str) -> bool {
         let hidden = read(
             self.machine,
@@ -169,7 +169,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The disk that a partition is a part of: the folder above its own.
+    /// Returns the disk that a partition is a part of: the folder above its own.
     fn parent(&self, folder: &str) -> Option<String> {
         let uevent = read(self.machine, &format!("{folder}/../uevent"), |text| {
             Ok(sysctl::value_text(text, "DEVNAME"))
@@ -216,7 +216,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The device below a loop device: the device of the file system that contains its file.
+    /// Finds the device below each loop device: the device of the file system that contains its file.
     fn files_below(&self, storage: &mut Storage) {
         let below: Vec<(usize, String)> = storage
             .devices
@@ -235,7 +235,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The paths of multipath devices of the device mapper: the disks below them.
+    /// Finds the paths of multipath devices of the device mapper: the disks below them.
     fn ways(&self, storage: &mut Storage) {
         let way = |name: &String| {
             let disk = storage.device(name);
@@ -292,7 +292,7 @@ impl Reader<'_> {
     }
 }
 
-/// The mounts whose bytes are not in memory.
+/// Returns the mounts whose files are not in memory.
 fn filesystems(mounts: Vec<Mount>, devices: &[BlockDevice]) -> Vec<FileSystem> {
     let numbers: BTreeMap<&str, &str> = devices
         .iter()
@@ -338,7 +338,7 @@ fn telling(options: &[String]) -> Vec<String> {
     options.iter().filter(tells).cloned().collect()
 }
 
-/// Whether speed depends on an option of a mount: it names neither hosts nor people.
+/// Returns whether a mount option affects speed. Such options name neither hosts nor people.
 pub(in crate::host) fn tells_speed(option: &str) -> bool {
     OPTIONS.contains(&option.split('=').next().unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! What the machine is doing, from two readings.
+//! The activity of the machine's CPUs and processes between two readings.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,19 +11,19 @@ use linerate_core::parse::task_stat;
 use super::{PROC, Reader, numbered};
 use crate::host::{gap, read};
 
-/// Time between the two readings that show what is busy: ten ticks of most kernels. In fewer a CPU that is 80 %
-/// busy looks like one that is 90 % busy.
+/// Time between the two readings that show the activity: ten ticks of most kernels. With fewer ticks, a CPU that is
+/// 80 % busy could not be distinguished from one that is 90 % busy.
 const WHOLE: Duration = Duration::from_millis(100);
-/// The part of it after which an idle machine is known to be idle.
+/// Part of that time after which an idle machine is known to be idle.
 const SHORT: Duration = Duration::from_millis(30);
 const TIMES: &str = "/proc/stat";
 
-/// More processes than this would take longer to read than a page may take.
+/// Largest number of processes that are read: reading more would delay the page too long.
 const MOST: usize = 4096;
-/// Processes that are kept.
+/// Number of processes that are reported.
 const KEPT: usize = 16;
 
-/// CPU time of a process so far.
+/// CPU time that a process has used so far.
 pub(super) struct Used {
     name: String,
     ticks: u64,
@@ -31,8 +31,9 @@ pub(super) struct Used {
 }
 
 impl Reader<'_> {
-    /// The work during `pause`: for the short time if all CPUs are idle in it and no process used any, else for the whole
-    /// time. Nothing is read between the readings of the CPUs, so that our own work does not count as the machine's.
+    /// Measures the activity during `pause`: for the short time if all CPUs are idle in it and no process used any,
+    /// otherwise for the whole time. Nothing is read between the readings of the CPUs, so that this program's own
+    /// work does not count.
     pub(super) fn busy(&mut self, pause: &dyn Fn(Duration)) -> Option<Busy> {
         let before = self.processes();
         let begin = self.times()?;
@@ -46,16 +47,16 @@ impl Reader<'_> {
         if busy.processes.is_empty() {
             return Some(busy);
         }
-        // Work that fits between the ticks of a CPU shows in its process only. To say how much it is takes the whole
-        // time, without the reading of the processes just now.
+        // Work that fits between the ticks of a CPU shows only in the times of its process. Its amount is measured
+        // over the whole time, without the reading of the processes just now.
         let Ok(begin) = self.later_times() else {
             return Some(busy);
         };
         self.busy_for(WHOLE, pause, (&begin, &after), begin.clone())
     }
 
-    /// What was done from `begin` until `pause` has lasted for this time. A capture of a version that looked twice
-    /// only has no further reading: it ends at `end`.
+    /// Computes the activity from `begin` until `pause` has lasted for `time`. A capture of an older version has no
+    /// further reading: the interval then ends at `end`.
     fn busy_for(
         &mut self,
         time: Duration,
@@ -74,7 +75,7 @@ impl Reader<'_> {
         self.busy_between(begin, (&end, &after))
     }
 
-    /// What was done between two readings.
+    /// Computes the activity between two readings.
     pub(super) fn busy_between(
         &mut self,
         (begin, before): (&[CpuTimes], &BTreeMap<u32, Used>),
@@ -89,7 +90,7 @@ impl Reader<'_> {
         let own = own.and_then(|text| task_stat::identity(&text));
         let own = own.map(|(pid, _)| pid);
         let process = |(&pid, used): (&u32, &Used)| {
-            // A process that is new since then has used all that it shows.
+            // A process that has started since then has used all the CPU time that it shows.
             let old = before.get(&pid).map_or(0, |old| old.ticks);
             let ticks = used.ticks.saturating_sub(old);
             (ticks > 0 && Some(pid) != own).then(|| Process {
@@ -131,7 +132,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// `None` if the process has ended, or is not visible to us.
+    /// Returns the CPU time of a process; `None` if it has ended, or is not visible to this process.
     fn used(&self, pid: u32) -> Option<Used> {
         let text = self.machine.file(&format!("/proc/{pid}/stat")).ok()?;
         let stat = task_stat::parse(&text).ok()?;

@@ -1,4 +1,4 @@
-//! Processors, their nodes, caches and clocks.
+//! Processors, with their nodes, caches and clocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::host::gap;
 pub(super) const CPUS: &str = "/sys/devices/system/cpu";
 /// Most CPUs whose clock settings are read for a run: twice the streams of a sweep.
 const CLOCKS: usize = 32;
-/// Units of measurement that hybrid processors have one of for each kind of core.
+/// Performance monitoring units of hybrid processors: each kind of core has one.
 const KINDS: [(&str, &str); 3] = [
     ("cpu_core", "performance"),
     ("cpu_atom", "efficiency"),
@@ -61,8 +61,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Online CPUs if no file lists them: those in /proc/cpuinfo, else those with a folder, without those that
-    /// report to be off.
+    /// Returns the online CPUs if no file lists them: those in /proc/cpuinfo, otherwise those with a folder that do
+    /// not report to be off.
     fn cpus_on(&mut self, told: &[(u32, Option<Hertz>)]) -> Vec<u32> {
         let mut on: Vec<u32> = told.iter().map(|(id, _)| *id).collect();
         if on.is_empty() {
@@ -109,7 +109,7 @@ impl Reader<'_> {
         }
     }
 
-    /// CPUs of the same core, itself among them.
+    /// Returns the CPUs of the same core, including `id`.
     pub(super) fn siblings(&mut self, id: u32) -> Vec<u32> {
         let folder = format!("{CPUS}/cpu{id}/topology");
         let files = ["thread_siblings_list", "thread_siblings"];
@@ -117,7 +117,7 @@ impl Reader<'_> {
             .unwrap_or_default()
     }
 
-    /// A set of CPUs as a list, or as the mask that is all that kernels before 2.6.26 have.
+    /// Reads a set of CPUs as a list, or as a mask, since kernels before 2.6.26 have only a mask.
     fn cpu_set_of(
         &mut self,
         fact: &str,
@@ -167,7 +167,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The clock settings of the CPUs that streams use first.
+    /// Reads the clock settings of the CPUs that streams use first.
     pub(super) fn clocks(&mut self, facts: &HostFacts) -> Option<Vec<Clocked>> {
         let seats = placement::seats(facts, &facts.cpus);
         self.machine
@@ -193,7 +193,7 @@ impl Reader<'_> {
         Some(found)
     }
 
-    /// A set of CPUs that older kernels do not list.
+    /// Reads a set of CPUs that older kernels do not list.
     fn cpu_set(&mut self, name: &str) -> Vec<u32> {
         let set = self.look(
             &format!("cpu.{name}"),
@@ -203,7 +203,7 @@ impl Reader<'_> {
         set.unwrap_or_default()
     }
 
-    /// Kernels that support these CPUs but have none configured print `(null)`.
+    /// Lists the CPUs without ticks. Kernels that support them but have none configured print `(null)`.
     fn tickless(&mut self) -> Vec<u32> {
         let path = format!("{CPUS}/nohz_full");
         let set = self.look("cpu.nohz_full", &path, |text| match text.trim_ascii() {
@@ -213,7 +213,7 @@ impl Reader<'_> {
         set.unwrap_or_default()
     }
 
-    /// CPUs that are there and off: `offline` also lists those that could be added.
+    /// Returns the CPUs that are present and off: `offline` also lists CPUs that could be added.
     fn offline(&mut self) -> Vec<u32> {
         let present: BTreeSet<u32> = self.cpu_set("present").into_iter().collect();
         let mut offline = self.cpu_set("offline");
@@ -243,7 +243,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The CPUs of a node and how far it is from others.
+    /// Returns the CPUs of a node and its distances from other nodes.
     pub(super) fn node_place(&mut self, id: u32) -> topology::Node {
         topology::Node {
             id,
@@ -269,7 +269,7 @@ impl Reader<'_> {
         words.iter().filter_map(|d| d.parse().ok()).collect()
     }
 
-    /// Each cache once, though it is listed for every CPU that shares it.
+    /// Returns each cache once, although it is listed for every CPU that shares it.
     fn caches(&mut self, online: &[u32]) -> Vec<Cache> {
         let mut seen = BTreeSet::new();
         let mut found: BTreeMap<(u32, String, Bytes, usize), usize> = BTreeMap::new();
@@ -326,7 +326,7 @@ impl Reader<'_> {
         found
     }
 
-    /// The idle states of the CPU that a thread uses first.
+    /// Reads the idle states of the CPU that a thread uses first.
     pub(super) fn idle_states(&mut self, facts: &HostFacts) -> Option<Vec<IdleState>> {
         let seats = placement::seats(facts, &facts.cpus);
         let cpu = seats.first()?.cpu;

@@ -17,10 +17,10 @@ mod function;
 pub(in crate::host) use function::SOFTWARE;
 
 const CLASS: &str = "/sys/class/infiniband";
-/// Why there is no fact of what a port could do.
+/// Why the maximum width and speed of a port are not known.
 const ALLOWED: &str = "sysfs does not show the width and speed that a port and its peer support";
 
-/// All RDMA devices. An unreadable fact has a gap: `facts.infiniband.rate`.
+/// Reads all RDMA devices. An unreadable fact has a gap: `facts.infiniband.rate`.
 pub fn infiniband(machine: &dyn Machine) -> Infiniband {
     let mut reader = Reader {
         machine,
@@ -45,7 +45,7 @@ pub fn infiniband(machine: &dyn Machine) -> Infiniband {
 }
 
 impl Reader<'_> {
-    /// A /sys without this class has no such devices.
+    /// If /sys lacks this class, there are no such devices.
     fn ib_names(&mut self) -> Vec<String> {
         let names = self.machine.list(CLASS);
         names.unwrap_or_else(|error| {
@@ -126,7 +126,7 @@ impl Reader<'_> {
         self.get(&format!("infiniband.{fact}"), &path, "ibstat", decode)
     }
 
-    /// The addresses in use. To read what belongs to an unused one is an error.
+    /// Returns the addresses in use. Reading the attributes of an unused address is an error.
     fn gids(&mut self, folder: &str) -> Vec<Gid> {
         let path = format!("{folder}/gids");
         let names = self.machine.list(&path);
@@ -148,7 +148,7 @@ impl Reader<'_> {
         gids.collect()
     }
 
-    /// Counters that are numbers; those that the hardware does not have say so in words.
+    /// Returns the counters that are numbers; the file of a counter that the hardware lacks says so in words.
     fn ib_counters(&self, folder: &str) -> Vec<Counter> {
         let mut counters = Vec::new();
         for (kind, prefix) in [("counters", ""), ("hw_counters", "hw.")] {

@@ -1,4 +1,4 @@
-//! The inventory of a machine: what can be known before anything is measured.
+//! The inventory of a machine: the facts that can be known before anything is measured.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub fn inventory(machine: &dyn Machine, pause: &dyn Fn(Duration)) -> Inventory {
     inventory
 }
 
-/// Files that contradict each other: devices of a PCI function that the bus does not list.
+/// Reports files that contradict each other: devices of a PCI function that the bus does not list.
 fn unlisted(inventory: &Inventory) -> Option<Gap> {
     let ports = inventory.network.nics.iter().map(|n| (&n.name, &n.pci));
     let rdma = inventory.infiniband.devices.iter();

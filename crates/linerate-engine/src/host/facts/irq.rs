@@ -11,7 +11,7 @@ use crate::host::{Machine, gap, read};
 
 const FOLDER: &str = "/proc/irq";
 
-/// All numbered interrupts. An unreadable fact has a gap: `facts.irq.counts`.
+/// Reads all numbered interrupts. An unreadable fact has a gap: `facts.irq.counts`.
 pub fn interrupts(machine: &dyn Machine) -> Interrupts {
     let mut reader = Reader {
         machine,
@@ -26,7 +26,7 @@ pub fn interrupts(machine: &dyn Machine) -> Interrupts {
 }
 
 impl Reader<'_> {
-    /// The interrupts of one port, without counts. The interrupts of a PCI function have their own folder, so
+    /// Reads the interrupts of one port, without counts. The interrupts of a PCI function have their own folder, so
     /// the other interrupts of the host, perhaps thousands, are not read.
     pub(super) fn interrupts_of(&mut self, nic: &Nic) -> Vec<Irq> {
         let folder = format!("/sys/bus/pci/devices/{}/msi_irqs", nic.pci);
@@ -62,7 +62,7 @@ impl Reader<'_> {
         Some(irqs.collect())
     }
 
-    /// Numbers and names only: there is a folder for each driver that requested the interrupt.
+    /// Returns numbers and names only: each driver that requested the interrupt has a folder there.
     fn named(&self) -> Vec<Irq> {
         let names = self.machine.list(FOLDER);
         self.of_drivers(&names.unwrap_or_default())
@@ -95,7 +95,7 @@ impl Reader<'_> {
         drivers.join(", ")
     }
 
-    /// One gap for all interrupts of a kind: on some machines none can be read.
+    /// Reports one gap for all interrupts of a kind, because on some machines none can be read.
     fn affinities(&mut self, irqs: &mut [Irq]) {
         let mut missed = [
             Missed::new("effective"),
@@ -132,7 +132,7 @@ fn file<T>(
     read(machine, &format!("{FOLDER}/{number}/{name}"), decode)
 }
 
-/// How often a fact could not be read, and the first reason.
+/// Number of failures to read a fact, and the first reason.
 struct Missed {
     fact: &'static str,
     count: usize,

@@ -53,7 +53,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The release; by the longer line that names it too where a tree has only that.
+    /// Returns the kernel release, or the longer version line that includes it if a tree of files has only that.
     fn kernel(&mut self) -> String {
         const PATH: &str = "/proc/sys/kernel/osrelease";
         let error = match read(self.machine, PATH, |text| Ok(sysctl::line(text))) {
@@ -76,7 +76,7 @@ impl Reader<'_> {
         line.unwrap_or_default()
     }
 
-    /// The board's name by its device tree, on machines without DMI.
+    /// Returns the board's name from the device tree, on machines without DMI.
     fn board(&mut self) -> String {
         let path = "/sys/firmware/devicetree/base/model";
         let model = self.look("product", path, |text| Ok(sysctl::line(text)));
@@ -142,7 +142,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Our own cgroup in the mounted hierarchy; `None` if there is no such controller.
+    /// Returns our own cgroup in the mounted hierarchy; `None` if there is no such controller.
     pub(super) fn place(&mut self, groups: &Groups, controller: &str, fact: &str) -> Option<Place> {
         let membership = self.known(fact, MEMBERSHIP, &groups.membership)?;
         let mounts = self.known(fact, MOUNTS, &groups.mounts)?;
@@ -154,15 +154,15 @@ impl Reader<'_> {
     }
 }
 
-/// The files that name our cgroups and the mounted hierarchies.
+/// The contents of the files that name our cgroups and the mounted hierarchies.
 pub(super) struct Groups {
-    /// Of [`MEMBERSHIP`].
+    /// Contents of [`MEMBERSHIP`].
     membership: io::Result<Vec<u8>>,
-    /// Of [`MOUNTS`].
+    /// Contents of [`MOUNTS`].
     pub(super) mounts: io::Result<Vec<u8>>,
 }
 
-/// The folders of our cgroup and of its parents: the lowest limit among them applies.
+/// Returns the folders of our cgroup and of its parents: the lowest limit among them applies.
 pub(super) fn folders(place: &Place) -> Vec<String> {
     let mut all = Vec::new();
     let mut group = place.group.as_str();

@@ -45,7 +45,7 @@ impl Reader<'_> {
         let lack = |error: io::Error| {
             let hint = match error.kind() {
                 io::ErrorKind::PermissionDenied => "sudo linerate host",
-                // Some kernels do not show the table, and root can read it from memory.
+                // Some kernels do not show the table, but root can read it from memory.
                 _ if is_absent(&error) => "sudo dmidecode --type memory",
                 _ => "",
             };
@@ -55,7 +55,7 @@ impl Reader<'_> {
         found.map_err(lack).ok()
     }
 
-    /// One file for each memory device: `17-0`, `17-1` ...
+    /// Reads the entries, one file for each memory device: `17-0`, `17-1` ...
     fn entries(&self) -> io::Result<Vec<Module>> {
         let Ok(names) = self.machine.list(ENTRIES) else {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Facts of the host: what does not change during a run.
+//! Facts of the host: properties that do not change during a run.
 
 use std::io;
 
@@ -38,13 +38,13 @@ const STATUS: &str = "/proc/self/status";
 const MOUNTS: &str = "/proc/self/mountinfo";
 const NODES: &str = "/sys/devices/system/node";
 
-/// Facts of the machine and of one port, the port of the route to `toward`. A fact that cannot be read is empty
-/// and has a gap named after its field, as `facts.cpu_model`.
+/// Reads the facts of the machine and of one port, the port of the route to `toward`. A fact that cannot be read is
+/// empty and has a gap named after its field, such as `facts.cpu_model`.
 pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
     facts_of(machine, Some(toward.into()))
 }
 
-/// The same for a machine without another end: it has no port, and its memory is measured.
+/// Reads the facts of a machine without a far end: they have no port, and memory is measured.
 pub fn facts_alone(machine: &dyn Machine) -> HostFacts {
     facts_of(machine, None)
 }
@@ -90,9 +90,9 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
     };
     facts.clocks = reader.clocks(&facts);
     facts.idle_states = reader.idle_states(&facts);
-    // If no card moves payload to memory, it may stay in the caches.
+    // If no network card moves payload to memory, payload may stay in the caches.
     if !facts.has_card() {
-        // The folder of the second-level cache is the same: it has its gap already.
+        // The second-level cache is in the same folder, so its gap was reported already.
         let gaps = reader.gaps.len();
         facts.last_cache = reader.last_cache(first);
         reader.gaps.truncate(gaps);
@@ -105,7 +105,7 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
     facts
 }
 
-/// Whether the file does not exist at all.
+/// Returns whether an error means that the file does not exist.
 fn is_absent(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -113,11 +113,11 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// The numbers of names such as `node12`, in ascending order.
+/// Returns the numbers of names such as `node12`, in ascending order.
 pub(super) fn numbered(names: &[String], prefix: &str) -> Vec<u32> {
     let number = |name: &String| {
         let digits = name.strip_prefix(prefix)?;
-        // A sign would pass for a number.
+        // This check rejects a sign, which the parser of numbers would accept.
         digits
             .bytes()
             .all(|b| b.is_ascii_digit())
@@ -146,7 +146,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A file that not every machine has: there is a gap only if it exists and is unusable.
+    /// Reads a file that not every machine has: there is a gap only if it exists and is unusable.
     fn look<T>(
         &mut self,
         fact: &str,
@@ -163,7 +163,7 @@ impl Reader<'_> {
         }
     }
 
-    /// As [`Reader::look`], for the names in a directory; empty if there is no directory.
+    /// Lists the names in a directory; empty if there is no directory. Other errors become gaps.
     fn look_in(&mut self, fact: &str, path: &str) -> Vec<String> {
         match self.machine.list(path) {
             Ok(names) => names,
@@ -188,7 +188,7 @@ impl Reader<'_> {
             .ok()
     }
 
-    /// What was read before of a file.
+    /// Returns the text of a file that was read before, or reports the error as a gap.
     fn known<'a>(
         &mut self,
         fact: &str,
@@ -222,7 +222,7 @@ impl Reader<'_> {
         String::new()
     }
 
-    /// Nodes with memory or CPUs, in ascending order. A kernel without NUMA has CPUs in /sys but no
+    /// Returns the nodes with memory or CPUs, in ascending order. A kernel without NUMA has CPUs in /sys but no
     /// nodes.
     fn node_ids(&mut self) -> Vec<u32> {
         let names = match self.machine.list(NODES) {
@@ -257,7 +257,8 @@ impl Reader<'_> {
             .map(Bytes)
     }
 
-    /// What may be chosen without privilege, and the rest too where we may administer the network.
+    /// Returns the congestion controls that may be chosen without privilege, and all others too if this process may
+    /// administer the network.
     fn congestion(&mut self) -> Vec<String> {
         const NET_ADMIN: u64 = 1 << 12;
         let words = |text: &[u8]| Ok(sysctl::words(text));

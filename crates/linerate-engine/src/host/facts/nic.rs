@@ -19,15 +19,15 @@ mod shapers;
 mod stack;
 mod tunnels;
 
-/// Kind of all ports of IP over InfiniBand: older kernels give it only to those that users made.
+/// Kind of all ports of IP over InfiniBand. Older kernels report it only for ports that users created.
 const IPOIB: &str = "ipoib";
-/// Bus of devices that belong to a controller with a slot, and have none themselves.
+/// Bus of devices that belong to a controller with a slot, but have no slot themselves.
 const USB: &str = "usb";
 /// Kinds whose "lower port" is the other half of a pair.
 const PAIRS: [&str; 3] = ["veth", "netkit", "vxcan"];
 const WHAT: &str = "the links";
 const HINT: &str = "ip -d -s link";
-/// `IFLA_BOND_MODE`.
+/// Names of the values of `IFLA_BOND_MODE`.
 const MODES: [&str; 7] = [
     "balance-rr",
     "active-backup",
@@ -37,7 +37,7 @@ const MODES: [&str; 7] = [
     "balance-tlb",
     "balance-alb",
 ];
-/// `IFLA_BOND_XMIT_HASH_POLICY`.
+/// Names of the values of `IFLA_BOND_XMIT_HASH_POLICY`.
 const HASHES: [&str; 6] = [
     "layer2",
     "layer3+4",
@@ -47,7 +47,7 @@ const HASHES: [&str; 6] = [
     "vlan+srcmac",
 ];
 
-/// All ports of our network namespace. An unreadable fact has a gap: `facts.nic.rings`.
+/// Reads all ports of our network namespace. An unreadable fact has a gap: `facts.nic.rings`.
 pub fn network(machine: &dyn Machine) -> Network {
     let mut reader = Reader {
         machine,
@@ -67,7 +67,7 @@ impl Reader<'_> {
             Ok(reply) => reply,
             Err(error) => {
                 self.miss("network", WHAT, &error, HINT);
-                // A tree of files: its ports are those that its own /sys shows.
+                // In a tree of files, the ports are those that its own /sys shows.
                 let files_only = Errno::from_io_error(&error).is_none();
                 return if files_only {
                     self.listed_nics()
@@ -84,7 +84,7 @@ impl Reader<'_> {
         nics
     }
 
-    /// The links of a reply, up to an invalid one.
+    /// Returns the links of a reply, up to an invalid one.
     fn links<'r>(&mut self, reply: &'r [u8]) -> Vec<Link<'r>> {
         let mut links = Vec::new();
         for link in link::parse(reply) {
@@ -96,7 +96,7 @@ impl Reader<'_> {
         links
     }
 
-    /// The port; `None` and one gap if it disappears while it is read.
+    /// Reads a port; `None` and one gap if it disappears while it is read.
     fn nic(&mut self, link: &Link<'_>) -> Option<Nic> {
         let before = self.gaps.len();
         let mut port = PortReader {
@@ -129,7 +129,7 @@ struct PortReader<'a, 'b> {
     reader: &'a mut Reader<'b>,
     name: String,
     index: u32,
-    /// A source reported that the port does not exist.
+    /// Whether a source reported that the port does not exist.
     went: bool,
 }
 
@@ -151,7 +151,7 @@ impl PortReader<'_, '_> {
         nic
     }
 
-    /// What the path of a run needs to know: the device, the wire and the stack. Whether there is a
+    /// Reads what the path of a run needs to know: the device, the wire and the stack. Returns whether there is a
     /// device.
     fn brief(&mut self, nic: &mut Nic, link: &Link<'_>, class: Option<&str>) -> bool {
         let device = self.reader.device_folder(link, class);
@@ -168,7 +168,7 @@ impl PortReader<'_, '_> {
         device.is_some()
     }
 
-    /// What only a port with a device has.
+    /// Reads the facts that only a port with a device has.
     fn hardware(&mut self, nic: &mut Nic) {
         if !nic.up {
             nic.down = self
@@ -231,7 +231,7 @@ impl PortReader<'_, '_> {
         nic.stack.vlan = self.settle("vlan", vlan, &hint).flatten();
     }
 
-    /// Queues and the CPUs that they are bound to, which only /sys shows.
+    /// Reads the queues and the CPUs that they are bound to, which only /sys shows.
     fn queues(&mut self, nic: &mut Nic, class: Option<&str>) {
         let Some(class) = class else {
             self.reader.once("facts.nic.queues", HIDDEN, SYS);
@@ -266,7 +266,7 @@ impl PortReader<'_, '_> {
             Direction::Rx => ("rps_cpus", Some("rps_flow_cnt")),
             Direction::Tx => ("xps_cpus", None),
         };
-        // The files are not there for a port with one queue, or without the feature in the kernel.
+        // These files do not exist for a port with one queue, or if the kernel lacks the feature.
         let (machine, path) = (self.reader.machine, |file| {
             format!("{folder}/{name}/{file}")
         });
@@ -280,7 +280,7 @@ impl PortReader<'_, '_> {
         })
     }
 
-    /// The poller and the interrupt of each queue, where the kernel reports them (6.8+).
+    /// Reads the poller and the interrupt of each queue, if the kernel reports them (6.8+).
     fn pollers(&mut self, nic: &mut Nic) {
         const HINT: &str = "use Linux 6.8 or later";
         let queues = self.query(Query::Queues(self.index), netdev::queues);
@@ -325,7 +325,7 @@ impl PortReader<'_, '_> {
         decode(&reply).map_err(invalid)
     }
 
-    /// What was read. That a driver does not have something is an answer, not a gap.
+    /// Returns the value that was read. An error that says that the driver lacks a feature is an answer, not a gap.
     fn settle<T>(&mut self, fact: &str, got: io::Result<T>, hint: &str) -> Option<T> {
         let error = match got {
             Ok(value) => return Some(value),
@@ -334,7 +334,7 @@ impl PortReader<'_, '_> {
         match Errno::from_io_error(&error) {
             Some(Errno::OPNOTSUPP) => return None,
             Some(Errno::NODEV | Errno::NOENT) => self.went = true,
-            // There is no kernel to query: the same for all ports.
+            // If there is no kernel to query, this is the same for all ports.
             None if error.kind() == io::ErrorKind::Unsupported => {
                 let why = error.to_string();
                 self.reader
@@ -349,14 +349,15 @@ impl PortReader<'_, '_> {
         None
     }
 
-    /// Some drivers answer "no such device" for a sleeping port: the list of ports decides.
+    /// Returns whether the port is gone. Some drivers answer "no such device" for a sleeping port, so the list of
+    /// ports decides.
     fn is_gone(&self) -> bool {
         let asked = self.reader.machine.query(&Query::Link(self.index));
         asked.is_err_and(|error| Errno::from_io_error(&error) == Some(Errno::NODEV))
     }
 }
 
-/// The hint without the name of the port, which is its last word.
+/// Returns the hint without the name of the port, which is its last word.
 fn hint_for_all(hint: &str) -> &str {
     match hint.strip_prefix("ethtool") {
         Some(_) => hint.rsplit_once(' ').map_or(hint, |(command, _)| command),
@@ -364,7 +365,7 @@ fn hint_for_all(hint: &str) -> &str {
     }
 }
 
-/// The fields of a port in its link message.
+/// Returns the fields of a port in its link message.
 fn basic(link: &Link<'_>) -> Nic {
     let stats = link.stats;
     Nic {
@@ -394,7 +395,7 @@ fn basic(link: &Link<'_>) -> Nic {
     }
 }
 
-/// Records for each port the ports above and below it.
+/// Stores for each port the ports above and below it.
 fn stack(links: &[Link<'_>], nics: &mut [Nic]) {
     let places: BTreeMap<u32, usize> = nics
         .iter()

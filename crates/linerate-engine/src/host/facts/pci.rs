@@ -15,7 +15,7 @@ use crate::host::{gap, invalid};
 pub(super) const DEVICES: &str = "/sys/bus/pci/devices";
 const GROUPS: &str = "/sys/kernel/iommu_groups";
 const THUNDERBOLT: &str = "/sys/bus/thunderbolt/devices";
-/// Folders of a device with the names that users know it by.
+/// Folders of a device that contain the names by which users know it.
 const NAMES: [&str; 4] = ["net", "infiniband", "nvme", "block"];
 
 impl Reader<'_> {
@@ -44,7 +44,7 @@ impl Reader<'_> {
         all
     }
 
-    /// Gaps for the part of configuration spaces that only root can read. Kernels that show links in separate
+    /// Reports gaps for the part of configuration spaces that only root can read. Kernels that show links in separate
     /// files show them for all devices with a link.
     fn lacks_of_links(&mut self, all: &[Device], hidden: &[Address]) {
         let files = all.iter().any(|d| d.max.is_some());
@@ -104,8 +104,8 @@ impl Reader<'_> {
         device
     }
 
-    /// Whether a device can be pulled out while something is attached by Thunderbolt or USB4. Slots for other
-    /// cards may be removable, too; then nothing is attached.
+    /// Returns whether a device is removable because it is attached by Thunderbolt or USB4. Slots for other cards may
+    /// be removable too; then nothing is attached.
     //= Linux, Documentation/ABI/testing/sysfs-devices-removable and sysfs-bus-thunderbolt
     fn is_tunneled(&self, folder: &str) -> bool {
         self.optional_line(&format!("{folder}/removable")) == "removable"
@@ -123,7 +123,7 @@ impl Reader<'_> {
             .ok()
     }
 
-    /// The link's speed and width from sysfs, `current` or `max`.
+    /// Reads the link's speed and width from sysfs, `current` or `max`.
     fn pci_link(&mut self, folder: &str, which: &str) -> Option<Link> {
         let speed = format!("{folder}/{which}_link_speed");
         let width = format!("{folder}/{which}_link_width");
@@ -138,7 +138,7 @@ impl Reader<'_> {
         (link != Link::default()).then_some(link)
     }
 
-    /// The names that users know a device by, and whether it is a part of another one.
+    /// Reads the names by which users know a device, and whether it is a part of another one.
     fn pci_names(&mut self, folder: &str, device: &mut Device) {
         let parts = self.look_in("pci.names", folder);
         device.is_virtual = parts.iter().any(|p| p == "physfn");
@@ -155,7 +155,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The IOMMU group of each device that is in one.
+    /// Returns the IOMMU group of each device that is in one.
     fn iommu_groups(&mut self) -> BTreeMap<Address, u32> {
         let mut found = BTreeMap::new();
         let groups = self.look_in("pci.iommu_group", GROUPS);
@@ -169,7 +169,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a name on the Thunderbolt bus belongs to a device on a cable: `0-1`, `1-301`. The host's own
+/// Returns whether a name on the Thunderbolt bus belongs to a device on a cable: `0-1`, `1-301`. The host's own
 /// controller is `0-0`; a name with further parts (`0-0:1.1`, `0-1.0`) is not a PCI Express device.
 fn is_attached(name: &str) -> bool {
     let route = name
@@ -179,7 +179,7 @@ fn is_attached(name: &str) -> bool {
     route.is_some_and(|(_, route)| is_hex(route) && route.bytes().any(|b| b != b'0'))
 }
 
-/// A gap for the cables that tunnel PCI Express: their capacity is unknown.
+/// Reports a gap for the cables that tunnel PCI Express: their capacity is unknown.
 pub(super) fn cables(all: &[Device]) -> Option<Gap> {
     let tunnels = all.iter().filter_map(|device| Crossing::above(all, device));
     let ends: Vec<String> = tunnels

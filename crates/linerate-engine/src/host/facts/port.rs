@@ -1,4 +1,4 @@
-//! Facts of the port that the path leaves by.
+//! Facts of the port by which the path leaves this host.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -30,7 +30,7 @@ pub(super) const VIRTUAL_DRIVERS: [&str; 8] = [
 ];
 
 impl Reader<'_> {
-    /// The port of the route to the other end, and that route.
+    /// Reads the port of the route to the other end, and that route.
     pub(super) fn port(&mut self, toward: Toward) -> (Option<Port>, Option<Route>) {
         let route = match route_toward(self.machine, toward) {
             Ok(route) => route,
@@ -47,8 +47,8 @@ impl Reader<'_> {
         (port, Some(route))
     }
 
-    /// A port that is made of others is on the node of the cards that carry it, if that is one node, and their
-    /// interrupts are its own.
+    /// Sets the node of a port that consists of other ports to the node of the cards that carry it, if that is one
+    /// node. The interrupts of these cards are the port's.
     fn stand(&mut self, port: &mut Port, route: &Route) {
         let Some(wires) = route.wires() else {
             return;
@@ -115,8 +115,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Folder of the port under /sys/class, if the /sys that is mounted shows this port and not
-    /// one of the same name in another network namespace.
+    /// Returns the folder of the port under /sys/class, if the mounted /sys shows this port and not one of the same
+    /// name in another network namespace.
     pub(super) fn class_folder(&mut self, link: &Link<'_>) -> Option<String> {
         let folder = format!("/sys/class/net/{}", link.name);
         let index = read(self.machine, &format!("{folder}/ifindex"), sysctl::number).ok()?;
@@ -126,17 +126,17 @@ impl Reader<'_> {
         same.then_some(folder)
     }
 
-    /// Folder of the device that the port belongs to; `None` for a port made by software.
+    /// Returns the folder of the device that the port belongs to; `None` for a port made by software.
     pub(super) fn device_folder(&mut self, link: &Link<'_>, class: Option<&str>) -> Option<String> {
         if !link.device.is_empty() && !link.bus.is_empty() {
-            // The same path in every network namespace.
+            // This path is the same in every network namespace.
             return Some(format!("/sys/bus/{}/devices/{}", link.bus, link.device));
         }
         let folder = format!("{}/device", class?);
         self.machine.list(&folder).is_ok().then_some(folder)
     }
 
-    /// Whether a port without a device was made by software. Before 5.14 netlink does not name the device:
+    /// Returns whether a port without a device was made by software. Before 5.14 netlink does not name the device:
     /// without a kind, and without /sys, this is unknown.
     fn is_software(&mut self, link: &Link<'_>, class: Option<&str>) -> bool {
         if class.is_none() && link.kind.is_empty() {
@@ -146,7 +146,7 @@ impl Reader<'_> {
         true
     }
 
-    /// The driver, or the kind of a port that has both (IP over InfiniBand).
+    /// Returns the driver, or the kind of a port that has both (IP over InfiniBand).
     fn driver(&mut self, link: &Link<'_>, device: &str) -> String {
         let path = format!("{device}/uevent");
         let driver = self.get("port.driver", &path, SYS, |text| {
@@ -155,13 +155,13 @@ impl Reader<'_> {
         driver.flatten().unwrap_or_else(|| link.kind.to_string())
     }
 
-    /// "-1" (no number here) and a kernel without nodes mean that it has no meaning: no gap.
+    /// The value "-1" and a kernel without nodes mean that the device has no node: this is not a gap.
     fn node(&mut self, device: &str) -> Option<u32> {
         let node = read(self.machine, &format!("{device}/numa_node"), sysctl::number);
         node.ok().and_then(|node| u32::try_from(node).ok())
     }
 
-    /// CPUs that the interrupts of its queues are sent to.
+    /// Returns the CPUs to which the interrupts of the port's queues are sent.
     fn served_by(&mut self, link: &Link<'_>, device: &str) -> Vec<u32> {
         let nic = Nic {
             name: link.name.to_string(),
@@ -175,7 +175,7 @@ impl Reader<'_> {
         cpus_of(&self.interrupts_of(&nic))
     }
 
-    /// Nominal speed; a gap only where a wire should have one.
+    /// Returns the nominal speed. There is a gap only if the port has a wire, which should have a speed.
     fn speed(&mut self, link: &Link<'_>, class: Option<&str>, is_virtual: bool) -> Option<u64> {
         let speed = match class {
             Some(class) => read(self.machine, &format!("{class}/speed"), sysctl::number),
@@ -197,8 +197,8 @@ impl Reader<'_> {
     }
 }
 
-/// CPUs that serve the receive queues among these interrupts. Without names that identify queues, all of them
-/// count. An interrupt for sent packets only does not count.
+/// Returns the CPUs that serve the receive queues among these interrupts. Without names that identify queues, all
+/// interrupts count. Interrupts for sent packets only do not count.
 fn cpus_of(irqs: &[Irq]) -> Vec<u32> {
     let receives = |irq: &&Irq| irq.queue().is_some_and(Served::receives);
     let told = irqs.iter().any(|irq| irq.queue().is_some());

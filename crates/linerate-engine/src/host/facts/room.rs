@@ -1,4 +1,4 @@
-//! The memory of this machine that a program may use, and the last cache before it.
+//! The memory of this machine that a program may use, and the last-level cache.
 
 use linerate_core::parse::cgroup::Version;
 use linerate_core::parse::{cgroup, meminfo, sysctl};
@@ -15,13 +15,13 @@ pub struct Room {
     pub last_cache: Option<Bytes>,
     /// Memory that can be allocated, and the limit that bounds it.
     pub free: Option<(Bytes, String)>,
-    /// CPUs that may run its threads; 0 if unknown.
+    /// Number of CPUs that may run the program's threads; 0 if unknown.
     pub cpus: u32,
-    /// NUMA nodes that have memory, with the free memory of each; none where the kernel knows no nodes.
+    /// NUMA nodes that have memory, with the free memory of each; empty if the kernel knows no nodes.
     pub nodes: Vec<(u32, Option<Bytes>)>,
 }
 
-/// Reads it, with the caches of `cpu`.
+/// Reads the memory, with the caches of `cpu`.
 pub fn room(machine: &dyn Machine, cpu: u32) -> Room {
     let mut reader = Reader {
         machine,
@@ -38,7 +38,7 @@ pub fn room(machine: &dyn Machine, cpu: u32) -> Room {
 }
 
 impl Reader<'_> {
-    /// The largest cache level of a CPU for data.
+    /// Returns the largest data cache of a CPU.
     pub(super) fn last_cache(&mut self, cpu: u32) -> Option<Bytes> {
         let folder = format!("{}/cpu{cpu}/cache", super::cpu::CPUS);
         let names = self.look_in("cpu.caches", &folder);
@@ -49,7 +49,7 @@ impl Reader<'_> {
         Some(last.2).filter(|size| size.0 > 0)
     }
 
-    /// What the kernel could give without swapping.
+    /// Returns the memory that the kernel could give without swapping, and the name of its source.
     fn available(&mut self) -> Option<(Bytes, String)> {
         const PATH: &str = "/proc/meminfo";
         let text = self.get("memory.available", PATH, PROC, |text| Ok(text.to_vec()))?;
@@ -57,7 +57,7 @@ impl Reader<'_> {
         Some((available, format!("MemAvailable of {PATH}")))
     }
 
-    /// The memory that each limit of our cgroup, and of its parents, leaves. Cached files count as used, but
+    /// Returns the memory that each limit of our cgroup, and of its parents, leaves. Cached files count as used, but
     /// can be evicted.
     fn left_of_groups(&mut self) -> Vec<(Bytes, String)> {
         let groups = self.groups();

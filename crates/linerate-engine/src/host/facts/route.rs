@@ -14,7 +14,7 @@ use crate::host::{Toward, gap};
 const BRIDGES: usize = 16;
 
 impl Reader<'_> {
-    /// The ports and devices below a route.
+    /// Reads the ports and devices below a route.
     pub(super) fn route(&mut self, toward: Toward, route: &route::Route) -> Route {
         let (ports, others) = self.stack_of(route.port);
         let pci = self.pci_of(&ports);
@@ -28,10 +28,10 @@ impl Reader<'_> {
         }
     }
 
-    /// The cards of ports, with the bridges above them.
+    /// Returns the cards of ports, with the bridges above them.
     fn pci_of(&mut self, ports: &[Nic]) -> Vec<Device> {
         let (mut all, mut hidden) = (Vec::new(), Vec::new());
-        // What a hypervisor made up has no slot.
+        // A device that a hypervisor emulates has no slot.
         let cards = ports
             .iter()
             .filter(|nic| !nic.is_virtual && nic.device == nic.pci);
@@ -51,7 +51,7 @@ impl Reader<'_> {
         all
     }
 
-    /// A card, and each bridge above it that is not there yet.
+    /// Adds a card, and each bridge above it that was not added yet.
     fn chain(&mut self, card: Address, all: &mut Vec<Device>, hidden: &mut Vec<Address>) {
         let mut at = card;
         for _ in 0..BRIDGES {
@@ -60,7 +60,7 @@ impl Reader<'_> {
             }
             all.push(self.pci_device(at, hidden));
             let above = self.pci_above(&format!("{DEVICES}/{at}/.."));
-            // Behind a controller with its own domain, the controller is the root.
+            // If a card is behind a controller with a domain of its own, the controller is the root.
             match above.parse::<Address>() {
                 Ok(above) if above.domain == at.domain => at = above,
                 _ => return,

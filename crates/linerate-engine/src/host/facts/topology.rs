@@ -24,7 +24,7 @@ impl Reader<'_> {
         }
     }
 
-    /// CPUs of each core with more than one. Without SMT no CPU needs to be read.
+    /// Returns the CPUs of each core with more than one. Without SMT no CPU needs to be read.
     fn cores(&mut self, online: &[u32]) -> Vec<Vec<u32>> {
         let path = format!("{CPUS}/smt/active");
         if online.len() < 2 || self.look("cpu.cores", &path, sysctl::number) == Some(0) {
@@ -44,7 +44,7 @@ impl Reader<'_> {
         cores
     }
 
-    /// Kinds of CPUs. Where the first has no capacity none has.
+    /// Returns the kinds of CPUs. If the first CPU has no capacity file, no CPU has one.
     fn sorts(&mut self, online: &[u32]) -> Vec<Kind> {
         let Some((&first, rest)) = online.split_first() else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What several facts need of the tree of devices in /sys.
+//! Reading of the device tree in /sys, shared by several facts.
 
 use linerate_core::facts::usb::{self, Hub};
 use linerate_core::parse::{sysctl, sysfs};
@@ -11,8 +11,8 @@ use crate::host::read;
 const LEVELS: usize = 16;
 
 impl Reader<'_> {
-    /// Address of the PCI function that is, or is above, the device in `folder`; empty for none. The kernel
-    /// resolves `..` at the device's own place, not at the link to it.
+    /// Returns the address of the PCI function that is, or is above, the device in `folder`; empty if there is none.
+    /// The kernel resolves `..` at the device's own place, not at the link to it.
     pub(super) fn pci_above(&self, folder: &str) -> String {
         let mut place = folder.to_owned();
         for _ in 0..LEVELS {
@@ -24,7 +24,7 @@ impl Reader<'_> {
         String::new()
     }
 
-    /// Address of the PCI function in `folder`; `None` if it is not a PCI function.
+    /// Returns the address of the PCI function in `folder`; `None` if it is not a PCI function.
     pub(super) fn slot_name(&self, folder: &str) -> Option<String> {
         let name = read(self.machine, &format!("{folder}/uevent"), |text| {
             Ok(sysctl::value_text(text, "PCI_SLOT_NAME"))
@@ -32,14 +32,14 @@ impl Reader<'_> {
         name.ok().flatten()
     }
 
-    /// What the USB device signals whose function is in `folder`: `speed` of the device, in Mb/s.
+    /// Returns the signalling rate of the USB device whose function is in `folder`: `speed` of the device, in Mb/s.
     pub(super) fn usb_speed(&self, folder: &str) -> Option<Rate> {
         let path = format!("{folder}/../speed");
         let mbps = read(self.machine, &path, sysfs::number_or_none).ok()??;
         mbps.checked_mul(1_000_000).map(Rate)
     }
 
-    /// The hubs between the interface of an adapter and its controller, the nearest first.
+    /// Returns the hubs between the interface of an adapter and its controller, the nearest first.
     pub(super) fn usb_hubs(&self, interface: &str) -> Vec<Hub> {
         let hub = |name: String| {
             let path = format!("/sys/bus/usb/devices/{name}/speed");
@@ -54,7 +54,7 @@ impl Reader<'_> {
         usb::hubs_above(interface).into_iter().map(hub).collect()
     }
 
-    /// NUMA node of a PCI function; `None` if it has no meaning.
+    /// Returns the NUMA node of a PCI function; `None` if it has no node.
     pub(super) fn node_of(&self, pci: &str) -> Option<u32> {
         if pci.is_empty() {
             return None;
@@ -64,7 +64,7 @@ impl Reader<'_> {
         u32::try_from(node).ok()
     }
 
-    /// First line of a file that not all devices have; empty if it cannot be read.
+    /// Returns the first line of a file that not all devices have; empty if it cannot be read.
     pub(super) fn optional_line(&self, path: &str) -> String {
         let line = read(self.machine, path, |text| Ok(sysctl::line(text)));
         line.unwrap_or_default()

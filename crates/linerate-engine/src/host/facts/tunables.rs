@@ -1,4 +1,4 @@
-//! Settings that matter to a path.
+//! Kernel settings that affect a path.
 
 use linerate_core::facts::Tunable;
 use linerate_core::parse::sysctl;
@@ -6,7 +6,7 @@ use linerate_core::parse::sysctl;
 use super::Reader;
 use crate::host::gap;
 
-/// Below /proc/sys, each with dots for slashes.
+/// Names of settings below /proc/sys, with dots for slashes.
 const SYSCTLS: &[&str] = &[
     "net.core.rmem_max",
     "net.core.wmem_max",
@@ -42,7 +42,7 @@ const SYSCTLS: &[&str] = &[
     "vm.dirty_background_ratio",
 ];
 
-/// Elsewhere: their present names and places.
+/// Names and paths of settings outside /proc/sys.
 const OTHERS: &[(&str, &str)] = &[(
     "transparent_hugepage",
     "/sys/kernel/mm/transparent_hugepage/enabled",

@@ -17,16 +17,15 @@ use super::nic::network;
 use super::{PROC, Reader};
 use crate::host::{Machine, Query, invalid};
 
-/// Looks at a machine again and again.
+/// Samples the counters of a machine repeatedly.
 #[derive(Default)]
 pub struct Watch {
     /// The port of each interrupt, by its index. An interrupt that a driver requests later is not counted.
     served: BTreeMap<u32, u32>,
-    /// The drivers of ports with a device, by the index of the port: they count events that the kernel does
-    /// not.
+    /// Drivers of ports with a device, by the index of the port. Drivers count events that the kernel does not.
     drivers: BTreeMap<u32, String>,
     then: Option<Moment>,
-    /// The gaps, each once, and the number of reported ones.
+    /// Gaps, each once, and the number of gaps that were already reported.
     gaps: Vec<Gap>,
     told: usize,
 }
@@ -34,14 +33,14 @@ pub struct Watch {
 /// The readings of one sample.
 struct Moment {
     at: Nanos,
-    /// Read last, when all else is done: our own reading is not the machine's work.
+    /// CPU times of the last sample. They are read after everything else, so that our own reading does not count.
     times: Vec<CpuTimes>,
     processes: BTreeMap<u32, Used>,
     ports: BTreeMap<u32, PortCount>,
 }
 
 impl Watch {
-    /// Finds the interrupts that belong to ports.
+    /// Makes a watch, and finds the interrupts that belong to ports.
     pub fn new(machine: &dyn Machine) -> Self {
         let (network, interrupts) = (network(machine), all_interrupts(machine));
         let mut served = BTreeMap::new();
@@ -57,7 +56,7 @@ impl Watch {
         }
     }
 
-    /// The changes since the last sample; `None` the first time. `at` is the time on any clock.
+    /// Returns the changes since the last sample; `None` the first time. `at` is the time on any clock.
     pub fn look(&mut self, machine: &dyn Machine, at: Nanos) -> Option<Change> {
         let mut reader = Reader {
             machine,
@@ -150,7 +149,7 @@ impl Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// What the driver of a port counts; that it counts nothing is no gap.
+    /// Reads the driver's counters of a port. If it has none, there is no gap.
     fn driver_counts(&self, index: u32) -> Vec<Counter> {
         let reply = self.machine.query(&Query::DriverCounters(index)).ok();
         let counters = reply.and_then(|reply| driver::counters(&reply).ok());

@@ -22,24 +22,24 @@ mod watched;
 
 pub use owners::is_running;
 
-/// Bytes per second from which a connection carries a transfer: 100 kb/s. One that carries less, and
-/// lets nothing wait, is idle, not slow.
+/// Minimum rate in bytes per second at which a connection counts as a transfer: 100 kb/s. A connection with a lower
+/// rate and without waiting data is idle, not slow.
 const BUSY: f64 = 12_500.0;
 
-/// At most this many times the connections that are shown are watched: others may become busy meanwhile.
+/// Number of watched connections as a multiple of those that are shown: others may become busy meanwhile.
 const SPARE: usize = 4;
 
-/// Which connections are looked at.
+/// Connections that the user wants to see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// All of them.
+    /// All connections.
     All,
     /// Connections with an end that has one of these addresses (any, if empty) and this port (any, if none).
     End {
         addresses: Vec<IpAddr>,
         port: Option<u16>,
     },
-    /// Those that processes with this in their name hold.
+    /// Connections that are held by processes whose name contains this text.
     Process(String),
 }
 
@@ -60,7 +60,7 @@ impl Wanted {
     }
 }
 
-/// The bytes that one connection had carried at one time, and whether bytes waited.
+/// The bytes that one connection had carried at one time, and whether payload waited to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Count {
     at: u64,
@@ -68,7 +68,7 @@ struct Count {
     waits: bool,
 }
 
-/// One connection, from its first round to its last.
+/// A connection and its counts from the first round to the last.
 #[derive(Debug)]
 struct Counted {
     id: ConnectionId,
@@ -79,32 +79,32 @@ struct Counted {
 }
 
 impl Counted {
-    /// Bytes per second, both ways; `None` while it was seen once.
+    /// Returns the rate in bytes per second, both directions together; `None` if the connection was seen once.
     fn rate(&self) -> Option<f64> {
         let time = self.last.at.checked_sub(self.first.at).filter(|t| *t > 0)?;
         let moved = self.last.moved.saturating_sub(self.first.moved);
         Some(moved as f64 * 1e9 / time as f64)
     }
 
-    /// Whether it carries something, or should: payload waits that has not moved since.
+    /// Returns whether the connection carries payload, or should: payload waits that has not moved since.
     fn is_active(&self) -> bool {
         let stuck = self.first.waits && self.last.waits && self.first.moved == self.last.moved;
         self.rate().is_some_and(|rate| rate >= BUSY || stuck)
     }
 }
 
-/// What a look saw.
+/// Result of watching connections.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
-    /// Connections that were looked at, in the last round.
+    /// Number of connections in the last round.
     pub connections: usize,
-    /// The busiest of them, the one that carried most first.
+    /// The busiest connections, the one that carried most first.
     pub flows: Vec<Flow>,
-    /// What could not be read.
+    /// Facts that could not be read.
     pub gaps: Vec<Gap>,
 }
 
-/// A look at the connections of a machine.
+/// Observation of the connections of a machine.
 pub struct Flows {
     machine: Arc<dyn Machine>,
     wanted: Wanted,
@@ -117,7 +117,7 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// A look at the `top` busiest of the connections that are wanted.
+    /// Makes an observation of the `top` busiest of the connections that are wanted.
     pub fn new(machine: Arc<dyn Machine>, wanted: Wanted, top: usize) -> Self {
         Self {
             machine,
@@ -131,8 +131,8 @@ impl Flows {
         }
     }
 
-    /// Lists all connections and watches those that turn out to be busy. `at` is the time since the look
-    /// began. Fails where the kernel does not tell the connections of IPv4.
+    /// Lists all connections and watches those that turn out to be busy. `at` is the time since the observation
+    /// began. Fails if the kernel does not list the connections of IPv4.
     pub fn round(&mut self, at: u64) -> io::Result<()> {
         self.round += 1;
         let machine = Arc::clone(&self.machine);
@@ -176,7 +176,7 @@ impl Flows {
         Ok(())
     }
 
-    /// Keeps what a connection has carried; a gap where the kernel does not count it.
+    /// Stores the bytes that a connection has carried; returns a gap if the kernel does not count them.
     fn count(&mut self, one: &Connection<'_>, at: u64) -> Option<Gap> {
         let Some((acked, received)) = one.moved() else {
             let why = "this kernel does not count the bytes of connections (Linux 4.1 does)";
@@ -205,7 +205,7 @@ impl Flows {
         None
     }
 
-    /// Watches the busiest that are not watched yet.
+    /// Starts to watch the busiest connections that are not watched yet.
     fn watch(&mut self, at: u64, look: &mut owners::Look<'_>) {
         let known: BTreeSet<u64> = self.watched.iter().map(|w| w.id.cookie).collect();
         let mut active: Vec<&Counted> = self.counted.values().filter(|c| c.is_active()).collect();
@@ -242,14 +242,14 @@ impl Flows {
         }
     }
 
-    /// Reads those that are watched.
+    /// Reads the watched connections.
     pub fn sample(&mut self, at: u64) {
         for watched in &mut self.watched {
             watched.observe(&*self.machine, at);
         }
     }
 
-    /// Ends the look with all that was seen.
+    /// Ends the observation and returns its results.
     pub fn finish(mut self) -> Seen {
         let mut flows: Vec<(Toward, f64, Flow)> = Vec::new();
         for watched in std::mem::take(&mut self.watched) {

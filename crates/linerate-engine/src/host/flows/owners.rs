@@ -1,4 +1,4 @@
-//! The processes that hold a connection: their descriptors lead to its inode.
+//! The processes that hold a connection: they have descriptors of its socket, which is identified by its inode.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -10,21 +10,21 @@ use linerate_core::parse::sysctl;
 use super::super::facts::numbered;
 use super::super::{Machine, gap};
 
-/// Descriptors that are looked at, at most: more would take longer than a look may.
+/// Largest number of descriptors that are read: more would take longer than an observation may.
 const MOST: usize = 1 << 18;
 
-/// The processes that hold some connections.
+/// The processes that hold several connections.
 pub(super) struct Found {
     owners: BTreeMap<u32, Vec<Owner>>,
-    /// Why one may have no owner among them.
+    /// Why a connection may have no owner among them.
     hidden: Gap,
 }
 
-/// The processes that hold one of them.
+/// The processes that hold one connection.
 #[derive(Clone, Copy)]
 pub(super) struct Holders<'a> {
     pub(super) owners: &'a [Owner],
-    /// Why its owner is unknown.
+    /// Why the connection's owner is unknown.
     pub(super) gap: Option<&'a Gap>,
 }
 
@@ -38,12 +38,12 @@ impl Found {
     }
 }
 
-/// What the descriptors of processes lead to, each looked at once: there may be tens of thousands.
+/// Targets of processes' descriptors. Each is read only once because there may be tens of thousands.
 pub(super) struct Look<'a> {
     machine: &'a dyn Machine,
     /// Inodes of the sockets that each process holds.
     held: BTreeMap<u32, io::Result<BTreeSet<u32>>>,
-    /// Descriptors that were looked at.
+    /// Number of descriptors that were read.
     looked: usize,
 }
 
@@ -56,14 +56,14 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Inodes of the sockets that a process holds.
+    /// Returns the inodes of the sockets that a process holds.
     fn sockets(&mut self, pid: u32) -> &io::Result<BTreeSet<u32>> {
         let (machine, looked) = (self.machine, &mut self.looked);
         let look = || sockets(machine, pid, looked);
         self.held.entry(pid).or_insert_with(look)
     }
 
-    /// The sockets of all processes with `name` in their names.
+    /// Returns the sockets of all processes with `name` in their names.
     pub(super) fn sockets_of(&mut self, name: &str) -> BTreeSet<u32> {
         let pids: Vec<u32> = named(self.machine, name).collect();
         let mut all = BTreeSet::new();
@@ -99,8 +99,8 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Why a connection has no owner. The model knows the gap by its first word: of an unknown process no
-/// thread is known either.
+/// Says why a connection has no owner. The model identifies the gap by its first word: if the process is unknown, its
+/// threads are unknown too.
 fn hidden(denied: bool, looked: usize) -> Gap {
     const WHAT: &str = "thread of the process that holds it";
     match (denied, looked > MOST) {
@@ -118,7 +118,7 @@ fn hidden(denied: bool, looked: usize) -> Gap {
     }
 }
 
-/// Whether there is a process with `name` in its name.
+/// Returns whether there is a process with `name` in its name.
 pub fn is_running(machine: &dyn Machine, name: &str) -> bool {
     named(machine, name).next().is_some()
 }
@@ -137,7 +137,7 @@ fn name(machine: &dyn Machine, pid: u32) -> Option<String> {
     Some(sysctl::line(&text))
 }
 
-/// Inodes of the sockets that a process holds. `looked` counts descriptors.
+/// Returns the inodes of the sockets that a process holds. `looked` counts descriptors.
 fn sockets(machine: &dyn Machine, pid: u32, looked: &mut usize) -> io::Result<BTreeSet<u32>> {
     let folder = format!("/proc/{pid}/fd");
     let mut inodes = BTreeSet::new();
@@ -146,14 +146,14 @@ fn sockets(machine: &dyn Machine, pid: u32, looked: &mut usize) -> io::Result<BT
         if *looked > MOST {
             break;
         }
-        // One that was closed in the meantime leads nowhere.
+        // A descriptor that was closed in the meantime has no target.
         let target = machine.target(&format!("{folder}/{descriptor}"));
         inodes.extend(target.ok().as_deref().and_then(inode));
     }
     Ok(inodes)
 }
 
-/// `socket:[12345]`.
+/// Parses a link target such as `socket:[12345]`.
 fn inode(target: &str) -> Option<u32> {
     target
         .strip_prefix("socket:[")?

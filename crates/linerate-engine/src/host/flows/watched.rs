@@ -1,4 +1,4 @@
-//! One watched connection.
+//! A connection that is watched: its counters, its owners and their threads.
 
 use std::io;
 
@@ -14,8 +14,8 @@ use super::super::{ConnectionId, Machine, Query, Toward, invalid, read, unreadab
 use super::owners::Holders;
 use crate::sheet::Sheet;
 
-/// Processes with more threads than this are skipped: it could not be determined which thread serves a
-/// connection.
+/// Largest number of threads of a process whose threads are watched: with more, it could not be determined which
+/// thread serves a connection.
 const THREADS: usize = 64;
 
 /// A connection that is read repeatedly.
@@ -72,7 +72,7 @@ impl Watched {
 
     fn push(&mut self, at: u64, one: &Connection<'_>) {
         if one.tcp_info.is_empty() {
-            // It is about to go: nothing is counted any more.
+            // The connection is being closed, so nothing is counted any more.
             self.ended = true;
             return;
         }
@@ -86,14 +86,14 @@ impl Watched {
         self.gaps.extend(self.socket.push(at, socket));
     }
 
-    /// Adds a row of the CPU time of its owners' threads.
+    /// Adds a row of the CPU time of the threads of the connection's owners.
     pub(super) fn observe_threads(&mut self, machine: &dyn Machine, at: u64) {
         if self.threads.is_empty() {
             self.threads = threads(machine, &self.owners);
         }
         for (path, sheet) in &mut self.threads {
-            // A thread that has ended has no further row; one that never ran is all zero, as all are
-            // where the kernel does not count.
+            // A thread that has ended has no further row. The values of a thread that never ran are all zero, as they
+            // are for all threads if the kernel does not count.
             let Ok(stat) = read(machine, path, schedstat::parse) else {
                 continue;
             };
@@ -108,7 +108,7 @@ impl Watched {
         }
     }
 
-    /// All readings of the connection.
+    /// Returns all readings of the connection.
     pub(super) fn finish(mut self) -> Flow {
         let threads = self.threads.iter_mut().map(|(_, sheet)| sheet);
         let sheets = [&mut self.tcp, &mut self.socket].into_iter().chain(threads);
@@ -128,13 +128,13 @@ impl Watched {
     }
 }
 
-/// Whether the connection is no more, or another one is in its place.
+/// Returns whether the connection no longer exists, or another one has its addresses.
 fn is_gone(error: &io::Error) -> bool {
     let stale = rustix::io::Errno::STALE.raw_os_error();
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(stale)
 }
 
-/// The files with the CPU time of the threads of `owners`, with their tables; none if there are too many
+/// Opens the files with the CPU time of the threads of `owners`, with their tables; none if there are too many
 /// threads.
 fn threads(machine: &dyn Machine, owners: &[Owner]) -> Vec<(String, Sheet)> {
     let mut all = Vec::new();

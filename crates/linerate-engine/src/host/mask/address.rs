@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::super::Toward;
 
-/// Digits of an address in a name: of an Ethernet port, or of a GUID.
+/// Number of hexadecimal digits of an address in a name: of an Ethernet port, or of a GUID.
 const DIGITS: [usize; 2] = [12, 16];
 
 /// The addresses seen so far, in the order of the numbers that replace them.
@@ -12,7 +12,7 @@ const DIGITS: [usize; 2] = [12, 16];
 pub(super) struct Addresses(Vec<Vec<u8>>);
 
 impl Addresses {
-    /// Overwrites an address by the number that replaces it. Zeros are no address.
+    /// Overwrites an address by the number that replaces it. An address of zeros is not replaced.
     pub(super) fn replace(&mut self, address: &mut [u8]) {
         if address.iter().all(|&b| b == 0) {
             return;
@@ -47,7 +47,7 @@ impl Addresses {
         }
     }
 
-    /// An address as /sys writes it, `02:00:00:00:00:07`; what is no address is emptied.
+    /// Replaces an address as /sys writes it, such as `02:00:00:00:00:07`; text that is not an address is emptied.
     pub(super) fn in_text(&mut self, text: &mut Vec<u8>) {
         let line = std::str::from_utf8(text).unwrap_or_default().trim_end();
         let bytes: Result<Vec<u8>, _> =
@@ -58,8 +58,8 @@ impl Addresses {
         *text = format!("{}\n", bytes.join(":")).into_bytes();
     }
 
-    /// Whether the text is a GUID, or a GID, whose lower half is a GUID: groups of four digits. The upper half
-    /// of a GID names a subnet, except for the default one.
+    /// Replaces the address in a GUID, or in a GID, whose lower half is a GUID: groups of four digits. Returns
+    /// whether the text is one of these. The upper half of a GID names a subnet, except for the default one.
     pub(super) fn in_groups(&mut self, text: &mut Vec<u8>) -> bool {
         const LINK_LOCAL: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
         let line = String::from_utf8_lossy(text);
@@ -83,7 +83,7 @@ impl Addresses {
         true
     }
 
-    /// Addresses in names that udev makes: a letter or more, an `x`, and all digits of the address
+    /// Replaces addresses in names that udev makes: a letter or more, an `x`, and all digits of the address
     /// (`enx020000000007`).
     pub(super) fn in_names(&mut self, text: &mut [u8]) {
         let mut at = 0;

@@ -1,8 +1,8 @@
 //! Paths of control groups, and the numbers that replace the names in them.
 //!
-//! Names that are the same on every host stay, and so do the parts of names that give the kind of a group: a
-//! user, a session, a container, a service. The rest becomes a number, the same everywhere, so that a group is
-//! still found below its parent.
+//! Names that are the same on every host are kept, and so are the parts of names that give the kind of a group: a
+//! user, a session, a container, a service. The rest becomes a number, which is the same everywhere, so that a group
+//! is still found below its parent.
 
 use linerate_core::parse::mounts::Mount;
 
@@ -31,7 +31,7 @@ const COMMON: [&str; 20] = [
     "unified",
     "user.slice",
 ];
-/// Controllers: hierarchies of v1 are named after them, and files begin with them.
+/// Controllers: hierarchies of v1 are named after them, and names of files begin with them.
 const CONTROLLERS: [&str; 15] = [
     "blkio",
     "cgroup",
@@ -49,7 +49,7 @@ const CONTROLLERS: [&str; 15] = [
     "perf_event",
     "pids",
 ];
-/// Prefixes that give the kind of a group. A longer prefix is before the shorter one that it starts with.
+/// Prefixes that give the kind of a group. A longer prefix comes before a shorter one that it begins with.
 const KINDS: [&str; 18] = [
     "cri-containerd-",
     "crio-conmon-",
@@ -70,7 +70,7 @@ const KINDS: [&str; 18] = [
     "user-",
     "user@",
 ];
-/// Suffixes of units of systemd.
+/// Suffixes of systemd's units.
 const UNITS: [&str; 6] = [".slice", ".scope", ".service", ".mount", ".socket", ".swap"];
 
 /// The names seen so far, in the order of the numbers that replace them, and the places where cgroups are
@@ -82,14 +82,14 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Notes where groups are mounted, by a table of mounts that is not masked yet.
+    /// Stores where groups are mounted, from a table of mounts that is not masked yet.
     pub(super) fn learn(&mut self, mountinfo: &[u8]) {
         let text = String::from_utf8_lossy(mountinfo);
         let mounts = text.lines().filter_map(of_groups);
         self.mounts.extend(mounts.map(|mount| mount.point));
     }
 
-    /// `/proc/PID/cgroup`: a hierarchy, its controllers, and the path in it.
+    /// Masks a line of `/proc/PID/cgroup`: a hierarchy, its controllers, and the path in it.
     pub(super) fn in_membership(&mut self, text: &mut Vec<u8>) {
         let lines = String::from_utf8_lossy(text);
         let line = |line: &str| {
@@ -105,11 +105,11 @@ impl Groups {
         *text = lines.lines().filter_map(line).collect::<String>().into();
     }
 
-    /// A line of a table of mounts; `None` if it mounts something else than groups.
+    /// Masks a line of a table of mounts; `None` if it mounts something other than control groups.
     pub(super) fn in_mount(&mut self, line: &str) -> Option<String> {
         let mut mount = of_groups(line)?;
         let [root, point] = [&mount.root, &mount.point].map(|path| self.path(path));
-        // Others may name a program, or a hierarchy after somebody.
+        // Options with a value may name a program, or a hierarchy after a user.
         mount.options.retain(|option| !option.contains('='));
         let (number, kind, options) = (mount.number, mount.kind, mount.options.join(","));
         Some(format!(
@@ -117,7 +117,7 @@ impl Groups {
         ))
     }
 
-    /// The path of a file of a group; `None` for other files.
+    /// Masks the path of a file of a group; `None` for other files.
     pub(super) fn in_file(&mut self, path: &str) -> Option<String> {
         let (root, seen) = as_seen(path);
         let (folder, file) = seen.rsplit_once('/')?;
@@ -138,7 +138,7 @@ impl Groups {
         names.join("/")
     }
 
-    /// One name in a path.
+    /// Returns the name that replaces one name in a path.
     fn name(&mut self, name: &str) -> String {
         let is_hierarchy = name.split(',').all(|part| CONTROLLERS.contains(&part));
         if ["", ".", ".."].contains(&name) || COMMON.contains(&name) || is_hierarchy {
@@ -159,7 +159,7 @@ impl Groups {
     }
 }
 
-/// A controller, or the name of a hierarchy without one.
+/// Returns a controller, or the name of a hierarchy without one.
 fn hierarchy(controller: &str) -> &str {
     match controller.strip_prefix("name=") {
         None | Some("systemd") => controller,
@@ -167,13 +167,13 @@ fn hierarchy(controller: &str) -> &str {
     }
 }
 
-/// Whether a path is a folder, or below it.
+/// Returns whether a path is a folder, or below it.
 fn is_below(path: &str, folder: &str) -> bool {
     let rest = path.strip_prefix(folder);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Parts a path into the root that it is seen from, `/proc/PID/root`, and what is seen there.
+/// Splits a path into the root from which it is seen, `/proc/PID/root`, and the path below that root.
 fn as_seen(path: &str) -> (&str, &str) {
     let of_process = path.strip_prefix("/proc/").and_then(|rest| {
         let (_, seen) = rest.split_once("/root/")?;
@@ -182,7 +182,7 @@ fn as_seen(path: &str) -> (&str, &str) {
     of_process.unwrap_or(("", path))
 }
 
-/// A line of a table of mounts, if it mounts control groups.
+/// Parses a line of a table of mounts, if it mounts control groups.
 fn of_groups(line: &str) -> Option<Mount> {
     Mount::of(line.as_bytes()).filter(|mount| mount.kind.starts_with("cgroup"))
 }

@@ -1,4 +1,4 @@
-//! Datagrams of a test: the possible requests.
+//! Limits of tests with datagrams.
 
 use linerate_core::iperf3::{DATAGRAM_MAX, DATAGRAM_MIN, Width};
 use linerate_core::plan::Knobs;
@@ -6,11 +6,11 @@ use linerate_core::plan::Knobs;
 use super::ClientError;
 use crate::load::transport::udp;
 
-/// Tests longer than this many seconds number their datagrams with 64 bits. Numbers of 32 bits, which every
-/// server knows, run out after ten minutes at seven million a second.
+/// Longest test, in seconds, whose datagrams have 32-bit numbers; longer tests use 64 bits. 32-bit numbers, which
+/// every server supports, run out after ten minutes at seven million datagrams a second.
 const NARROW_SECONDS: u64 = 600;
 
-/// Refuses what datagrams cannot do.
+/// Refuses settings that UDP tests do not support.
 pub(super) fn bounds(knobs: &Knobs) -> Result<(), ClientError> {
     let refuse = |what: String| Err(ClientError::Unsupported(what));
     let size = knobs.write_size.0;
@@ -22,7 +22,7 @@ pub(super) fn bounds(knobs: &Knobs) -> Result<(), ClientError> {
     udp::lacks(knobs).or_else(refuse)
 }
 
-/// Bits of the datagram numbers of a test of this length.
+/// Returns the width of datagram numbers in a test of `seconds` seconds.
 pub(super) fn width(seconds: u64) -> Width {
     if seconds > NARROW_SECONDS {
         Width::Wide

@@ -1,4 +1,4 @@
-//! Why there is no test with an iperf3 server, or only a part of one, each with what helps.
+//! Why there is no test with an iperf3 server, or only a part of one, each with a hint that helps.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use crate::load::LoadError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// More streams than iperf3 can have.
+    /// More streams were requested than iperf3 supports.
     #[error("{0} streams: an iperf3 server accepts at most {STREAMS_MAX}")]
     Streams(u32),
     /// No server listens at the address.
@@ -22,17 +22,17 @@ pub enum ClientError {
     /// The address cannot be reached.
     #[error("cannot reach {address}: {source}")]
     Unreached {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// Another kind of server listens there.
+    /// A server of another kind listens at the address.
     #[error("{address} does not speak iperf3's protocol: {what}")]
     NotIperf3 {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
-        /// The server's message.
+        /// Message of the server.
         what: String,
     },
     /// The server runs another test.
@@ -46,52 +46,52 @@ pub enum ClientError {
     /// The server refuses the test.
     #[error("the iperf3 server at {address} refused: {}{}", refusal.words(), errno(*refusal))]
     Refused {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
-        /// As the numbers of iperf3.
+        /// Reason of the refusal, as error numbers of iperf3.
         refusal: Refusal,
     },
     /// The server was stopped.
     #[error("the iperf3 server at {address} was stopped {stage}")]
     Terminated {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
-        /// When.
+        /// Stage of the test, in words.
         stage: &'static str,
     },
-    /// It went away, or sent an invalid message.
+    /// The server closed the connection or sent an invalid message.
     #[error("lost the iperf3 server at {address} {stage}: {what}")]
     Lost {
-        /// The address of the server.
+        /// Address of the server.
         address: SocketAddr,
-        /// When.
+        /// Stage of the test, in words.
         stage: &'static str,
-        /// The failure.
+        /// What failed.
         what: String,
     },
-    /// Datagrams do not get through where a connection does.
+    /// Datagrams are lost on a path where connections work.
     #[error("no UDP datagram reaches {0}, although a TCP connection does")]
     NoDatagrams(SocketAddr),
-    /// The requested datagrams are impossible.
+    /// The requested test is impossible with iperf3.
     #[error("{0}")]
     Unsupported(String),
-    /// A data connection could not be made as asked.
+    /// A data connection could not be made as requested.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The user had enough.
+    /// The user stopped the test.
     #[error("interrupted")]
     Interrupted,
     /// A system call failed on this host.
     #[error("{call} failed: {source}")]
     System {
-        /// The stage of the test.
+        /// Name of the system call.
         call: &'static str,
-        /// The system's answer.
+        /// Error of the system call.
         source: io::Error,
     },
 }
 
-/// `: No such file or directory`, if the server sent its system's error.
+/// Returns text such as `: No such file or directory`, if the server sent its system's error.
 fn errno(refusal: Refusal) -> String {
     if refusal.errno <= 0 {
         return String::new();
@@ -100,7 +100,7 @@ fn errno(refusal: Refusal) -> String {
 }
 
 impl ClientError {
-    /// What helps; empty when nothing does.
+    /// Returns the command or change that helps; empty if there is none.
     pub fn hint(&self) -> String {
         match self {
             Self::Streams(_) => format!("--streams {STREAMS_MAX}"),
@@ -148,7 +148,7 @@ impl ClientError {
         }
     }
 
-    /// What a broken conversation means at this stage.
+    /// Converts the failure of a conversation at this stage to an error.
     pub(super) fn broken(address: SocketAddr, stage: &'static str, broken: Broken) -> Self {
         match broken {
             Broken::Stopped => Self::Interrupted,
@@ -175,7 +175,7 @@ impl ClientError {
     }
 }
 
-/// What can be left out, or asked for less of.
+/// Returns which setting to leave out or to reduce.
 fn refused(refusal: Refusal) -> &'static str {
     match refusal.code {
         code if code == Refusal::BUFFER.code => {

@@ -1,4 +1,4 @@
-//! How a stream of datagrams begins: this end says hello, the server answers.
+//! The beginning of a datagram stream: this end sends a hello, and the server answers.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
@@ -13,19 +13,19 @@ use crate::iperf3::control::Control;
 use crate::load::transport::at_port;
 use crate::peer::channel::timespec;
 
-/// Time for an answer.
+/// Time for the answer to a hello.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// An unanswered hello is repeated after this time. It is longer than any round trip, since iperf3's server
-/// takes anything after the first hello for payload.
+/// Time after which an unanswered hello is repeated. It is longer than any round trip, since iperf3's server treats
+/// everything after the first hello as payload.
 const AGAIN: Duration = Duration::from_secs(4);
 /// Time left for an answer once the server sends another message.
 const LAST: Duration = Duration::from_millis(500);
-/// Within this time a stop is heeded.
+/// Longest time until a stop is noticed.
 const HEED: Duration = Duration::from_millis(100);
 /// Most datagrams that are checked for the answer: payload of a sending server may arrive before it.
 const LOOKED_AT: usize = 10_000;
 
-/// A socket of this end, connected to the server. `configure` sets its options before.
+/// Opens a socket of this end, connected to the server. `configure` sets its options before that.
 pub(super) fn socket(
     own: SocketAddr,
     server: SocketAddr,
@@ -41,7 +41,7 @@ pub(super) fn socket(
     Ok(socket.into())
 }
 
-/// Says hello on a socket, and waits for the answer of the server.
+/// Sends a hello on a socket, and waits for the answer of the server.
 pub(super) fn say(
     control: &Control<'_>,
     server: SocketAddr,
@@ -64,7 +64,7 @@ pub(super) fn say(
     }
 }
 
-/// Says hello, and waits for the answer; false if none comes.
+/// Sends a hello and waits for the answer; returns false if none arrives.
 fn answered(control: &Control<'_>, socket: &UdpSocket) -> io::Result<bool> {
     let began = Instant::now();
     let (mut until, mut said, mut looked) = (began + PATIENCE, 0, 0);
@@ -77,10 +77,10 @@ fn answered(control: &Control<'_>, socket: &UdpSocket) -> io::Result<bool> {
             said += 1;
         }
         let mut fds = [PollFd::new(socket, PollFlags::IN)];
-        // A wait that is interrupted is a short one.
+        // A wait that is interrupted is only shorter, so errors are ignored.
         let _ = poll(&mut fds, Some(&timespec(HEED)));
         loop {
-            // One byte more than an answer has: a longer message is no answer.
+            // The buffer is one byte longer than an answer: a longer message is not an answer.
             let mut bytes = [0; HELLO_LEN + 1];
             match socket.recv(&mut bytes) {
                 Ok(got) if is_answer(&bytes[..got]) => return Ok(true),
@@ -92,7 +92,7 @@ fn answered(control: &Control<'_>, socket: &UdpSocket) -> io::Result<bool> {
                 Err(e) => return Err(e),
             }
         }
-        // The server stopped the test, or continued without this stream: its message says why.
+        // The server stopped the test, or continued without this stream. Its message says why.
         if control.is_spoken() {
             until = until.min(Instant::now() + LAST);
         }

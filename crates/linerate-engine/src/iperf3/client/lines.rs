@@ -24,19 +24,19 @@ pub(super) struct Dialler<'a> {
     own: SocketAddr,
     cookie: &'a Cookie,
     streams: u32,
-    /// The last stream, which was not announced yet.
+    /// Last stream, which was not announced yet.
     pub(super) held: Option<Held>,
-    /// Both ends of each stream, this one first.
+    /// Addresses of both ends of each stream, this end first.
     pub(super) ends: Vec<[SocketAddr; 2]>,
-    /// Why a socket for datagrams could not be had.
+    /// Why a UDP socket could not be opened.
     pub(super) failed: Option<ClientError>,
 }
 
 /// A stream of which the server does not know yet.
 pub(super) enum Held {
-    /// A connection without its cookie.
+    /// A connection that has not sent its cookie.
     Connection(OwnedFd),
-    /// A socket that has not sent its hello.
+    /// A UDP socket that has not sent its hello.
     Datagrams(UdpSocket),
 }
 
@@ -62,7 +62,7 @@ impl<'a> Dialler<'a> {
         stream + 1 == self.streams
     }
 
-    /// A connection, announced unless it is the last one.
+    /// Makes a connection, and sends its cookie unless it is the last one.
     fn connection(
         &mut self,
         stream: u32,
@@ -91,7 +91,7 @@ impl<'a> Dialler<'a> {
         Ok(fd)
     }
 
-    /// A socket for datagrams, which has sent its hello unless it is the last one.
+    /// Opens a socket for datagrams, and sends its hello unless it is the last one.
     fn socket(
         &mut self,
         stream: u32,
@@ -134,7 +134,7 @@ impl Lines for Dialler<'_> {
             self.failed = Some(error);
             LoadError::Protocol { what }
         })?;
-        // iperf3 has no marks that distinguish its datagrams from others.
+        // In iperf3's protocol, no tag distinguishes a stream's datagrams from others.
         Ok(Datagrams {
             fd,
             own: 0,
@@ -144,7 +144,7 @@ impl Lines for Dialler<'_> {
 }
 
 impl Held {
-    /// Announces it to the server.
+    /// Sends the cookie or the hello of the last stream to the server.
     pub(super) fn announce(self, talk: &Talk<'_>, cookie: &Cookie) -> Result<(), ClientError> {
         match self {
             Self::Connection(fd) => {
@@ -164,7 +164,7 @@ fn announce(fd: &OwnedFd, cookie: &Cookie) -> io::Result<()> {
     Err(io::ErrorKind::WriteZero.into())
 }
 
-/// This end of a stream.
+/// Returns the address of this end of a stream.
 fn own(fd: &OwnedFd) -> Option<SocketAddr> {
     SocketAddr::try_from(rustix::net::getsockname(fd).ok()?).ok()
 }

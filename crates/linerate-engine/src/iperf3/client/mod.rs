@@ -21,7 +21,7 @@ pub(crate) use test::{Opened, Test, Wanted, dialled};
 
 use crate::load::transport::{self, tcp};
 
-/// Refuses what a test with an iperf3 server cannot do.
+/// Refuses settings that a test with an iperf3 server does not support.
 pub fn possible(
     protocol: Protocol,
     direction: Direction,

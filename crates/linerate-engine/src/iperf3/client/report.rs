@@ -1,4 +1,4 @@
-//! What a server reports of a test, as readings of the far end: sums, each a table of two rows.
+//! Converts a server's report of a test to readings of the far end: sums, each a table of two rows.
 
 use linerate_core::facts::Gap;
 use linerate_core::iperf3::{Results, StreamResult};
@@ -8,35 +8,36 @@ use linerate_core::metric::{
 use linerate_core::path::Direction;
 use linerate_core::record::{Column, EndReadings, Table, Total};
 
-/// How much less time than this end, or more, a server may say that it counted for: its clock starts and stops a
-/// trip later.
+/// Smallest plausible ratio of the time that a server counted for to this end's, or of this end's to the server's: the
+/// server's clock starts and stops a trip later.
 const SECONDS_SHARE: f64 = 0.5;
 
-/// Payload of each stream that a server may send and not count: a thread that ends within a block does not add it.
+/// Payload of each stream that a server may send without counting it: a thread that ends within a block does not add
+/// the block.
 //= iperf3, src/iperf.h: MAX_BLOCKSIZE
 const BLOCK: u64 = 1 << 20;
 
-/// A report, with what this end knows of the same test.
+/// A server's report, and the data of this end about the same test.
 pub(crate) struct Report<'a> {
     pub(crate) results: &'a Results,
     pub(crate) set: u32,
     pub(crate) direction: Direction,
     pub(crate) streams: u32,
-    /// Payload of a datagram in bytes; `None` of connections.
+    /// Payload of a datagram in bytes; `None` for TCP.
     pub(crate) datagram: Option<u16>,
-    /// Seconds at the start that the server does not count.
+    /// Seconds at the start of the test that the server does not count.
     pub(crate) omit: f64,
-    /// Seconds that payload flowed, by this end's clock, with those.
+    /// Seconds in which payload flowed, by this end's clock, including the omitted part.
     pub(crate) lasted: f64,
     /// Payload of each stream that this end has sent or received.
     pub(crate) near: &'a [Total],
 }
 
-/// A part of the time of a step, in nanoseconds since its start.
+/// A part of a step, in nanoseconds since its start.
 type Span = [u64; 2];
 
 impl Report<'_> {
-    /// As readings, with a gap for each value that it does not report.
+    /// Returns the report as readings, with a gap for each value that it lacks.
     pub(crate) fn readings(&self) -> EndReadings {
         let mut end = EndReadings {
             congestion: self.results.congestion.clone(),
@@ -74,7 +75,7 @@ impl Report<'_> {
         self.retransmits(&streams, span, &mut end);
         self.datagrams(&streams, span, &mut end);
         if let Some(cpu) = self.results.cpu {
-            // It is for the whole test, including the omitted part.
+            // The CPU time is for the whole test, including the omitted part.
             let nanos = cpu.total / 100.0 * span[1] as f64;
             end.tables
                 .push(sums("", [0, span[1]], &[(PROCESS_CPU, nanos as u64)]));
@@ -86,27 +87,28 @@ impl Report<'_> {
         self.direction == Direction::Forward
     }
 
-    /// Seconds that count, by this end's clock.
+    /// Returns the seconds that count, by this end's clock.
     fn counted(&self) -> f64 {
         let counted = self.lasted - self.omit;
-        // Nothing is omitted of a test that ended before.
+        // If a test ended before its omitted part was over, nothing is omitted.
         if counted > 0.0 { counted } else { self.lasted }
     }
 
-    /// Whether the server also counts the part that should be omitted: its measuring time shows it.
+    /// Returns whether the server also counts the part that should be omitted: the duration that it reports shows
+    /// this.
     fn counts_all(&self) -> bool {
         let told = self.results.seconds().unwrap_or(self.counted());
         (told - self.lasted).abs() < (told - self.counted()).abs() || self.lasted <= self.omit
     }
 
-    /// The time that the server counted for, since the start of the step on its own clock.
+    /// Returns the interval that the server counted, since the start of the step on its own clock.
     fn span(&self) -> Span {
         let from = if self.counts_all() { 0.0 } else { self.omit };
         let seconds = self.results.seconds().unwrap_or(self.lasted - from);
         [from, from + seconds].map(|at| (at * 1e9) as u64)
     }
 
-    /// Why the server's results cannot be right.
+    /// Returns why the server's results cannot be right; `None` if they are plausible.
     fn doubt(&self) -> Option<String> {
         let results = self.results;
         if !results.are_of(self.streams as usize) {
@@ -139,8 +141,8 @@ impl Report<'_> {
             .then(|| format!("it reports {seconds:.3} s of measuring in a test of {time:.3} s"))
     }
 
-    /// Why a server cannot have sent as little as it reports. Not known of datagrams, which may arrive twice, nor where the
-    /// start is left out: what waited in buffers then arrives later.
+    /// Returns why a server cannot have sent as little as it reports. This is unknown for datagrams, which may arrive
+    /// twice, and if the start is omitted: payload from buffers then arrives later.
     fn too_little(&self) -> Option<String> {
         let leaves_out = self.omit > 0.0 && !self.counts_all();
         if self.is_forward() || self.datagram.is_some() || leaves_out {
@@ -153,7 +155,7 @@ impl Report<'_> {
         (told < least).then(|| format!("it reports {told} sent bytes, but {came} arrived"))
     }
 
-    /// Measured payload of a stream. That is not all of the step, and no mark says where it ended.
+    /// Returns the measured payload of a stream. It does not cover the whole step, and no mark says where it ended.
     fn total(&self, stream: u32, told: &StreamResult) -> Total {
         let (sent, received) = if self.is_forward() {
             (0, told.bytes)
@@ -212,7 +214,8 @@ impl Report<'_> {
         }
     }
 
-    /// What a receiving server counted of a stream: no more than were sent, and of those no more lost than there are.
+    /// Returns the datagram counters of a receiving server's stream; `None` if they are implausible because they
+    /// exceed what was sent, or because more datagrams were lost than there are.
     fn arrived(&self, stream: &StreamResult, size: u16) -> Option<Vec<(Metric, u64)>> {
         let told = stream.datagrams;
         let (seen, lost) = (told.packets?.saturating_sub(told.omitted), told.errors?);
@@ -226,8 +229,8 @@ impl Report<'_> {
     }
 }
 
-/// Datagrams that a sending server counted. The server stops after this end counts, so it has sent at least
-/// those that arrived here.
+/// Returns the datagrams that a sending server counted. The server stops after this end counts, so it has sent at
+/// least those that arrived here.
 fn sent(stream: &StreamResult, size: u16) -> Option<Vec<(Metric, u64)>> {
     let told = stream.datagrams;
     let packets = told.packets?.saturating_sub(told.omitted);
@@ -235,7 +238,7 @@ fn sent(stream: &StreamResult, size: u16) -> Option<Vec<(Metric, u64)>> {
     (packets >= came).then(|| vec![(UDP_DATAGRAMS, packets)])
 }
 
-/// A report that did not arrive.
+/// Makes the gap for a report that did not arrive.
 pub(crate) fn missing(direction: Direction) -> EndReadings {
     let mut end = EndReadings::default();
     if direction == Direction::Forward {
@@ -248,7 +251,7 @@ pub(crate) fn missing(direction: Direction) -> EndReadings {
     end
 }
 
-/// Values that iperf3 never reports.
+/// Makes the gap for values that iperf3 never reports.
 fn nothing_else() -> [Gap; 1] {
     [Gap {
         what: "sockets, CPUs and ports of the far end".to_owned(),
@@ -265,7 +268,7 @@ fn gap(what: &str, why: &str) -> Gap {
     }
 }
 
-/// Differences over a span: counters that began at zero, and gauges with their values at its end.
+/// Makes a table of differences over a span: counters that began at zero, and gauges with their values at its end.
 fn sums(subject: &str, span: Span, row: &[(Metric, u64)]) -> Table {
     let column = |(metric, value): &(Metric, u64)| {
         let value = i64::try_from(*value).unwrap_or(i64::MAX);

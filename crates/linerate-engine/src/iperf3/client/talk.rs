@@ -8,24 +8,24 @@ use linerate_core::iperf3::{Cookie, Malformed, Params, REFUSAL_LEN, Refusal, Res
 use super::ClientError;
 use crate::iperf3::control::{Broken, Control};
 
-/// Time for an answer before the test: no payload is on the way.
+/// Time for an answer before the test, when no payload is queued on the path.
 pub(super) const WORD: Duration = Duration::from_secs(10);
-/// Time for an answer; after a test it waits behind all payload that is queued on the path.
+/// Time for an answer, which after a test waits behind all payload that is queued on the path.
 pub(super) const ANSWER: Duration = Duration::from_secs(30);
 
-/// The stage after the test.
+/// Description of the stage after the test.
 pub(super) const RESULTS: &str = "while both ends reported their counts";
 
-/// The control connection to a server.
+/// The control connection to a server, and the time for its answers.
 pub(super) struct Talk<'a> {
     pub(super) control: Control<'a>,
     pub(super) server: SocketAddr,
-    /// Time for an answer.
+    /// Time for an answer of the server.
     pub(super) patience: Duration,
 }
 
 impl Talk<'_> {
-    /// The same, even if the user stops: a running test ends in order.
+    /// Returns the conversation in a state that ignores a stop, so that a running test ends in order.
     pub(super) fn heedless(self) -> Talk<'static> {
         Talk {
             control: self.control.heedless(),
@@ -34,7 +34,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Says who we are and what we want.
+    /// Sends the cookie and the parameters of the test.
     pub(super) fn agree(&self, cookie: &Cookie, params: &Params) -> Result<(), ClientError> {
         const STAGE: &str = "before the test was agreed on";
         let lost = |broken| ClientError::broken(self.server, STAGE, broken);
@@ -73,7 +73,7 @@ impl Talk<'_> {
         Err(self.surprise(byte[0], stage))
     }
 
-    /// What a byte means that was not expected.
+    /// Converts an unexpected byte to an error.
     pub(super) fn surprise(&self, byte: u8, stage: &'static str) -> ClientError {
         match State::decode(byte) {
             Some(known) => self.unexpected(known, stage),
@@ -114,7 +114,7 @@ impl Talk<'_> {
         let theirs = self.control.hear(self.patience).map_err(lost)?;
         let theirs = Results::decode(&theirs);
         let theirs = theirs.map_err(|e: Malformed| lost(Broken::Malformed(e)))?;
-        // Both ends have sent their results. A later failure loses nothing.
+        // Both ends have sent their results, so a later failure loses nothing.
         if self.expect(State::DisplayResults, RESULTS).is_ok() {
             let _ = self.control.say(State::IperfDone, self.patience);
         }

@@ -21,9 +21,9 @@ use rustix::net::{SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
 use crate::load::transport::at_port;
 use crate::peer::channel::timespec;
 
-/// Most datagrams of a socket that are looked at in one go: anybody may send them.
+/// Most datagrams of a socket that are read in one go: anybody may send them.
 const AT_ONCE: usize = 64;
-/// Most that can wait at a socket, and more: a receive buffer holds some thousands of the smallest.
+/// Upper bound of the datagrams that can wait at a socket: a receive buffer holds some thousands of the smallest.
 const WAITING: usize = 1 << 16;
 
 /// Sets the options of a socket before anything arrives at it.
@@ -31,19 +31,19 @@ pub(super) type Dress<'a> = &'a dyn Fn(&OwnedFd) -> Result<(), Refusal>;
 
 /// The door of one test.
 pub(super) struct Door<'a> {
-    /// The address that the client has reached this host by, which it expects answers from.
+    /// Address of this host that the client uses; it expects answers from this address.
     own: SocketAddr,
-    /// The host of the client.
+    /// Address of the client's host.
     host: IpAddr,
     dress: Dress<'a>,
-    /// `None` once all are there.
+    /// Socket for the next stream; `None` once all streams are there.
     open: Option<UdpSocket>,
     lines: Vec<UdpSocket>,
     wanted: usize,
 }
 
 impl<'a> Door<'a> {
-    /// Opens it for `wanted` streams of `host`.
+    /// Opens the port for `wanted` streams of `host`.
     pub(super) fn open(
         own: SocketAddr,
         host: IpAddr,
@@ -62,11 +62,11 @@ impl<'a> Door<'a> {
         Ok(door)
     }
 
-    /// Waits for somebody to say something; whether another stream is there.
+    /// Waits for a hello; returns whether another stream is there.
     pub(super) fn look(&mut self, wait: Duration) -> Result<bool, Refusal> {
         let all = self.open.iter().chain(&self.lines);
         let mut fds: Vec<_> = all.map(|s| PollFd::new(s, PollFlags::IN)).collect();
-        // A wait that is interrupted is a short one.
+        // A wait that is interrupted is only shorter, so errors are ignored.
         let _ = poll(&mut fds, Some(&timespec(wait)));
         for line in &self.lines {
             again(line);
@@ -75,7 +75,7 @@ impl<'a> Door<'a> {
             let Some(door) = &self.open else {
                 return Ok(false);
             };
-            // One byte more than a hello has: a longer message is no hello.
+            // The buffer is one byte longer than a hello: a longer message is not a hello.
             let mut bytes = [0; HELLO_LEN + 1];
             match door.recv_from(&mut bytes) {
                 Ok((got, from)) => {
@@ -92,12 +92,12 @@ impl<'a> Door<'a> {
         Ok(false)
     }
 
-    /// The sockets of the streams, in the order of their arrival.
+    /// Returns the sockets of the streams, in the order of their arrival.
     pub(super) fn lines(self) -> Vec<OwnedFd> {
         self.lines.into_iter().map(OwnedFd::from).collect()
     }
 
-    /// Lets a stream in.
+    /// Accepts a stream whose hello has arrived.
     fn enter(&mut self, from: SocketAddr, answer: &[u8]) -> Result<(), Refusal> {
         let failed = |e: io::Error| Refusal::STREAM.because(&e);
         let Some(line) = self.open.take() else {
@@ -110,7 +110,7 @@ impl<'a> Door<'a> {
         if self.lines.len() + 1 < self.wanted {
             self.open = Some(self.socket()?);
         }
-        // The client may say the next hello once it has the answer.
+        // The client may send the next hello once it has the answer.
         let sent = line.send(answer);
         if let Err(e) = sent
             && !is_passing(&e)
@@ -121,7 +121,7 @@ impl<'a> Door<'a> {
         Ok(())
     }
 
-    /// A socket at the port, which those that are connected already share.
+    /// Opens a socket at the port, which it shares with the sockets that are already connected.
     fn socket(&self) -> Result<UdpSocket, Refusal> {
         let listen = |e: rustix::io::Errno| Refusal::LISTEN.because(&e.into());
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -139,7 +139,7 @@ impl<'a> Door<'a> {
     }
 }
 
-/// Answers who says hello again: the first answer was lost.
+/// Answers a repeated hello: the first answer was lost.
 fn again(line: &UdpSocket) {
     let mut bytes = [0; HELLO_LEN + 1];
     for _ in 0..AT_ONCE {
@@ -153,7 +153,7 @@ fn again(line: &UdpSocket) {
     }
 }
 
-/// Whether a socket has nothing to read, or reports an ICMP error for an earlier datagram.
+/// Returns whether a socket has nothing to read, or reports an ICMP error for an earlier datagram.
 fn is_passing(e: &io::Error) -> bool {
     matches!(
         e.kind(),

@@ -1,5 +1,5 @@
-//! Facts of this host, cached for a while. Clients need no key, and one that starts test after test must not
-//! make this host read its facts each time.
+//! Facts of this host, cached for a while. Clients need no key, so a client that starts test after test must not make
+//! this host read its facts each time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use linerate_core::facts::HostFacts;
 
 use crate::host::{self, Machine, Toward};
 
-/// How long what was read counts as true. Tests use it to choose CPUs.
+/// How long facts are cached. Tests use them to choose CPUs.
 const FRESH: Duration = Duration::from_secs(60);
-/// Clients of which it is known.
+/// Number of clients whose facts are cached.
 const KNOWN: usize = 16;
 
-/// What was read lately.
+/// Facts that were read recently.
 #[derive(Default)]
 pub(super) struct Facts(Mutex<Vec<Known>>);
 
@@ -24,7 +24,7 @@ struct Known {
 }
 
 impl Facts {
-    /// The facts of `machine` that concern a path, read now or lately.
+    /// Returns the facts of `machine` for a path, read now or recently.
     pub(super) fn toward(&self, machine: &dyn Machine, toward: Toward) -> Arc<HostFacts> {
         self.at(machine, toward, Instant::now())
     }

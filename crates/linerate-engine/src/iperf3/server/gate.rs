@@ -1,4 +1,4 @@
-//! The gate: sorts connections into tests by their cookies.
+//! The gate sorts connections into tests by their cookies.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use super::{Seated, Server};
 use crate::peer::Stop;
 use crate::strangers::{Doorman, Refusal, Stranger};
 
-/// The bytes that a stranger has sent.
+/// Bytes that an unauthenticated connection has sent.
 pub(super) struct PartialCookie {
     cookie: Cookie,
     have: usize,
@@ -28,7 +28,7 @@ impl Default for PartialCookie {
     }
 }
 
-/// The test runs in the scope: it ends when the test has.
+/// Sorts connections into tests, whose threads run in `scope`.
 pub(super) struct Gate<'scope, 'env> {
     pub(super) server: &'env Server,
     pub(super) stop: &'env Stop,
@@ -52,7 +52,7 @@ impl Doorman for Gate<'_, '_> {
         Ok(received.have == COOKIE_LEN)
     }
 
-    /// A connection of the test that runs, or the first one of another.
+    /// Passes a connection to the running test, or starts a test with its first connection.
     fn admit(&self, pending: Stranger<PartialCookie>) -> Result<(), Refusal> {
         let cookie = pending.received.cookie;
         let mut slot = self.server.slot.lock();
@@ -72,7 +72,7 @@ impl Doorman for Gate<'_, '_> {
             deny(&pending.stream);
             return Err("refused, another test runs");
         }
-        // A test that wants no more streams turns them away.
+        // If the test wants no more streams, the connection is closed.
         if let Err(TrySendError::Full(stream) | TrySendError::Disconnected(stream)) =
             seated.streams.try_send(pending.stream)
         {
@@ -85,7 +85,7 @@ impl Doorman for Gate<'_, '_> {
 impl<'env> Gate<'_, 'env> {
     fn begin(&self, test: Test<'env>) -> Result<(), Refusal> {
         let thread = Builder::new().name("iperf3".into());
-        // A panic there has been reported, as a bug. It ends that test only.
+        // A panic in a test has already been reported as a bug. It ends only that test.
         let serve = || drop(catch_unwind(AssertUnwindSafe(|| test.serve())));
         let begun = thread.spawn_scoped(self.scope, serve).map(drop);
         begun.map_err(|_| {
@@ -95,7 +95,7 @@ impl<'env> Gate<'_, 'env> {
     }
 }
 
-/// Reports that there is no place. The send buffer of a new connection has room for a byte.
+/// Tells a client that another test is running. The send buffer of a new connection has room for a byte.
 fn deny(mut stream: &TcpStream) {
     let _ = stream.write(&[State::AccessDenied.encode()]);
 }

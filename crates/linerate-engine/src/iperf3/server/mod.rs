@@ -29,19 +29,19 @@ use crate::strangers::{self, Bounds, Lines, Strangers};
 
 use facts::Facts;
 
-/// What a server allows.
+/// Limits of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections that have not sent their cookie; beyond it the oldest is dropped, of the address
-    /// that has most.
+    /// Most connections that have not sent their cookie. Beyond this number, the oldest connection of the address
+    /// with the most connections is dropped.
     pub pending: usize,
-    /// The same for one address (IPv6: one /64).
+    /// Most connections without a cookie from one address (IPv6: one /64).
     pub pending_per_address: usize,
-    /// Time for a cookie, and for each word of the conversation that is due.
+    /// Time for a cookie, and for each message on the control connection.
     pub word: Duration,
-    /// A test that moves no payload for this long is ended.
+    /// Time without payload after which a test is ended.
     pub stall: Duration,
-    /// How much longer than agreed on a test may last.
+    /// Time that a test may last beyond its agreed duration.
     pub grace: Duration,
 }
 
@@ -57,22 +57,22 @@ impl Default for Limits {
     }
 }
 
-/// What a server is made with.
+/// Options of a server.
 pub struct ServerOptions {
     /// Addresses to listen on; empty for all of this host.
     pub listen: Vec<IpAddr>,
-    /// Port; 0 lets the system choose, then for one address only.
+    /// Port; 0 lets the system choose, which is possible for one address only.
     pub port: u16,
-    /// Networks that clients may come from; all if none is named.
+    /// Networks from which clients may connect; all if empty.
     pub allow: Vec<IpNet>,
-    /// The permitted requests.
+    /// Limits of clients' requests.
     pub limits: Limits,
     pub machine: Arc<dyn Machine>,
-    /// Where log lines go.
+    /// Receiver of log lines.
     pub log: Log,
 }
 
-/// A server that holds its port.
+/// A server that has bound its port.
 pub struct Server {
     listeners: Vec<TcpListener>,
     options: ServerOptions,
@@ -82,7 +82,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the port. Clients can connect from now on; they are served by [`Server::run`].
+    /// Binds the port. Clients can connect from now on; they are served by [`Server::run`].
     pub fn bind(options: ServerOptions) -> Result<Self, PeerError> {
         let listeners = strangers::listen(&options.listen, options.port)?;
         Ok(Self {
@@ -94,7 +94,7 @@ impl Server {
         })
     }
 
-    /// The address that it listens on.
+    /// Returns the addresses that the server listens on.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         strangers::addresses(&self.listeners)
     }
@@ -128,11 +128,11 @@ impl Server {
     }
 }
 
-/// Place for one test.
+/// Place for the one test that may run.
 #[derive(Debug, Default)]
 struct Slot(Mutex<Option<Seated>>);
 
-/// The test that runs.
+/// The test that is running.
 #[derive(Debug)]
 struct Seated {
     cookie: Cookie,

@@ -1,4 +1,4 @@
-//! The streams of a test while they move payload: the workers of a run, which the client of the test ends.
+//! The streams of a test while they move payload. The workers of a run move it, and the client ends the test.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -20,11 +20,12 @@ use crate::load::application::Role;
 use crate::load::framing::{Bare, Framing};
 use crate::load::transport::{ConfigureEach, Datagrams, Lines, tcp, udp};
 
-/// A receiver stops waiting for the rest of a given number of bytes once nothing arrived for this long.
+/// Time without an arrival after which a receiver stops waiting for the rest of a given number of bytes.
 const SETTLED: Duration = Duration::from_secs(1);
-/// The longest wait in all.
+/// Longest time that a receiver waits for the rest of a given number of bytes.
 const SETTLED_AT_MOST: Duration = Duration::from_secs(5);
-/// The same for datagrams: lost ones never arrive, and the others arrive close together.
+/// How long a receiver of datagrams waits without an arrival, and at most. The times are shorter than for TCP because
+/// lost datagrams never arrive, and the others arrive close together.
 const QUIET: Duration = Duration::from_millis(100);
 const QUIET_AT_MOST: Duration = Duration::from_secs(1);
 
@@ -34,33 +35,33 @@ pub(super) struct Place<'a> {
     pub(super) facts: &'a HostFacts,
     pub(super) from: IpAddr,
     pub(super) own: Option<IpAddr>,
-    /// How much longer than agreed on it may last.
+    /// Time that the test may last beyond its agreed duration.
     pub(super) grace: Duration,
 }
 
-/// The streams of all directions.
+/// The streams of a test, in all directions.
 pub(super) struct Moving {
     parts: Vec<Part>,
     bare: Arc<Bare>,
-    /// When payload began to flow.
+    /// Time at which payload began to flow.
     began: Instant,
-    /// What receivers had when that began to count.
+    /// Payload of the receivers at the end of the omitted part.
     base: Option<u64>,
     omit: Duration,
     pub(super) congestion: Option<String>,
-    // Last field: it holds the connections.
+    // This field is last, because it holds the connections.
     _end: LocalEnd,
 }
 
-/// The streams of one direction.
+/// The streams of a test in one direction.
 struct Part {
     running: Running,
     streams: Streams,
-    /// Place of the first of them among all streams of the test.
+    /// Index of the first stream of this direction among all streams of the test.
     first: usize,
 }
 
-/// Streams that are there already.
+/// Source of streams whose connections exist already.
 struct There(VecDeque<OwnedFd>);
 
 impl There {
@@ -91,7 +92,7 @@ impl Lines for There {
             .collect()
     }
 
-    /// Their options were set when the client knocked.
+    /// The options of these sockets were set when the client's hello arrived.
     fn datagrams(
         &mut self,
         _: u32,
@@ -116,7 +117,7 @@ fn failed(call: &'static str, stream: u32, error: rustix::io::Errno) -> LoadErro
     }
 }
 
-/// Why a client cannot have streams.
+/// Converts an error to the refusal of a client's streams.
 fn refused(error: &LoadError) -> Refusal {
     match error {
         LoadError::Call { source, .. } => Refusal::STREAM.because(source),
@@ -125,7 +126,7 @@ fn refused(error: &LoadError) -> Refusal {
 }
 
 impl Moving {
-    /// Gets all threads ready.
+    /// Prepares all threads of the test.
     pub(super) fn ready(
         terms: &Terms,
         fds: Vec<OwnedFd>,
@@ -179,18 +180,18 @@ impl Moving {
         })
     }
 
-    /// Sets them in motion.
+    /// Starts the streams.
     pub(super) fn go(&mut self) {
         self.began = Instant::now();
         self.parts.iter_mut().for_each(|part| part.running.go());
     }
 
-    /// For how long payload has flowed.
+    /// Returns how long payload has flowed.
     pub(super) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// Payload that all have moved, in bytes.
+    /// Returns the payload that all streams have moved, in bytes.
     pub(super) fn total(&self) -> u64 {
         self.moved(|_| true)
     }
@@ -200,7 +201,7 @@ impl Moving {
         parts.flat_map(|part| part.running.moved()).sum()
     }
 
-    /// Notes what does not count, once that part is over.
+    /// Stores the payload of the omitted part, once that part is over.
     pub(super) fn look(&mut self) {
         if self.base.is_none() && self.began.elapsed() >= self.omit {
             let base = self.moved(|role| role == Role::Receiver);
@@ -208,12 +209,12 @@ impl Moving {
         }
     }
 
-    /// Why one of them has stopped moving payload; `None` if all continue.
+    /// Returns why a stream has stopped moving payload; `None` if all continue.
     pub(super) fn failed(&self) -> Option<String> {
         self.parts.iter().find_map(|part| part.running.failed())
     }
 
-    /// Ends them, once everything in flight has arrived; returns their counts.
+    /// Ends the streams once everything in flight has arrived; returns their counts.
     pub(super) fn finish(mut self, terms: &Terms, cpu: Option<Cpu>) -> Results {
         let heard = Instant::now();
         self.bare.say_end();
@@ -226,7 +227,7 @@ impl Moving {
             for part in parts {
                 part.running.stop();
                 let end = part.running.finish();
-                // What a sender hands over while it ends was sent as well.
+                // Payload that a sender hands over while it ends counts as sent.
                 let until = until.unwrap_or_else(Instant::now);
                 let seconds = until.duration_since(self.began).saturating_sub(self.omit);
                 let results = part
@@ -248,9 +249,9 @@ impl Moving {
         }
     }
 
-    /// Waits for payload that may still be in flight: of a given number of bytes over connections, and of
-    /// datagrams in any case. Returns when the last payload arrived. If it does not wait, it returns
-    /// `heard`, when the client ended the test.
+    /// Waits for payload that may still be in flight: over connections up to a given number of bytes, with datagrams
+    /// in any case. Returns when the last payload arrived. Without a wait, it returns `heard`, the time at which the
+    /// client ended the test.
     fn settle(&self, terms: &Terms, heard: Instant) -> Instant {
         let (began, mut until) = (Instant::now(), heard);
         let (wanted, quiet, most) = match (terms.is_of_datagrams(), terms.bytes()) {
@@ -262,7 +263,7 @@ impl Moving {
         let received = || self.moved(|role| role == Role::Receiver);
         let base = self.base.unwrap_or(0);
         let mut total = received();
-        // A client may let its last bytes trickle.
+        // A client may send its last bytes slowly.
         let in_time = |until: Instant| until.max(began).elapsed() < quiet && began.elapsed() < most;
         while total.saturating_sub(base) < wanted && in_time(until) {
             std::thread::sleep(Duration::from_millis(1));

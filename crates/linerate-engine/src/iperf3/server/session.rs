@@ -19,9 +19,10 @@ use crate::iperf3::control::{Broken, Control};
 use crate::iperf3::cpu::Used;
 use crate::peer::{Stop, descriptors};
 
-/// From one look at rates, stalls and deadlines to the next.
+/// Time between checks of rates, stalls and deadlines.
 const TICK: Duration = Duration::from_millis(50);
-/// The same while data connections are expected: a client that gives up makes room for the next one at once.
+/// Time between checks while data connections are expected. It is short so that a client that gives up makes room for
+/// the next one at once.
 const SEATS: Duration = Duration::from_millis(5);
 /// Time for all data connections to arrive, in multiples of the time for one message.
 const ALL_STREAMS: u32 = 6;
@@ -32,7 +33,7 @@ const HEARD: Duration = Duration::from_secs(1);
 /// Descriptors of a test in addition to those of its streams.
 const BESIDE: u64 = 4;
 
-/// A test, on a thread of its own.
+/// A test, which has a thread of its own.
 pub(super) struct Test<'a> {
     pub(super) stream: TcpStream,
     pub(super) from: IpAddr,
@@ -56,7 +57,7 @@ enum Ended {
     Left,
 }
 
-/// The refusal that is sent to the client, with the system's error text.
+/// Describes the refusal that is sent to the client, with the system's error text.
 fn refused(refusal: Refusal) -> String {
     let words = refusal.words();
     match refusal.errno {
@@ -65,7 +66,7 @@ fn refused(refusal: Refusal) -> String {
     }
 }
 
-/// Gives the place back, even if its thread panics.
+/// Returns the place of a test, even if its thread panics.
 struct Seat<'a>(&'a Slot);
 
 impl Drop for Seat<'_> {
@@ -75,7 +76,7 @@ impl Drop for Seat<'_> {
 }
 
 impl Test<'_> {
-    /// Serves the test, and logs how it ended.
+    /// Serves the test until it ends, and logs how it ended.
     pub(super) fn serve(self) {
         let _present = Present::enter();
         let (from, server, stop) = (self.from, self.server, self.stop);
@@ -102,8 +103,8 @@ impl Test<'_> {
         };
         let mut moving = None;
         let done = test.hold(self.from, own, self.seats, &mut moving);
-        // A client that learns the end of its test may begin the next one at once, unless its streams are still
-        // moving.
+        // Once a client learns that its test has ended, it may begin the next one at once, unless its streams are
+        // still moving.
         let seat = moving.is_some().then_some(seat);
         match done {
             Ok((ours, words)) => {
@@ -124,7 +125,7 @@ impl Test<'_> {
     }
 }
 
-/// A test with the conversation about it.
+/// A test, together with its control connection.
 struct Served<'a> {
     control: Control<'a>,
     word: Duration,
@@ -184,7 +185,7 @@ impl Served<'_> {
         streams.go();
         self.watch(&terms, streams)?;
         let cpu = used.and_then(|before| Used::now(&**machine)?.since(&before));
-        // A client that receives continues until its connections are closed.
+        // A receiving client continues until its connections are closed.
         let ours = moving.take().map(|streams| streams.finish(&terms, cpu));
         let ours = ours.unwrap_or_default();
         self.control.say(State::ExchangeResults, self.word)?;
@@ -194,7 +195,7 @@ impl Served<'_> {
         Ok((ours, words))
     }
 
-    /// The data connections that the client requested.
+    /// Receives the data connections that the client requested.
     fn streams(&self, terms: &Terms, seats: &Receiver<TcpStream>) -> Result<Vec<OwnedFd>, Ended> {
         let mut fds = Vec::new();
         self.gather(
@@ -214,7 +215,7 @@ impl Served<'_> {
         Ok(fds)
     }
 
-    /// The sockets of its datagram streams, each of which has sent its hello.
+    /// Receives the sockets of the datagram streams, each of which has sent its hello.
     fn hellos(
         &self,
         terms: &Terms,
@@ -240,12 +241,12 @@ impl Served<'_> {
         mut come: impl FnMut() -> Result<bool, Ended>,
     ) -> Result<(), Ended> {
         self.control.say(State::CreateStreams, self.word)?;
-        // A client makes one after the other, each in its time.
+        // A client makes one connection after the other, and each may take the time of one message.
         let last = Instant::now() + self.word * ALL_STREAMS;
         let mut until = Instant::now() + self.word;
         let mut there = 0;
         while there < terms.streams() {
-            // No message is due on the control connection: any byte means that the client ends the test.
+            // No message is expected on the control connection, so any byte means that the client ends the test.
             match self.control.glance(Duration::ZERO)? {
                 None => {}
                 Some(_) => return Err(Ended::Left),
@@ -260,7 +261,7 @@ impl Served<'_> {
         Ok(())
     }
 
-    /// Watches over the payload until the client ends the test.
+    /// Monitors the streams until the client ends the test.
     fn watch(&self, terms: &Terms, streams: &mut Moving) -> Result<(), Ended> {
         let limits = &self.server.options.limits;
         let most = terms.longest().saturating_add(limits.grace);
@@ -273,7 +274,7 @@ impl Served<'_> {
                 Some(Some(State::ClientTerminate)) => return Err(Ended::Left),
                 Some(_) => return Err(Ended::Cut("it sent an invalid message")),
             }
-            // The client sees a broken connection itself; it does not see a failed datagram stream.
+            // The client notices a broken connection itself, but not a failed datagram stream.
             if let Some(why) = streams.failed().filter(|_| terms.is_of_datagrams()) {
                 return Err(Ended::Failed(why));
             }
@@ -292,7 +293,7 @@ impl Served<'_> {
 
     /// Sends the client the reason why the test ends.
     fn part(&self, ended: &Ended) {
-        // A client that cannot be reached has gone.
+        // If the client cannot be reached, it has gone, so errors are ignored.
         let _ = match ended {
             Ended::Refused(refusal) => {
                 let told = self.control.say(State::ServerError, self.word);
@@ -309,11 +310,11 @@ impl Served<'_> {
         };
     }
 
-    /// Waits, while streams are still moving, for a client that was asked to stop. A sending client reads the
-    /// message only between two writes; if a write failed first, its user would see only that error.
+    /// If streams are still moving, waits for the client to end after it was asked to stop. A sending client reads
+    /// the message only between two writes; if a write failed first, its user would see only that error.
     fn linger(self, ended: &Ended) {
         if !matches!(ended, Ended::Left | Ended::Broken(Broken::Closed)) {
-            // The client's answer, or its silence, changes nothing.
+            // The client's answer does not matter, so it is ignored.
             let _ = self.control.heedless().glance(HEARD);
         }
     }

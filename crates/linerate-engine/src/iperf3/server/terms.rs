@@ -1,4 +1,4 @@
-//! The granted part of a client's request. Other requests are refused with a number that the client can
+//! The part of a client's request that is granted. Other requests are refused with a number that the client can
 //! translate to text: an option that would change the measurement is never ignored.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,24 +19,23 @@ use crate::load::application::Role;
 use crate::load::framing::Bare;
 use crate::load::transport::udp::options::RECV_BUFFER;
 
-/// Longest step.
+/// Longest step of a test.
 const DAY: Nanos = Nanos::from_secs(24 * 3600);
 
-/// Longest part of a test at its start that does not count, in seconds.
+/// Longest part at the start of a test that may be omitted, in seconds.
 //= iperf.h, MAX_OMIT_TIME
 const OMIT_MAX: u64 = 600;
 
-/// Receive buffers of all streams of datagrams together, in bytes of memory, where the client leaves them
-/// open.
+/// Memory of the receive buffers of all datagram streams together, in bytes, if the client leaves their size open.
 const RECV_BUFFERS: u64 = 64 * 1024 * 1024;
 
-/// A test that is granted.
+/// Parameters of a test that is granted.
 pub(super) struct Terms {
     pub(super) params: Params,
 }
 
 impl Terms {
-    /// Accepts it, or names the parameter that is too large.
+    /// Accepts a request, or names the parameter that is too large.
     pub(super) fn of(params: Params) -> Result<Self, Refusal> {
         fits(&params)?;
         if lacking(&params).is_some() {
@@ -56,7 +55,7 @@ impl Terms {
         Ok(Self { params })
     }
 
-    /// What this end does, in the order in which the client makes its streams.
+    /// Returns the roles of this end, in the order in which the client makes its streams.
     pub(super) fn roles(&self) -> &'static [Role] {
         match (self.params.bidirectional, self.params.reverse) {
             (true, _) => &[Role::Receiver, Role::Sender],
@@ -65,17 +64,17 @@ impl Terms {
         }
     }
 
-    /// Whether this end sends.
+    /// Returns whether this end sends payload.
     pub(super) fn sends(&self) -> bool {
         self.roles().contains(&Role::Sender)
     }
 
-    /// Streams of all directions.
+    /// Returns the number of streams of all directions together.
     pub(super) fn streams(&self) -> u32 {
         self.params.parallel * self.roles().len() as u32
     }
 
-    /// `receives from it, 4 streams, 10 s`.
+    /// Describes the test, such as `receives from it, 4 streams, 10 s`.
     pub(super) fn words(&self) -> String {
         let Params {
             parallel,
@@ -108,17 +107,17 @@ impl Terms {
         format!("{direction}, {parallel} stream{s}{what}{each}, {until}")
     }
 
-    /// Whether payload is sent by UDP.
+    /// Returns whether payload is sent by UDP.
     pub(super) fn is_of_datagrams(&self) -> bool {
         self.params.protocol == Protocol::Udp
     }
 
-    /// Payload of a datagram; `None` of connections.
+    /// Returns the payload of a datagram; `None` for TCP.
     pub(super) fn datagram(&self) -> Option<u16> {
         self.is_of_datagrams().then(|| self.size() as u16)
     }
 
-    /// How long it may last, as agreed on.
+    /// Returns how long the test may last, as agreed.
     pub(super) fn longest(&self) -> Duration {
         let seconds = match self.params.time {
             0 => SECONDS_MAX,
@@ -127,14 +126,14 @@ impl Terms {
         Duration::from_secs(seconds + self.params.omit)
     }
 
-    /// The number of bytes after which the client ends the test, if it ends by bytes.
+    /// Returns the number of bytes after which the client ends the test, if it ends by bytes.
     pub(super) fn bytes(&self) -> Option<u64> {
         let blocks = self.params.blocks.saturating_mul(self.size());
         Some(self.params.num.max(blocks)).filter(|bytes| *bytes > 0)
     }
 
-    /// The bytes, rounded up to complete blocks: a client reads a block before it counts it. There is no bound
-    /// where a part of the test is omitted.
+    /// Returns the most bytes of the test, rounded up to complete blocks: a client reads a block before it counts it.
+    /// `None` if a part of the test is omitted.
     fn most(&self) -> Option<u64> {
         let bytes = self.bytes().filter(|_| self.params.omit == 0)?;
         Some(bytes.div_ceil(self.size()).saturating_mul(self.size()))
@@ -148,7 +147,8 @@ impl Terms {
         }
     }
 
-    /// Sets the type of service of a stream. Of a stream that this end receives it concerns acknowledgements only.
+    /// Sets the type of service of a stream. For a stream that this end receives, it applies only to
+    /// acknowledgements.
     pub(super) fn mark(&self, fd: &OwnedFd) -> Result<(), Refusal> {
         if self.params.tos == 0 {
             return Ok(());
@@ -166,7 +166,7 @@ impl Terms {
         let window = self.params.window;
         if window == 0 {
             let share = RECV_BUFFERS / u64::from(self.streams().max(1));
-            // The kernel gives what it allows.
+            // The kernel limits the size, so the result is ignored.
             let _ = socket::set_recv_buffer(fd, share.min(RECV_BUFFER));
             return Ok(());
         }
@@ -182,7 +182,7 @@ impl Terms {
         Ok(())
     }
 
-    /// Whether the streams of one direction got the requested settings. A receiver's congestion control is
+    /// Checks whether the streams of one direction got the requested settings. A receiver's congestion control is
     /// ignored, since it does not affect the measurement.
     pub(super) fn met(&self, role: Role, got: &SetEnd) -> Result<(), Refusal> {
         let refused = got.gaps.iter().any(|gap| gap.what == "set.congestion");
@@ -196,13 +196,13 @@ impl Terms {
         Ok(())
     }
 
-    /// What the streams of all directions share.
+    /// Returns the settings that the streams of all directions share.
     pub(super) fn bare(&self) -> Bare {
         let burst = Some(self.params.burst as usize).filter(|burst| *burst > 0);
         Bare::new(self.params.width, burst).limited(self.most())
     }
 
-    /// The streams of one direction in the terms of a run. Segments are the client's business: it connects.
+    /// Returns the streams of one direction as a set of a run. The client sets the segment size, because it connects.
     pub(super) fn plan(&self, set: u32, role: Role) -> SetPlan {
         let params = &self.params;
         let window = (params.window > 0).then_some(Bytes(params.window));
@@ -250,7 +250,7 @@ impl Terms {
         }
     }
 
-    /// The step of its streams, which the client ends.
+    /// Returns the step of the test's streams, which the client ends.
     pub(super) fn step(&self, sets: Vec<u32>, grace: Duration) -> StepPlan {
         let washout = Nanos::from_secs(self.params.omit);
         let longest = Nanos::from(self.longest() + grace);
@@ -261,13 +261,13 @@ impl Terms {
             sets,
             washout,
             measure,
-            // Only its totals matter.
+            // Only the totals of the step are used, so one tick suffices.
             tick: measure,
         }
     }
 }
 
-/// Whether what is moved at once can be.
+/// Checks whether the requested block size is possible.
 fn fits(params: &Params) -> Result<(), Refusal> {
     match params.protocol {
         Protocol::Sctp => Err(Refusal::PROTOCOL),
@@ -279,7 +279,7 @@ fn fits(params: &Params) -> Result<(), Refusal> {
     }
 }
 
-/// The requested option of iperf3 that is not implemented here.
+/// Returns the requested option of iperf3 that is not implemented here.
 pub(super) fn lacking(params: &Params) -> Option<&'static str> {
     let udp = params.protocol == Protocol::Udp;
     let sends = params.reverse || params.bidirectional;
@@ -287,7 +287,7 @@ pub(super) fn lacking(params: &Params) -> Option<&'static str> {
     if udp && params.burst > BURST_MAX {
         Some("so large a burst with --bitrate")
     } else if udp && params.discard && receives {
-        // A datagram that the kernel drops cannot be identified: its number is never read.
+        // A datagram that the kernel drops cannot be identified, because its number is never read.
         Some("--skip-rx-copy by UDP")
     } else if params.zerocopy && sends && !udp && params.parallel > THREADS_MAX {
         Some("--zerocopy with so many streams")
@@ -296,7 +296,7 @@ pub(super) fn lacking(params: &Params) -> Option<&'static str> {
     }
 }
 
-/// The pace of the sender of each stream.
+/// Returns the pace of each stream's sender.
 fn pace(params: &Params) -> Option<Rate> {
     let paces = [params.bandwidth, params.fqrate].into_iter();
     paces.filter(|pace| *pace > 0).min().map(Rate)

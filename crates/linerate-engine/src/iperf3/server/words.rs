@@ -6,11 +6,11 @@ use linerate_core::units::{Bytes, Nanos, Rate};
 use super::terms::Terms;
 use crate::load::application::Role;
 
-/// `ended, 9.41 Gb/s received in 10 s`, of datagrams with what was lost.
+/// Describes the end of a test, such as `ended, 9.41 Gb/s received in 10 s`; for datagrams with the losses.
 pub(super) fn ended(terms: &Terms, ours: &Results, theirs: &Results) -> String {
     let parallel = terms.params.parallel as usize;
     let each = (0..).zip(terms.roles()).filter_map(|(at, role)| {
-        // Goodput is the receiver's.
+        // Goodput is measured by the receiver.
         let (receiver, how) = match role {
             Role::Sender => (theirs, "sent"),
             Role::Receiver => (ours, "received"),

@@ -1,4 +1,4 @@
-//! The readings of the two simulated hosts: facts, sets as made, counters, totals.
+//! The readings of the two simulated hosts: facts, sets, counters and totals.
 
 use linerate_core::facts::nic::{Duplex, LinkModes, Nic};
 use linerate_core::facts::route::Route;
@@ -15,7 +15,7 @@ use super::solve::index;
 use super::{Congestion, Cost, Sim, SimDirection, SimSet, thread_numbers};
 
 impl Sim {
-    /// What one end got of a set.
+    /// Returns the options that one end of a set really has.
     pub(super) fn set_end(&self, plan: &SetPlan, side: Side) -> SetEnd {
         let knobs = &plan.knobs;
         let host = self.path.host(side);
@@ -55,7 +55,7 @@ impl Sim {
         }
     }
 
-    /// The readings of both ends of a step, from what was gathered since it `began`.
+    /// Returns the readings of both ends of a step, from the counters since it `began`.
     pub(super) fn ends(
         &mut self,
         active: &mut [(u32, SimSet)],
@@ -147,8 +147,7 @@ impl Sim {
         }
     }
 
-    /// The counters of one side's port.
-    /// A port without a slot, which sends and receives at once.
+    /// Returns the route of one side: its port has no slot, and sends and receives at once.
     fn route(&self, side: Side) -> Route {
         let speed = self.path.host(side).port_speed;
         let link = LinkModes {
@@ -194,7 +193,7 @@ impl Sim {
     }
 }
 
-/// Payload of each stream at one end, less what was there before.
+/// Returns the payload of each stream at one end, without the payload before the step.
 pub(super) fn totals(active: &[(u32, SimSet)], side: Side, before: &[Total]) -> Vec<Total> {
     let flows = active.iter().flat_map(|(id, set)| {
         let flows = set.flows.iter().enumerate();
@@ -203,7 +202,7 @@ pub(super) fn totals(active: &[(u32, SimSet)], side: Side, before: &[Total]) -> 
     let total = |(set, stream, flow): (u32, u32, &SimStream)| {
         let sends = flow.direction.sender() == side;
         let old = before.iter().find(|t| t.set == set && t.stream == stream);
-        // Both ends count the same bytes once the step is drained.
+        // Once the step is drained, both ends have counted the same bytes.
         let moved = flow.sent.bytes as u64 - old.map_or(0, |t| t.sent.max(t.received));
         Total {
             set,

@@ -5,38 +5,38 @@ use linerate_core::plan::{Knobs, Receive};
 
 use super::path::{Congestion, Cost, HEADERS, SimPath, payload_rate};
 
-/// Picoseconds per second.
+/// Picoseconds per second: costs are in picoseconds.
 const PS: f64 = 1e12;
 
 /// The limit of a flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// The receiver's window.
+    /// The flow is limited by the receiver's window.
     #[default]
     ReceiveWindow,
     SendBuffer,
-    /// The congestion window.
+    /// The flow is limited by the congestion window.
     Congestion,
-    /// A rate on the way: of the path, of the flow, of pacing.
+    /// The flow is limited by a rate: of the path, of the flow or of pacing.
     Rate,
-    /// The sender's CPU or application.
+    /// The flow is limited by the sender's CPU or application.
     Sender,
-    /// The receiver's CPU or application.
+    /// The flow is limited by the receiver's CPU or application.
     Receiver,
 }
 
-/// CPU time that one end of a flow takes.
+/// CPU time that one end of a flow needs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Work {
-    /// CPU of its thread, as an index into all CPUs of the path.
+    /// CPU of the end's thread, as an index into all CPUs of the path.
     pub cpu: usize,
-    /// Seconds in the kernel per byte.
+    /// Kernel CPU time per byte, in seconds.
     pub kernel: f64,
-    /// Seconds in user code per byte.
+    /// User CPU time per byte, in seconds.
     pub user: f64,
-    /// Payload of an operation.
+    /// Payload of an operation, in bytes.
     pub op: f64,
-    /// Seconds asleep after an operation.
+    /// Sleep after each operation, in seconds.
     pub pause: f64,
 }
 
@@ -54,29 +54,29 @@ impl Work {
         }
     }
 
-    /// Seconds of CPU per byte.
+    /// Returns the CPU time per byte, in seconds.
     pub(super) fn per_byte(&self) -> f64 {
         self.kernel + self.user
     }
 
-    /// The most a thread does that has a CPU to itself, bytes per second.
+    /// Returns the highest rate of a thread that has a CPU to itself, in bytes per second.
     fn alone(&self) -> f64 {
         self.op / (self.pause + self.op * self.per_byte()).max(1e-15)
     }
 }
 
-/// Time and payload of one thread since its set was made.
+/// Times and payload of one thread since its set was made.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ThreadCounts {
-    /// Payload moved.
+    /// Payload that the thread moved, in bytes.
     pub bytes: f64,
-    /// Operations.
+    /// Number of operations of the thread.
     pub ops: f64,
-    /// Seconds in the kernel.
+    /// CPU time of the thread in the kernel, in seconds.
     pub kernel: f64,
-    /// Seconds in user code.
+    /// CPU time of the thread in user code, in seconds.
     pub user: f64,
-    /// Seconds runnable without a CPU.
+    /// Time that the thread was runnable without a CPU, in seconds.
     pub wait: f64,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct TcpCounts {
     pub min_rtt: f64,
 }
 
-/// One connection that streams.
+/// One simulated connection of a stream.
 #[derive(Debug, Clone)]
 pub(super) struct SimStream {
     pub direction: Direction,
@@ -102,22 +102,22 @@ pub(super) struct SimStream {
     pub congestion: Congestion,
     pub tx: Work,
     pub rx: Work,
-    /// Requested rate of pacing, bytes per second.
+    /// Requested pacing rate, in bytes per second.
     pub pacing: Option<f64>,
-    /// Rate of one flow on the path, bytes per second.
+    /// Rate limit of one flow on the path, in bytes per second.
     pub path_cap: f64,
-    /// Traffic above it is dropped.
+    /// Whether traffic above the rate of a flow is dropped.
     policed: bool,
-    /// Its packets are too large to pass: nothing arrives.
+    /// Whether the flow's packets are too large to pass, so that nothing arrives.
     pub blocked: bool,
-    /// Seconds since it was begun that nothing arrived.
+    /// Seconds since the flow began in which nothing arrived.
     silent: f64,
     pub receive_window: f64,
     pub send_buffer: f64,
-    /// Window that random loss leaves.
+    /// Largest congestion window that random loss allows.
     loss_window: f64,
     loss: f64,
-    /// Congestion window in bytes, and where its growth slows down.
+    /// Congestion window in bytes, and the window at which its growth slows down.
     pub cwnd: f64,
     pub ssthresh: f64,
     // The state of the last tick.
@@ -125,7 +125,7 @@ pub(super) struct SimStream {
     pub rtt: f64,
     pub bound: Bound,
     pub unread: f64,
-    /// Unread payload has filled the window since the step began.
+    /// Whether unread payload has filled the window since the step began.
     full: bool,
     pub notsent: f64,
     pub sent: ThreadCounts,
@@ -134,7 +134,7 @@ pub(super) struct SimStream {
 }
 
 impl SimStream {
-    /// A connection just made, with threads on these CPUs.
+    /// Makes a new connection, with threads on these CPUs.
     pub(super) fn new(
         path: &SimPath,
         direction: Direction,
@@ -201,7 +201,7 @@ impl SimStream {
         }
     }
 
-    /// Most payload in flight, and what sets it.
+    /// Returns the most payload that may be in flight, and the limit that determines it.
     pub(super) fn window(&self) -> (f64, Bound) {
         let congestion = match self.congestion {
             Congestion::Cubic => self.cwnd.min(self.loss_window),
@@ -219,14 +219,14 @@ impl SimStream {
         least
     }
 
-    /// Whether the window has room for the unread data of a reader that pauses: then the reader does not slow
+    /// Returns whether the window has room for the unread data of a reader that pauses: then the reader does not slow
     /// the sender down yet.
     fn gathers(&self) -> bool {
         self.rx.pause > 0.0 && !self.full
     }
 
-    /// The most that this flow could do were its windows boundless, and what sets it. `noise` is
-    /// the factor upon all but pacing, which a clock keeps.
+    /// Returns the highest rate of this flow without the limits of its windows, and what determines it. `noise` is a
+    /// factor on all limits except pacing, which a clock keeps.
     pub(super) fn cap(&self, noise: f64) -> (f64, Bound) {
         let reader = if self.gathers() {
             f64::MAX
@@ -253,13 +253,13 @@ impl SimStream {
         let in_flight = self.rate * self.rtt;
         let round_trips = (dt / self.rtt.max(1e-6)).min(10.0);
         if self.cwnd < self.ssthresh {
-            // Slow start doubles in a round trip, but never runs far ahead of what is used.
+            // Slow start doubles the window in a round trip, but never far beyond what is in use.
             let used = (2.0 * in_flight).max(10.0 * self.mss);
             let doubled = self.cwnd * 2.0_f64.powf(round_trips);
             let reach = used * 2.0_f64.powf(round_trips - 1.0).max(1.0);
             self.cwnd = doubled.min(reach.max(self.cwnd)).min(self.ssthresh);
         } else if in_flight > 0.7 * self.cwnd {
-            // Back to the old window within the time that CUBIC takes for it, half a second at most.
+            // The window returns to its old size in the time that CUBIC needs for this, half a second at most.
             let before = self.ssthresh / BACK_OFF;
             let period = (before / self.mss * (1.0 - BACK_OFF) / 0.4)
                 .cbrt()
@@ -270,7 +270,7 @@ impl SimStream {
         self.cwnd = self.cwnd.min(sense).max(2.0 * self.mss);
     }
 
-    /// More arrived than passes: slows down, and retransmits the share that was lost.
+    /// Reacts to a rate above the limit: slows down, and retransmits the share `lost`.
     pub(super) fn give_way(&mut self, lost: f64) {
         let in_flight = self.rate * self.rtt;
         self.cwnd = (BACK_OFF * in_flight).max(2.0 * self.mss);
@@ -278,7 +278,7 @@ impl SimStream {
         self.tcp.retrans += (in_flight / self.mss * lost).max(1.0);
     }
 
-    /// The connection stands still: the window starts again after a timeout.
+    /// Reacts to a connection without progress: the window starts again after a timeout.
     pub(super) fn stall(&mut self) {
         self.ssthresh = (self.cwnd / 2.0).max(10.0 * self.mss);
         self.cwnd = 10.0 * self.mss;
@@ -287,7 +287,7 @@ impl SimStream {
         self.tcp.retrans += 1.0;
     }
 
-    /// Moves payload for `dt` seconds at the rate of this tick, and lets every counter run.
+    /// Moves payload for `dt` seconds at the rate of this tick, and updates all counters.
     pub(super) fn advance(&mut self, dt: f64, noise: f64) {
         let moved = self.rate * dt;
         let in_flight = self.rate * self.rtt;
@@ -325,7 +325,7 @@ impl SimStream {
         self.clocks(dt);
     }
 
-    /// The timer runs out after 200 ms, and again after twice as long each time.
+    /// Simulates retransmission timeouts: the first after 200 ms, and each next one after twice the time.
     fn time_out(&mut self, dt: f64) {
         self.silent += dt;
         let times = (self.silent / 0.2 + 1.0).log2().floor();
@@ -334,7 +334,7 @@ impl SimStream {
         self.tcp.timeouts = times;
     }
 
-    /// The sender's three clocks; the two limits are never more than busy.
+    /// Updates the sender's three clocks; the times of the two limits never exceed the busy time.
     fn clocks(&mut self, dt: f64) {
         let busy = match self.bound {
             // A sender that sleeps between operations leaves nothing unacknowledged in the
@@ -356,14 +356,14 @@ impl SimStream {
         self.tcp.sndbuf_limited += dt * sndbuf;
     }
 
-    /// The step is over: data in flight arrives.
+    /// Ends the step: data in flight arrives.
     pub(super) fn drain(&mut self, noise: f64) {
         if self.blocked {
             return;
         }
         let rest = self.sent.bytes - self.received.bytes;
         self.received.add(rest, &self.rx, noise);
-        // To the byte, whatever the rounding of the sum.
+        // This makes both counts equal to the byte, despite rounding of the sum.
         self.received.bytes = self.sent.bytes;
         self.tcp.acked = self.sent.bytes;
         self.tcp.sent = self.sent.bytes;
@@ -373,24 +373,24 @@ impl SimStream {
         self.rate = 0.0;
     }
 
-    /// Payload in flight.
+    /// Returns the payload in flight.
     pub(super) fn in_flight(&self) -> f64 {
         self.rate * self.rtt
     }
 
-    /// Window that the receiver offers.
+    /// Returns the window that the receiver offers.
     pub(super) fn offered(&self) -> f64 {
         (self.receive_window - self.unread).max(self.mss)
     }
 }
 
-/// Share of packets that a policer drops of a flow that fills its rate.
+/// Share of packets that a policer drops from a flow that fills its rate.
 pub(super) const POLICED: f64 = 0.05;
 
-/// What CUBIC keeps of its window at a loss.
+/// Share of its congestion window that CUBIC keeps after a loss.
 const BACK_OFF: f64 = 0.7;
 
-/// Window that random loss with this chance leaves to a loss-based control (Mathis, Semke and
+/// Returns the window of a loss-based congestion control at this probability of random loss (Mathis, Semke and
 /// Mahdavi, CCR 27(3), 1997).
 fn loss_window(loss: f64, mss: f64) -> f64 {
     if loss <= 0.0 {

@@ -1,9 +1,9 @@
 //! A path that is simulated in virtual time: a [`Link`] whose truth is known.
 //!
-//! Payload is a fluid that flows in ticks of 10 ms or less. In each tick every connection gets the
-//! least of what its windows, its pacing, the CPUs of both ends and the path allow; CPUs and the
-//! path are shared fairly, and a path that is full grows a queue. The same path and seed give the
-//! same record, to the bit. It owns no thread, no socket and no clock.
+//! Payload is a fluid that flows in ticks of 10 ms or less. In each tick every connection gets the lowest rate that
+//! its windows, its pacing, the CPUs of both ends and the path allow. CPUs and the path are shared fairly, and a
+//! queue grows on a path that is full. The same path and seed give exactly the same record. The simulation has no
+//! thread, socket or clock.
 
 mod ends;
 mod flow;
@@ -31,7 +31,7 @@ use ping::Ping;
 use read::{Tables, View};
 use solve::{DirectionState, Solver, index};
 
-/// Longest tick of the fluid.
+/// Longest tick of the simulation, in nanoseconds.
 const TICK_NS: u64 = 10_000_000;
 
 /// Most streams of a set.
@@ -40,16 +40,16 @@ const MAX_STREAMS: u32 = 256;
 /// Most samples of a step: an hour at ten a second.
 const MAX_SAMPLES: u64 = 36_000;
 
-/// Time that the two ends take to talk before and after a step.
+/// Time for messages between the two ends before and after a step.
 const TALK: Nanos = Nanos::from_millis(5);
 
 /// Time that both ends wait after a step for missing payload.
 const STALL: Nanos = Nanos::from_secs(3);
 
-/// Time from one report to `watch` to the next.
+/// Time between calls of `watch`, in nanoseconds.
 const WATCH_NS: u64 = 100_000_000;
 
-/// Connections that were made together.
+/// A set of connections that were made together.
 #[derive(Debug)]
 struct SimSet {
     flows: Vec<SimStream>,
@@ -62,18 +62,18 @@ pub struct Sim {
     path: SimPath,
     now: Nanos,
     sets: BTreeMap<u32, SimSet>,
-    /// Released sets: their time and payload stay in the hosts' counters.
+    /// Released sets. Their times and payload stay in the hosts' counters.
     released: Vec<SimSet>,
     noise: [Noise; 2],
     factor: [f64; 2],
-    /// When the next unit of noise begins.
+    /// Time at which the next unit of noise begins.
     noise_at: u64,
     random: Random,
     solver: Solver,
 }
 
 impl Sim {
-    /// A simulation of `path`. The same seed gives the same run.
+    /// Makes a simulation of `path`. Equal seeds give equal runs.
     pub fn new(path: SimPath, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let noise = Direction::ALL.map(|d| {
@@ -93,7 +93,7 @@ impl Sim {
         }
     }
 
-    /// Number of CPUs of all hosts together.
+    /// Returns the number of CPUs of all hosts together.
     fn all_cpus(&self) -> usize {
         if self.path.shared_host {
             self.cpus(Side::Near).end
@@ -102,7 +102,7 @@ impl Sim {
         }
     }
 
-    /// CPUs of one side's host among all.
+    /// Returns the CPUs of one side's host, as indices into all CPUs.
     fn cpus(&self, side: Side) -> std::ops::Range<usize> {
         let near = self.path.near.cpus.max(1) as usize;
         match side {
@@ -111,8 +111,8 @@ impl Sim {
         }
     }
 
-    /// The CPU of thread `number` of one side: from the first on, or, on the far end of a shared
-    /// host, from the last on.
+    /// Returns the CPU of thread `number` of one side, counted from the first CPU or, at the far end of a shared
+    /// host, from the last.
     fn place(&self, side: Side, number: usize) -> usize {
         let cpus = self.cpus(side);
         let at = number % cpus.len();
@@ -123,7 +123,7 @@ impl Sim {
         }
     }
 
-    /// Lets the noise run up to now.
+    /// Advances the noise to the current time.
     fn renew_noise(&mut self) {
         while self.noise_at <= self.now.0 {
             self.factor = [0, 1].map(|which| self.noise[which].step());
@@ -131,7 +131,7 @@ impl Sim {
         }
     }
 
-    /// The state of both directions now.
+    /// Returns the current state of both directions.
     fn states(&self) -> [DirectionState; 2] {
         Direction::ALL.map(|direction| {
             let limits = self.path.direction(direction);
@@ -156,7 +156,7 @@ impl Sim {
         })
     }
 
-    /// One tick of all active sets.
+    /// Simulates one tick of all active sets.
     fn tick(&mut self, active: &mut [(u32, SimSet)], dt_ns: u64, counted: bool) {
         self.renew_noise();
         let dt = Nanos(dt_ns).secs();
@@ -192,7 +192,7 @@ impl Sim {
         self.now.0 += dt_ns;
     }
 
-    /// One row of every table of both ends.
+    /// Adds one row to every table of both ends.
     fn read(&self, active: &[(u32, SimSet)], at: u64, tables: &mut [Tables; 2]) {
         let mut busy = vec![(0.0, 0.0); self.all_cpus()];
         let used: Vec<(u32, &SimSet)> = active.iter().map(|(id, set)| (*id, set)).collect();
@@ -215,7 +215,7 @@ impl Sim {
         }
     }
 
-    /// The connections of a set.
+    /// Makes the connections of a set.
     fn connect(&self, plan: &SetPlan) -> SimSet {
         let cpus = |n| [Side::Near, Side::Far].map(|side| self.place(side, n));
         match plan.pattern {
@@ -248,7 +248,7 @@ impl Sim {
         }
     }
 
-    /// Runs the ticks of a step; how it ended where `watch` ended it.
+    /// Runs the ticks of a step; returns whether and how `watch` ended it.
     fn run(
         &mut self,
         plan: &StepPlan,
@@ -292,7 +292,7 @@ impl Sim {
 }
 
 impl SimSet {
-    /// Adds the time that this set's threads took of each CPU: kernel, user.
+    /// Adds the times that this set's threads used on each CPU: kernel, user.
     fn add_busy(&self, busy: &mut [(f64, f64)]) {
         for flow in &self.flows {
             for (counts, work) in [(&flow.sent, &flow.tx), (&flow.received, &flow.rx)] {
@@ -308,7 +308,7 @@ impl SimSet {
     }
 }
 
-/// Numbers of a set's threads among those that may run at once: the two directions take turns.
+/// Returns the numbers of a set's threads among those that may run at once: the two directions take turns.
 fn thread_numbers(plan: &SetPlan) -> impl Iterator<Item = usize> + use<> {
     let first = match plan.pattern.direction() {
         Some(Direction::Forward) => 0,
@@ -318,7 +318,7 @@ fn thread_numbers(plan: &SetPlan) -> impl Iterator<Item = usize> + use<> {
     (0..plan.knobs.streams as usize).map(move |n| first + n)
 }
 
-/// Threads that share a full CPU are runnable for the rest of the time.
+/// Adds waiting times: threads that share a full CPU are runnable for the rest of the time.
 fn wait(flows: &mut [&mut SimStream], room: &[f64], dt: f64) {
     let mut threads = vec![0_u32; room.len()];
     for flow in flows.iter() {
@@ -340,7 +340,7 @@ fn wait(flows: &mut [&mut SimStream], room: &[f64], dt: f64) {
     }
 }
 
-/// Payload that all streams have received, or that round trips have moved where there are no streams.
+/// Returns the payload that all streams have received or, if there are no streams, that round trips have moved.
 fn received(active: &[(u32, SimSet)]) -> f64 {
     let sets = || active.iter().map(|(_, set)| set);
     let flows: Vec<f64> = sets()
@@ -356,7 +356,7 @@ fn received(active: &[(u32, SimSet)]) -> f64 {
     flows.iter().sum()
 }
 
-/// Segments that all streams retransmitted.
+/// Returns the segments that all streams have retransmitted.
 fn retransmitted(active: &[(u32, SimSet)]) -> f64 {
     let flows = active.iter().flat_map(|(_, set)| &set.flows);
     flows.map(|flow| flow.tcp.retrans).sum()
@@ -393,7 +393,7 @@ impl Link for Sim {
         if matches!(plan.pattern, Pattern::Operations { .. }) {
             return Err(refused("a simulated path carries no operations".into()));
         }
-        // A handshake of the ends, then one of each connection.
+        // This takes a handshake of the ends, then one of each connection.
         self.now.0 += TALK.0 + 3 * self.path.rtt.0;
         self.sets.insert(plan.id, self.connect(plan));
         Ok(Set {

@@ -1,16 +1,16 @@
-//! Random numbers and noise that is correlated in time: what measured paths do to a rate.
+//! Random numbers, and noise that is correlated in time, as on the rates of measured paths.
 
-/// A small generator of random numbers (SplitMix64), for simulations alone.
+/// A small generator of random numbers (SplitMix64), for simulations only.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The same seed gives the same numbers, always.
+    /// Makes a generator. Equal seeds always give equal numbers.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -19,43 +19,43 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Uniform between 0 and 1, both excluded.
+    /// Returns a uniform number between 0 and 1, both excluded.
     pub fn uniform(&mut self) -> f64 {
         ((self.bits() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    /// Normal with mean 0 and deviation 1 (Box and Muller).
+    /// Returns a normal number with mean 0 and standard deviation 1 (Box and Muller).
     pub fn normal(&mut self) -> f64 {
         let (a, b) = (self.uniform(), self.uniform());
         (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
     }
 
-    /// One of `choices`, which must not be empty.
+    /// Returns one of `choices`, which must not be empty.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[(self.uniform() * choices.len() as f64) as usize]
     }
 }
 
-/// How noise is correlated and distributed. Time goes in units of [`UNIT_NS`].
+/// Correlation and distribution of noise. The unit of time is [`UNIT_NS`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Class {
-    /// Each unit of time is independent.
+    /// Noise whose units of time are independent.
     White,
-    /// AR(1) with this correlation from one unit to the next, 0 to below 1.
+    /// AR(1) noise with this correlation between consecutive units, from 0 to below 1.
     Correlated(f64),
-    /// Shifts to a new level, with this chance in each unit.
+    /// Noise that changes to a new level with this probability in each unit.
     Steps(f64),
-    /// Student's t with 3 degrees of freedom: seldom, but then far off.
+    /// Student's t with 3 degrees of freedom: values far from the mean are rare, but occur.
     HeavyTails,
 }
 
-/// Time from one value of a noise to the next: 100 ms.
+/// Time between values of a noise: 100 ms.
 pub const UNIT_NS: u64 = 100_000_000;
 
-/// Most that the logarithm of a factor leaves zero: a rate falls to 1 % at worst.
+/// Largest absolute value of the logarithm of a factor: a rate falls to 1 % at worst.
 const FARTHEST: f64 = 4.6;
 
-/// Noise upon a rate: a factor about 1 for each unit of time.
+/// Noise of a rate: a factor around 1 for each unit of time.
 #[derive(Debug, Clone)]
 pub struct Noise {
     class: Class,
@@ -65,7 +65,7 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Noise whose factor's logarithm has the deviation `size` (0.02: 2 %).
+    /// Makes noise whose factor's logarithm has the standard deviation `size` (0.02: 2 %).
     pub fn new(class: Class, size: f64, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let level = random.normal();
@@ -77,7 +77,7 @@ impl Noise {
         }
     }
 
-    /// The factor of the next unit of time.
+    /// Returns the factor of the next unit of time.
     pub fn step(&mut self) -> f64 {
         let fresh = self.random.normal();
         let value = match self.class {
@@ -90,12 +90,12 @@ impl Noise {
                 if self.random.uniform() < chance {
                     self.level = self.random.normal();
                 }
-                // A level is never quite constant: a tenth of the size is white.
+                // A level is never quite constant: a tenth of the size is white noise.
                 self.level + 0.1 * fresh
             }
             Class::HeavyTails => {
                 let chi: f64 = (0..3).map(|_| self.random.normal().powi(2)).sum();
-                // Deviation of t with 3 degrees of freedom: sqrt(3).
+                // The standard deviation of t with 3 degrees of freedom is sqrt(3).
                 fresh / (chi / 3.0).sqrt() / 3.0_f64.sqrt()
             }
         };

@@ -1,4 +1,4 @@
-//! What a simulated path is made of: the truth that a run has to find.
+//! Description of a simulated path: the truth that a run has to find.
 
 use linerate_core::path::{Direction, Side};
 use linerate_core::units::{Bytes, Nanos, Rate};
@@ -8,40 +8,40 @@ use super::noise::Class;
 /// A path between two simulated hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimPath {
-    /// Near to far.
+    /// Direction from near to far.
     pub forward: SimDirection,
-    /// Far to near.
+    /// Direction from far to near.
     pub reverse: SimDirection,
     /// Round-trip time of an empty path.
     pub rtt: Nanos,
     pub near: SimHost,
     pub far: SimHost,
-    /// Both ends run on the near host and share its CPUs; `far` then only says what the far end's
-    /// work costs.
+    /// Whether both ends run on the near host and share its CPUs. `far` then describes only the cost of the far end's
+    /// work.
     pub shared_host: bool,
     /// Maximum transmission unit in bytes.
     pub mtu: u32,
-    /// Congestion control where the plan leaves it open.
+    /// Congestion control of streams whose plan leaves it open.
     pub congestion: Congestion,
-    /// Deviation of the logarithm of a single round trip: 0.1 is a quiet path.
+    /// Standard deviation of the logarithm of a single round trip: 0.1 is a quiet path.
     pub latency_spread: f64,
-    /// Another session, which takes this share of the path's rate while it lasts.
+    /// Another session: when it is active, and the share of the path's rate that it uses.
     pub other_session: Option<(Span, f64)>,
-    /// The link is down.
+    /// Interval in which the link is down.
     pub down: Option<Span>,
 }
 
-/// A part of the run's time.
+/// An interval of the run's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// First moment.
+    /// Start of the interval.
     pub from: Nanos,
-    /// First moment after it.
+    /// End of the interval, exclusive.
     pub to: Nanos,
 }
 
 impl Span {
-    /// Whether `at` is in this span.
+    /// Returns whether `at` is in this interval.
     pub(super) fn holds(self, at: Nanos) -> bool {
         self.from <= at && at < self.to
     }
@@ -50,20 +50,19 @@ impl Span {
 /// One direction of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimDirection {
-    /// Rate on the wire, all flows together, framing included.
+    /// Rate on the wire of all flows together, including framing.
     pub rate: Rate,
-    /// Rate on the wire of one flow.
+    /// Highest rate on the wire of one flow.
     pub flow_cap: Option<Rate>,
-    /// What exceeds the rate of a flow is dropped, as by a policer; else it is held back.
+    /// Whether traffic above the rate of a flow is dropped, as by a policer, instead of delayed.
     pub policed: bool,
-    /// Bytes of the largest packet that passes; larger ones vanish without a word.
+    /// Largest packet that passes, in bytes; larger packets are dropped silently.
     pub passes: Option<u32>,
-    /// Room for a queue where the rate is limited; zero drops at once, as a policer does.
+    /// Size of the queue at the rate limit; with zero, packets are dropped at once, as by a policer.
     pub buffer: Bytes,
     /// Share of packets lost at random.
     pub loss: f64,
-    /// Kind and size (deviation of the logarithm for 100 ms) of the noise upon all that limits
-    /// this direction.
+    /// Kind and size (standard deviation of the logarithm for 100 ms) of the noise on all limits of this direction.
     pub noise: (Class, f64),
     /// Most payload in flight that the receiver's autotuned window allows: half of `tcp_rmem`'s
     /// maximum.
@@ -77,46 +76,46 @@ pub struct SimDirection {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimHost {
     pub cpus: u32,
-    /// What sending costs.
+    /// CPU cost of sending.
     pub send: Cost,
-    /// What receiving costs.
+    /// CPU cost of receiving.
     pub receive: Cost,
-    /// Share of each CPU that the hypervisor takes.
+    /// Share of each CPU's time that the hypervisor steals.
     pub steal: f64,
-    /// Most that `SO_SNDBUF` and `SO_RCVBUF` may ask for (`core.wmem_max`, `core.rmem_max`).
+    /// Largest `SO_SNDBUF` and `SO_RCVBUF` (`core.wmem_max`, `core.rmem_max`).
     pub buffer_max: Bytes,
-    /// Speed of a port with a wire of its own; `None` for a virtual one.
+    /// Speed of a physical port; `None` for a virtual one.
     pub port_speed: Option<Rate>,
 }
 
-/// What an operation of one end costs.
+/// CPU cost of an operation at one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
-    /// Kernel's CPU time in picoseconds per byte, the copy apart.
+    /// Kernel's CPU time in picoseconds per byte, without the copy.
     pub kernel_ps: u64,
-    /// The copy between user and kernel, picoseconds per byte; a discarding receiver saves it.
+    /// CPU time of the copy between user and kernel, in picoseconds per byte; a discarding receiver saves it.
     pub copy_ps: u64,
     /// The application's CPU time in picoseconds per byte; a discarding receiver saves it.
     pub user_ps: u64,
     /// Kernel's CPU time for each operation.
     pub per_op: Nanos,
-    /// Time the application sleeps after each operation.
+    /// Time that the application sleeps after each operation.
     pub pause: Nanos,
-    /// Payload of an operation where the plan leaves it open.
+    /// Payload of an operation if the plan leaves it open.
     pub op: Bytes,
 }
 
-/// Congestion control of the simulation, both in the coarse.
+/// Simplified congestion controls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Congestion {
-    /// Fills the buffer, slows down at loss.
+    /// Fills the buffer, and slows down after losses.
     Cubic,
-    /// Keeps a short queue, does not mind random loss.
+    /// Keeps a short queue, and ignores random loss.
     Bbr,
 }
 
 impl Congestion {
-    /// The name in the kernel.
+    /// Returns the name of the congestion control in the kernel.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
@@ -124,7 +123,7 @@ impl Congestion {
         }
     }
 
-    /// The congestion control with this name in the kernel.
+    /// Returns the congestion control with this name in the kernel.
     pub(super) fn named(name: &str) -> Option<Self> {
         [Self::Cubic, Self::Bbr]
             .into_iter()
@@ -159,7 +158,7 @@ impl Default for SimHost {
 }
 
 impl Default for SimDirection {
-    /// 10 Gb/s with a buffer of 1 MiB, 1 % of noise, windows that do not bind at 1 ms.
+    /// 10 Gb/s with a buffer of 1 MiB, 1 % of noise, and windows that do not limit at 1 ms.
     fn default() -> Self {
         Self {
             rate: Rate(10_000_000_000),
@@ -176,7 +175,7 @@ impl Default for SimDirection {
 }
 
 impl Default for SimPath {
-    /// A quiet local network at 10 Gb/s: the wire binds.
+    /// A quiet local network at 10 Gb/s, where the wire is the limit.
     fn default() -> Self {
         Self {
             forward: SimDirection::default(),
@@ -194,14 +193,14 @@ impl Default for SimPath {
     }
 }
 
-/// Bytes of an Ethernet frame that are not in its MTU: header, checksum, preamble, gap.
+/// Bytes of an Ethernet frame that its MTU does not include: header, checksum, preamble, gap.
 const FRAMING: f64 = 38.0;
 
-/// Headers of IPv4 and TCP with timestamps.
+/// Size of the headers of IPv4 and TCP with timestamps, in bytes.
 pub(super) const HEADERS: u32 = 52;
 
 impl SimPath {
-    /// One direction of the path.
+    /// Returns one direction of the path.
     pub fn direction(&self, direction: Direction) -> &SimDirection {
         match direction {
             Direction::Forward => &self.forward,
@@ -216,13 +215,13 @@ impl SimPath {
         }
     }
 
-    /// Payload of a full segment.
+    /// Returns the payload of a full segment.
     pub(super) fn mss(&self) -> u32 {
         self.mtu.max(HEADERS + 64) - HEADERS
     }
 }
 
-/// Payload per second that a rate on the wire carries in segments of `mss`.
+/// Returns the payload per second that a rate on the wire carries in segments of `mss`.
 pub(super) fn payload_rate(wire: Rate, mss: f64) -> f64 {
     wire.0 as f64 / 8.0 * mss / (mss + f64::from(HEADERS) + FRAMING)
 }

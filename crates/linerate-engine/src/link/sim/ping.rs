@@ -7,24 +7,24 @@ use linerate_core::record::Histogram;
 use super::flow::{ThreadCounts, Work};
 use super::noise::Random;
 
-/// Round trips drawn in one tick; more are represented by these.
+/// Most round trips that are simulated in one tick; further ones have the same distribution.
 const DRAWN: u64 = 16;
 
-/// CPU time of one end for one round trip, seconds.
+/// CPU time of one end for one round trip, in seconds.
 const PER_TRIP: f64 = 5e-6;
 
 /// A connection whose round trips are timed.
 #[derive(Debug)]
 pub(super) struct Ping {
     pub size: f64,
-    /// Seconds from one intended send to the next; zero: as soon as the answer is in.
+    /// Seconds between intended sends; zero sends each request when the previous answer has arrived.
     pub interval: f64,
-    /// The CPUs of its threads, near first.
+    /// CPU work of both ends' threads, near first.
     pub work: [Work; 2],
     pub counts: ThreadCounts,
     pub rtt: f64,
     pub min_rtt: f64,
-    /// Round trips that are due, as a fraction of one.
+    /// Fraction of a round trip that is due.
     due: f64,
     seen: BTreeMap<u64, u64>,
 }
@@ -43,7 +43,7 @@ impl Ping {
         }
     }
 
-    /// Round trips of `dt` seconds on a path with this round-trip time, queues included.
+    /// Simulates the round trips of `dt` seconds on a path with this round-trip time, including queues.
     pub(super) fn advance(
         &mut self,
         dt: f64,
@@ -74,7 +74,7 @@ impl Ping {
         }
     }
 
-    /// The round trips seen since the last call.
+    /// Takes the round trips since the last call.
     pub(super) fn take(&mut self, set: u32) -> Histogram {
         Histogram {
             set,
@@ -84,7 +84,7 @@ impl Ping {
     }
 }
 
-/// Rounded to three significant digits.
+/// Rounds a value to three significant digits.
 fn three_digits(value: f64) -> u64 {
     let step = 10.0_f64.powf((value.max(1.0).log10().floor() - 2.0).max(0.0));
     ((value / step).round() * step) as u64

@@ -8,7 +8,7 @@ use super::SimSet;
 use super::flow::{SimStream, ThreadCounts, Work};
 use super::path::HEADERS;
 
-/// Tables that get one row at a time, always in the same order.
+/// Tables that each get one row at a time, always in the same order.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub list: Vec<Table>,
@@ -21,7 +21,7 @@ impl Tables {
         self.next = 0;
     }
 
-    /// One row of the next table, made if there is none yet.
+    /// Adds one row to the next table, which is made if it does not exist yet.
     fn row(&mut self, at: u64, subject: impl FnOnce() -> String, values: &[(Metric, f64)]) {
         if self.next == self.list.len() {
             let columns = values.iter().map(|(metric, _)| Column {
@@ -52,20 +52,20 @@ impl Tables {
 /// Ticks of /proc/stat per second.
 pub(super) const USER_HZ: f64 = 100.0;
 
-/// What a host's readings are made from.
+/// State from which a host's readings are made.
 pub(super) struct View<'a> {
     pub side: Side,
     /// The sets in use.
     pub active: &'a [(u32, &'a SimSet)],
-    /// CPUs of this host, as indices into all.
+    /// CPUs of this host, as indices into all CPUs.
     pub cpus: std::ops::Range<usize>,
     /// Seconds that each CPU was busy: kernel, user.
     pub busy: &'a [(f64, f64)],
-    /// Share of each CPU that is stolen.
+    /// Share of each CPU's time that is stolen.
     pub steal: f64,
     /// Seconds since the run began.
     pub now: f64,
-    /// The port's counters: payload and packets out and in, acknowledgements apart.
+    /// Counters of the port: payload and packets sent and received, without acknowledgements.
     pub port: PortTotals,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct PortTotals {
 }
 
 impl View<'_> {
-    /// One row of every table, `at` nanoseconds after the start of the step.
+    /// Adds one row to every table, `at` nanoseconds after the start of the step.
     pub(super) fn read(&self, at: u64, tables: &mut Tables) {
         tables.begin();
         for (id, set) in self.active {
@@ -140,7 +140,7 @@ impl View<'_> {
             tables.row(at, || number.to_string(), &values);
         }
         for (number, _) in self.cpus.clone().enumerate() {
-            // Packets come in on the first CPU.
+            // Packets are received by the first CPU.
             let packets = if number == 0 {
                 self.port.received_packets
             } else {
@@ -187,7 +187,7 @@ impl View<'_> {
     }
 }
 
-/// Worker and thread of one stream at one end.
+/// Adds rows about the worker and the thread of one stream at one end.
 fn thread(
     at: u64,
     tables: &mut Tables,
@@ -207,7 +207,7 @@ fn thread(
     tables.row(at, &subject, &values);
 }
 
-/// The sender's socket.
+/// Adds rows about the sender's socket.
 fn sender(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &SimStream) {
     let tcp = &flow.tcp;
     let in_flight = flow.in_flight();
@@ -257,18 +257,18 @@ fn sender(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &Sim
     socket(at, tables, subject, flow, in_flight + flow.notsent, 0.0);
 }
 
-/// Microseconds of a clock that counts in steps of 4 ms, as the kernel's does at 250 Hz.
+/// Returns a time in microseconds, rounded down to ticks of 4 ms, like those of the kernel at 250 Hz.
 fn jiffies(seconds: f64) -> f64 {
     (seconds * 250.0).floor() * 4000.0
 }
 
-/// Rate at which the kernel paces, bytes per second.
+/// Returns the rate at which the kernel paces, in bytes per second.
 fn pacing(flow: &SimStream) -> f64 {
     let own = 1.2 * flow.cwnd / flow.rtt.max(1e-6);
     own.min(flow.pacing.unwrap_or(f64::MAX))
 }
 
-/// The receiver's socket.
+/// Adds rows about the receiver's socket.
 fn receiver(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &SimStream) {
     let received = flow.tcp.acked;
     let values = [
@@ -294,7 +294,7 @@ fn receiver(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &S
     socket(at, tables, subject, flow, 0.0, flow.unread);
 }
 
-/// A socket's memory: twice its payload, as the kernel counts it.
+/// Adds a row about a socket's memory: twice its payload, as the kernel counts it.
 fn socket(
     at: u64,
     tables: &mut Tables,
@@ -310,13 +310,13 @@ fn socket(
         (m::SOCKET_RMEM_ALLOC, 2.0 * unread),
         (m::SOCKET_UNREAD, unread),
         (m::SOCKET_DROPS, 0.0),
-        // Packets come in on the first CPU.
+        // Packets are received by the first CPU.
         (m::SOCKET_CPU, 0.0),
     ];
     tables.row(at, &subject, &values);
 }
 
-/// The socket of a ping-pong, the same at both ends.
+/// Adds rows about a socket of round trips, which is the same at both ends.
 fn ping_socket(at: u64, tables: &mut Tables, id: u32, ping: &super::ping::Ping) {
     let bytes = ping.counts.bytes;
     let values = [

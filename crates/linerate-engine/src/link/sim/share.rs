@@ -1,24 +1,24 @@
-//! Who gets how much: max-min fair rates of flows that share resources.
+//! Max-min fair rates of flows that share resources.
 
 /// The demand of one flow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demand {
-    /// The most it can use by itself, bytes per second.
+    /// Highest rate that the flow could use alone, in bytes per second.
     pub cap: f64,
-    /// Resources that it uses, each with its time per byte in seconds.
+    /// Resources that the flow uses, each with its time per byte in seconds.
     pub uses: [(usize, f64); 2],
 }
 
 /// The limit of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The flow's own cap.
+    /// The flow has reached its own cap.
     Cap,
     Resource(usize),
 }
 
-/// Rates of all flows, filled up together until each meets its cap or a resource without room.
-/// `room` is what each resource offers, in seconds per second; it is used up.
+/// Computes the rates of all flows. They rise together until each reaches its cap or an exhausted resource. `room` is
+/// the capacity of each resource, in seconds per second; it is used up.
 pub(super) fn fair(demands: &[Demand], room: &mut [f64], rates: &mut Vec<(f64, Stop)>) {
     rates.clear();
     rates.resize(demands.len(), (0.0, Stop::Cap));
@@ -53,7 +53,7 @@ pub(super) fn fair(demands: &[Demand], room: &mut [f64], rates: &mut Vec<(f64, S
     }
 }
 
-/// Why a flow cannot rise above `level`, if it cannot.
+/// Returns why a flow cannot exceed `level`; `None` if it can.
 fn stopped(demand: &Demand, level: f64, room: &[f64]) -> Option<Stop> {
     if level >= demand.cap * (1.0 - 1e-9) {
         return Some(Stop::Cap);

@@ -1,4 +1,4 @@
-//! One tick of the path: the rate of each flow, and the queue in front of the limit.
+//! One tick of the path: the rate of each flow, and the queue at the rate limit.
 
 use linerate_core::path::Direction;
 
@@ -10,15 +10,15 @@ use super::share::{Demand, Stop, fair};
 /// The state of one direction of the path in a tick.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DirectionState {
-    /// Payload per second that passes; zero while the link is down.
+    /// Payload per second that can pass; zero while the link is down.
     pub rate: f64,
-    /// Seconds of queue that the buffer holds.
+    /// Capacity of the buffer, in seconds of queueing delay.
     pub depth: f64,
-    /// Round-trip time without a queue, seconds.
+    /// Round-trip time without a queue, in seconds.
     pub rtt: f64,
     /// Factor of the noise.
     pub noise: f64,
-    /// Queue found by this tick, seconds.
+    /// Queueing delay computed by this tick, in seconds.
     pub queue: f64,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Solver {
     room: Vec<f64>,
 }
 
-/// Index of a direction in lists of both.
+/// Returns the index of a direction in lists of both directions.
 pub(super) const fn index(direction: Direction) -> usize {
     match direction {
         Direction::Forward => 0,
@@ -40,8 +40,8 @@ pub(super) const fn index(direction: Direction) -> usize {
 }
 
 impl Solver {
-    /// Sets rate, round-trip time and bound of every flow for `dt` seconds. `cpus` is what each CPU
-    /// offers, in seconds per second.
+    /// Sets the rate, round-trip time and bound of every flow for `dt` seconds. `cpus` is the capacity of each CPU,
+    /// in seconds per second.
     pub(super) fn tick(
         &mut self,
         flows: &mut [&mut SimStream],
@@ -62,7 +62,7 @@ impl Solver {
                 .map(|(_, (rate, _))| rate)
                 .sum();
             if wanted > over[which] {
-                // A queue keeps windows from being the limit: the rate is the one that the hosts alone allow.
+                // With a queue, windows are not the limit: the rate is determined by the hosts alone.
                 self.fill(flows, states, cpus, false);
                 self.queue_up(flows, &mut states[which], which, random);
             } else {
@@ -74,7 +74,7 @@ impl Solver {
         }
     }
 
-    /// Fair rates of all flows, with their windows at an empty path or without them.
+    /// Computes fair rates of all flows, with their windows on an empty path or without windows.
     fn fill(
         &mut self,
         flows: &[&mut SimStream],
@@ -102,7 +102,7 @@ impl Solver {
         fair(&self.demands, &mut self.room, rates);
     }
 
-    /// The path has room: every flow gets the rate that its windows and the hosts allow.
+    /// Handles a path with room: every flow gets the rate that its windows and the hosts allow.
     fn pass(&self, flows: &mut [&mut SimStream], state: &DirectionState, which: usize) {
         let pairs = flows.iter_mut().zip(&self.windowed);
         for (flow, &(rate, stop)) in pairs.filter(|(f, _)| index(f.direction) == which) {
@@ -116,7 +116,7 @@ impl Solver {
         }
     }
 
-    /// The path is full: a queue grows until windows limit the flows, or until it overflows.
+    /// Handles a full path: a queue grows until windows limit the flows, or until it overflows.
     fn queue_up(
         &self,
         flows: &mut [&mut SimStream],
@@ -165,14 +165,14 @@ impl Solver {
     }
 }
 
-/// Share of the data in flight that is lost once a policer's bucket is empty. The full bucket had let the
-/// window grow beyond the rate.
+/// Share of the data in flight that is lost once a policer's bucket is empty. While the bucket had tokens, the window
+/// grew beyond the rate.
 const OVERSHOT: f64 = 0.3;
 
-/// Share of what is in flight that a queue loses as it runs over.
+/// Share of the data in flight that a queue drops when it overflows.
 const QUEUED: f64 = 0.01;
 
-/// What a full path does to the flow's congestion window.
+/// Adapts the flow's congestion window to a full path.
 fn react(
     flow: &mut SimStream,
     queue: f64,
@@ -187,7 +187,7 @@ fn react(
         }
         Congestion::Cubic => {}
         Congestion::Bbr => {
-            // Aims at a quarter of a round trip of queue, whatever is lost.
+            // The target is a queue of a quarter of a round trip, whatever is lost.
             let short = (0.25 * state.rtt).max(50e-6);
             if overflow || queue > short {
                 flow.cwnd = (flow.rate * (state.rtt + short)).max(4.0 * flow.mss);
@@ -205,7 +205,7 @@ fn react(
     }
 }
 
-/// Nothing moves in a direction that is down.
+/// Stops all flows of a direction that is down.
 fn stall(flows: &mut [&mut SimStream], which: usize) {
     for flow in flows.iter_mut().filter(|f| index(f.direction) == which) {
         if flow.rate > 0.0 {
@@ -215,7 +215,7 @@ fn stall(flows: &mut [&mut SimStream], which: usize) {
     }
 }
 
-/// Rate of all flows, each with its window and what its hosts allow, at a round-trip time.
+/// Returns the total rate of all flows, each with its window and the rate that its hosts allow, at a round-trip time.
 fn total(flows: &[(f64, f64)], rtt: f64) -> f64 {
     flows
         .iter()
@@ -223,8 +223,8 @@ fn total(flows: &[(f64, f64)], rtt: f64) -> f64 {
         .sum()
 }
 
-/// The round-trip time at which flows, each with its window and the rate that its hosts allow, add up to
-/// `rate`. Sorts the flows by the round trip at which their windows begin to limit.
+/// Returns the round-trip time at which the flows' rates add up to `rate`. Each flow has its window and the rate that
+/// its hosts allow. Sorts the flows by the round trip at which their windows begin to limit.
 fn round_trip(flows: &mut [(f64, f64)], rate: f64) -> f64 {
     let binds = |&(window, host): &(f64, f64)| window / host.max(1.0);
     flows.sort_unstable_by(|a, b| binds(a).total_cmp(&binds(b)));
@@ -244,13 +244,13 @@ fn round_trip(flows: &mut [(f64, f64)], rate: f64) -> f64 {
     rtt
 }
 
-/// Which host, or which rate of the flow's own, bounds it.
+/// Returns which host, or which rate of the flow itself, limits it.
 fn host_bound(flow: &SimStream, stop: Stop, noise: f64) -> Bound {
     match stop {
         Stop::Cap => flow.cap(noise).1,
         Stop::Resource(cpu) if cpu != flow.rx.cpu => Bound::Sender,
         Stop::Resource(cpu) if cpu != flow.tx.cpu => Bound::Receiver,
-        // One CPU serves both ends: the costlier one sets the pace.
+        // If one CPU serves both ends, the costlier end is the limit.
         Stop::Resource(_) if flow.tx.per_byte() > flow.rx.per_byte() => Bound::Sender,
         Stop::Resource(_) => Bound::Receiver,
     }

@@ -1,4 +1,4 @@
-//! Answers that are received as bytes, in the order of their messages: what transports without losses share.
+//! Answers that are received as bytes, in the order of their messages, for transports without losses.
 
 use linerate_sys::clock;
 
@@ -12,16 +12,16 @@ const SEVERAL: usize = 64 * 1024;
 pub(in crate::load) struct Answers {
     bytes: Pages,
     size: usize,
-    /// Bytes that are received at a time.
+    /// Number of bytes that are received at a time.
     room: usize,
-    /// Bytes of the next answer that are there.
+    /// Number of bytes of the next answer that have arrived.
     received: usize,
     sent: u64,
     answered: u64,
 }
 
 impl Answers {
-    /// Answers of `size` bytes; `several` messages may be under way at a time.
+    /// Makes room for answers of `size` bytes; `several` messages may be in flight at a time.
     pub(in crate::load) fn new(size: u32, several: bool) -> Self {
         let size = size as usize;
         Self {
@@ -34,32 +34,32 @@ impl Answers {
         }
     }
 
-    /// Makes the buffer, and begins a step.
+    /// Allocates the buffer, and begins a step.
     pub(in crate::load) fn begin(&mut self) {
         self.bytes.ensure(self.room);
         (self.received, self.sent, self.answered) = (0, 0, 0);
     }
 
-    /// A message was sent.
+    /// Counts a message that was sent.
     #[inline]
     pub(in crate::load) fn note_sent(&mut self) {
         self.sent += 1;
     }
 
-    /// Messages that were sent.
+    /// Returns the number of messages that were sent.
     pub(in crate::load) fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Bytes that the next answer lacks.
+    /// Returns the number of bytes that the next answer still lacks.
     pub(in crate::load) fn missing(&self) -> usize {
         self.size - self.received
     }
 
-    /// Where the next bytes go.
+    /// Returns the buffer for the next bytes.
     #[inline]
     pub(in crate::load) fn room(&mut self) -> &mut [u8] {
-        // A buffer of one message holds its parts at their places.
+        // A buffer of one message holds each part at its place in the message.
         let from = if self.room == self.size {
             self.received
         } else {
@@ -68,8 +68,8 @@ impl Answers {
         &mut self.bytes.bytes_mut()[from..]
     }
 
-    /// Takes bytes that were received, and hands over the answers that they complete. False if one answers a message
-    /// that was not sent.
+    /// Adds bytes that were received, and passes on the answers that are now complete. Returns false if one answers a
+    /// message that was not sent.
     #[inline]
     pub(in crate::load) fn add(
         &mut self,

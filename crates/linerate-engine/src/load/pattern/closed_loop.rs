@@ -1,8 +1,8 @@
-//! Round trips in closed loop: a message is sent when the one before it is answered, or at fixed times if the
-//! answers arrive in time.
+//! Round trips in closed loop: a message is sent when the previous one is answered, or at fixed times if the answers
+//! arrive in time.
 //!
-//! If messages may be lost, the next one is sent after a while without an answer. An answer that arrives later
-//! still counts, with the time that it took.
+//! If messages may be lost, the next one is sent after a timeout. An answer that arrives later still counts, with its
+//! round-trip time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use super::{ANNOUNCED_NANOS, Answer, Asker, Wait};
 use crate::load::times::Times;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
-/// How long to wait for an answer that may be lost, in multiples of the round trips so far.
+/// Timeout for an answer that may be lost, in multiples of the usual round trip.
 const TRIPS: u64 = 8;
-/// The longest wait for it once the step is over, in nanoseconds. A later answer is ignored.
+/// Longest wait for an answer once the step is over, in nanoseconds. A later answer is ignored.
 pub(in crate::load) const ENDING: u64 = 2_000_000_000;
-/// Messages whose late answers still count, where answers may be lost. A power of two.
+/// Number of last messages whose late answers still count, if answers may be lost. A power of two.
 const LATE: usize = 256;
 
 /// The state of a round trip.
@@ -26,9 +26,9 @@ const LATE: usize = 256;
 enum State {
     /// No message is in progress.
     Idle,
-    /// It is not due yet, or it was not announced.
+    /// The next message is not due yet, or was not announced.
     Due,
-    /// A part of it may be sent.
+    /// A part of the message may have been sent.
     Sending,
     /// The answer to the message is awaited.
     Waiting,
@@ -37,9 +37,9 @@ enum State {
 /// A message that was sent and may be lost.
 #[derive(Debug, Clone, Copy, Default)]
 struct Asked {
-    /// When it should have been sent; zero once it is answered.
+    /// Time at which the message should have been sent; zero once it is answered.
     intended: u64,
-    /// Whether that was in the time that counts.
+    /// Whether the message was due in the time that counts.
     counts: bool,
 }
 
@@ -58,19 +58,19 @@ struct Schedule {
     unread: Times,
     advice: Arc<Advice>,
     state: State,
-    /// When the message under way, or the next one, should be sent; zero before the first of a step.
+    /// Time at which the current message, or the next one, should be sent; zero before the first of a step.
     intended: u64,
     answered: u64,
-    /// The usual round trip: the last one, or smoothed where some are lost; zero before the first.
+    /// Usual round trip: the last one, or a smoothed one if answers may be lost; zero before the first.
     usual: u64,
-    /// Where messages may be lost: the last ones, by number.
+    /// Last messages by number, if messages may be lost.
     asked: Box<[Asked; LATE]>,
-    /// When the message under way was sent.
+    /// Time at which the current message was sent.
     since: u64,
-    /// The number of such messages that were sent, and of those in the measured time that have no answer.
+    /// Number of messages that were sent, and of those in the measured time that have no answer.
     sent: u64,
     lost: u64,
-    /// When the step ended.
+    /// Time at which the step ended.
     ending: Option<u64>,
 }
 
@@ -88,13 +88,13 @@ impl Schedule {
         Ok(())
     }
 
-    /// Whether the next message has no time of its own.
+    /// Returns whether the next message is due at once, not at a fixed time.
     #[inline]
     fn is_unpaced(&self) -> bool {
         self.interval == 0 || self.ending.is_some()
     }
 
-    /// Whether the message that is due may be sent now; waits until it is due, but at most for `wait`.
+    /// Waits until the next message is due, but at most for `wait`; returns whether it may be sent now.
     fn is_due(&self, wait: Duration) -> bool {
         if self.is_unpaced() {
             return true;
@@ -103,7 +103,7 @@ impl Schedule {
         clock::now() >= self.intended
     }
 
-    /// Messages that are certainly sent in a short time.
+    /// Returns the number of messages that are certainly sent in a short time.
     fn soon(&self) -> u64 {
         match self.usual {
             0 => 1,
@@ -111,7 +111,7 @@ impl Schedule {
         }
     }
 
-    /// The message under way is sent, and may be lost.
+    /// Notes that the current message, which may be lost, was sent.
     fn note_sent(&mut self) {
         self.since = if self.is_unpaced() {
             self.intended
@@ -124,7 +124,7 @@ impl Schedule {
         self.sent += 1;
     }
 
-    /// A message that may be lost; `None` if its answer is no longer awaited.
+    /// Returns the message with this number, which may be lost; `None` if its answer is no longer awaited.
     fn awaited(&mut self, number: u64) -> Option<Asked> {
         let age = self.sent.wrapping_sub(number);
         if age == 0 || age > LATE as u64 {
@@ -134,11 +134,12 @@ impl Schedule {
         Some(asked).filter(|asked| asked.intended > 0)
     }
 
-    /// Takes the answer to the message under way, if none is lost.
+    /// Records the answer to the current message, if no message can be lost.
     #[inline]
     fn take(&mut self, answer: Answer) -> bool {
         let time = answer.at.saturating_sub(self.intended);
-        // By when the message was to be sent, not by when it is answered: a stall at the end is seen.
+        // The time at which the message was due decides, not the time of its answer, so that a stall at the end is
+        // visible.
         if self.advice.counts(self.intended) {
             self.times.record(time, 1);
         }
@@ -148,7 +149,7 @@ impl Schedule {
         true
     }
 
-    /// Takes an answer where some are lost; false when none is waited for.
+    /// Records an answer if messages may be lost; returns false if it is not awaited.
     fn take_late(&mut self, answer: Answer) -> bool {
         let Some(asked) = self.awaited(answer.number) else {
             return false;
@@ -172,16 +173,16 @@ impl Schedule {
         true
     }
 
-    /// The round trip is over. The next one is due an interval after this one should have been sent. The schedule moves
-    /// along where that is past, or each message would inherit the delays of all before.
+    /// Ends the round trip. The next message is due an interval after this one should have been sent. If that time
+    /// has passed, the schedule is shifted: otherwise each message would inherit the delays of all previous ones.
     #[inline]
     fn next(&mut self, now: u64) {
         self.intended = (self.intended + self.interval).max(now);
         self.state = State::Idle;
     }
 
-    /// Continues with the next message if this one is lost, or if its answer takes longer than `patience`: it
-    /// may be lost.
+    /// Continues with the next message if this one is lost, or if its answer takes longer than the timeout, so that
+    /// it may be lost.
     fn give_up(&mut self, (least, most): (u64, u64), is_lost: bool) {
         if self.state != State::Waiting {
             return;
@@ -203,7 +204,7 @@ impl Schedule {
         }
     }
 
-    /// Messages without an answer, except the current one.
+    /// Returns the number of messages without an answer, except the current one.
     fn missing(&self) -> u64 {
         let under_way = u64::from(self.state == State::Waiting);
         (self.sent - self.answered).saturating_sub(under_way)
@@ -211,7 +212,8 @@ impl Schedule {
 }
 
 impl<A: Asker> ClosedLoop<A> {
-    /// Messages by `asker`, at least `interval` from one to the next. A `busy` thread spins instead of sleeping.
+    /// Makes a loop that sends messages by `asker`, at least `interval` apart. A `busy` thread spins instead of
+    /// sleeping.
     pub(in crate::load) fn new(asker: A, interval: Nanos, busy: bool) -> Self {
         Self {
             asker,
@@ -265,7 +267,7 @@ impl<A: Asker> ClosedLoop<A> {
         Ok(self.schedule.answered - before)
     }
 
-    /// Sends the current message; true once all of it is sent.
+    /// Sends the current message; returns true once all of it is sent.
     #[inline]
     fn send(&mut self) -> Result<bool, LoadError> {
         let sent = self.asker.send(true)?;
@@ -285,7 +287,7 @@ impl<A: Asker> ClosedLoop<A> {
 impl<A: Asker> Worker for ClosedLoop<A> {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.asker.begin()?;
-        // A kernel that refuses only makes paced messages later, which is measured.
+        // If the kernel refuses exact timers, paced messages are only sent later, and their times show this.
         let _ = thread::exact_timers();
         self.schedule.begin(advice, A::SAYS_UNREAD)
     }
@@ -316,7 +318,7 @@ impl<A: Asker> Worker for ClosedLoop<A> {
         self.schedule.ending.get_or_insert_with(clock::now);
         let announced = self.asker.announced() > 0;
         match self.schedule.state {
-            // The other end does not know this message.
+            // The other end was not told of this message, so it is not sent any more.
             State::Due if !announced => self.schedule.state = State::Idle,
             State::Idle if announced => self.schedule.state = State::Due,
             _ => {}

@@ -1,4 +1,4 @@
-//! The far end of round trips: it answers when a message is there, and has no schedule.
+//! The far end of round trips: it answers each message that arrives, and has no schedule.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Answerer;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// Answers messages.
+/// Worker that answers messages.
 pub(in crate::load) struct Echo<A> {
     answerer: A,
     done: Option<Done>,

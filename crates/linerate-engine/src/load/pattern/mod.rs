@@ -1,9 +1,9 @@
-//! Patterns: when messages are sent, and which times are measured. Each is written once, for all transports
-//! that have it.
+//! Patterns determine when messages are sent, and which times are measured. Each is written once, for all transports
+//! that support it.
 //!
-//! A transport moves messages and answers ([`Asker`], [`Answerer`]) and knows nothing of schedules; a pattern
-//! knows nothing of sockets. Both are combined without dynamic calls, since a round trip through memory is so
-//! short that such a call would affect it.
+//! A transport moves messages and answers ([`Asker`], [`Answerer`]) and knows nothing of schedules; a pattern knows
+//! nothing of sockets. Both are combined without dynamic calls, since a round trip through memory is so short that
+//! such a call would affect it.
 
 pub(in crate::load) mod answers;
 pub(in crate::load) mod closed_loop;
@@ -22,91 +22,92 @@ use self::closed_loop::ClosedLoop;
 use self::open_loop::OpenLoop;
 use super::{LoadError, Probe, Worker};
 
-/// Messages are announced to the other end for about this much time at once.
+/// Period whose messages are announced to the other end at once, in nanoseconds.
 const ANNOUNCED_NANOS: u64 = 10_000_000;
 
 /// An answer that was received.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::load) struct Answer {
-    /// Number of the message that it answers.
+    /// Number of the message that is answered.
     pub(in crate::load) number: u64,
-    /// When it was received, on the clock of all times.
+    /// Time at which the answer was received, on the clock of all times.
     pub(in crate::load) at: u64,
-    /// How long the kernel had it before, where it says so.
+    /// Time that the answer waited in the kernel, if the kernel reports it.
     pub(in crate::load) unread: Option<u64>,
 }
 
-/// The near end of messages and answers, all of one size, of one stream. Messages of a step are numbered from 0.
+/// The near end of a stream of messages and answers, all of one size. Messages of a step are numbered from 0.
 pub(in crate::load) trait Asker: Send {
-    /// How long an answer is waited for, in nanoseconds: at least, and at most. `None` where no message and no answer is lost;
+    /// Shortest and longest timeout of an answer, in nanoseconds. `None` if neither messages nor answers can be lost;
     /// answers are then received in the order of their messages.
     const PATIENCE: Option<(u64, u64)>;
     /// Whether messages and answers may be lost. A message is then sent whole or not at all.
     const LOSSY: bool = Self::PATIENCE.is_some();
 
-    /// Whether answers say how long the kernel had them.
+    /// Whether answers include the time that they waited in the kernel.
     const SAYS_UNREAD: bool = false;
 
-    /// Size of a message, and of its answer.
+    /// Returns the size of a message, and of its answer.
     fn size(&self) -> u32;
 
-    /// Makes buffers, and begins a step.
+    /// Allocates buffers, and begins a step.
     fn begin(&mut self) -> Result<(), LoadError>;
 
-    /// Announces messages to the other end where it must know of them: at least one, at most `most`. With
-    /// `wait` it may block for a moment. True once the next message may be sent.
+    /// Announces messages to the other end, if it must know of them: at least one, at most `most`. With `wait` it may
+    /// block briefly. Returns true once the next message may be sent.
     fn announce(&mut self, most: impl FnOnce() -> u64, wait: bool) -> Result<bool, LoadError>;
 
-    /// Messages that were announced to the other end and not sent.
+    /// Returns the number of messages that were announced to the other end and not sent.
     fn announced(&self) -> u64;
 
-    /// Sends the next message, or the rest of it. With `wait` it may block for a moment. True once all of it is
+    /// Sends the next message, or the rest of it. With `wait` it may block briefly. Returns true once all of it is
     /// sent.
     fn send(&mut self, wait: bool) -> Result<bool, LoadError>;
 
-    /// Hands over the answers that are there; `wait` says how the first is waited for. `take` says whether somebody waits for
-    /// the answer.
+    /// Passes the available answers to `take`; `wait` says how the first is awaited. `take` returns whether the
+    /// answer was awaited.
     fn receive(&mut self, wait: Wait, take: impl FnMut(Answer) -> bool) -> Result<(), LoadError>;
 
-    /// Waits, no longer than `most`, until an answer is there, or until a message can be sent if that is `wanted`; whether
-    /// each is so.
+    /// Waits, no longer than `most`, until an answer is available, or until a message can be sent if that is
+    /// `wanted`; returns both states.
     fn ready(&mut self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError>;
 
-    /// Whether the message under way is known to be lost.
+    /// Returns whether the current message is known to be lost.
     fn is_lost(&self) -> bool {
         false
     }
 
-    /// Notes for the probes that this many messages were not answered.
+    /// Stores for the probes how many messages were not answered.
     fn unanswered(&self, _: u64) {}
 
-    /// Works towards the end of the step, when no message is in flight. True once the other end knows of the
+    /// Continues to the end of the step, when no message is in flight. Returns true once the other end knows of the
     /// end.
     fn finish(&mut self) -> Result<bool, LoadError>;
 
-    /// As of a worker.
+    /// Returns the probes, as [`Worker::probes`] does.
     fn probes(&self) -> Vec<Box<dyn Probe>>;
 }
 
 /// How an answer is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::load) enum Wait {
-    /// Not at all.
+    /// Do not wait.
     No,
-    /// Asleep, for no longer than the time that a call may block.
+    /// Sleep, for no longer than a call may block.
     Asleep,
-    /// Awake, for many looks.
+    /// Spin for many polls.
     Busy,
 }
 
 impl Wait {
-    /// Of a thread that is `busy` or not.
+    /// Returns how a thread waits that is `busy` or not.
     pub(in crate::load) const fn of(busy: bool) -> Self {
         if busy { Self::Busy } else { Self::Asleep }
     }
 }
 
-/// The near end of round trips as `knobs` want them: messages are due every `interval`, or one after the other.
+/// Makes the near end of round trips with the settings `knobs`: messages are due every `interval`, or one after the
+/// other.
 pub(in crate::load) fn round_trips<A: Asker + 'static>(
     asker: A,
     interval: Nanos,
@@ -121,19 +122,19 @@ pub(in crate::load) fn round_trips<A: Asker + 'static>(
 
 /// The far end of one stream: answers each message with one of the same size.
 pub(in crate::load) trait Answerer: Send {
-    /// Size of a message, and of its answer.
+    /// Returns the size of a message, and of its answer.
     fn size(&self) -> u32;
 
-    /// Makes buffers, and begins a step.
+    /// Allocates buffers, and begins a step.
     fn begin(&mut self) -> Result<(), LoadError>;
 
-    /// Answers the next message, or goes on with it; its size once it is answered, else zero. It blocks for no longer than
-    /// 100 ms.
+    /// Answers the next message, or continues with it; returns its size once it is answered, otherwise zero. Blocks
+    /// for no longer than 100 ms.
     fn answer(&mut self) -> Result<u32, LoadError>;
 
-    /// Whether the step is over: the end of the near end was read.
+    /// Returns whether the step is over: the near end's end mark was read.
     fn ended(&self) -> bool;
 
-    /// As of a worker.
+    /// Returns the probes, as [`Worker::probes`] does.
     fn probes(&self) -> Vec<Box<dyn Probe>>;
 }

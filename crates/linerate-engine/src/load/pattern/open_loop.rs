@@ -1,14 +1,14 @@
-//! Round trips in open loop: messages are due at fixed times, whether earlier ones were answered or not, and
-//! each is timed from its due time.
+//! Round trips in open loop: messages are due at fixed times, whether earlier ones were answered or not, and each is
+//! timed from its due time.
 //!
-//! Every message that was due during a stall therefore shows the stall. Tools with one message at a time hide
-//! it (coordinated omission). A message that is sent late, because the transport was full or this thread did
-//! not run, is still timed from its due time.
+//! Every message that was due during a stall therefore shows the stall. Tools with one message at a time hide it
+//! (coordinated omission). A message that is sent late, because the transport was full or this thread did not run, is
+//! still timed from its due time.
 //!
-//! Messages due in the measured time are still sent for a moment after it. One that is not sent even then, as
-//! where the rate is too high, is timed as if it were answered at the very end, and such messages are counted.
-//! On a transport without loss the same holds for messages that were sent and not answered. If messages may be
-//! lost, such a message counts as lost and has no time: its round trip is unknown.
+//! Messages due in the measured time are still sent for a short time after it. A message that is not sent even then,
+//! for example because the rate is too high, is timed as if it were answered at the very end, and such messages are
+//! counted. On a transport without loss, this also applies to messages that were sent and not answered. If messages
+//! may be lost, such a message counts as lost and has no time, because its round trip is unknown.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use super::{ANNOUNCED_NANOS, Answer, Asker, Wait};
 use crate::load::times::Times;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
-/// So long after the time that counts messages that were due in it are still sent: enough to make up for a stall, not for
-/// a rate that is too high.
+/// Time after the counted time in which messages that were due earlier are still sent, in nanoseconds: enough to make
+/// up for a stall, but not for a rate that is too high.
 const GRACE: u64 = 1_000_000_000;
-/// Longest wait for answers that may be lost, once the last message is sent.
+/// Longest wait for answers that may be lost, after the last message was sent, in nanoseconds.
 pub(in crate::load) const PATIENCE: u64 = 1_000_000_000;
 /// Longest sleep once the step ends.
 const ENDING: Duration = Duration::from_millis(20);
-/// Messages without an answer are timed in at most about this many groups.
+/// Approximate largest number of groups in which messages without an answer are timed.
 const MISSES: u64 = 1_000_000;
 
 /// Sends messages when they are due, and times their answers.
@@ -46,13 +46,13 @@ struct Schedule {
     times: Times,
     unread: Times,
     advice: Arc<Advice>,
-    /// When the first message of the step was due; zero before.
+    /// Time at which the first message of the step was due; zero before.
     base: u64,
-    /// Messages sent, and when the last one was.
+    /// Number of messages that were sent, and the time of the last one.
     sent: u64,
     last: u64,
     answered: u64,
-    /// Answers to messages that were due in the time that counts.
+    /// Number of answers to messages that were due in the time that counts.
     counted: u64,
     ending: bool,
 }
@@ -70,7 +70,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// When a message is due.
+    /// Returns when a message is due.
     #[inline]
     fn due(&self, message: u64) -> u64 {
         let after = message.saturating_mul(self.interval);
@@ -88,14 +88,14 @@ impl Schedule {
             .is_some_and(|end| self.base > 0 && self.due(self.sent) < end && now < end + GRACE)
     }
 
-    /// Messages that are certainly sent in a short time.
+    /// Returns the number of messages that are certainly sent in a short time.
     fn soon(&self) -> u64 {
         let left = |end| self.first_from(end).saturating_sub(self.sent);
         let wanted = self.advice.counted()[1].map_or(u64::MAX, left);
         wanted.min(ANNOUNCED_NANOS / self.interval)
     }
 
-    /// Takes an answer; false when none is waited for.
+    /// Records an answer; returns false if it is not awaited.
     #[inline]
     fn take(&mut self, answer: Answer) -> bool {
         if answer.number >= self.sent {
@@ -103,7 +103,7 @@ impl Schedule {
         }
         let due = self.due(answer.number);
         self.answered += 1;
-        // Ordered by the time when it was due, whenever it was sent or answered.
+        // The time at which the message was due decides, whenever it was sent or answered.
         if self.advice.counts(due) {
             self.times.record(answer.at.saturating_sub(due), 1);
             self.counted += 1;
@@ -133,13 +133,13 @@ impl Schedule {
         (missed, lost)
     }
 
-    /// Times messages as if they were answered now; how many they are.
+    /// Times messages as if they were answered now; returns their number.
     fn late(&mut self, messages: Range<u64>, now: u64) -> u64 {
         let all = messages.end.saturating_sub(messages.start);
         let lot = (all / MISSES).max(1);
         for message in messages.clone().step_by(lot as usize) {
             let lot = lot.min(messages.end - message);
-            // The delay of the last of them, which is the shortest.
+            // The delay of the last message of the group is the shortest.
             let late = now.saturating_sub(self.due(message + lot - 1));
             self.times.record(late, lot);
         }
@@ -148,7 +148,7 @@ impl Schedule {
 }
 
 impl<A: Asker> OpenLoop<A> {
-    /// Messages by `asker`, `interval` from one to the next. A `busy` thread spins instead of sleeping.
+    /// Makes a loop that sends messages by `asker`, `interval` apart. A `busy` thread spins instead of sleeping.
     pub(in crate::load) fn new(asker: A, interval: Nanos, busy: bool) -> Self {
         Self {
             asker,
@@ -177,7 +177,7 @@ impl<A: Asker> OpenLoop<A> {
             schedule.base = now;
         }
         let next = schedule.due(schedule.sent);
-        // Of messages that were announced all are sent, at once where the step is over.
+        // All messages that were announced are sent, at once if the step is over.
         let due = if schedule.ending {
             self.asker.announced() > 0 || schedule.overdue(now)
         } else {
@@ -194,8 +194,8 @@ impl<A: Asker> OpenLoop<A> {
             self.asker.ready(due, if due { wait } else { most })?
         };
         let before = self.schedule.answered;
-        // Where nothing is lost an answer is known to be there: its time must not hold a send. Elsewhere looking for one
-        // first would delay the message that is due.
+        // Without losses, a readable socket has an answer: it is read first, so that its time does not include a
+        // send. With losses, looking for an answer first would delay the message that is due.
         if readable && !A::LOSSY {
             self.take()?;
         }
@@ -210,7 +210,7 @@ impl<A: Asker> OpenLoop<A> {
         Ok(self.schedule.answered - before)
     }
 
-    /// Takes the answers that are there.
+    /// Receives the available answers.
     fn take(&mut self) -> Result<(), LoadError> {
         let schedule = &mut self.schedule;
         self.asker.receive(Wait::No, |answer| schedule.take(answer))
@@ -238,7 +238,7 @@ impl<A: Asker> OpenLoop<A> {
 impl<A: Asker> Worker for OpenLoop<A> {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.asker.begin()?;
-        // A kernel that refuses only makes messages later, which is measured.
+        // If the kernel refuses exact timers, messages are only sent later, and their times show this.
         let _ = thread::exact_timers();
         self.ended = false;
         self.schedule.begin(advice, A::SAYS_UNREAD)
@@ -257,7 +257,7 @@ impl<A: Asker> Worker for OpenLoop<A> {
             let size = self.asker.size();
             done.push(Done {
                 op: Op::Send(size),
-                // As many as one receive accepts.
+                // The product is at most the number of bytes that one receive accepts.
                 bytes: (answered * u64::from(size)) as u32,
             });
         }

@@ -1,4 +1,4 @@
-//! Operations that end before the next one begins: a worker of anything that can be accessed.
+//! A worker whose operations each end before the next one begins, for any memory or device that can be accessed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,22 +8,22 @@ use linerate_core::plan::Access;
 
 use crate::load::{Advice, BATCH, Done, LoadError, Op, Probe, Worker};
 
-/// Bytes after which a worker hands over what it has done, though it was offered more: a stop is seen then.
+/// Bytes after which a worker returns to check for a stop, even if it was offered more.
 const TURN: u64 = 8 << 20;
 
 /// The memory or device that operations access.
 pub(in crate::load) trait Target: Send {
-    /// Prepares it on the thread that uses it. Returns what could not be had.
+    /// Prepares the memory or device on the thread that uses it. Returns the resources that it lacks.
     fn begin(&mut self) -> Result<Vec<Gap>, LoadError>;
-    /// Accesses as many bytes as take much longer than a call and much less than 100 ms. Returns the number of bytes.
+    /// Accesses an amount of bytes that lasts much longer than a call and much less than 100 ms. Returns the amount.
     fn access(&mut self, access: Access) -> Result<u32, LoadError>;
-    /// What ends its preparation when the step is aborted.
+    /// Returns the probes that end its preparation when the step is aborted.
     fn probes(&self) -> Vec<Box<dyn Probe>> {
         Vec::new()
     }
 }
 
-/// A thread that does one operation after another.
+/// Worker that executes one operation after another.
 pub(in crate::load) struct Operations<T> {
     target: T,
     ended: Vec<Done>,

@@ -1,4 +1,4 @@
-//! ICMP errors of the path, as socket calls report them.
+//! ICMP errors of the path, as system calls on sockets report them.
 
 use std::io;
 
@@ -18,7 +18,7 @@ const ERRORS: [Errno; 9] = [
     Errno::ACCESS,
 ];
 
-/// Whether it is an ICMP error. Unlike the error of a broken socket, it says nothing about later calls.
+/// Returns whether an error is an ICMP error. Unlike the error of a broken socket, it says nothing about later calls.
 pub(crate) fn is_of_the_path(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|e| ERRORS.contains(&e))
 }

@@ -35,7 +35,7 @@ impl Line {
         Ok(line)
     }
 
-    /// Subject of the tables that are about the connection: `s3/0`.
+    /// Returns the subject of the tables about the connection, such as `s3/0`.
     pub(super) fn subject(&self) -> String {
         format!("s{}/{}", self.set, self.stream)
     }
@@ -56,7 +56,7 @@ impl Line {
         self.moved("send", socket::offer(self.fd(), bytes, more))
     }
 
-    /// Receives what is there, within the block time if it may `wait`; zero when nothing is.
+    /// Receives the available bytes, within the block time if it may `wait`; returns zero if there are none.
     #[inline]
     pub(super) fn receive(&self, into: &mut [u8], wait: bool) -> Result<usize, LoadError> {
         match socket::receive(self.fd(), into, wait) {
@@ -80,7 +80,7 @@ impl Line {
             Err(e) => return Err(self.failed("poll", e.into())),
         }
         let seen = fds[0].revents();
-        // The next call on a broken connection reports it.
+        // If the connection is broken, the next call on it reports the error.
         let broken = seen.intersects(PollFlags::ERR | PollFlags::HUP);
         Ok([
             broken || seen.contains(PollFlags::IN),
@@ -88,7 +88,7 @@ impl Line {
         ])
     }
 
-    /// Drops what is there, within the block time if it may `wait`; zero when nothing is.
+    /// Drops the available bytes, within the block time if it may `wait`; returns zero if there are none.
     pub(super) fn discard(&self, scratch: &mut [u8], wait: bool) -> Result<usize, LoadError> {
         match socket::discard(self.fd(), scratch, wait) {
             Ok(0) => Err(self.closed()),
@@ -96,7 +96,7 @@ impl Line {
         }
     }
 
-    /// What a call moved; zero if it was only a pause.
+    /// Returns the bytes that a call moved; zero if the call only timed out or was interrupted.
     #[inline]
     pub(super) fn moved(
         &self,
@@ -115,14 +115,14 @@ impl Line {
         }
     }
 
-    /// An error of this stream's protocol.
+    /// Makes an error that says that the other end broke this stream's protocol.
     pub(super) fn garbled(&self, what: &str) -> LoadError {
         LoadError::Protocol {
             what: format!("stream {} of set {}: {what}", self.stream, self.set),
         }
     }
 
-    /// A failed call on this stream.
+    /// Makes an error for a failed call on this stream.
     pub(super) fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
         LoadError::Call {
             call,
@@ -132,7 +132,7 @@ impl Line {
     }
 }
 
-/// What a call moved; zero if it was only a pause.
+/// Returns the bytes that a call moved; zero if the call only timed out or was interrupted.
 pub(super) fn unless_paused(result: io::Result<usize>) -> io::Result<usize> {
     match result {
         Err(e) if is_pause(&e) => Ok(0),
@@ -140,7 +140,7 @@ pub(super) fn unless_paused(result: io::Result<usize>) -> io::Result<usize> {
     }
 }
 
-/// A call that ended by its timeout or by a signal: nothing is wrong, try again.
+/// Returns whether a call ended by its timeout or by a signal, so that it can be repeated.
 pub(super) fn is_pause(e: &io::Error) -> bool {
     matches!(
         e.kind(),
@@ -156,21 +156,21 @@ pub(super) struct MarkPart {
 }
 
 impl MarkPart {
-    /// Sends `mark`; true once all of it is sent. Called with the same mark until then.
+    /// Sends `mark`; returns true once all of it is sent. Until then it must be called with the same mark.
     pub(super) fn put(&mut self, line: &Line, mark: Mark, more: bool) -> Result<bool, LoadError> {
         let raw = mark.encode();
         self.at += line.send(&raw[self.at..], more)?;
         Ok(self.all())
     }
 
-    /// Like `put`, as much as the kernel accepts at once.
+    /// Sends `mark` like `put`, but only as much as the kernel accepts at once.
     pub(super) fn offer(&mut self, line: &Line, mark: Mark, more: bool) -> Result<bool, LoadError> {
         let raw = mark.encode();
         self.at += line.offer(&raw[self.at..], more)?;
         Ok(self.all())
     }
 
-    /// Whether all of it is sent, so that the next one can be.
+    /// Returns whether the whole mark is sent, so that the next one can be.
     fn all(&mut self) -> bool {
         let all = self.at == MARK_BYTES;
         if all {
@@ -179,18 +179,18 @@ impl MarkPart {
         all
     }
 
-    /// Receives a mark; `None` until all of it is there.
+    /// Receives a mark; returns `None` until it is complete.
     pub(super) fn get(&mut self, line: &Line, wait: bool) -> Result<Option<Mark>, LoadError> {
         self.at += line.receive(&mut self.raw[self.at..], wait)?;
         self.whole(line)
     }
 
-    /// How many bytes of a mark are not there yet.
+    /// Returns how many bytes of a mark are still missing.
     pub(super) fn missing(&self) -> usize {
         MARK_BYTES - self.at
     }
 
-    /// Takes bytes of a mark, at most the missing ones; `None` until it is complete.
+    /// Adds bytes of a mark, at most the missing ones; returns `None` until it is complete.
     pub(super) fn add(&mut self, line: &Line, part: &[u8]) -> Result<Option<Mark>, LoadError> {
         self.raw[self.at..][..part.len()].copy_from_slice(part);
         self.at += part.len();

@@ -1,4 +1,4 @@
-//! Transports: what moves bytes. One transport is one file or folder here and one row of the table `TRANSPORTS`.
+//! Transports move bytes. Each transport is one file or folder here and one row of the table `TRANSPORTS`.
 
 mod connect;
 pub(crate) mod icmp;
@@ -23,7 +23,7 @@ use super::application::WORK_MAX_PS;
 use super::{LoadError, Worker};
 use crate::event::Level;
 
-/// Every transport.
+/// All transports.
 pub static TRANSPORTS: &[&dyn Transport] = &[
     &tcp::Tcp,
     &udp::Udp,
@@ -33,7 +33,7 @@ pub static TRANSPORTS: &[&dyn Transport] = &[
     &null::Null,
 ];
 
-/// The transport with this name.
+/// Returns the transport with this name.
 pub fn transport(name: &str) -> Option<&'static dyn Transport> {
     TRANSPORTS.iter().find(|t| t.info().name == name).copied()
 }
@@ -53,7 +53,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// Resources that a host denies, in full or in part. The run continues without them.
+    /// Makes notices of resources that a host denies, in full or in part. The run continues without them.
     pub(crate) fn hints(gaps: Vec<Gap>) -> Vec<Self> {
         let hint = |gap| Self {
             level: Level::Hint,
@@ -63,13 +63,13 @@ impl Notice {
     }
 }
 
-/// Called for the socket of each stream, with its number.
+/// Callback for the socket of each stream, with the stream's number.
 pub type ConfigureEach<'a> = &'a mut dyn FnMut(u32, &OwnedFd) -> Result<(), LoadError>;
 
-/// Data connections of a session: dialled on the near end, waited for on the far end; proved to
-/// belong to the session either way.
+/// Source of a session's data connections. The near end dials them, the far end waits for them; both prove that they
+/// belong to the session.
 pub trait Lines: Send {
-    /// Makes the connections for this many streams of `set`, in their order. `configure` is applied to each
+    /// Makes the connections for the `streams` streams of `set`, in their order. `configure` is applied to each
     /// socket before it is connected on the near end, and after it was accepted on the far end.
     fn lines(
         &mut self,
@@ -77,7 +77,7 @@ pub trait Lines: Send {
         streams: u32,
         configure: ConfigureEach<'_>,
     ) -> Result<Vec<OwnedFd>, LoadError>;
-    /// A socket for datagrams of `stream` of `set`, connected to the other end's socket, which has proved
+    /// Returns a socket for datagrams of `stream` of `set`, connected to the other end's socket, which has proved
     /// itself and can be reached. `configure` is applied to the socket before anything arrives at it.
     fn datagrams(
         &mut self,
@@ -85,13 +85,13 @@ pub trait Lines: Send {
         stream: u32,
         configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
     ) -> Result<Datagrams, LoadError>;
-    /// Whether the set was cancelled. A transport that waits for the other end by itself checks this.
+    /// Returns whether the set was cancelled. A transport that waits for the other end by itself checks this.
     fn given_up(&self) -> bool {
         false
     }
 }
 
-/// The same host at another port. An IPv4 address that the socket reports as IPv6 becomes IPv4.
+/// Returns the address with another port. An IPv4-mapped IPv6 address becomes IPv4.
 pub(crate) fn at_port(address: SocketAddr, port: u16) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_none() => {
@@ -103,18 +103,18 @@ pub(crate) fn at_port(address: SocketAddr, port: u16) -> SocketAddr {
     }
 }
 
-/// A socket for datagrams, connected to the other end's socket. It blocks.
+/// A blocking socket for datagrams, connected to the other end's socket.
 #[derive(Debug)]
 pub struct Datagrams {
-    /// The socket.
+    /// Socket of this end.
     pub fd: OwnedFd,
-    /// The tag of the datagrams that this end sends; only both ends know it.
+    /// Tag of the datagrams that this end sends; only both ends know it.
     pub own: u64,
-    /// The tag of the other end's datagrams.
+    /// Tag of the datagrams that the other end sends.
     pub other: u64,
 }
 
-/// No connections: for transports without a far end.
+/// A source without connections, for transports without a far end.
 #[derive(Debug, Clone, Copy)]
 pub struct NoLines;
 
@@ -145,7 +145,7 @@ fn no_far_end(set: u32, stream: u32) -> LoadError {
     LoadError::Unsupported { what }
 }
 
-/// An offer of one end to the other: addresses, keys, queue numbers. Opaque to all but its transport.
+/// An offer of one end to the other: addresses, keys, queue numbers. Only its transport can read it.
 pub type Offer = Vec<u8>;
 
 /// Refuses plans that a transport cannot carry out, and plans that would cost an end more memory or time than a
@@ -170,7 +170,7 @@ pub fn possible(transport: &dyn Transport, plan: &SetPlan) -> Result<(), String>
     transport.bounds(plan)
 }
 
-/// What a transport without a pattern does not do.
+/// Says what a transport lacks that does not support a pattern.
 const fn lacks(kind: PatternKind) -> &'static str {
     match kind {
         PatternKind::Stream => "it carries no stream of payload",
@@ -179,7 +179,7 @@ const fn lacks(kind: PatternKind) -> &'static str {
     }
 }
 
-/// Refuses a number of streams that is not from 1 to `most`.
+/// Refuses a number of streams outside 1 to `most`.
 fn streams(plan: &SetPlan, most: u32) -> Result<(), String> {
     let streams = plan.knobs.streams;
     if (1..=most).contains(&streams) {
@@ -188,7 +188,7 @@ fn streams(plan: &SetPlan, most: u32) -> Result<(), String> {
     Err(format!("{streams} streams: 1 to {most} are possible"))
 }
 
-/// Refuses what only sockets have, of a transport that is called `who`.
+/// Refuses options that only sockets have, for a transport that is called `who`.
 fn without_sockets(knobs: &Knobs, who: &str) -> Result<(), String> {
     without(
         who,
@@ -216,7 +216,7 @@ fn without(who: &str, options: &[(bool, &str)]) -> Result<(), String> {
     }
 }
 
-/// What an end of a set does without, or has less of than was asked for.
+/// Makes a gap for an option that an end of a set lacks, or has less of than requested.
 fn refused(what: &str, why: &str) -> Gap {
     Gap {
         what: format!("set.{what}"),
@@ -227,18 +227,18 @@ fn refused(what: &str, why: &str) -> Gap {
 
 /// A way to move bytes.
 pub trait Transport: Sync {
-    /// The row of the transport in the core's table.
+    /// Returns the row of the transport in the core's table.
     fn info(&self) -> &'static TransportInfo;
-    /// What the user should know before `plan` is run, this end of it on a host with these facts.
+    /// Returns what the user should know before `plan` runs, if this end of it is on a host with these facts.
     fn check(&self, side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice>;
-    /// The part of [`possible`] that this transport alone knows.
+    /// Checks the limits that only this transport has, as a part of [`possible`].
     fn bounds(&self, plan: &SetPlan) -> Result<(), String>;
-    /// Buffers that each thread of one end of a set makes, where they do not follow from the sizes of its
-    /// operations: a server counts them before it prepares the set.
+    /// Returns the size of the buffers that each thread of one end of a set allocates, if it does not follow from the
+    /// sizes of operations: a server counts them before it prepares the set.
     fn room(&self, _: Side, _: &SetPlan) -> Option<Bytes> {
         None
     }
-    /// Descriptors that it holds for each stream, if payload is copied: a server counts them as well.
+    /// Returns the number of descriptors for each stream, if payload is copied: a server counts them as well.
     fn descriptors(&self) -> u32 {
         1
     }
@@ -246,11 +246,11 @@ pub trait Transport: Sync {
     fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError>;
 }
 
-/// One end of a set before it is connected. Dropping it takes back all that was made for it.
+/// One end of a set before it is connected. Dropping it releases everything that was made for it.
 pub trait Prepared: Send {
-    /// What it offers to the other end; nothing where connections are all that it needs.
+    /// Returns its offer to the other end; empty if the transport needs only connections.
     fn offer(&self) -> Offer;
-    /// Connects it to the other end's offer.
+    /// Connects this end to the other end's offer.
     fn connect(
         self: Box<Self>,
         offer: &Offer,
@@ -260,13 +260,13 @@ pub trait Prepared: Send {
 
 /// One end of a set that is ready for steps.
 pub struct Connected {
-    /// The workers, one for each thread.
+    /// Workers of the set, one for each thread.
     pub workers: Vec<Box<dyn Worker>>,
-    /// The settings in force, which may be less than the plan asked for.
+    /// Settings in force, which may be less than the plan requested.
     pub end: SetEnd,
 }
 
-/// How to connect an end that needs no preparation.
+/// Function that connects an end that needs no preparation.
 type Connect = fn(Side, &SetPlan, &mut dyn Lines) -> Result<Connected, LoadError>;
 
 /// An end that needs no preparation before it is connected.
@@ -276,7 +276,7 @@ struct Unmade {
     connect: Connect,
 }
 
-/// An end that needs nothing but connections, made by `connect`.
+/// Makes an end that needs only connections, which `connect` makes.
 fn unmade(side: Side, plan: &SetPlan, connect: Connect) -> Box<dyn Prepared> {
     Box::new(Unmade {
         side,

@@ -1,4 +1,4 @@
-//! The transport that pretends: what the rest of the tool can do at most.
+//! A transport that moves nothing, to measure the limits of the rest of the program.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::load::{Advice, BATCH, Done, LoadError, Op, Probe, Worker};
 /// Most streams of one set: each has a thread.
 const STREAMS_MAX: u32 = THREADS_MAX;
 
-/// Moves nothing, and says that it did.
+/// Transport that moves no bytes, but reports that it did.
 pub(super) struct Null;
 
 impl Transport for Null {
@@ -37,7 +37,7 @@ impl Transport for Null {
     }
 }
 
-/// The number of streams to pretend.
+/// Number of streams that the transport reports.
 struct Pretended(u32);
 
 impl Prepared for Pretended {

@@ -1,4 +1,4 @@
-//! Dialling: the control connection, with its errors in words.
+//! Dialling of the control connection, with errors in words.
 
 use std::io::{self, ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -19,12 +19,12 @@ use crate::peer::channel::{Channel, ChannelError, read_exact, tune, wait, write_
 use crate::peer::handshake::{MESSAGE_LEN, Preamble, conclude, status};
 use crate::peer::keys::Key;
 
-/// Time for a connection to be made, and again for the server's first answer.
+/// Time to establish a connection, and again for the server's first answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// Of all addresses of a host together.
+/// Longest time in which all addresses of a host together may answer.
 const PATIENCE_ALL: Duration = Duration::from_secs(15);
 
-/// Within this time a stop is heeded while a connection is made.
+/// Longest time until a stop is noticed while a connection is made.
 pub(super) const HEED: Duration = Duration::from_millis(100);
 
 const HELLO: Hello = Hello {
@@ -32,8 +32,8 @@ const HELLO: Hello = Hello {
     kind: Kind::Control,
 };
 
-/// Opens a control connection to the first address that accepts it, until `stopped` is true. Returns it with
-/// the server's reply.
+/// Opens a control connection to the first address that accepts it, unless `stopped` returns true before. Returns it
+/// with the server's reply.
 pub(super) fn control(
     target: &Target,
     family: Option<Family>,
@@ -74,7 +74,7 @@ fn one(
     stopped: &dyn Fn() -> bool,
 ) -> Result<(Channel, Reply), PeerError> {
     let stream = small_packets(address, stopped).map_err(|e| unreached(address, e))?;
-    // From here on nothing blocks without a deadline.
+    // From now on, nothing blocks without a deadline.
     tune(&stream).map_err(|source| PeerError::System {
         call: "configuring the control connection",
         source,
@@ -93,7 +93,8 @@ fn one(
     Ok((channel, reply))
 }
 
-/// Connects with small segments in both directions: the control of a run must work where large packets vanish.
+/// Connects with small segments in both directions, because the control of a run must work on paths that drop large
+/// packets.
 fn small_packets(address: SocketAddr, stopped: &dyn Fn() -> bool) -> io::Result<TcpStream> {
     let socket = socket(address)?;
     set_max_segment(socket.as_fd(), SMALL_MSS)?;
@@ -101,7 +102,7 @@ fn small_packets(address: SocketAddr, stopped: &dyn Fn() -> bool) -> io::Result<
     Ok(socket.into())
 }
 
-/// A socket that does not block, for connections to `address`.
+/// Makes a non-blocking socket for connections to `address`.
 pub(crate) fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(socket_with(
@@ -112,8 +113,8 @@ pub(crate) fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// Connects `socket`; fails once the deadline has passed, and as interrupted within [`HEED`] once
-/// `stopped` says so.
+/// Connects `socket`; fails once the deadline has passed, or, as interrupted, within [`HEED`] once `stopped` returns
+/// true.
 pub(crate) fn connected_unless(
     socket: &OwnedFd,
     address: SocketAddr,
@@ -148,7 +149,7 @@ fn wait_unless(
     }
 }
 
-/// Begins to connect `socket`.
+/// Starts the connection of `socket`.
 pub(super) fn begin(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
     match connect(socket, &address) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
@@ -198,7 +199,7 @@ fn version(address: SocketAddr, theirs: Versions) -> PeerError {
     }
 }
 
-/// Reads the server's preamble; stops as soon as it cannot be one.
+/// Reads the server's preamble; stops as soon as the bytes cannot be a preamble.
 fn first_bytes(
     mut stream: &TcpStream,
     address: SocketAddr,
@@ -238,7 +239,7 @@ fn seems(bytes: &[u8]) -> &'static str {
     let known: [(&[u8], &str); 4] = [
         (b"HTTP/", ", but a web server"),
         (b"SSH-", ", but an ssh server"),
-        // A TLS alert: this side's hello was no ClientHello.
+        // The server answered with a TLS alert, because this end's hello is not a ClientHello.
         (&[0x15, 0x03], ", but a TLS server"),
         (&HELLO.encode(), ", but a service that echoes"),
     ];

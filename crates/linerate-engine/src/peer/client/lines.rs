@@ -1,7 +1,7 @@
-//! Data connections: dialled, and proved to belong to the session.
+//! Data connections: the near end dials them, and proves that they belong to the session.
 //!
-//! Each takes three round trips. Several are opened at a time, so that many streams over a long path do not
-//! take minutes.
+//! Each takes three round trips. Several are opened at a time, so that many streams over a long path do not take
+//! minutes.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -24,11 +24,12 @@ use crate::peer::channel::{hasten, timespec};
 use crate::peer::datagrams::{Configure, Meeting};
 use crate::peer::handshake::{Preamble, random};
 
-/// Connections being opened at a time: a quarter of the unauthenticated ones that a server allows one address.
+/// Number of connections that are opened at a time: a quarter of the unauthenticated connections that a server allows
+/// for one address.
 const WAVE: u32 = 8;
 
-/// How often a connection is dialled again that the server closed before it was authenticated: other strangers
-/// may have taken its place.
+/// Number of times that a connection is dialled again which the server closed before it was authenticated: other
+/// unauthenticated connections may have taken its place.
 const TRIES: u32 = 5;
 
 const HELLO: Hello = Hello {
@@ -36,12 +37,12 @@ const HELLO: Hello = Hello {
     kind: Kind::Data,
 };
 
-/// A connection whose first packet or its answer was lost is dialled again after this time, unless the round
-/// trip of the path is longer, and then after twice as long each time; the kernel would wait for a second.
-/// Datagrams can be measured on a path that loses a third of all packets, so their control connections must
+/// Time after which a connection whose first packet or its answer was lost is dialled again. If `LATE_ROUNDS` round
+/// trips of the path are longer, they are used instead. The time doubles with each attempt; the kernel would wait for
+/// a second. Datagrams can be measured on a path that loses a third of all packets, so their control connections must
 /// work there too.
 const LATE: Duration = Duration::from_millis(200);
-/// The least number of round trips.
+/// Minimum number of round trips after which a connection is dialled again.
 const LATE_ROUNDS: u32 = 3;
 
 /// Dials the data connections of a session.
@@ -51,11 +52,11 @@ pub(in crate::peer) struct Dialler {
     pub(in crate::peer) round_trip: Option<Duration>,
     pub(in crate::peer) session: [u8; 16],
     pub(in crate::peer) secret: Secret,
-    /// Set once the user wants to stop: nothing more is dialled.
+    /// Flag that is set once the user wants to stop: nothing more is dialled.
     pub(in crate::peer) stop: Arc<AtomicBool>,
 }
 
-/// The longest that a server says.
+/// Size of the server's longest message.
 const LONGEST: usize = if REPLY_LEN > PROOF_LEN {
     REPLY_LEN
 } else {
@@ -66,9 +67,9 @@ const LONGEST: usize = if REPLY_LEN > PROOF_LEN {
 enum Stage {
     /// The connection is being opened.
     Making,
-    /// The answer to its hello.
+    /// The server's answer to the hello is awaited.
     Reply,
-    /// The server's proof.
+    /// The server's proof is awaited.
     Proof(Preamble, Claim),
     /// The connection is ready.
     Proved,
@@ -81,14 +82,14 @@ struct Young {
     stage: Stage,
     said: [u8; LONGEST],
     have: usize,
-    /// Whether the server closed it.
+    /// Whether the server has closed the connection.
     closed: bool,
     began: Instant,
     tries: u32,
 }
 
 impl Young {
-    /// The events to poll for; `None` once all is sent and received.
+    /// Returns the events to poll for; `None` once everything is sent and received.
     fn wanted(&self) -> Option<PollFlags> {
         match self.stage {
             Stage::Making => Some(PollFlags::OUT),
@@ -130,13 +131,13 @@ impl Young {
 }
 
 impl Dialler {
-    /// Whether the user wants to stop.
+    /// Returns whether the user wants to stop.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The connections of some streams, which are authenticated and do not block. Each continues when its
-    /// server answers: a connection whose packets were lost does not delay the others.
+    /// Opens the connections of some streams, authenticated and non-blocking. Each continues when its server answers,
+    /// so a connection whose packets were lost does not delay the others.
     fn wave(
         &self,
         set: u32,
@@ -177,7 +178,7 @@ impl Dialler {
         Ok(all.into_iter().map(|young| young.line).collect())
     }
 
-    /// Whether what was sent first was lost, by all that is known of the path.
+    /// Returns whether the first packet was probably lost, judging by the round trip of the path.
     fn is_late(&self, young: &Young) -> bool {
         let Some(round_trip) = self.round_trip else {
             return false;
@@ -210,7 +211,7 @@ impl Dialler {
         })
     }
 
-    /// Lets a connection go on that can.
+    /// Continues a connection that is ready.
     fn advance(&self, young: &mut Young, set: u32) -> Result<(), LoadError> {
         let stream = young.stream;
         let failed = |e: io::Error| match e.kind() {
@@ -250,7 +251,7 @@ impl Dialler {
         Ok(())
     }
 
-    /// The claim to a stream of a set, over the bytes exchanged so far.
+    /// Makes the claim to a stream of a set, over the bytes exchanged so far.
     fn claim(&self, set: u32, stream: u32, reply: [u8; REPLY_LEN]) -> (Preamble, Claim) {
         let preamble = Preamble {
             hello: HELLO.encode(),
@@ -268,7 +269,7 @@ impl Dialler {
     }
 }
 
-/// Waits a moment for connections that can go on; their places.
+/// Waits briefly for connections that can continue; returns their indices.
 fn ready(all: &[Young]) -> Result<Vec<usize>, LoadError> {
     let waiting = all.iter().enumerate();
     let waiting = waiting.filter_map(|(n, young)| Some((n, young, young.wanted()?)));

@@ -1,4 +1,4 @@
-//! A server in this process: of a session whose both ends are here.
+//! A server in this process, for a session whose both ends are here.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl LocalServer {
         let asked = stop.clone();
         let thread = std::thread::Builder::new()
             .name("local server".into())
-            // Without it the session is lost, and says so.
+            // If the server fails, the session is lost and reports this.
             .spawn(move || drop(server.run(&asked)))
             .map_err(failed("starting a thread"))?;
         Ok(Self {

@@ -41,27 +41,27 @@ use local::LocalServer;
 pub use pair::{PairError, pair, verify};
 use version::understood;
 
-/// Time for a request that needs no waiting on the far end; its host may be loaded.
+/// Time for a request that the far end can answer at once; its host may be loaded.
 const ANSWER: Duration = Duration::from_secs(15);
 /// Time for the far end to report whether all its data connections have arrived.
 const CONNECT: Duration = Duration::from_secs(30);
-/// Time for the session's last word.
+/// Time to send the session's last message.
 const BYE: Duration = Duration::from_millis(500);
 
-/// What a session is made with.
+/// Options of a session.
 pub struct ClientOptions {
-    /// The far end.
+    /// Address of the far end.
     pub target: Target,
-    /// Only addresses of this family.
+    /// Address family that is used; `None` for both.
     pub family: Option<Family>,
-    /// The key kept for the far end; `None` when there is none.
+    /// Stored key of the far end; `None` if there is none.
     pub key: Option<Key>,
     /// Whether to accept a server that is open to anyone and does not prove its identity.
     pub open: bool,
-    /// The transport's name.
+    /// Name of the transport.
     pub engine: String,
     pub machine: Arc<dyn Machine>,
-    /// Where changes of its settings are written down; `None` forbids changes on either host.
+    /// Journal of changed host settings; `None` forbids changes on either host.
     pub changes: Option<Ledger>,
 }
 
@@ -76,14 +76,14 @@ pub struct Client {
     access: Access,
     // The highest protocol version that both ends support.
     version: u16,
-    // Whether settings of hosts may be changed, as far as this end's user is concerned.
+    // Whether this end's user allows changes of host settings.
     changes: bool,
     epoch: Instant,
-    // The far clock against the near one, as last asked for.
+    // Offset of the far clock from the near one, when it was last measured.
     clock: Option<step::Clock>,
-    // Why no more requests are possible, and the hint.
+    // Why no more requests are possible, and the hint; `None` while the session works.
     lost: Option<(String, String)>,
-    // Last field: the near end lets go before the server of a local session is waited for.
+    // This field is last: the near end must close before the server of a local session is waited for.
     local: Option<LocalServer>,
 }
 
@@ -93,7 +93,7 @@ impl Client {
         Self::connect_unless(options, &|| false)
     }
 
-    /// The same, unless `stopped` returns true before a server has answered.
+    /// Opens a session with a server, unless `stopped` returns true before a server has answered.
     pub fn connect_unless(
         options: &ClientOptions,
         stopped: &dyn Fn() -> bool,
@@ -155,8 +155,7 @@ impl Client {
         })
     }
 
-    /// Opens a session with this machine itself: with a server on loopback and its own key, which exist as long
-    /// as the session.
+    /// Opens a session with this machine itself. Its server on loopback and its key exist as long as the session.
     pub fn local(
         engine: &str,
         machine: Arc<dyn Machine>,
@@ -180,17 +179,17 @@ impl Client {
         Ok(client)
     }
 
-    /// From now on no data connection is waited for once `stop` is set.
+    /// Makes waits for data connections end once `stop` is set.
     pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
         self.dialler.stop = Arc::clone(stop);
     }
 
-    /// Address of the far end.
+    /// Returns the address of the far end.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whether the server proved that it holds the key, or is open to anyone.
+    /// Returns whether the server proved that it holds the key, or is open to anyone.
     pub fn access(&self) -> Access {
         self.access
     }
@@ -202,7 +201,7 @@ impl Client {
             .map_err(ChannelError::Wire)
             .and_then(|bytes| self.channel.send(&bytes, Instant::now() + ANSWER));
         sent.map_err(|e| match e {
-            // Too large for the protocol, and nothing was sent.
+            // The message is too large for the protocol, and nothing was sent.
             ChannelError::Wire(e) => refused(e.to_string()),
             e => self.broke(&e),
         })
@@ -215,7 +214,7 @@ impl Client {
         }
     }
 
-    /// The next answer; `None` when it is not complete by then. The part received is kept.
+    /// Returns the next answer; `None` if it is not complete by the deadline. The part received is kept.
     fn receive_by(&mut self, deadline: Instant) -> Result<Option<Answer>, LinkError> {
         self.alive()?;
         let received = self.channel.receive(deadline);
@@ -253,14 +252,14 @@ impl Client {
         LinkError::Lost { what, hint }
     }
 
-    /// The same for a failed connection.
+    /// Notes that the connection failed, so that no more requests are possible.
     fn broke(&mut self, e: &ChannelError) -> LinkError {
         let process = self
             .end
             .info()
             .is_some_and(|t| t.far_end == FarEnd::Process);
         let hint = match (e, process) {
-            // Its system keeps the connection up, or its end would have been noticed.
+            // The far host's system still keeps the connection open; otherwise its end would have been noticed.
             (ChannelError::TimedOut, false) => {
                 "check whether `linerate serve` there, or its host, is suspended"
             }
@@ -282,7 +281,7 @@ impl Client {
         self.lose("it violated the protocol: an unexpected answer", "")
     }
 
-    /// Whether payload of a set only flows to this end.
+    /// Returns whether the payload of a set flows only to this end.
     fn receives(&self, set: u32) -> bool {
         let Some(Pattern::Stream { direction }) = self.sets.get(&set) else {
             return false;
@@ -303,8 +302,8 @@ impl Client {
             // The far end sees the end of the session.
             Err(_) if self.dialler.is_stopped() => return Err(LinkError::Interrupted),
             Err(e) => {
-                // Asks the far end to stop waiting, and reads its answers to both requests. Its own reason, if
-                // it has one, arrives first and is more precise.
+                // Asks the far end to stop waiting, and reads its answers to both requests. If the far end has a
+                // reason of its own, it arrives first and is more precise.
                 self.send(&Ask::Release { set })?;
                 let far = self.receive(CONNECT);
                 self.receive(ANSWER)?;
@@ -390,7 +389,7 @@ impl Link for Client {
         let joined = self.join(plan, &offer);
         let stays = !matches!(joined, Ok(_) | Err(LinkError::Interrupted));
         if stays && self.lost.is_none() {
-            // The reason matters more than what else may fail now.
+            // The reason is more important than an error of the release.
             let _ = self.release(plan.id);
         }
         joined
@@ -419,13 +418,13 @@ impl Drop for Client {
         if self.lost.is_none()
             && let Ok(bye) = Ask::Bye.encode()
         {
-            // The far end also notices when the connection closes without it.
+            // If this message is lost, the far end notices that the connection closes.
             let _ = self.channel.send_last(&bye, BYE);
         }
     }
 }
 
-/// Opens a control connection and says nothing more on it.
+/// Opens a control connection and sends nothing more on it.
 #[cfg(test)]
 pub(super) fn hold(target: &Target, key: &Key) -> Result<Channel, PeerError> {
     Ok(dial::control(target, None, Some(key), false, &|| false)?.0)

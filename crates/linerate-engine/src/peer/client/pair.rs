@@ -9,8 +9,7 @@ use super::super::address::{Family, Target};
 use super::super::keys::{Key, KeyError, client_file};
 use super::{BYE, dial};
 
-/// Checks a key against its server: a session is opened with it and closed again. The server proves in turn
-/// that it has the key.
+/// Checks a key with its server by opening and closing a session. The server also proves that it has the key.
 pub fn verify(target: &Target, family: Option<Family>, key: &Key) -> Result<(), PeerError> {
     let (mut channel, ..) = dial::control(target, family, Some(key), false, &|| false)?;
     if let Ok(bye) = Ask::Bye.encode() {
@@ -19,10 +18,10 @@ pub fn verify(target: &Target, family: Option<Family>, key: &Key) -> Result<(), 
     Ok(())
 }
 
-/// Why a key was not kept.
+/// Why a key was not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum PairError {
-    /// The server does not accept it, or could not be reached.
+    /// The server does not accept the key, or could not be reached.
     #[error(transparent)]
     Peer(#[from] PeerError),
     /// The key could not be stored.
@@ -31,7 +30,7 @@ pub enum PairError {
 }
 
 impl PairError {
-    /// What helps; empty when nothing does.
+    /// Returns the command or change that helps; empty if there is none.
     pub fn hint(&self) -> String {
         match self {
             Self::Peer(PeerError::WrongKey { .. }) => {
@@ -46,7 +45,7 @@ impl PairError {
     }
 }
 
-/// Keeps a key for a far end, once the server there has accepted it; returns the file.
+/// Stores a key for a far end, once the server there has accepted it; returns the file.
 pub fn pair(
     directory: &Path,
     target: &Target,

@@ -1,4 +1,4 @@
-//! One step, steered from the near end: arm both ends, let both go, read both when both have ended.
+//! Runs one step from the near end: arms both ends, starts both, and reads both when both have ended.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,31 +14,32 @@ use crate::end::Running;
 use crate::link::{Ended, Link, LinkError, Live, StepControl};
 use crate::peer::channel::ChannelError;
 
-/// Time from one call of `watch` to the next.
+/// Time between calls of `watch`.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time that a step may take beyond its plan.
 const OVERTIME: Duration = Duration::from_secs(20);
-/// So long before its time a step ends only where something failed.
+/// Maximum time before its planned end at which a step may end without a failure.
 const EARLY: Duration = Duration::from_secs(1);
-/// Time for the far end to get its threads ready, hundreds of them at times.
+/// Time for the far end to prepare its threads, sometimes hundreds of them.
 const ARM: Duration = Duration::from_secs(60);
-/// Time for the far end to end its step, as late as it may, and to send what it read.
+/// Time for the far end to end its step, including the longest drain, and to send its readings.
 const READINGS: Duration = Duration::from_secs(110);
-/// The same once the user wants to stop: what was read here is kept without it.
+/// Time for the far end to send its readings once the user wants to stop. Without them, the near readings are kept.
 const READINGS_STOPPED: Duration = Duration::from_secs(3);
-/// Questions for the time; the one that was answered fastest counts.
+/// Number of clock requests; the answer with the shortest round trip counts.
 const PINGS: usize = 8;
-/// On a long path fewer will do: the time that they take would be missed elsewhere.
+/// Number of clock requests on a path with long round trips, where more would take time from other steps.
 const PINGS_MIN: usize = 2;
 const PINGS_TIME: Duration = Duration::from_millis(20);
-/// Two clocks drift apart by a thousandth of the time at most: the kernel corrects the frequency of each by up to 500 ppm
-/// (MAXFREQ, include/linux/timex.h).
+/// Two clocks drift apart by at most a thousandth of the elapsed time: the kernel corrects the frequency of each by
+/// up to 500 ppm (MAXFREQ, include/linux/timex.h).
 //= https://github.com/torvalds/linux/blob/v6.12/include/linux/timex.h
 const DRIFT: u64 = 1_000;
-/// An offset is asked for again once its bound may have grown by this part of it.
+/// Divisor of the error bound: the offset is measured again when drift may have added more than a quarter of the
+/// bound.
 const GROWTH: u64 = 4;
 
-/// Runs a step.
+/// Runs a step on both ends and returns the readings of both.
 pub(super) fn run(
     client: &mut Client,
     plan: &StepPlan,
@@ -64,7 +65,7 @@ pub(super) fn run(
     step.trouble = watch.ended.stopped.then(|| trouble(Side::Near, "stopped"));
     match answer {
         Ok(readings) => step.ends.push(readings),
-        // What was read here is kept; the next request says that the far end is gone.
+        // The near readings are kept. The next request reports that the far end is gone.
         Err(LinkError::Lost { what, .. } | LinkError::Refused { what, .. }) => {
             step.trouble.get_or_insert(trouble(Side::Far, &what));
         }
@@ -80,8 +81,9 @@ pub(super) fn run(
     Ok(step)
 }
 
-/// The first stream that did not end in order: an end missed its end mark, or received something
-/// else than what the other end sent. Ends that are not `paired` exchange nothing, or may lose some.
+/// Finds the first stream that did not end in order: an end missed the end mark, or received a different number of
+/// bytes than the other end sent. Byte counts are compared only if `paired`: other ends exchange nothing, or may lose
+/// payload.
 fn disorder(ends: &[EndReadings], sets: &HashMap<u32, Pattern>, paired: bool) -> Option<Trouble> {
     let [near, far] = ends else {
         return None;
@@ -135,7 +137,7 @@ fn arm(client: &mut Client, plan: &StepPlan) -> Result<Running, LinkError> {
     }
 }
 
-/// Lets both ends go, the one that receives first; when each began, on its own clock.
+/// Starts both ends, the receiving one first. Returns when each began, on its own clock.
 fn go(
     client: &mut Client,
     plan: &StepPlan,
@@ -156,21 +158,21 @@ fn go(
     Ok((began, far_began))
 }
 
-/// Who watches a step, and whether they want it to end.
+/// Callback that watches a step, and whether it has asked for the end.
 struct Watch<'a> {
     ask: &'a mut dyn FnMut(Live) -> StepControl,
-    /// What was last seen of the near end.
+    /// Latest progress of the near end.
     live: Live,
     ended: Ended,
 }
 
 impl Watch<'_> {
-    /// Shows what was last seen; true where the step is to end now.
+    /// Shows the latest progress to the callback; returns true if the step must end now.
     fn ends(&mut self) -> bool {
         self.ended.by((self.ask)(self.live), self.live)
     }
 
-    /// The same once the step is over: only a stop matters then; true for the first one.
+    /// Calls the callback after the step has ended, when only a stop matters; returns true for the first stop.
     fn stops(&mut self) -> bool {
         let before = self.ended.stopped;
         self.ended.stopped |= (self.ask)(self.live) == StepControl::Stop;
@@ -178,7 +180,7 @@ impl Watch<'_> {
     }
 }
 
-/// Runs the near end of a step to its end; what was read.
+/// Runs the near end of a step until it ends, and returns its readings.
 fn drive(
     client: &mut Client,
     plan: &StepPlan,
@@ -190,7 +192,7 @@ fn drive(
     while !running.done(LOOK) {
         watch.live = running.live();
         if watch.ends() {
-            // If this cannot be sent, the far end is gone; this is reported below.
+            // If this request cannot be sent, the far end is gone; `far` reports that.
             let _ = client.send(&Ask::Stop);
             running.stop();
         }
@@ -200,13 +202,13 @@ fn drive(
         }
     }
     if Instant::now() + EARLY < planned && !watch.ended.is_asked() && client.lost.is_none() {
-        // What ended it early here is in the readings; the far end need not go on alone.
+        // The near readings say why the step ended early here. The far end need not continue alone.
         let _ = client.send(&Ask::Stop);
     }
     running.finish()
 }
 
-/// The far end says nothing while a step runs, unless it ends the session.
+/// Returns whether the far end has sent nothing, which is right during a step. Any message ends the session.
 fn silent(client: &mut Client) -> bool {
     let message = match client.channel.try_receive() {
         Ok(None) => return true,
@@ -220,8 +222,8 @@ fn silent(client: &mut Client) -> bool {
     false
 }
 
-/// The far end's readings. A user who wants to stop does not wait for an end that is silent, or that sends one
-/// byte at a time.
+/// Returns the far end's readings. When the user wants to stop, the wait is short even if the far end is silent or
+/// sends one byte at a time.
 fn far(client: &mut Client, watch: &mut Watch<'_>) -> Result<EndReadings, LinkError> {
     client.send(&Ask::Read)?;
     let patience = |stopped| if stopped { READINGS_STOPPED } else { READINGS };
@@ -240,18 +242,18 @@ fn far(client: &mut Client, watch: &mut Watch<'_>) -> Result<EndReadings, LinkEr
     }
 }
 
-/// The far clock against the near one, both in nanoseconds since moments of their own.
+/// Offset of the far clock from the near clock, both in nanoseconds since their own epochs.
 #[derive(Clone, Copy)]
 pub(super) struct Clock {
     offset: i128,
     bound: u64,
-    /// When it was asked for.
+    /// Time of the measurement, on the near clock.
     at: u64,
 }
 
 impl Clock {
-    /// From a request sent at `sent`, and its answer `at` received at `came`. The far clock was read at some
-    /// time in between.
+    /// Computes the offset from a request sent at `sent` whose answer was received at `came`. The far end read `at`
+    /// from its clock at some time in between.
     fn of(sent: u64, at: u64, came: u64) -> Self {
         let round = came.saturating_sub(sent);
         Self {
@@ -261,12 +263,12 @@ impl Clock {
         }
     }
 
-    /// By how much the bound has grown since.
+    /// Returns by how much drift may have increased the error bound since the measurement.
     fn growth(self, now: u64) -> u64 {
         now.saturating_sub(self.at) / DRIFT
     }
 
-    /// The same later on; `None` once it has grown too inexact.
+    /// Returns the offset with the error bound at the time `now`; `None` once the bound has grown too large.
     fn later(self, now: u64) -> Option<Self> {
         let growth = self.growth(now);
         (growth <= self.bound / GROWTH).then(|| Self {
@@ -275,20 +277,21 @@ impl Clock {
         })
     }
 
-    /// The same for the clocks of a step, each of which begins with it: what must be added to a
-    /// time in the near readings to get the time of the same moment in the far readings.
+    /// Converts the offset to the clocks of a step, which start at zero: the result is added to a time in the near
+    /// readings to get the time of the same moment in the far readings.
     fn since(self, near_began: Duration, far_began: u64) -> ClockPair {
         let near_began = near_began.as_nanos() as i128;
         let offset = self.offset + near_began - i128::from(far_began);
         ClockPair {
-            // A far end that lies about its clock gets a nonsensical offset, not an overflow.
+            // If the far end sends a false time, the offset is nonsensical, but it does not overflow.
             offset_ns: offset.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64,
             bound_ns: self.bound,
         }
     }
 }
 
-/// The far clock now. Asks for the time while the path is idle, unless the last answer is still exact enough.
+/// Returns the current offset of the far clock. Measures it while the path is idle, unless the last result is exact
+/// enough.
 fn clock(client: &mut Client) -> Result<Clock, LinkError> {
     let now = client.now().0;
     if let Some(clock) = client.clock.and_then(|clock| clock.later(now)) {

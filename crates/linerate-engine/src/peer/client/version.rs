@@ -5,7 +5,8 @@ use linerate_core::wire::preamble::since;
 
 use crate::link::LinkError;
 
-/// Whether a far end that speaks `version` understands a plan; an older one would reject it as malformed.
+/// Checks that a far end with protocol version `version` understands a plan; an older one would reject it as
+/// malformed.
 pub(super) fn understood(plan: &SetPlan, version: u16) -> Result<(), LinkError> {
     if version >= since(plan) {
         return Ok(());

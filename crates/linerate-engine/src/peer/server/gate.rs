@@ -1,6 +1,7 @@
-//! The gate: admits clients that prove to hold the key, and data connections that prove their session.
+//! The gate admits clients that prove that they hold the key, and data connections that prove that they belong to a
+//! session.
 //!
-//! Reads take exactly the bytes that a phase needs, so that the bytes behind the proof stay in the socket.
+//! It reads exactly the bytes that a phase needs, so that the bytes behind the proof stay in the socket.
 
 use std::cell::Cell;
 use std::io::{ErrorKind, Read, Write};
@@ -21,7 +22,7 @@ use crate::peer::handshake::{MESSAGE_LEN, Preamble, random, status};
 use crate::peer::keys::Key;
 use crate::strangers::{Doorman, Refusal, Stranger, group};
 
-/// What a connection is expected to say next.
+/// Message that is expected next on a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Hello,
@@ -39,7 +40,7 @@ impl Phase {
     }
 }
 
-/// The bytes that a stranger has sent.
+/// Bytes that an unauthenticated connection has sent.
 pub(super) struct PartialOpening {
     phase: Phase,
     preamble: Preamble,
@@ -63,12 +64,12 @@ impl Default for PartialOpening {
 
 type Pending = Stranger<PartialOpening>;
 
-/// Sessions run in the scope: it ends when the last of them has.
+/// Admits connections. Sessions run in `scope`, which ends when the last session has ended.
 pub(super) struct Gate<'scope, 'env> {
     pub(super) server: &'env Server,
     pub(super) stop: &'env Stop,
     pub(super) scope: &'scope Scope<'scope, 'env>,
-    /// Number of sessions so far, used to number them.
+    /// Number of sessions so far, from which the next one gets its number.
     pub(super) begun: Cell<u64>,
 }
 
@@ -167,7 +168,7 @@ impl Gate<'_, '_> {
         };
         let serve = move || {
             let _present = Present::enter();
-            // A panic there has been reported, as a bug. It ends that session only.
+            // A panic in a session has already been reported as a bug. It ends only that session.
             drop(catch_unwind(AssertUnwindSafe(|| session::serve(guest))));
         };
         Builder::new()
@@ -177,7 +178,7 @@ impl Gate<'_, '_> {
             .map_err(|_| "refused, no thread left for its session")
     }
 
-    /// Hands a data connection that proves its session to the room of that session.
+    /// Passes a data connection to the room of the session that it proves to belong to.
     fn seat(&self, pending: Pending) -> Result<(), Refusal> {
         let claim = Claim::decode(&pending.received.buffer);
         let preamble = &pending.received.preamble;
@@ -200,7 +201,7 @@ impl Gate<'_, '_> {
     }
 }
 
-/// Answers the hello, and turns to what must follow it.
+/// Answers the hello, and sets the phase that must follow.
 fn greet(pending: &mut Pending, access: Access) -> Result<(), Refusal> {
     let received = &mut pending.received;
     received

@@ -1,4 +1,4 @@
-//! The server: one port, one thread that lets connections in, one thread for each session.
+//! The server: one port, one thread that admits connections, and one thread for each session.
 
 mod gate;
 mod rooms;
@@ -26,29 +26,29 @@ pub use crate::strangers::Log;
 use gate::Gate;
 use rooms::Sessions;
 
-/// What a server allows.
+/// Limits of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Sessions at a time.
+    /// Most simultaneous sessions.
     pub sessions: usize,
-    /// Connections that have not proved anything yet; beyond it the oldest is dropped, of the address
-    /// that has most.
+    /// Most connections that have not proved anything yet. Beyond this number, the oldest connection of the address
+    /// with the most connections is dropped.
     pub pending: usize,
-    /// The same for one address (IPv6: one /64).
+    /// Most unproved connections from one address (IPv6: one /64).
     pub pending_per_address: usize,
-    /// Time that a connection has to prove itself.
+    /// Time in which a connection must prove itself.
     pub proof: Duration,
-    /// A session without a request for this long is ended.
+    /// Time without a request after which a session is ended.
     pub idle: Duration,
-    /// A session is ended after this long.
+    /// Longest time of a session.
     pub session: Duration,
-    /// Time for an answer of a few bytes to leave.
+    /// Time to send an answer of a few bytes.
     pub answer: Duration,
-    /// Time for the readings of a step to leave.
+    /// Time to send the readings of a step.
     pub readings: Duration,
-    /// What the plans of one session may ask for.
+    /// Limits of the plans of one session.
     pub plan: PlanLimits,
-    /// The descriptors that this program may have, where that is why a session may have fewer streams.
+    /// Limit of this program's file descriptors, if it reduces the number of streams of a session.
     pub descriptors: Option<usize>,
 }
 
@@ -57,11 +57,11 @@ impl Default for Limits {
         Self {
             sessions: 32,
             pending: 128,
-            // A client dials eight at a time, and several may stand behind one address.
+            // A client dials eight connections at a time, and several clients may share one address.
             pending_per_address: 32,
             proof: Duration::from_secs(3),
             idle: Duration::from_secs(60),
-            // Twice the longest run.
+            // The limit is twice the longest run.
             session: Duration::from_secs(2 * 3600),
             answer: Duration::from_secs(10),
             readings: Duration::from_secs(60),
@@ -72,8 +72,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same for this number of descriptors. Each stream needs one, and strangers must leave some to
-    /// sessions, however few there are.
+    /// Adapts the limits to a number of file descriptors. Each stream needs one, and connections that have not proved
+    /// anything must leave some to sessions, however few there are.
     fn within(mut self, descriptors: usize) -> Self {
         self.pending = self.pending.min(descriptors / 4).max(1);
         let plan = self.plan.within(descriptors::streams(descriptors, &self));
@@ -85,43 +85,44 @@ impl Limits {
     }
 }
 
-/// What a server is made with.
+/// Options of a server.
 #[derive(Clone)]
 pub struct ServerOptions {
     /// Addresses to listen on; empty for all of this host.
     pub listen: Vec<IpAddr>,
-    /// Port; 0 lets the system choose, then for one address only.
+    /// Port; 0 lets the system choose, which is possible for one address only.
     pub port: u16,
-    /// The key that sessions need; `None` lets anyone measure.
+    /// Key that sessions need; `None` lets anyone measure.
     pub key: Option<Key>,
-    /// Networks that clients may come from; all if none is named.
+    /// Networks from which clients may connect; all if empty.
     pub allow: Vec<IpNet>,
-    /// The permitted requests.
+    /// Limits of clients' requests.
     pub limits: Limits,
-    /// The machine whose facts and counters are served.
+    /// Machine whose facts and counters are served.
     pub machine: Arc<dyn Machine>,
-    /// Where changes of its settings are written down; `None` forbids them.
+    /// Journal of changed host settings; `None` forbids changes.
     pub changes: Option<Ledger>,
-    /// Whether the only client is the process that started this one, which may share memory with it.
+    /// Whether the only client is the process that started this server, and may share memory with it.
     pub process: bool,
-    /// Where log lines go.
+    /// Receiver of log lines.
     pub log: Log,
 }
 
-/// A server that holds its port.
+/// A server that has bound its port.
 pub struct Server {
     listeners: Vec<TcpListener>,
     options: ServerOptions,
     sessions: Arc<Sessions>,
-    // Separate from the log of strangers: a flood of strangers must not suppress the lines of sessions.
+    // Log of sessions. It is separate from the log of unauthenticated connections, so that a flood of these does not
+    // suppress its lines.
     lines: Lines,
 }
 
 impl Server {
-    /// Takes the port. Clients can connect from now on; they are served by [`Server::run`].
+    /// Binds the port. Clients can connect from now on; they are served by [`Server::run`].
     pub fn bind(mut options: ServerOptions) -> Result<Self, PeerError> {
         let listeners = strangers::listen(&options.listen, options.port)?;
-        // A server lives long, and most of the time idle.
+        // A server runs for a long time, and is mostly idle.
         memory::share();
         let descriptors = descriptors::raise(&options.limits);
         options.limits = options.limits.within(descriptors);
@@ -133,12 +134,12 @@ impl Server {
         })
     }
 
-    /// The address that it listens on.
+    /// Returns the addresses that the server listens on.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         strangers::addresses(&self.listeners)
     }
 
-    /// Sessions that are open.
+    /// Returns the number of open sessions.
     pub fn sessions(&self) -> usize {
         self.sessions.count()
     }
@@ -163,7 +164,7 @@ impl Server {
                 begun: Cell::new(0),
             };
             let served = Strangers::new(&self.listeners, stop, bounds, &lines, gate).run();
-            // Without the gate no session could get data connections any more.
+            // Without the gate, no session could get data connections any more, so the server stops.
             stop.request();
             served
         });

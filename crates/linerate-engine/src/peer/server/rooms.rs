@@ -1,5 +1,5 @@
-//! Sessions that are open: their secrets, the rooms where their data connections wait, and who
-//! loads the host at the same time as whom.
+//! Open sessions: their secrets, the rooms where their data connections wait, and which sessions load the host at the
+//! same time.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -17,29 +17,30 @@ use crate::peer::handshake::random;
 pub(super) type SessionId = [u8; 16];
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A session's panic ends that session alone; the tables are whole between calls.
+    // A panic in a session ends only that session; the tables are consistent between calls.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A session that is open.
+/// An open session.
 struct Open {
     room: Arc<Room>,
-    /// The group of addresses of its client.
+    /// Address group of the session's client.
     from: IpAddr,
-    /// The resources of its sets.
+    /// Resources of the session's sets.
     taken: Taken,
 }
 
 /// Why a session is not opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Full {
-    /// There are as many as there may be.
+    /// The server has reached its limit of sessions.
     All,
-    /// One group of addresses has its maximum number.
+    /// The address group has reached its limit of sessions.
     Address,
 }
 
-/// Sessions that one group of addresses may have of all: from four on, about a quarter is left to others.
+/// Returns how many of `limit` sessions one address group may have: if the limit is at least four, about a quarter is
+/// left to others.
 const fn of_one(limit: usize) -> usize {
     limit - limit / 4
 }
@@ -53,7 +54,7 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// Opens a session for a client of a group of addresses, unless there are `limit` already.
+    /// Opens a session for a client of an address group, unless there are `limit` sessions already.
     pub(super) fn open(
         self: &Arc<Self>,
         limit: usize,
@@ -91,7 +92,7 @@ impl Sessions {
     }
 }
 
-/// A place among the open sessions; given back on drop, also by a panic.
+/// A place among the open sessions. Dropping it returns the place, even after a panic.
 pub(super) struct Membership {
     sessions: Arc<Sessions>,
     id: SessionId,
@@ -108,8 +109,8 @@ impl Membership {
         &self.room
     }
 
-    /// Replaces this session's demand by `taken`, unless all sessions together, or those from its address,
-    /// would use too much. Then nothing is changed, and the error says which limit is exceeded.
+    /// Replaces this session's demand by `taken`, unless all sessions together, or those of its address group, would
+    /// then use too much. In that case nothing is changed, and the error says which limit is exceeded.
     pub(super) fn take(&self, taken: Taken, limits: &PlanLimits) -> Result<(), String> {
         let mut table = lock(&self.sessions.table);
         let others = table.iter().filter(|(id, _)| **id != self.id);
@@ -127,7 +128,7 @@ impl Membership {
         Ok(())
     }
 
-    /// Says that a step of this session runs from now on.
+    /// Marks a step of this session as running, until the result is dropped.
     pub(super) fn load(&self) -> RunningStep {
         let mut loading = lock(&self.sessions.loading);
         let others: HashSet<SessionId> = loading.keys().copied().collect();
@@ -148,14 +149,14 @@ impl Drop for Membership {
     }
 }
 
-/// A step that runs; over on drop.
+/// A running step. Dropping it marks the step as over.
 pub(super) struct RunningStep {
     sessions: Arc<Sessions>,
     id: SessionId,
 }
 
 impl RunningStep {
-    /// Other sessions that had a step running at any time during this one, so far.
+    /// Returns the number of other sessions that had a running step at any time during this one, so far.
     pub(super) fn others(&self) -> u32 {
         let loading = lock(&self.sessions.loading);
         loading.get(&self.id).map_or(0, |o| o.len() as u32)
@@ -168,7 +169,7 @@ impl Drop for RunningStep {
     }
 }
 
-/// Where the data connections of one session wait to be fetched.
+/// Data connections of one session that wait to be fetched.
 pub(super) struct Room {
     secret: Secret,
     // Seats that are expected and still empty, or occupied by a connection that waits.
@@ -189,32 +190,32 @@ impl Room {
         &self.secret
     }
 
-    /// Expects the streams of a set.
+    /// Adds the seats for the streams of a set.
     pub(super) fn expect(&self, set: u32, streams: u32) {
         let seats = (0..streams).map(|stream| ((set, stream), None));
         lock(&self.seats).extend(seats);
     }
 
-    /// Expects nothing more for a set; connections that still wait are closed.
+    /// Removes the expected connections of a set; those that have arrived and wait are closed.
     pub(super) fn forget(&self, set: u32) {
         lock(&self.seats).retain(|(s, _), _| *s != set);
     }
 
-    /// Whether a seat is expected and empty.
+    /// Returns whether a seat is expected and empty.
     pub(super) fn expects(&self, set: u32, stream: u32) -> bool {
         matches!(lock(&self.seats).get(&(set, stream)), Some(None))
     }
 
-    /// Lets a proved connection in, when its seat is expected and empty.
+    /// Admits a proved connection if its seat is expected and empty.
     pub(super) fn admit(&self, set: u32, stream: u32, connection: TcpStream) {
         if let Some(seat @ None) = lock(&self.seats).get_mut(&(set, stream)) {
             *seat = Some(connection);
-            // Fails only when the counter is full, and then it is readable already.
+            // The write fails only if the counter is full, and then the descriptor is already readable.
             let _ = rustix::io::write(&self.arrival, &1_u64.to_ne_bytes());
         }
     }
 
-    /// Removes a connection from its seat, if it has arrived.
+    /// Takes a connection from its seat, if it has arrived.
     pub(super) fn fetch(&self, set: u32, stream: u32) -> Option<TcpStream> {
         let mut seats = lock(&self.seats);
         seats.get_mut(&(set, stream))?.take().inspect(|_| {
@@ -222,15 +223,15 @@ impl Room {
         })
     }
 
-    /// Clears the sign of arrivals; to be called before looking, so that none is missed.
+    /// Clears the signal of arrivals. It must be called before the check for arrivals, so that none is missed.
     pub(super) fn clear(&self) {
-        // Fails only when there was no arrival.
+        // The read fails only if there was no arrival.
         let _ = rustix::io::read(&self.arrival, &mut [0; 8]);
     }
 }
 
 impl AsFd for Room {
-    /// Readable after an arrival.
+    /// Returns a descriptor that is readable after an arrival.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.arrival.as_fd()
     }

@@ -1,4 +1,4 @@
-//! One session, on its own thread: does what the near end asks, within limits and deadlines.
+//! A session, on its own thread: carries out the near end's requests, within limits and deadlines.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,25 +28,25 @@ use crate::peer::channel::{Channel, ChannelError};
 use crate::peer::{Stop, boot_id};
 use crate::strangers::Lines as LogLines;
 
-/// Time from one look at the control connection to the next while a step runs.
+/// Time between checks of the control connection while a step runs.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time that a step may take beyond its plan.
+/// Time that a step may last beyond its plan.
 const OVERTIME: Duration = Duration::from_secs(20);
-/// How long the near end may still be busy after the maximum time of a step.
+/// Time that the near end may need after the maximum time of a step.
 const LAG: Duration = Duration::from_secs(30);
 
-/// Someone who proved to hold the key.
+/// A client that has proved that it holds the key.
 pub(super) struct Guest {
     pub(super) stream: TcpStream,
     pub(super) from: IpAddr,
-    /// The name of the client, for the log.
+    /// Name of the client, for the log.
     pub(super) name: String,
     pub(super) noise: TransportState,
     pub(super) membership: Membership,
     pub(super) machine: Arc<dyn Machine>,
     pub(super) changes: Option<Ledger>,
     pub(super) limits: Limits,
-    /// Whether it started this process, and may share memory with it.
+    /// Whether the client started this process, and may share memory with it.
     pub(super) process: bool,
     pub(super) stop: Stop,
     pub(super) lines: LogLines,
@@ -56,9 +56,9 @@ pub(super) struct Guest {
 #[derive(Debug)]
 enum Ended {
     Bye,
-    /// Nothing was asked for, since when and for how long.
+    /// The client sent no request for this time, since the given event.
     Idle(&'static str, Duration),
-    /// An answer did not leave, for how long.
+    /// An answer could not be sent for this time.
     Unread(Duration),
     Expired,
     Channel(ChannelError),
@@ -108,8 +108,8 @@ pub(super) fn serve(guest: Guest) {
     lines.say(&format!("{name} ended after {time}, {done}: {ended}"));
 }
 
-/// The answer to a client that asks for an engine it may not use, and the log line; `None` if it may. Shared
-/// memory is only for the process that started this one.
+/// Returns the answer to a client that requests an engine that it may not use, and the log line; `None` if it may.
+/// Shared memory is only for the process that started this one.
 fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
     let refused = |what: &str, hint: &str| Answer::Refused {
         what: what.to_owned(),
@@ -132,8 +132,7 @@ fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
             ),
             "it asked for an engine that works within one host only",
         )),
-        // An engine that is not offered to users may still run between two ends: the tool itself is measured
-        // with it.
+        // An engine that is not offered to users may still run between two ends, to measure this program itself.
         Some(info) if info.far_end == FarEnd::Absent && info.offered => Some((
             refused(
                 &format!("engine `{engine}` has no far end: it measures the host that it runs on"),
@@ -145,7 +144,7 @@ fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
     }
 }
 
-/// What a session has done, for the log.
+/// Summary of a session, for the log.
 #[derive(Debug, Clone, Copy, Default)]
 struct Done {
     steps: u32,
@@ -186,11 +185,11 @@ struct Session {
     limits: Limits,
     stop: Stop,
     epoch: Instant,
-    // Whether the session ended because its time limit was reached, or because it was idle.
+    // Time limit of the session.
     until: Instant,
 }
 
-/// A set that is held for the near end.
+/// A set that exists for the near end.
 struct Held {
     plan: SetPlan,
     taken: Taken,
@@ -198,7 +197,7 @@ struct Held {
 }
 
 impl Session {
-    /// Exchanges versions and names; the first message in each direction.
+    /// Exchanges versions and names, in the first message of each direction.
     fn open(guest: Guest) -> Result<Self, Ended> {
         let stop = Some(guest.stop.clone());
         let mut channel = Channel::new(guest.stream, guest.noise, Bounds::ASK.bytes, stop)
@@ -260,7 +259,7 @@ impl Session {
         if !matches!(ended, Ended::Bye | Ended::Channel(ChannelError::Closed)) {
             let what = ended.to_string();
             if let Ok(bye) = (Answer::Bye { what }).encode() {
-                // Nothing is lost when it does not arrive.
+                // The message is not essential, so an error is ignored.
                 let _ = self.channel.send_last(&bye, Duration::from_millis(200));
             }
         }
@@ -324,13 +323,13 @@ impl Session {
         }
     }
 
-    /// The resources of all sets.
+    /// Returns the resources of all sets.
     fn taken(&self) -> Taken {
         let held = self.sets.values();
         held.fold(Taken::default(), |taken, held| taken.and(held.taken))
     }
 
-    /// What helps where a set is too much; empty where nothing does.
+    /// Returns which limit to change if a set exceeds it; empty if none helps.
     fn hint(&self, wanted: Taken) -> String {
         match self.limits.descriptors {
             Some(descriptors) if wanted.streams > self.limits.plan.streams => format!(
@@ -350,7 +349,7 @@ impl Session {
 
     /// Releases the resources of a finished set for other sessions.
     fn give_back(&self) {
-        // Less than before is never too much.
+        // A smaller demand than before never exceeds a limit.
         let _ = self.membership.take(self.taken(), &self.limits.plan);
     }
 
@@ -418,7 +417,7 @@ impl Session {
         }
     }
 
-    /// A step that was not run takes its sets with it.
+    /// Removes the sets of a step that could not run.
     fn lose(&mut self, plan: &StepPlan) {
         for set in &plan.sets {
             self.release(*set);
@@ -431,7 +430,7 @@ impl Session {
         let load = self.membership.load();
         running.go();
         let began = self.now();
-        // A session that is over ends its step, too.
+        // When the session's time is over, its step ends too.
         let planned = Instant::now() + length + OVERTIME;
         let deadline = planned.min(self.until);
         self.answer(&Answer::Going { began })?;
@@ -458,10 +457,10 @@ impl Session {
         drop(load);
         self.done.add(&end);
         while !asked {
-            // This end may have ended early: the other one continues as planned.
+            // If this end has ended early, the other one continues as planned.
             let left = planned.saturating_duration_since(Instant::now()) + LAG;
             match self.ask("after this end had ended its step", left)? {
-                // The message crossed our end of the step.
+                // The message was sent before the near end knew that the step had ended here.
                 Ask::Stop => {}
                 Ask::Read => asked = true,
                 Ask::Bye => return Err(Ended::Bye),

@@ -1,4 +1,4 @@
-//! Expected data connections of a session: its thread waits until they have passed the gate.
+//! Expected data connections of a session. The session's thread waits until the gate has admitted them.
 
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
@@ -17,12 +17,12 @@ use crate::peer::datagrams::{Configure, Meeting};
 /// Time for the next data connection of a set to arrive; a few arrive at a time.
 const CONNECT: Duration = Duration::from_secs(20);
 
-/// Waits for data connections to come through the gate.
+/// Waits for data connections that the gate admits.
 pub(super) struct Waiter<'a> {
     pub(super) control: &'a TcpStream,
     pub(super) room: &'a Arc<Room>,
     pub(super) stop: &'a Stop,
-    /// The session's own end.
+    /// Time limit of the session.
     pub(super) until: Instant,
 }
 
@@ -56,8 +56,8 @@ impl Waiter<'_> {
             if !fds[2].revents().is_empty() {
                 return Err("was given up: the server was stopped");
             }
-            // The near end sends nothing while it connects, unless it cancelled or has gone. Connections that
-            // have arrived by then are still checked.
+            // While the near end connects, it sends a message only if it cancels, and closes the connection only if
+            // it ends. Connections that have arrived by then are still checked.
             if !fds[1].revents().is_empty() && fds[0].revents().is_empty() {
                 return Err("was given up by the near end");
             }
@@ -96,7 +96,8 @@ impl Lines for Waiter<'_> {
         of.accept(&line, self.stop, configure)
     }
 
-    /// By the server or by the near end, which sends nothing while it connects unless it cancelled or has gone.
+    /// Returns whether the server or the near end has given up. While the near end connects, it sends a message only
+    /// if it cancels.
     fn given_up(&self) -> bool {
         let mut fds = [
             PollFd::new(self.control, PollFlags::IN),

@@ -15,13 +15,13 @@ pub(super) struct Bucket {
     limit: u32,
 }
 
-/// Room for one group of segments as TCP hands it down; a smaller bucket has to split it.
+/// Size of one group of segments as TCP sends it, in bytes; a smaller bucket has to split it.
 const ONE_GROUP: u64 = 64 * 1024;
 
-/// The bucket of a rate limit in the network; `None` for a rate outside the bounds.
+/// Returns the bucket of a rate limit in the network; `None` for a rate outside the bounds.
 pub(super) fn bucket(rate: Rate, depth: Depth) -> Option<Bucket> {
     let bytes = bytes_per_second(rate)?;
-    // A kernel that looks once in 4 ms must find that much to send.
+    // A kernel whose timer ticks every 4 ms must be able to send the payload of that time at once.
     let burst = (bytes / 250).max(ONE_GROUP);
     let limit = match depth {
         Depth::Shallow => (bytes / 200).max(2 * ONE_GROUP),
@@ -34,7 +34,7 @@ pub(super) fn bucket(rate: Rate, depth: Depth) -> Option<Bucket> {
     })
 }
 
-/// A bucket with room for this many bytes, and a burst of 1 ms; `None` outside the bounds.
+/// Makes a bucket with room for `room` bytes and a burst of 1 ms; `None` if the values are out of bounds.
 pub(super) fn small(rate: Rate, room: Bytes) -> Option<Bucket> {
     let bytes = bytes_per_second(rate)?;
     let burst = (bytes / 1000).max(ONE_GROUP);
@@ -49,10 +49,10 @@ fn bytes_per_second(rate: Rate) -> Option<u64> {
     super::check::is_rate(rate).then_some(rate.0 / 8)
 }
 
-/// Ports with a queue in front of them, and their places in the network.
+/// Ports that get a bucket, and the hosts that they are in.
 pub(super) type Ports = Vec<(Spot, &'static str)>;
 
-/// The router's ports that send in the given directions.
+/// Returns the router's ports that send in the given directions.
 pub(super) fn router_ports(directions: FaultDirection) -> Ports {
     let port = |direction: &Direction| match direction {
         Direction::Forward => (Spot::Router, "far"),
@@ -61,7 +61,7 @@ pub(super) fn router_ports(directions: FaultDirection) -> Ports {
     directions.each().iter().map(port).collect()
 }
 
-/// Puts the bucket in front of ports: all of them, or none.
+/// Puts the bucket in front of all ports or, if that fails for one, of none.
 pub(super) fn limit_rate(
     network: &mut Network,
     bucket: &Bucket,

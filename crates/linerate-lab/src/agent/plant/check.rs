@@ -1,4 +1,4 @@
-//! What cannot be planted, and why.
+//! Checks which faults cannot be planted, and says why.
 
 use linerate_core::units::Rate;
 
@@ -6,12 +6,12 @@ use crate::agent::wire::is_on_the_wire;
 use crate::fault::{Fault, Origin, Rhythm};
 use crate::spec::Topology;
 
-/// The longest time that anything lasts, in nanoseconds.
+/// Longest time of any fault, in nanoseconds.
 const LONGEST: u64 = 10_000_000_000;
-/// More spinning threads have no further effect.
+/// Most spinning threads: more would have no further effect.
 const MOST_THREADS: u32 = 64;
 
-/// Why this lab has no place for the fault.
+/// Returns why the fault cannot be planted in this lab's topology.
 pub(super) fn misplaced(fault: &Fault, topology: Topology) -> Option<&'static str> {
     let needs_router = is_on_the_wire(fault)
         || matches!(
@@ -26,7 +26,7 @@ pub(super) fn misplaced(fault: &Fault, topology: Topology) -> Option<&'static st
         .then_some("it needs a router, and this lab has none")
 }
 
-/// Why a number of the fault is out of its bounds.
+/// Returns why a number of the fault is out of bounds; `None` if all are within.
 pub(super) fn out_of_bounds(fault: &Fault) -> Option<&'static str> {
     let short = |time: u64| (1..=LONGEST).contains(&time);
     let packet = |bytes: u32| (576..=65535).contains(&bytes);
@@ -41,7 +41,7 @@ pub(super) fn out_of_bounds(fault: &Fault) -> Option<&'static str> {
             "the rate is outside 100 kb/s to 300 Gb/s, or the room outside 2 kB to 1 GiB",
         ),
         Fault::ReceiveWindow { bytes, .. } | Fault::SendBuffer { bytes, .. } => (
-            // Below this the kernel's own minimum of a socket rules.
+            // Below this size, the kernel's own minimum of a socket applies.
             (4096..=(1 << 30)).contains(&bytes.0),
             "the size is outside 4 KiB to 1 GiB",
         ),
@@ -89,7 +89,7 @@ pub(super) fn is_rate(rate: Rate) -> bool {
     (100_000..=300_000_000_000).contains(&rate.0)
 }
 
-/// What of the path a fault takes for itself.
+/// Part of the path that a fault occupies, so that no other fault may use it.
 #[derive(PartialEq, Eq)]
 enum Scope<'a> {
     Whole,
@@ -98,7 +98,7 @@ enum Scope<'a> {
     Variable(linerate_core::path::Side, &'a str),
 }
 
-/// Whether two faults act on the same thing.
+/// Returns whether two faults cannot be planted together because they act on the same part of the lab.
 pub(super) fn collide(a: &Fault, b: &Fault) -> bool {
     if kind(a) != kind(b) {
         return false;
@@ -109,7 +109,7 @@ pub(super) fn collide(a: &Fault, b: &Fault) -> bool {
     }
 }
 
-/// Two faults of one kind, or on the same queue, exclude each other.
+/// Returns the kind of a fault. Two faults of one kind, or on the same queue, exclude each other.
 fn kind(fault: &Fault) -> String {
     let code = fault.code();
     let name = code.split(':').next().unwrap_or_default();

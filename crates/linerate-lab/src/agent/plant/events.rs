@@ -1,4 +1,4 @@
-//! The action at that time.
+//! Timed actions of planted events.
 
 use std::time::{Duration, Instant};
 
@@ -8,25 +8,25 @@ use linerate_core::units::Nanos;
 use crate::fault::Rhythm;
 use crate::spec::Host;
 
-/// The events, and the actions when they are due.
+/// Actions of planted events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Act {
-    /// Take the carrier from a host's link, or give it back.
+    /// Switch the carrier of a host's link off or on.
     Link(Host, bool),
     /// Stop the programs of a host.
     Stop(Host),
-    /// Let them go on.
+    /// Let the stalled programs of a host continue.
     Go(Host),
 }
 
 struct Event {
     at: Instant,
     act: Act,
-    /// The period of an event.
+    /// Period of an event; `None` if it happens once.
     again: Option<Duration>,
 }
 
-/// The next action, and its time.
+/// Next action of each event, and its time.
 #[derive(Default)]
 pub(super) struct Events {
     events: Vec<Event>,
@@ -49,14 +49,14 @@ impl Events {
         self.add(first + lasting.duration(), Act::Go(host), again);
     }
 
-    /// Forgets the stalls of a host; its programs go on at once.
+    /// Removes the stalls of a host; its programs continue at once.
     pub(super) fn end_stalls(&mut self, now: Instant, host: Host) {
         self.events
             .retain(|event| event.act != Act::Stop(host) && event.act != Act::Go(host));
         self.add(now, Act::Go(host), None);
     }
 
-    /// Forgets when the link of a host was to be switched.
+    /// Removes the times at which the link of a host is switched.
     pub(super) fn end_switches(&mut self, host: Host) {
         self.events
             .retain(|event| !matches!(event.act, Act::Link(own, _) if own == host));
@@ -70,7 +70,7 @@ impl Events {
         self.events.iter().map(|event| event.at).min()
     }
 
-    /// Takes what is due, in its order.
+    /// Takes the actions that are due, in order.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Act> {
         self.events.sort_by_key(|event| event.at);
         let due = self.events.partition_point(|event| event.at <= now);

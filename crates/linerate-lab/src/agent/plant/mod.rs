@@ -27,23 +27,23 @@ use events::Events;
 enum Undo {
     /// Remove the queues in front of these ports.
     Queues(bucket::Ports),
-    /// Give a setting of a host its old value.
+    /// Restore the old value of a host's setting.
     Setting(Spot, &'static str, String),
     /// Switch the offloads of a host's port on.
     Offloads(Spot, Vec<Offload>),
-    /// Give the ports the MTU that they were made with.
+    /// Restore the MTU with which the ports were made.
     Mtu,
-    /// Let the process on the wire do what the other faults ask.
+    /// Restart the process on the wire with the effects of the other faults.
     Wire,
-    /// Take the limit of CPU time away.
+    /// Remove the limit of CPU time.
     Quota(Group),
-    /// Stop these processes.
+    /// Stop these processes of the lab.
     Children(Vec<Child>),
-    /// Nothing in the network: the programs started from now on differ.
+    /// Nothing in the network changes: only programs that are started from now on differ.
     Nothing,
-    /// Forget the times, and switch the link on.
+    /// Remove the times of switching, and switch the link on.
     Link(Host),
-    /// Forget the times, and let the programs go on.
+    /// Remove the times of stalls, and let the stalled programs continue.
     Stall(Host),
 }
 
@@ -54,7 +54,7 @@ struct Planted {
 
 /// The faults that are planted.
 pub(super) struct Plants {
-    /// The number of the lab's outer process.
+    /// Number of the lab's outer process.
     lab: u32,
     planted: Vec<Planted>,
     wire: Option<Wire>,
@@ -182,8 +182,7 @@ impl Plants {
         }
     }
 
-    /// Starts the process on the wire again with the settings of all faults, or removes the wire if there are
-    /// none.
+    /// Restarts the process on the wire with the settings of all faults, or removes the wire if there are none.
     fn rewire(&mut self, network: &mut Network) -> Result<(), LabError> {
         let treatments = treatments(self.planted.iter().map(|planted| &planted.fault));
         let was_there = self.wire.is_some();
@@ -207,7 +206,7 @@ impl Plants {
         }
     }
 
-    /// What the programs on a host are started with.
+    /// Returns the environment, CPUs and group with which programs on a host are started.
     pub(super) fn surroundings(&self, host: Host) -> Surroundings {
         let on = |side: Side| Host::from(side) == host;
         let mut all = Surroundings::default();
@@ -234,7 +233,7 @@ impl Plants {
         all
     }
 
-    /// Puts the queues back in front of the router's port `near`, which was made again.
+    /// Restores the queues in front of the router's port `near`, which was made again.
     fn queue_again(&self, network: &mut Network) -> Result<(), LabError> {
         for planted in &self.planted {
             if let Fault::PathRate {
@@ -255,17 +254,17 @@ impl Plants {
         Ok(())
     }
 
-    /// What the process on the wire did.
+    /// Returns the counters of the process on the wire.
     pub(super) fn forwarded(&self) -> Result<Option<Forwarded>, LabError> {
         self.wire.as_ref().map(Wire::forwarded).transpose()
     }
 
-    /// When something is to be done next.
+    /// Returns the time of the next action.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.events.next()
     }
 
-    /// What is to be done now.
+    /// Returns the actions that are due now.
     pub(super) fn due(&mut self) -> Vec<Act> {
         self.events.due(Instant::now())
     }

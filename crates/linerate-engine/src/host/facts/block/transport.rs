@@ -8,8 +8,8 @@ use super::CLASS;
 use crate::host::read;
 
 const NVME: &str = "/sys/class/nvme";
-/// Drivers of SCSI hosts (`proc_name`) that show how their disks are attached. SRP has no name there: only its
-/// hosts have `local_ib_device`.
+/// Drivers of SCSI hosts (`proc_name`) that show how their disks are attached. SRP is not among them: it is
+/// identified by the attribute `local_ib_device`.
 const HOSTS: [(&str, &str); 6] = [
     ("iscsi_iser", "iser"),
     ("iscsi_tcp", "iscsi"),
@@ -26,7 +26,7 @@ const CLASSES: [(&str, &str); 3] = [
 ];
 
 impl Reader<'_> {
-    /// Model, transport and place of a disk.
+    /// Reads the model, transport and place of a disk.
     pub(super) fn disk(&mut self, device: &mut BlockDevice, folder: &str, hidden: &[&String]) {
         let above = format!("{folder}/device");
         device.model = self.optional_line(&format!("{above}/model"));
@@ -55,7 +55,7 @@ impl Reader<'_> {
         device.node = self.node_of(&device.pci);
     }
 
-    /// The transport of a disk by its PCI function, if nothing closer to the disk shows it: in trees without
+    /// Returns the transport of a disk by its PCI function, if nothing closer to the disk shows it: in trees without
     /// the classes, and for disks behind RAID controllers.
     fn by_function(&self, device: &BlockDevice) -> &'static str {
         /// Class of RAID controllers.
@@ -82,8 +82,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A namespace belongs to its controller or, if there may be several paths, to their subsystem. Then each
-    /// path is a hidden device, which belongs to the controller of the path.
+    /// Reads the controllers of an NVMe namespace. It belongs to its controller or, if there may be several paths, to
+    /// their subsystem. In that case each path is a hidden device, which belongs to the controller of the path.
     fn nvme(&mut self, device: &mut BlockDevice, above: &str, hidden: &[&String]) {
         let names = self.machine.list(above).unwrap_or_default();
         let several = names.iter().any(|name| name == "iopolicy");
@@ -121,8 +121,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The controller of a disk with one path. The disk usually has its number, since the number of a subsystem
-    /// is the one of its first controller.
+    /// Returns the controller of a disk with one path. The disk usually has the controller's number, since a
+    /// subsystem has the number of its first controller.
     fn only_controller(&self, disk: &str, above: &str) -> Option<Path> {
         let by_name = &disk[..disk.rfind('n').unwrap_or(0)];
         let name = self.device_name(above);
@@ -132,7 +132,7 @@ impl Reader<'_> {
         Some(path).filter(|path| !path.transport.is_empty())
     }
 
-    /// A path to a disk: its hidden device, which is numbered after its controller since Linux 4.18.
+    /// Returns a path to a disk: its hidden device, which is numbered after its controller since Linux 4.18.
     fn way(&self, controller: u32, name: &str) -> Path {
         let folder = format!("{CLASS}/{name}");
         let above = format!("{folder}/device");
@@ -141,7 +141,7 @@ impl Reader<'_> {
             .unwrap_or_else(|| format!("nvme{controller}"));
         let mut path = self.controller(&controller, &above);
         if path.transport.is_empty() {
-            // A tree of files may lack the link that leads there.
+            // A tree of files may lack the link to the controller.
             path = self.controller(&controller, &format!("{NVME}/{controller}"));
         }
         Path {
@@ -151,7 +151,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Name that the device in `folder` has in /dev.
+    /// Returns the name of the device in `folder` in /dev.
     fn device_name(&self, folder: &str) -> Option<String> {
         let name = read(self.machine, &format!("{folder}/uevent"), |text| {
             Ok(sysctl::value_text(text, "DEVNAME"))
@@ -181,10 +181,10 @@ impl Reader<'_> {
         }
     }
 
-    /// How a SCSI disk is reached; `None` for other disks and hosts that are unknown.
+    /// Returns how a SCSI disk is attached; `None` for other disks and unknown hosts.
     fn scsi(&self, above: &str) -> Option<&'static str> {
         let names = self.machine.list(&format!("{above}/scsi_device")).ok()?;
-        // host:channel:target:unit.
+        // The name consists of host:channel:target:unit.
         let host = format!("host{}", names.first()?.split(':').next()?);
         let folder = format!("/sys/class/scsi_host/{host}");
         if !self
@@ -207,7 +207,7 @@ impl Reader<'_> {
     }
 }
 
-/// `nvme0`, and neither `nvme0n1` nor `nvme0c1n1`.
+/// Returns whether a name is a controller's, such as `nvme0`, and neither `nvme0n1` nor `nvme0c1n1`.
 fn is_controller(name: &str) -> bool {
     let number = name.strip_prefix("nvme");
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))

@@ -1,4 +1,4 @@
-//! What an RDMA device is: a card, a virtual function of one, or software.
+//! The kind of an RDMA device: a card, a virtual function of one, or software.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::super::{Reader, numbered};
 pub(in crate::host) const SOFTWARE: [&str; 2] = ["Software iWARP stack", "rxe"];
 
 impl Reader<'_> {
-    /// The card that a function of the bus is a virtual function of.
+    /// Returns the card that has this function of the bus as a virtual function.
     pub(super) fn virtual_of(&self, pci: &str) -> Option<VirtualOf> {
         if pci.is_empty() {
             return None;
@@ -23,7 +23,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Numbers virtual functions as their card does.
+    /// Gives virtual functions the numbers that they have on their card.
     pub(super) fn number_functions(&self, devices: &mut [IbDevice]) {
         let mut numbers: BTreeMap<String, BTreeMap<String, u32>> = BTreeMap::new();
         for device in devices {
@@ -35,7 +35,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The virtual functions of a card, with their numbers.
+    /// Returns the virtual functions of a card, with their numbers.
     fn functions_of(&self, card: &str) -> BTreeMap<String, u32> {
         let folder = format!("{DEVICES}/{card}");
         let names = self.machine.list(&folder).unwrap_or_default();
@@ -45,9 +45,9 @@ impl Reader<'_> {
         numbers.filter_map(function).collect()
     }
 
-    /// Whether a device is a software device (rxe, siw). Hardware has a `device` link, a model or a board. In older
-    /// kernels software devices link to the hardware of their network port: then `parent` of rxe or the description
-    /// of siw identifies them.
+    /// Returns whether a device is a software device (rxe, siw). Hardware has a `device` link, a model or a board. In
+    /// older kernels software devices link to the hardware of their network port: then `parent` of rxe or the
+    /// description of siw identifies them.
     pub(super) fn is_soft_device(&self, folder: &str) -> bool {
         let Ok(files) = self.machine.list(folder) else {
             return false;

@@ -12,7 +12,7 @@ use crate::host::{gap, read};
 const CLASS: &str = "/sys/class/net";
 
 impl Reader<'_> {
-    /// The ports that /sys lists. The failed kernel query has a gap already.
+    /// Reads the ports that /sys lists. The failed kernel query has a gap already.
     pub(super) fn listed_nics(&mut self) -> Vec<Nic> {
         let names = self.machine.list(CLASS).unwrap_or_default();
         let (mut nics, mut missing) = (Vec::new(), Vec::new());
@@ -66,8 +66,8 @@ impl Reader<'_> {
         Some(nic)
     }
 
-    /// Whether the port is up and has a carrier. Ports whose drivers report no `operstate` (loopback, tunnels)
-    /// show `unknown` although they are up. Only a port that is switched on has the file `carrier`, and some
+    /// Returns whether the port is up and has a carrier. Ports whose drivers report no `operstate` (loopback,
+    /// tunnels) show `unknown` although they are up. Only a port that is switched on has the file `carrier`, and some
     /// trees lack it.
     fn listed_up(&self, folder: &str) -> bool {
         self.whole(&format!("{folder}/carrier")).map_or_else(
@@ -85,7 +85,7 @@ impl Reader<'_> {
         nic.driver = self.of_uevent(&device, "DRIVER");
         let above = self.pci_above(&device);
         nic.node = self.node_of(&above);
-        // `virtio:d00000001v00001AF4`: the part before the colon is the bus.
+        // In `virtio:d00000001v00001AF4`, the part before the colon is the bus.
         let alias = self.of_uevent(&device, "MODALIAS");
         let bus = alias.split(':').next().unwrap_or_default();
         if bus == USB {
@@ -100,7 +100,7 @@ impl Reader<'_> {
             VIRTUAL_BUSES.contains(&bus) || VIRTUAL_DRIVERS.contains(&nic.driver.as_str());
     }
 
-    /// `lower_NAME` leads to each port below, `master` to the one above.
+    /// Links named `lower_NAME` lead to the ports below, `master` to the port above.
     fn listed_stack(&self, nic: &mut Nic, folder: &str) {
         let index = |path: String| u32::try_from(self.whole(&path)?).ok();
         nic.stack.above = index(format!("{folder}/master/ifindex"));
@@ -109,7 +109,7 @@ impl Reader<'_> {
         let below = lower.filter_map(|name| index(format!("{folder}/{name}/ifindex")));
         nic.stack.below = below.collect();
         nic.stack.below.sort_unstable();
-        // `802.3ad 4`: the name, then its number.
+        // The file contains a name and its number, such as `802.3ad 4`.
         let word = |file: &str| {
             let line = self.optional_line(&format!("{folder}/bonding/{file}"));
             line.split(' ').next().unwrap_or_default().to_owned()
@@ -122,7 +122,7 @@ impl Reader<'_> {
         });
     }
 
-    /// A port that is down has neither speed nor duplex: that is no gap.
+    /// Reads the link of a port. A port that is down has neither speed nor duplex; this is not a gap.
     fn listed_link(&self, folder: &str) -> LinkModes {
         let speed = read(
             self.machine,

@@ -6,7 +6,7 @@ use super::super::Reader;
 use crate::host::fragments;
 
 impl Reader<'_> {
-    /// The kernel's counters of fragments, where tunnels may need some; `None` if it has none for IPv4.
+    /// Reads the kernel's counters of fragments, if tunnels may need fragmentation; `None` if it has none for IPv4.
     pub(super) fn fragments(&mut self, nics: &[Nic]) -> Option<Fragments> {
         if !nics.iter().any(Nic::is_tunnel) {
             return None;

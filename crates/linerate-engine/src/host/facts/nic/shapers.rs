@@ -1,4 +1,4 @@
-//! What the queueing of ports is set to hold back, delay or lose.
+//! Limits, delays and losses that are configured in the queueing disciplines of ports.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::Reader;
 use crate::host::{Query, invalid};
 
 impl Reader<'_> {
-    /// What the disciplines and classes of ports are set to hold back.
+    /// Reads the limits, delays and losses that the disciplines and classes of ports are configured for.
     pub(super) fn shapers(&mut self, nics: &mut [Nic]) {
         const WHAT: &str = "the queueing disciplines";
         const HINT: &str = "tc -d qdisc; tc -d class show dev PORT";
@@ -61,7 +61,7 @@ fn shaper(qdisc: &Qdisc<'_>, set: Shaping) -> Shaper {
     }
 }
 
-/// The classes of a port that delay packets.
+/// Returns the classes of a port that delay packets.
 fn classes_of(port: u32, reply: &[u8]) -> Result<Vec<(u32, Shaper)>, Malformed> {
     let mut found = Vec::new();
     for class in qdisc::classes(reply) {

@@ -1,4 +1,4 @@
-//! The ports that a route uses, and those that it might have used, in brief: a run waits for them.
+//! Brief facts of the ports that a route uses, and of those that it might have used: a run waits for them.
 
 use linerate_core::facts::nic::Nic;
 use linerate_core::facts::route::{NETWORKS_MAX, OTHERS_MAX, Other, PORTS_MAX};
@@ -10,7 +10,8 @@ use super::{HINT, PortReader, Reader, WHAT, basic, stack};
 use crate::host::{Ethtool, Query, gap, invalid};
 
 impl Reader<'_> {
-    /// The port with this index, then those below it; and the others with a wire, carrier and an address.
+    /// Returns the port with this index, then the ports below it; and the other ports with a wire, a carrier and an
+    /// address.
     pub(in super::super) fn stack_of(&mut self, index: u32) -> (Vec<Nic>, Vec<Other>) {
         let reply = match self.machine.query(&Query::Links) {
             Ok(reply) => reply,
@@ -54,7 +55,7 @@ impl Reader<'_> {
             nic.pause = port.ask(Ethtool::Pause, ethtool::pause);
         }
         nic.offloads = port.ask(Ethtool::Features, ethtool::features);
-        // Long lists, of which nothing but what was agreed matters to a run.
+        // These lists are long, and a run needs only the negotiated link mode.
         nic.link.supported.clear();
         nic.link.advertised.clear();
         nic.link.peer.clear();
@@ -86,7 +87,7 @@ impl Reader<'_> {
         others
     }
 
-    /// The addresses that are good beyond their link.
+    /// Returns the addresses that are valid beyond their link.
     fn addresses(&mut self) -> Vec<Address> {
         const WHAT: &str = "the addresses of ports";
         let reply = match self.machine.query(&Query::Addresses) {
@@ -108,7 +109,7 @@ impl Reader<'_> {
     }
 }
 
-/// A port and those below it, each once, those nearest to it first; one more than is kept at most.
+/// Returns a port and the ports below it, each once, the nearest first; at most one more than is kept.
 fn below(nics: &[Nic], index: u32) -> Vec<u32> {
     let mut found = vec![index];
     let mut next = 0;

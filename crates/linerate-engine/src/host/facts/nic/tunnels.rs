@@ -8,12 +8,12 @@ use super::super::Reader;
 use crate::host::sources::route_toward;
 use crate::host::{Toward, invalid};
 
-/// Most tunnels whose route is looked up.
+/// Most tunnels whose route is queried.
 const ASKED_MAX: usize = 64;
 
 impl Reader<'_> {
-    /// Records for each tunnel the bytes that it adds, and the port below it: the port that it is bound to, or
-    /// the port of the route to its other end.
+    /// Stores for each tunnel the bytes that it adds, and the port below it: the port that it is bound to, or the
+    /// port of the route to its other end.
     pub(super) fn tunnels(&mut self, links: &[Link<'_>], nics: &mut [Nic]) {
         let mut left = ASKED_MAX;
         for nic in nics {
@@ -34,7 +34,8 @@ impl Reader<'_> {
         }
     }
 
-    /// `elsewhere`: its outer packets leave by another network namespace, whose routes are not ours.
+    /// Finds the port below a tunnel. If `elsewhere`, its outer packets leave by another network namespace, whose
+    /// routes are unknown here.
     fn stand_on(&self, nic: &mut Nic, ends: Ends, elsewhere: bool, left: &mut usize) {
         let mut tunnel = ends.tunnel;
         let asks = ends
@@ -43,7 +44,7 @@ impl Reader<'_> {
         let route = asks.and_then(|remote| {
             *left -= 1;
             let own = ends.local.filter(|own| own.is_ipv4() == remote.is_ipv4());
-            // That there is no route is no gap: the tunnel carries nothing then.
+            // A missing route is not a gap: the tunnel then carries nothing.
             route_toward(self.machine, Toward { peer: remote, own }).ok()
         });
         let carrier = ends.link.or(route.map(|route| route.port));

@@ -8,7 +8,7 @@ use crate::host::Machine;
 use crate::load::Probe;
 use crate::load::transport::line::Line;
 
-/// Ends the connection of a worker.
+/// Probe that ends the connection of a worker.
 pub(super) struct Abort(pub(super) Line);
 
 impl Probe for Abort {

@@ -1,7 +1,7 @@
-//! The far end of connections: answers each with its own bytes, and closes it first.
+//! The far end of connections: it answers each with the connection's own bytes, and closes the connection first.
 //!
-//! The state that waits for late packets (TIME_WAIT) then stays here, as with an HTTP/1.0 server, and the near
-//! end does not run out of its ports.
+//! The state that waits for late packets (TIME_WAIT) then stays here, as with an HTTP/1.0 server, and the near end
+//! does not run out of ports.
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.6.1
 
 use std::io;
@@ -20,18 +20,18 @@ use crate::load::pattern::Answerer;
 use crate::load::transport::line::{BLOCK, Line, MarkPart, unless_paused};
 use crate::load::{LoadError, Probe};
 
-/// Longest silence of a connection whose message is not in: its first packet may have to be retransmitted.
+/// Longest silence of a connection whose message is incomplete: its first packet may have to be retransmitted.
 const SILENCE: Duration = Duration::from_secs(3);
-/// Answers between two looks for the end mark, however many more connections wait.
+/// Number of answers between checks for the end mark, however many more connections wait.
 const ANSWERS: u32 = 64;
 
-/// A connection that was let in.
+/// An accepted connection.
 struct Visit {
     stream: TcpStream,
     since: Instant,
-    /// When something was last moved.
+    /// Time at which the connection last moved a byte.
     moved: Instant,
-    /// Bytes of its message that are in, and of the answer that are out.
+    /// Bytes of the message that were received, and of the answer that were sent.
     received: usize,
     sent: usize,
 }
@@ -49,8 +49,8 @@ impl Visit {
         })
     }
 
-    /// Receives into `message`, and answers it once all of it is in; true once all of the answer is out. Blocks
-    /// for a moment at most.
+    /// Receives into `message`, and answers it once it is complete; returns true once all of the answer is sent.
+    /// Blocks only briefly.
     fn go_on(&mut self, message: &mut [u8]) -> io::Result<bool> {
         let fd = self.stream.as_fd();
         let moved = if self.received < message.len() {
@@ -84,7 +84,7 @@ impl Visit {
     }
 }
 
-/// Answers connections.
+/// Worker that answers connections.
 pub(super) struct ConnectAnswerer {
     line: Line,
     door: Door,
@@ -92,7 +92,7 @@ pub(super) struct ConnectAnswerer {
     message: Pages,
     mark: MarkPart,
     visit: Option<Visit>,
-    /// Answers since the end mark was last looked for.
+    /// Number of answers since the last check for the end mark.
     answers: u32,
     ended: bool,
 }
@@ -111,14 +111,14 @@ impl ConnectAnswerer {
         }
     }
 
-    /// Continues with the accepted connection, if there is one; true once it is answered.
+    /// Continues with the accepted connection, if there is one; returns true once it is answered.
     fn go_on(&mut self) -> bool {
         let Some(mut visit) = self.visit.take() else {
             return false;
         };
         match visit.go_on(self.message.bytes_mut()) {
             Ok(true) => true,
-            // Gone, or too slow: the near end counts what it did not get.
+            // The connection is closed or too slow: the near end counts the missing answer.
             Err(_) => false,
             Ok(false) if visit.is_late() => false,
             Ok(false) => {

@@ -1,6 +1,8 @@
-//! The near end of connections: a message is one that is made, carries it there and the answer back, and is closed.
+//! The near end of connections. For each message it makes a connection, sends the message, receives the answer and
+//! closes the connection.
 //!
-//! Its time ends with the last byte of the answer; the next one is made once the far end has closed it, or after a while.
+//! The measured time ends with the last byte of the answer. The next connection is made once the far end has closed
+//! this one, or after a timeout.
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,23 +31,23 @@ const REST: Duration = Duration::from_millis(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Connecting,
-    /// This many bytes of the message are sent.
+    /// The message is being sent; the value is the number of bytes sent.
     Sending(usize),
-    /// This many bytes of the answer have arrived.
+    /// The answer is awaited; the value is the number of bytes received.
     Waiting(usize),
-    /// The answer has arrived, and the far end closes.
+    /// The answer has arrived, and the far end is closing the connection.
     Closing,
     Closed,
 }
 
-/// A connection under way.
+/// A connection in progress.
 struct Call {
     fd: OwnedFd,
     stage: Stage,
 }
 
 impl Call {
-    /// Goes on to another stage, or blocks for a moment at most.
+    /// Continues to the next stage, or blocks briefly.
     fn go_on(&mut self, to: &SocketAddr, message: &[u8], answer: &mut [u8]) -> io::Result<()> {
         let fd = self.fd.as_fd();
         self.stage = match self.stage {
@@ -69,7 +71,7 @@ impl Call {
             },
             Stage::Closing | Stage::Closed => match socket::receive(fd, answer, true) {
                 Err(e) if is_pause(&e) => Stage::Closing,
-                // Its end, or a reset in the place of it.
+                // The far end has closed or reset the connection.
                 _ => Stage::Closed,
             },
         };
@@ -77,7 +79,7 @@ impl Call {
     }
 }
 
-/// Makes connections, and receives the answers.
+/// Near end that makes connections, and receives the answers.
 pub(super) struct ConnectAsker {
     line: Line,
     to: SocketAddr,
@@ -85,9 +87,9 @@ pub(super) struct ConnectAsker {
     answer: Pages,
     size: u32,
     mark: MarkPart,
-    /// The connection under way; `None` before the first, and once one is closed or lost.
+    /// Current connection; `None` before the first, and once one is closed or lost.
     call: Option<Call>,
-    /// When its answer was in.
+    /// Time at which the answer on the current connection was complete.
     answered_at: u64,
     sent: u64,
     answered: u64,
@@ -111,13 +113,13 @@ impl ConnectAsker {
         }
     }
 
-    /// Whether the connection before is closed, or was waited for long enough. It blocks for a moment at most.
+    /// Returns whether the previous connection is closed, or was waited for long enough. Blocks only briefly.
     fn is_closed(&mut self) -> bool {
         let Some(call) = &mut self.call else {
             return true;
         };
         if call.stage == Stage::Closing {
-            // Whatever it meets ends the connection.
+            // Any error ends the connection.
             let _ = call.go_on(&self.to, self.message.bytes(), self.answer.bytes_mut());
             let waited = || clock::now().saturating_sub(self.answered_at);
             if call.stage == Stage::Closing && waited() <= closed_loop::ENDING {
@@ -129,7 +131,7 @@ impl ConnectAsker {
     }
 }
 
-/// A socket for a connection, no call on which blocks for longer than a moment.
+/// Makes a socket for a connection. Its calls block only briefly.
 fn socket_to(to: &SocketAddr) -> io::Result<OwnedFd> {
     let fd = socket_with(
         socket::family(to),
@@ -162,7 +164,7 @@ impl Asker for ConnectAsker {
         Ok(())
     }
 
-    /// Makes the socket: a connection's time begins with its first packet.
+    /// Makes the socket. The time of a connection begins later, with its first packet.
     #[inline]
     fn announce(&mut self, _: impl FnOnce() -> u64, _: bool) -> Result<bool, LoadError> {
         if !self.is_closed() {
@@ -180,7 +182,7 @@ impl Asker for ConnectAsker {
         0
     }
 
-    /// The packets are sent when the answer is waited for.
+    /// The packets are sent when the answer is awaited.
     #[inline]
     fn send(&mut self, _: bool) -> Result<bool, LoadError> {
         self.sent += 1;
@@ -195,7 +197,7 @@ impl Asker for ConnectAsker {
                 Ok(()) => {}
                 Err(e) if is_lost(&e) => {
                     self.call = None;
-                    // A far end that has gone refuses connections, too.
+                    // A far end that has gone also refuses connections.
                     self.line.receive(&mut [0], false)?;
                     std::thread::sleep(REST);
                     break;
@@ -219,7 +221,7 @@ impl Asker for ConnectAsker {
         Ok(())
     }
 
-    /// Connections are made one after another: an open loop, which waits for several things, is refused.
+    /// Connections are made one after another. An open loop, which waits for several events, is refused.
     fn ready(&mut self, wanted: bool, _: Duration) -> Result<[bool; 2], LoadError> {
         Ok([true, wanted])
     }

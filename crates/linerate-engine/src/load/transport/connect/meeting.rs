@@ -18,27 +18,27 @@ use crate::load::transport::line::{BLOCK, Line, is_pause};
 
 /// Time for the other end to report its port, and again for the first connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The error for a cancelled set.
+/// Error text for a cancelled set.
 const GIVEN_UP: &str = "it was given up before the first connection was made";
 /// Silence after which the data connection is probed: shorter than the timeouts of firewalls and address
 /// translators on the path.
 const KEPT_ALIVE: Duration = Duration::from_secs(30);
-/// What the first connection is answered with.
+/// Answer to the first connection.
 const HERE: [u8; 1] = [1];
 
-/// Whether the set was cancelled. Called each time that a call ended without a result.
+/// Callback that returns whether the set was cancelled. It is called each time that a call ended without a result.
 pub(super) type Asked<'a> = &'a dyn Fn() -> bool;
 
 /// A listener for the other end of one data connection.
 #[derive(Debug)]
 pub(super) struct Door {
     listener: TcpListener,
-    /// Connections from elsewhere are none of this stream's.
+    /// Address from which this stream's connections come; connections from other addresses are closed.
     from: IpAddr,
 }
 
 impl Door {
-    /// A connection of this stream, if one comes within the block time.
+    /// Accepts a connection of this stream, if one arrives within the block time.
     pub(super) fn accept(&self) -> io::Result<Option<TcpStream>> {
         match self.listener.accept() {
             Ok((stream, from)) => Ok((from.ip().to_canonical() == self.from).then_some(stream)),
@@ -47,7 +47,7 @@ impl Door {
         }
     }
 
-    /// Lets the first connection in, unless the set is given up before.
+    /// Accepts the first connection, unless the set is cancelled before.
     fn greet(&self, given_up: Asked<'_>) -> io::Result<()> {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
@@ -62,7 +62,7 @@ impl Door {
     }
 }
 
-/// Errors of one failed connection, not of the listener.
+/// Returns whether an error concerns one failed connection, not the listener.
 //= https://man7.org/linux/man-pages/man2/accept.2.html, error handling
 fn is_of_the_caller(error: &io::Error) -> bool {
     error.kind() == ErrorKind::ConnectionAborted
@@ -95,7 +95,7 @@ pub(super) fn open(line: &Line, given_up: Asked<'_>) -> Result<Door, LoadError> 
     Ok(door)
 }
 
-/// The address at which the other end of `line` listens; a connection can reach it.
+/// Returns the address at which the other end of `line` listens, once a connection has reached it.
 pub(super) fn find(line: &Line, given_up: Asked<'_>) -> Result<SocketAddr, LoadError> {
     keep_alive(line)?;
     let mut told = [0; 2];
@@ -114,14 +114,15 @@ pub(super) fn find(line: &Line, given_up: Asked<'_>) -> Result<SocketAddr, LoadE
     }
 }
 
-/// The first connection.
+/// Makes the first connection.
 fn visit(to: &SocketAddr) -> io::Result<()> {
     let mut stream = TcpStream::connect_timeout(to, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.read_exact(&mut [0; HERE.len()])
 }
 
-/// What the path or the other end does to one connection; the next one may fare better.
+/// Returns whether an error concerns only one connection, because of the path or the other end; the next one may
+/// succeed.
 pub(super) fn is_lost(error: &io::Error) -> bool {
     let of_a_connection = matches!(
         error.kind(),
@@ -136,7 +137,7 @@ pub(super) fn is_lost(error: &io::Error) -> bool {
     of_a_connection || crate::load::transport::icmp::is_of_the_path(error)
 }
 
-/// Nothing is sent over it during a step.
+/// Enables keep-alive probes, because nothing is sent over the data connection during a step.
 fn keep_alive(line: &Line) -> Result<(), LoadError> {
     let kept = sockopt::set_socket_keepalive(line.fd(), true)
         .and_then(|()| sockopt::set_tcp_keepidle(line.fd(), KEPT_ALIVE))

@@ -26,10 +26,10 @@ use crate::load::{LoadError, Worker};
 
 /// Most streams of one set.
 const STREAMS_MAX: u32 = 64;
-/// Largest message in bytes: with more it would be the transfer that is timed.
+/// Largest message in bytes: larger ones would time the transfer instead of the connection.
 const SIZE_MAX: u64 = 16 * 1024;
 
-/// The transport.
+/// Transport of one connection per message.
 pub(super) struct Connect;
 
 impl Transport for Connect {
@@ -42,7 +42,7 @@ impl Transport for Connect {
     }
 
     fn descriptors(&self) -> u32 {
-        // The line, who listens, and a connection.
+        // The descriptors are the data connection, the listener and a connection.
         3
     }
 

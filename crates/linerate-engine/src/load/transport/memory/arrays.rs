@@ -13,13 +13,13 @@ use super::Place;
 use crate::load::pattern::operations::Target;
 use crate::load::{LoadError, Probe};
 
-/// Bytes that one call moves. With the first size `memcpy` of glibc uses string instructions on processors that
-/// have fast ones; with the second, if that is three quarters of a last cache or more, it bypasses the caches.
-/// Which is faster depends on the processor: 15.1 and 13.1 GB/s on an EPYC 9004 guest, measured in turn. The
-/// second is bounded so that a stop is noticed: 64 ms at 1 GB/s.
+/// Bytes that one call moves. With the first size, `memcpy` of glibc uses string instructions on processors that have
+/// fast ones. With the second size, `memcpy` bypasses the caches if the size is at least three quarters of a
+/// last-level cache. Which is faster depends on the processor: 15.1 and 13.1 GB/s on an EPYC 9004 guest, measured in
+/// turn. The second size is limited so that a stop is noticed: 64 ms at 1 GB/s.
 //= glibc, sysdeps/x86/dl-cacheinfo.h: rep_movsb_threshold, rep_movsb_stop_threshold, non_temporal_threshold
 const PIECES: [usize; 2] = [256 << 10, 64 << 20];
-/// How often each is tried, and with how many bytes at most.
+/// Number of trials of each size, and the most bytes of a trial.
 const TRIALS: usize = 3;
 const TRIED: u64 = 256 << 20;
 /// Fewest bytes of an operation: smaller arrays are accessed repeatedly, so that calls cost little.
@@ -29,15 +29,15 @@ const LEAST: usize = 256 << 10;
 pub(super) struct Arrays {
     place: Place,
     size: Bytes,
-    /// What operations do.
+    /// Kind of operations.
     access: Access,
-    /// The array that is read, or written. None before the first step, nor is the other one there.
+    /// Array that is read or written. Before the first step, neither this array nor the other one exists.
     main: Option<Array>,
-    /// Where copies go.
+    /// Array to which copies are written.
     copied: Option<Array>,
-    /// Bytes of each piece but the last.
+    /// Bytes of each piece except the last.
     piece: usize,
-    /// Where the next piece begins.
+    /// Offset of the next piece.
     at: usize,
 }
 
@@ -74,7 +74,7 @@ impl Arrays {
         Ok(())
     }
 
-    /// The time to access the arrays, or a part of them, in nanoseconds.
+    /// Returns the time to access the arrays, or a part of them, in nanoseconds.
     fn try_out(&mut self, piece: usize) -> u64 {
         (self.piece, self.at) = (piece, 0);
         let began = clock::now();
@@ -85,14 +85,14 @@ impl Arrays {
         clock::now() - began
     }
 
-    /// The next piece of arrays that are `len` long.
+    /// Returns the next piece of arrays that are `len` bytes long.
     fn turn(&mut self, len: usize) -> Range<usize> {
         let piece = self.at..len.min(self.at + self.piece);
         self.at = if piece.end == len { 0 } else { piece.end };
         piece
     }
 
-    /// Accesses the next pieces; how many bytes they were, more than none.
+    /// Accesses the next pieces; returns their bytes, which are more than zero.
     fn go_on(&mut self, access: Access) -> u32 {
         let len = self.main.as_ref().map_or(0, |array| array.len());
         let mut moved = 0;

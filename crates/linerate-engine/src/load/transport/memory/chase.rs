@@ -15,15 +15,15 @@ use super::Place;
 use crate::load::times::Times;
 use crate::load::{Advice, BATCH as OPS, Done, LoadError, Op, Probe, Timed, Worker};
 
-/// Loads that are timed together: from the nearest cache they take 100 times as long as a look at the clock, from memory
-/// less than a millisecond.
+/// Number of loads that are timed together: in the nearest cache they last 100 times as long as reading the clock, in
+/// memory less than a millisecond.
 pub const BATCH: usize = 4096;
 
-/// A thread that loads from one address after another.
+/// Worker that loads from one address after another.
 pub(super) struct Chase {
     place: Place,
     size: Bytes,
-    /// None before the first step.
+    /// Chain of addresses; `None` before the first step.
     chain: Option<Chain>,
     advice: Arc<Advice>,
     times: Times,
@@ -68,7 +68,7 @@ impl Worker for Chase {
         for op in ops {
             chain.follow(BATCH);
             let to = clock::now();
-            // Counted by its start: a batch that ends after the wash-out was a part of it.
+            // The start of a batch decides whether it counts: a batch that ends after the washout began in it.
             if self.advice.counts(from) {
                 let each = (to - from + BATCH as u64 / 2) / BATCH as u64;
                 self.times.record(each.max(1), 1);

@@ -1,4 +1,4 @@
-//! What ends the preparation of arrays when a step is aborted.
+//! A flag that ends the preparation of arrays when a step is aborted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -9,17 +9,17 @@ use linerate_core::record::Table;
 use crate::host::Machine;
 use crate::load::{LoadError, Probe};
 
-/// Whether the step of a thread was aborted. Clones share it.
+/// Flag that says whether the step of a thread was aborted. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Halt(Arc<AtomicBool>);
 
 impl Halt {
-    /// Whether it was not stopped.
+    /// Returns whether the step was not aborted.
     pub(super) fn goes_on(&self) -> bool {
         !self.0.load(Relaxed)
     }
 
-    /// An error if it was.
+    /// Returns an error if the step was aborted.
     pub(super) fn check(&self) -> Result<(), LoadError> {
         if self.goes_on() {
             return Ok(());
@@ -28,7 +28,7 @@ impl Halt {
         Err(LoadError::Protocol { what })
     }
 
-    /// Lets another thread abort. Nothing is read of memory.
+    /// Returns a probe with which another thread can abort. Memory has no counters to read.
     pub(super) fn probes(&self) -> Vec<Box<dyn Probe>> {
         vec![Box::new(self.clone())]
     }

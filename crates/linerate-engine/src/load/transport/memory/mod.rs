@@ -36,16 +36,16 @@ use crate::load::{LoadError, Worker};
 pub use chase::BATCH;
 pub use size::{room_for, sizes};
 
-/// An element that is loaded: an address.
+/// Size of an element that is loaded: an address.
 pub const LOAD: Bytes = Bytes(8);
-/// Pages that are looked at, of each array.
+/// Number of pages of each array whose node is checked.
 const PAGES: usize = 1 << 16;
-/// Bytes that are touched between two looks at whether the step was aborted: 64 ms at 1 GB/s.
+/// Bytes that are touched between checks whether the step was aborted: 64 ms at 1 GB/s.
 const PIECE: usize = 64 << 20;
-/// What gets a content of its own: the smallest page of any processor.
+/// Unit of memory that is filled with content of its own: the smallest page of any processor.
 const PAGE: usize = 4096;
 
-/// Moves bytes within this host.
+/// Transport that moves bytes within this host.
 pub(super) struct Memory;
 
 impl Transport for Memory {
@@ -72,7 +72,7 @@ impl Transport for Memory {
     }
 }
 
-/// Refuses what only packets, or messages to somebody, have.
+/// Refuses options that only packets, or messages to another end, have.
 fn lacks(plan: &SetPlan) -> Result<(), String> {
     let knobs = &plan.knobs;
     let default = Knobs::default();
@@ -87,7 +87,7 @@ fn lacks(plan: &SetPlan) -> Result<(), String> {
     )
 }
 
-/// What this process may take of the memory of this host.
+/// Returns the memory of this host that this process may use.
 pub fn room() -> Room {
     let allowed = thread::allowed_cpus().unwrap_or_default();
     Room {
@@ -111,7 +111,7 @@ fn connect(_: Side, plan: &SetPlan, _: &mut dyn Lines) -> Result<Connected, Load
             Pattern::Operations { access } => {
                 Box::new(Operations::new(Arrays::new(place, size, access)))
             }
-            // There is no stream: its plan was refused.
+            // Plans with streams were refused before.
             Pattern::PingPong { .. } | Pattern::Stream { .. } => Box::new(Chase::new(place, size)),
         }
     };
@@ -126,7 +126,7 @@ fn connect(_: Side, plan: &SetPlan, _: &mut dyn Lines) -> Result<Connected, Load
     })
 }
 
-/// How many arrays of each thread a plan needs.
+/// Returns how many arrays a plan needs for each thread.
 fn arrays_of(pattern: Pattern) -> u64 {
     match pattern {
         Pattern::Operations {
@@ -136,12 +136,12 @@ fn arrays_of(pattern: Pattern) -> u64 {
     }
 }
 
-/// The requested node, if it has memory.
+/// Returns the requested node, if it has memory.
 fn node_of(plan: &SetPlan, room: &Room) -> Result<Option<u32>, LoadError> {
     let Some(asked) = plan.knobs.options.number(MEMORY_NODE.key) else {
         return Ok(None);
     };
-    // A kernel without nodes has one.
+    // A kernel without NUMA nodes counts as one node.
     let known: Vec<u32> = match room.nodes.as_slice() {
         [] => vec![0],
         nodes => nodes.iter().map(|(id, _)| *id).collect(),
@@ -158,19 +158,19 @@ fn node_of(plan: &SetPlan, room: &Room) -> Result<Option<u32>, LoadError> {
     Ok(found.copied())
 }
 
-/// The stream that uses the memory, and its intended node.
+/// Stream that uses the memory, and the node of that memory.
 #[derive(Debug, Clone)]
 struct Place {
     stream: u32,
-    /// The node that was asked for; `None` for the thread's own node.
+    /// Requested node; `None` for the thread's own node.
     node: Option<u32>,
-    /// Whether there are several nodes.
+    /// Whether the host has several nodes.
     several: bool,
     halt: Halt,
 }
 
 impl Place {
-    /// An array whose pages are there. To be called on the thread that uses it.
+    /// Allocates an array and touches its pages. Must be called on the thread that uses it.
     fn array(&self, size: Bytes) -> Result<Array, LoadError> {
         let call = |call, source| LoadError::Call {
             call,
@@ -179,7 +179,7 @@ impl Place {
         };
         let len = usize::try_from(size.0).unwrap_or(usize::MAX);
         let mut array = Array::new(len).map_err(|source| call("mmap", source))?;
-        // A node that is the only one needs no word, which a container may forbid.
+        // If the node is the only one, it is not requested, because a container may forbid the call.
         if let Some(node) = self.node.filter(|_| self.several) {
             array.prefer(node).map_err(|error| LoadError::Unsupported {
                 what: format!(
@@ -194,7 +194,7 @@ impl Place {
         Ok(array)
     }
 
-    /// The memory that is on another node, or whose node cannot be read.
+    /// Reports memory that is on another node, or whose node cannot be read.
     fn astray<'a>(&self, arrays: impl IntoIterator<Item = &'a Array>) -> Option<Gap> {
         let wanted = self.node.or_else(array::node_here)?;
         if !self.several {
@@ -213,8 +213,8 @@ impl Place {
     }
 }
 
-/// Touches every page. Each begins with its address, which no other page has: pages that are alike may be merged, by the
-/// kernel (KSM) or a hypervisor, and all of them would then be read from one place.
+/// Touches every page. Each begins with its own address: equal pages could be merged by the kernel (KSM) or a
+/// hypervisor, and all of them would then be read from one place.
 fn fill(piece: &mut [u8]) {
     piece.fill(1);
     for page in piece.chunks_mut(PAGE) {
@@ -225,7 +225,7 @@ fn fill(piece: &mut [u8]) {
     }
 }
 
-/// The kernel does not report where pages are.
+/// Reports that the kernel does not say on which node pages are.
 fn untold(error: &io::Error) -> Gap {
     let why = format!("the NUMA node of its pages cannot be read (move_pages): {error}");
     let mut gap = refused(MEMORY_NODE.key, &why);
@@ -235,7 +235,7 @@ fn untold(error: &io::Error) -> Gap {
     gap
 }
 
-/// Not all of the pages that were looked at are where they should be.
+/// Reports that not all of the checked pages are on the requested node.
 fn elsewhere(wanted: u32, right: u64, all: u64) -> Option<Gap> {
     let others = all.saturating_sub(right);
     let why = format!("{others} of {all} pages that were checked are not on node {wanted}");

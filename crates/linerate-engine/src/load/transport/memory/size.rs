@@ -1,4 +1,4 @@
-//! How large the arrays are.
+//! The choice of the size of arrays.
 
 use linerate_core::facts::Gap;
 use linerate_core::model::CACHES;
@@ -9,19 +9,19 @@ use super::{arrays_of, refused};
 use crate::host::Room;
 use crate::load::LoadError;
 
-/// Smallest array: what a processor takes from memory at once.
+/// Smallest array: a cache line, which a processor reads from memory at once.
 const LEAST: Bytes = Bytes(64);
-/// Most that the threads of one CPU prepare before a step, which waits 45 s for them. Arrays are filled, with a fault for
-/// each page: 0.8 GB/s are enough. Of a chain each line is written with a random other one: 2 million of them in a second
-/// are enough, 500 ns for each.
+/// Most memory that the threads of one CPU prepare before a step, which waits 45 s for them. Arrays are filled, with
+/// a page fault for each page: 0.8 GB/s suffice. A chain is written line by line in random order: 2 million lines a
+/// second suffice, 500 ns for each.
 const PREPARED: Bytes = Bytes(32 << 30);
 const CHAIN_PREPARED: Bytes = Bytes(4 << 30);
-/// Where the last cache is unknown.
+/// Array size if the size of the last-level cache is unknown.
 const UNKNOWN: Bytes = Bytes(256 << 20);
 /// Smallest array of a sweep: a page.
 const SWEEP_LEAST: u64 = 4096;
 
-/// The largest array that `threads` threads can prepare in time on `cpus` CPUs; on one CPU if their number is
+/// Returns the largest array that `threads` threads can prepare in time on `cpus` CPUs; on one CPU if their number is
 /// unknown.
 fn in_time(pattern: Pattern, threads: u32, cpus: u32) -> Bytes {
     let most = match pattern {
@@ -32,7 +32,7 @@ fn in_time(pattern: Pattern, threads: u32, cpus: u32) -> Bytes {
     Bytes(most.0 / arrays_of(pattern) / of_a_cpu)
 }
 
-/// Refuses sizes that no thread prepares in time.
+/// Refuses sizes that no thread can prepare in time.
 pub(super) fn bounds(plan: &SetPlan) -> Result<(), String> {
     let (size, other) = (plan.knobs.write_size, plan.knobs.read_size);
     if size != other {
@@ -47,7 +47,7 @@ pub(super) fn bounds(plan: &SetPlan) -> Result<(), String> {
     ))
 }
 
-/// The free memory for arrays, on `node` if one is given; and the limit that bounds it.
+/// Returns the free memory for arrays, on `node` if one is given; and the limit that bounds it.
 fn free(room: &Room, node: Option<u32>) -> Option<(Bytes, String)> {
     let of_node = room.nodes.iter().find(|(id, _)| Some(*id) == node);
     let of_node = of_node.and_then(|(id, free)| Some(((*free)?, format!("node {id}"))));
@@ -55,12 +55,12 @@ fn free(room: &Room, node: Option<u32>) -> Option<(Bytes, String)> {
     all.min_by_key(|(bytes, _)| *bytes)
 }
 
-/// The amount that may be used: page tables and all other programs need some memory too.
+/// Returns the amount that may be used: page tables and other programs need some memory too.
 const fn takable(free: Bytes) -> u64 {
     free.0 - free.0 / 16
 }
 
-/// The size of each array, with remarks on it. A size beyond the free memory is refused before memory is
+/// Returns the size of each array, with remarks on it. A size beyond the free memory is refused before memory is
 /// touched.
 pub(super) fn chosen(
     plan: &SetPlan,
@@ -101,7 +101,7 @@ pub(super) fn chosen(
     }
 }
 
-/// A size by which caches matter little, where half of what is free has room for that.
+/// Returns a size at which caches matter little, if half of the free memory has room for it.
 fn fitting(
     room: &Room,
     free: Option<&(Bytes, String)>,
@@ -112,7 +112,7 @@ fn fitting(
         .last_cache
         .map_or(UNKNOWN, |cache| Bytes(cache.0.saturating_mul(CACHES)));
     let fits = free.map_or(u64::MAX, |(free, _)| free.0 / 2 / arrays);
-    // Whole pages.
+    // The size is rounded down to whole pages.
     let most = fits.min(in_time.0) / SWEEP_LEAST * SWEEP_LEAST;
     let size = Bytes(wanted.0.min(most));
     if size < LEAST {
@@ -133,7 +133,7 @@ fn fitting(
     Ok((size, Some(refused("size", &why))))
 }
 
-/// The size of the arrays of this many threads at the same time: as `knobs` ask, else the largest that fits.
+/// Returns the size of the arrays of `threads` simultaneous threads: as `knobs` ask, otherwise the largest that fits.
 /// The error says why there is no room.
 pub fn room_for(
     room: &Room,
@@ -154,8 +154,8 @@ pub fn room_for(
     Ok(size)
 }
 
-/// Smallest and largest array of a sweep with `threads` threads, with as many arrays as `pattern` needs. All
-/// sizes are allocated at the same time.
+/// Returns the smallest and the largest array of a sweep with `threads` threads, with as many arrays as `pattern`
+/// needs. All sizes are allocated at the same time.
 pub fn sizes(room: &Room, pattern: Pattern, threads: u32) -> [u64; 2] {
     let wanted = room
         .last_cache

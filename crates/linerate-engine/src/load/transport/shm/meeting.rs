@@ -1,10 +1,10 @@
-//! How the two processes get the same memory: the far end makes it, and passes its descriptor to the near one
-//! over a socket.
+//! How the two processes get the same memory: the far end makes it, and passes its descriptor to the near end over a
+//! socket.
 //!
-//! The far end sends the name of the socket over the session. The name is random, so that two sets do not
-//! collide, but it is not secret: every local user can read it in /proc/net/unix, and connect. The memory is
-//! protected because both ends ask the kernel for the user of the other one (SO_PEERCRED), and pass or accept
-//! it only if that is their own. Neither end opens anything else that the other one names.
+//! The far end sends the name of the socket over the session. The name is random, so that two sets do not collide,
+//! but it is not secret: every local user can read it in /proc/net/unix, and connect. The memory is protected because
+//! each end asks the kernel for the user of the other end (SO_PEERCRED), and passes or accepts the descriptor only if
+//! that is its own user. Neither end opens anything else that the other one names.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -27,30 +27,30 @@ use rustix::process::{Uid, geteuid};
 use crate::load::LoadError;
 use crate::load::transport::{Lines, Offer};
 
-/// Time for the whole of a meeting, strangers included.
+/// Time for the whole meeting, including connections of other programs.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// Interval between checks whether the set was cancelled.
 const LOOK: Duration = Duration::from_millis(100);
-/// What passes the descriptor: a message needs a byte.
+/// Byte of the message that passes the descriptor, because a message must have at least one.
 const BYTE: u8 = b'm';
 
-/// What makes the name of a set its own.
+/// Random part of a set's name, which makes it unique.
 type Token = [u8; 16];
 
-/// How long an end waits for the other one.
+/// Time limit of an end's wait for the other end.
 pub(super) struct Wait<'a> {
     lines: &'a dyn Lines,
     until: Instant,
 }
 
 impl<'a> Wait<'a> {
-    /// Until the set is cancelled, `most` from now on at the longest.
+    /// Makes a wait that ends when the set is cancelled, or after `most` at the latest.
     pub(super) fn new(lines: &'a dyn Lines, most: Duration) -> Self {
         let until = Instant::now() + most;
         Self { lines, until }
     }
 
-    /// Time until the next check; an error once the wait is over.
+    /// Returns the time until the next check; an error once the wait is over.
     fn left(&self) -> Result<Duration, LoadError> {
         if self.lines.given_up() {
             return Err(garbled("the other end released its shared memory"));
@@ -62,8 +62,8 @@ impl<'a> Wait<'a> {
         Ok(left.min(LOOK))
     }
 
-    /// Waits until something can be read or accepted. It checks before each poll: a socket that is never empty is no way around
-    /// the end of the wait.
+    /// Waits until something can be read or accepted. The deadline is checked before each poll, so that a socket that
+    /// is never empty cannot extend the wait.
     fn readable(&self, socket: &impl AsFd) -> Result<(), LoadError> {
         loop {
             let look = Timespec {
@@ -85,7 +85,7 @@ impl<'a> Wait<'a> {
 pub(super) struct Host {
     listener: UnixListener,
     token: Token,
-    /// The user that it passes memory to.
+    /// User to whom the host passes memory.
     user: Uid,
 }
 
@@ -94,7 +94,7 @@ impl Host {
         Self::of(geteuid())
     }
 
-    /// For a near end of this user.
+    /// Makes a host for a near end of this user.
     pub(super) fn of(user: Uid) -> Result<Self, LoadError> {
         let mut token = Token::default();
         getrandom::fill(&mut token).map_err(|e| failed("getrandom", std::io::Error::other(e)))?;
@@ -110,12 +110,12 @@ impl Host {
         })
     }
 
-    /// The data that the near end needs to connect.
+    /// Returns the data that the near end needs to connect.
     pub(super) fn offer(&self) -> Offer {
         self.token.to_vec()
     }
 
-    /// Passes the memory to the near end, once it has connected. Strangers are closed.
+    /// Passes the memory to the near end once it has connected. Connections of other users are closed.
     pub(super) fn pass(&self, memory: &SharedMemory, wait: &Wait<'_>) -> Result<(), LoadError> {
         loop {
             wait.readable(&self.listener)?;
@@ -129,7 +129,8 @@ impl Host {
             }
             match send(&guest, memory) {
                 Ok(()) => return Ok(()),
-                // It has gone already: it is not the near end, or the set will be cancelled.
+                // The other process has already closed the connection: it is not the near end, or the set will be
+                // cancelled.
                 Err(Errno::PIPE | Errno::CONNRESET) => {}
                 Err(e) => return Err(failed("sendmsg", e.into())),
             }
@@ -137,7 +138,7 @@ impl Host {
     }
 }
 
-/// Gets the memory of `len` bytes that the far end offers.
+/// Receives the memory of `len` bytes that the far end offers.
 pub(super) fn fetch(offer: &Offer, len: usize, wait: &Wait<'_>) -> Result<SharedMemory, LoadError> {
     let token = Token::try_from(offer.as_slice());
     let token = token.map_err(|_| garbled("its offer of shared memory cannot be read"))?;
@@ -149,13 +150,13 @@ pub(super) fn fetch(offer: &Offer, len: usize, wait: &Wait<'_>) -> Result<Shared
     SharedMemory::open(receive(&host)?, len).map_err(|e| failed("mapping shared memory", e))
 }
 
-/// A name in the abstract namespace: no file is left behind.
+/// Returns the socket's name in the abstract namespace, which leaves no file behind.
 pub(super) fn name(token: &Token) -> String {
     format!("linerate-{:032x}", u128::from_be_bytes(*token))
 }
 
-/// Connects to the host with this token. The kernel says that its backlog is full, where a socket that blocks would wait for
-/// room without an end.
+/// Connects to the host with this token. The socket does not block: the kernel then reports a full backlog, while a
+/// blocking socket would wait for room without a limit.
 fn connect(token: &Token, wait: &Wait<'_>) -> Result<UnixStream, LoadError> {
     let failed = |e: Errno| failed("connect", e.into());
     let address = SocketAddrUnix::new_abstract_name(name(token).as_bytes()).map_err(failed)?;
@@ -173,7 +174,7 @@ fn connect(token: &Token, wait: &Wait<'_>) -> Result<UnixStream, LoadError> {
     }
 }
 
-/// The user of the process at the other end.
+/// Returns the user of the process at the other end.
 fn user(stream: &UnixStream) -> Result<Uid, LoadError> {
     let peer = socket_peercred(stream).map_err(|e| failed("getsockopt", e.into()))?;
     Ok(peer.uid)

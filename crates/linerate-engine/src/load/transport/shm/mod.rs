@@ -1,7 +1,7 @@
 //! Shared memory: two processes of one host, a ring for each stream and direction, and one thread at each end.
 //!
-//! Goodput is payload that the receiving process copied out of the ring, over its clock. Both ends know the total of a step to
-//! the byte: a position counts all bytes that ever passed a ring.
+//! Goodput is payload that the receiving process copied out of the ring, over its clock. Both ends know the total of
+//! a step to the byte: a position counts all bytes that ever passed a ring.
 
 mod meeting;
 mod pipe;
@@ -34,18 +34,18 @@ use crate::load::pattern::echo::Echo;
 use crate::load::pattern::round_trips;
 use crate::load::{LoadError, Worker};
 
-/// Bytes of a ring where the plan leaves that open. An end sleeps until half of it is full, or free: in smaller ones the two ends
-/// spend their time on waking each other (docs/decisions/0047-shared-memory.md).
+/// Bytes of a ring if the plan leaves the size open. An end sleeps until half of the ring is full, or free: with
+/// smaller rings, the two ends would spend their time on waking each other (docs/decisions/0047-shared-memory.md).
 const RING: u64 = transport::RING_DEFAULT;
-/// Smallest ring of round trips. One message at a time stays in the first-level caches; several need room.
+/// Smallest ring of round trips, in bytes. One message at a time stays in the first-level caches; several need room.
 const RING_OF_ONE: u64 = 4 << 10;
 const RING_OF_SEVERAL: u64 = 64 << 10;
-/// One part in this many of the free memory is left to others.
+/// Reciprocal of the share of the free memory that is left to other programs.
 const SPARED: u64 = 16;
 /// Largest message in bytes: it is allocated for each thread.
 const SIZE_MAX: u64 = 16 << 20;
 
-/// The transport.
+/// Transport through shared memory.
 pub(super) struct Shm;
 
 impl Transport for Shm {
@@ -89,7 +89,7 @@ impl Transport for Shm {
     }
 }
 
-/// How the memory of a set is divided.
+/// Returns how the memory of a set is divided.
 fn layout(plan: &SetPlan) -> Layout {
     let knobs = &plan.knobs;
     let (rings, size) = match plan.pattern {
@@ -103,7 +103,7 @@ fn layout(plan: &SetPlan) -> Layout {
     }
 }
 
-/// A ring of two messages, at most as large as a stream's ring.
+/// Returns the size of a ring of two messages, at most as large as a stream's ring.
 fn ring_of(size: u64, several: bool) -> u64 {
     let least = if several {
         RING_OF_SEVERAL
@@ -148,7 +148,7 @@ impl Prepared for Owner {
     }
 }
 
-/// The near end, which gets it.
+/// The near end, which receives the memory.
 struct Guest {
     plan: SetPlan,
 }
@@ -181,7 +181,7 @@ fn connected(side: Side, plan: &SetPlan, memory: SharedMemory) -> Connected {
     }
 }
 
-/// The worker of one end of a stream, which takes its rings.
+/// Makes the worker of one end of a stream, and takes its rings from the memory.
 fn worker(
     side: Side,
     plan: &SetPlan,
@@ -226,7 +226,7 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     without_sockets(knobs, "shared memory")
 }
 
-/// That threads must share CPUs: each stream has one at both ends, on one host.
+/// Reports that threads must share CPUs: each stream has a thread at both ends, on one host.
 fn crowded(facts: &HostFacts, plan: &SetPlan) -> Option<Gap> {
     let (threads, cpus) = (2 * plan.knobs.streams as usize, facts.cpus.len());
     (cpus > 0 && threads > cpus).then(|| {

@@ -1,7 +1,7 @@
 //! Bytes of one direction: one end writes them, the other reads them.
 //!
-//! A step ends where the writer says so: with the position, and a number that is one higher for each step. Nothing but payload
-//! is in a ring.
+//! The writer ends a step by publishing the position of its end and a number that rises by one with each step. A ring
+//! contains only payload.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -13,28 +13,28 @@ use super::ring::{held, read, write};
 use crate::load::LoadError;
 use crate::load::transport::line::BLOCK;
 
-/// Longest time that one call takes while the other end moves on a little at a time.
+/// Longest time of one call while the other end makes little progress at a time.
 const LONGEST: u64 = BLOCK.as_nanos() as u64;
 
-/// Bounds the time of a call. It asks the clock only once there was something to wait for.
+/// Limits the time of a call. The clock is read only after the first wait.
 #[derive(Default)]
 struct Patience(Option<u64>);
 
 impl Patience {
-    /// Whether the pipe may be waited on.
+    /// Returns whether the time for the call is not used up.
     fn lasts(&mut self) -> bool {
         let now = clock::now();
         now < *self.0.get_or_insert(now + LONGEST)
     }
 }
 
-/// The end that writes.
+/// The end of a pipe that writes.
 pub(super) struct Writer {
     pub(super) region: Region,
     ring: Ring,
     bytes: SharedBytes,
     head: u64,
-    /// How far the reader was when it was last looked at.
+    /// Position of the reader when it was last read.
     tail: u64,
     steps: u64,
 }
@@ -55,7 +55,7 @@ impl Writer {
         self.region.size
     }
 
-    /// Room in the ring; looks at the reader only where less than `wanted` was known.
+    /// Returns the room in the ring; reads the reader's position only if less than `wanted` was known.
     #[inline]
     fn room(&mut self, wanted: u64) -> Result<u64, LoadError> {
         let room = |held: u64| self.region.size - held;
@@ -74,7 +74,7 @@ impl Writer {
         Ok(self.size() - bytes)
     }
 
-    /// Writes what there is room for; how many bytes.
+    /// Writes as many bytes as there is room for; returns their number.
     #[inline]
     pub(super) fn offer(&mut self, bytes: &[u8]) -> Result<usize, LoadError> {
         let room = self.room(bytes.len() as u64)?;
@@ -88,12 +88,12 @@ impl Writer {
         Ok(len)
     }
 
-    /// Writes all bytes, or what there was room for in time.
+    /// Writes all bytes, or as many as there was room for in time.
     pub(super) fn put(&mut self, bytes: &[u8]) -> Result<usize, LoadError> {
         let mut at = self.offer(bytes)?;
         let mut patience = Patience::default();
         while at < bytes.len() && patience.lasts() {
-            // Woken for each little room, the two ends would take turns.
+            // If the writer were woken for every small room, the two ends would take turns.
             let wanted = (self.size() / 2).min((bytes.len() - at) as u64);
             wait(self, wanted, BLOCK)?;
             at += self.offer(&bytes[at..])?;
@@ -101,7 +101,7 @@ impl Writer {
         Ok(at)
     }
 
-    /// Ends the step here.
+    /// Ends the step at the current position.
     pub(super) fn end(&mut self) {
         self.steps += 1;
         self.region.number(self.ring.end).store(self.head, Relaxed);
@@ -122,13 +122,13 @@ impl Waits for Writer {
     }
 }
 
-/// The end that reads.
+/// The end of a pipe that reads.
 pub(super) struct Reader {
     pub(super) region: Region,
     ring: Ring,
     bytes: SharedBytes,
     tail: u64,
-    /// How far the writer was when it was last looked at.
+    /// Position of the writer when it was last read.
     head: u64,
     steps: u64,
     ended: bool,
@@ -147,17 +147,17 @@ impl Reader {
         }
     }
 
-    /// A new step.
+    /// Begins a new step.
     pub(super) fn begin(&mut self) {
         self.ended = false;
     }
 
-    /// Whether the writer ended the step, and all of it is read.
+    /// Returns whether the writer ended the step, and all of its payload is read.
     pub(super) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Bytes in the ring; looks at the writer only where fewer than `wanted` were known.
+    /// Returns the bytes in the ring; reads the writer's position only if fewer than `wanted` were known.
     #[inline]
     fn there(&mut self, wanted: u64) -> Result<u64, LoadError> {
         if let Some(known) = held(self.head, self.tail, self.region.size)
@@ -175,7 +175,7 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// Takes what is there; how many bytes.
+    /// Reads the available bytes; returns their number.
     #[inline]
     pub(super) fn take(&mut self, into: &mut [u8]) -> Result<usize, LoadError> {
         let there = self.there(into.len() as u64)?;
@@ -189,9 +189,9 @@ impl Reader {
         Ok(len)
     }
 
-    /// Takes the available bytes, once there are `wanted` of them or the wait was long enough.
+    /// Reads the available bytes, once there are `wanted` of them or the wait was long enough.
     pub(super) fn get(&mut self, into: &mut [u8], wanted: u64) -> Result<usize, LoadError> {
-        // More than half a ring could be waited for by both ends at once.
+        // If both ends waited for more than half a ring, both could wait at once.
         let wanted = wanted.clamp(1, self.region.size / 2);
         if self.there(wanted)? < wanted && !self.ends()? {
             wait(self, wanted, BLOCK)?;
@@ -203,12 +203,12 @@ impl Reader {
         Ok(got)
     }
 
-    /// Whether the writer says that the step is over.
+    /// Returns whether the writer has ended the step.
     fn over(&self) -> bool {
         self.region.number(self.ring.steps).load(Acquire) != self.steps
     }
 
-    /// Whether the writer ended the step. Once all is read it has ended here, too.
+    /// Checks whether the writer ended the step. Once all payload is read, the step has ended here too.
     pub(super) fn ends(&mut self) -> Result<bool, LoadError> {
         if self.ended || !self.over() {
             return Ok(self.ended);

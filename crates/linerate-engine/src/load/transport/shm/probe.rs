@@ -1,4 +1,4 @@
-//! What other threads may do with a stream while its own worker uses it.
+//! Access of other threads to a stream while its own worker uses it.
 
 use linerate_core::facts::Gap;
 use linerate_core::record::Table;
@@ -7,7 +7,7 @@ use super::region::Region;
 use crate::host::Machine;
 use crate::load::Probe;
 
-/// Closes a stream. Its worker counts everything; there is nothing else to sample.
+/// Probe that can close a stream. The stream's worker counts everything, so there is nothing else to sample.
 pub(super) struct Brake(Region);
 
 impl Brake {

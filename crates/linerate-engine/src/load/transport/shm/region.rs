@@ -1,4 +1,4 @@
-//! The shared memory of one stream, as one end uses it: which words it has, and how an end sleeps and is woken.
+//! The shared memory of one stream, as one end uses it: its words, and how an end sleeps and is woken.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
@@ -11,15 +11,15 @@ use rustix::thread::futex;
 
 use crate::load::LoadError;
 
-/// Bytes before the rings: numbers, then words. Those that different ends write are on different pairs of cache
-/// lines.
+/// Bytes before the rings: 64-bit numbers, then words. Numbers and words that different ends write are in different
+/// pairs of cache lines.
 const HEAD: usize = 4096;
 const LINES: usize = 128;
-/// Numbers in a pair of cache lines, and numbers of a stream. A stream has two pairs for each direction: one
+/// Numbers in a pair of cache lines, and numbers of a stream. A stream has two pairs of lines for each direction: one
 /// for its producer, one for its consumer.
 const NUMBERS_OF_LINES: usize = LINES / size_of::<AtomicU64>();
 const NUMBERS: usize = 4 * NUMBERS_OF_LINES;
-/// Words in a pair of cache lines, and of a stream.
+/// Words in a pair of cache lines, and words of a stream.
 const WORDS_OF_LINES: usize = LINES / size_of::<AtomicU32>();
 const WORDS: usize = (HEAD - 4 * LINES) / size_of::<AtomicU32>();
 
@@ -30,15 +30,15 @@ const SPINS: u32 = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) streams: u32,
-    /// Directions that carry payload: one of a stream, two of round trips.
+    /// Number of directions that carry payload: one for a stream, two for round trips.
     pub(super) rings: usize,
-    /// Bytes of each ring, a power of two.
+    /// Size of each ring in bytes, a power of two.
     pub(super) size: u64,
 }
 
 impl Layout {
-    /// Bytes of one stream. This is computed before a plan's numbers are checked, so it saturates: an absurd
-    /// plan then needs too many.
+    /// Returns the bytes of one stream. The value is computed before a plan's numbers are checked, so it saturates:
+    /// an absurd plan then needs too many bytes.
     pub(super) fn stream(&self) -> usize {
         let size = usize::try_from(self.size).unwrap_or(usize::MAX);
         self.rings.saturating_mul(size).saturating_add(HEAD)
@@ -49,7 +49,7 @@ impl Layout {
         memory.bytes(self.size as usize)
     }
 
-    /// Bytes of all of it.
+    /// Returns the bytes of all streams.
     pub(super) fn all(&self) -> usize {
         self.stream().saturating_mul(self.streams as usize)
     }
@@ -60,28 +60,29 @@ impl Layout {
 pub(super) struct Region {
     numbers: Words<AtomicU64>,
     words: Words<AtomicU32>,
-    /// Which end this is.
+    /// Index of this end: 0 or 1.
     end: usize,
     pub(super) size: u64,
     pub(super) set: u32,
     pub(super) stream: u32,
-    /// Whether this end spins instead of sleeping; the other one does then, too.
+    /// Whether this end spins instead of sleeping; the other end then does so too.
     busy: bool,
 }
 
-/// Which numbers belong to a direction.
+/// Indices of the numbers that belong to a direction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ring {
-    /// Written by the producer: how far it is, and where the step ended of which number.
+    /// Indices of numbers that the producer writes: its position, the position of the step's end, and the step's
+    /// number.
     pub(super) head: usize,
     pub(super) end: usize,
     pub(super) steps: usize,
-    /// Written by the consumer: how far it is.
+    /// Index of the number that the consumer writes: its position.
     pub(super) tail: usize,
 }
 
 impl Region {
-    /// Takes the region of the next stream out of the memory. Its rings follow.
+    /// Takes the region of the next stream out of the memory. Its rings follow the region.
     pub(super) fn take(
         memory: &mut SharedMemory,
         layout: &Layout,
@@ -101,7 +102,7 @@ impl Region {
         }
     }
 
-    /// A direction by its number: 0, or the one back.
+    /// Returns a direction by its number: 0 for the first, 1 for the way back.
     pub(super) fn ring(number: usize) -> Ring {
         let first = 2 * number * NUMBERS_OF_LINES;
         Ring {
@@ -112,18 +113,19 @@ impl Region {
         }
     }
 
-    /// A position, or another number.
+    /// Returns a number of the stream, such as a position.
     #[inline]
     pub(super) fn number(&self, at: usize) -> &AtomicU64 {
         &self.numbers.all()[at]
     }
 
-    /// What an end sleeps on: zero while it is awake, else how many bytes it waits for.
+    /// Returns the futex word that an end sleeps on: zero while it is awake, otherwise the number of bytes that it
+    /// waits for.
     fn asleep(&self, end: usize) -> &AtomicU32 {
         &self.words.all()[WORDS_OF_LINES * end]
     }
 
-    /// Whether an end has closed the stream.
+    /// Returns the word that says whether an end has closed the stream.
     fn closed(&self, end: usize) -> &AtomicU32 {
         &self.words.all()[WORDS_OF_LINES * end + 1]
     }
@@ -136,7 +138,7 @@ impl Region {
         }
     }
 
-    /// An error once either end has closed the stream.
+    /// Returns an error once either end has closed the stream.
     pub(super) fn open(&self) -> Result<(), LoadError> {
         let closed = |end| self.closed(end).load(Relaxed) != 0;
         let by = match [closed(1 - self.end), closed(self.end)] {
@@ -151,7 +153,7 @@ impl Region {
         Err(LoadError::Protocol { what })
     }
 
-    /// Informs the other end that there are this many bytes, or this much room.
+    /// Informs the other end that `bytes` bytes, or as much room, have become available.
     #[inline]
     pub(super) fn tell(&self, bytes: u64) {
         if self.busy {
@@ -166,7 +168,7 @@ impl Region {
         }
     }
 
-    /// Wakes the other end, whatever it waits for.
+    /// Wakes the other end unconditionally.
     pub(super) fn tell_all(&self) {
         fence(SeqCst);
         self.wake(1 - self.end);
@@ -184,13 +186,13 @@ impl Region {
     fn wake(&self, end: usize) {
         let word = self.asleep(end);
         if word.swap(0, SeqCst) != 0 {
-            // If this fails, the other end wakes soon anyway.
+            // If this fails, the other end wakes after a timeout anyway.
             let _ = futex::wake(word, futex::Flags::empty(), 1);
         }
     }
 
-    /// Sleeps until this end's event occurs, unless it was woken already. The caller checks the state again,
-    /// however the sleep ends.
+    /// Sleeps until this end is woken or `most` has passed, unless it was woken already. The caller checks the state
+    /// again afterwards.
     fn sleep(&self, wanted: u32, most: Duration) {
         let time = Timespec {
             tv_sec: most.as_secs() as i64,
@@ -204,7 +206,7 @@ impl Region {
         );
     }
 
-    /// A failed call on this stream.
+    /// Makes an error for a failed call on this stream.
     pub(super) fn failed(&self, call: &'static str, source: std::io::Error) -> LoadError {
         LoadError::Call {
             call,
@@ -213,7 +215,7 @@ impl Region {
         }
     }
 
-    /// An error of the other end: it wrote an impossible value.
+    /// Makes an error that says that the other end wrote an impossible value.
     pub(super) fn garbled(&self, what: &str) -> LoadError {
         LoadError::Protocol {
             what: format!("stream {} of set {}: {what}", self.stream, self.set),
@@ -221,14 +223,14 @@ impl Region {
     }
 }
 
-/// What waits for bytes, or for room.
+/// An end that waits for bytes or for room.
 pub(super) trait Waits {
     fn region(&self) -> &Region;
-    /// Whether this many bytes are there.
+    /// Returns whether `wanted` bytes, or as much room, are available.
     fn ready(&mut self, wanted: u64) -> Result<bool, LoadError>;
 }
 
-/// Waits for `wanted`, at most for `most`; returns whether it is there.
+/// Waits until `wanted` bytes, or as much room, are available, at most for `most`; returns whether they are.
 pub(super) fn wait(what: &mut impl Waits, wanted: u64, most: Duration) -> Result<bool, LoadError> {
     what.region().open()?;
     if what.region().busy {
@@ -245,7 +247,7 @@ pub(super) fn wait(what: &mut impl Waits, wanted: u64, most: Duration) -> Result
     region.asleep(region.end).store(wanted as u32, Relaxed);
     fence(SeqCst);
     let ready = what.ready(wanted)?;
-    // `close` wakes only an end that sleeps. So check for it after this end has announced that it sleeps.
+    // `close` wakes only an end that sleeps, so this end checks for it after it has announced that it sleeps.
     let region = what.region();
     if !ready && !most.is_zero() && region.open().is_ok() {
         region.sleep(wanted as u32, most);

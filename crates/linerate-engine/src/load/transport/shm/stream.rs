@@ -8,10 +8,10 @@ use super::probe::Brake;
 use crate::load::pages::Pages;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// A reader that is not kept from its CPU is woken about so often each second at the least, where a ring does not fill sooner.
+/// Approximate wake-ups of a reader per second, if its ring does not fill sooner.
 const WAKES_PER_SEC: u64 = 100;
 
-/// Writes random payload.
+/// Worker that writes random payload.
 pub(super) struct Sender {
     writer: Writer,
     payload: Pages,
@@ -73,7 +73,7 @@ impl Worker for Sender {
     }
 }
 
-/// Reads payload up to the end of the step.
+/// Worker that reads payload up to the end of the step.
 pub(super) struct Receiver {
     reader: Reader,
     room: Pages,
@@ -106,7 +106,7 @@ impl Worker for Receiver {
         };
         let room = self.room.bytes_mut();
         let len = room.len().min(*most as usize);
-        // Woken for each little that is there, the two ends would take turns.
+        // If the reader were woken for every few bytes, the two ends would take turns.
         let gathers = self.advice.rate() / WAKES_PER_SEC;
         let bytes = self.reader.get(&mut room[..len], gathers.min(len as u64))?;
         self.done = Some(Done {

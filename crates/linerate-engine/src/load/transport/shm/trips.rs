@@ -13,25 +13,25 @@ use crate::load::pattern::answers::Answers;
 use crate::load::pattern::{Answer, Answerer, Asker, Wait};
 use crate::load::{LoadError, Probe};
 
-/// The ring of messages, then the ring of answers.
+/// Numbers of the ring of messages and of the ring of answers.
 const WAYS: [usize; 2] = [0, 1];
 
-/// Sends messages and receives their answers.
+/// Near end that sends messages and receives their answers.
 pub(super) struct ShmAsker {
     writer: Writer,
     reader: Reader,
     size: usize,
     message: Pages,
     answers: Answers,
-    /// Bytes of the current message that are sent.
+    /// Bytes of the current message that were sent.
     at: usize,
-    /// Whether it also waits for room.
+    /// Whether the wait also ends when there is room.
     wants_room: bool,
     ended: bool,
 }
 
 impl ShmAsker {
-    /// Messages of `size` bytes; `several` of them may be in flight at a time.
+    /// Makes the near end for messages of `size` bytes; `several` of them may be in flight at a time.
     pub(super) fn new(
         region: &Region,
         [out, back]: [SharedBytes; 2],
@@ -50,7 +50,7 @@ impl ShmAsker {
         }
     }
 
-    /// Receives into the buffer; how many bytes.
+    /// Receives into the buffer; returns the number of bytes.
     fn bytes(&mut self, wait: Wait) -> Result<usize, LoadError> {
         let missing = self.answers.missing() as u64;
         let into = self.answers.room();
@@ -140,19 +140,19 @@ impl Asker for ShmAsker {
     }
 }
 
-/// Answers each message with its own bytes.
+/// Far end that answers each message with its own bytes.
 pub(super) struct ShmAnswerer {
     reader: Reader,
     writer: Writer,
     message: Pages,
     size: usize,
-    /// Bytes of the message that are in, then of the answer that are out.
+    /// Bytes of the message that were received, then bytes of the answer that were sent.
     received: usize,
     sent: usize,
 }
 
 impl ShmAnswerer {
-    /// Answers messages of `size` bytes.
+    /// Makes a worker that answers messages of `size` bytes.
     pub(super) fn new(region: &Region, [out, back]: [SharedBytes; 2], size: u32) -> Self {
         Self {
             reader: Reader::new(region.clone(), WAYS[0], out),

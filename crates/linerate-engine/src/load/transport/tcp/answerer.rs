@@ -9,24 +9,24 @@ use crate::load::pattern::{Answerer, Wait};
 use crate::load::transport::line::{Line, MarkPart};
 use crate::load::{LoadError, Probe};
 
-/// Answers messages.
+/// Worker that answers messages.
 pub(super) struct TcpAnswerer {
     line: Line,
     size: u32,
     wait: Wait,
     message: Pages,
     mark: MarkPart,
-    /// Payload left of the run.
+    /// Bytes of the run that were not received yet.
     left: u64,
     total: u64,
-    /// Bytes of the message that are in, then of the answer that are out.
+    /// Bytes of the message that were received, then bytes of the answer that were sent.
     received: usize,
     sent: usize,
     ended: bool,
 }
 
 impl TcpAnswerer {
-    /// Answers messages of `size` bytes; a `busy` thread spins on its socket instead of sleeping.
+    /// Makes a worker that answers messages of `size` bytes; a `busy` one spins on its socket instead of sleeping.
     pub(super) fn new(line: Line, size: u32, busy: bool) -> Self {
         Self {
             line,
@@ -42,7 +42,7 @@ impl TcpAnswerer {
         }
     }
 
-    /// Reads the next mark; true when a run begins.
+    /// Reads the next mark; returns true when a run begins.
     fn next_run(&mut self) -> Result<bool, LoadError> {
         if self.ended {
             return Ok(false);

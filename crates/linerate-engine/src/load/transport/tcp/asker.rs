@@ -1,6 +1,6 @@
 //! The near end of messages over a connection.
 //!
-//! Messages go in runs, as payload of a stream does, so that the far end knows when a step is over.
+//! Messages are sent in runs, like the payload of a stream, so that the far end knows when a step is over.
 
 use std::time::Duration;
 
@@ -15,27 +15,27 @@ use crate::load::{LoadError, Probe};
 
 /// Most messages of a run.
 const RUN_MESSAGES: u64 = 256;
-/// Looks at an empty socket before a busy worker looks up from it.
+/// Number of polls of an empty socket after which a busy worker checks for a stop.
 const SPINS: u32 = 1024;
 
-/// Sends messages and receives their answers.
+/// Near end that sends messages and receives their answers.
 pub(super) struct TcpAsker {
     line: Line,
     size: u32,
     message: Pages,
     answers: Answers,
     mark: MarkPart,
-    /// Messages of the run whose mark is being sent.
+    /// Number of messages in the run whose mark is being sent.
     announced: u64,
-    /// Messages of the run that are not sent.
+    /// Number of messages of the run that were not sent yet.
     left: u64,
-    /// Bytes of the current message that are sent.
+    /// Bytes of the current message that were sent.
     at: usize,
     ended: bool,
 }
 
 impl TcpAsker {
-    /// Messages of `size` bytes; `several` of them may be in flight at a time.
+    /// Makes the near end for messages of `size` bytes; `several` of them may be in flight at a time.
     pub(super) fn new(line: Line, size: u32, several: bool) -> Self {
         Self {
             line,
@@ -51,7 +51,7 @@ impl TcpAsker {
     }
 }
 
-/// Receives available bytes. A busy poller also waits a moment for them.
+/// Receives the available bytes. A busy poller also waits briefly for them.
 #[inline(always)]
 pub(super) fn receive(line: &Line, into: &mut [u8], wait: Wait) -> Result<usize, LoadError> {
     if wait != Wait::Busy {

@@ -1,4 +1,4 @@
-//! Several streams on one thread: those that can go on do, and the thread waits for all of them in one call.
+//! Several streams on one thread: streams that are ready continue, and the thread waits for all of them in one call.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -19,44 +19,44 @@ use crate::load::pages::Pages;
 use crate::load::transport::line::{BLOCK, Line};
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// Streams that go on between two looks at all of them.
+/// Most streams that continue between two waits for all streams.
 const AT_ONCE: usize = 64;
-/// Largest operation in bytes where the plan leaves its size open: what a stream moves before the others have
-/// their turn.
+/// Largest operation in bytes if the plan leaves its size open: a stream moves at most that much before the other
+/// streams continue.
 pub(super) const OP_MOST: u32 = 256 * 1024;
-/// A write is no larger than half a second of its stream's payload, or than this while the rate is unknown: at
-/// the end of a step each stream must send the rest of its write, and all streams share one path.
+/// Largest write of a stream whose rate is unknown, in bytes; otherwise it is half a second of the stream's payload.
+/// At the end of a step each stream must send the rest of its write, and all streams share one path.
 const OP_LEAST: u32 = 4 * 1024;
 const OPS_PER_SEC: u64 = 2;
 
-/// Rest where none of the streams that could go on did.
+/// Pause if none of the ready streams made progress.
 const REST: Duration = Duration::from_millis(1);
 
-/// One of the streams.
+/// A stream of a thread that has several.
 pub(super) trait BundledStream: Send {
-    /// The events that are awaited.
+    /// Events that the thread waits for.
     const WANTED: epoll::EventFlags;
-    /// What all streams of a thread use.
+    /// Resources that all streams of a thread share.
     type Shared: Send;
 
-    /// Makes what is shared, for operations of `most` bytes.
+    /// Prepares the shared resources for operations of `most` bytes.
     fn share(shared: &mut Self::Shared, most: usize) -> std::io::Result<()>;
     fn line(&self) -> &Line;
-    /// A new step.
+    /// Begins a new step.
     fn begin(&mut self, advice: &Advice);
-    /// Payload moved in this step.
+    /// Returns the payload moved in this step.
     fn total(&self) -> u64;
-    /// Whether a step may end now although no end mark has passed: payload without marks that is over.
+    /// Returns whether the step may end without an end mark, because unmarked payload is over.
     fn ends_unmarked(&self) -> bool;
-    /// Continues without waiting. Returns the payload moved, and whether its end mark has passed. `ending`
+    /// Continues without waiting. Returns the payload moved, and whether the stream's end mark has passed. `ending`
     /// means that the step is over.
     fn go_on(&mut self, shared: &mut Self::Shared, turn: &Turn) -> Result<(u32, bool), LoadError>;
 }
 
-/// What a stream may do now.
+/// Limits of what a stream may do in one turn.
 pub(super) struct Turn {
     pub(super) most: u32,
-    /// Bytes per second of the stream.
+    /// Rate of the stream in bytes per second.
     pub(super) rate: u64,
     /// Whether the step is over.
     pub(super) ending: bool,
@@ -67,17 +67,17 @@ pub(super) struct Bundle<F: BundledStream> {
     members: Vec<F>,
     shared: F::Shared,
     advice: Arc<Advice>,
-    /// All streams whose end mark has not passed in this step; made again for each.
+    /// Epoll instance of all streams whose end mark has not passed in this step; it is made anew for each step.
     waiting: Option<OwnedFd>,
     left: usize,
-    /// One in this many streams is read.
+    /// Reciprocal of the share of streams whose connections the sampler reads.
     every: u32,
     /// Whether the plan leaves the size of operations open.
     open: bool,
     done: Vec<Done>,
 }
 
-/// A thread that sends several streams.
+/// Makes a worker that sends several streams.
 pub(super) fn sender(lines: Vec<Line>, knobs: &Knobs, framing: &Framing) -> Bundle<Outflow> {
     let stream = |line| Outflow::new(line, framing.clone());
     let members = lines.into_iter().map(stream).collect();
@@ -85,7 +85,7 @@ pub(super) fn sender(lines: Vec<Line>, knobs: &Knobs, framing: &Framing) -> Bund
     Bundle::new(members, Outlet::new(Handover::Copy), knobs.streams, open)
 }
 
-/// A thread that receives several streams.
+/// Makes a worker that receives several streams.
 pub(super) fn receiver(lines: Vec<Line>, knobs: &Knobs, framing: &Framing) -> Bundle<Inflow> {
     let stream = |line| Inflow::new(line, knobs, framing.clone());
     let members = lines.into_iter().map(stream);
@@ -93,13 +93,13 @@ pub(super) fn receiver(lines: Vec<Line>, knobs: &Knobs, framing: &Framing) -> Bu
     Bundle::new(members.collect(), Pages::default(), knobs.streams, open)
 }
 
-/// Size of the next write of one of many streams of `rate` bytes per second, at most.
+/// Returns the largest size of the next write of a stream with `rate` bytes per second, if a thread has many streams.
 fn write(rate: u64) -> u32 {
     (rate / OPS_PER_SEC).clamp(OP_LEAST.into(), OP_MOST.into()) as u32
 }
 
 impl<F: BundledStream> Bundle<F> {
-    /// Some of the `streams` of a set.
+    /// Makes a worker for some of the `streams` of a set.
     fn new(members: Vec<F>, shared: F::Shared, streams: u32, open: bool) -> Self {
         Self {
             members,
@@ -113,7 +113,7 @@ impl<F: BundledStream> Bundle<F> {
         }
     }
 
-    /// Lets each stream that can go on, waiting up to the block time for one.
+    /// Lets each ready stream continue, after waiting up to the block time for one.
     fn turn(&mut self, op: Op, ending: bool) -> Result<(), LoadError> {
         let rate = self.advice.rate() / self.members.len().max(1) as u64;
         let most = match op {
@@ -142,14 +142,14 @@ impl<F: BundledStream> Bundle<F> {
             }
         }
         if !went_on {
-            // The kernel may be short of memory for sockets that have room.
+            // The kernel may lack memory for sockets that have room.
             std::thread::sleep(REST);
         }
         Ok(())
     }
 }
 
-/// The sockets that are ready, after waiting at most for the block time.
+/// Returns the sockets that are ready, after waiting at most for the block time.
 fn wait<'a>(
     waiting: &OwnedFd,
     room: &'a mut [MaybeUninit<epoll::Event>],
@@ -165,7 +165,7 @@ fn wait<'a>(
     }
 }
 
-/// All streams, to be waited for by their number.
+/// Makes an epoll instance that waits for all streams, which are identified by their index.
 fn waiting<F: BundledStream>(members: &[F]) -> rustix::io::Result<OwnedFd> {
     let fd = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for (number, stream) in members.iter().enumerate() {
@@ -227,7 +227,7 @@ impl<F: BundledStream> Worker for Bundle<F> {
     }
 
     fn probes(&self) -> Vec<Box<dyn Probe>> {
-        // The same number from each thread, since one may move more than another.
+        // Each thread offers the same number of probes, because one thread may move more payload than another.
         let read = self.members.iter().step_by(self.every as usize);
         read.map(BundledStream::line)
             .cloned()

@@ -12,10 +12,10 @@ use linerate_sys::zerocopy::notice;
 
 use crate::load::transport::line::Line;
 
-/// Most messages that one reading of an error queue returns: the kernel merges neighbours, so there are few.
+/// Most notices that one reading of an error queue returns: the kernel merges neighbours, so there are few.
 const NOTICES_MAX: usize = 64;
 
-/// Counts of one connection since it was made; on a cache line pair of its own.
+/// Counters of one connection since it was made, in a pair of cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Completions {
@@ -27,7 +27,7 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    /// For sends with this handover.
+    /// Makes counters for sends with this handover.
     pub(super) fn of(handover: Handover) -> Self {
         Self {
             handover,
@@ -51,8 +51,8 @@ impl Completions {
         self.copied.fetch_add(copied, Relaxed);
     }
 
-    /// Reads the completions that the kernel has queued on the socket. The sampler calls this, so that the
-    /// sending thread need not. With a ring, the sending thread gets them at no cost.
+    /// Reads the completions that the kernel has queued on the socket. The sampler calls this, so that the sending
+    /// thread does not have to. With a ring, the sending thread gets them at no cost.
     pub(super) fn take_in(&self, line: &Line) {
         if self.handover != Handover::Zerocopy {
             return;
@@ -69,7 +69,7 @@ impl Completions {
         }
     }
 
-    /// The row of the table.
+    /// Returns the row of the table.
     pub(super) fn row(&self) -> [(Metric, Option<i64>); 4] {
         [
             (ZEROCOPY_SENDS, &self.sends),
@@ -80,8 +80,7 @@ impl Completions {
         .map(|(metric, count)| (metric, Some(count.load(Relaxed) as i64)))
     }
 
-    /// The reason why the kernel copied. It has the same words for all connections, so that it is reported
-    /// once.
+    /// Reports why the kernel copied. The gap has the same words for all connections, so that it is reported once.
     pub(super) fn gap(&self) -> Option<Gap> {
         let hint = match self.handover {
             Handover::IoUring => "ulimit -l unlimited",

@@ -1,4 +1,4 @@
-//! What a receiver keeps of one stream.
+//! The state that a receiver keeps of one stream.
 
 use std::sync::Arc;
 
@@ -15,32 +15,31 @@ use crate::load::pages::Pages;
 use crate::load::transport::line::{Line, MarkPart};
 use crate::load::{Advice, LoadError};
 
-/// Below this a wake-up is not worth saving.
+/// Smallest low-water mark in bytes: below it a wake-up is not worth saving.
 const LOW_WATER_MIN: u64 = 64 * 1024;
-/// The receiver is delayed by at most 1/5000 s of payload: well below a tick, and below the window of a path
-/// that is fast enough for this to matter.
+/// Reciprocal of the longest delay of a receiver by gathering, in seconds: it is well below a tick, and below the
+/// window of a path that is fast enough for this to matter.
 const LOW_WATERS_PER_SEC: u64 = 5000;
-/// Waiting data may take this part of the receive buffer, so that the window stays open.
+/// Reciprocal of the share of the receive buffer that waiting data may occupy, so that the window stays open.
 const LOW_WATER_SHARE: u64 = 8;
-/// Memory that a clamped window needs, in windows: small segments take several times their payload.
+/// Receive buffer for a clamped window, as a multiple of the window: small segments use several times their payload.
 const CLAMP_BUFFER: u64 = 4;
 
-/// An upper bound of the window that is kept in force.
+/// An upper bound of the receive window that is kept in force.
 struct Clamp {
     bytes: u64,
     locked: bool,
 }
 
 impl Clamp {
-    /// Bounds the window again: the kernel lifts the clamp whenever it enlarges the buffer
-    /// (tcp_rcvbuf_grow), so that is ended too once the buffer is large enough for the clamp to be
-    /// what bounds the window.
+    /// Applies the bound again. The kernel lifts the clamp whenever it enlarges the buffer (tcp_rcvbuf_grow), so
+    /// enlarging is disabled too, once the buffer is large enough for the clamp to bound the window.
     fn hold(&mut self, line: &Line) -> Result<(), LoadError> {
         let failed = |e| line.failed("setsockopt", e);
         if !self.locked {
             let buffer = socket::recv_buffer(line.fd()).map_err(failed)?;
             if buffer >= self.bytes.saturating_mul(CLAMP_BUFFER) {
-                // Kernels before 5.14 cannot; then the clamp holds but for moments.
+                // Kernels before 5.14 cannot lock the buffer; the clamp is then lifted for short times.
                 let _ = socket::lock_recv_buffer(line.fd());
                 self.locked = true;
             }
@@ -58,13 +57,13 @@ pub(super) struct Inflow {
     patient: bool,
     clamp: Option<Clamp>,
     mark: MarkPart,
-    /// Payload left of the run.
+    /// Bytes of the run that were not received yet.
     left: u64,
-    /// Payload received in this step.
+    /// Payload received in this step, in bytes.
     total: u64,
-    /// `SO_RCVLOWAT` in force.
+    /// Value of `SO_RCVLOWAT` in force.
     low_water: u64,
-    /// The maximum to which it is set.
+    /// Maximum low-water mark, in bytes.
     gather: u64,
     ended: bool,
 }
@@ -75,7 +74,7 @@ impl Inflow {
             line,
             framing,
             intake: Intake::of(knobs.receive),
-            // If the window is bounded on purpose, waiting would change what is measured.
+            // If the window is limited on purpose, gathering would change the measurement.
             patient: knobs.recv_buffer.is_none() && knobs.window_clamp.is_none(),
             clamp: knobs.window_clamp.map(|b| Clamp {
                 bytes: b.0,
@@ -90,12 +89,12 @@ impl Inflow {
         }
     }
 
-    /// Whether the end mark was read, or the end of bare payload was announced.
+    /// Returns whether the end mark was read, or the end of bare payload was announced.
     pub(super) fn ended(&self) -> bool {
         self.ended || self.ends_unmarked()
     }
 
-    /// Receives no more in this step.
+    /// Ends receiving in this step.
     pub(super) fn close(&mut self) -> Result<(), LoadError> {
         self.intake.end(&self.line)
     }
@@ -127,7 +126,7 @@ impl Inflow {
         Ok(all)
     }
 
-    /// Receives at most `most` bytes of bare payload. An error after its announced end is that end.
+    /// Receives at most `most` bytes of bare payload. An error after the announced end is the end of the stream.
     fn pull_bare(
         &mut self,
         bare: &Bare,
@@ -174,7 +173,7 @@ impl Inflow {
         Ok(moved as u32)
     }
 
-    /// Reads the next mark; true when a run begins.
+    /// Reads the next mark; returns true when a run begins.
     fn next_run(&mut self, rate: u64, wait: bool) -> Result<bool, LoadError> {
         if self.ended {
             return Ok(false);
@@ -257,7 +256,8 @@ impl BundledStream for Inflow {
     }
 }
 
-/// Bytes to wait for where `gather` may gather in a receive buffer of `buffer` bytes; 1 for the first byte.
+/// Returns the low-water mark if `gather` bytes may gather in a receive buffer of `buffer` bytes; 1 wakes at the
+/// first byte.
 fn low_water(gather: u64, buffer: u64) -> u64 {
     let bytes = gather.min(buffer / LOW_WATER_SHARE);
     if bytes < LOW_WATER_MIN { 1 } else { bytes }

@@ -1,4 +1,4 @@
-//! How a receiver takes payload from the kernel.
+//! The ways in which a receiver gets payload from the kernel.
 
 use linerate_core::parse::run::Mark;
 use linerate_core::plan::Receive;
@@ -7,13 +7,13 @@ use linerate_sys::uring::Receiver;
 use crate::load::LoadError;
 use crate::load::transport::line::{BLOCK, Line, MarkPart, is_pause};
 
-/// A way to receive.
+/// The way in which a receiver gets payload from the kernel.
 pub(super) enum Intake {
     /// Each receive copies into the program's buffer.
     Copy,
     /// Payload is dropped in the kernel.
     Discard,
-    /// One receive continues by itself, into buffers that were given to the kernel before (io_uring).
+    /// io_uring receives continuously into buffers that were given to the kernel before.
     Ring(Box<Receiver>),
 }
 
@@ -25,8 +25,8 @@ impl Intake {
         }
     }
 
-    /// Reads at most `most` bytes of payload, at once or, if it may `wait`, within the block time; zero if
-    /// nothing is there. A copy is written to `room`.
+    /// Reads at most `most` bytes of payload, at once or, if it may `wait`, within the block time; returns zero if
+    /// there are none. Copied payload is written to `room`.
     #[inline(always)]
     pub(super) fn payload(
         &mut self,
@@ -53,7 +53,7 @@ impl Intake {
         let Self::Ring(ring) = self else {
             return mark.get(line, wait);
         };
-        // Buffers may end anywhere, so a mark may be split over two.
+        // A buffer may end anywhere, so a mark may be split over two buffers.
         let mut wait = wait;
         loop {
             let part = taken(ring, line, mark.missing(), wait)?;
@@ -67,7 +67,7 @@ impl Intake {
         }
     }
 
-    /// Ends a receive that runs by itself: the step is over, and so is its thread.
+    /// Ends a continuous receive, because the step and its thread end.
     pub(super) fn end(&mut self, line: &Line) -> Result<(), LoadError> {
         match std::mem::replace(self, Self::Copy) {
             Self::Ring(ring) => ring.end().map_err(|e| line.failed("recv", e)),
@@ -79,7 +79,7 @@ impl Intake {
     }
 }
 
-/// The next bytes that io_uring received, at most `most`; none when nothing arrived in time.
+/// Returns the next bytes that io_uring received, at most `most`; empty if nothing arrived in time.
 fn taken<'a>(
     ring: &'a mut Receiver,
     line: &Line,

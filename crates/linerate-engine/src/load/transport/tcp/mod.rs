@@ -1,5 +1,5 @@
-//! TCP: one connection for each stream, and one blocking thread at each end for each; of many streams as many
-//! threads as there are CPUs.
+//! TCP: one connection for each stream. Each stream has a blocking thread at each end; if there are many streams,
+//! each end has as many threads as CPUs.
 
 mod answerer;
 mod asker;
@@ -42,7 +42,7 @@ const TRIPS_MAX: u32 = 1024;
 /// Largest operation and message, in bytes: it is allocated for each thread.
 const SIZE_MAX: u64 = 16 * 1024 * 1024;
 
-/// The transport.
+/// Transport over TCP.
 pub(crate) struct Tcp;
 
 impl Transport for Tcp {
@@ -68,7 +68,7 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
     framed(side, plan, lines, &Framing::Marked)
 }
 
-/// The same for payload in this framing.
+/// Connects one end of a set whose payload has this framing.
 pub(crate) fn framed(
     side: Side,
     plan: &SetPlan,
@@ -76,7 +76,7 @@ pub(crate) fn framed(
     framing: &Framing,
 ) -> Result<Connected, LoadError> {
     let mut end = SetEnd::default();
-    // What one socket was refused, the others were too.
+    // Options that one socket was refused were refused to the others too.
     let mut gaps = Vec::new();
     let fds = lines.lines(plan.id, plan.knobs.streams, &mut |stream, fd| {
         let refused = options::set(fd, side, plan);
@@ -107,12 +107,12 @@ pub(crate) fn framed(
     Ok(Connected { workers, end })
 }
 
-/// Whether streams share threads.
+/// Returns whether streams share threads.
 fn is_bundled(plan: &SetPlan) -> bool {
     matches!(plan.pattern, Pattern::Stream { .. }) && plan.knobs.streams > THREADS_MAX
 }
 
-/// The gap that not all connections are read, if there are too many.
+/// Reports that not all connections are sampled, if there are too many.
 fn unread(streams: u32) -> Option<Gap> {
     let read = read_of(streams);
     (read < streams).then(|| Gap {
@@ -125,7 +125,7 @@ fn unread(streams: u32) -> Option<Gap> {
 /// How an end moves its bytes, and how they are framed.
 type TransferMode<'a> = (Handover, &'a Framing);
 
-/// The workers of a set: one for each stream, or for each CPU.
+/// Makes the workers of a set: one for each stream, or for each CPU.
 fn workers(
     side: Side,
     plan: &SetPlan,
@@ -148,7 +148,7 @@ fn workers(
     }
 }
 
-/// Deals streams in turn to the threads.
+/// Distributes streams to the threads in turn.
 fn shared_out(lines: Vec<Line>, threads: usize) -> Vec<Vec<Line>> {
     let mut shares: Vec<Vec<Line>> = (0..threads).map(|_| Vec::new()).collect();
     for (number, line) in lines.into_iter().enumerate() {
@@ -217,7 +217,7 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     }
 }
 
-/// Requests of `knobs` that this host does not grant, or not fully.
+/// Reports requests of `knobs` that this host does not grant, or not fully.
 fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
     let mut gaps = Vec::new();
     for (name, asked, most) in [

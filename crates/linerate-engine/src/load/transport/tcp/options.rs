@@ -11,19 +11,20 @@ use linerate_sys::{socket, zerocopy};
 
 use crate::load::transport::refused;
 
-/// Time for which a busy receive asks the device's queue, as kernel documentation suggests it for one socket.
+/// Time in microseconds for which a busy receive polls the device's queue, as kernel documentation suggests for one
+/// socket.
 //= Documentation/admin-guide/sysctl/net.rst, busy_read
 const BUSY_POLL_MICROS: u32 = 50;
 
-/// What waits in the buffer of a paced sender: a tenth of a second, which spans many of its writes.
+/// Reciprocal of the time in seconds whose payload may wait in the send buffer of a paced sender: a tenth of a second
+/// spans many of its writes.
 const UNSENT_PER_SEC: u64 = 10;
 const UNSENT_LEAST: u64 = 512;
 
-/// Segments that are shorter than requested by up to this many bytes are as requested: options use the
-/// difference.
+/// Bytes by which segments may be shorter than requested without a notice: TCP options use them.
 const MSS_OPTIONS: u32 = 40;
 
-/// Sets the options of `plan` that a socket may have before it is connected; what is refused is returned.
+/// Sets the options of `plan` that a socket may have before it is connected; returns those that were refused.
 pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     let fd = fd.as_fd();
     let knobs = &plan.knobs;
@@ -53,8 +54,8 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     }
     if let Some(rate) = knobs.pacing.filter(|_| sends) {
         note("pacing", socket::set_pacing(fd, rate.0 / 8));
-        // Data in the buffer is sent at that pace too, long after the time is up. If the kernel refuses, the
-        // old pace simply stays.
+        // Data in the buffer is sent at this pace too, long after the time is up, so the buffer is limited. If the
+        // kernel refuses, the old limit stays.
         let unsent = (rate.0 / 8 / UNSENT_PER_SEC).max(UNSENT_LEAST);
         let _ = socket::set_unsent_most(fd, unsent);
     }
@@ -87,7 +88,7 @@ pub(crate) fn set_connected(fd: &OwnedFd, plan: &SetPlan) -> Option<Gap> {
     Some(congestion_gap(name, &refused.to_string()))
 }
 
-/// Whether this end sends and receives payload.
+/// Returns whether this end sends and whether it receives payload.
 fn roles(side: Side, plan: &SetPlan) -> (bool, bool) {
     match plan.pattern.direction() {
         Some(direction) => (direction.sender() == side, direction.receiver() == side),
@@ -95,7 +96,7 @@ fn roles(side: Side, plan: &SetPlan) -> (bool, bool) {
     }
 }
 
-/// Reads the options in force into `end`, and notes those that are below the plan.
+/// Reads the options in force into `end`, and reports those that are below the plan.
 pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetEnd) {
     let fd = fd.as_fd();
     let knobs = &plan.knobs;
@@ -127,7 +128,7 @@ pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetE
     }
 }
 
-/// A buffer that is smaller than requested.
+/// Reports a buffer that is smaller than requested.
 pub(super) fn buffer_gap(limit: &str, asked: u64, why: &str) -> Gap {
     let what = if limit == "wmem_max" {
         "send_buffer"
@@ -140,7 +141,7 @@ pub(super) fn buffer_gap(limit: &str, asked: u64, why: &str) -> Gap {
     }
 }
 
-/// A congestion control that may not be used.
+/// Reports a congestion control that may not be used.
 pub(super) fn congestion_gap(name: &str, why: &str) -> Gap {
     Gap {
         hint: format!(

@@ -1,4 +1,4 @@
-//! What a sender keeps of one stream.
+//! The state that a sender keeps of one stream.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use rustix::event::epoll;
 
 use crate::load::{Advice, LoadError};
 
-/// Runs of payload are about this long: one over it, in seconds.
+/// Reciprocal of the approximate duration of a run of payload, in seconds.
 const RUNS_PER_SEC: u64 = 100;
-/// Longest run while nothing is known of the rate.
+/// Longest run while the rate is unknown, in bytes.
 const RUN_UNKNOWN: u64 = 64 * 1024;
-/// Longest run at the lowest rates: shorter ones would be marks more than payload.
+/// Shortest run in bytes, at low rates: shorter runs would be mostly marks.
 const RUN_LEAST: u64 = 512;
 
-/// Rest of a sender that has sent all that it may, until the step ends.
+/// Pause of a sender that has sent its whole amount, until the step ends.
 const DONE: Duration = Duration::from_millis(5);
 
 /// Sends runs of payload, each announced by its mark, or bare payload in whole operations.
@@ -27,11 +27,11 @@ pub(super) struct Outflow {
     pub(super) line: Line,
     framing: Framing,
     mark: MarkPart,
-    /// Length of a run whose mark is not sent in full yet; zero when there is none.
+    /// Length of a run whose mark is not fully sent yet; zero if there is none.
     announced: u64,
-    /// Payload left of the run.
+    /// Bytes of the run that were not sent yet.
     left: u64,
-    /// Payload sent in this step.
+    /// Payload sent in this step, in bytes.
     total: u64,
     ended: bool,
 }
@@ -68,7 +68,7 @@ impl Outflow {
         Ok(moved as u32)
     }
 
-    /// Begins a run; false if it could not yet, or no more may be sent.
+    /// Begins a run; returns false if the mark could not be sent yet, or if no more payload may be sent.
     fn next_run(&mut self, rate: u64, most: u32, wait: bool) -> Result<bool, LoadError> {
         if let Framing::Bare(bare) = &self.framing {
             self.left = next_operation(bare, most, wait);
@@ -84,12 +84,12 @@ impl Outflow {
         Ok(true)
     }
 
-    /// Whether a run has begun that is to be sent before the end mark.
+    /// Returns whether a run has begun that must be sent before the end mark.
     pub(super) fn in_a_run(&self) -> bool {
         !self.ends_unmarked() && (self.left > 0 || self.announced > 0)
     }
 
-    /// Puts the end mark; true once it is sent.
+    /// Sends the end mark; returns true once it is sent.
     pub(super) fn end(&mut self, wait: bool) -> Result<bool, LoadError> {
         if self.ends_unmarked() {
             return Ok(true);
@@ -146,7 +146,7 @@ impl BundledStream for Outflow {
     }
 }
 
-/// Bytes of the next operation: a receiver may wait until one is complete.
+/// Returns the bytes of the next operation: a receiver may wait until a whole one has arrived.
 fn next_operation(bare: &Bare, most: u32, wait: bool) -> u64 {
     let bytes = bare.take(most.into());
     if bytes == 0 && wait {
@@ -155,7 +155,7 @@ fn next_operation(bare: &Bare, most: u32, wait: bool) -> u64 {
     bytes
 }
 
-/// The longest run at a rate.
+/// Returns the longest run at a rate: a second of payload.
 fn second(rate: u64) -> u64 {
     if rate == 0 {
         RUN_UNKNOWN
@@ -164,8 +164,8 @@ fn second(rate: u64) -> u64 {
     }
 }
 
-/// About 10 ms of payload, in whole operations; a part of one if a whole one would take longer than a second,
-/// since a run that has begun is sent to its end.
+/// Returns the length of a run: about 10 ms of payload, in whole operations, or a part of one if a whole one would
+/// last longer than a second, since a run that has begun is sent completely.
 fn run_length(rate: u64, op: u32) -> u64 {
     let op = u64::from(op.max(1));
     let wanted = (rate / RUNS_PER_SEC).min(RUN_MAX);

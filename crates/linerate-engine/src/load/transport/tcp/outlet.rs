@@ -1,4 +1,4 @@
-//! How a sender's payload gets into the kernel: by a copy, or by pages that the kernel sends itself.
+//! How a sender's payload is passed to the kernel: by a copy, or by pages that the kernel sends itself.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,12 +19,11 @@ use crate::load::transport::line::Line;
 pub(super) enum Outlet {
     /// The kernel copies the payload of each send.
     Copy(Pages),
-    /// The kernel sends from the program's memory, and reports when it no longer needs it.
+    /// The kernel sends from the program's memory, and reports when it no longer needs that memory.
     Zerocopy(Option<Memory>, Arc<Completions>),
-    /// The kernel sends the pages of a file in memory. One call does it, where `splice` takes two and a
-    /// pipe.
+    /// The kernel sends the pages of a file in memory. This needs one call, while `splice` needs two and a pipe.
     Sendfile(Option<File>),
-    /// The kernel sends from memory that was registered once, and reports when it no longer needs it.
+    /// The kernel sends from memory that was registered once, and reports when it no longer needs that memory.
     Ring(Box<Outward>),
 }
 
@@ -44,7 +43,7 @@ impl Outlet {
         }
     }
 
-    /// Makes `len` bytes of payload, unless they are there already.
+    /// Allocates `len` bytes of payload, unless they exist already.
     pub(super) fn fill(&mut self, len: usize) -> io::Result<()> {
         match self {
             Self::Copy(pages) => {
@@ -65,8 +64,8 @@ impl Outlet {
         Ok(())
     }
 
-    /// Sends at most `most` bytes: copies at once unless it may `wait`, all else within the block time. Zero
-    /// when the kernel takes nothing. `rate` is the stream's rate in bytes per second.
+    /// Sends at most `most` bytes: a copy is sent at once unless it may `wait`, all other kinds within the block
+    /// time. Returns zero if the kernel accepts nothing. `rate` is the stream's rate in bytes per second.
     pub(super) fn send(
         &mut self,
         line: &Line,
@@ -107,7 +106,7 @@ impl Outlet {
         }
     }
 
-    /// What became of sends without a copy, if there are any.
+    /// Returns the results of sends without a copy, if there are any.
     pub(super) fn completions(&self) -> Option<Arc<Completions>> {
         match self {
             Self::Zerocopy(_, counts) => Some(Arc::clone(counts)),
@@ -117,7 +116,7 @@ impl Outlet {
     }
 }
 
-/// Whether the kernel had no room to hold pages: not enough locked memory, or memory of options.
+/// Returns whether the kernel could not hold pages: not enough locked memory, or memory for socket options.
 fn no_room(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error())
 }

@@ -1,4 +1,4 @@
-//! What the kernel counts about a connection, read by the sampler.
+//! The kernel's counters of a connection, read by the sampler.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::load::Probe;
 use crate::load::transport::line::Line;
 use crate::sheet::Sheet;
 
-/// Reads `TCP_INFO` and the socket's queues.
+/// Probe that reads `TCP_INFO` and the socket's queues.
 pub(super) struct SocketProbe {
     line: Line,
     tcp: Sheet,
@@ -38,14 +38,14 @@ impl SocketProbe {
         }
     }
 
-    /// Reads what became of sends without a copy too.
+    /// Makes the probe also read the results of sends without a copy.
     pub(super) fn with(mut self, completions: Option<Arc<Completions>>) -> Self {
         let sheet = || Sheet::new(ZEROCOPY_SENDS.source, self.line.subject());
         self.zerocopy = completions.map(|counts| (sheet(), counts));
         self
     }
 
-    /// The reply in `room`; it is empty if the call failed.
+    /// Returns the reply, which is in `room`; it is empty if the call failed.
     fn reply<'a>(&self, machine: &dyn Machine, ask: SocketAsk, room: &'a mut [u8]) -> &'a [u8] {
         let query = SocketQuery {
             set: self.line.set,
@@ -90,7 +90,7 @@ impl Probe for SocketProbe {
         self.gaps.extend(self.socket.push(at(), row));
         if let Some((sheet, counts)) = &mut self.zerocopy {
             counts.take_in(&self.line);
-            // All values are always present: there is no gap to report.
+            // All values are always present, so there is no gap to report.
             sheet.push(at(), counts.row());
         }
     }

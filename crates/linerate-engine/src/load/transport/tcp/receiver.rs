@@ -16,18 +16,18 @@ use crate::load::pages::Pages;
 use crate::load::transport::line::Line;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// Receives runs of payload up to the end mark.
+/// Worker that receives runs of payload up to the end mark.
 pub(super) struct Receiver {
     flow: Inflow,
     buffer: Pages,
-    /// The requested size of reads, if they are made by io_uring.
+    /// Requested size of reads, if io_uring makes them.
     ring: Option<u64>,
     advice: Arc<Advice>,
     done: Option<Done>,
 }
 
 impl Receiver {
-    /// `handover` is how this end moves its bytes.
+    /// Makes a receiver. `handover` says how the kernel passes payload to it.
     pub(super) fn new(line: Line, knobs: &Knobs, handover: Handover, framing: Framing) -> Self {
         let ring = handover == Handover::IoUring && knobs.receive == Receive::Copy;
         Self {

@@ -13,7 +13,7 @@ use crate::load::framing::Framing;
 use crate::load::transport::line::Line;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// Sends runs of random payload.
+/// Worker that sends runs of random payload.
 pub(super) struct Sender {
     flow: Outflow,
     payload: Outlet,

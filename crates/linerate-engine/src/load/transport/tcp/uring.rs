@@ -16,20 +16,20 @@ use crate::load::LoadError;
 use crate::load::pages::{Pages, randomize};
 use crate::load::transport::line::{BLOCK, Line};
 
-/// Block times per second: a send that takes longer than one of them may end with a part.
+/// Block times per second: a send that lasts longer than one of them may end partially.
 const BLOCKS_PER_SEC: u64 = 10;
-/// Buffers of a receiver where the plan leaves their size open: small enough that several fit into the memory of one
-/// operation, which follows the cache.
+/// Size of a receiver's buffers if the plan leaves it open: small enough that several fit into the memory of one
+/// operation, which depends on the cache.
 const PIECE: u32 = 64 * 1024;
-/// Memory of all of a receiver's buffers where each is small, and how many there are.
+/// Memory of all buffers of a receiver if each buffer is small, in bytes.
 const ROOM: u32 = 512 * 1024;
 const PIECES: [u32; 2] = [2, 64];
-/// How often memory that the kernel may hold is requested, and the time between requests: the kernel releases
-/// the memory of a closed ring only after some time.
+/// Number of attempts to register memory with the kernel, and the time between them: the kernel releases the memory
+/// of a closed ring only after some time.
 const TRIES: u32 = 5;
 const GIVEN_BACK: Duration = Duration::from_millis(40);
 
-/// How an end of a set moves its bytes: as the plan asks, or by copies where it may not use io_uring, and why.
+/// Returns how an end of a set moves its bytes: as planned, or by copies if it may not use io_uring, with the reason.
 pub(super) fn handover(side: Side, plan: &SetPlan) -> (Handover, Option<Gap>) {
     let knobs = &plan.knobs;
     let Pattern::Stream { direction } = plan.pattern else {
@@ -47,7 +47,7 @@ pub(super) fn handover(side: Side, plan: &SetPlan) -> (Handover, Option<Gap>) {
     }
 }
 
-/// That an end copies, and why it must.
+/// Reports that an end copies payload, and why it must.
 fn refused(error: &io::Error, sends: bool) -> Gap {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let (why, hint) = match errno {
@@ -79,8 +79,8 @@ fn refused(error: &io::Error, sends: bool) -> Gap {
     }
 }
 
-/// Size and number of a receiver's buffers: of `asked` bytes each, or, if the plan does not fix it, as many as
-/// operations of `most` bytes have room for.
+/// Returns the size and number of a receiver's buffers: of `asked` bytes each or, if the plan does not fix it, as
+/// many as operations of `most` bytes have room for.
 pub(super) fn pieces(asked: u64, most: u32) -> (u32, u16) {
     let size = if asked == 0 { PIECE.min(most) } else { most }.max(1);
     let room = if asked == 0 { most } else { ROOM };
@@ -97,7 +97,7 @@ fn sender(len: usize) -> io::Result<Sender> {
 /// Payload that the kernel sends from registered pages.
 pub(super) struct Outward {
     sender: Option<Sender>,
-    /// Payload to be copied, where the kernel may not hold pages.
+    /// Payload that is copied if the kernel may not hold pages.
     instead: Pages,
     pub(super) counts: Arc<Completions>,
 }
@@ -111,13 +111,13 @@ impl Outward {
         }
     }
 
-    /// Makes `len` bytes of payload, unless they are there already.
+    /// Allocates `len` bytes of payload, unless they exist already.
     pub(super) fn fill(&mut self, len: usize) -> io::Result<()> {
         if self.sender.as_ref().is_some_and(|s| s.size() == len) {
             return Ok(());
         }
-        // Frees the memory of the old sender first. The kernel releases it soon, but not at once, and the same
-        // is true of sets before.
+        // The memory of the old sender is freed first. The kernel releases it soon, but not at once; this also
+        // applies to earlier sets.
         self.sender = None;
         for _ in 0..TRIES {
             match sender(len) {
@@ -135,8 +135,8 @@ impl Outward {
         Ok(())
     }
 
-    /// Sends at most `most` bytes, or continues the previous send; zero while it has not ended. A send is done
-    /// in one piece if, at `rate` bytes per second, it takes no longer than a call may block.
+    /// Sends at most `most` bytes, or continues the previous send; returns zero while the send has not ended. The
+    /// bytes are sent in one call if, at `rate` bytes per second, this takes no longer than a call may block.
     pub(super) fn send(
         &mut self,
         line: &Line,
@@ -169,7 +169,7 @@ impl Outward {
     }
 }
 
-/// Whether the kernel had no room to hold pages.
+/// Returns whether the kernel could not hold pages.
 fn no_room(error: &io::Error) -> bool {
     let known = [Errno::NOMEM, Errno::NOBUFS].map(|e| Some(e.raw_os_error()));
     known.contains(&error.raw_os_error())

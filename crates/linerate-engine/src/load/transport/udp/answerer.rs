@@ -16,7 +16,7 @@ use crate::load::{LoadError, Probe};
 /// Longest time that a receive blocks.
 const BLOCK: Duration = Duration::from_millis(100);
 
-/// Answers messages.
+/// Worker that answers messages.
 pub(super) struct UdpAnswerer {
     line: Line,
     size: u16,
@@ -24,14 +24,14 @@ pub(super) struct UdpAnswerer {
     message: Pages,
     arrivals: Arrivals,
     step: Option<u32>,
-    /// When the last datagram of the step was received, once its end is known.
+    /// Time at which the last datagram of the step was received, once the step's end is known.
     last: Option<u64>,
     ended: bool,
 }
 
 impl UdpAnswerer {
-    /// Answers each message once, as far as `arrivals` remembers them. A `busy` thread spins on its socket instead of
-    /// sleeping.
+    /// Makes a worker that answers each message once, as far as `arrivals` remembers them. A `busy` worker spins on
+    /// its socket instead of sleeping.
     pub(super) fn new(line: Line, size: u16, arrivals: Arrivals, busy: bool) -> Self {
         Self {
             line,
@@ -45,7 +45,7 @@ impl UdpAnswerer {
         }
     }
 
-    /// Takes a datagram; its size once it is answered, else zero.
+    /// Handles a datagram; returns its size once it is answered, otherwise zero.
     fn take(&mut self, bytes: usize) -> Result<u32, LoadError> {
         let step = self.step.unwrap_or_default();
         let message = &mut self.message.bytes_mut()[..bytes];
@@ -70,7 +70,7 @@ impl UdpAnswerer {
                 self.line.tell(Kind::Ended, step, h.number)?;
                 Ok(0)
             }
-            // A mark that was repeated once too often.
+            // This is an end mark that was repeated after the end.
             Ok(h) if h.kind == Kind::End => Ok(0),
             _ => {
                 self.line.counts.stray();

@@ -13,12 +13,12 @@ use crate::load::pages::Pages;
 use crate::load::pattern::{Answer, Asker, Wait, open_loop};
 use crate::load::{LoadError, Probe, times};
 
-/// Memory of the near end and of the far one, without the numbers that they remember. Near: a message, an
-/// answer and two sorts of times. Far: a message.
+/// Memory of the near end and of the far end, without the numbers that they remember. Near: a message, an answer and
+/// two kinds of times. Far: a message.
 pub(super) const ROOM: [u64; 2] = [2 * (DATAGRAM_MAX + times::ROOM) as u64, DATAGRAM_MAX as u64];
 
-/// Numbers of messages of `plan` that both ends remember: all that are due while an answer may be in flight, so
-/// that a reordered message does not count as lost. A closed loop has one in flight.
+/// Returns how many numbers of messages both ends remember: those of all messages that are due while an answer may be
+/// in flight, so that a reordered message does not count as lost. A closed loop has one in flight.
 pub(super) fn remembered(plan: &SetPlan) -> u64 {
     match plan.pattern {
         Pattern::PingPong { interval, .. } if plan.knobs.open_loop => {
@@ -28,13 +28,13 @@ pub(super) fn remembered(plan: &SetPlan) -> u64 {
     }
 }
 
-/// Sends messages and receives their answers.
+/// Near end that sends messages and receives their answers.
 pub(super) struct UdpAsker {
     line: Line,
     size: u16,
     message: Pages,
     answer: Pages,
-    /// The answers by their numbers.
+    /// Numbers of the answers that have arrived.
     arrivals: Arrivals,
     sent: u64,
     step: Option<u32>,
@@ -42,7 +42,7 @@ pub(super) struct UdpAsker {
 }
 
 impl UdpAsker {
-    /// Messages of `size` bytes. Each answer counts once, as far as `arrivals` remembers it.
+    /// Makes the near end for messages of `size` bytes. Each answer counts once, as far as `arrivals` remembers it.
     pub(super) fn new(line: Line, size: u16, arrivals: Arrivals) -> Self {
         Self {
             line,
@@ -56,7 +56,7 @@ impl UdpAsker {
         }
     }
 
-    /// Number of the step, from 0.
+    /// Returns the number of the step, from 0.
     fn step(&self) -> u32 {
         self.step.unwrap_or_default()
     }

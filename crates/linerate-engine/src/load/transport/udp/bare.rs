@@ -1,7 +1,7 @@
-//! Datagrams as iperf3 has them: a time and a number in front of each, and no mark of the end.
+//! Datagrams in iperf3's format: each begins with a time and a number, and there is no end mark.
 //!
-//! Each is handed to the kernel on its own, several in a call; they are not cut from larger ones (UDP_SEGMENT), nor read
-//! joined (UDP_GRO), because the header does not say their size.
+//! Each is passed to the kernel on its own, several in a call. They are not segmented from larger messages
+//! (UDP_SEGMENT), nor read joined (UDP_GRO), because the header does not include their size.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,17 +22,18 @@ use crate::load::framing::Bare;
 use crate::load::pace::{self, Pace};
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// iperf3 catches up with everything that it missed since the start, so its users request a mean rate: a thread
-/// that shares its CPU is late by some milliseconds again and again. A longer stall is no reason for a flood.
+/// Longest delay of a sender that is made up for, in nanoseconds. iperf3 makes up for all delays, so its users expect
+/// a mean rate: a thread that shares its CPU is often late by some milliseconds. A longer stall does not justify a
+/// flood.
 const CREDIT_NANOS: u64 = 100_000_000;
 /// Most datagrams of a burst by default.
 const BURST: usize = 4096;
-/// Datagrams of one call; each has a room of 64 KiB, whatever the other side sends.
+/// Most datagrams of one call; each has a buffer of 64 KiB, whatever the other side sends.
 const MESSAGES: usize = 16;
 /// Longest wait for payload.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// What a sender writes in front of each datagram.
+/// Header that a sender writes at the front of each datagram.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stamp {
     width: Width,
@@ -50,7 +51,7 @@ impl Stamp {
     }
 }
 
-/// The worker of a stream, and what its socket was refused.
+/// Makes the worker of a stream; the gaps are options that its socket was refused.
 pub(super) fn worker(
     side: Side,
     plan: &SetPlan,
@@ -80,7 +81,7 @@ pub(super) fn worker(
     Ok((Box::new(sender), gaps))
 }
 
-/// Receives datagrams until the control connection ends the test.
+/// Worker that receives datagrams until the control connection ends the test.
 struct Receiver {
     line: Line,
     bare: Arc<Bare>,

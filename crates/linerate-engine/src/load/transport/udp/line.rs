@@ -17,10 +17,10 @@ use crate::load::pattern::Wait;
 use crate::load::transport::Datagrams;
 use crate::load::transport::icmp::is_of_the_path;
 
-/// Pause of a sender whose host's queue is full, or whom the path refuses: shorter than it takes to empty such
-/// a queue.
+/// Pause of a sender if its host's queue is full or the path refuses its datagrams. It is shorter than the time in
+/// which such a queue drains.
 const REST: Duration = Duration::from_micros(50);
-/// Looks at an empty socket before a busy worker looks up from it.
+/// Number of reads of an empty socket after which a busy worker checks for a stop.
 const SPINS: u32 = 1024;
 /// A connected socket; its descriptor is shared with the probes of its worker.
 #[derive(Debug, Clone)]
@@ -40,25 +40,25 @@ pub(super) struct Line {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Got {
     pub(super) bytes: usize,
-    /// When it was read, on the clock of all times.
+    /// Time at which the datagram was read, on the clock of all times.
     pub(super) at: u64,
-    /// How long it waited in the kernel, where the kernel stamps arrivals.
+    /// Time that the datagram waited in the kernel, if the kernel stamps arrivals.
     pub(super) unread: Option<u64>,
 }
 
-/// The fate of messages that were handed to the kernel.
+/// Result of passing messages to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// The kernel accepted this many, at least one.
+    /// The kernel accepted as many messages as given, at least one.
     Taken(usize),
-    /// None yet: the socket's own buffer is full, or an ICMP error was reported first.
+    /// The kernel accepted no message yet: the socket's own buffer is full, or an ICMP error was reported first.
     Waiting,
-    /// None: a queue of this host is full, its port is down, or a rule of its own forbids them.
+    /// The kernel accepted no message: a queue of this host is full, its port is down, or a local rule forbids them.
     Refused,
-    /// None, and the kernel cannot cut messages on this route.
+    /// The kernel accepted no message, because it cannot segment messages on this route.
     Uncut,
-    /// None: the path takes shorter ones than before. Datagrams are sent in fragments from here on, which
-    /// the kernel does not cut from messages.
+    /// The kernel accepted no message, because the path MTU has become smaller. From now on datagrams are sent in
+    /// fragments, and the kernel does not segment messages into fragments.
     TooLong,
 }
 
@@ -75,7 +75,7 @@ impl Line {
         }
     }
 
-    /// The same, but the sender ends when the other port is closed: it may not know the host that it sends to.
+    /// Makes the sender end when the other port is closed: it may not know the host that it sends to.
     pub(super) fn heeding_deaf(self) -> Self {
         Self {
             heeds_deaf: true,
@@ -87,13 +87,13 @@ impl Line {
         self.fd.as_fd()
     }
 
-    /// Bounds the time that a send and a receive may block.
+    /// Limits the time that a send and a receive may block.
     pub(super) fn set_timeouts(&self, most: Duration) -> Result<(), LoadError> {
         let set = socket::set_timeouts(self.fd(), most);
         set.map_err(|source| self.failed("setsockopt", source))
     }
 
-    /// The front of a datagram of this end.
+    /// Returns the header of a datagram of this end.
     pub(super) fn header(&self, kind: Kind, size: u16, step: u32, number: u64) -> Header {
         Header {
             tag: self.own,
@@ -115,13 +115,13 @@ impl Line {
         };
         match Errno::from_io_error(&source) {
             Some(Errno::AGAIN | Errno::INTR) => Ok(Sent::Waiting),
-            // A rule of the host itself against them answers EPERM (nf_hook_slow), a port that is down ENETDOWN.
+            // A local firewall rule causes EPERM (nf_hook_slow), a port that is down ENETDOWN.
             Some(Errno::NOBUFS | Errno::PERM | Errno::NETDOWN) => {
                 std::thread::sleep(REST);
                 Ok(Sent::Refused)
             }
-            // The port computes no checksums, or the route transforms packets: udp_send_skb. ICMP errors do not
-            // become one of these (EOPNOTSUPP: a source route failed).
+            // Segmentation fails if the port computes no checksums, or the route transforms packets (udp_send_skb).
+            // ICMP errors have other numbers, such as EOPNOTSUPP for a failed source route.
             Some(Errno::IO | Errno::INVAL) => Ok(Sent::Uncut),
             Some(Errno::MSGSIZE) => self.in_fragments(),
             Some(Errno::CONNREFUSED) if self.heeds_deaf => {
@@ -132,7 +132,7 @@ impl Line {
         }
     }
 
-    /// The path no longer carries datagrams of this size: from here on they are sent in fragments.
+    /// Handles a path that no longer carries datagrams of this size: from now on they are sent in fragments.
     fn in_fragments(&self) -> Result<Sent, LoadError> {
         let told = datagram::drain_errors(self.fd());
         if self.counts.fragments() && told == 0 {
@@ -145,7 +145,8 @@ impl Line {
         Ok(Sent::TooLong)
     }
 
-    /// Whether an error is a message of the path or of the other host, which is counted and passed over.
+    /// Handles an error that the path or the other host reported by ICMP: it is counted and otherwise ignored.
+    /// Returns whether the error is one.
     fn passing(&self, e: &io::Error) -> bool {
         let passing = is_of_the_path(e);
         if passing {
@@ -171,7 +172,7 @@ impl Line {
         }
     }
 
-    /// The same with the times of the readings.
+    /// Receives a datagram and returns its length, when it was read, and how long it waited in the kernel.
     pub(super) fn timed(&self, into: &mut [u8], wait: Wait) -> Result<Option<Got>, LoadError> {
         if wait != Wait::Busy {
             return self.look(into, wait == Wait::Asleep);
@@ -185,7 +186,7 @@ impl Line {
         Ok(None)
     }
 
-    /// The same for the available data, or data that arrives within the block time if it may `wait`.
+    /// Receives an available datagram, or one that arrives within the block time if it may `wait`.
     fn look(&self, into: &mut [u8], wait: bool) -> Result<Option<Got>, LoadError> {
         let mut control = [0; STAMP_ROOM];
         match datagram::receive_told(self.fd(), into, &mut control, wait) {
@@ -215,11 +216,11 @@ impl Line {
         }
     }
 
-    /// Whether a receive that failed may be tried again.
+    /// Returns an error unless a receive that failed may be repeated.
     pub(super) fn paused(&self, e: io::Error) -> Result<(), LoadError> {
         match e.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(()),
-            // A message of the path about the size of what was sent: the next send heeds it.
+            // The path reports that datagrams were too large: the next send respects this.
             _ if Errno::from_io_error(&e) == Some(Errno::MSGSIZE) => {
                 self.counts.told();
                 datagram::drain_errors(self.fd());
@@ -230,14 +231,14 @@ impl Line {
         }
     }
 
-    /// An error of this stream's protocol.
+    /// Makes an error that says that the other end broke this stream's protocol.
     pub(super) fn garbled(&self, what: &str) -> LoadError {
         LoadError::Protocol {
             what: format!("stream {} of set {}: {what}", self.stream, self.set),
         }
     }
 
-    /// A failed call on this stream.
+    /// Makes an error for a failed call on this stream.
     pub(super) fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
         LoadError::Call {
             call,

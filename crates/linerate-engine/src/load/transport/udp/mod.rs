@@ -37,10 +37,10 @@ use crate::load::{LoadError, Worker};
 
 /// Most streams of one set: each receiver has 2 MiB for a batch of the largest datagrams.
 const STREAMS_MAX: u32 = 64;
-/// A sender that fell behind catches up with this much time's worth at most: a stall is no reason for a flood.
+/// Longest delay of a sender that is made up for, in nanoseconds: a stall does not justify a flood.
 const CREDIT_NANOS: u64 = 1_000_000;
 
-/// The transport.
+/// Transport over UDP.
 pub(super) struct Udp;
 
 impl Transport for Udp {
@@ -78,7 +78,7 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
     framed(side, plan, lines, &Framing::Marked)
 }
 
-/// The same for datagrams with headers of this kind.
+/// Connects one end of a set whose datagrams have headers of this kind.
 pub(crate) fn framed(
     side: Side,
     plan: &SetPlan,
@@ -109,7 +109,7 @@ pub(crate) fn framed(
     Ok(Connected { workers, end })
 }
 
-/// The worker of a stream, and what its socket was refused.
+/// Makes the worker of a stream; the gaps are options that its socket was refused.
 fn worker(
     side: Side,
     plan: &SetPlan,
@@ -164,19 +164,20 @@ fn worker(
     Ok((worker, gaps))
 }
 
-/// Makes the socket send datagrams whole, or in fragments where they fit no packet; whether whole.
+/// Makes the socket send datagrams whole, or in fragments if they exceed a packet; returns whether they are sent
+/// whole.
 fn whole(line: &Line, size: u16, fits: u32, gaps: &mut Vec<Gap>) -> Result<bool, LoadError> {
     let whole = u32::from(size) <= fits;
     let set = datagram::set_fragments(line.fd(), !whole);
     set.map_err(|e| line.failed("setsockopt", e))?;
-    // From here on, calls report a full queue.
+    // From now on, calls report a full queue.
     let told = datagram::set_errors(line.fd());
     told.map_err(|e| line.failed("setsockopt", e))?;
     gaps.extend(fragments(size, fits));
     Ok(whole)
 }
 
-/// Lets the kernel cut messages into datagrams, where it can.
+/// Lets the kernel segment messages into datagrams, if it can.
 fn cut(line: &Line, size: u16, gaps: &mut Vec<Gap>) -> bool {
     match datagram::set_segment(line.fd(), size) {
         Ok(()) => true,
@@ -207,7 +208,7 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     lacks(knobs)
 }
 
-/// Refuses what only connections have.
+/// Refuses options that only connections have.
 pub(crate) fn lacks(knobs: &Knobs) -> Result<(), String> {
     for (asked, what) in [
         (knobs.congestion.is_some(), "congestion control"),

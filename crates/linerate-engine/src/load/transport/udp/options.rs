@@ -1,4 +1,4 @@
-//! What a socket for datagrams gets, in a session as in a test with iperf3.
+//! Socket options for datagrams, both in a session and in a test with iperf3.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -9,17 +9,17 @@ use linerate_sys::socket;
 
 use crate::load::transport::refused;
 
-/// Requested receive buffer if the plan does not fix it, in bytes of memory. The system's default holds some
-/// hundred small datagrams: a receiver that waits a moment for its CPU loses some.
+/// Requested receive buffer if the plan does not fix it, in bytes of memory. The system's default holds some hundred
+/// small datagrams, so a receiver that waits briefly for its CPU loses some.
 pub(crate) const RECV_BUFFER: u64 = 4 * 1024 * 1024;
 
-/// Size of datagrams: as requested, or what fits one packet of the route, with a header of `least` bytes.
+/// Returns the size of datagrams: as requested, or what fits one packet of the route, with a header of `least` bytes.
 pub(crate) fn size(asked: u64, fits: u32, least: u64) -> u16 {
     let most = u64::from(fits).clamp(least, DATAGRAM_MAX as u64);
     (if asked == 0 { most } else { asked }) as u16
 }
 
-/// That datagrams travel in pieces; `None` if they fit a packet.
+/// Reports that datagrams are fragmented; `None` if they fit a packet.
 pub(crate) fn fragments(size: u16, fits: u32) -> Option<Gap> {
     (u32::from(size) > fits).then(|| Gap {
         hint: format!("--write-size {fits}B"),

@@ -18,7 +18,7 @@ use crate::host::{Machine, SocketAsk, SocketQuery};
 use crate::load::Probe;
 use crate::sheet::Sheet;
 
-/// Counts of a step, on a cache line pair of their own. Written by the worker alone.
+/// Counters of a step, in a pair of cache lines of their own. Only the worker writes them.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Counts {
@@ -37,7 +37,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// A step begins.
+    /// Resets the counters when a step begins.
     pub(super) fn clear(&self) {
         self.stray.store(0, Relaxed);
         self.refused.store(0, Relaxed);
@@ -46,7 +46,7 @@ impl Counts {
         self.arrived(&Arrivals::default());
     }
 
-    /// Sets the number of datagrams sent in all.
+    /// Sets the total number of datagrams sent.
     pub(super) fn sent(&self, datagrams: u64) {
         self.datagrams.store(datagrams, Relaxed);
     }
@@ -56,7 +56,7 @@ impl Counts {
         self.lost.store(messages, Relaxed);
     }
 
-    /// All datagrams that have arrived.
+    /// Stores how many datagrams have arrived.
     pub(super) fn arrived(&self, arrivals: &Arrivals) {
         self.datagrams.store(arrivals.taken(), Relaxed);
         self.lost.store(arrivals.missing(), Relaxed);
@@ -65,19 +65,19 @@ impl Counts {
         self.late.store(arrivals.late(), Relaxed);
     }
 
-    /// How unevenly they arrive, in nanoseconds.
+    /// Stores the jitter of arrivals, in nanoseconds.
     pub(super) fn jitter(&self, nanos: u64) {
         self.jitter.store(nanos, Relaxed);
     }
 
-    /// Sets the number of datagrams received that do not belong to this step.
+    /// Sets the number of received datagrams that do not belong to this step.
     pub(super) fn strays(&self, datagrams: u64) {
         self.stray.store(datagrams, Relaxed);
     }
 
-    /// A datagram arrived that does not belong to this step.
+    /// Counts a received datagram that does not belong to this step.
     pub(super) fn stray(&self) {
-        // The only writer: no atomic read-modify-write is needed.
+        // This thread is the only writer, so no atomic read-modify-write is needed.
         self.stray.store(self.stray.load(Relaxed) + 1, Relaxed);
     }
 
@@ -87,23 +87,23 @@ impl Counts {
         self.messages.store(all, Relaxed);
     }
 
-    /// Counts datagrams that this host did not take.
+    /// Counts datagrams that this host did not accept.
     pub(super) fn refused(&self, datagrams: u64) {
         let all = self.refused.load(Relaxed) + datagrams;
         self.refused.store(all, Relaxed);
     }
 
-    /// The path reported an ICMP error for a datagram.
+    /// Counts an ICMP error that the path reported for a datagram.
     pub(super) fn told(&self) {
         self.errors.store(self.errors.load(Relaxed) + 1, Relaxed);
     }
 
-    /// Datagrams travel in fragments from here on; whether they did before.
+    /// Stores that datagrams are sent in fragments from now on; returns whether they were before.
     pub(super) fn fragments(&self) -> bool {
         self.fragments.swap(true, Relaxed)
     }
 
-    /// The kernel cuts no messages on this route.
+    /// Stores that the kernel does not segment messages on this route.
     pub(super) fn uncut(&self) {
         self.uncut.store(true, Relaxed);
     }
@@ -126,9 +126,9 @@ impl Counts {
     }
 }
 
-/// The readings of a worker that sends a stream.
+/// Metrics of a worker that sends a stream.
 pub(super) const SENDS: &[Metric] = &[UDP_DATAGRAMS, UDP_REFUSED, UDP_ERRORS];
-/// The readings of a worker that receives.
+/// Metrics of a worker that receives a stream.
 pub(super) const RECEIVES: &[Metric] = &[
     UDP_DATAGRAMS,
     UDP_LOST,
@@ -140,7 +140,7 @@ pub(super) const RECEIVES: &[Metric] = &[
     UDP_ERRORS,
     UDP_DROPS,
 ];
-/// What one can that receives datagrams with headers of iperf3.
+/// Metrics of a stream that receives datagrams with headers of iperf3.
 pub(super) const RECEIVES_BARE: &[Metric] = &[
     UDP_DATAGRAMS,
     UDP_LOST,
@@ -153,12 +153,12 @@ pub(super) const RECEIVES_BARE: &[Metric] = &[
     UDP_ERRORS,
     UDP_DROPS,
 ];
-/// The readings of a worker that asks.
+/// Metrics of a worker that sends messages and times answers.
 pub(super) const ASKS: &[Metric] = &[UDP_DATAGRAMS, UDP_LOST, UDP_STRAY, UDP_ERRORS, UDP_DROPS];
-/// The readings of a worker that answers.
+/// Metrics of a worker that answers messages.
 pub(super) const ANSWERS: &[Metric] = &[UDP_DATAGRAMS, UDP_STRAY, UDP_ERRORS, UDP_DROPS];
 
-/// Reads the counts of a worker and of its socket.
+/// Probe of the counters of a worker and of its socket.
 pub(super) struct DatagramProbe {
     line: Line,
     metrics: &'static [Metric],

@@ -13,22 +13,22 @@ use super::line::Line;
 use super::probe::{DatagramProbe, RECEIVES};
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// Messages of one receive: joined ones are up to 64 KiB each.
+/// Most messages of one receive: joined messages have up to 64 KiB each.
 const MESSAGES: usize = 32;
 
-/// Bytes that a receiver makes.
+/// Returns the bytes that a receiver allocates.
 pub(super) fn room() -> u64 {
     Inbox::room(MESSAGES) as u64 + Arrivals::room(0)
 }
 
-/// Receives datagrams up to the end mark, and as long as more arrive.
+/// Worker that receives datagrams up to the end mark, and as long as more arrive.
 pub(super) struct Receiver {
     line: Line,
     inbox: Option<Inbox>,
     arrivals: Arrivals,
-    /// Number of this step; `None` before the first.
+    /// Number of the current step; `None` before the first.
     step: Option<u32>,
-    /// When the last datagram of the step arrived, once its end is known.
+    /// Time at which the last datagram of the step arrived, once the step's end is known.
     last: Option<u64>,
     ended: bool,
     done: Option<Done>,
@@ -76,7 +76,7 @@ impl Receiver {
         Ok(bytes)
     }
 
-    /// Takes one datagram; its payload, if that counts.
+    /// Handles one datagram; returns its payload if it counts.
     #[inline]
     fn take(&mut self, header: Result<Header, Stray>) -> Result<u32, LoadError> {
         let step = self.step.unwrap_or_default();
@@ -97,7 +97,7 @@ impl Receiver {
                 self.line.tell(Kind::Ended, step, header.number)?;
                 Ok(0)
             }
-            // A mark that was repeated once too often.
+            // This is an end mark that was repeated after the end.
             Ok(header) if header.kind == Kind::End => Ok(0),
             _ => {
                 self.line.counts.stray();

@@ -15,7 +15,7 @@ use crate::load::pages::Pages;
 use crate::load::times::{self, Times};
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
-/// Bytes that are handed to the kernel in one call, at most: they stay in the cache of their core.
+/// Most bytes that are passed to the kernel in one call, so that they stay in the cache of their core.
 const CALL_BYTES: usize = 128 * 1024;
 /// Bytes that a sender allocates: the datagrams of one call, and the times between bursts.
 pub(super) const ROOM: usize = CALL_BYTES + times::ROOM;
@@ -23,39 +23,39 @@ pub(super) const ROOM: usize = CALL_BYTES + times::ROOM;
 /// returns an error only from a call that sends none (sendmmsg(2)), and a sender that must stop when the other
 /// port is closed needs that error.
 const SINGLY: u32 = 4;
-/// Longest wait for the time of a burst.
+/// Longest wait for a burst to become due.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Sends datagrams of random payload, all of one size.
+/// Worker that sends datagrams of random payload, all of one size.
 pub(super) struct Sender {
     line: Line,
     size: u16,
-    /// Datagrams that the kernel cuts from one message; 1 where it cuts none.
+    /// Number of datagrams that the kernel makes from one message; 1 without segmentation.
     segments: usize,
     pace: Option<Pace>,
     payload: Pages,
-    /// Datagrams of this step.
+    /// Number of datagrams sent in this step.
     sent: u64,
-    /// Number of this step; `None` before the first.
+    /// Number of the current step; `None` before the first.
     step: Option<u32>,
     farewell: Farewell,
-    /// What numbers and ends datagrams instead, where the other end is no end of linerate.
+    /// Headers that number and end datagrams if the other end is iperf3.
     stamp: Option<Stamp>,
-    /// Calls from here on that hand over one datagram alone.
+    /// Number of the next calls that each hand over a single datagram.
     singly: u32,
-    /// When it sent last, where it keeps a rate; zero before the first send of a step.
+    /// Time of the last send of a paced sender; zero before the first send of a step.
     last: u64,
     gaps: Times,
     advice: Arc<Advice>,
     done: Option<Done>,
 }
 
-/// Datagrams of `size` bytes that one message holds, where the kernel cuts messages.
+/// Returns the number of datagrams of `size` bytes in one message, if the kernel segments messages.
 pub(super) fn segments(size: u16) -> usize {
     (DATAGRAM_MAX / usize::from(size)).clamp(1, datagram::SEGMENTS)
 }
 
-/// Most datagrams of `size` bytes that one call sends, `segments` of them in a message.
+/// Returns the most datagrams of `size` bytes that one call sends, with `segments` of them in a message.
 pub(super) fn most(size: u16, segments: usize) -> usize {
     (CALL_BYTES / usize::from(size)).clamp(1, datagram::BATCH * segments)
 }
@@ -80,7 +80,7 @@ impl Sender {
         }
     }
 
-    /// The same, with datagrams numbered by `stamp`, and an end that is announced elsewhere.
+    /// Makes the sender number its datagrams with `stamp`. Their end is announced on another connection.
     pub(super) fn stamping(self, stamp: Stamp) -> Self {
         Self {
             stamp: Some(stamp),
@@ -88,7 +88,7 @@ impl Sender {
         }
     }
 
-    /// Most datagrams of one call.
+    /// Returns the most datagrams of one call.
     fn most(&self) -> usize {
         most(self.size, self.segments)
     }
@@ -108,7 +108,7 @@ impl Sender {
             let Ok(burst) = pace.may(now) else {
                 return Ok(0);
             };
-            // Fewer than a burst where the kernel cuts messages no longer.
+            // The burst may exceed one call if the kernel no longer segments messages.
             count = count.min(burst);
         }
         if self.singly > 0 {
@@ -150,7 +150,7 @@ impl Sender {
         Ok((taken * size) as u32)
     }
 
-    /// Takes the time since the send before, in the time that counts.
+    /// Records the time since the previous send, if it counts.
     fn gap(&mut self, now: u64) {
         if self.last > 0 && self.advice.counting() {
             self.gaps.record(now - self.last, 1);
@@ -158,7 +158,7 @@ impl Sender {
         self.last = now;
     }
 
-    /// Hands each datagram over on its own from here on.
+    /// Sends each datagram as a message of its own from now on.
     fn stop_cutting(&mut self) -> Result<(), LoadError> {
         if self.segments == 1 {
             return Err(self
@@ -172,7 +172,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Writes the header of every datagram of a call; their numbers change with each.
+    /// Writes the header of every datagram of a call; the numbers change with each call.
     fn address(&mut self, step: u32) {
         let header = self.line.header(Kind::Payload, self.size, step, 0).encode();
         let bytes = self.payload.bytes_mut();
@@ -196,7 +196,8 @@ impl Worker for Sender {
         }
         self.line.set_timeouts(REPEAT)?;
         if self.pace.is_some() {
-            // A kernel that refuses only makes bursts later, and those behind them make up for it.
+            // If the kernel refuses exact timers, bursts are sent later, and the following bursts make up for the
+            // delay.
             let _ = thread::exact_timers();
             self.gaps.renew()?;
         }
