@@ -153,7 +153,36 @@ struct Score {
     times: Vec<f64>,
 }
 
+/// What came of one run.
+struct Outcome<'a> {
+    record: &'a Record,
+    named: Option<&'a Limit>,
+    /// Whether the named limit holds.
+    right: bool,
+    covered: [u32; 2],
+}
+
 impl Score {
+    fn add(&mut self, run: &Outcome<'_>) {
+        self.runs += 1;
+        for (sum, count) in self.covered.iter_mut().zip(run.covered) {
+            *sum += count;
+        }
+        let wrong = u32::from(!run.right);
+        match run.named {
+            None => self.unknown += 1,
+            Some(limit) if limit.certainty == Certainty::Proved => {
+                self.proved += 1;
+                self.wrong += wrong;
+                self.times.push(proved_after(run.record, limit));
+            }
+            Some(_) => {
+                self.supported += 1;
+                self.supported_wrong += wrong;
+            }
+        }
+    }
+
     /// The median of the times to a proof.
     fn median(&self) -> f64 {
         let mut times = self.times.clone();
@@ -162,13 +191,13 @@ impl Score {
     }
 }
 
-/// When a limit was proved: at the end of its trial, or where it needs none, of the steps before the trials.
+/// When a limit was proved: at the end of its trial, or where it needs none, of the base load.
 fn proved_after(record: &Record, limit: &Limit) -> f64 {
     let trial = limit.trial.as_ref().map(|decided| decided.id);
     let of_it = |step: &&Step| match step.plan.purpose {
         Purpose::Slice { trial: id, .. } => Some(id) == trial,
-        Purpose::Warm { .. } => false,
-        _ => trial.is_none(),
+        Purpose::Base { .. } => trial.is_none(),
+        _ => false,
     };
     let last = record.steps.iter().rfind(of_it);
     last.map_or(0.0, |step| step.ended().secs())
@@ -189,23 +218,14 @@ fn proved_is_seldom_wrong_on_simulated_paths() {
         let (record, verdict) = ran(&path, knobs.clone(), seed.wrapping_mul(1_000_003) + i);
         let named = first(&verdict);
         let right = named.is_some_and(|l| holds(&path, &knobs, l.cause));
-        let proved = named.is_some_and(|l| l.certainty == Certainty::Proved);
-        let effects = covered(&path, &record);
+        let outcome = Outcome {
+            record: &record,
+            named,
+            right,
+            covered: covered(&path, &record),
+        };
         for name in [class, "all"] {
-            let score = scores.entry(name).or_default();
-            score.runs += 1;
-            score.unknown += u32::from(named.is_none());
-            for (sum, count) in score.covered.iter_mut().zip(effects) {
-                *sum += count;
-            }
-            score.proved += u32::from(proved);
-            score.wrong += u32::from(proved && !right);
-            let proof = named.filter(|_| proved);
-            score
-                .times
-                .extend(proof.map(|limit| proved_after(&record, limit)));
-            score.supported += u32::from(named.is_some() && !proved);
-            score.supported_wrong += u32::from(named.is_some() && !proved && !right);
+            scores.entry(name).or_default().add(&outcome);
         }
         if named.is_some() && !right {
             println!(
