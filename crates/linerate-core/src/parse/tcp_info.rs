@@ -110,9 +110,17 @@ pub fn values(raw: &[u8]) -> impl Iterator<Item = (Metric, Option<i64>)> + '_ {
 /// Offsets of `tcpi_total_retrans` and `tcpi_rcv_ooopack`.
 const SETBACKS: [usize; 2] = [100, 224];
 
+/// Offset of `tcpi_options`, and its flag `TCPI_OPT_ECN`.
+const OPTIONS: usize = 5;
+const ECN: u8 = 8;
+
 /// Segments that this end retransmitted, and those that arrived here out of order, since the connection began. 0 means that
-/// nothing was lost or reordered, whichever way payload flows. `None` before Linux 5.4.
+/// nothing was lost or reordered, whichever way payload flows. `None` before Linux 5.4, and if the connection negotiated
+/// ECN: a sender then slows down for marked segments, which a receiver does not count.
 pub fn setbacks(raw: &[u8]) -> Option<u64> {
+    if raw.get(OPTIONS)? & ECN != 0 {
+        return None;
+    }
     let fields = SETBACKS.map(|at| raw.get(at..at + 4).and_then(|f| Store::U32.value(f)));
     let [retransmitted, overtaken] = fields;
     retransmitted?.checked_add(overtaken?)?.try_into().ok()
@@ -202,6 +210,11 @@ mod tests {
         assert_eq!(setbacks(&raw), Some(7));
         assert_eq!(setbacks(&raw[..228]), Some(7));
         assert_eq!(setbacks(&raw[..227]), None, "before Linux 5.4");
+        // Timestamps, SACK and window scaling.
+        raw[5] = 7;
+        assert_eq!(setbacks(&raw), Some(7));
+        raw[5] |= 8;
+        assert_eq!(setbacks(&raw), None, "ECN");
         assert_eq!(setbacks(&[]), None);
     }
 }

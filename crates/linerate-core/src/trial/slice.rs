@@ -41,14 +41,15 @@ pub fn slice_time(load: &Load, factor: Option<Factor>) -> Nanos {
     Nanos((longest.clamp(SLICE.secs(), LONGEST) * 1e9) as u64)
 }
 
-/// Whether the rate varies little from sample to sample, after its start. Where packets are lost it may rise and fall slowly
-/// with each loss.
+/// Returns whether the rate varies little from sample to sample, after its start. If packets are lost or marked (ECN), it
+/// may rise and fall slowly with each of them.
 fn is_calm(load: &Load) -> bool {
     let ticks = &load.ticks[load.ticks.len() / 3..];
     let n = ticks.len();
     let mean = ticks.iter().sum::<f64>() / n as f64;
     let square = ticks.iter().map(|tick| (tick - mean).powi(2)).sum::<f64>() / n as f64;
     load.tcp.retransmitted == Some(0.0)
+        && load.tcp.marked.is_none_or(|share| share == 0.0)
         && n >= SAMPLES
         && mean > 0.0
         && square.sqrt() <= mean * CALM

@@ -393,6 +393,14 @@ fn a_slice_is_short_only_where_the_rate_varies_little_and_nothing_is_lost() {
     assert_eq!(slice(10, 0.0, Some(0.0)), 400, "seven");
     assert_eq!(slice(12, 0.0, Some(0.001)), 400);
     assert_eq!(slice(12, 0.0, None), 400);
+    let mut marked = queued();
+    let load = base(&mut marked);
+    (load.ticks, load.tcp.retransmitted) = (vec![1e9; 12], Some(0.0));
+    for (share, millis) in [(0.0, 200), (0.001, 400)] {
+        load.tcp.marked = Some(share);
+        let slice = slice_time(load, Some(Factor::MoreStreams));
+        assert_eq!(slice, Nanos::from_millis(millis), "{share} marked");
+    }
 }
 
 /// An idle path with a round trip of `idle` microseconds, and 100 under load. CPUs of far have an idle state
