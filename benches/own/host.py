@@ -27,6 +27,8 @@ import subprocess
 import sys
 import time
 
+from ranks import interval
+
 LINERATE = os.environ.get("LINERATE", "target/release/linerate")
 # Connections that carry something while others rest: 64 KiB each 50 ms, ten times what `flows` calls busy.
 BUSY = 20
@@ -199,16 +201,6 @@ def pair(measure, programs, ports, first):
     share = others / ((time.perf_counter() - begin) * 1e3 * os.cpu_count())
     time.sleep(0.05)
     return found[0], found[1], share
-
-
-def interval(values):
-    """95 % interval of the median, by ranks."""
-    values, n = sorted(values), len(values)
-    below, rank = 0.0, 0
-    while below + math.comb(n, rank) / 2**n <= 0.025:
-        below += math.comb(n, rank) / 2**n
-        rank += 1
-    return (values[rank - 1], values[n - rank]) if rank else (math.nan, math.nan)
 
 
 def compare(measure, programs, ports, count):

@@ -8,7 +8,9 @@ threads are on the same CPUs: those of streams where linerate keeps them, those 
 Printed is the median of shm/tcp over the pairs with its 95 % interval (by ranks: where two threads that poll share a CPU, a
 round trip takes milliseconds with either engine), and the median of each engine.
 """
-import json, math, statistics, subprocess, sys, time
+import json, statistics, subprocess, sys, time
+
+from ranks import interval
 
 PROBES = {
     "round trip, polling": ["lat", "--size", "64B", "--busy-poll"],
@@ -26,16 +28,6 @@ def figure(program, options):
     if options[0] == "lat":
         return next(p["ns"] for p in document["percentiles"] if p["percent"] == 50)
     return document["directions"]["forward"]["goodput_bps"]
-
-
-def interval(values):
-    """95 % interval of the median, by ranks."""
-    values, n = sorted(values), len(values)
-    below, rank = 0.0, 0
-    while below + math.comb(n, rank) / 2**n <= 0.025:
-        below += math.comb(n, rank) / 2**n
-        rank += 1
-    return (values[rank - 1], values[n - rank]) if rank else (float("nan"), float("nan"))
 
 
 def main():
