@@ -95,6 +95,17 @@ impl Advice {
         }
     }
 
+    /// Returns the rate of each of the worker's `streams` streams in bytes per second, at most their pace. The first data
+    /// of a paced stream leave faster than its pace, since the buffer is empty; what is written for such a rate would
+    /// take long to send.
+    pub fn rate_of_each(&self, streams: usize) -> u64 {
+        let each = self.rate() / streams.max(1) as u64;
+        match self.pace {
+            0 => each,
+            pace => each.min(pace),
+        }
+    }
+
     /// Returns whether operations count now: after the washout and before the end of the step.
     pub fn counting(&self) -> bool {
         self.counting.load(Relaxed)
@@ -192,6 +203,20 @@ mod tests {
         assert_eq!(free.rate(), 20_000);
         free.follow(0);
         assert_eq!(free.rate(), 0);
+    }
+
+    #[test]
+    fn no_stream_is_faster_than_its_pace() {
+        let advice = Advice::new(0, CAP).paced(Some(10_000));
+        // Two streams at their pace, then a burst at the start of both.
+        for (seen, each) in [(18_000, 9_000), (20_000, 10_000), (64_000_000, 10_000)] {
+            advice.follow(seen);
+            assert_eq!(advice.rate_of_each(2), each, "{seen}");
+        }
+        let free = Advice::new(0, CAP).paced(None);
+        free.follow(64_000_000);
+        assert_eq!(free.rate_of_each(2), 32_000_000);
+        assert_eq!(free.rate_of_each(0), 64_000_000);
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl<F: BundledStream> Bundle<F> {
 
     /// Lets each ready stream continue, after waiting up to the block time for one.
     fn turn(&mut self, op: Op, ending: bool) -> Result<(), LoadError> {
-        let rate = self.advice.rate() / self.members.len().max(1) as u64;
+        let rate = self.advice.rate_of_each(self.members.len());
         let most = match op {
             Op::Send(most) if self.open => most.min(write(rate)),
             Op::Receive(most) if self.open => most.min(OP_MOST),

@@ -45,7 +45,7 @@ impl Worker for Sender {
         let (Some(Op::Send(most)), None) = (ops.first(), self.done) else {
             return Ok(0);
         };
-        let rate = self.advice.rate();
+        let rate = self.advice.rate_of_each(1);
         let bytes = self.flow.push(&mut self.payload, rate, *most, true)?;
         let op = Op::Send(*most);
         self.done = Some(Done { op, bytes });
