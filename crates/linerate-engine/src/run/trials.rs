@@ -1,6 +1,6 @@
 //! Trials: one factor is changed, and both settings are measured in interleaved slices until the trial decides.
 
-use linerate_core::factor::Factor;
+use linerate_core::factor::{Class, Factor};
 use linerate_core::facts::Gap;
 use linerate_core::model::{self, Crowd, Load, Model, effect, stalled, undisturbed};
 use linerate_core::path::{Direction, Slowness};
@@ -15,6 +15,15 @@ use super::budget::Beyond;
 use super::steps::BESIDE;
 use crate::event::Event;
 use crate::link::LinkError;
+
+/// Returns whether a trial is of a limit of each stream or thread that its load shows itself.
+fn is_of_each_stream(plan: &TrialPlan) -> bool {
+    plan.factor().is_some_and(|factor| {
+        let class = factor.class();
+        matches!(class, Class::LargerBuffer | Class::HalfBuffer | Class::Work)
+            || factor == Factor::Unpaced
+    })
+}
 
 /// Additional time of a slice in which no payload gets through: both ends wait that long for it.
 const STALL: Nanos = Nanos::from_secs(3);
@@ -71,12 +80,13 @@ impl Run<'_> {
     }
 
     /// Measures with twice the streams in the directions of these trials, or in all directions if there are no
-    /// trials. Returns whether it measured.
+    /// trials. Trials of what limits each stream do not need it. Returns whether it measured.
     fn any_doubled(&mut self, open: &[TrialPlan]) -> Result<bool, LinkError> {
         let directions: Vec<Direction> = if open.is_empty() {
             self.record.start.plan.directions.clone()
         } else {
-            open.iter().map(|plan| plan.direction).collect()
+            let unclear = open.iter().filter(|plan| !is_of_each_stream(plan));
+            unclear.map(|plan| plan.direction).collect()
         };
         let mut measured = false;
         for direction in directions {
