@@ -24,7 +24,7 @@ pub(super) const FULL: f64 = 0.9;
 /// Minimum share of the CPU's time that a thread of ours needs to count as the source of the packets.
 const THREAD: f64 = 0.05;
 
-/// A CPU that is full of packets.
+/// A CPU that spends nearly all of its time on received packets (softirq).
 struct Full<'a> {
     side: Side,
     cpu: &'a Cpu,
@@ -146,7 +146,7 @@ pub(super) fn spread(model: &Model, side: Side, full: u32) -> Option<Advice> {
     })
 }
 
-/// The end with a CPU that is full of packets.
+/// Returns the end whose CPU spends nearly all of its time on received packets.
 pub(crate) fn side(model: &Model, direction: Direction) -> Option<Side> {
     fullest(model, direction).ok().map(|full| full.side)
 }

@@ -52,7 +52,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A rate of a load, which may be off as the rate that is judged may.
+/// Makes the value of a rate of a load. If the load's own rate is in doubt, this rate is in the same doubt.
 fn rate(load: &Load, estimate: &Estimate) -> Value {
     let interval = estimate.interval;
     let evidence = match load.doubt() {

@@ -442,7 +442,7 @@ fn a_cpu_full_of_packets_tells_enough_where_they_are_of_this_path() {
     assert_eq!(at(Some(1), &[3]), "enough", "before they go to another CPU");
 }
 
-/// A far CPU 3 that is full of packets, on a host whose packets may be handed to other CPUs.
+/// CPU 3 of the far host spends the share `softirq` of its time on packets, and packets may be handed to other CPUs.
 fn packed(softirq: f64) -> Model {
     let mut m = crowded(0.2, 0.0, 0.0);
     let cpu = &mut m.directions[0].base.cpus.receiver[3];

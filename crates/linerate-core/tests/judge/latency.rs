@@ -403,8 +403,8 @@ fn a_slice_is_short_only_where_the_rate_varies_little_and_nothing_is_lost() {
     }
 }
 
-/// An idle path with a round trip of `idle` microseconds, and 100 under load. CPUs of far have an idle state
-/// that takes `leave` microseconds to wake from.
+/// A path with a round trip of `idle` microseconds without load, and 100 under load. The CPUs of the far host have an idle
+/// state that takes `leave` microseconds to wake from.
 fn rested(idle: u64, leave: u64) -> Model {
     let mut m = queued();
     m.idle = Some(p50(Nanos::from_micros(idle)));

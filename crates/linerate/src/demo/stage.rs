@@ -247,7 +247,7 @@ impl Stage {
         Ok(status)
     }
 
-    /// The address of far. A machine without IPv6 has but one.
+    /// The address of the far host. A machine without IPv6 has but one.
     fn far(&self) -> String {
         let addresses = self.lab.addresses(Host::Far);
         let v6 = addresses.v6.filter(|_| self.v6);

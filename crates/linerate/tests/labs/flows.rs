@@ -115,7 +115,8 @@ fn a_small_window_of_a_download_is_named() {
     assert!(prove.starts_with("linerate run ") && prove.ends_with(" --direction reverse"));
 }
 
-/// Serves in near, and looks at the download of far's curl. Far learns near's address by a file.
+/// Serves a file from the host `near`, and looks at the connection by which `curl` on the host `far` downloads it. `far`
+/// reads the address of `near` from a file.
 fn upload() -> (String, String) {
     let near = format!(
         "({SERVE}) >/dev/null 2>&1 & ip -4 -o addr show dev eth0 | \

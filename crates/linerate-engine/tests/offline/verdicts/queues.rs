@@ -75,8 +75,8 @@ impl Link for Queues {
     }
 }
 
-/// Makes the far end count what queues do: CPU 2 is full of packets, and CPU 3 where streams fall into
-/// both of them.
+/// Adds the counters of two receive queues to a table of the far host. CPU 2 spends nearly all of its time on packets;
+/// the CPUs after it do too, unless all streams share one queue (`into_one`).
 fn deal(table: &mut Table, into_one: bool) {
     let rows = table.at.len();
     let at = table.at.clone();

@@ -290,7 +290,7 @@ fn interrupted(record: &mut Record, share: f64) {
 }
 
 /// The far port has two queues, on CPUs that the load does not use; these CPUs take in the two streams, and
-/// the first one is full of packets.
+/// the first one spends nearly all of its time on them.
 fn queued(record: &mut Record, takes_in: [i64; 2]) {
     interrupted(record, 0.95);
     idle_cpu(record, Side::Far, 3);
