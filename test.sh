@@ -31,8 +31,8 @@ readonly root=$PWD
 readonly kernels=$PWD/target/tmp/linerate/kernels
 # Where the long tests leave the date and the commit of their last run.
 readonly last_long=benches/long/last
-# A test that hangs is a failure, and the rest still runs.
-readonly patience=20m
+# A test that hangs is a failure, and the rest still runs. The long tests boot several guests, one after the other.
+if [[ -n $long ]]; then readonly patience=45m; else readonly patience=20m; fi
 # Attempts that a disturbed machine may leave without an answer in one run.
 readonly unclear_most=5
 
