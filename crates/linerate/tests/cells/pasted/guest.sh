@@ -17,6 +17,8 @@ cp /out/linerate /usr/local/bin/linerate
 echo '127.0.0.1 localhost vm' >/etc/hosts
 echo 'plain:x:1000:1000::/tmp:/bin/sh' >>/etc/passwd
 modprobe -a dummy veth bonding sch_cake sch_fq sch_fq_codel sch_netem sch_tbf tcp_bbr 2>/dev/null
+# Debian's kernel begins with the queue that an advice sets.
+echo pfifo_fast >/proc/sys/net/core/default_qdisc
 mkdir -p /sys/fs/cgroup
 mountpoint -q /sys/fs/cgroup || mount -t cgroup2 c /sys/fs/cgroup
 echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
