@@ -57,7 +57,7 @@ pub struct VirtualOf {
 }
 
 /// A globally unique identifier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Guid(pub u64);
 
 impl Guid {
@@ -79,6 +79,14 @@ impl Guid {
             .map(|byte| format!("{byte:02x}"))
             .join(":")
     }
+}
+
+/// Returns the command that starts a subnet manager for the port with a GUID, and the one that ends it. A manager
+/// serves the network of one port only.
+pub(crate) fn commands_of_manager(guid: &str) -> [String; 2] {
+    // The brackets keep the pattern from matching the command itself.
+    let end = format!("sudo pkill -f \"[o]pensm -B -g {guid}\"");
+    [format!("sudo opensm -B -g {guid}"), end]
 }
 
 impl fmt::Display for Guid {

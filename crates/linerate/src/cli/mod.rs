@@ -10,6 +10,7 @@ mod demo;
 mod diff;
 mod environment;
 mod exit;
+mod fabric;
 mod far_end;
 mod flows;
 mod generate;
@@ -96,6 +97,8 @@ enum Verb {
     Host(host::Args),
     /// Show what limits the transfers that already run on this machine; adds no load
     Flows(flows::Args),
+    /// Show an InfiniBand network from this host's port, and what is wrong with it
+    Fabric(fabric::Args),
     /// Build a network with a hidden fault on this machine, and let linerate find the fault
     Demo(demo::Args),
     /// Compute what a path can carry from a description, and what a change would gain
@@ -159,7 +162,7 @@ impl Verb {
             }
             Self::Whatif(args) => args.json.typed(&mut options.report),
             Self::Causes(args) => args.form.typed(&mut options.report),
-            Self::Lab(_) | Self::Generate(_) => {}
+            Self::Fabric(_) | Self::Lab(_) | Self::Generate(_) => {}
         }
         options
     }
@@ -240,6 +243,7 @@ fn obey(cli: Cli, on_line: &[String]) -> Result<Exit, Failure> {
         Verb::Diff(args) => diff::run(args, &options),
         Verb::Host(args) => host::run(args, &options),
         Verb::Flows(args) => flows::run(args, &options),
+        Verb::Fabric(args) => fabric::run(args, &options),
         Verb::Demo(args) => demo::run(args, &options),
         Verb::Whatif(args) => whatif::run(args, &options),
         Verb::Causes(args) => causes::run(args, &options),

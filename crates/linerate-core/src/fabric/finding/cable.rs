@@ -1,0 +1,155 @@
+//! Links: cables that are missing, and links below their width or speed.
+
+use std::fmt;
+
+use super::super::network::{Network, PortAt};
+use super::Finding;
+use crate::advice::{Advice, Step};
+use crate::ceiling::infiniband::Speed;
+use crate::facts::infiniband::{LinkState, PhysicalState};
+use crate::units::Rate;
+
+/// This host's port without a link.
+pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
+    let found = network.own().and_then(|own| {
+        let info = network.port(own)?.info?;
+        let (what, why, fix) = match info.physical? {
+            PhysicalState::Polling => (
+                "no cable, or nothing at its other end",
+                "the port looks for another end and finds none",
+                Advice::new(
+                    "push both ends of the cable in until they click, or try another cable",
+                ),
+            ),
+            PhysicalState::Disabled => (
+                "switched off",
+                "the port is disabled, by its firmware or by a tool",
+                enable(own),
+            ),
+            PhysicalState::LinkUp if info.state == Some(LinkState::Down) => (
+                "down, although the wire works",
+                "the port is held down, by its firmware or by a tool",
+                enable(own),
+            ),
+            _ => return None,
+        };
+        let state = info.state.map_or("unknown", LinkState::name);
+        let physical = info.physical.map_or("unknown", PhysicalState::name);
+        Some(Finding {
+            id: "no-link",
+            subject: network.name(own),
+            what: what.to_owned(),
+            why: why.to_owned(),
+            proof: vec![format!("PortInfo of this port: {state}, {physical}")],
+            now: true,
+            host: String::new(),
+            fix,
+        })
+    });
+    found.into_iter().collect()
+}
+
+fn enable(own: PortAt) -> Advice {
+    let command = format!("sudo ibportstate -D 0 {} enable", own.port);
+    Advice::new("enable the port").step(Step::set(None, command))
+}
+
+/// Links below what both ends support. A link that is set to less is odd only if it has one lane, or less than most
+/// links of the network.
+pub(super) fn slow(network: &Network) -> Vec<Finding> {
+    let links: Vec<(PortAt, PortAt, Link)> = network
+        .links()
+        .filter_map(|(a, b)| Some((a, b, Link::of(network, a, b)?)))
+        .collect();
+    let mut rates: Vec<f64> = links.iter().map(|(_, _, link)| link.is.rate()).collect();
+    rates.sort_by(f64::total_cmp);
+    let usual = rates.get(rates.len() / 2).copied().unwrap_or(0.0);
+    let odd = links.iter().filter(|(_, _, link)| link.is_odd(usual));
+    odd.map(|(a, b, link)| link.finding(network, *a, *b))
+        .collect()
+}
+
+/// A width and a speed.
+#[derive(Debug, Clone, Copy)]
+struct Lanes {
+    width: u32,
+    speed: Speed,
+}
+
+impl Lanes {
+    /// Bits of data in a second.
+    fn rate(self) -> f64 {
+        f64::from(self.width) * self.speed.lane()
+    }
+
+    /// Whether it has fewer lanes or slower ones.
+    fn is_below(self, other: Self) -> bool {
+        self.width < other.width || self.speed.lane() < other.speed.lane()
+    }
+}
+
+impl fmt::Display for Lanes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (width, speed) = (self.width, self.speed.name());
+        write!(f, "{width}x {speed} ({})", Rate(self.rate() as u64))
+    }
+}
+
+/// A link: what it runs at, what both ports are set to, and what both support.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    is: Lanes,
+    set: Lanes,
+    most: Lanes,
+}
+
+impl Link {
+    fn of(network: &Network, a: PortAt, b: PortAt) -> Option<Self> {
+        let (near, far) = (network.port(a)?.info?, network.port(b)?.info?);
+        let lanes = |width: Option<u32>, speed: Option<Speed>| {
+            Some(Lanes {
+                width: width?,
+                speed: speed?,
+            })
+        };
+        let most_width = near.width.supported.and(far.width.supported);
+        let most_speed = near.speed.supported.and(far.speed.supported);
+        let set_width = near.width.enabled.and(far.width.enabled);
+        let set_speed = near.speed.enabled.and(far.speed.enabled);
+        Some(Self {
+            is: lanes(near.width.active, near.speed.active)?,
+            set: lanes(set_width.widest(), set_speed.fastest())?,
+            most: lanes(most_width.widest(), most_speed.fastest())?,
+        })
+    }
+
+    fn is_odd(self, usual: f64) -> bool {
+        let has_one = self.is.width == 1 && self.most.width > 1;
+        self.is.is_below(self.set)
+            || self.is.is_below(self.most) && (has_one || self.is.rate() < usual)
+    }
+
+    fn finding(self, network: &Network, a: PortAt, b: PortAt) -> Finding {
+        let (why, fix) = if self.is.is_below(self.set) {
+            (
+                "both ports may use more: a lane of the cable or a contact is bad, or the cable is made for less",
+                "clean and reseat both ends of the cable; if that does not help, try another one",
+            )
+        } else {
+            (
+                "a port of this link is set to less than it has",
+                "allow all widths and speeds of both ports, then let the link negotiate again",
+            )
+        };
+        Finding {
+            id: "slow-link",
+            subject: format!("{} to {}", network.name(a), network.name(b)),
+            what: format!("runs at {}; both ports have {}", self.is, self.most),
+            why: why.to_owned(),
+            proof: vec![format!("PortInfo of both ports: they may use {}", self.set)],
+            now: true,
+            host: String::new(),
+            fix: Advice::new(fix),
+        }
+    }
+}
