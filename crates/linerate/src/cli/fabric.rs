@@ -36,19 +36,19 @@ pub(crate) struct Args {
     what: Option<What>,
 
     /// Show a network from a file that `--capture` wrote
-    #[arg(long, value_name = "FILE", conflicts_with = "capture")]
+    #[arg(long, value_name = "FILE", conflicts_with = "capture", global = true)]
     root: Option<PathBuf>,
 
     /// Save all requests and replies to this file, with the names and GUIDs of all nodes
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     capture: Option<PathBuf>,
 
     /// Time between two readings of the counters; 0 reads them once [default: 1s]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", global = true)]
     interval: Option<Interval>,
 
     /// Longest time of the walk [default: 30s]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", global = true)]
     time: Option<LookTime>,
 
     /// Explain each problem and its remedy, and list all links
