@@ -44,7 +44,7 @@ fn the_document_fits_its_schema() {
     fits(fabric::SCHEMA, &document);
     assert_eq!(document["problems"][0]["id"], "wrong-port");
     assert_eq!(document["problems"][0]["host"], "SRV");
-    assert_eq!(document["ports"][1]["peer"]["node"], 0);
+    assert_eq!(document["ports"][2]["peer"]["node"], 0);
 }
 
 #[test]
