@@ -20,7 +20,7 @@ pub const OUTSTANDING: usize = 64;
 const OUTSTANDING_OF_NODE: usize = 8;
 
 /// Time to wait for a reply.
-const PATIENCE: Nanos = Nanos::from_millis(250);
+pub const PATIENCE: Nanos = Nanos::from_millis(250);
 
 /// Number of times that a request is sent.
 const TRIES: u32 = 4;

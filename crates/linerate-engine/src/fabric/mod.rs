@@ -1,7 +1,9 @@
 //! Asks an InfiniBand network: sends the requests of a walk through a management port, and takes the replies.
 
 mod ibsim;
+mod umad;
 
+use std::borrow::Cow;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -10,6 +12,7 @@ use linerate_core::fabric::walk::Walk;
 use linerate_core::units::Nanos;
 
 pub use ibsim::Ibsim;
+pub use umad::{Umad, UmadError, Wanted};
 
 /// A port through which management datagrams are sent and received.
 pub trait Port {
@@ -58,6 +61,9 @@ pub enum PortError {
         /// Name of its sockets.
         name: String,
     },
+    /// No port of this host can be used.
+    #[error(transparent)]
+    Umad(#[from] UmadError),
 }
 
 impl PortError {
@@ -69,11 +75,12 @@ impl PortError {
     }
 
     /// Returns what helps; empty if nothing is known.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> Cow<'static, str> {
         match self {
-            Self::Call { .. } => "",
-            Self::Refused { hint, .. } => hint,
-            Self::NoSimulator { .. } => "ibsim -s -n NETFILE, or unset IBSIM_SOCKNAME",
+            Self::Call { .. } => "".into(),
+            Self::Refused { hint, .. } => (*hint).into(),
+            Self::NoSimulator { .. } => "ibsim -s -n NETFILE, or unset IBSIM_SOCKNAME".into(),
+            Self::Umad(error) => error.hint(),
         }
     }
 }
