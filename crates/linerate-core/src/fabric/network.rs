@@ -9,8 +9,8 @@ use super::mad::Route;
 use super::mad::counters::{Counters, Support};
 use super::mad::node::{NodeInfo, NodeKind};
 use super::mad::port::{PartitionKey, PortInfo};
-use crate::ceiling::infiniband::Speed;
 use super::mad::subnet::{BLOCK, ManagerInfo, SwitchInfo};
+use crate::ceiling::infiniband::Speed;
 use crate::facts::infiniband::{Guid, LinkState, PhysicalState};
 use crate::units::{Nanos, Rate};
 

@@ -13,6 +13,7 @@ use super::mad::subnet::BLOCK;
 use super::mad::{Attribute, Get, Refusal, Route, To, transaction};
 use super::network::{Network, PortAt, Silence, Why};
 use crate::units::Nanos;
+pub use lines::PATIENCE;
 use lines::{About, Asked, Lines, TRIES};
 
 /// Most requests without a reply at one time.

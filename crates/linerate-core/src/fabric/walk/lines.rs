@@ -14,7 +14,7 @@ pub(super) const OUTSTANDING_OF_NODE: usize = 8;
 pub(super) const TRIES: u32 = 8;
 
 /// Time to wait for a reply before a request is sent again. A reply that comes later is still taken.
-const PATIENCE: Nanos = Nanos::from_millis(250);
+pub const PATIENCE: Nanos = Nanos::from_millis(250);
 
 /// The node that a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
