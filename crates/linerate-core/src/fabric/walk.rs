@@ -220,7 +220,7 @@ impl Walk {
         };
         self.count(node, &asked, Nanos(0), true);
         // A node that did not answer anything since then would hold up the walk with each further request.
-        if self.network.nodes[node].replied < asked.first {
+        if self.network.nodes[node].replied <= asked.first {
             for dropped in self.lines.drop_ready(asked.about) {
                 self.unanswered(&dropped, Why::NotSent);
             }
