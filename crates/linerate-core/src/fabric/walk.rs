@@ -11,7 +11,7 @@ mod tests;
 
 use super::mad::subnet::BLOCK;
 use super::mad::{Attribute, Get, Refusal, Route, To, transaction};
-use super::network::{Network, PortAt, Silence, Why};
+use super::network::{Network, Port, PortAt, Silence, Why};
 use crate::units::Nanos;
 use lines::{About, Asked, Lines, TRIES};
 
@@ -195,7 +195,7 @@ impl Walk {
         self.most = OUTSTANDING;
         let network = &self.network;
         let own = network.own().and_then(|own| network.port(own));
-        let reaches = own.is_some_and(|own| own.is_active());
+        let reaches = own.is_some_and(Port::is_active);
         if !reaches {
             return;
         }
