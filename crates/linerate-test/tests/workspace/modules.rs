@@ -12,7 +12,6 @@ const FLOORS: [&str; 14] = [
     "ceiling",
     "facts",
     "parse",
-    "fabric",
     "factor",
     "model",
     "figure",
@@ -20,6 +19,7 @@ const FLOORS: [&str; 14] = [
     "causes",
     "trial",
     "verdict",
+    "fabric",
     "diff",
 ];
 

@@ -1,5 +1,8 @@
 //! `linerate fabric`: an InfiniBand network, from this host's port.
 
+mod ping;
+mod route;
+
 use std::env;
 use std::fs;
 use std::io::Read;
@@ -9,7 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, anyhow};
 use clap::{Parser, Subcommand};
 use linerate_core::fabric::capture::{self, Captured};
+use linerate_core::fabric::network::{Network, PortAt};
 use linerate_core::fabric::walk::Walk;
+use linerate_core::facts::infiniband::Guid;
 use linerate_core::units::Nanos;
 use linerate_engine::fabric::{
     Capturing, Ended, Ibsim, Port, PortError, Replay, Umad, Wanted, drive,
@@ -66,51 +71,97 @@ pub(crate) struct Args {
     pub(crate) json: options::Json,
 }
 
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 enum What {
     /// Print one line for each problem; the exit code is 4 if there is one
     Check,
+    /// Time requests to a node on the management path; starts nothing there
+    Ping {
+        /// LID, GUID, or name of the node
+        to: String,
+
+        /// Number of requests
+        #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        count: u32,
+    },
+    /// Show the links that packets to a node pass, by the forwarding tables of the switches
+    Route {
+        /// LID, GUID, or name of the node
+        to: String,
+
+        /// LID, GUID, or name of the node where the route begins [default: this host]
+        #[arg(long, value_name = "NODE")]
+        from: Option<String>,
+    },
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
-    let walked = walked(args, &stop)?;
+    let is_json = options.report.json == Some(true);
+    match &args.what {
+        Some(What::Ping { .. } | What::Route { .. }) if is_json => Err(Failure::usage(anyhow!(
+            "`ping` and `route` print text only"
+        ))
+        .hint("linerate fabric --json")),
+        Some(What::Ping { to, count }) => {
+            through(args, |port, _| ping::run(port, to, *count, &stop, options))
+        }
+        Some(What::Route { to, from }) => through(args, |port, _| {
+            route::run(port, to, from.as_deref(), &stop, options)
+        }),
+        Some(What::Check) => shown(args, options, &stop, true),
+        None => shown(args, options, &stop, false),
+    }
+}
+
+/// Shows the whole network, or checks it.
+fn shown(args: &Args, options: &Options, stop: &AtomicBool, checks: bool) -> Result<Exit, Failure> {
+    let walked = through(args, |port, name| {
+        walk(port, name, args, stop).map_err(failed)
+    })?;
     out::result(
         options,
         || fabric::json(&walked),
-        || match args.what {
-            Some(What::Check) => fabric::check(&walked),
-            None => fabric::page(&walked, args.explain),
+        || {
+            if checks {
+                fabric::check(&walked)
+            } else {
+                fabric::page(&walked, args.explain)
+            }
         },
     )?;
     let is_wrong = walked.findings.iter().any(|finding| finding.now);
-    Ok(match args.what {
-        _ if !walked.whole => Exit::NotMeasured,
-        Some(What::Check) if is_wrong => Exit::Missed,
-        _ => Exit::Done,
+    Ok(match walked.whole {
+        false => Exit::NotMeasured,
+        true if checks && is_wrong => Exit::Missed,
+        true => Exit::Done,
     })
 }
 
-/// Walks through the network, or through a captured one.
-fn walked(args: &Args, stop: &AtomicBool) -> Result<Walked, Failure> {
+/// Asks through the port that the arguments name: a captured walk or a port of this host, which may be captured. `ask`
+/// gets the port, and its name in words.
+fn through<T>(
+    args: &Args,
+    ask: impl FnOnce(&mut dyn Port, String) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     if let Some(file) = &args.root {
         let captured = load(file).map_err(|error| {
             Failure::usage(error).hint("`linerate fabric --capture FILE` writes such a file")
         })?;
-        let through = format!("{} (a capture)", captured.through);
-        return walk(&mut Replay::new(captured), through, args, stop).map_err(failed);
+        let name = format!("{} (a capture)", captured.through);
+        return ask(&mut Replay::new(captured), name);
     }
-    let (mut port, through) = open(args.device.as_ref()).map_err(failed)?;
+    let (mut port, name) = open(args.device.as_ref()).map_err(failed)?;
     let Some(file) = &args.capture else {
-        return walk(&mut port, through, args, stop).map_err(failed);
+        return ask(&mut port, name);
     };
-    let mut port = Capturing::new(port, &through);
-    let walked = walk(&mut port, through, args, stop);
+    let mut port = Capturing::new(port, &name);
+    let asked = ask(&mut port, name);
     // What was seen before a failure is worth keeping.
     fs::write(file, port.captured().encode())
         .with_context(|| format!("failed to write {}", file.display()))
         .map_err(Failure::not_measured)?;
-    walked.map_err(failed)
+    asked
 }
 
 fn load(file: &Path) -> anyhow::Result<Captured> {
@@ -144,12 +195,12 @@ fn open(wanted: Option<&Wanted>) -> Result<(Box<dyn Port>, String), PortError> {
         return Ok((Box::new(port), through));
     }
     let port = Umad::open(&Live::new(), wanted)?;
-    let through = through(&port);
+    let through = name_of(&port);
     Ok((Box::new(port), through))
 }
 
 /// The port of this host in words, with the others that could have been chosen.
-fn through(port: &Umad) -> String {
+fn name_of(port: &Umad) -> String {
     /// Most other ports that are listed.
     const MOST: usize = 4;
     let others = port.others();
@@ -173,9 +224,58 @@ fn through(port: &Umad) -> String {
     )
 }
 
+/// Returns the place that a user's words name: a LID, the GUID of a node or port, or the name of a node.
+fn place(network: &Network, text: &str) -> Result<PortAt, Failure> {
+    let number = |digits: &str| match digits.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => digits.parse().ok(),
+    };
+    let of_node = |node: usize| {
+        let of = &network.nodes[node];
+        let port = if of.is_switch() {
+            0
+        } else {
+            of.info.local_port
+        };
+        PortAt { node, port }
+    };
+    let by_number = number(text).and_then(|number| {
+        let lid = u16::try_from(number)
+            .ok()
+            .and_then(|lid| network.by_lid(lid));
+        let guid = Guid(number);
+        let by_port = || {
+            let mut ports = network.ports();
+            ports
+                .find(|(_, port)| port.guid == Some(guid))
+                .map(|(at, _)| at)
+        };
+        lid.or_else(|| network.by_guid(guid).map(of_node))
+            .or_else(by_port)
+    });
+    let named: Vec<usize> = network.by_name(text).collect();
+    match (by_number, named.as_slice()) {
+        (Some(at), _) => Ok(at),
+        (None, [node]) => Ok(of_node(*node)),
+        (None, []) => Err(
+            Failure::usage(anyhow!("no node of this network is `{text}`"))
+                .hint("linerate fabric --explain lists the nodes"),
+        ),
+        (None, _) => Err(Failure::usage(anyhow!("several nodes are called `{text}`"))
+            .hint("a LID or a GUID names one: linerate fabric --json")),
+    }
+}
+
+/// Finds the network.
+fn found(port: &mut dyn Port, stop: &AtomicBool) -> Result<Walk, PortError> {
+    let mut walk = Walk::default();
+    drive(port, &mut walk, LONGEST, &|| stop.load(Ordering::Relaxed))?;
+    Ok(walk)
+}
+
 /// Finds the network and reads its counters twice.
 fn walk(
-    port: &mut impl Port,
+    port: &mut dyn Port,
     through: String,
     args: &Args,
     stop: &AtomicBool,

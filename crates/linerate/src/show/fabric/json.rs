@@ -9,6 +9,7 @@ use linerate_core::fabric::mad::subnet::{ManagerInfo, ManagerState};
 use linerate_core::fabric::network::{Node, Port, PortAt};
 use linerate_core::facts::infiniband::{LinkState, PhysicalState};
 use linerate_core::units::Nanos;
+use linerate_core::verdict::Certainty;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -62,6 +63,8 @@ struct ProblemOut<'a> {
     why: &'a str,
     /// The replies that show it.
     proof: &'a [String],
+    /// How certain it is: `proved` by the replies, or `supported` by them.
+    certainty: Certainty,
     /// False if it is known only to have been.
     now: bool,
     /// Host on which the steps are done. Null if it does not matter.
@@ -234,6 +237,7 @@ fn problem(finding: &Finding) -> ProblemOut<'_> {
         what: &finding.what,
         why: &finding.why,
         proof: &finding.proof,
+        certainty: finding.certainty,
         now: finding.now,
         host: Some(finding.host.as_str()).filter(|host| !host.is_empty()),
         advice: &finding.fix.what,

@@ -1,6 +1,7 @@
 //! An InfiniBand network, for people and for programs.
 
 pub(super) mod json;
+mod path;
 mod text;
 
 use linerate_core::fabric::finding::{Finding, find};
@@ -9,6 +10,7 @@ use linerate_core::units::Nanos;
 
 pub use json::SCHEMA;
 pub(crate) use json::json;
+pub(crate) use path::{Pinged, pinged, routed};
 pub(crate) use text::{check, page};
 
 /// A walk through a network, with what is wrong with it.

@@ -111,7 +111,8 @@ fn findings(doc: &mut Document, all: &[Finding], explain: bool) {
 }
 
 fn detail(doc: &mut Document, finding: &Finding) {
-    let head = format!("{} ({})", finding.id, finding.subject);
+    let certainty = finding.certainty.name();
+    let head = format!("{} ({}) [{certainty}]", finding.id, finding.subject);
     doc.heading(&head);
     doc.entry("What", &[(Tone::Strong, &finding.what)], 2);
     doc.entry("Why", &[(Tone::Plain, &finding.why)], 2);
@@ -178,7 +179,7 @@ fn condition(port: &Port) -> String {
 }
 
 /// The lanes of a link, in words.
-fn lanes(port: &Port) -> String {
+pub(super) fn lanes(port: &Port) -> String {
     let lanes = port.lanes().map(|lanes| lanes.to_string());
     lanes.unwrap_or_else(|| "unknown".to_owned())
 }
