@@ -266,7 +266,11 @@ impl Network {
     /// Returns a port in words: `SRV port 2`.
     pub fn name(&self, at: PortAt) -> String {
         let node = self.nodes.get(at.node).map_or_else(String::new, Node::name);
-        format!("{node} port {}", at.port)
+        match at.port {
+            // The switch itself.
+            0 => node,
+            port => format!("{node} port {port}"),
+        }
     }
 
     /// Returns all ports with their places.
