@@ -6,6 +6,8 @@
 
 mod choice;
 mod error;
+#[cfg(test)]
+mod guest;
 mod header;
 
 use std::collections::VecDeque;

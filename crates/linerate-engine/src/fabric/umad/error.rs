@@ -102,9 +102,8 @@ impl UmadError {
                     .into()
             }
             Self::Version { .. } => "use the kernel's own modules, or report it".into(),
-            Self::NoFile { path } => container(path),
             Self::Denied { is_root: false, .. } => "sudo linerate fabric".into(),
-            Self::Denied { path, .. } => container(path),
+            Self::NoFile { path } | Self::Denied { path, .. } => container(path),
             Self::NoSubnet { .. } => {
                 "a virtual function has none: run linerate fabric on the host \
                                       that owns the card, or choose another port with --device"

@@ -84,8 +84,8 @@ mod tests {
             to: To::Route(Route::default()),
             attribute: Attribute::NodeInfo,
         };
-        let (seven, wait) = (7_u32.to_ne_bytes(), 250_u32.to_ne_bytes());
-        let want = bytes(&[(0, &seven), (8, &wait), (28, &[0xff, 0xff])]);
+        let (agent, time) = (7_u32.to_ne_bytes(), 250_u32.to_ne_bytes());
+        let want = bytes(&[(0, &agent), (8, &time), (28, &[0xff, 0xff])]);
         assert_eq!(header(&get, PATIENCE), want);
     }
 
@@ -95,10 +95,10 @@ mod tests {
             to: To::Lid(0x0102),
             attribute: Attribute::Counters(1),
         };
-        let (seven, wait) = (7_u32.to_ne_bytes(), 250_u32.to_ne_bytes());
+        let (agent, time) = (7_u32.to_ne_bytes(), 250_u32.to_ne_bytes());
         let want = bytes(&[
-            (0, &seven),
-            (8, &wait),
+            (0, &agent),
+            (8, &time),
             (20, &[0, 0, 0, 1]),
             (24, &[0x80, 1, 0, 0]),
             (28, &[1, 2]),
@@ -109,7 +109,7 @@ mod tests {
             to: To::Lid(0x0102),
             attribute: Attribute::NodeInfo,
         };
-        let want = bytes(&[(0, &seven), (8, &wait), (28, &[1, 2])]);
+        let want = bytes(&[(0, &agent), (8, &time), (28, &[1, 2])]);
         assert_eq!(header(&get, PATIENCE), want);
     }
 
