@@ -6,6 +6,7 @@ mod credits;
 mod errors;
 mod identity;
 mod manager;
+mod missing;
 mod partition;
 #[cfg(test)]
 mod tests;
@@ -66,6 +67,7 @@ const RULES: &[Rule] = &[
     identity::doubled,
     partition::isolated,
     cable::slow,
+    missing::missing,
     errors::rising,
     errors::remote,
     credits::slow_receiver,

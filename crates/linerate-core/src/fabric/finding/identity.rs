@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::network::{Network, Node, Port, PortAt, Silence};
+use super::super::network::{Network, Node, Port, PortAt, Silence, Why};
 use super::Finding;
 use crate::advice::Advice;
 use crate::verdict::Certainty;
@@ -41,21 +41,30 @@ pub(super) fn doubled(network: &Network) -> Vec<Finding> {
 const LOST: u32 = 3;
 const LOST_SHARE: f64 = 0.1;
 
+/// The share of management datagrams that a node loses. `None` if that is little, or if it stopped to reply.
+fn lost(network: &Network, at: usize) -> Option<f64> {
+    let node = network.nodes.get(at)?;
+    let share = f64::from(node.lost) / f64::from(node.sent.max(1));
+    let mut gaps = network.gaps.iter().filter(|gap| gap.node == Some(at));
+    let stopped = node.lost >= node.sent || gaps.any(|gap| gap.why == Why::NotSent);
+    (node.lost >= LOST && share >= LOST_SHARE && !stopped).then_some(share)
+}
+
 /// Nodes that lose a part of the management datagrams, and answer others.
 pub(super) fn lossy(network: &Network) -> Vec<Finding> {
-    let share = |node: &Node| f64::from(node.lost) / f64::from(node.sent.max(1));
-    let is_lossy =
-        |node: &&Node| node.lost >= LOST && share(node) >= LOST_SHARE && node.lost < node.sent;
-    let lossy: Vec<&Node> = network.nodes.iter().filter(is_lossy).collect();
+    let numbered = network.nodes.iter().enumerate();
+    let lossy: Vec<(&Node, f64)> = numbered
+        .filter_map(|(at, node)| Some((node, lost(network, at)?)))
+        .collect();
     // Datagrams to the nodes behind a lossy one pass it.
     let is_behind = |node: &Node| {
         let ports = node.route.ports();
-        let mut before = lossy.iter().map(|other| other.route.ports());
+        let mut before = lossy.iter().map(|(other, _)| other.route.ports());
         before.any(|other| other.len() < ports.len() && ports.starts_with(other))
     };
-    let nearest = lossy.iter().filter(|node| !is_behind(node));
+    let nearest = lossy.iter().filter(|(node, _)| !is_behind(node));
     nearest
-        .map(|node| Finding {
+        .map(|(node, share)| Finding {
             why: "its management processor is overloaded, or its link loses packets".to_owned(),
             proof: vec![format!(
                 "{} of {} datagrams to it had no reply within 250 ms",
@@ -65,10 +74,7 @@ pub(super) fn lossy(network: &Network) -> Vec<Finding> {
             ..Finding::new(
                 "lossy-node",
                 node.name(),
-                format!(
-                    "loses {:.0} % of the management datagrams",
-                    share(node) * 100.0
-                ),
+                format!("loses {:.0} % of the management datagrams", share * 100.0),
                 Advice::new(
                     "look at the error counters of its link, then at its load and firmware",
                 ),
@@ -80,7 +86,9 @@ pub(super) fn lossy(network: &Network) -> Vec<Finding> {
 /// Nodes that stopped to reply, and ends of links from which no reply came.
 pub(super) fn silent(network: &Network) -> Vec<Finding> {
     let mut by_node: BTreeMap<String, Vec<&Silence>> = BTreeMap::new();
-    for gap in network.gaps.iter().filter(|gap| gap.why.is_silent()) {
+    let is_lossy = |gap: &Silence| gap.node.is_some_and(|node| lost(network, node).is_some());
+    let gaps = network.gaps.iter().filter(|gap| gap.why.is_silent());
+    for gap in gaps.filter(|gap| !is_lossy(gap)) {
         let subject = match (gap.node, gap.from) {
             (Some(node), _) => network.nodes[node].name(),
             (None, Some(from)) => format!("the node across the cable of {}", network.name(from)),

@@ -56,6 +56,14 @@ fn a_node_that_loses_datagrams_is_named() {
     };
     assert_eq!((one.id, one.subject.as_str()), ("lossy-node", "H3"));
     assert_eq!(one.certainty, Certainty::Supported);
+    // It is named once, also if it left a request without a reply.
+    fake.nodes[lossy].loss = 70;
+    for seed in 0..20 {
+        fake.seed = seed;
+        let found = seen(&fake, "H2");
+        assert_eq!(found.len(), 1, "{seed}: {found:?}");
+        assert!(["lossy-node", "silent-node"].contains(&found[0].id));
+    }
     fake.nodes[lossy].loss = 1;
     assert_eq!(seen(&fake, "H2"), []);
 }

@@ -149,3 +149,38 @@ fn a_cascade_with_fewer_links_than_hosts_is_found() {
     // Another way leads across: what it carries is not counted.
     assert_eq!(cascade(1, true), []);
 }
+
+#[test]
+fn a_link_that_other_switches_have_is_missing() {
+    for spines in [2, 4] {
+        let mut fake = Fake::fat_tree(4, 4, spines);
+        let leaf = fake.node("leaf3");
+        fake.unlink((leaf, 6));
+        fake.manage("host-1-1", 1);
+        let found = seen(&fake, "host-2-2");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].id, "missing-link");
+        assert_eq!(found[0].certainty, Certainty::Supported);
+        let words = &found[0].proof[0];
+        assert!(
+            words.contains("leaf3 port 6") && words.contains("spine2 port 3"),
+            "{words}"
+        );
+    }
+}
+
+#[test]
+fn empty_ports_alone_are_no_missing_links() {
+    // Three leaves are joined to one switch each: there is no second one whose links they share.
+    let mut fake = Fake::fat_tree(3, 1, 1);
+    let leaf = fake.node("leaf3");
+    fake.unlink((leaf, 2));
+    fake.manage("host-1-1", 1);
+    assert_eq!(seen(&fake, "host-2-1"), []);
+    // With two leaves nobody knows which of both is right.
+    let mut fake = Fake::fat_tree(2, 2, 2);
+    let leaf = fake.node("leaf2");
+    fake.unlink((leaf, 4));
+    fake.manage("host-1-1", 1);
+    assert_eq!(seen(&fake, "host-2-1"), []);
+}
