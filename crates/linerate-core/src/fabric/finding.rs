@@ -5,10 +5,11 @@ mod errors;
 mod identity;
 mod manager;
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;
 
 use super::network::Network;
 use crate::advice::Advice;
+use crate::verdict::Certainty;
 
 /// Something that is wrong with a network.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,12 +24,31 @@ pub struct Finding {
     pub why: String,
     /// The replies that show it, in words.
     pub proof: Vec<String>,
+    /// How certain it is: proved by the replies, or only supported by them.
+    pub certainty: Certainty,
     /// Whether it goes on, or is known only to have been: counters that have stopped to rise.
     pub now: bool,
     /// The host on which the steps are done; empty if it does not matter.
     pub host: String,
     /// What helps.
     pub fix: Advice,
+}
+
+impl Finding {
+    /// A finding that the replies prove, and that goes on.
+    fn new(id: &'static str, subject: String, what: impl Into<String>, fix: Advice) -> Self {
+        Self {
+            id,
+            subject,
+            what: what.into(),
+            why: String::new(),
+            proof: Vec::new(),
+            certainty: Certainty::Proved,
+            now: true,
+            host: String::new(),
+            fix,
+        }
+    }
 }
 
 /// Looks for one sort of finding.
@@ -44,6 +64,7 @@ const RULES: &[Rule] = &[
     cable::slow,
     errors::rising,
     identity::silent,
+    identity::lossy,
     errors::past,
 ];
 

@@ -9,6 +9,8 @@ pub mod node;
 pub mod port;
 pub mod subnet;
 
+use std::sync::Arc;
+
 use crate::facts::infiniband::Guid;
 use crate::parse::Malformed;
 use fields::{Fields, put};
@@ -28,16 +30,16 @@ const GET_REPLY: u8 = 0x81;
 /// LID that a directed route has at both ends, if it begins and ends with directed hops.
 const PERMISSIVE: u16 = 0xffff;
 
-/// A directed route: the ports by which a request leaves each node, from the port of this host on.
+/// A directed route: the ports by which a request leaves each node, from the port of this host on. Many requests share
+/// a route.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Route(Vec<u8>);
+pub struct Route(Arc<[u8]>);
 
 impl Route {
     /// Returns the route that leads over one more link, out of `port` of the last node. `None` if a route cannot be as
     /// long.
     pub fn then(&self, port: u8) -> Option<Self> {
-        let mut ports = self.0.clone();
-        ports.push(port);
+        let ports: Arc<[u8]> = self.0.iter().copied().chain([port]).collect();
         (ports.len() <= HOPS_MAX).then_some(Self(ports))
     }
 
@@ -67,15 +69,10 @@ pub enum Attribute {
     SwitchInfo,
     /// [`port::PortInfo`] of a port.
     PortInfo(u8),
-    /// [`port::ExtendedSpeed`] of a port, an attribute of NVIDIA: the speed FDR10 is known from it alone.
+    /// [`port::ExtendedSpeed`] of a port, an attribute of NVIDIA: a port that runs at FDR10 calls it QDR in PortInfo.
     ExtendedPortInfo(u8),
-    /// A block of 32 partition keys of a port, by [`port::partition_keys`].
-    PartitionKeys {
-        /// Number of the port; 0 for the port that received the request.
-        port: u8,
-        /// Number of the block.
-        block: u16,
-    },
+    /// A block of 32 partition keys of the adapter's port that receives the request, by [`port::partition_keys`].
+    PartitionKeys(u16),
     /// A block of 64 entries of a switch's forwarding table, by [`subnet::forwarding`].
     Forwarding(u16),
     /// [`subnet::ManagerInfo`].
@@ -128,7 +125,7 @@ impl Attribute {
             Self::NodeInfo => 0x11,
             Self::SwitchInfo | Self::Counters(_) => 0x12,
             Self::PortInfo(_) => 0x15,
-            Self::PartitionKeys { .. } => 0x16,
+            Self::PartitionKeys(_) => 0x16,
             Self::Forwarding(_) => 0x19,
             Self::ManagerInfo => 0x20,
             Self::ExtendedPortInfo(_) => 0xff90,
@@ -146,7 +143,7 @@ impl Attribute {
             Self::SwitchInfo => "SwitchInfo",
             Self::PortInfo(_) => "PortInfo",
             Self::ExtendedPortInfo(_) => "ExtendedPortInfo",
-            Self::PartitionKeys { .. } => "P_KeyTable",
+            Self::PartitionKeys(_) => "P_KeyTable",
             Self::Forwarding(_) => "LinearForwardingTable",
             Self::ManagerInfo => "SMInfo",
             Self::CounterSupport => "ClassPortInfo",
@@ -160,8 +157,7 @@ impl Attribute {
     fn modifier(self) -> u32 {
         match self {
             Self::PortInfo(port) | Self::ExtendedPortInfo(port) => port.into(),
-            Self::PartitionKeys { port, block } => u32::from(port) << 16 | u32::from(block),
-            Self::Forwarding(block) => block.into(),
+            Self::PartitionKeys(block) | Self::Forwarding(block) => block.into(),
             _ => 0,
         }
     }
@@ -214,6 +210,15 @@ pub struct Get {
 }
 
 impl Get {
+    /// Asks the port with a LID whether it is there. The request goes to the performance service, which every node has:
+    /// no program runs at the far end, and no right to manage the subnet is needed.
+    pub fn ping(lid: u16) -> Self {
+        Self {
+            to: To::Lid(lid),
+            attribute: Attribute::CounterSupport,
+        }
+    }
+
     fn class(&self) -> Class {
         match (self.attribute.service(), &self.to) {
             (Service::Subnet, To::Route(_)) => SUBNET_ROUTE,
@@ -265,8 +270,12 @@ impl Get {
         {
             return Err(Refusal::Other);
         }
-        // Of a directed route the highest bit says that the reply is on its way back.
-        match of.u16(4) & 0x7fff {
+        // On a directed route the highest bit says that the reply is on its way back.
+        let bits = match self.class() {
+            SUBNET_ROUTE => 0x7fff,
+            _ => 0xffff,
+        };
+        match of.u16(4) & bits {
             0 => Ok(Data(Fields(&mad[self.attribute.data()..]))),
             status => Err(Refusal::Status(status)),
         }

@@ -1,5 +1,7 @@
 //! An InfiniBand network as far as it answered: nodes, their ports, and the links between them.
 
+mod route;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -7,10 +9,12 @@ use super::mad::Route;
 use super::mad::counters::{Counters, Support};
 use super::mad::node::{NodeInfo, NodeKind};
 use super::mad::port::{PartitionKey, PortInfo};
-use super::mad::subnet::{ManagerInfo, SwitchInfo};
+use super::mad::subnet::{BLOCK, ManagerInfo, SwitchInfo};
 use crate::ceiling::infiniband::Speed;
 use crate::facts::infiniband::{Guid, LinkState, PhysicalState};
 use crate::units::{Nanos, Rate};
+
+pub use route::{End, Routed};
 
 /// A port of a node in the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,10 +50,14 @@ pub struct Node {
     pub switch: Option<SwitchInfo>,
     /// What its counters can do; `None` if unknown.
     pub support: Option<Support>,
-    /// The subnet manager that runs at the node; `None` if there is none, or if unknown.
-    pub manager: Option<ManagerInfo>,
-    /// Whether another node answered with the same GUID.
-    pub doubled: bool,
+    /// Blocks of a switch's forwarding table that were read, by number.
+    pub forwarding: BTreeMap<u16, [u8; BLOCK]>,
+    /// Number of requests that were sent to the node and are decided, with those sent again.
+    pub sent: u32,
+    /// Number of these that had no reply.
+    pub lost: u32,
+    /// Time of its last reply.
+    pub(super) replied: Nanos,
 }
 
 /// A port of a node.
@@ -61,8 +69,15 @@ pub struct Port {
     pub guid: Option<Guid>,
     /// The other end of its link; `None` without a link, and if the other end did not answer.
     pub peer: Option<PortAt>,
-    /// Partition keys; `None` if unknown.
+    /// Another port that leads to this one. A port has one cable: one of both leads to another node with the same GUID,
+    /// or a node does not say the truth.
+    pub second: Option<PortAt>,
+    /// The first route that ends at this port of an adapter.
+    pub route: Option<Route>,
+    /// Partition keys of an adapter's port; `None` if unknown.
     pub keys: Option<Vec<PartitionKey>>,
+    /// The subnet manager that runs at the port; `None` if there is none, or if unknown.
+    pub manager: Option<ManagerInfo>,
     /// Counters, with the times at which their replies arrived.
     pub counters: Vec<(Nanos, Counters)>,
 }
@@ -77,7 +92,59 @@ pub struct Silence {
     /// Name of the attribute.
     pub what: &'static str,
     /// Why there is no reply.
-    pub why: String,
+    pub why: Why,
+}
+
+/// Why a request has no useful reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// It was sent as often as this, and nothing arrived.
+    NoReply(u32),
+    /// It was not sent, because the node no longer replied.
+    NotSent,
+    /// The node refused it.
+    Refused(u16),
+    /// The reply does not fit the request.
+    Unreadable,
+    /// More nodes or ports are claimed than a walk takes.
+    TooMany,
+    /// A directed route cannot be as long.
+    TooFar,
+    /// The node says that the request arrived at a port that it does not have.
+    NoSuchPort(u8),
+    /// The LID of the node changed while its counters were read.
+    LidChanged,
+}
+
+impl Why {
+    /// Whether the node, or the way to it, lost the request or the reply.
+    pub fn is_silent(self) -> bool {
+        matches!(self, Self::NoReply(_) | Self::NotSent)
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoReply(1) => write!(f, "no reply to 1 request"),
+            Self::NoReply(tries) => write!(f, "no reply to {tries} requests"),
+            Self::NotSent => write!(f, "not sent, because the node no longer replied"),
+            Self::Refused(status) => write!(f, "refused (status {status:#06x})"),
+            Self::Unreadable => write!(f, "the reply does not fit the request"),
+            Self::TooMany => write!(
+                f,
+                "the network claims more nodes or ports than a walk takes"
+            ),
+            Self::TooFar => write!(f, "a directed route has at most 63 links"),
+            Self::NoSuchPort(port) => {
+                write!(
+                    f,
+                    "the request arrived at port {port}, which the node does not have"
+                )
+            }
+            Self::LidChanged => write!(f, "its LID changed while its counters were read"),
+        }
+    }
 }
 
 /// Number of lanes of a link, and the speed of each.
@@ -129,6 +196,14 @@ impl Port {
     pub fn is_active(&self) -> bool {
         let state = self.info.and_then(|info| info.state);
         matches!(state, Some(LinkState::Active | LinkState::ActiveDefer))
+    }
+
+    /// Whether a LID is one of the port's: a port has as many as its mask says.
+    fn has_lid(&self, lid: u16) -> bool {
+        self.info.is_some_and(|info| {
+            let low = lid & !((1 << info.lid_mask) - 1);
+            info.lid != 0 && lid != 0 && (info.lid == lid || info.lid == low)
+        })
     }
 }
 
@@ -211,19 +286,21 @@ impl Network {
 
     /// Returns the port that has a LID.
     pub fn by_lid(&self, lid: u16) -> Option<PortAt> {
-        let own = |port: &Port| {
-            port.info.is_some_and(|info| {
-                let low = lid & !((1 << info.lid_mask) - 1);
-                lid != 0 && info.lid != 0 && (info.lid == lid || info.lid == low)
-            })
-        };
-        self.ports().find(|(_, port)| own(port)).map(|(at, _)| at)
+        self.ports()
+            .find(|(_, port)| port.has_lid(lid))
+            .map(|(at, _)| at)
     }
 
     /// Returns the nodes at which a subnet manager runs.
     pub fn managers(&self) -> impl Iterator<Item = (usize, &ManagerInfo)> {
+        self.ports()
+            .filter_map(|(at, port)| Some((at.node, port.manager.as_ref()?)))
+    }
+
+    /// Returns the nodes that call themselves `name`.
+    pub fn by_name(&self, name: &str) -> impl Iterator<Item = usize> {
         let numbered = self.nodes.iter().enumerate();
-        numbered.filter_map(|(node, of)| Some((node, of.manager.as_ref()?)))
+        numbered.filter_map(move |(node, of)| (of.name() == name).then_some(node))
     }
 
     /// Adds a node, unless it is known. Returns its index, and whether it is new.
@@ -240,20 +317,15 @@ impl Network {
             ports: BTreeMap::new(),
             switch: None,
             support: None,
-            manager: None,
-            doubled: false,
+            forwarding: BTreeMap::new(),
+            sent: 0,
+            lost: 0,
+            replied: Nanos(0),
         });
         (node, true)
     }
 
-    /// Stores the GUID of a port.
-    pub(super) fn named(&mut self, at: PortAt, guid: Guid) {
-        if let Some(node) = self.nodes.get_mut(at.node) {
-            node.ports.entry(at.port).or_default().guid = Some(guid);
-        }
-    }
-
-    /// Joins both ends of a link. A port has one cable: if it has another peer already, two nodes have the same GUID.
+    /// Joins both ends of a link.
     pub(super) fn join(&mut self, a: PortAt, b: PortAt) {
         for (at, peer) in [(a, b), (b, a)] {
             let Some(node) = self.nodes.get_mut(at.node) else {
@@ -261,7 +333,7 @@ impl Network {
             };
             let port = node.ports.entry(at.port).or_default();
             match port.peer {
-                Some(other) if other != peer => node.doubled = true,
+                Some(other) if other != peer => port.second = Some(peer),
                 _ => port.peer = Some(peer),
             }
         }

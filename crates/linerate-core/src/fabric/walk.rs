@@ -1,83 +1,90 @@
-//! The order of requests that finds a network: which node is asked for what, and when a request is sent again.
+//! The order of requests that finds a network: which node is asked for which attribute, and when a request is sent
+//! again.
 //!
-//! A walk does no I/O and has no clock. Its owner sends the requests that it returns, gives it the replies, and tells
-//! it the time. What it has found so far is a [`Network`] at any time.
+//! A walk does no I/O and has no clock. Its owner sends the requests that it returns, hands it the replies, and says
+//! what time it is. The part of the network that was found is there at any time.
 
 mod answer;
-mod waiting;
+mod lines;
+#[cfg(test)]
+mod tests;
 
-use std::collections::VecDeque;
-
-use super::mad::{Attribute, Get, Route, To, transaction};
-use super::network::{Network, Port, PortAt, Silence};
+use super::mad::subnet::BLOCK;
+use super::mad::{Attribute, Get, Refusal, Route, To, transaction};
+use super::network::{Network, PortAt, Silence, Why};
 use crate::units::Nanos;
-use waiting::Waiting;
+pub use lines::PATIENCE;
+use lines::{About, Asked, Lines, TRIES};
 
 /// Most requests without a reply at one time.
 pub const OUTSTANDING: usize = 64;
 
-/// Most requests without a reply at one node, whose management processor is slow.
-const OUTSTANDING_OF_NODE: usize = 8;
+/// Most requests in a second, unless [`Walk::pace`] sets another number.
+const PACE: u32 = 100_000;
 
-/// Time to wait for a reply.
-const PATIENCE: Nanos = Nanos::from_millis(250);
+/// Requests that may be sent without a pause after the walk was idle.
+const BURST: u64 = OUTSTANDING as u64;
 
-/// Number of times that a request is sent.
-const TRIES: u32 = 4;
-
-/// Most nodes of a network: a subnet has 48 Ki LIDs. More are counted as unknown.
-const NODES_MAX: usize = 49_152;
-
-/// A request, with the node that it concerns.
-#[derive(Debug, Clone)]
-struct Asked {
-    get: Get,
-    /// The known node that is asked, or the port that leads to an unknown node. Neither for this host's own node.
-    about: About,
-    tries: u32,
+/// Most that a walk takes of a network, whatever the network claims.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// Nodes. A subnet has 48 Ki LIDs.
+    nodes: usize,
+    /// Ports of all nodes together. A fat tree with as many hosts as there are LIDs has fewer.
+    ports: usize,
 }
 
-/// The node that a request is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum About {
-    /// This host's adapter, which is not known yet.
-    Own,
-    /// A known node.
-    Node(usize),
-    /// The unknown node at the other end of this port's link.
-    Beyond(PortAt),
-}
+const LIMITS: Limits = Limits {
+    nodes: 49_152,
+    ports: 327_680,
+};
 
 /// A walk through a network.
 #[derive(Debug)]
 pub struct Walk {
     network: Network,
+    limits: Limits,
     /// Most requests without a reply at one time, if the port allows as many.
     most: usize,
-    ready: VecDeque<Asked>,
-    waiting: Waiting,
-    next: u32,
+    lines: Lines,
+    /// Shortest time between two requests.
+    gap: Nanos,
+    /// Time from which on the pace allows the next request.
+    free: Nanos,
+    /// Whether only the pace holds back the next request.
+    is_held: bool,
     /// Number of requests sent, with those sent again.
     sent: u64,
 }
 
 impl Default for Walk {
     fn default() -> Self {
-        let mut walk = Self {
-            network: Network::default(),
-            most: OUTSTANDING,
-            ready: VecDeque::new(),
-            waiting: Waiting::default(),
-            next: 1,
-            sent: 0,
-        };
-        let to = To::Route(Route::default());
-        walk.ask(About::Own, to, Attribute::NodeInfo);
-        walk
+        Self::within(LIMITS)
     }
 }
 
 impl Walk {
+    fn within(limits: Limits) -> Self {
+        let mut walk = Self {
+            network: Network::default(),
+            limits,
+            most: OUTSTANDING,
+            lines: Lines::default(),
+            gap: Nanos(0),
+            free: Nanos(0),
+            is_held: false,
+            sent: 0,
+        };
+        walk.pace(PACE);
+        walk.ask(About::Own, To::Route(Route::default()), Attribute::NodeInfo);
+        walk
+    }
+
+    /// Sends at most this many requests in a second. A short burst is allowed.
+    pub fn pace(&mut self, per_second: u32) {
+        self.gap = Nanos(1_000_000_000 / u64::from(per_second.max(1)));
+    }
+
     /// The network as far as it is known.
     pub fn network(&self) -> &Network {
         &self.network
@@ -93,58 +100,63 @@ impl Walk {
         self.sent
     }
 
-    /// Returns whether nothing is left to ask or to wait for.
+    /// Returns whether no request is left to send or to wait for.
     pub fn is_done(&self) -> bool {
-        self.ready.is_empty() && self.waiting.is_empty()
+        self.lines.ready() == 0 && self.lines.waiting() == 0
     }
 
     /// Returns the next request and its transaction. `None` if none may be sent now. The port takes up to `window`
     /// requests without a reply.
     pub fn request(&mut self, now: Nanos, window: usize) -> Option<(u32, Get)> {
-        if self.waiting.len() >= self.most.min(window) {
+        self.is_held = false;
+        if self.lines.waiting() >= self.most.min(window) {
             return None;
         }
-        let room = |asked: &Asked| self.waiting.at(asked.about) < OUTSTANDING_OF_NODE;
-        // A few nodes with many requests must not hold up all others, but looking further must stay cheap.
-        let found = self.ready.iter().take(OUTSTANDING).position(room)?;
-        let mut asked = self.ready.remove(found)?;
-        asked.tries += 1;
+        if self.free > now {
+            self.is_held = self.lines.ready() > 0;
+            return None;
+        }
+        let request = self.lines.send(now)?;
+        let earliest = now.0.saturating_sub(BURST * self.gap.0);
+        self.free = Nanos(self.free.0.max(earliest) + self.gap.0);
         self.sent += 1;
-        let transaction = self.next;
-        self.next = self.next.wrapping_add(1);
-        let get = asked.get.clone();
-        self.waiting
-            .add(transaction, asked, Nanos(now.0 + PATIENCE.0));
-        Some((transaction, get))
+        Some(request)
     }
 
-    /// Returns the time at which the first request without a reply is given up or sent again.
+    /// Returns the time at which a request is sent again, given up, or may be sent.
     pub fn deadline(&self) -> Option<Nanos> {
-        self.waiting.deadline()
+        let free = self.is_held.then_some(self.free);
+        self.lines.deadline().into_iter().chain(free).min()
     }
 
     /// Takes a datagram that arrived. Returns whether it answers a request.
     pub fn receive(&mut self, now: Nanos, mad: &[u8]) -> bool {
-        let Some(asked) = transaction(mad).and_then(|of| self.waiting.take(of)) else {
+        let Some(asked) = transaction(mad).and_then(|of| self.lines.take(of)) else {
             return false;
         };
+        if let About::Node(node) = asked.about {
+            self.count(node, &asked, now, false);
+        }
         match asked.get.reply(mad) {
             Ok(data) => self.answered(now, &asked, data),
-            Err(why) => self.unanswered(&asked, why.to_string()),
+            Err(Refusal::Status(status)) => self.unanswered(&asked, Why::Refused(status)),
+            Err(Refusal::Other | Refusal::Malformed(_)) => {
+                self.unanswered(&asked, Why::Unreadable);
+            }
         }
         true
     }
 
     /// Takes the news that a request was not delivered: it is sent again, or given up.
     pub fn lost(&mut self, transaction: u32) {
-        if let Some(asked) = self.waiting.take(transaction) {
+        if let Some(asked) = self.lines.take_try(transaction) {
             self.again(asked);
         }
     }
 
     /// Sends requests again whose replies are late, or gives them up.
     pub fn expire(&mut self, now: Nanos) {
-        while let Some(asked) = self.waiting.late(now) {
+        while let Some(asked) = self.lines.late(now) {
             self.again(asked);
         }
     }
@@ -153,24 +165,38 @@ impl Walk {
     /// requests that another program answers, ibsim (0.10) delivers only the reply to the last one.
     pub fn ask_managers(&mut self) {
         self.most = 1;
-        let is_manager = |(at, port): (PortAt, &Port)| {
-            let is_here = self.network.is_here(at);
-            (is_here && port.info.is_some_and(|info| info.is_manager())).then_some(at.node)
-        };
-        let nodes: Vec<usize> = self.network.ports().filter_map(is_manager).collect();
-        for node in nodes {
-            let to = To::Route(self.network.nodes[node].route.clone());
-            self.ask(About::Node(node), to, Attribute::ManagerInfo);
+        let network = &self.network;
+        let runs = network.ports().filter_map(|(at, port)| {
+            let is_switch = network.nodes[at.node].is_switch();
+            let can = network.is_here(at) && (at.port == 0 || !is_switch);
+            let runs = can && port.info.is_some_and(|info| info.is_manager());
+            let route = port.route.as_ref().unwrap_or(&network.nodes[at.node].route);
+            runs.then(|| (at, route.clone()))
+        });
+        for (at, route) in runs.collect::<Vec<_>>() {
+            self.ask_at(at, To::Route(route), Attribute::ManagerInfo);
+        }
+    }
+
+    /// Begins to read the part of all forwarding tables that routes to a LID need: [`Network::route`].
+    pub fn ask_for_route(&mut self, lid: u16) {
+        self.most = OUTSTANDING;
+        let block = lid / BLOCK as u16;
+        for node in 0..self.network.nodes.len() {
+            let of = &self.network.nodes[node];
+            if of.is_switch() && !of.forwarding.contains_key(&block) {
+                let to = To::Route(of.route.clone());
+                self.ask(About::Node(node), to, Attribute::Forwarding(block));
+            }
         }
     }
 
     /// Begins to read the counters of all ports that have a link. Does nothing if packets do not reach other nodes.
     pub fn read_counters(&mut self) {
         self.most = OUTSTANDING;
-        let own = self.network.own();
-        let reaches = own
-            .and_then(|at| self.network.port(at))
-            .is_some_and(Port::is_active);
+        let network = &self.network;
+        let own = network.own().and_then(|own| network.port(own));
+        let reaches = own.is_some_and(|own| own.is_active());
         if !reaches {
             return;
         }
@@ -181,30 +207,54 @@ impl Walk {
 
     /// Whether counters of a port were read.
     pub fn has_counters(&self) -> bool {
-        self.network
-            .ports()
-            .any(|(_, port)| !port.counters.is_empty())
+        let mut ports = self.network.ports();
+        ports.any(|(_, port)| !port.counters.is_empty())
     }
 
     fn again(&mut self, asked: Asked) {
         if asked.tries < TRIES {
-            self.ready.push_front(asked);
-        } else {
-            let why = format!("no reply to {TRIES} requests");
-            self.unanswered(&asked, why);
+            return self.lines.put(asked);
+        }
+        self.unanswered(&asked, Why::NoReply(TRIES));
+        let About::Node(node) = asked.about else {
+            return;
+        };
+        self.count(node, &asked, Nanos(0), true);
+        // A node that did not answer anything since then would hold up the walk with each further request.
+        if self.network.nodes[node].replied < asked.first {
+            for dropped in self.lines.drop_ready(asked.about) {
+                self.unanswered(&dropped, Why::NotSent);
+            }
+        }
+    }
+
+    /// Counts the tries of a decided request to a node.
+    fn count(&mut self, node: usize, asked: &Asked, now: Nanos, is_lost: bool) {
+        let of = &mut self.network.nodes[node];
+        of.replied = of.replied.max(now);
+        // One that another program answers says nothing about the node.
+        if asked.get.attribute != Attribute::ManagerInfo {
+            of.sent = of.sent.saturating_add(asked.tries);
+            let lost = asked.tries - u32::from(!is_lost);
+            of.lost = of.lost.saturating_add(lost);
         }
     }
 
     fn ask(&mut self, about: About, to: To, attribute: Attribute) {
-        let get = Get { to, attribute };
-        self.ready.push_back(Asked {
-            get,
-            about,
-            tries: 0,
-        });
+        self.lines.add(about, 0, Get { to, attribute });
     }
 
-    fn unanswered(&mut self, asked: &Asked, why: String) {
+    /// Asks for an attribute of a port.
+    fn ask_at(&mut self, at: PortAt, to: To, attribute: Attribute) {
+        let get = Get { to, attribute };
+        self.lines.add(About::Node(at.node), at.port, get);
+    }
+
+    fn unanswered(&mut self, asked: &Asked, why: Why) {
+        // Not all devices of the vendor have it, and without it the speed is as PortInfo says.
+        if let Attribute::ExtendedPortInfo(_) = asked.get.attribute {
+            return;
+        }
         let (node, from) = match asked.about {
             About::Own => (None, None),
             About::Node(node) => (Some(node), None),

@@ -18,7 +18,7 @@ use rustix::net::{
     recv, send, socket_with,
 };
 
-use super::{Arrival, Port, PortError};
+use super::{Arrival, Port, PortError, since};
 
 /// Name of the simulator's sockets, unless another one is given.
 const NAME: &str = "sim";
@@ -112,7 +112,7 @@ impl Port for Ibsim {
     }
 
     fn now(&self) -> Nanos {
-        Nanos(u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        since(self.opened)
     }
 
     fn send(&mut self, transaction: u32, get: &Get) -> Result<(), PortError> {

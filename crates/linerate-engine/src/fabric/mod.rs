@@ -2,10 +2,12 @@
 
 mod capture;
 mod ibsim;
+mod umad;
 
+use std::borrow::Cow;
 use std::io;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use linerate_core::fabric::mad::{Get, LEN};
 use linerate_core::fabric::walk::Walk;
@@ -13,6 +15,7 @@ use linerate_core::units::Nanos;
 
 pub use capture::{Capturing, Replay};
 pub use ibsim::Ibsim;
+pub use umad::{Umad, UmadError, Wanted};
 
 /// A port through which management datagrams are sent and received.
 pub trait Port {
@@ -69,6 +72,9 @@ pub enum PortError {
         /// Name of its sockets.
         name: String,
     },
+    /// No port of this host can be used.
+    #[error(transparent)]
+    Umad(#[from] UmadError),
 }
 
 impl PortError {
@@ -80,11 +86,12 @@ impl PortError {
     }
 
     /// Returns what helps; empty if nothing is known.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> Cow<'static, str> {
         match self {
-            Self::Call { .. } => "",
-            Self::Refused { hint, .. } => hint,
-            Self::NoSimulator { .. } => "ibsim -s -n NETFILE, or unset IBSIM_SOCKNAME",
+            Self::Call { .. } => "".into(),
+            Self::Refused { hint, .. } => (*hint).into(),
+            Self::NoSimulator { .. } => "ibsim -s -n NETFILE, or unset IBSIM_SOCKNAME".into(),
+            Self::Umad(error) => error.hint(),
         }
     }
 }
@@ -109,6 +116,11 @@ impl<P: Port + ?Sized> Port for Box<P> {
     fn pause(&mut self, time: Duration) {
         (**self).pause(time);
     }
+}
+
+/// Returns the time since a port was opened.
+fn since(opened: Instant) -> Nanos {
+    Nanos(u64::try_from(opened.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// How a part of a walk ended.

@@ -11,7 +11,10 @@ use clap::{Parser, Subcommand};
 use linerate_core::fabric::capture::{self, Captured};
 use linerate_core::fabric::walk::Walk;
 use linerate_core::units::Nanos;
-use linerate_engine::fabric::{Capturing, Ended, Ibsim, Port, PortError, Replay, drive};
+use linerate_engine::fabric::{
+    Capturing, Ended, Ibsim, Port, PortError, Replay, Umad, Wanted, drive,
+};
+use linerate_engine::host::Live;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
@@ -19,7 +22,7 @@ use super::quantity::{Interval, LookTime};
 use super::{out, reach, signal};
 use crate::show::fabric::{self, Walked};
 
-/// Variables by which programs of ibsim find their simulator and their node.
+/// Variables by which programs of ibsim find their simulator and their node. Either one selects the simulator.
 const SIMULATOR: &str = "IBSIM_SOCKNAME";
 const NODE: &str = "SIM_HOST";
 
@@ -36,20 +39,24 @@ pub(crate) struct Args {
     what: Option<What>,
 
     /// Show a network from a file that `--capture` wrote
-    #[arg(long, value_name = "FILE", conflicts_with = "capture")]
+    #[arg(long, value_name = "FILE", conflicts_with = "capture", global = true)]
     root: Option<PathBuf>,
 
     /// Save all requests and replies to this file, with the names and GUIDs of all nodes
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     capture: Option<PathBuf>,
 
     /// Time between two readings of the counters; 0 reads them once [default: 1s]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", global = true)]
     interval: Option<Interval>,
 
     /// Longest time of the walk [default: 30s]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", global = true)]
     time: Option<LookTime>,
+
+    /// Ask through this InfiniBand port: mlx5_0, or mlx5_0:2 [default: the first one with a link]
+    #[arg(long, value_name = "DEVICE[:PORT]", global = true)]
+    device: Option<Wanted>,
 
     /// Explain each problem and its remedy, and list all links
     #[arg(long)]
@@ -93,7 +100,7 @@ fn walked(args: &Args, stop: &AtomicBool) -> Result<Walked, Failure> {
         let through = format!("{} (a capture)", captured.through);
         return walk(&mut Replay::new(captured), through, args, stop).map_err(failed);
     }
-    let (mut port, through) = open().map_err(failed)?;
+    let (mut port, through) = open(args.device.as_ref()).map_err(failed)?;
     let Some(file) = &args.capture else {
         return walk(&mut port, through, args, stop).map_err(failed);
     };
@@ -127,12 +134,43 @@ fn failed(error: PortError) -> Failure {
     Failure::not_measured(error).hint(hint)
 }
 
-/// Opens the port of the simulator that the environment names.
-fn open() -> Result<(Box<dyn Port>, String), PortError> {
-    let (name, node) = (env::var(SIMULATOR).ok(), env::var(NODE).ok());
-    let port = Ibsim::attach(name.as_deref(), node.as_deref())?;
-    let through = format!("ibsim, as {}", port.node());
+/// Opens a port: the simulator's, if the environment names one and the user names no device; else one of this host.
+fn open(wanted: Option<&Wanted>) -> Result<(Box<dyn Port>, String), PortError> {
+    let named = |variable| env::var(variable).ok().filter(|name| !name.is_empty());
+    let (name, node) = (named(SIMULATOR), named(NODE));
+    if wanted.is_none() && (name.is_some() || node.is_some()) {
+        let port = Ibsim::attach(name.as_deref(), node.as_deref())?;
+        let through = format!("ibsim, as {}", port.node());
+        return Ok((Box::new(port), through));
+    }
+    let port = Umad::open(&Live::new(), wanted)?;
+    let through = through(&port);
     Ok((Box::new(port), through))
+}
+
+/// The port of this host in words, with the others that could have been chosen.
+fn through(port: &Umad) -> String {
+    /// Most other ports that are listed.
+    const MOST: usize = 4;
+    let others = port.others();
+    if others.is_empty() {
+        return port.name().to_string();
+    }
+    let listed: Vec<String> = others
+        .iter()
+        .take(MOST)
+        .map(|other| other.option())
+        .collect();
+    let more = others.len() - listed.len();
+    let more = match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "{} (--device chooses another one: {}{more})",
+        port.name(),
+        listed.join(", ")
+    )
 }
 
 /// Finds the network and reads its counters twice.

@@ -5,7 +5,7 @@ mod advice;
 pub mod bw;
 pub mod diff;
 pub(crate) mod document;
-pub(crate) mod fabric;
+pub mod fabric;
 pub mod flows;
 pub mod host;
 pub mod json;

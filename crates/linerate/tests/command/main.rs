@@ -20,3 +20,4 @@ mod shm;
 mod single;
 mod ssh;
 mod stream;
+mod walks;

@@ -6,6 +6,7 @@ use crate::advice::{Advice, Step};
 use crate::ceiling::infiniband::Speed;
 use crate::facts::infiniband::{LinkState, PhysicalState};
 use crate::units::Rate;
+use crate::verdict::Certainty;
 
 /// This host's port without a link.
 pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
@@ -39,6 +40,7 @@ pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
             what: what.to_owned(),
             why: why.to_owned(),
             proof: vec![format!("PortInfo of this port: {state}, {physical}")],
+            certainty: Certainty::Proved,
             now: true,
             host: String::new(),
             fix,
@@ -119,6 +121,7 @@ impl Link {
             what: format!("runs at {}; both ports have {}", self.is, self.most),
             why: why.to_owned(),
             proof: vec![format!("PortInfo of both ports: they may use {}", self.set)],
+            certainty: Certainty::Proved,
             now: true,
             host: String::new(),
             fix: Advice::new(fix),

@@ -5,6 +5,7 @@ use super::super::network::{Network, Port, PortAt};
 use super::Finding;
 use crate::advice::Advice;
 use crate::units::Nanos;
+use crate::verdict::Certainty;
 
 /// The first and the last reading of a port.
 fn ends(port: &Port) -> Option<[&(Nanos, Counters); 2]> {
@@ -47,7 +48,12 @@ pub(super) fn past(network: &Network) -> Vec<Finding> {
 /// Counters of errors with the count that `count` returns for their index, where it is not zero.
 fn errors(last: &Counters, count: impl Fn(usize) -> u64) -> Vec<String> {
     let numbered = COUNTERS.iter().enumerate();
-    let errors = numbered.filter(|(n, of)| of.counted == Counted::Errors && count(*n) > 0);
+    let errors = numbered.filter(|(n, of)| {
+        matches!(
+            of.counted,
+            Counted::Symbols | Counted::Damage | Counted::Breaks
+        ) && count(*n) > 0
+    });
     errors
         .map(|(n, of)| {
             let at_least = if last.is_full(n) { "at least " } else { "" };
@@ -68,6 +74,7 @@ fn bad(network: &Network, at: PortAt, what: String, now: bool) -> Finding {
         what,
         why: format!("packets are damaged or dropped at this port; look first at {cable}"),
         proof: vec!["PortCounters of this port, read twice".to_owned()],
+        certainty: Certainty::Proved,
         now,
         host: String::new(),
         fix: Advice::new(

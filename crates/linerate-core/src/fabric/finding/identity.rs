@@ -1,64 +1,113 @@
-//! Nodes with the same GUID, and nodes that do not answer.
+//! Nodes with the same GUID, and nodes that do not answer or lose requests.
 
 use std::collections::BTreeMap;
 
-use super::super::network::Network;
+use super::super::network::{Network, Node, Port, PortAt, Silence};
 use super::Finding;
 use crate::advice::Advice;
+use crate::verdict::Certainty;
 
-/// Nodes that share a GUID with another one.
+/// Nodes that share a GUID with another one: two ports with working links lead to the same port of the same node.
 pub(super) fn doubled(network: &Network) -> Vec<Finding> {
-    let nodes = network.nodes.iter().filter(|node| node.doubled);
-    nodes
-        .map(|node| Finding {
-            id: "duplicate-guid",
-            subject: node.name(),
-            what: format!("two nodes have the GUID {}", node.info.guid),
-            why: "managers and tools take both for one node, and send packets to the wrong one".to_owned(),
-            proof: vec!["NodeInfo across two cables: the same node, with the same port".to_owned()],
-            now: true,
-            host: String::new(),
-            fix: Advice::new(
+    let has_link = |at: PortAt| network.port(at).is_some_and(Port::has_link);
+    let ports = network.ports().filter_map(|(at, port)| {
+        let ends = [port.peer?, port.second?];
+        ends.iter().all(|end| has_link(*end)).then_some((at, ends))
+    });
+    let mut found: BTreeMap<usize, (PortAt, [PortAt; 2])> = BTreeMap::new();
+    for (at, ends) in ports {
+        found.entry(at.node).or_insert((at, ends));
+    }
+    let found = found.into_values().map(|(at, ends)| {
+        let node = &network.nodes[at.node];
+        let [a, b] = ends.map(|end| network.name(end));
+        let what = format!("two nodes have the GUID {}", node.info.guid);
+        Finding {
+            why: "managers and tools take both for one node, and send packets to the wrong one"
+                .to_owned(),
+            proof: vec![format!(
+                "NodeInfo across {a} and across {b}: the same node, with the same port"
+            )],
+            ..Finding::new("duplicate-guid", node.name(), what, Advice::new(
                 "give one of both nodes its own GUID again: read it from the label of the card, and write it with the \
                  maker's tool for firmware",
-            ),
+            ))
+        }
+    });
+    found.collect()
+}
+
+/// Management datagrams that a node must lose before that is odd, and their share of all that were sent to it.
+const LOST: u32 = 3;
+const LOST_SHARE: f64 = 0.1;
+
+/// Nodes that lose a part of the management datagrams, and answer others.
+pub(super) fn lossy(network: &Network) -> Vec<Finding> {
+    let share = |node: &Node| f64::from(node.lost) / f64::from(node.sent.max(1));
+    let is_lossy =
+        |node: &&Node| node.lost >= LOST && share(node) >= LOST_SHARE && node.lost < node.sent;
+    let lossy: Vec<&Node> = network.nodes.iter().filter(is_lossy).collect();
+    // Datagrams to the nodes behind a lossy one pass it.
+    let is_behind = |node: &Node| {
+        let ports = node.route.ports();
+        let mut before = lossy.iter().map(|other| other.route.ports());
+        before.any(|other| other.len() < ports.len() && ports.starts_with(other))
+    };
+    let nearest = lossy.iter().filter(|node| !is_behind(node));
+    nearest
+        .map(|node| Finding {
+            why: "its management processor is overloaded, or its link loses packets".to_owned(),
+            proof: vec![format!(
+                "{} of {} datagrams to it had no reply within 250 ms",
+                node.lost, node.sent
+            )],
+            certainty: Certainty::Supported,
+            ..Finding::new(
+                "lossy-node",
+                node.name(),
+                format!(
+                    "loses {:.0} % of the management datagrams",
+                    share(node) * 100.0
+                ),
+                Advice::new(
+                    "look at the error counters of its link, then at its load and firmware",
+                ),
+            )
         })
         .collect()
 }
 
-/// Nodes that left requests without a reply.
+/// Nodes that stopped to reply, and ends of links from which no reply came.
 pub(super) fn silent(network: &Network) -> Vec<Finding> {
-    let mut by_node: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for gap in &network.gaps {
+    let mut by_node: BTreeMap<String, Vec<&Silence>> = BTreeMap::new();
+    for gap in network.gaps.iter().filter(|gap| gap.why.is_silent()) {
         let subject = match (gap.node, gap.from) {
             (Some(node), _) => network.nodes[node].name(),
             (None, Some(from)) => format!("the node across the cable of {}", network.name(from)),
             (None, None) => "this host's port".to_owned(),
         };
-        by_node
-            .entry(subject)
-            .or_default()
-            .push(format!("{}: {}", gap.what, gap.why));
+        by_node.entry(subject).or_default().push(gap);
     }
-    let found = by_node.into_iter().map(|(subject, mut proof)| {
-        let count = proof.len();
+    let found = by_node.into_iter().map(|(subject, gaps)| {
+        let mut proof: Vec<String> = gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.why)).collect();
         proof.sort();
         proof.dedup();
         proof.truncate(3);
+        let requests = match gaps.len() {
+            1 => "1 request".to_owned(),
+            n => format!("{n} requests"),
+        };
         Finding {
-            id: "silent-node",
-            subject,
-            what: format!(
-                "left {count} request{} without a useful reply",
-                if count == 1 { "" } else { "s" }
-            ),
-            why:
-                "it loses management packets, is too busy for them, or does not know these requests"
-                    .to_owned(),
+            why: "it is down or overloaded, its link loses packets, or it answers only those that know its management key"
+                .to_owned(),
             proof,
-            now: true,
-            host: String::new(),
-            fix: Advice::new("look at the errors of its link, then at its load and firmware"),
+            certainty: Certainty::Supported,
+            ..Finding::new(
+                "silent-node",
+                subject,
+                format!("does not reply to {requests}"),
+                Advice::new("look at the error counters of its link, then at its load and firmware"),
+            )
         }
     });
     found.collect()

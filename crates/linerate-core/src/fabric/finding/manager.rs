@@ -5,6 +5,7 @@ use super::super::network::{Network, Port, PortAt};
 use super::Finding;
 use crate::advice::{Advice, Step};
 use crate::facts::infiniband::{Guid, LinkState, commands_of_manager};
+use crate::verdict::Certainty;
 
 /// The wire of this host's port works, but no subnet manager has set it up.
 pub(super) fn unserved(network: &Network) -> Vec<Finding> {
@@ -46,6 +47,7 @@ fn served(network: &Network, own: PortAt) -> Option<Finding> {
               network would do damage"
             .to_owned(),
         proof: vec![state(network, own), sign],
+        certainty: Certainty::Proved,
         now: true,
         host: String::new(),
         fix: Advice::new("read the log of that manager, on the host where it runs"),
@@ -118,6 +120,7 @@ fn not_served(network: &Network, own: PortAt) -> Finding {
                 other.port
             ),
         ],
+        certainty: Certainty::Proved,
         now: true,
         host: name,
         fix: start(Advice::new(fix), guid),
@@ -137,6 +140,7 @@ fn none(network: &Network, own: PortAt) -> Finding {
             state(network, own),
             format!("none of {nodes} nodes runs a manager or has an active port here"),
         ],
+        certainty: Certainty::Proved,
         now: true,
         host: String::new(),
         fix: start(
@@ -184,6 +188,7 @@ pub(super) fn other_port(network: &Network) -> Vec<Finding> {
             why: format!("it is on another network than {name} port {}: each cable between two hosts is one of its own, and a \
                           manager serves one port", node.info.local_port),
             proof: vec![state(network, at)],
+            certainty: Certainty::Proved,
             now: true,
             host: name,
             fix,
@@ -221,6 +226,7 @@ pub(super) fn several(network: &Network) -> Vec<Finding> {
             .iter()
             .map(|m| format!("SMInfo of {m}: master"))
             .collect(),
+        certainty: Certainty::Proved,
         now: true,
         host: String::new(),
         fix: Advice::new(

@@ -9,6 +9,8 @@ use super::fields::Fields;
 pub struct Support {
     /// Whether payload and packets have counters of 64 bits.
     pub wide: bool,
+    /// Whether errors and waits have counters of 64 bits too.
+    pub wide_errors: bool,
     /// Whether waits for credits are counted.
     pub wait: bool,
 }
@@ -17,13 +19,18 @@ pub struct Support {
 const WIDE: u16 = 1 << 9;
 const WIDE_WITHOUT_KINDS: u16 = 1 << 10;
 const WAIT: u16 = 1 << 12;
+/// Bit of the second capability mask, which has 27 bits.
+//= libibmad, iba_types.h: IB_PM_IS_ADDL_PORT_CTRS_EXT_SUP
+const WIDE_ERRORS: u32 = 1 << 1;
 
 impl Support {
     /// Decodes the attribute ClassPortInfo.
     pub fn decode(Data(of): Data<'_>) -> Self {
         let mask = of.u16(2);
+        let wide = mask & (WIDE | WIDE_WITHOUT_KINDS) != 0;
         Self {
-            wide: mask & (WIDE | WIDE_WITHOUT_KINDS) != 0,
+            wide,
+            wide_errors: wide && of.u32(4) >> 5 & WIDE_ERRORS != 0,
             wait: mask & WAIT != 0,
         }
     }
@@ -32,8 +39,22 @@ impl Support {
 /// What a counter counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
-    /// Errors or drops.
-    Errors,
+    /// Symbols that were received damaged.
+    Symbols,
+    /// Other damage on the wire into this port, and what it did to the link.
+    Damage,
+    /// Times that the link went down or was trained again: a reboot of a neighbour counts as well.
+    Breaks,
+    /// Packets that were damaged before the link into this port.
+    Remote,
+    /// Packets that a switch could not forward. Multicast in a loop counts as well.
+    Relay,
+    /// Packets that the port dropped because it could not send them in time, or at all.
+    Discards,
+    /// Packets that the port refused, mostly because of their partition.
+    Refused,
+    /// Management packets for which there was no room.
+    Management,
     /// Payload in units of four bytes, sent or received.
     Words,
     /// Packets.
@@ -42,8 +63,8 @@ pub enum Counted {
     Waits,
 }
 
-/// A counter: its name in the kernel (`/sys/class/infiniband/*/ports/*/counters`), and its place in PortCounters in
-/// bits.
+/// A counter: its name in the kernel (`/sys/class/infiniband/*/ports/*/counters`), its place in PortCounters in bits,
+/// and its place in PortCountersExtended in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter {
     /// The name.
@@ -52,14 +73,16 @@ pub struct Counter {
     pub counted: Counted,
     bit: usize,
     bits: u32,
+    wide: usize,
 }
 
-const fn row(name: &'static str, counted: Counted, bit: usize, bits: u32) -> Counter {
+const fn row(name: &'static str, counted: Counted, bit: usize, bits: u32, wide: usize) -> Counter {
     Counter {
         name,
         counted,
         bit,
         bits,
+        wide,
     }
 }
 
@@ -67,40 +90,53 @@ const fn row(name: &'static str, counted: Counted, bit: usize, bits: u32) -> Cou
 pub const COUNT: usize = 17;
 
 /// All counters.
-//= InfiniBand Architecture Specification 1.4, volume 1, section 16.1.3.5
+//= InfiniBand Architecture Specification 1.4, volume 1, sections 16.1.3.5 and 16.1.4.11; libibmad, fields.c
 pub const COUNTERS: [Counter; COUNT] = [
-    row("symbol_error", Counted::Errors, 32, 16),
-    row("link_error_recovery", Counted::Errors, 48, 8),
-    row("link_downed", Counted::Errors, 56, 8),
-    row("port_rcv_errors", Counted::Errors, 64, 16),
-    row("port_rcv_remote_physical_errors", Counted::Errors, 80, 16),
-    row("port_rcv_switch_relay_errors", Counted::Errors, 96, 16),
-    row("port_xmit_discards", Counted::Errors, 112, 16),
-    row("port_xmit_constraint_errors", Counted::Errors, 128, 8),
-    row("port_rcv_constraint_errors", Counted::Errors, 136, 8),
-    row("local_link_integrity_errors", Counted::Errors, 152, 4),
-    row("excessive_buffer_overrun_errors", Counted::Errors, 156, 4),
-    row("VL15_dropped", Counted::Errors, 176, 16),
-    row("port_xmit_data", Counted::Words, 192, 32),
-    row("port_rcv_data", Counted::Words, 224, 32),
-    row("port_xmit_packets", Counted::Packets, 256, 32),
-    row("port_rcv_packets", Counted::Packets, 288, 32),
-    row("port_xmit_wait", Counted::Waits, 320, 32),
+    row("symbol_error", Counted::Symbols, 32, 16, 72),
+    row("link_error_recovery", Counted::Breaks, 48, 8, 80),
+    row("link_downed", Counted::Breaks, 56, 8, 88),
+    row("port_rcv_errors", Counted::Damage, 64, 16, 96),
+    row(
+        "port_rcv_remote_physical_errors",
+        Counted::Remote,
+        80,
+        16,
+        104,
+    ),
+    row("port_rcv_switch_relay_errors", Counted::Relay, 96, 16, 112),
+    row("port_xmit_discards", Counted::Discards, 112, 16, 120),
+    row("port_xmit_constraint_errors", Counted::Refused, 128, 8, 128),
+    row("port_rcv_constraint_errors", Counted::Refused, 136, 8, 136),
+    row("local_link_integrity_errors", Counted::Damage, 152, 4, 144),
+    row(
+        "excessive_buffer_overrun_errors",
+        Counted::Damage,
+        156,
+        4,
+        152,
+    ),
+    row("VL15_dropped", Counted::Management, 176, 16, 160),
+    row("port_xmit_data", Counted::Words, 192, 32, 8),
+    row("port_rcv_data", Counted::Words, 224, 32, 16),
+    row("port_xmit_packets", Counted::Packets, 256, 32, 24),
+    row("port_rcv_packets", Counted::Packets, 288, 32, 32),
+    row("port_xmit_wait", Counted::Waits, 320, 32, 168),
 ];
 
-/// Index in [`COUNTERS`] of the first counter that PortCountersExtended has, and the number of these.
-const WIDE_FIRST: usize = 12;
-const WIDE_COUNT: usize = 4;
-
 impl Counter {
-    /// Returns the largest value, at which the counter stops.
-    pub const fn most(&self) -> u64 {
-        (1 << self.bits) - 1
-    }
-
     fn read(&self, of: Fields<'_>) -> u64 {
         let whole = of.u64(self.bit / 8);
         whole << (self.bit % 8) >> (64 - self.bits)
+    }
+
+    /// Whether it counts payload or packets.
+    fn is_traffic(&self) -> bool {
+        matches!(self.counted, Counted::Words | Counted::Packets)
+    }
+
+    /// Whether a node that has `support` counts with 64 bits here.
+    fn is_wide(&self, support: Support) -> bool {
+        support.wide_errors || support.wide && self.is_traffic()
     }
 }
 
@@ -109,8 +145,8 @@ impl Counter {
 pub struct Counters {
     /// The values.
     pub values: [u64; COUNT],
-    /// Whether payload and packets are counted with 64 bits.
-    pub wide: bool,
+    /// The counters of 64 bits among them.
+    wide: Support,
 }
 
 impl Counters {
@@ -118,25 +154,30 @@ impl Counters {
     pub fn decode(Data(of): Data<'_>) -> Self {
         Self {
             values: COUNTERS.map(|counter| counter.read(of)),
-            wide: false,
+            wide: Support::default(),
         }
     }
 
-    /// Replaces the counters of payload and packets by those of 64 bits, which the attribute PortCountersExtended has.
-    //= InfiniBand Architecture Specification 1.4, volume 1, section 16.1.4.11
+    /// Replaces values by those of 64 bits, which the attribute PortCountersExtended has.
     #[must_use]
-    pub fn with_wide(mut self, Data(of): Data<'_>) -> Self {
-        let wide = &mut self.values[WIDE_FIRST..WIDE_FIRST + WIDE_COUNT];
-        for (n, value) in wide.iter_mut().enumerate() {
-            *value = of.u64(8 + 8 * n);
+    pub fn with_wide(mut self, support: Support, Data(of): Data<'_>) -> Self {
+        for (value, counter) in self.values.iter_mut().zip(COUNTERS) {
+            if counter.is_wide(support) {
+                *value = of.u64(counter.wide);
+            }
         }
-        self.wide = true;
+        self.wide = support;
         self
     }
 
-    /// Returns whether the counter with this index is at its largest value.
+    /// Returns whether the counter with this index is at its largest value, at which it stops.
     pub fn is_full(&self, index: usize) -> bool {
-        let is_wide = self.wide && (WIDE_FIRST..WIDE_FIRST + WIDE_COUNT).contains(&index);
-        !is_wide && self.values[index] == COUNTERS[index].most()
+        let counter = &COUNTERS[index];
+        let bits = if counter.is_wide(self.wide) {
+            64
+        } else {
+            counter.bits
+        };
+        self.values[index] == u64::MAX >> (64 - bits)
     }
 }

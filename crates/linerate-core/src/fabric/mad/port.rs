@@ -36,36 +36,43 @@ pub struct PortInfo {
     pub partition_violations: u16,
 }
 
-/// Bits of the capability mask.
+/// Bit of the capability mask.
 const IS_MANAGER: u32 = 1 << 1;
-const EXTENDED_SPEEDS: u32 = 1 << 14;
+
+/// Code of the enabled extended speeds: none.
+//= libibmad, mad_dump_linkspeedexten
+const NO_EXTENDED: u8 = 30;
 
 impl PortInfo {
     /// Decodes the attribute.
+    ///
+    /// A switch has its capabilities at port 0 only, so that they cannot say whether the extended speeds of another
+    /// port are valid. Devices without extended speeds send zeros in their place.
+    //= libibmad, fields.c; libibnetdisc, ibnd_get_agg_linkspeedext
     pub fn decode(Data(of): Data<'_>) -> Self {
-        let capabilities = of.u32(20);
-        let extended = capabilities & EXTENDED_SPEEDS != 0;
-        let wide = |code| if extended { code } else { 0 };
-        let speeds = |low, high| SpeedSet {
-            low,
-            high: wide(high),
-            fdr10: false,
+        let widths = WidthSet(of.u8(30));
+        let enabled = match of.u8(63) & 0x1f {
+            NO_EXTENDED => 0,
+            speeds => speeds,
         };
+        let speeds = SpeedSet::new(of.high(32), of.low(62), of.u8(56) >> 3 & 0x3);
+        let active = [of.high(35), of.high(62), of.u8(56) >> 5 & 0x3];
         Self {
             prefix: of.u64(8),
             lid: of.u16(16),
             manager_lid: of.u16(18),
-            capabilities,
+            capabilities: of.u32(20),
             local_port: of.u8(28),
+            // Some codes of what is enabled stand for all that is supported: all of their bits are set.
             width: Widths {
-                enabled: WidthSet(of.u8(29)),
-                supported: WidthSet(of.u8(30)),
-                active: WidthSet(of.u8(31)).widest(),
+                enabled: WidthSet(of.u8(29)).and(widths),
+                supported: widths,
+                active: WidthSet(of.u8(31)).only(),
             },
             speed: Speeds {
-                supported: speeds(of.high(32), of.low(62)),
-                enabled: speeds(of.low(35), of.u8(63) & 0x1f),
-                active: speeds(of.high(35), of.high(62)).fastest(),
+                supported: speeds,
+                enabled: SpeedSet::new(of.low(35), enabled, of.u8(56) & 0x7).and(speeds),
+                active: in_use(active),
             },
             state: LinkState::of(of.low(32).into()),
             physical: PhysicalState::of(of.high(33).into()),
@@ -85,8 +92,8 @@ impl PortInfo {
     #[must_use]
     pub fn with(mut self, extended: ExtendedSpeed) -> Self {
         self.speed.supported.fdr10 = extended.supported;
-        self.speed.enabled.fdr10 = extended.enabled;
-        if extended.active {
+        self.speed.enabled.fdr10 = extended.enabled && extended.supported;
+        if extended.active && self.speed.active == Some(Speed::Qdr) {
             self.speed.active = Some(Speed::Fdr10);
         }
         self
@@ -123,6 +130,11 @@ impl WidthSet {
         let has = lanes.filter(|(bit, _)| self.0 >> bit & 1 == 1);
         has.map(|(_, lanes)| *lanes).max()
     }
+
+    /// Returns the number of lanes of a set that has one width; `None` for any other set.
+    fn only(self) -> Option<u32> {
+        self.0.is_power_of_two().then(|| self.widest()).flatten()
+    }
 }
 
 /// Speeds of a port's link.
@@ -136,40 +148,66 @@ pub struct Speeds {
     pub active: Option<Speed>,
 }
 
-/// Speeds of a lane, as bits in two fields of PortInfo and one of its extension.
+/// Speeds of a lane, as bits in three fields of PortInfo and one of its extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpeedSet {
-    low: u8,
-    high: u8,
+    /// Bits of [`FIELDS`].
+    fields: [u8; 3],
     fdr10: bool,
 }
 
+/// Speeds by the bits of three fields: speed, extended speed, extended speed 2.
+const FIELDS: [&[Speed]; 3] = [
+    &[Speed::Sdr, Speed::Ddr, Speed::Qdr],
+    &[Speed::Fdr, Speed::Edr, Speed::Hdr, Speed::Ndr],
+    &[Speed::Xdr],
+];
+
 impl SpeedSet {
-    const LOW: [Speed; 3] = [Speed::Sdr, Speed::Ddr, Speed::Qdr];
-    const HIGH: [Speed; 4] = [Speed::Fdr, Speed::Edr, Speed::Hdr, Speed::Ndr];
+    fn new(speed: u8, extended: u8, extended2: u8) -> Self {
+        Self {
+            fields: [speed, extended, extended2],
+            fdr10: false,
+        }
+    }
 
     /// Returns the speeds that both sets have.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
+        let mut fields = self.fields;
+        for (of, others) in fields.iter_mut().zip(other.fields) {
+            *of &= others;
+        }
         Self {
-            low: self.low & other.low,
-            high: self.high & other.high,
+            fields,
             fdr10: self.fdr10 && other.fdr10,
         }
     }
 
     /// Returns the highest speed; `None` if the set is empty.
     pub fn fastest(self) -> Option<Speed> {
-        let last = |bits: u8, speeds: &[Speed]| {
-            let numbered = speeds.iter().enumerate().rev();
-            let mut has = numbered.filter(|(bit, _)| bits >> bit & 1 == 1);
-            has.next().map(|(_, speed)| *speed)
-        };
+        let fields = FIELDS.iter().zip(self.fields);
+        let has = fields.flat_map(|(speeds, bits)| {
+            let numbered = speeds.iter().enumerate();
+            numbered.filter_map(move |(bit, speed)| (bits >> bit & 1 == 1).then_some(*speed))
+        });
         let fdr10 = self.fdr10.then_some(Speed::Fdr10);
-        last(self.high, &Self::HIGH)
-            .or(fdr10)
-            .or_else(|| last(self.low, &Self::LOW))
+        has.chain(fdr10)
+            .max_by(|a, b| a.lane().total_cmp(&b.lane()))
     }
+}
+
+/// Returns the speed in use by its codes in three fields: a later field replaces those before, unless it is zero. `None`
+/// for an unknown code.
+fn in_use(codes: [u8; 3]) -> Option<Speed> {
+    let (speeds, code) = FIELDS
+        .iter()
+        .zip(codes)
+        .rev()
+        .find(|(_, code)| *code != 0)?;
+    let bit = code.trailing_zeros() as usize;
+    let is_one = code.is_power_of_two();
+    is_one.then(|| speeds.get(bit).copied()).flatten()
 }
 
 /// The size in bytes of an MTU's code.

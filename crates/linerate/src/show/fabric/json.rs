@@ -19,7 +19,7 @@ use super::Walked;
 pub(crate) const FORMAT: u32 = 1;
 
 /// The published schema of the document.
-pub(crate) const SCHEMA: &str = include_str!("../../../schema/fabric.schema.json");
+pub const SCHEMA: &str = include_str!("../../../schema/fabric.schema.json");
 
 /// One JSON document. Units stand in the keys. Unknown values are null.
 #[derive(Serialize, JsonSchema)]

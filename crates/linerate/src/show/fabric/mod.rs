@@ -7,7 +7,8 @@ use linerate_core::fabric::finding::{Finding, find};
 use linerate_core::fabric::network::Network;
 use linerate_core::units::Nanos;
 
-pub(crate) use json::{SCHEMA, json};
+pub use json::SCHEMA;
+pub(crate) use json::json;
 pub(crate) use text::{check, page};
 
 /// A walk through a network, with what is wrong with it.
