@@ -117,7 +117,7 @@ impl Fake {
             name: name.to_owned(),
             kind,
             guid,
-            vendor: 0x0002c9,
+            vendor: 0x2c9,
             device: 0x1017,
             claims: [None; 2],
             partitions: 128,

@@ -1,9 +1,12 @@
 //! What is wrong with a network, and what helps. A rule uses only what nodes answered: what is unknown is no finding.
 
 mod cable;
+mod cascade;
+mod credits;
 mod errors;
 mod identity;
 mod manager;
+mod partition;
 #[cfg(test)]
 mod tests;
 
@@ -61,8 +64,13 @@ const RULES: &[Rule] = &[
     manager::other_port,
     manager::several,
     identity::doubled,
+    partition::isolated,
     cable::slow,
     errors::rising,
+    errors::remote,
+    credits::slow_receiver,
+    errors::discards,
+    cascade::cascades,
     identity::silent,
     identity::lossy,
     errors::past,

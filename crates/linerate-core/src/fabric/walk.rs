@@ -11,7 +11,7 @@ mod tests;
 
 use super::mad::subnet::BLOCK;
 use super::mad::{Attribute, Get, Refusal, Route, To, transaction};
-use super::network::{Network, PortAt, Silence, Why};
+use super::network::{Network, Port, PortAt, Silence, Why};
 use crate::units::Nanos;
 pub use lines::PATIENCE;
 use lines::{About, Asked, Lines, TRIES};
@@ -196,7 +196,7 @@ impl Walk {
         self.most = OUTSTANDING;
         let network = &self.network;
         let own = network.own().and_then(|own| network.port(own));
-        let reaches = own.is_some_and(|own| own.is_active());
+        let reaches = own.is_some_and(Port::is_active);
         if !reaches {
             return;
         }
@@ -221,7 +221,7 @@ impl Walk {
         };
         self.count(node, &asked, Nanos(0), true);
         // A node that did not answer anything since then would hold up the walk with each further request.
-        if self.network.nodes[node].replied < asked.first {
+        if self.network.nodes[node].replied <= asked.first {
             for dropped in self.lines.drop_ready(asked.about) {
                 self.unanswered(&dropped, Why::NotSent);
             }

@@ -84,6 +84,10 @@ impl Drive {
     }
 
     /// Sends what may be sent, and lets time pass until something happens. Returns whether anything is left.
+    ///
+    /// # Panics
+    ///
+    /// If the walk waits for nothing.
     pub fn step(&mut self, walk: &mut Walk) -> bool {
         walk.expire(self.now);
         while let Some((transaction, get)) = walk.request(self.now, usize::MAX) {

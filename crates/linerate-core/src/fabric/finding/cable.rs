@@ -4,14 +4,16 @@ use super::super::network::{Lanes, Network, PortAt};
 use super::Finding;
 use crate::advice::{Advice, Step};
 use crate::ceiling::infiniband::Speed;
-use crate::facts::infiniband::{LinkState, PhysicalState};
+use crate::facts::infiniband::{Guid, LinkState, PhysicalState};
 use crate::units::Rate;
 use crate::verdict::Certainty;
 
 /// This host's port without a link.
 pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
     let found = network.own().and_then(|own| {
-        let info = network.port(own)?.info?;
+        let port = network.port(own)?;
+        let info = port.info?;
+        let is_down = info.state == Some(LinkState::Down);
         let (what, why, fix) = match info.physical? {
             PhysicalState::Polling => (
                 "no cable, or nothing at its other end",
@@ -25,7 +27,13 @@ pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
                 "the port is disabled, by its firmware or by a tool",
                 enable(own),
             ),
-            PhysicalState::LinkUp if info.state == Some(LinkState::Down) => (
+            PhysicalState::LinkUp if is_down && port.guid == Some(Guid::NONE) => (
+                "down, although the wire works",
+                "it has no GUID: a virtual function is down until its host gives it a GUID and sets its state",
+                Advice::new("set this function to state auto, and give it a GUID, on the host that owns the card")
+                    .step(Step::on(None, "ip link show").about("on that host: its functions")),
+            ),
+            PhysicalState::LinkUp if is_down => (
                 "down, although the wire works",
                 "the port is held down, by its firmware or by a tool",
                 enable(own),
@@ -34,16 +42,14 @@ pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
         };
         let state = info.state.map_or("unknown", LinkState::name);
         let physical = info.physical.map_or("unknown", PhysicalState::name);
+        let mut proof = vec![format!("PortInfo of this port: {state}, {physical}")];
+        let others = network.nodes[own.node].ports.iter();
+        let linked = others.filter(|(other, is)| **other != own.port && is.has_link());
+        proof.extend(linked.map(|(other, _)| format!("port {other} of this adapter has a link")));
         Some(Finding {
-            id: "no-link",
-            subject: network.name(own),
-            what: what.to_owned(),
             why: why.to_owned(),
-            proof: vec![format!("PortInfo of this port: {state}, {physical}")],
-            certainty: Certainty::Proved,
-            now: true,
-            host: String::new(),
-            fix,
+            proof,
+            ..Finding::new("no-link", network.name(own), what, fix)
         })
     });
     found.into_iter().collect()
@@ -115,16 +121,22 @@ impl Link {
                 "allow all widths and speeds of both ports, then let the link negotiate again",
             )
         };
+        // Half of the lanes may be all that an adapter of 100 or 200 Gb/s uses of its port.
+        let is_sure = self.is.width != 2;
         Finding {
-            id: "slow-link",
-            subject: format!("{} to {}", network.name(a), network.name(b)),
-            what: format!("runs at {}; both ports have {}", self.is, self.most),
             why: why.to_owned(),
             proof: vec![format!("PortInfo of both ports: they may use {}", self.set)],
-            certainty: Certainty::Proved,
-            now: true,
-            host: String::new(),
-            fix: Advice::new(fix),
+            certainty: if is_sure {
+                Certainty::Proved
+            } else {
+                Certainty::Supported
+            },
+            ..Finding::new(
+                "slow-link",
+                format!("{} to {}", network.name(a), network.name(b)),
+                format!("runs at {}; both ports have {}", self.is, self.most),
+                Advice::new(fix),
+            )
         }
     }
 }

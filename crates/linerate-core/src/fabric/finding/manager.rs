@@ -1,6 +1,8 @@
 //! Subnet managers: ports that none serves, and networks with several.
 
-use super::super::mad::subnet::ManagerState;
+use std::collections::BTreeMap;
+
+use super::super::mad::subnet::{ManagerInfo, ManagerState};
 use super::super::network::{Network, Port, PortAt};
 use super::Finding;
 use crate::advice::{Advice, Step};
@@ -11,7 +13,14 @@ use crate::verdict::Certainty;
 pub(super) fn unserved(network: &Network) -> Vec<Finding> {
     let found = network.own().and_then(|own| {
         let port = network.port(own)?;
-        waits(port).then(|| served(network, own).unwrap_or_else(|| not_served(network, own)))
+        let found = || {
+            let served = || served(network, own);
+            let nameless = nameless(network, own, port);
+            nameless
+                .or_else(served)
+                .unwrap_or_else(|| not_served(network, own))
+        };
+        waits(port).then(found)
     });
     found.into_iter().collect()
 }
@@ -22,13 +31,34 @@ fn waits(port: &Port) -> bool {
     port.has_link() && state == Some(LinkState::Initializing)
 }
 
+/// A port without a GUID: managers pass it over. Starting another one would not help, and would do damage where one runs.
+fn nameless(network: &Network, own: PortAt, port: &Port) -> Option<Finding> {
+    (port.guid == Some(Guid::NONE)).then(|| Finding {
+        why: "a virtual function has none until its host gives it one, and subnet managers pass over a port without a GUID"
+            .to_owned(),
+        proof: vec![
+            state(network, own),
+            "NodeInfo of this port: port GUID 0".to_owned(),
+        ],
+        ..Finding::new(
+            "no-guid",
+            network.name(own),
+            "waits for a subnet manager, and has no GUID",
+            Advice::new("give this function a GUID on the host that owns the card, then attach the function again")
+                .step(Step::on(None, "ip link show").about("on that host: its functions"))
+                .step(Step::by_hand("sudo ip link set dev PORT vf NUMBER node_guid GUID port_guid GUID")),
+        )
+    })
+}
+
 /// A port that a manager of its network has not set up.
 fn served(network: &Network, own: PortAt) -> Option<Finding> {
     let manager = network.managers().next().map(|(node, of)| {
         format!(
-            "a subnet manager runs at {} (port GUID {})",
+            "a subnet manager runs at {} (port GUID {}, {})",
             network.nodes[node].name(),
-            of.guid
+            of.guid,
+            of.state.name()
         )
     });
     let is_active = |(at, port): &(PortAt, &Port)| {
@@ -47,7 +77,7 @@ fn served(network: &Network, own: PortAt) -> Option<Finding> {
               network would do damage"
             .to_owned(),
         proof: vec![state(network, own), sign],
-        certainty: Certainty::Proved,
+        certainty: Certainty::Supported,
         now: true,
         host: String::new(),
         fix: Advice::new("read the log of that manager, on the host where it runs"),
@@ -170,9 +200,11 @@ fn state(network: &Network, at: PortAt) -> String {
 
 /// Ports of other hosts that wait for a manager while another port of the same host is served.
 pub(super) fn other_port(network: &Network) -> Vec<Finding> {
-    let waiting = network
-        .ports()
-        .filter(|(at, port)| !network.is_here(*at) && waits(port));
+    let waiting = network.ports().filter(|(at, port)| {
+        let node = &network.nodes[at.node];
+        let is_served = node.ports.values().any(Port::is_active);
+        !node.is_switch() && is_served && !network.is_here(*at) && waits(port)
+    });
     waiting.map(|(at, port)| {
         let node = &network.nodes[at.node];
         let name = node.name();
@@ -188,7 +220,7 @@ pub(super) fn other_port(network: &Network) -> Vec<Finding> {
             why: format!("it is on another network than {name} port {}: each cable between two hosts is one of its own, and a \
                           manager serves one port", node.info.local_port),
             proof: vec![state(network, at)],
-            certainty: Certainty::Proved,
+            certainty: Certainty::Supported,
             now: true,
             host: name,
             fix,
@@ -198,9 +230,13 @@ pub(super) fn other_port(network: &Network) -> Vec<Finding> {
 
 /// Several managers that each take themselves for the master.
 pub(super) fn several(network: &Network) -> Vec<Finding> {
-    let masters: Vec<String> = network
+    let masters: BTreeMap<Guid, (usize, &ManagerInfo)> = network
         .managers()
         .filter(|(_, of)| of.state == ManagerState::Master)
+        .map(|(node, of)| (of.guid, (node, of)))
+        .collect();
+    let masters: Vec<String> = masters
+        .into_values()
         .map(|(node, of)| {
             format!(
                 "{} (priority {}, port GUID {})",

@@ -7,7 +7,7 @@ use crate::facts::infiniband::Guid;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
-impl<'a> Fields<'a> {
+impl Fields<'_> {
     /// Returns `N` bytes from `at` on.
     pub(super) fn bytes<const N: usize>(self, at: usize) -> [u8; N] {
         let bytes = self.0.get(at..at + N).and_then(|b| b.try_into().ok());

@@ -53,6 +53,19 @@ pub enum ManagerState {
     Other(u8),
 }
 
+impl ManagerState {
+    /// The state in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotActive => "not active",
+            Self::Discovering => "discovering",
+            Self::Standby => "standby",
+            Self::Master => "master",
+            Self::Other(_) => "in an unknown state",
+        }
+    }
+}
+
 /// The attribute SMInfo.
 //= InfiniBand Architecture Specification 1.4, volume 1, section 14.2.5.13
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -99,3 +99,6 @@ impl Node {
         Some(block[lid % BLOCK])
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use crate::units::Nanos;
 
 /// Vendors whose devices may have the attribute ExtendedPortInfo: Mellanox (NVIDIA), and Bull, which sells its devices.
 //= libibnetdisc, is_mlnx_ext_port_info_supported
-const EXTENDED: [u32; 2] = [0x0002c9, 0x00119f];
+const EXTENDED: [u32; 2] = [0x2c9, 0x119f];
 
 /// Most blocks of partition keys that a port is asked for.
 const KEY_BLOCKS: u16 = 8;

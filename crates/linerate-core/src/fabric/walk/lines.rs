@@ -52,7 +52,7 @@ impl Asked {
 /// All requests that are not decided.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    lines: BTreeMap<About, Line>,
+    by_node: BTreeMap<About, Line>,
     /// Nodes that have requests ready and room for them. Each sends one request in turn, so that a node with many does
     /// not hold up all others.
     turn: VecDeque<About>,
@@ -101,7 +101,7 @@ impl Lines {
     /// Adds a request that must be sent again.
     pub(super) fn put(&mut self, asked: Asked) {
         let about = asked.about;
-        let ready = &mut self.lines.entry(about).or_default().ready;
+        let ready = &mut self.by_node.entry(about).or_default().ready;
         if asked.tries > 0 {
             ready.push_front(asked);
         } else {
@@ -115,7 +115,7 @@ impl Lines {
     pub(super) fn send(&mut self, now: Nanos) -> Option<(u32, Get)> {
         loop {
             let about = self.turn.pop_front()?;
-            let Some(line) = self.lines.get_mut(&about) else {
+            let Some(line) = self.by_node.get_mut(&about) else {
                 continue;
             };
             line.is_listed = false;
@@ -142,7 +142,7 @@ impl Lines {
     /// sent again.
     pub(super) fn take(&mut self, transaction: u32) -> Option<Asked> {
         let asked = self.sent.remove(&(transaction / TRIES))?;
-        if let Some(line) = self.lines.get_mut(&asked.about) {
+        if let Some(line) = self.by_node.get_mut(&asked.about) {
             line.sent -= 1;
             self.list(asked.about);
         }
@@ -177,7 +177,7 @@ impl Lines {
 
     /// Takes all requests to a node that wait to be sent.
     pub(super) fn drop_ready(&mut self, about: About) -> Vec<Asked> {
-        let line = self.lines.get_mut(&about);
+        let line = self.by_node.get_mut(&about);
         let dropped: Vec<Asked> = line.map_or_else(Vec::new, |line| line.ready.drain(..).collect());
         self.ready -= dropped.len();
         self.list(about);
@@ -186,12 +186,12 @@ impl Lines {
 
     /// Gives a node its turn if it has a request and room for it. Forgets a node without requests.
     fn list(&mut self, about: About) {
-        let Some(line) = self.lines.get_mut(&about) else {
+        let Some(line) = self.by_node.get_mut(&about) else {
             return;
         };
         if line.ready.is_empty() {
             if line.sent == 0 {
-                self.lines.remove(&about);
+                self.by_node.remove(&about);
             }
         } else if !line.is_listed && line.sent < OUTSTANDING_OF_NODE {
             line.is_listed = true;

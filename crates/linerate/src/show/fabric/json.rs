@@ -46,7 +46,7 @@ pub(in crate::show) struct Output<'a> {
     /// The ports of all nodes.
     ports: Vec<PortOut>,
     /// Requests without a useful reply.
-    silent: Vec<SilentOut<'a>>,
+    silent: Vec<SilentOut>,
 }
 
 /// Something that is wrong.
@@ -100,8 +100,6 @@ struct NodeOut {
     device: u16,
     /// Number of its ports, as the node says.
     ports: u8,
-    /// The subnet manager at the node. Null if there is none, or if unknown.
-    manager: Option<ManagerOut>,
 }
 
 /// Kind of a node.
@@ -165,6 +163,8 @@ struct PortOut {
     speed_supported: Option<&'static str>,
     /// Largest payload of a packet that both ends agreed on. Null if unknown.
     mtu_bytes: Option<u32>,
+    /// The subnet manager at the port. Null if there is none, or if unknown.
+    manager: Option<ManagerOut>,
     /// Counters. Empty if they were not read.
     counters: Vec<CounterOut>,
 }
@@ -185,7 +185,7 @@ struct CounterOut {
 
 /// A request without a useful reply.
 #[derive(Serialize, JsonSchema)]
-struct SilentOut<'a> {
+struct SilentOut {
     /// Index of the node. Null for an unknown node.
     node: Option<usize>,
     /// The port whose cable leads to an unknown node. Null for a known one.
@@ -193,7 +193,7 @@ struct SilentOut<'a> {
     /// Name of the attribute that was asked for.
     attribute: &'static str,
     /// Why there is no useful reply.
-    why: &'a str,
+    why: String,
 }
 
 /// The document of a walk.
@@ -221,7 +221,7 @@ fn output(walked: &Walked) -> Output<'_> {
                 node: gap.node,
                 from: gap.from.map(place),
                 attribute: gap.what,
-                why: &gap.why,
+                why: gap.why.to_string(),
             })
             .collect(),
     }
@@ -264,7 +264,6 @@ fn node(node: &Node) -> NodeOut {
         vendor: node.info.vendor,
         device: node.info.device,
         ports: node.info.ports,
-        manager: node.manager.as_ref().map(manager),
     }
 }
 
@@ -301,6 +300,7 @@ fn port(at: PortAt, port: &Port) -> PortOut {
             .and_then(|info| info.speed.supported.fastest())
             .map(|speed| speed.name()),
         mtu_bytes: info.and_then(|info| info.mtu),
+        manager: port.manager.as_ref().map(manager),
         counters: counters(&port.counters),
     }
 }
