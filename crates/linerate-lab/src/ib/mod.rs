@@ -32,7 +32,12 @@ const PROMPT: &str = "sim> ";
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Folders of libraries.
-const LIBRARIES: [&str; 4] = ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64"];
+const LIBRARIES: [&str; 4] = [
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+];
 /// The library that hands a program's management datagrams to ibsim, in one of these folders or in a folder of it.
 const PRELOAD: &str = "umad2sim/libumad2sim.so";
 
@@ -262,11 +267,7 @@ fn library() -> Option<PathBuf> {
     files.find(|file| file.is_file())
 }
 
-fn judged(
-    waited: Waited,
-    program: String,
-    output: impl FnOnce() -> String,
-) -> Result<(), IbError> {
+fn judged(waited: Waited, program: String, output: impl FnOnce() -> String) -> Result<(), IbError> {
     match waited {
         Waited::Ready => Ok(()),
         Waited::Ended => Err(IbError::Died {

@@ -158,9 +158,8 @@ impl FromStr for PortName {
             let port = port.parse().ok()?;
             (!node.is_empty()).then(|| Self::new(node, port))
         });
-        named.ok_or_else(|| {
-            IbError::impossible(format!("`{text}` is not NODE:PORT, such as CLB:1"))
-        })
+        named
+            .ok_or_else(|| IbError::impossible(format!("`{text}` is not NODE:PORT, such as CLB:1")))
     }
 }
 
@@ -358,7 +357,10 @@ impl fmt::Display for Network {
             writeln!(f, "{kind}\t{} \"{}\"", node.ends.len(), node.name)?;
             for End { port, peer, most } in &node.ends {
                 let (far, number) = (&peer.node, peer.port);
-                writeln!(f, "[{port}]\t\"{far}\"[{number}]\t\t# \"{far}\" lid 0 {most}")?;
+                writeln!(
+                    f,
+                    "[{port}]\t\"{far}\"[{number}]\t\t# \"{far}\" lid 0 {most}"
+                )?;
             }
             writeln!(f)?;
         }
@@ -380,7 +382,15 @@ mod tests {
             assert_eq!(text.parse::<Topology>().unwrap().to_string(), text);
         }
         assert_eq!("star".parse::<Topology>().unwrap(), Topology::Star(4));
-        for text in ["", "star:0", "star:255", "star:x", "two-ports:1", "fat-tree:1,2", "ring"] {
+        for text in [
+            "",
+            "star:0",
+            "star:255",
+            "star:x",
+            "two-ports:1",
+            "fat-tree:1,2",
+            "ring",
+        ] {
             assert!(text.parse::<Topology>().is_err(), "{text}");
         }
         for text in ["4xEDR", "1xSDR", "12xHDR", "2xFDR10"] {
@@ -390,7 +400,10 @@ mod tests {
             assert!(text.parse::<Link>().is_err(), "{text}");
         }
         assert!("CLB".parse::<PortName>().is_err() && ":1".parse::<PortName>().is_err());
-        assert_eq!("CLB:1".parse::<PortName>().unwrap(), PortName::new("CLB", 1));
+        assert_eq!(
+            "CLB:1".parse::<PortName>().unwrap(),
+            PortName::new("CLB", 1)
+        );
     }
 
     #[test]
@@ -412,13 +425,22 @@ mod tests {
         let two = network("two-ports").unwrap();
         let port = |node, port| PortName::new(node, port);
         assert!(two.require_attachable(&port("SRV", 1)).is_ok());
-        let refused = two.require_attachable(&port("SRV", 2)).unwrap_err().to_string();
+        let refused = two
+            .require_attachable(&port("SRV", 2))
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("CLB:1 is the other end"), "{refused}");
         let star = network("star:2").unwrap();
         assert!(star.require_attachable(&port("switch", 0)).is_ok());
-        let refused = star.require_attachable(&port("switch", 2)).unwrap_err().to_string();
+        let refused = star
+            .require_attachable(&port("switch", 2))
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("host-2:1 is the other end"), "{refused}");
-        let refused = star.require_attachable(&port("host-3", 1)).unwrap_err().to_string();
+        let refused = star
+            .require_attachable(&port("host-3", 1))
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("host-1"), "{refused}");
     }
 

@@ -178,7 +178,10 @@ impl Vm {
             if let Ok(text) = fs::read_to_string(file) {
                 return Ok(text);
             }
-            let (during, console) = (during.to_owned(), self.folder.last_words(&["console", "qemu"]));
+            let (during, console) = (
+                during.to_owned(),
+                self.folder.last_words(&["console", "qemu"]),
+            );
             if ended {
                 return Err(VmError::Died { during, console });
             }

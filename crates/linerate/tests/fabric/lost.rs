@@ -25,8 +25,12 @@ fn a_node_that_loses_requests_ends_the_walk_and_is_named_if_it_leaves_any() {
     simulator.command("Error \"host-3-2\" 50").unwrap();
     let seen = seen_from(&simulator, "host-4-4");
     for (id, subject, _) in seen.problems() {
-        assert_eq!(id, "silent-node");
-        assert!(subject == "host-3-2" && seen.silent("host-3-2") > 0 || subject.contains("leaf3 port 2"), "{subject}");
+        assert!(["silent-node", "lossy-node"].contains(&id), "{id}");
+        // Its description may be among what is lost.
+        let is_it = subject == "host-3-2"
+            || subject.contains("leaf3 port 2")
+            || subject == seen.guid_across("leaf3", 2);
+        assert!(is_it, "{subject}");
     }
     simulator.command("Error \"host-3-2\" 0").unwrap();
     assert_eq!(seen_from(&simulator, "host-4-4").problems(), []);
@@ -52,8 +56,18 @@ fn a_simulator_that_is_killed_between_two_readings_leaves_what_was_seen() {
     kill_process(pid, Signal::KILL).unwrap();
     let killed = Instant::now();
     let (mut out, mut errors) = (String::new(), String::new());
-    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut out)
+        .unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut errors)
+        .unwrap();
     let code = child.wait().unwrap().code();
     assert_eq!(code, Some(3), "{out}{errors}");
     // It does not hang: the limit is that of the walk, with room for a busy machine.

@@ -53,7 +53,10 @@ fn a_cable_between_switches_that_is_gone_has_no_link() {
     let seen = seen_from(&simulator, "host-4-4");
     for (node, number) in [("leaf3", 6), ("spine2", 3)] {
         let end = seen.port(node, number);
-        assert_eq!((&end["state"], &end["physical"]), (&"down".into(), &"polling".into()));
+        assert_eq!(
+            (&end["state"], &end["physical"]),
+            (&"down".into(), &"polling".into())
+        );
         assert!(end["peer"].is_null(), "{end}");
     }
     assert_eq!(seen.size(), (22, 23));
@@ -68,7 +71,10 @@ fn a_link_with_one_lane_is_slow() {
     let what = seen.problem("slow-link")["what"].as_str().unwrap();
     assert!(what.contains("runs at 1x EDR"), "{what}");
     let subject = seen.problem("slow-link")["subject"].as_str().unwrap();
-    assert!(subject.contains("leaf2 port 5") && subject.contains("spine1 port 2"), "{subject}");
+    assert!(
+        subject.contains("leaf2 port 5") && subject.contains("spine1 port 2"),
+        "{subject}"
+    );
     assert_eq!(seen.problems().len(), 1);
 }
 
@@ -81,7 +87,10 @@ fn one_link_with_a_lower_speed_than_the_others_is_slow() {
     let problem = seen.problem("slow-link");
     let (what, subject) = (&problem["what"], problem["subject"].as_str().unwrap());
     assert!(what.as_str().unwrap().contains("runs at 4x FDR"), "{what}");
-    assert!(subject.contains("host-2-3 port 1") && subject.contains("leaf2 port 3"), "{subject}");
+    assert!(
+        subject.contains("host-2-3 port 1") && subject.contains("leaf2 port 3"),
+        "{subject}"
+    );
     assert_eq!(seen.problems().len(), 1);
 }
 
@@ -98,7 +107,10 @@ fn managers_that_do_not_accept_each_other_are_two_masters_and_a_standby_is_none(
     let seen = seen_from(&simulator, "host-4-4");
     assert_eq!(seen.problems(), [("two-managers", "this network", true)]);
     let proof = seen.problem("two-managers")["proof"].to_string();
-    assert!(proof.contains("host-1-1") && proof.contains("host-3-2"), "{proof}");
+    assert!(
+        proof.contains("host-1-1") && proof.contains("host-3-2"),
+        "{proof}"
+    );
     // A near miss: the second one stands by.
     drop(simulator);
     let Some(mut simulator) = served(network(TREE)) else {

@@ -60,14 +60,11 @@ impl Seen {
         (self.0["nodes"].as_array().unwrap().len(), ends / 2)
     }
 
-    /// Numbers of requests of nodes of this name that were left without a useful reply.
-    pub(crate) fn silent(&self, node: &str) -> usize {
-        let nodes = self.0["nodes"].as_array().unwrap();
-        let is_of = |gap: &&Value| {
-            let index = gap["node"].as_u64().and_then(|n| nodes.get(n as usize));
-            index.is_some_and(|of| of["name"] == node)
-        };
-        let all = self.0["silent"].as_array().unwrap();
-        all.iter().filter(is_of).count()
+    /// The GUID of the node across the cable of a port.
+    #[track_caller]
+    pub(crate) fn guid_across(&self, node: &str, number: u64) -> &str {
+        let peer = &self.port(node, number)["peer"];
+        let index = peer["node"].as_u64().unwrap() as usize;
+        self.0["nodes"][index]["guid"].as_str().unwrap()
     }
 }
