@@ -25,15 +25,18 @@ fn a_node_that_loses_requests_ends_the_walk_and_is_named_if_it_leaves_any() {
     simulator.command("Error \"host-3-2\" 50").unwrap();
     let seen = seen_from(&simulator, "host-4-4");
     for (id, subject, _) in seen.problems() {
-        assert!(["silent-node", "lossy-node"].contains(&id), "{id}");
+        // ibsim counts what it drops as errors of the port.
+        let ids = ["silent-node", "lossy-node", "link-errors"];
+        assert!(ids.contains(&id), "{id}");
         // Its description may be among what is lost.
-        let is_it = subject == "host-3-2"
+        let is_it = subject.starts_with("host-3-2")
             || subject.contains("leaf3 port 2")
-            || subject == seen.guid_across("leaf3", 2);
+            || subject.starts_with(seen.guid_across("leaf3", 2));
         assert!(is_it, "{subject}");
     }
     simulator.command("Error \"host-3-2\" 0").unwrap();
-    assert_eq!(seen_from(&simulator, "host-4-4").problems(), []);
+    let seen = seen_from(&simulator, "host-4-4");
+    assert!(seen.problems().iter().all(|(_, _, now)| !now), "{seen:?}");
 }
 
 #[test]
