@@ -21,7 +21,7 @@ use linerate_engine::fabric::{
 };
 use linerate_engine::host::Live;
 
-use super::exit::{Exit, Failure};
+use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options};
 use super::quantity::{Interval, LookTime};
 use super::{out, reach, signal};
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", global = true)]
     capture: Option<PathBuf>,
 
-    /// Time between two readings of the counters; 0 reads them once [default: 1s]
+    /// Time between two readings of the counters; 0s reads them once [default: 1s]
     #[arg(long, value_name = "TIME", global = true)]
     interval: Option<Interval>,
 
@@ -273,31 +273,22 @@ fn found(port: &mut dyn Port, stop: &AtomicBool) -> Result<Walk, PortError> {
     Ok(walk)
 }
 
-/// Finds the network and reads its counters twice.
+/// Finds the network and reads its counters twice. A port that fails after the first reply ends the walk early, and
+/// what was seen is shown.
 fn walk(
     port: &mut dyn Port,
     through: String,
     args: &Args,
     stop: &AtomicBool,
 ) -> Result<Walked, PortError> {
-    let until = args.time.map_or(LONGEST, |time| time.0);
-    let interval = args.interval.map_or(BETWEEN, |time| time.0);
     let mut walk = Walk::default();
-    let stopped = || stop.load(Ordering::Relaxed);
-    let mut ended = drive(port, &mut walk, until, &stopped)?;
-    if ended == Ended::Whole {
-        walk.ask_managers();
-        ended = drive(port, &mut walk, until, &stopped)?;
-    }
-    if ended == Ended::Whole {
-        walk.read_counters();
-        ended = drive(port, &mut walk, until, &stopped)?;
-    }
-    if ended == Ended::Whole && interval.0 > 0 && walk.has_counters() {
-        port.pause(interval.duration());
-        walk.read_counters();
-        ended = drive(port, &mut walk, until, &stopped)?;
-    }
+    let ended = match steps(port, &mut walk, args, stop) {
+        Err(error) if !walk.network().nodes.is_empty() => {
+            tell(&failed(error).words());
+            Ended::Early
+        }
+        other => other?,
+    };
     let (requests, took) = (walk.sent(), port.now());
     Ok(Walked::of(
         walk.into_network(),
@@ -306,4 +297,30 @@ fn walk(
         took,
         ended == Ended::Whole,
     ))
+}
+
+fn steps(
+    port: &mut impl Port,
+    walk: &mut Walk,
+    args: &Args,
+    stop: &AtomicBool,
+) -> Result<Ended, PortError> {
+    let until = args.time.map_or(LONGEST, |time| time.0);
+    let interval = args.interval.map_or(BETWEEN, |time| time.0);
+    let stopped = || stop.load(Ordering::Relaxed);
+    let mut ended = drive(port, walk, until, &stopped)?;
+    if ended == Ended::Whole {
+        walk.ask_managers();
+        ended = drive(port, walk, until, &stopped)?;
+    }
+    if ended == Ended::Whole {
+        walk.read_counters();
+        ended = drive(port, walk, until, &stopped)?;
+    }
+    if ended == Ended::Whole && interval.0 > 0 && walk.has_counters() {
+        port.pause(interval.duration());
+        walk.read_counters();
+        ended = drive(port, walk, until, &stopped)?;
+    }
+    Ok(ended)
 }

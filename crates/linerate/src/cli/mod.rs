@@ -16,6 +16,7 @@ mod flows;
 mod generate;
 mod help;
 mod host;
+mod ib;
 #[cfg(test)]
 pub(crate) mod kept;
 mod lab;
