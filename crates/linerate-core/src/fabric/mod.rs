@@ -1,5 +1,6 @@
 //! InfiniBand networks: the datagrams that manage them, and the network that they show.
 
+pub mod capture;
 pub mod finding;
 pub mod mad;
 pub mod network;

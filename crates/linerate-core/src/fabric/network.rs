@@ -1,14 +1,16 @@
 //! An InfiniBand network as far as it answered: nodes, their ports, and the links between them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use super::mad::Route;
 use super::mad::counters::{Counters, Support};
 use super::mad::node::{NodeInfo, NodeKind};
 use super::mad::port::{PartitionKey, PortInfo};
 use super::mad::subnet::{ManagerInfo, SwitchInfo};
+use crate::ceiling::infiniband::Speed;
 use crate::facts::infiniband::{Guid, LinkState, PhysicalState};
-use crate::units::Nanos;
+use crate::units::{Nanos, Rate};
 
 /// A port of a node in the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,7 +80,43 @@ pub struct Silence {
     pub why: String,
 }
 
+/// Number of lanes of a link, and the speed of each.
+#[derive(Debug, Clone, Copy)]
+pub struct Lanes {
+    /// Number of lanes.
+    pub width: u32,
+    /// Speed of a lane.
+    pub speed: Speed,
+}
+
+impl Lanes {
+    /// Returns the rate of data.
+    pub fn rate(self) -> Rate {
+        Rate((f64::from(self.width) * self.speed.lane()) as u64)
+    }
+
+    /// Whether there are fewer lanes than in `other`, or slower ones.
+    pub fn is_below(self, other: Self) -> bool {
+        self.width < other.width || self.speed.lane() < other.speed.lane()
+    }
+}
+
+impl fmt::Display for Lanes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x {} ({})", self.width, self.speed.name(), self.rate())
+    }
+}
+
 impl Port {
+    /// Returns the lanes in use; `None` without a link, and if they are unknown.
+    pub fn lanes(&self) -> Option<Lanes> {
+        let info = self.info.filter(|_| self.has_link())?;
+        Some(Lanes {
+            width: info.width.active?,
+            speed: info.speed.active?,
+        })
+    }
+
     /// Whether the wire works.
     pub fn has_link(&self) -> bool {
         self.info.is_some_and(|info| match info.physical {

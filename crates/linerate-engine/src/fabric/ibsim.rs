@@ -7,9 +7,10 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use linerate_core::fabric::mad::{Get, LEN, To, transaction};
+use linerate_core::units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -49,6 +50,7 @@ pub struct Ibsim {
     control: OwnedFd,
     packets: OwnedFd,
     client: u32,
+    opened: Instant,
     /// Name of the node that the client is attached to.
     node: String,
 }
@@ -82,6 +84,7 @@ impl Ibsim {
             control,
             packets,
             client,
+            opened: Instant::now(),
             node,
         })
     }
@@ -106,6 +109,10 @@ impl Drop for Ibsim {
 impl Port for Ibsim {
     fn window(&self) -> usize {
         WINDOW
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
     fn send(&mut self, transaction: u32, get: &Get) -> Result<(), PortError> {

@@ -1,14 +1,17 @@
 //! Asks an InfiniBand network: sends the requests of a walk through a management port, and takes the replies.
 
+mod capture;
 mod ibsim;
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Duration;
 
 use linerate_core::fabric::mad::{Get, LEN};
 use linerate_core::fabric::walk::Walk;
 use linerate_core::units::Nanos;
 
+pub use capture::{Capturing, Replay};
 pub use ibsim::Ibsim;
 
 /// A port through which management datagrams are sent and received.
@@ -16,11 +19,19 @@ pub trait Port {
     /// Most requests without a reply that the port takes at one time.
     fn window(&self) -> usize;
 
+    /// Returns the time since the port was opened.
+    fn now(&self) -> Nanos;
+
     /// Sends a request.
     fn send(&mut self, transaction: u32, get: &Get) -> Result<(), PortError>;
 
     /// Waits up to `wait` for a datagram, or for the news that a request was lost.
     fn receive(&mut self, wait: Duration) -> Result<Option<Arrival>, PortError>;
+
+    /// Waits between two parts of a walk.
+    fn pause(&mut self, time: Duration) {
+        thread::sleep(time);
+    }
 }
 
 /// What a port hands over.
@@ -78,6 +89,28 @@ impl PortError {
     }
 }
 
+impl<P: Port + ?Sized> Port for Box<P> {
+    fn window(&self) -> usize {
+        (**self).window()
+    }
+
+    fn now(&self) -> Nanos {
+        (**self).now()
+    }
+
+    fn send(&mut self, transaction: u32, get: &Get) -> Result<(), PortError> {
+        (**self).send(transaction, get)
+    }
+
+    fn receive(&mut self, wait: Duration) -> Result<Option<Arrival>, PortError> {
+        (**self).receive(wait)
+    }
+
+    fn pause(&mut self, time: Duration) {
+        (**self).pause(time);
+    }
+}
+
 /// How a part of a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
@@ -91,14 +124,13 @@ pub enum Ended {
 pub fn drive(
     port: &mut dyn Port,
     walk: &mut Walk,
-    clock: &Clock,
     until: Nanos,
     stop: &dyn Fn() -> bool,
 ) -> Result<Ended, PortError> {
     /// Longest time between two looks at `stop`.
     const LOOK: Nanos = Nanos::from_millis(100);
     loop {
-        let now = clock.now();
+        let now = port.now();
         walk.expire(now);
         while let Some((transaction, get)) = walk.request(now, port.window()) {
             port.send(transaction, &get)?;
@@ -117,26 +149,10 @@ pub fn drive(
         let wait = Duration::from_nanos(next.0.saturating_sub(now.0));
         match port.receive(wait)? {
             Some(Arrival::Mad(mad)) => {
-                walk.receive(clock.now(), &mad[..]);
+                walk.receive(port.now(), &mad[..]);
             }
             Some(Arrival::Lost(transaction)) => walk.lost(transaction),
             None => {}
         }
-    }
-}
-
-/// Time since the walk began.
-#[derive(Debug, Clone, Copy)]
-pub struct Clock(Instant);
-
-impl Clock {
-    /// Begins to count.
-    pub fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    /// The time since the start.
-    pub fn now(&self) -> Nanos {
-        Nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 }

@@ -162,7 +162,8 @@ impl Verb {
             }
             Self::Whatif(args) => args.json.typed(&mut options.report),
             Self::Causes(args) => args.form.typed(&mut options.report),
-            Self::Fabric(_) | Self::Lab(_) | Self::Generate(_) => {}
+            Self::Fabric(args) => args.json.typed(&mut options.report),
+            Self::Lab(_) | Self::Generate(_) => {}
         }
         options
     }

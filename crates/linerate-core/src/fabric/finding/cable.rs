@@ -1,8 +1,6 @@
 //! Links: cables that are missing, and links below their width or speed.
 
-use std::fmt;
-
-use super::super::network::{Network, PortAt};
+use super::super::network::{Lanes, Network, PortAt};
 use super::Finding;
 use crate::advice::{Advice, Step};
 use crate::ceiling::infiniband::Speed;
@@ -61,38 +59,12 @@ pub(super) fn slow(network: &Network) -> Vec<Finding> {
         .links()
         .filter_map(|(a, b)| Some((a, b, Link::of(network, a, b)?)))
         .collect();
-    let mut rates: Vec<f64> = links.iter().map(|(_, _, link)| link.is.rate()).collect();
-    rates.sort_by(f64::total_cmp);
-    let usual = rates.get(rates.len() / 2).copied().unwrap_or(0.0);
+    let mut rates: Vec<Rate> = links.iter().map(|(_, _, link)| link.is.rate()).collect();
+    rates.sort_unstable();
+    let usual = rates.get(rates.len() / 2).copied().unwrap_or(Rate(0));
     let odd = links.iter().filter(|(_, _, link)| link.is_odd(usual));
     odd.map(|(a, b, link)| link.finding(network, *a, *b))
         .collect()
-}
-
-/// A width and a speed.
-#[derive(Debug, Clone, Copy)]
-struct Lanes {
-    width: u32,
-    speed: Speed,
-}
-
-impl Lanes {
-    /// Bits of data in a second.
-    fn rate(self) -> f64 {
-        f64::from(self.width) * self.speed.lane()
-    }
-
-    /// Whether it has fewer lanes or slower ones.
-    fn is_below(self, other: Self) -> bool {
-        self.width < other.width || self.speed.lane() < other.speed.lane()
-    }
-}
-
-impl fmt::Display for Lanes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (width, speed) = (self.width, self.speed.name());
-        write!(f, "{width}x {speed} ({})", Rate(self.rate() as u64))
-    }
 }
 
 /// A link: what it runs at, what both ports are set to, and what both support.
@@ -123,7 +95,7 @@ impl Link {
         })
     }
 
-    fn is_odd(self, usual: f64) -> bool {
+    fn is_odd(self, usual: Rate) -> bool {
         let has_one = self.is.width == 1 && self.most.width > 1;
         self.is.is_below(self.set)
             || self.is.is_below(self.most) && (has_one || self.is.rate() < usual)

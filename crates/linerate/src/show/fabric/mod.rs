@@ -1,12 +1,14 @@
 //! An InfiniBand network, for people and for programs.
 
+pub(super) mod json;
 mod text;
 
 use linerate_core::fabric::finding::{Finding, find};
 use linerate_core::fabric::network::Network;
 use linerate_core::units::Nanos;
 
-pub(crate) use text::page;
+pub(crate) use json::{SCHEMA, json};
+pub(crate) use text::{check, page};
 
 /// A walk through a network, with what is wrong with it.
 pub(crate) struct Walked {

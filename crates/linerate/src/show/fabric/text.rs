@@ -6,7 +6,6 @@ use linerate_core::fabric::finding::Finding;
 use linerate_core::fabric::mad::subnet::ManagerState;
 use linerate_core::fabric::network::{Network, Port, PortAt};
 use linerate_core::facts::infiniband::{LinkState, PhysicalState};
-use linerate_core::units::Rate;
 
 use super::super::advice::do_step;
 use super::super::advice::do_steps;
@@ -32,6 +31,21 @@ pub(crate) fn page(walked: &Walked, explain: bool) -> Document {
     doc.gap();
     foot(&mut doc, walked);
     doc
+}
+
+/// One line for each problem, for scripts.
+pub(crate) fn check(walked: &Walked) -> Document {
+    let mut doc = Document::new();
+    headline(&mut doc, walked);
+    for finding in walked.findings.iter().filter(|finding| finding.now) {
+        line(&mut doc, finding);
+    }
+    doc
+}
+
+fn line(doc: &mut Document, finding: &Finding) {
+    let text = format!("{}: {} ({})", finding.subject, finding.what, finding.id);
+    doc.line(&[(Tone::Plain, &text)], 2);
 }
 
 fn headline(doc: &mut Document, walked: &Walked) {
@@ -85,8 +99,7 @@ fn findings(doc: &mut Document, all: &[Finding], explain: bool) {
     }
     doc.gap();
     for finding in rest.iter().take(LISTED) {
-        let text = format!("{}: {} ({})", finding.subject, finding.what, finding.id);
-        doc.line(&[(Tone::Plain, &text)], 2);
+        line(doc, finding);
     }
     let left = rest.len().saturating_sub(LISTED);
     if left > 0 {
@@ -151,7 +164,7 @@ fn condition(port: &Port) -> String {
     let state = info.state.map_or("unknown", LinkState::name);
     let physical = info.physical.map_or("unknown", PhysicalState::name);
     let mut parts = vec![format!("{state} ({physical})")];
-    parts.extend(port.has_link().then(|| speed(port)).flatten());
+    parts.extend(port.lanes().map(|lanes| lanes.to_string()));
     let lid = |name: &str, lid| match lid {
         0 => format!("no {name}"),
         lid => format!("{name} {lid}"),
@@ -164,12 +177,10 @@ fn condition(port: &Port) -> String {
     parts.join(", ")
 }
 
-/// `4x FDR, 54.5 Gb/s`.
-fn speed(port: &Port) -> Option<String> {
-    let info = port.info?;
-    let (width, speed) = (info.width.active?, info.speed.active?);
-    let rate = Rate((f64::from(width) * speed.lane()) as u64);
-    Some(format!("{width}x {}, {rate}", speed.name()))
+/// The lanes of a link, in words.
+fn lanes(port: &Port) -> String {
+    let lanes = port.lanes().map(|lanes| lanes.to_string());
+    lanes.unwrap_or_else(|| "unknown".to_owned())
 }
 
 fn managers(doc: &mut Document, network: &Network) {
@@ -207,7 +218,7 @@ fn links(doc: &mut Document, network: &Network, explain: bool) {
     let mut sorts: BTreeMap<String, usize> = BTreeMap::new();
     for (at, _) in &all {
         let port = network.port(*at);
-        let words = port.and_then(speed).unwrap_or_else(|| "unknown".to_owned());
+        let words = port.map_or_else(String::new, lanes);
         *sorts.entry(words).or_default() += 1;
     }
     let mut label = "Links";
@@ -222,7 +233,7 @@ fn each(doc: &mut Document, network: &Network, all: &[(PortAt, PortAt)]) {
     let mut label = "Links";
     for (at, peer) in all {
         let port = network.port(*at);
-        let speed = port.and_then(speed).unwrap_or_else(|| "unknown".to_owned());
+        let speed = port.map_or_else(String::new, lanes);
         let state = port
             .and_then(|port| port.info?.state)
             .map_or("unknown", LinkState::name);
