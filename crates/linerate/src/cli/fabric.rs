@@ -20,7 +20,7 @@ use super::{out, reach, signal};
 use crate::show::fabric::{self, Walked};
 
 /// Variables by which programs of ibsim find their simulator and their node.
-const SIMULATOR: &str = "IBSIM_SOCKNAME";
+pub(super) const SIMULATOR: &str = "IBSIM_SOCKNAME";
 const NODE: &str = "SIM_HOST";
 
 /// Longest time of a walk without `--time`.
@@ -104,6 +104,31 @@ fn walked(args: &Args, stop: &AtomicBool) -> Result<Walked, Failure> {
         .with_context(|| format!("failed to write {}", file.display()))
         .map_err(Failure::not_measured)?;
     walked.map_err(failed)
+}
+
+/// Walks once through the network of this machine's port, for other verbs.
+pub(super) fn here(stop: &AtomicBool) -> Result<Walked, Failure> {
+    walked(&Args::once(None), stop)
+}
+
+/// Walks once through a network in a file, for other verbs.
+pub(super) fn captured(file: &Path, stop: &AtomicBool) -> Result<Walked, Failure> {
+    walked(&Args::once(Some(file.to_owned())), stop)
+}
+
+impl Args {
+    /// A walk that reads counters once.
+    fn once(root: Option<PathBuf>) -> Self {
+        Self {
+            what: None,
+            root,
+            capture: None,
+            interval: Some(Interval(Nanos(0))),
+            time: None,
+            explain: false,
+            json: options::Json::default(),
+        }
+    }
 }
 
 fn load(file: &Path) -> anyhow::Result<Captured> {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -9,10 +10,10 @@ use tempfile::TempDir;
 use super::host::{json as shown, printed};
 
 /// A tree of files; a text that starts with `->` makes a link.
-struct Tree(TempDir);
+pub(crate) struct Tree(TempDir);
 
 impl Tree {
-    fn new(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         let tree = Self(TempDir::new().unwrap());
         fs::create_dir_all(tree.0.path().join("sys/class")).unwrap();
         for (path, text) in files {
@@ -21,17 +22,22 @@ impl Tree {
         tree
     }
 
-    fn put(&self, path: &str, text: &str) {
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn put(&self, path: &str, text: &str) {
         let path = self.0.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         match text.strip_prefix("->") {
+            Some(_) if path.symlink_metadata().is_ok() => {}
             Some(target) => symlink(target, path).unwrap(),
             None => fs::write(path, format!("{text}\n")).unwrap(),
         }
     }
 
     /// A PCI function; `parts` are files of its folder.
-    fn function(&self, address: &str, driver: &str, parts: &[(&str, &str)]) {
+    pub(crate) fn function(&self, address: &str, driver: &str, parts: &[(&str, &str)]) {
         let folder = format!("sys/devices/pci0000:00/{address}");
         self.put(
             &format!("{folder}/uevent"),
@@ -46,7 +52,7 @@ impl Tree {
 
     /// A port of an RDMA device on a PCI function: state of the link and of the wire, LID of the manager, lower half
     /// of the GID.
-    fn port(&self, name: &str, address: &str, number: u32, of: [&str; 4]) {
+    pub(crate) fn port(&self, name: &str, address: &str, number: u32, of: [&str; 4]) {
         let [state, physical, manager, guid] = of;
         let own = format!("sys/devices/pci0000:00/{address}/infiniband/{name}");
         for (file, text) in [
