@@ -213,6 +213,46 @@ fn the_rate_of_a_software_device_is_nominal() {
     );
 }
 
+#[test]
+fn a_board_is_told_by_its_id_and_an_unknown_one_has_no_claim() {
+    let told = |id: &str| {
+        let tree = Tree::new(&[]);
+        tree.function("0000:01:00.0", "mlx4_core", &[]);
+        let guid = "0002:c903:004c:5e31";
+        tree.port("mlx4_0", "0000:01:00.0", 1, ["4: ACTIVE", UP, "0x1", guid]);
+        let own = "sys/devices/pci0000:00/0000:01:00.0/infiniband/mlx4_0";
+        tree.put(&format!("{own}/board_id"), id);
+        tree.put(&format!("{own}/fw_ver"), "2.36.5150");
+        (tree.json()["rdma"][0]["board_meaning"].clone(), tree.page())
+    };
+    let (board, page) = told("MT_1090120019");
+    assert_eq!(
+        (&board["part"], &board["newer_firmware"]),
+        (&json!("MCX354A-FCBT"), &json!("2.42.5000"))
+    );
+    let words = "is MCX354A-FCBT (ConnectX-3): 2 ports, each InfiniBand up to FDR (56 Gb/s) or Ethernet 10 and 40 Gb/s";
+    assert!(page.contains(words), "{page}");
+    let (board, page) = told("MT_1090110018");
+    assert_eq!(board["part"], "MCX354A-QCBT");
+    assert!(
+        page.contains("InfiniBand up to QDR (40 Gb/s) or Ethernet 10 Gb/s"),
+        "{page}"
+    );
+    let (board, page) = told("ISL1090110018");
+    assert_eq!(
+        (&board["sold_by"], &board["newer_firmware"]),
+        (&json!("Isilon"), &Value::Null)
+    );
+    assert!(page.contains("sold by Isilon"), "{page}");
+    let (board, page) = told("MT_1090110019");
+    assert_eq!(board, Value::Null);
+    assert!(
+        page.contains("board MT_1090110019, not known to linerate"),
+        "{page}"
+    );
+    assert!(!page.contains("MCX354A"), "{page}");
+}
+
 /// A disk by NVMe/TCP with this many paths, as Linux 6.12 shows it.
 fn fabric(ways: u32) -> Tree {
     let head = "sys/class/block/nvme0n1";

@@ -8,9 +8,10 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::document::document;
 use super::fabric::Tree;
+use super::schema::{refused, validator};
 
+const SCHEMA: &str = include_str!("../../schema/guide.schema.json");
 const CARD: &str = "0000:01:00.0";
 const ROOT: &str = "0000:00:01.0";
 const UP: &str = "5: LinkUp";
@@ -38,7 +39,9 @@ fn checked(root: &Path, more: &[&str]) -> (i32, Value) {
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(&*told, "");
     let text = String::from_utf8(output.stdout).unwrap();
-    (output.status.code().unwrap(), document(&text))
+    let document = serde_json::from_str(&text).unwrap();
+    assert_eq!(refused(&validator(SCHEMA), &document), [""; 0]);
+    (output.status.code().unwrap(), document)
 }
 
 /// The page, its lines joined.
