@@ -94,19 +94,13 @@ pub(super) fn reached(scene: &Scene<'_>, port: DevicePort<'_>) -> Answer {
     if let Some((at, _, lid)) = others().find(|(_, port, _)| !port.counters.is_empty()) {
         return ok(format!("{} answered at LID {lid}", network.name(at)));
     }
-    match others().next() {
-        Some((at, _, lid)) => {
-            let what = format!(
-                "{} has LID {lid} and did not answer there",
-                network.name(at)
-            );
-            (what, State::Wrong(ping(port, Some(lid))))
-        }
-        None => {
-            let what = "no other port of this network has a LID";
-            (what.to_owned(), State::Unknown(ping(port, None)))
-        }
+    if let Some((at, _, lid)) = others().next() {
+        let at = network.name(at);
+        let what = format!("{at} has LID {lid} and did not answer there");
+        return (what, State::Wrong(ping(port, Some(lid))));
     }
+    let what = "no other port of this network has a LID";
+    (what.to_owned(), State::Unknown(ping(port, None)))
 }
 
 /// How to ask a port by its LID by hand.

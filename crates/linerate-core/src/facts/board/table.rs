@@ -25,7 +25,7 @@ pub enum Switched {
 }
 
 /// A board.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Board {
     /// Id in the firmware (PSID), as `board_id` in sysfs has it.
     pub id: &'static str,
