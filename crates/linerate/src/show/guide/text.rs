@@ -45,21 +45,15 @@ fn headline(doc: &mut Document, guide: &Guide) {
     let unknown = titles(|state| matches!(state, State::Unknown(_)));
     let rest = [("wrong", wrong), ("unknown", unknown)];
     let rest = rest.iter().filter(|(_, titles)| !titles.is_empty());
-    let rest: String = rest
-        .map(|(word, titles)| format!("; {word}: {titles}"))
+    let parts: Vec<String> = std::iter::once(format!("{ok} of {all} checks are ok"))
+        .chain(rest.map(|(word, titles)| format!("{word}: {titles}")))
         .collect();
     let tone = if guide.is_well() {
         Tone::Good
     } else {
         Tone::Strong
     };
-    doc.line(
-        &[(
-            tone,
-            &format!("{subject}: {ok} of {all} checks are ok{rest}"),
-        )],
-        2,
-    );
+    doc.line(&[(tone, &format!("{subject}: {}", parts.join("; ")))], 2);
 }
 
 fn line(doc: &mut Document, check: &Check) {
