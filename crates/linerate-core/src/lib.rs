@@ -19,6 +19,7 @@ pub mod fabric;
 pub mod factor;
 pub mod facts;
 pub mod figure;
+pub mod guide;
 pub mod iperf3;
 pub mod metric;
 pub mod model;

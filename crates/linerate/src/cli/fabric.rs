@@ -28,7 +28,7 @@ use super::{out, reach, signal};
 use crate::show::fabric::{self, Walked};
 
 /// Variables by which programs of ibsim find their simulator and their node. Either one selects the simulator.
-const SIMULATOR: &str = "IBSIM_SOCKNAME";
+pub(super) const SIMULATOR: &str = "IBSIM_SOCKNAME";
 const NODE: &str = "SIM_HOST";
 
 /// Longest time of a walk without `--time`.
@@ -116,9 +116,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
 
 /// Shows the whole network, or checks it.
 fn shown(args: &Args, options: &Options, stop: &AtomicBool, checks: bool) -> Result<Exit, Failure> {
-    let walked = through(args, |port, name| {
-        walk(port, name, args, stop).map_err(failed)
-    })?;
+    let walked = walked(args, stop)?;
     out::result(
         options,
         || fabric::json(&walked),
@@ -162,6 +160,36 @@ fn through<T>(
         .with_context(|| format!("failed to write {}", file.display()))
         .map_err(Failure::not_measured)?;
     asked
+}
+
+/// Walks once through the network of this machine's port, for other verbs.
+pub(super) fn here(stop: &AtomicBool) -> Result<Walked, Failure> {
+    walked(&Args::once(None), stop)
+}
+
+/// Walks once through a network in a file, for other verbs.
+pub(super) fn captured(file: &Path, stop: &AtomicBool) -> Result<Walked, Failure> {
+    walked(&Args::once(Some(file.to_owned())), stop)
+}
+
+fn walked(args: &Args, stop: &AtomicBool) -> Result<Walked, Failure> {
+    through(args, |port, name| walk(port, name, args, stop).map_err(failed))
+}
+
+impl Args {
+    /// A walk that reads counters once.
+    fn once(root: Option<PathBuf>) -> Self {
+        Self {
+            what: None,
+            root,
+            capture: None,
+            device: None,
+            interval: Some(Interval(Nanos(0))),
+            time: None,
+            explain: false,
+            json: options::Json::default(),
+        }
+    }
 }
 
 fn load(file: &Path) -> anyhow::Result<Captured> {

@@ -14,6 +14,7 @@ mod fabric;
 mod far_end;
 mod flows;
 mod generate;
+mod guide;
 mod help;
 mod host;
 mod ib;
@@ -100,6 +101,8 @@ enum Verb {
     Flows(flows::Args),
     /// Show an InfiniBand network from this host's port, and what is wrong with it
     Fabric(fabric::Args),
+    /// Check a first InfiniBand network step by step, and say what to type where a step fails
+    Guide(guide::Args),
     /// Build a network with a hidden fault on this machine, and let linerate find the fault
     Demo(demo::Args),
     /// Compute what a path can carry from a description, and what a change would gain
@@ -153,6 +156,7 @@ impl Verb {
                 options.records.save.clone_from(&args.save);
             }
             Self::Host(args) => args.json.typed(&mut options.report),
+            Self::Guide(args) => args.json().typed(&mut options.report),
             Self::Flows(args) => {
                 options.flows = args.flows.clone();
                 args.json.typed(&mut options.report);
@@ -246,6 +250,7 @@ fn obey(cli: Cli, on_line: &[String]) -> Result<Exit, Failure> {
         Verb::Host(args) => host::run(args, &options),
         Verb::Flows(args) => flows::run(args, &options),
         Verb::Fabric(args) => fabric::run(args, &options),
+        Verb::Guide(args) => guide::run(args, &options),
         Verb::Demo(args) => demo::run(args, &options),
         Verb::Whatif(args) => whatif::run(args, &options),
         Verb::Causes(args) => causes::run(args, &options),

@@ -7,6 +7,7 @@ pub mod diff;
 pub(crate) mod document;
 pub mod fabric;
 pub mod flows;
+pub(crate) mod guide;
 pub mod host;
 pub mod json;
 pub mod lat;

@@ -10,6 +10,7 @@ mod cli;
 mod diff;
 mod document;
 mod fabric;
+mod guide;
 mod host;
 mod hostile;
 mod markdown;

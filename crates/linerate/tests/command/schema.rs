@@ -52,6 +52,7 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("host", "/ports/*/counter_meanings", "what counters count"),
     ("host", "/ports/*/tunnel", TUNNEL),
     ("host", "/rdma/*/node_guid", INFINIBAND),
+    ("host", "/rdma/*/board_meaning", INFINIBAND),
     ("host", "/rdma/*/virtual_of", INFINIBAND),
     ("host", "/rdma/*/software", INFINIBAND),
     ("host", "/rdma/*/ports/*/nominal_bps", INFINIBAND),

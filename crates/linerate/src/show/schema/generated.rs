@@ -6,7 +6,9 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
-use super::super::{bw, diff, fabric, flows, host, json, lat, repeat, stream, sweep, whatif};
+use super::super::{
+    bw, diff, fabric, flows, guide, host, json, lat, repeat, stream, sweep, whatif,
+};
 use crate::cli::kept;
 
 /// The schema of `T`, which is published as `name`.
@@ -102,5 +104,6 @@ fn the_kept_schemas_are_those_of_the_types() {
     check::<host::json::Output<'_>>("host");
     check::<fabric::json::Output<'_>>("fabric");
     check::<flows::json::Output<'_>>("flows");
+    check::<guide::json::Output<'_>>("guide");
     check::<whatif::json::Output<'_>>("whatif");
 }
