@@ -12,7 +12,7 @@ use linerate_core::fabric::walk::Walk;
 use linerate_core::units::Nanos;
 
 pub use ibsim::Ibsim;
-pub use umad::{Umad, UmadError, Wanted};
+pub use umad::{Name, Umad, UmadError, Wanted};
 
 /// A port through which management datagrams are sent and received.
 pub trait Port {

@@ -7,7 +7,7 @@ use std::thread;
 use clap::Parser;
 use linerate_core::fabric::walk::Walk;
 use linerate_core::units::Nanos;
-use linerate_engine::fabric::{Clock, Ended, Ibsim, Port, PortError, Umad, Wanted, drive};
+use linerate_engine::fabric::{Clock, Ended, Ibsim, Name, Port, PortError, Umad, Wanted, drive};
 use linerate_engine::host::Live;
 
 use super::exit::{Exit, Failure};
@@ -79,11 +79,7 @@ fn through(port: &Umad) -> String {
     if others.is_empty() {
         return port.name().to_string();
     }
-    let listed: Vec<String> = others
-        .iter()
-        .take(MOST)
-        .map(|other| other.option())
-        .collect();
+    let listed: Vec<String> = others.iter().take(MOST).map(Name::option).collect();
     let more = others.len() - listed.len();
     let more = match more {
         0 => String::new(),
