@@ -15,7 +15,7 @@ use linerate_core::units::Nanos;
 
 pub use capture::{Capturing, Replay};
 pub use ibsim::Ibsim;
-pub use umad::{Umad, UmadError, Wanted};
+pub use umad::{Name, Umad, UmadError, Wanted};
 
 /// A port through which management datagrams are sent and received.
 pub trait Port {

@@ -24,11 +24,11 @@ use rustix::io::Errno;
 
 use super::{Arrival, Port, PortError, since};
 use crate::host::Machine;
-use choice::{Choice, Name};
+use choice::Choice;
 use error::Owner;
 use header::HEADER;
 
-pub use choice::Wanted;
+pub use choice::{Name, Wanted};
 pub use error::UmadError;
 
 /// Most requests without a reply. Datagrams of subnet management have no flow control: a switch drops those that it has

@@ -235,11 +235,7 @@ fn name_of(port: &Umad) -> String {
     if others.is_empty() {
         return port.name().to_string();
     }
-    let listed: Vec<String> = others
-        .iter()
-        .take(MOST)
-        .map(|other| other.option())
-        .collect();
+    let listed: Vec<String> = others.iter().take(MOST).map(Name::option).collect();
     let more = others.len() - listed.len();
     let more = match more {
         0 => String::new(),
