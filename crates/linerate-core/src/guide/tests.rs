@@ -140,7 +140,7 @@ fn an_interface_is_up_and_has_an_address() {
             change(
                 &mut host.infiniband.interfaces[0],
                 &mut host.network.nics[0],
-            )
+            );
         })
     };
     let (state, what, better) = own(|_, _| {});

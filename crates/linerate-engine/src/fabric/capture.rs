@@ -7,7 +7,7 @@ use linerate_core::fabric::capture::{Captured, Exchange, Mad};
 use linerate_core::fabric::mad::Get;
 use linerate_core::units::Nanos;
 
-use super::{Arrival, Port, PortError};
+use super::{Arrival, MadPort, PortError};
 
 /// A port that keeps all requests and replies.
 pub struct Capturing<P> {
@@ -16,7 +16,7 @@ pub struct Capturing<P> {
     captured: Captured,
 }
 
-impl<P: Port> Capturing<P> {
+impl<P: MadPort> Capturing<P> {
     /// Keeps the walk through `port`; `through` says where that is.
     pub fn new(port: P, through: &str) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl<P: Port> Capturing<P> {
     }
 }
 
-impl<P: Port> Port for Capturing<P> {
+impl<P: MadPort> MadPort for Capturing<P> {
     fn window(&self) -> usize {
         self.port.window()
     }
@@ -82,9 +82,12 @@ impl<P: Port> Port for Capturing<P> {
     }
 }
 
+/// The time of a reply, and the reply; `None` if the request was lost.
+type Reply = (Nanos, Option<Box<Mad>>);
+
 /// A captured walk in place of a network. Requests that are not in it are lost.
 pub struct Replay {
-    replies: HashMap<Box<Mad>, VecDeque<(Nanos, Option<Box<Mad>>)>>,
+    replies: HashMap<Box<Mad>, VecDeque<Reply>>,
     arrived: VecDeque<(u32, Nanos, Option<Box<Mad>>)>,
     now: Nanos,
 }
@@ -107,7 +110,7 @@ impl Replay {
     }
 }
 
-impl Port for Replay {
+impl MadPort for Replay {
     fn window(&self) -> usize {
         WINDOW
     }

@@ -18,7 +18,7 @@ use rustix::net::{
     recv, send, socket_with,
 };
 
-use super::{Arrival, Port, PortError, since};
+use super::{Arrival, MadPort, PortError, since};
 
 /// Name of the simulator's sockets, unless another one is given.
 const NAME: &str = "sim";
@@ -106,7 +106,7 @@ impl Drop for Ibsim {
     }
 }
 
-impl Port for Ibsim {
+impl MadPort for Ibsim {
     fn window(&self) -> usize {
         WINDOW
     }

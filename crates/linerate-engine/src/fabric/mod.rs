@@ -18,7 +18,7 @@ pub use ibsim::Ibsim;
 pub use umad::{Name, Umad, UmadError, Wanted};
 
 /// A port through which management datagrams are sent and received.
-pub trait Port {
+pub trait MadPort {
     /// Most requests without a reply that the port takes at one time.
     fn window(&self) -> usize;
 
@@ -96,7 +96,7 @@ impl PortError {
     }
 }
 
-impl<P: Port + ?Sized> Port for Box<P> {
+impl<P: MadPort + ?Sized> MadPort for Box<P> {
     fn window(&self) -> usize {
         (**self).window()
     }
@@ -134,7 +134,7 @@ pub enum Ended {
 
 /// Sends the requests of a walk until none is left or `until` has passed. `stop` says whether the user wants to stop.
 pub fn drive(
-    port: &mut dyn Port,
+    port: &mut dyn MadPort,
     walk: &mut Walk,
     until: Nanos,
     stop: &dyn Fn() -> bool,

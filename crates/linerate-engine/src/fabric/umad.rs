@@ -22,7 +22,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Arrival, Port, PortError, since};
+use super::{Arrival, MadPort, PortError, since};
 use crate::host::Machine;
 use choice::Choice;
 use error::Owner;
@@ -126,7 +126,7 @@ impl Umad {
     }
 }
 
-impl Port for Umad {
+impl MadPort for Umad {
     fn window(&self) -> usize {
         WINDOW
     }

@@ -17,7 +17,7 @@ use linerate_core::fabric::walk::Walk;
 use linerate_core::facts::infiniband::Guid;
 use linerate_core::units::Nanos;
 use linerate_engine::fabric::{
-    Capturing, Ended, Ibsim, Port, PortError, Replay, Umad, Wanted, drive,
+    Capturing, Ended, Ibsim, MadPort, Name, PortError, Replay, Umad, Wanted, drive,
 };
 use linerate_engine::host::Live;
 
@@ -140,7 +140,7 @@ fn shown(args: &Args, options: &Options, stop: &AtomicBool, checks: bool) -> Res
 /// gets the port, and its name in words.
 fn through<T>(
     args: &Args,
-    ask: impl FnOnce(&mut dyn Port, String) -> Result<T, Failure>,
+    ask: impl FnOnce(&mut dyn MadPort, String) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     if let Some(file) = &args.root {
         let captured = load(file).map_err(|error| {
@@ -173,7 +173,9 @@ pub(super) fn captured(file: &Path, stop: &AtomicBool) -> Result<Walked, Failure
 }
 
 fn walked(args: &Args, stop: &AtomicBool) -> Result<Walked, Failure> {
-    through(args, |port, name| walk(port, name, args, stop).map_err(failed))
+    through(args, |port, name| {
+        walk(port, name, args, stop).map_err(failed)
+    })
 }
 
 impl Args {
@@ -214,7 +216,7 @@ fn failed(error: PortError) -> Failure {
 }
 
 /// Opens a port: the simulator's, if the environment names one and the user names no device; else one of this host.
-fn open(wanted: Option<&Wanted>) -> Result<(Box<dyn Port>, String), PortError> {
+fn open(wanted: Option<&Wanted>) -> Result<(Box<dyn MadPort>, String), PortError> {
     let named = |variable| env::var(variable).ok().filter(|name| !name.is_empty());
     let (name, node) = (named(SIMULATOR), named(NODE));
     if wanted.is_none() && (name.is_some() || node.is_some()) {
@@ -291,7 +293,7 @@ fn place(network: &Network, text: &str) -> Result<PortAt, Failure> {
 }
 
 /// Finds the network.
-fn found(port: &mut dyn Port, stop: &AtomicBool) -> Result<Walk, PortError> {
+fn found(port: &mut dyn MadPort, stop: &AtomicBool) -> Result<Walk, PortError> {
     let mut walk = Walk::default();
     drive(port, &mut walk, LONGEST, &|| stop.load(Ordering::Relaxed))?;
     Ok(walk)
@@ -300,7 +302,7 @@ fn found(port: &mut dyn Port, stop: &AtomicBool) -> Result<Walk, PortError> {
 /// Finds the network and reads its counters twice. A port that fails after the first reply ends the walk early, and
 /// what was seen is shown.
 fn walk(
-    port: &mut dyn Port,
+    port: &mut dyn MadPort,
     through: String,
     args: &Args,
     stop: &AtomicBool,
@@ -324,7 +326,7 @@ fn walk(
 }
 
 fn steps(
-    port: &mut impl Port,
+    port: &mut dyn MadPort,
     walk: &mut Walk,
     args: &Args,
     stop: &AtomicBool,

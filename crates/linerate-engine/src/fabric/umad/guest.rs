@@ -164,6 +164,7 @@ fn ethernet_port() -> Umad {
         subnet: general + 1,
         general,
         refused: VecDeque::new(),
+        opened: Instant::now(),
     }
 }
 

@@ -24,6 +24,7 @@ fn port() -> (Umad, OwnedFd) {
         subnet: 3,
         general: 4,
         refused: VecDeque::new(),
+        opened: Instant::now(),
     };
     (port, kernel)
 }

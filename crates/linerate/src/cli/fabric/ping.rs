@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use linerate_core::fabric::mad::{Get, transaction};
 use linerate_core::fabric::walk::PATIENCE;
 use linerate_core::units::Nanos;
-use linerate_engine::fabric::{Arrival, Port, PortError};
+use linerate_engine::fabric::{Arrival, MadPort, PortError};
 
 use super::super::exit::{Exit, Failure};
 use super::super::options::Options;
@@ -22,7 +22,7 @@ const FIRST: u32 = 0x8000_0000;
 
 /// Times `count` requests to the node that `to` names.
 pub(super) fn run(
-    port: &mut dyn Port,
+    port: &mut dyn MadPort,
     to: &str,
     count: u32,
     stop: &AtomicBool,
@@ -57,7 +57,7 @@ pub(super) fn run(
 }
 
 /// The time of one request and its reply; `None` if there is none.
-fn trip(port: &mut dyn Port, lid: u16, number: u32) -> Result<Option<Nanos>, PortError> {
+fn trip(port: &mut dyn MadPort, lid: u16, number: u32) -> Result<Option<Nanos>, PortError> {
     let get = Get::ping(lid);
     let began = port.now();
     port.send(number, &get)?;

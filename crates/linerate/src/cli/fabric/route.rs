@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
-use linerate_engine::fabric::{Port, drive};
+use linerate_engine::fabric::{MadPort, drive};
 
 use super::super::exit::{Exit, Failure};
 use super::super::options::Options;
@@ -13,7 +13,7 @@ use crate::show::fabric::routed;
 
 /// Shows the route to the node that `to` names.
 pub(super) fn run(
-    port: &mut dyn Port,
+    port: &mut dyn MadPort,
     to: &str,
     from: Option<&str>,
     stop: &AtomicBool,

@@ -2,6 +2,7 @@
 //! values are `null`.
 
 use linerate_core::advice::Step;
+use linerate_core::ceiling::infiniband::Speed;
 use linerate_core::fabric::finding::Finding;
 use linerate_core::fabric::mad::counters::{COUNTERS, Counters};
 use linerate_core::fabric::mad::node::NodeKind;
@@ -302,7 +303,7 @@ fn port(at: PortAt, port: &Port) -> PortOut {
         width_supported: info.and_then(|info| info.width.supported.widest()),
         speed_supported: info
             .and_then(|info| info.speed.supported.fastest())
-            .map(|speed| speed.name()),
+            .map(Speed::name),
         mtu_bytes: info.and_then(|info| info.mtu),
         manager: port.manager.as_ref().map(manager),
         counters: counters(&port.counters),
