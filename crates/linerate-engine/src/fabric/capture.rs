@@ -85,7 +85,7 @@ impl<P: MadPort> MadPort for Capturing<P> {
 /// The time of a reply, and the reply; `None` if the request was lost.
 type Reply = (Nanos, Option<Box<Mad>>);
 
-/// A captured walk in place of a network. Requests that are not in it are lost.
+/// A captured walk in place of a network. Requests that are not in it are refused: an older version did not send them.
 pub struct Replay {
     replies: HashMap<Box<Mad>, VecDeque<Reply>>,
     arrived: VecDeque<(u32, Nanos, Option<Box<Mad>>)>,
@@ -120,11 +120,11 @@ impl MadPort for Replay {
     }
 
     fn send(&mut self, transaction: u32, get: &Get) -> Result<(), PortError> {
-        let kept = self
-            .replies
-            .get_mut(&get.encode(0))
-            .and_then(VecDeque::pop_front);
-        let (at, reply) = kept.unwrap_or((self.now, None));
+        let request = get.encode(0);
+        let kept = self.replies.get_mut(&request);
+        let (at, reply) = kept
+            .and_then(VecDeque::pop_front)
+            .unwrap_or_else(|| (self.now, Some(Box::new(get.refusal()))));
         self.arrived.push_back((transaction, at, reply));
         Ok(())
     }

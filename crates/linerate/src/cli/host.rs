@@ -108,6 +108,12 @@ type Keep<'a> = Option<(&'a Path, bool)>;
 /// for.
 fn elsewhere(root: &Path, keep: Keep<'_>) -> Result<Inventory, Failure> {
     if root.is_dir() {
+        if !["proc", "sys"].iter().any(|part| root.join(part).is_dir()) {
+            let error = anyhow::anyhow!("{} has neither proc nor sys", root.display());
+            return Err(Failure::usage(error).hint(
+                "--root takes the directory that has a machine's proc and sys, or a capture",
+            ));
+        }
         let machine = Live::under(root)
             .with_context(|| format!("failed to look into {}", root.display()))
             .map_err(Failure::usage)?;

@@ -57,10 +57,9 @@ fn a_capture_that_ends_early_shows_what_it_has() {
     fs::write(&file, part.join("\n")).unwrap();
     let (code, page) = printed(&["--root", file.to_str().unwrap()]);
     assert_eq!(code, Some(0));
-    assert!(
-        page.contains("CLB port 1") && page.contains("silent-node"),
-        "{page}"
-    );
+    for part in ["no problem found", "had no useful reply"] {
+        assert!(page.contains(part), "{page}");
+    }
 }
 
 #[test]

@@ -211,7 +211,7 @@ pub(super) fn other_port(network: &Network) -> Vec<Finding> {
         let advice = Advice::new("start a subnet manager for that port, if none serves the network on its cable");
         let fix = match port.guid {
             Some(_) => start(advice, port.guid),
-            None => advice.step(Step::on(None, "ibstat").about(format!("see the GUID of port {}", at.port))).step(Step::by_hand("then start opensm -B -g with that GUID")),
+            None => advice.step(Step::on(None, "ibstat").about(format!("see the GUID of port {}", at.port))).step(Step::by_hand("start opensm -B -g with that GUID")),
         };
         Finding {
             id: "wrong-port",

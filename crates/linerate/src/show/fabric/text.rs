@@ -57,13 +57,17 @@ fn headline(doc: &mut Document, walked: &Walked) {
             Tone::Warning,
             "no node answered: the network is unknown".to_owned(),
         ),
-        (false, 0) if walked.whole => (
-            Tone::Good,
-            format!("nothing is wrong with this network: {size}, as far as they answered"),
+        (false, 0) if !walked.whole => (
+            Tone::Warning,
+            format!("no problem found so far in a network of {size}; the walk was cut short"),
+        ),
+        (false, 0) if !network.gaps.is_empty() => (
+            Tone::Warning,
+            format!("no problem found in a network of {size}, as far as it answered"),
         ),
         (false, 0) => (
-            Tone::Warning,
-            format!("nothing wrong found so far: {size}; the walk was cut short"),
+            Tone::Good,
+            format!("nothing is wrong with this network: {size}"),
         ),
         (false, 1) => (Tone::Strong, format!("1 problem in a network of {size}")),
         (false, n) => (Tone::Strong, format!("{n} problems in a network of {size}")),
