@@ -22,6 +22,7 @@ packages=(
   iperf3:iperf3 curl:curl python3:python3 ip:iproute2 unshare:util-linux
   qemu-system-x86_64:qemu-system-x86 busybox:busybox-static depmod:kmod
   zsh:zsh fish:fish groff:groff-base ssh:openssh-client nft:nftables
+  ibsim:ibsim-utils opensm:opensm
 )
 # Debian starts an ssh server where it is installed: only a machine of continuous integration gets one.
 [[ ${CI:-} == true ]] && packages+=(sshd:openssh-server)
@@ -41,7 +42,7 @@ export INSTA_UPDATE=no INSTA_WORKSPACE_ROOT=$PWD
 if [[ ${CI:-} == true ]]; then
   # Nothing is built a second time there, so what would make that faster only costs.
   export CARGO_INCREMENTAL=0
-  export LINERATE_TEST_REQUIRE=${LINERATE_TEST_REQUIRE:-curl,iperf3,namespaces,nft,python3,qemu,sshd}
+  export LINERATE_TEST_REQUIRE=${LINERATE_TEST_REQUIRE:-curl,ibsim,iperf3,libumad2sim,namespaces,nft,opensm,python3,qemu,sshd}
 fi
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/linerate-test.XXXXXX")
@@ -66,6 +67,8 @@ install_packages() {
   for package in "${packages[@]}"; do
     PATH=$PATH:/usr/sbin:/sbin command -v "${package%:*}" >/dev/null || missing+=("${package#*:}")
   done
+  # A library has no program: the package's own folder is looked for.
+  compgen -G "/usr/lib/*/umad2sim/libumad2sim.so" >/dev/null || missing+=(libumad2sim0)
   # Without a kernel here the tests fetch one, for which apt's lists must be fresh.
   if [[ ${#missing[@]} -eq 0 ]] &&
     { compgen -G "/boot/vmlinuz-*" || compgen -G "$kernels/*"; } >/dev/null; then

@@ -355,6 +355,10 @@ pub struct Plan {
     pub engine: String,
     /// The far end in the form that the user typed; `None` if this machine is measured against itself.
     pub peer: Option<String>,
+    /// Options by which the far end is reached, as the user would type them: `--open`. Records of older versions have
+    /// none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reach: Vec<String>,
     /// Knobs of the base steps.
     pub knobs: Knobs,
     /// Directions to be judged.
@@ -420,6 +424,7 @@ mod tests {
             let plan = Plan {
                 engine: engine.to_owned(),
                 peer: None,
+                reach: Vec::new(),
                 knobs: Knobs::default(),
                 directions: Vec::new(),
                 time: Nanos(0),

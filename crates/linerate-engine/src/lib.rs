@@ -8,6 +8,7 @@
 pub mod change;
 pub mod end;
 pub mod event;
+pub mod fabric;
 mod guests;
 pub mod host;
 pub mod iperf3;

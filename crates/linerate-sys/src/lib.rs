@@ -16,5 +16,6 @@ pub mod process;
 pub mod shared;
 pub mod socket;
 pub mod thread;
+pub mod umad;
 pub mod uring;
 pub mod zerocopy;

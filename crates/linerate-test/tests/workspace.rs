@@ -162,7 +162,7 @@ fn an_installed_program_has_no_feature_for_development() {
         let asked: Vec<&Value> = all.filter(asks).collect();
         assert!(asked.is_empty(), "{name} asks for it: {asked:?}");
     }
-    assert_eq!(with, 2, "crates that have {FEATURE}");
+    assert_eq!(with, 3, "crates that have {FEATURE}");
 }
 
 /// A compiler of C would be one more thing that a build needs. Default features of a dependency can bring

@@ -234,6 +234,7 @@ mod tests {
         let plan = Plan {
             engine: "tcp".to_owned(),
             peer: None,
+            reach: Vec::new(),
             knobs: Knobs::default(),
             directions: Direction::ALL.to_vec(),
             time: Nanos::from_secs(1),

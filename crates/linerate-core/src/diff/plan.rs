@@ -111,6 +111,7 @@ mod tests {
         Plan {
             engine: "tcp".into(),
             peer: Some("brook".into()),
+            reach: Vec::new(),
             knobs: Knobs::default(),
             directions: Direction::ALL.to_vec(),
             time: Nanos::from_secs(60),

@@ -18,6 +18,7 @@ fn record(wall_secs: u64) -> Record {
             plan: Plan {
                 engine: "tcp".into(),
                 peer: Some("brook".into()),
+                reach: Vec::new(),
                 knobs: Knobs::default(),
                 directions: Direction::ALL.to_vec(),
                 time: Nanos::from_secs(60),

@@ -16,8 +16,44 @@ use crate::units::Rate;
 pub struct Infiniband {
     /// The RDMA devices, in alphabetical order.
     pub devices: Vec<IbDevice>,
+    /// Devices whose management packets programs can send (module `ib_umad`); `None` if unknown.
+    pub managed: Option<Vec<String>>,
+    /// Devices that programs can open for data (module `ib_uverbs`); `None` if unknown.
+    pub opened: Option<Vec<String>>,
+    /// Interfaces of IP over InfiniBand, in alphabetical order.
+    pub interfaces: Vec<Ipoib>,
+    /// The modules that claim cards which no RDMA device belongs to.
+    pub claims: Vec<Claim>,
     /// The readings of RDMA devices that failed.
     pub gaps: Vec<Gap>,
+}
+
+/// The kernel modules that claim a PCI function.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Claim {
+    /// Address of the function on the PCI bus.
+    pub pci: String,
+    /// The modules; `None` if unknown.
+    pub modules: Option<Vec<String>>,
+}
+
+/// An interface of IP over InfiniBand.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ipoib {
+    /// Interface name.
+    pub name: String,
+    /// Address of its card on the PCI bus; empty if unknown.
+    pub pci: String,
+    /// Number of its port, from 1; `None` if unknown.
+    pub port: Option<u32>,
+    /// `datagram` or `connected`; empty if unknown.
+    pub mode: String,
+    /// Whether it can be set to connected mode; `None` if unknown.
+    pub connectable: Option<bool>,
+    /// Its addresses that are valid beyond its link; `None` if unknown.
+    pub addresses: Option<Vec<String>>,
 }
 
 /// An RDMA device. Text that is unknown is empty.
@@ -57,7 +93,7 @@ pub struct VirtualOf {
 }
 
 /// A globally unique identifier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Guid(pub u64);
 
 impl Guid {
@@ -79,6 +115,14 @@ impl Guid {
             .map(|byte| format!("{byte:02x}"))
             .join(":")
     }
+}
+
+/// Returns the command that starts a subnet manager for the port with a GUID, and the one that ends it. A manager
+/// serves the network of one port only.
+pub(crate) fn commands_of_manager(guid: &str) -> [String; 2] {
+    // The brackets keep the pattern from matching the command itself.
+    let end = format!("sudo pkill -f \"[o]pensm -B -g {guid}\"");
+    [format!("sudo opensm -B -g {guid}"), end]
 }
 
 impl fmt::Display for Guid {

@@ -9,6 +9,7 @@ use bounded::{CPUS, FEW, GAPS, at_most, some_at_most};
 use underlay::Underlay;
 
 pub mod block;
+pub mod board;
 mod bounded;
 pub mod carrier;
 pub mod cpu;

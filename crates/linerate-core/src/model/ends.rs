@@ -12,12 +12,13 @@ pub fn is_alone(record: &Record) -> bool {
     record.hosts.len() == 1 && record.start.plan.peer.is_none()
 }
 
-/// The far end and the transport of a plan, as arguments of `linerate run`.
+/// The far end, the options that reach it, and the transport of a plan, as arguments of `linerate run`.
 pub(super) fn asked(plan: &Plan) -> String {
     let peer = plan.peer.iter().map(|peer| format!(" {}", word(peer)));
     let engine = Some(&plan.engine).filter(|engine| *engine != TCP.name);
     let engine = engine.map(|engine| format!(" --engine {}", word(engine)));
-    peer.chain(engine).collect()
+    let reach = plan.reach.iter().map(|option| format!(" {}", word(option)));
+    peer.chain(reach).chain(engine).collect()
 }
 
 /// Index of a side in lists of both ends.

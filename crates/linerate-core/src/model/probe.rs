@@ -55,6 +55,7 @@ mod tests {
                 plan: Plan {
                     engine: "tcp".into(),
                     peer: None,
+                    reach: Vec::new(),
                     knobs: Knobs::default(),
                     directions: vec![Direction::Forward],
                     time: Nanos::from_secs(1),

@@ -149,6 +149,7 @@ mod tests {
             plan: Plan {
                 engine: engine.to_owned(),
                 peer: Some("brook".to_owned()),
+                reach: Vec::new(),
                 knobs: Knobs::default(),
                 directions: vec![FORWARD],
                 time: Nanos::from_secs(1),

@@ -5,6 +5,7 @@
 //! it panic, it does not guess, and it skips additions of newer kernels.
 
 pub mod address;
+pub mod alias;
 pub mod cgroup;
 pub mod control;
 pub mod cpu_stat;

@@ -140,6 +140,7 @@ fn start(knobs: &Knobs) -> Start {
         plan: Plan {
             engine: "tcp".to_owned(),
             peer: Some("brook".to_owned()),
+            reach: Vec::new(),
             knobs: knobs.clone(),
             directions: Direction::ALL.to_vec(),
             time: Nanos::from_secs(60),

@@ -192,6 +192,7 @@ mod tests {
         let plan = Plan {
             engine: "memory".to_owned(),
             peer: None,
+            reach: Vec::new(),
             knobs: small(2),
             directions: vec![Direction::Forward],
             time: Nanos::from_millis(150),

@@ -142,6 +142,7 @@ mod tests {
         Plan {
             engine: "sim".to_owned(),
             peer: None,
+            reach: Vec::new(),
             knobs: Knobs::default(),
             directions: Direction::ALL.to_vec(),
             time: Nanos::from_secs(seconds),

@@ -96,6 +96,7 @@ mod tests {
         let plan = Plan {
             engine: "sim".to_owned(),
             peer: None,
+            reach: Vec::new(),
             knobs: Knobs::default(),
             directions: Vec::new(),
             time: Nanos::from_secs(60),

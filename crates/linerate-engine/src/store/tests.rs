@@ -24,6 +24,7 @@ fn start() -> Start {
         plan: Plan {
             engine: "null".to_owned(),
             peer: Some("brook".to_owned()),
+            reach: Vec::new(),
             knobs: Knobs::default(),
             directions: vec![Direction::Forward],
             time: Nanos::from_secs(1),

@@ -29,6 +29,7 @@ fn plan(knobs: Knobs) -> Plan {
     Plan {
         engine: "sim".to_owned(),
         peer: None,
+        reach: Vec::new(),
         knobs,
         directions: vec![Direction::Forward],
         time: Nanos::from_secs(60),

@@ -8,7 +8,6 @@
 //! No privilege is needed, and nothing is left behind: QEMU ends with the handle, and with the thread that made it.
 
 mod error;
-mod folder;
 mod initrd;
 mod job;
 mod kernel;
@@ -26,11 +25,15 @@ pub use error::VmError;
 pub use kernel::Kernel;
 pub use spec::{Card, Generation, Node, Slot, Spec};
 
+use crate::folder::Folder;
 use crate::program::{Finished, Program};
-use folder::Folder;
 use job::Stream;
 
 const PID1: &str = include_str!("guest/pid1");
+/// How the name of a machine's folder begins.
+const PREFIX: &str = "linerate-vm-";
+/// The folder in it that the guest has as `/out`.
+const SHARED: &str = "out";
 /// Number of starts of a machine that hangs during boot.
 const STARTS: u32 = 3;
 /// Time between checks of the guest's output.
@@ -62,7 +65,7 @@ impl Vm {
 
     fn boot_once(spec: &Spec, kernel: &Kernel) -> Result<Self, VmError> {
         let mut vm = Self::start(spec, kernel, None)?;
-        let up = vm.folder.shared().join("up");
+        let up = vm.shared().join("up");
         let during = "while it came up";
         vm.wait_for(&up, during, spec.boot_within, || Ok(()))?;
         Ok(vm)
@@ -74,7 +77,7 @@ impl Vm {
         let mut vm = Self::start(spec, kernel, Some(program))?;
         let ended = vm.qemu.wait();
         ended.map_err(VmError::step("cannot wait for QEMU"))?;
-        let status = vm.folder.shared().join("status");
+        let status = vm.shared().join("status");
         vm.wait_for(&status, "in its shell", Duration::ZERO, || Ok(()))
             .map(|text| status_of(&text))
     }
@@ -86,7 +89,7 @@ impl Vm {
     pub fn run(&mut self, program: &Program, within: Duration) -> Result<Finished, VmError> {
         self.jobs += 1;
         let name = self.jobs.to_string();
-        let folder = self.folder.shared().join(&name);
+        let folder = self.shared().join(&name);
         let failed = || {
             VmError::step(format!(
                 "cannot hand over a program in {}",
@@ -118,7 +121,7 @@ impl Vm {
 
     /// Returns the folder that the guest has as `/out`. It is removed with the machine.
     pub fn shared(&self) -> PathBuf {
-        self.folder.shared()
+        self.folder.path(SHARED)
     }
 
     /// Returns the process id of QEMU.
@@ -131,12 +134,19 @@ impl Vm {
             let why = "only machines of the kind x86-64 can be emulated with the files of this one";
             return Err(VmError::impossible(why));
         }
-        let folder = Folder::new()?;
-        folder.write("initrd", &initrd::build(kernel)?)?;
-        folder.write("out/pid1", PID1.as_bytes())?;
-        folder.write("out/setup", spec.setup().as_bytes())?;
+        let folder = Folder::new(PREFIX).map_err(VmError::step("cannot make a folder"))?;
+        folder
+            .sub(SHARED)
+            .map_err(VmError::step("cannot make a folder"))?;
+        let write = |name: &str, content: &[u8]| {
+            let written = folder.write(name, content);
+            written.map_err(VmError::step("cannot write a file of the virtual machine"))
+        };
+        write("initrd", &initrd::build(kernel)?)?;
+        write("out/pid1", PID1.as_bytes())?;
+        write("out/setup", spec.setup().as_bytes())?;
         if let Some(program) = shell {
-            folder.write("out/shell", &job::script(program)?)?;
+            write("out/shell", &job::script(program)?)?;
         }
         let mut command = command(spec, kernel, &folder, shell.is_some())?;
         let qemu = command
@@ -168,7 +178,10 @@ impl Vm {
             if let Ok(text) = fs::read_to_string(file) {
                 return Ok(text);
             }
-            let (during, console) = (during.to_owned(), self.folder.last_words());
+            let (during, console) = (
+                during.to_owned(),
+                self.folder.last_words(&["console", "qemu"]),
+            );
             if ended {
                 return Err(VmError::Died { during, console });
             }
@@ -254,7 +267,7 @@ fn command(
     for (tag, path, access) in [
         ("root", Path::new("/"), "readonly=on,multidevs=remap"),
         ("modules", &kernel.modules, "readonly=on"),
-        ("out", &folder.shared(), "readonly=off"),
+        ("out", &folder.path(SHARED), "readonly=off"),
     ] {
         let rest = format!(",mount_tag={tag},security_model=none,{access}");
         command

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{root, sources};
 
 /// The modules of `linerate-core` from the ground floor up. Others are below all of them, or stand apart.
-const FLOORS: [&str; 13] = [
+const FLOORS: [&str; 14] = [
     "path",
     "transport",
     "ceiling",
@@ -19,6 +19,7 @@ const FLOORS: [&str; 13] = [
     "causes",
     "trial",
     "verdict",
+    "fabric",
     "diff",
 ];
 

@@ -191,6 +191,7 @@ fn foreign(
     let plan = Plan {
         engine: resolve::engine(&options.run, Needs::Load)?,
         peer: Some(target.to_owned()),
+        reach: Vec::new(),
         knobs,
         directions: vec![direction],
         time: Nanos(washout.0 + time.0),

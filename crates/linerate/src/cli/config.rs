@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use toml::{Table, Value};
 
-use super::exit::Failure;
+use super::exit::{Failure, tell};
 use super::options::Options;
 
 pub(crate) const DEFAULTS: &str = include_str!("../defaults.toml");
@@ -72,9 +72,24 @@ fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(e) if e.kind() == ErrorKind::NotFound && !wanted => return Ok(Table::new()),
+        // A change of the user often keeps HOME.
+        Err(e)
+            if !wanted
+                && matches!(
+                    e.kind(),
+                    ErrorKind::PermissionDenied | ErrorKind::NotADirectory
+                ) =>
+        {
+            tell(&format!(
+                "note: {} may not be read, so no configuration file is used: {e}\n",
+                path.display()
+            ));
+            return Ok(Table::new());
+        }
         Err(e) => {
             let what = format!("failed to read the configuration file {}", path.display());
-            return Err(Failure::usage(anyhow::Error::new(e).context(what)));
+            let failure = Failure::usage(anyhow::Error::new(e).context(what));
+            return Err(failure.hint("linerate generate config > FILE writes one"));
         }
     };
     parse(&text).map_err(|e| {

@@ -1,5 +1,7 @@
 //! `linerate demo`: see it at work on a network made on this machine.
 
+mod wrong_port;
+
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
@@ -60,6 +62,9 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     if args.list {
         out::print(&list().text(style))?;
         return Ok(Exit::Done);
+    }
+    if args.fault.as_deref() == Some(wrong_port::ID) {
+        return wrong_port::run(args.json, options);
     }
     let drawn = draw(args, options)?;
     if !args.json {
@@ -147,6 +152,7 @@ fn list() -> Document {
     for kind in CellKind::answerable() {
         doc.entry(kind.id, &[(Tone::Plain, kind.words)], 0);
     }
+    doc.entry(wrong_port::ID, &[(Tone::Plain, wrong_port::WORDS)], 0);
     doc
 }
 

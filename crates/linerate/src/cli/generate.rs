@@ -12,7 +12,7 @@ use super::config::DEFAULTS;
 use super::exit::{Exit, Failure};
 use super::options::own;
 use super::{help, out};
-use crate::show::{bw, diff, flows, host, json, lat, repeat, stream, sweep, whatif};
+use crate::show::{bw, diff, fabric, flows, guide, host, json, lat, repeat, stream, sweep, whatif};
 
 // `linerate generate`.
 #[derive(Debug, Parser)]
@@ -48,7 +48,7 @@ struct Schema {
     text: &'static str,
 }
 
-const SCHEMAS: [Schema; 10] = [
+const SCHEMAS: [Schema; 12] = [
     Schema {
         name: "run",
         of: "linerate run --json, linerate show --json",
@@ -93,6 +93,16 @@ const SCHEMAS: [Schema; 10] = [
         name: "flows",
         of: "linerate flows --json",
         text: flows::SCHEMA,
+    },
+    Schema {
+        name: "fabric",
+        of: "linerate fabric --json",
+        text: fabric::SCHEMA,
+    },
+    Schema {
+        name: "guide",
+        of: "linerate guide ib --json",
+        text: guide::SCHEMA,
     },
     Schema {
         name: "whatif",

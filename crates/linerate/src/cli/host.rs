@@ -58,9 +58,10 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     if args.watch {
         return watch(options);
     }
+    let keep = args.capture.as_deref().map(|file| (file, args.unmasked));
     let inventory = match &args.root {
-        None => look(Live::new(), &thread::sleep, args)?,
-        Some(root) => elsewhere(root, args)?,
+        None => look(Live::new(), &thread::sleep, keep)?,
+        Some(root) => elsewhere(root, keep)?,
     };
     out::result(
         options,
@@ -68,6 +69,14 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         || host::page(&inventory, args.explain),
     )?;
     Ok(Exit::Done)
+}
+
+/// Reads the facts of this machine, or of another one, without waiting for its activity.
+pub(super) fn inventory_of(root: Option<&Path>) -> Result<Inventory, Failure> {
+    match root {
+        None => look(Live::new(), &|_| {}, None),
+        Some(root) => elsewhere(root, None),
+    }
 }
 
 /// Shows what changed in each second until the user ends it.
@@ -92,14 +101,23 @@ fn watch(options: &Options) -> Result<Exit, Failure> {
     }
 }
 
+/// The file that the readings are saved to, and whether without a mask.
+type Keep<'a> = Option<(&'a Path, bool)>;
+
 /// Reads the facts of another machine from copies of its files, which do not change: there is nothing to wait
 /// for.
-fn elsewhere(root: &Path, args: &Args) -> Result<Inventory, Failure> {
+fn elsewhere(root: &Path, keep: Keep<'_>) -> Result<Inventory, Failure> {
     if root.is_dir() {
+        if !["proc", "sys"].iter().any(|part| root.join(part).is_dir()) {
+            let error = anyhow::anyhow!("{} has neither proc nor sys", root.display());
+            return Err(Failure::usage(error).hint(
+                "--root takes the directory that has a machine's proc and sys, or a capture",
+            ));
+        }
         let machine = Live::under(root)
             .with_context(|| format!("failed to look into {}", root.display()))
             .map_err(Failure::usage)?;
-        let mut inventory = look(machine, &|_| {}, args)?;
+        let mut inventory = look(machine, &|_| {}, keep)?;
         // A remedy for this machine does not help a machine that is elsewhere.
         let here = |gap: &&mut Gap| HERE.iter().any(|hint| gap.hint.starts_with(hint));
         for gap in inventory.gaps.iter_mut().filter(here) {
@@ -110,20 +128,20 @@ fn elsewhere(root: &Path, args: &Args) -> Result<Inventory, Failure> {
     let captured = capture::load(root).map_err(|error| {
         Failure::usage(error).hint("`linerate host --capture FILE` writes such a file")
     })?;
-    look(Replay::new(captured), &|_| {}, args)
+    look(Replay::new(captured), &|_| {}, keep)
 }
 
 /// Reads the inventory, and saves what was read where that was asked for.
 fn look(
     machine: impl Machine,
     pause: &dyn Fn(Duration),
-    args: &Args,
+    keep: Keep<'_>,
 ) -> Result<Inventory, Failure> {
-    let Some(path) = &args.capture else {
+    let Some((path, is_unmasked)) = keep else {
         return Ok(inventory(&machine, pause));
     };
     let machine = Capture::new(machine);
     let inventory = inventory(&machine, pause);
-    capture::save(path, machine.captured(), args.unmasked).map_err(Failure::not_measured)?;
+    capture::save(path, machine.captured(), is_unmasked).map_err(Failure::not_measured)?;
     Ok(inventory)
 }

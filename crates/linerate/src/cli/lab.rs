@@ -1,4 +1,5 @@
-//! `linerate lab`: two hosts and a router on this machine, or a virtual one, to try things in.
+//! `linerate lab`: two hosts and a router on this machine, a virtual machine, or a simulated InfiniBand network, to try
+//! things in.
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,7 @@ use super::exit::{Exit, Failure, tell};
 use super::options::Options;
 #[cfg(feature = "lab-dev")]
 use super::score;
-use super::{out, vm};
+use super::{ib, out, vm};
 use crate::demo::Stage;
 
 // `linerate lab`.
@@ -61,6 +62,12 @@ enum What {
         #[arg(trailing_var_arg = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
+    /// Simulate an InfiniBand network, and run a command as one of its hosts
+    ///
+    /// ibsim plays all hosts and switches, and opensm is the subnet manager. `linerate fabric` finds this network
+    /// by itself. Programs of infiniband-diags find it with `ibsim-run`. It carries management packets and no data.
+    /// It needs no right and no device; it needs Debian's packages ibsim-utils, libumad2sim0 and opensm.
+    Ib(ib::Args),
 }
 
 /// One example of each kind, as it is typed.
@@ -105,6 +112,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         #[cfg(feature = "lab-dev")]
         What::Score(args) => score::run(args, options),
         What::Vm { command } => vm::run(command),
+        What::Ib(args) => ib::run(args),
     }
 }
 

@@ -10,11 +10,14 @@ mod demo;
 mod diff;
 mod environment;
 mod exit;
+mod fabric;
 mod far_end;
 mod flows;
 mod generate;
+mod guide;
 mod help;
 mod host;
+mod ib;
 #[cfg(test)]
 pub(crate) mod kept;
 mod lab;
@@ -96,6 +99,10 @@ enum Verb {
     Host(host::Args),
     /// Show what limits the transfers that already run on this machine; adds no load
     Flows(flows::Args),
+    /// Show an InfiniBand network from this host's port, and what is wrong with it
+    Fabric(fabric::Args),
+    /// Check a first InfiniBand network step by step, and say what to type where a step fails
+    Guide(guide::Args),
     /// Build a network with a hidden fault on this machine, and let linerate find the fault
     Demo(demo::Args),
     /// Compute what a path can carry from a description, and what a change would gain
@@ -149,6 +156,7 @@ impl Verb {
                 options.records.save.clone_from(&args.save);
             }
             Self::Host(args) => args.json.typed(&mut options.report),
+            Self::Guide(args) => args.json().typed(&mut options.report),
             Self::Flows(args) => {
                 options.flows = args.flows.clone();
                 args.json.typed(&mut options.report);
@@ -159,6 +167,7 @@ impl Verb {
             }
             Self::Whatif(args) => args.json.typed(&mut options.report),
             Self::Causes(args) => args.form.typed(&mut options.report),
+            Self::Fabric(args) => args.json.typed(&mut options.report),
             Self::Lab(_) | Self::Generate(_) => {}
         }
         options
@@ -240,6 +249,8 @@ fn obey(cli: Cli, on_line: &[String]) -> Result<Exit, Failure> {
         Verb::Diff(args) => diff::run(args, &options),
         Verb::Host(args) => host::run(args, &options),
         Verb::Flows(args) => flows::run(args, &options),
+        Verb::Fabric(args) => fabric::run(args, &options),
+        Verb::Guide(args) => guide::run(args, &options),
         Verb::Demo(args) => demo::run(args, &options),
         Verb::Whatif(args) => whatif::run(args, &options),
         Verb::Causes(args) => causes::run(args, &options),

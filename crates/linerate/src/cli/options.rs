@@ -283,7 +283,7 @@ pub(crate) struct Report {
 }
 
 // The form in which people read a result. `causes` has only this group: it has no JSON.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Form {
     /// Print the result as text or as Markdown
     #[arg(long, env = "LINERATE_FORMAT", value_name = "FORM", help_heading = RESULT)]
@@ -297,7 +297,7 @@ impl Form {
 }
 
 // Whether a result is for people, and in which form, or for programs.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Json {
     #[command(flatten)]
     form: Form,

@@ -137,6 +137,8 @@ quantity! {
     Streams(u32) 1, 10_000;
     /// Time of a look at connections: counters tick in milliseconds, and hours belong to another tool.
     LookTime(Nanos) Nanos::from_secs(1), Nanos::from_secs(600);
+    /// Time between two readings of counters; 0 stands for one reading.
+    Interval(Nanos) Nanos(0), Nanos::from_secs(3600);
     /// Time of a single measurement. A server ends sessions soon after.
     ProbeTime(Nanos) Nanos::from_secs(1), Nanos::from_secs(3600);
     /// Runs of one plan.

@@ -8,10 +8,11 @@ use linerate_core::transport::{
 };
 use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::load;
+use linerate_engine::peer::PORT;
 use linerate_engine::run::{self, RoundTrips};
 
 use super::exit::Failure;
-use super::options::{HandOver, LoadDirections, LoadOptions, Options, Run, RunDirections};
+use super::options::{HandOver, LoadDirections, LoadOptions, Options, Peer, Run, RunDirections};
 
 /// Budget where no layer of options states one; the layer of defaults always does.
 const TIME: Nanos = Nanos::from_secs(60);
@@ -33,6 +34,7 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
         .flatten();
     Ok(Plan {
         engine,
+        reach: peer.map_or_else(Vec::new, |_| reach(&options.peer)),
         peer: peer.map(str::to_owned),
         knobs: knobs_of(options),
         directions: match run.direction {
@@ -45,6 +47,21 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
         sweep: options.load.streams.is_none(),
         trials: run.no_trials != Some(true),
     })
+}
+
+/// The options that reach the far end, as the user would type them.
+fn reach(peer: &Peer) -> Vec<String> {
+    let port = peer.port.map_or(PORT.into(), |port| port.0);
+    let port = (port != u32::from(PORT)).then(|| format!("--port={port}"));
+    let flags = [
+        (peer.open, "--open"),
+        (peer.ipv4, "--ipv4"),
+        (peer.ipv6, "--ipv6"),
+    ];
+    let set = flags.iter().filter(|(is_set, _)| *is_set == Some(true));
+    port.into_iter()
+        .chain(set.map(|(_, flag)| (*flag).to_owned()))
+        .collect()
 }
 
 /// The budget: a short or a long look outranks a time, which the layer of defaults always states.
@@ -283,6 +300,22 @@ mod tests {
         assert_eq!(of(true, false).ok(), Some(QUICK));
         assert_eq!(of(false, true).ok(), Some(THOROUGH));
         assert!(of(true, true).is_err());
+    }
+
+    #[test]
+    fn a_run_that_is_repeated_reaches_the_same_far_end() {
+        let peer = |port: &str, open| Peer {
+            port: port.parse().ok(),
+            open,
+            ipv6: Some(true),
+            ..Peer::default()
+        };
+        assert_eq!(reach(&peer("5377", Some(false))), ["--ipv6"]);
+        assert_eq!(
+            reach(&peer("5378", Some(true))),
+            ["--port=5378", "--open", "--ipv6"]
+        );
+        assert_eq!(reach(&Peer::default()), [""; 0]);
     }
 
     #[test]

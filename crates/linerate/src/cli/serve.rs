@@ -177,6 +177,10 @@ fn key(options: &Options) -> Result<(Option<Key>, String), Failure> {
         return Ok((Some(key), String::new()));
     }
     if options.serve.open == Some(true) {
+        if options.serve.key_stdin == Some(true) {
+            let error = anyhow::anyhow!("--open uses no key, and --key-stdin reads one");
+            return Err(Failure::usage(error).hint("leave out --open or --key-stdin"));
+        }
         let words = "no key: anyone who can reach this port can load this host and its network\n";
         return Ok((None, words.to_owned()));
     }

@@ -108,6 +108,7 @@ pub(crate) fn measure(
     let plan = Plan {
         engine,
         peer: peer.map(str::to_owned),
+        reach: Vec::new(),
         knobs,
         directions,
         time: Nanos(WASHOUT.0 + time.0),

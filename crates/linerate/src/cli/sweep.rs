@@ -40,6 +40,7 @@ pub(crate) fn run(
     let plan = Plan {
         engine,
         peer: peer.map(str::to_owned),
+        reach: Vec::new(),
         knobs: asked.settings.first().cloned().unwrap_or_default(),
         directions: vec![asked.direction],
         time: options.bw.time.map_or(TIME, |t| t.0),

@@ -21,6 +21,7 @@ fn record(end: Option<End>) -> Record {
     let plan = Plan {
         engine: "tcp".into(),
         peer: Some("brook".into()),
+        reach: Vec::new(),
         knobs: Knobs::default(),
         directions: Direction::ALL.to_vec(),
         time: Nanos::from_secs(60),

@@ -131,6 +131,7 @@ fn start() -> Start {
         plan: Plan {
             engine: "disk".to_owned(),
             peer: None,
+            reach: Vec::new(),
             knobs: knobs(DEPTH),
             directions: vec![Direction::Forward],
             time: Nanos::from_secs(30),

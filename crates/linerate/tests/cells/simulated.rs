@@ -51,6 +51,7 @@ pub(super) fn record() -> Record {
     let plan = Plan {
         engine: "sim".to_owned(),
         peer: None,
+        reach: Vec::new(),
         knobs: Knobs::default(),
         directions: vec![Direction::Forward],
         time: Nanos::from_secs(60),

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::program::{Started, linerate, run, words};
+use crate::program::{Started, ended, linerate, run, words};
 
 /// Exit code and stderr of a call that should fail.
 fn refusal(args: &[&str]) -> (Option<i32>, String) {
@@ -25,7 +25,7 @@ fn refusal(args: &[&str]) -> (Option<i32>, String) {
 fn help_of_every_verb() {
     for verb in [
         "run", "serve", "bw", "lat", "pair", "show", "diff", "host", "flows", "demo", "whatif",
-        "causes", "lab", "generate",
+        "causes", "lab", "generate", "guide",
     ] {
         for flag in ["-h", "--help"] {
             let output = run(&[verb, flag]);
@@ -186,6 +186,40 @@ fn a_wrong_configuration_is_shown_with_its_line() {
     for part in ["config.toml", "line 4", "steams", "^^^^^^", "`streams`"] {
         assert!(text.contains(part), "no `{part}` in: {text}");
     }
+}
+
+#[test]
+fn a_default_configuration_that_may_not_be_read_is_left_out_and_named() {
+    let home = TempDir::new().unwrap();
+    // A file on the way, since root may read any folder.
+    fs::write(home.path().join(".config"), "").unwrap();
+    let output = linerate(home.path()).arg("causes").output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let text = words(&output.stderr);
+    assert!(
+        text.contains(".config/linerate/config.toml may not be read"),
+        "{text}"
+    );
+    let named = home.path().join(".config/config.toml");
+    let named = ["--config", named.to_str().unwrap(), "causes"];
+    let output = linerate(home.path()).args(named).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "it was named");
+}
+
+#[test]
+fn a_folder_that_is_no_machine_and_a_key_that_is_not_used_are_refused() {
+    let home = TempDir::new().unwrap();
+    let folder = home.path().to_str().unwrap();
+    let (code, text) = ended(&["host", "--root", folder]);
+    assert!(
+        code == Some(2) && text.contains("neither proc nor sys"),
+        "{text}"
+    );
+    let (code, text) = ended(&["serve", "--open", "--key-stdin", "--port", "1"]);
+    assert!(
+        code == Some(2) && text.contains("--open uses no key"),
+        "{text}"
+    );
 }
 
 #[test]

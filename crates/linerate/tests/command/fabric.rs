@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -9,10 +10,10 @@ use tempfile::TempDir;
 use super::host::{json as shown, printed};
 
 /// A tree of files; a text that starts with `->` makes a link.
-struct Tree(TempDir);
+pub(crate) struct Tree(TempDir);
 
 impl Tree {
-    fn new(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         let tree = Self(TempDir::new().unwrap());
         fs::create_dir_all(tree.0.path().join("sys/class")).unwrap();
         for (path, text) in files {
@@ -21,17 +22,22 @@ impl Tree {
         tree
     }
 
-    fn put(&self, path: &str, text: &str) {
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn put(&self, path: &str, text: &str) {
         let path = self.0.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         match text.strip_prefix("->") {
+            Some(_) if path.symlink_metadata().is_ok() => {}
             Some(target) => symlink(target, path).unwrap(),
             None => fs::write(path, format!("{text}\n")).unwrap(),
         }
     }
 
     /// A PCI function; `parts` are files of its folder.
-    fn function(&self, address: &str, driver: &str, parts: &[(&str, &str)]) {
+    pub(crate) fn function(&self, address: &str, driver: &str, parts: &[(&str, &str)]) {
         let folder = format!("sys/devices/pci0000:00/{address}");
         self.put(
             &format!("{folder}/uevent"),
@@ -46,7 +52,7 @@ impl Tree {
 
     /// A port of an RDMA device on a PCI function: state of the link and of the wire, LID of the manager, lower half
     /// of the GID.
-    fn port(&self, name: &str, address: &str, number: u32, of: [&str; 4]) {
+    pub(crate) fn port(&self, name: &str, address: &str, number: u32, of: [&str; 4]) {
         let [state, physical, manager, guid] = of;
         let own = format!("sys/devices/pci0000:00/{address}/infiniband/{name}");
         for (file, text) in [
@@ -205,6 +211,46 @@ fn the_rate_of_a_software_device_is_nominal() {
         page.contains("software device, nominal rate 2.5 Gb/s"),
         "{page}"
     );
+}
+
+#[test]
+fn a_board_is_told_by_its_id_and_an_unknown_one_has_no_claim() {
+    let told = |id: &str| {
+        let tree = Tree::new(&[]);
+        tree.function("0000:01:00.0", "mlx4_core", &[]);
+        let guid = "0002:c903:004c:5e31";
+        tree.port("mlx4_0", "0000:01:00.0", 1, ["4: ACTIVE", UP, "0x1", guid]);
+        let own = "sys/devices/pci0000:00/0000:01:00.0/infiniband/mlx4_0";
+        tree.put(&format!("{own}/board_id"), id);
+        tree.put(&format!("{own}/fw_ver"), "2.36.5150");
+        (tree.json()["rdma"][0]["board_meaning"].clone(), tree.page())
+    };
+    let (board, page) = told("MT_1090120019");
+    assert_eq!(
+        (&board["part"], &board["newer_firmware"]),
+        (&json!("MCX354A-FCBT"), &json!("2.42.5000"))
+    );
+    let words = "is MCX354A-FCBT (ConnectX-3): 2 ports, each InfiniBand up to FDR (56 Gb/s) or Ethernet 10 and 40 Gb/s";
+    assert!(page.contains(words), "{page}");
+    let (board, page) = told("MT_1090110018");
+    assert_eq!(board["part"], "MCX354A-QCBT");
+    assert!(
+        page.contains("InfiniBand up to QDR (40 Gb/s) or Ethernet 10 Gb/s"),
+        "{page}"
+    );
+    let (board, page) = told("ISL1090110018");
+    assert_eq!(
+        (&board["sold_by"], &board["newer_firmware"]),
+        (&json!("Isilon"), &Value::Null)
+    );
+    assert!(page.contains("sold by Isilon"), "{page}");
+    let (board, page) = told("MT_1090110019");
+    assert_eq!(board, Value::Null);
+    assert!(
+        page.contains("board MT_1090110019, not known to linerate"),
+        "{page}"
+    );
+    assert!(!page.contains("MCX354A"), "{page}");
 }
 
 /// A disk by NVMe/TCP with this many paths, as Linux 6.12 shows it.

@@ -96,6 +96,7 @@ fn firmware_tells_of_modules_and_unlike_cpus_are_told_apart() {
 #[test]
 fn a_tree_without_sys_has_gaps_and_no_facts_of_this_machine() {
     let root = TempDir::new().unwrap();
+    std::fs::create_dir(root.path().join("proc")).unwrap();
     let document = json(root.path());
     assert_eq!(document["cpus"]["online"], serde_json::json!([]));
     assert_eq!(
@@ -113,7 +114,6 @@ fn a_tree_without_sys_has_gaps_and_no_facts_of_this_machine() {
         assert!(unknown.iter().any(|gap| gap["what"] == fact), "{fact}");
     }
 
-    std::fs::create_dir(root.path().join("proc")).unwrap();
     let cpuinfo = "processor : 0\nmodel name : A\nprocessor : 1\nmodel name : A\n";
     std::fs::write(root.path().join("proc/cpuinfo"), cpuinfo).unwrap();
     let document = json(root.path());
@@ -221,6 +221,7 @@ fn what_cannot_be_shown_is_refused_with_a_hint() {
     assert_eq!(code, Some(2));
     assert!(told.contains("is not a capture of a machine"), "{told}");
     let nowhere = folder.path().join("no/where");
+    std::fs::create_dir(folder.path().join("proc")).unwrap();
     let empty = folder.path().to_str().unwrap();
     let (code, told) = refused(&["--root", empty, "--capture", nowhere.to_str().unwrap()]);
     assert_eq!(code, Some(3));

@@ -52,6 +52,7 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("host", "/ports/*/counter_meanings", "what counters count"),
     ("host", "/ports/*/tunnel", TUNNEL),
     ("host", "/rdma/*/node_guid", INFINIBAND),
+    ("host", "/rdma/*/board_meaning", INFINIBAND),
     ("host", "/rdma/*/virtual_of", INFINIBAND),
     ("host", "/rdma/*/software", INFINIBAND),
     ("host", "/rdma/*/ports/*/nominal_bps", INFINIBAND),
@@ -89,7 +90,10 @@ pub(crate) fn refused(schema: &Validator, document: &Value) -> Vec<String> {
     errors.map(error).collect()
 }
 
-/// A document fits its schema, and the one that was written by hand for the same document.
+/// Documents that are newer than the schemas by hand.
+const SINCE: [&str; 1] = ["fabric"];
+
+/// A document fits its schema, and the one that was written by hand for the same document, if there is one.
 #[track_caller]
 pub(crate) fn fits(schema: &str, document: &Value) {
     all_fit(schema, [document]);
@@ -99,12 +103,15 @@ pub(crate) fn fits(schema: &str, document: &Value) {
 #[track_caller]
 pub(crate) fn all_fit<'a>(schema: &str, documents: impl IntoIterator<Item = &'a Value>) {
     let name = name(schema);
-    let (published, by_hand) = (validator(schema), validator(by_hand(&name)));
+    let published = validator(schema);
+    let by_hand = (!SINCE.contains(&&*name)).then(|| validator(by_hand(&name)));
     for document in documents {
         let errors = refused(&published, document);
         assert_eq!(errors, [""; 0], "{name}: {document}");
-        let errors = refused(&by_hand, &without_added(&name, document));
-        assert_eq!(errors, [""; 0], "{name}, by hand: {document}");
+        if let Some(by_hand) = &by_hand {
+            let errors = refused(by_hand, &without_added(&name, document));
+            assert_eq!(errors, [""; 0], "{name}, by hand: {document}");
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 #[path = "../command/document.rs"]
 mod document;
+mod fabric;
 mod guest;
 mod host;
 mod machine;
@@ -23,7 +24,7 @@ use linerate_test::skip;
 type Case = fn(&mut Guest);
 
 /// The last one ends the guest. Names that start with `long::` are left to `./test.sh --long`.
-const CASES: [(&str, Case); 18] = [
+const CASES: [(&str, Case); 19] = [
     ("facts_are_those_of_the_machine", host::facts),
     (
         "ports_and_disks_are_told_as_they_are",
@@ -46,6 +47,10 @@ const CASES: [(&str, Case); 18] = [
     ("long::a_path_with_a_rate_for_each_flow", path::flow_rate),
     ("long::a_path_that_loses_packets", path::loss),
     ("long::a_path_behind_a_pacing_fq", path::pacing),
+    (
+        "ports_that_cannot_ask_an_infiniband_network",
+        fabric::ports_that_cannot_ask,
+    ),
     ("programs_and_their_ends", machine::programs),
     ("long::a_command_in_a_machine", machine::command),
     ("long::what_takes_too_long_or_dies", machine::ends),

@@ -12,8 +12,10 @@ use linerate_core::parse::{Malformed, infiniband, sysctl, sysfs};
 use super::{Reader, SYS};
 use crate::host::{Machine, gap, read};
 
+mod attached;
 mod function;
 
+pub(super) use attached::claims;
 pub(in crate::host) use function::SOFTWARE;
 
 const CLASS: &str = "/sys/class/infiniband";
@@ -39,6 +41,10 @@ pub fn infiniband(machine: &dyn Machine) -> Infiniband {
             .push(gap("facts.infiniband.allowed", ALLOWED, "sudo iblinkinfo"));
     }
     Infiniband {
+        managed: reader.users_of("infiniband_mad"),
+        opened: reader.users_of("infiniband_verbs"),
+        interfaces: reader.interfaces(),
+        claims: Vec::new(),
         devices,
         gaps: reader.gaps,
     }

@@ -7,7 +7,7 @@ use linerate_core::facts::pci::Address;
 use linerate_core::facts::{Gap, Inventory};
 
 use super::block::storage_of;
-use super::infiniband::infiniband;
+use super::infiniband::{claims, infiniband};
 use super::irq::interrupts;
 use super::nic::network;
 use super::{PROC, Reader, few};
@@ -37,6 +37,9 @@ pub fn inventory(machine: &dyn Machine, pause: &dyn Fn(Duration)) -> Inventory {
         busy: reader.busy(pause),
         gaps: reader.gaps,
     };
+    let rdma = &inventory.infiniband;
+    let claims = claims(machine, &inventory.pci, &inventory.machine.kernel, rdma);
+    inventory.infiniband.claims = claims;
     inventory.gaps.extend(unlisted(&inventory));
     for gaps in [
         &mut inventory.network.gaps,

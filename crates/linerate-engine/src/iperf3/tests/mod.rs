@@ -235,6 +235,7 @@ fn tested_unless(
         }
         .to_owned(),
         peer: Some(server.to_string()),
+        reach: Vec::new(),
         knobs,
         directions: vec![direction],
         time: TEST,

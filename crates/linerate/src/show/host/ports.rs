@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::facts::Inventory;
+use linerate_core::facts::board;
 use linerate_core::facts::infiniband::{Guid, IbDevice, IbPort, Layer, LinkState, PhysicalState};
 use linerate_core::facts::irq::Irq;
 use linerate_core::facts::nic::{Counter, Direction, Network, Nic, Offloads, Setting, counted};
@@ -257,6 +258,44 @@ pub(super) fn infiniband(doc: &mut Document, inventory: &Inventory) {
             &format!("{} port {}: {words}", device.name, port.number),
         );
     }
+    for device in &inventory.infiniband.devices {
+        for line in board(device) {
+            put(doc, "", &line);
+        }
+    }
+}
+
+/// What the board of a device is, its firmware, if it is old; nothing of software.
+fn board(device: &IbDevice) -> Vec<String> {
+    if device.board.is_empty() || device.software {
+        return Vec::new();
+    }
+    let id = &device.board;
+    let Some(known) = board::of(id) else {
+        return vec![format!(
+            "{}: board {id}, not known to linerate",
+            device.name
+        )];
+    };
+    let seller = match known.sold_by {
+        "" => String::new(),
+        name => format!(", sold by {name}"),
+    };
+    let mut lines = vec![format!(
+        "{}: board {id} is {} ({}{seller}): {}",
+        device.name,
+        known.part,
+        known.family().name,
+        known.ports_in_words()
+    )];
+    let newer = known.newer_firmware(&device.firmware);
+    lines.extend(newer.map(|newer| {
+        format!(
+            "{}: firmware {}; there is {newer}",
+            device.name, device.firmware
+        )
+    }));
+    lines
 }
 
 fn ib_port(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {

@@ -326,7 +326,7 @@ fn infiniband() -> Infiniband {
             ports: vec![port, other],
             ..IbDevice::default()
         }],
-        gaps: Vec::new(),
+        ..Infiniband::default()
     }
 }
 

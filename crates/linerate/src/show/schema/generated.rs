@@ -6,7 +6,9 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
-use super::super::{bw, diff, flows, host, json, lat, repeat, stream, sweep, whatif};
+use super::super::{
+    bw, diff, fabric, flows, guide, host, json, lat, repeat, stream, sweep, whatif,
+};
 use crate::cli::kept;
 
 /// The schema of `T`, which is published as `name`.
@@ -100,6 +102,8 @@ fn the_kept_schemas_are_those_of_the_types() {
     check::<sweep::Output<'_>>("sweep");
     check::<lat::Output<'_>>("lat");
     check::<host::json::Output<'_>>("host");
+    check::<fabric::json::Output<'_>>("fabric");
     check::<flows::json::Output<'_>>("flows");
+    check::<guide::json::Output<'_>>("guide");
     check::<whatif::json::Output<'_>>("whatif");
 }

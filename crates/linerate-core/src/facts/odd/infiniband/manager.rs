@@ -9,7 +9,9 @@ use super::function::{Function, driver, give_guid, is_omni_path};
 use super::{Odd, all, at, is_infiniband, limiting, ports};
 use crate::advice::{Advice, Step, save};
 use crate::facts::Inventory;
-use crate::facts::infiniband::{Guid, IbDevice, IbPort, LinkState, PhysicalState};
+use crate::facts::infiniband::{
+    Guid, IbDevice, IbPort, LinkState, PhysicalState, commands_of_manager,
+};
 use crate::shell::word;
 
 /// A port with its device.
@@ -175,12 +177,10 @@ fn manage(advice: Advice, (device, port): DevicePort<'_>, about: &str) -> Advice
         );
         (read, "$guid".to_owned())
     };
-    // The brackets keep the pattern from matching the command itself.
-    let end = format!("{read}sudo pkill -f \"[o]pensm -B -g {guid}\"");
-    let start = format!("{read}sudo opensm -B -g {guid}");
+    let [start, end] = commands_of_manager(&guid);
     advice
-        .step(Step::set(None, start).about(about))
-        .undo_on(None, end)
+        .step(Step::set(None, format!("{read}{start}")).about(about))
+        .undo_on(None, format!("{read}{end}"))
 }
 
 /// Advice that makes a subnet manager serve the network of one more port.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_core::facts::board;
 use linerate_core::facts::infiniband::{
     Gid, Guid, IbDevice, IbPort, Layer, LinkState, PhysicalState, VirtualOf,
 };
@@ -25,6 +26,8 @@ pub(super) struct RdmaOut<'a> {
     node: Option<u32>,
     /// Name of the board, as its manufacturer calls it. Null if unknown.
     board: Option<&'a str>,
+    /// What the board is, by its id. Null if linerate does not know it.
+    board_meaning: Option<BoardOut>,
     /// GUID of the device, 0x and 16 digits; zeros if none was assigned. Null if unknown.
     node_guid: Option<String>,
     /// Card that it is a virtual function of. Null for a card, and in a guest.
@@ -33,6 +36,25 @@ pub(super) struct RdmaOut<'a> {
     software: bool,
     /// Its ports.
     ports: Vec<RdmaPortOut<'a>>,
+}
+
+/// What a board is, from a table in linerate.
+#[derive(Serialize, JsonSchema)]
+struct BoardOut {
+    /// Part number of the maker of the chip.
+    part: &'static str,
+    /// Family of chips: ConnectX-3.
+    family: &'static str,
+    /// Who sold it under a name of its own. Null for the maker of the chip.
+    sold_by: Option<&'static str>,
+    /// Number of ports of the board.
+    ports: u32,
+    /// Speeds that its ports have as InfiniBand, in words.
+    infiniband: &'static str,
+    /// Speeds that its ports have as Ethernet, in words.
+    ethernet: &'static str,
+    /// A firmware that is newer than that of the card. Null if none is known.
+    newer_firmware: Option<&'static str>,
 }
 
 /// A port of an RDMA device.
@@ -88,6 +110,15 @@ pub(super) fn rdma(device: &IbDevice) -> RdmaOut<'_> {
         pci: known(&device.pci),
         node: device.node,
         board: known(&device.board),
+        board_meaning: board::of(&device.board).map(|board| BoardOut {
+            part: board.part,
+            family: board.family().name,
+            sold_by: known(board.sold_by),
+            ports: board.ports,
+            infiniband: board.infiniband,
+            ethernet: board.ethernet,
+            newer_firmware: board.newer_firmware(&device.firmware),
+        }),
         node_guid: device.node_guid.as_ref().map(Guid::to_string),
         virtual_of: device.virtual_of.as_ref(),
         software: device.software,

@@ -1,74 +1,76 @@
-//! The folder of a virtual machine: the files that it boots from, its console, and the files that it shares.
+//! Temporary folders of virtual machines and simulators: the files that they start from, and their output.
 
 use std::fs::{self, DirBuilder};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::error::VmError;
-
-const PREFIX: &str = "linerate-vm-";
-/// Most bytes of the end of the console that an error shows.
+/// Most bytes of the end of a file that an error shows.
 const LAST_WORDS: u64 = 8192;
 
-/// The folder of one virtual machine; it is removed with the machine.
+/// A temporary folder that only this user can read. It is removed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    pub(super) fn new() -> Result<Self, VmError> {
+    /// Makes a folder. Its name begins with `prefix`, as do those of folders that killed processes left, which are
+    /// removed.
+    pub(crate) fn new(prefix: &str) -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let parent = std::env::temp_dir();
-        remove_orphans(&parent);
+        remove_orphans(&parent, prefix);
         let next = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(format!("{PREFIX}{}-{next}", std::process::id()));
-        let make = |path: &Path| {
-            let made = DirBuilder::new().mode(0o700).create(path);
-            made.map_err(VmError::step(format!(
-                "cannot make a folder {}",
-                path.display()
-            )))
-        };
+        let path = parent.join(format!("{prefix}{}-{next}", std::process::id()));
         make(&path)?;
-        let folder = Self(path);
-        make(&folder.shared())?;
-        Ok(folder)
+        Ok(Self(path))
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    /// Makes a folder in this one.
+    pub(crate) fn sub(&self, name: &str) -> io::Result<PathBuf> {
+        let path = self.path(name);
+        make(&path)?;
+        Ok(path)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Returns the folder that the guest has as `/out`.
-    pub(super) fn shared(&self) -> PathBuf {
-        self.path("out")
-    }
-
-    pub(super) fn write(&self, name: &str, content: &[u8]) -> Result<(), VmError> {
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let path = self.path(name);
-        fs::write(&path, content).map_err(VmError::step(format!("cannot write {}", path.display())))
+        fs::write(&path, content).map_err(|e| named(&path, &e))
     }
 
-    /// Returns the last lines of the guest's console and of QEMU's standard error.
-    pub(super) fn last_words(&self) -> String {
-        let words = ["console", "qemu"].map(|name| end_of(&self.path(name)));
-        words.concat().trim().to_owned()
+    /// Returns the last lines of some of its files.
+    pub(crate) fn last_words(&self, files: &[&str]) -> String {
+        let words: String = files.iter().map(|name| end_of(&self.path(name))).collect();
+        words.trim().to_owned()
     }
+}
+
+fn make(path: &Path) -> io::Result<()> {
+    let made = DirBuilder::new().mode(0o700).create(path);
+    made.map_err(|e| named(path, &e))
+}
+
+/// An error that names its file.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // If files remain, the next virtual machine removes them.
+        // If files remain, the next folder of this kind removes them.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
 /// Removes the folders of processes that were killed.
-fn remove_orphans(parent: &Path) {
+fn remove_orphans(parent: &Path, prefix: &str) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let owner = name.to_str().and_then(|n| n.strip_prefix(PREFIX));
+        let owner = name.to_str().and_then(|n| n.strip_prefix(prefix));
         let owner = owner.and_then(|n| n.split('-').next()?.parse::<u32>().ok());
         if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
             let _ = fs::remove_dir_all(entry.path());
@@ -96,6 +98,8 @@ fn end_of(path: &Path) -> String {
 mod tests {
     use super::*;
 
+    const PREFIX: &str = "linerate-test-";
+
     #[test]
     fn folders_of_the_dead_are_removed_and_no_others() {
         let parent = tempfile::tempdir().unwrap();
@@ -110,7 +114,7 @@ mod tests {
         for (name, _) in &names {
             fs::create_dir(parent.path().join(name)).unwrap();
         }
-        remove_orphans(parent.path());
+        remove_orphans(parent.path(), PREFIX);
         for (name, stays) in names {
             assert_eq!(parent.path().join(&name).exists(), stays, "{name}");
         }
@@ -118,12 +122,12 @@ mod tests {
 
     #[test]
     fn last_words_are_the_end_and_plain() {
-        let folder = Folder::new().unwrap();
-        assert_eq!(folder.last_words(), "");
+        let folder = Folder::new(PREFIX).unwrap();
+        assert_eq!(folder.last_words(&["none", "console"]), "");
         let long = "x".repeat(3 * LAST_WORDS as usize);
         let text = format!("first\n{long}\n\x1b[31mlast\r\n");
         folder.write("console", text.as_bytes()).unwrap();
-        let words = folder.last_words();
+        let words = folder.last_words(&["none", "console"]);
         assert!(words.ends_with("last") && !words.contains('\x1b'));
         assert!(!words.contains("first") && words.len() <= LAST_WORDS as usize);
     }

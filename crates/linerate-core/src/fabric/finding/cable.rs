@@ -1,0 +1,142 @@
+//! Links: cables that are missing, and links below their width or speed.
+
+use super::super::network::{Lanes, Network, PortAt};
+use super::Finding;
+use crate::advice::{Advice, Step};
+use crate::ceiling::infiniband::Speed;
+use crate::facts::infiniband::{Guid, LinkState, PhysicalState};
+use crate::units::Rate;
+use crate::verdict::Certainty;
+
+/// This host's port without a link.
+pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
+    let found = network.own().and_then(|own| {
+        let port = network.port(own)?;
+        let info = port.info?;
+        let is_down = info.state == Some(LinkState::Down);
+        let (what, why, fix) = match info.physical? {
+            PhysicalState::Polling => (
+                "no cable, or nothing at its other end",
+                "the port looks for another end and finds none",
+                Advice::new(
+                    "push both ends of the cable in until they click, or try another cable",
+                ),
+            ),
+            PhysicalState::Disabled => (
+                "switched off",
+                "the port is disabled, by its firmware or by a tool",
+                enable(own),
+            ),
+            PhysicalState::LinkUp if is_down && port.guid == Some(Guid::NONE) => (
+                "down, although the wire works",
+                "it has no GUID: a virtual function is down until its host gives it a GUID and sets its state",
+                Advice::new("set this function to state auto, and give it a GUID, on the host that owns the card")
+                    .step(Step::on(None, "ip link show").about("on that host: its functions")),
+            ),
+            PhysicalState::LinkUp if is_down => (
+                "down, although the wire works",
+                "the port is held down, by its firmware or by a tool",
+                enable(own),
+            ),
+            _ => return None,
+        };
+        let state = info.state.map_or("unknown", LinkState::name);
+        let physical = info.physical.map_or("unknown", PhysicalState::name);
+        let mut proof = vec![format!("PortInfo of this port: {state}, {physical}")];
+        let others = network.nodes[own.node].ports.iter();
+        let linked = others.filter(|(other, is)| **other != own.port && is.has_link());
+        proof.extend(linked.map(|(other, _)| format!("port {other} of this adapter has a link")));
+        Some(Finding {
+            why: why.to_owned(),
+            proof,
+            ..Finding::new("no-link", network.name(own), what, fix)
+        })
+    });
+    found.into_iter().collect()
+}
+
+fn enable(own: PortAt) -> Advice {
+    let command = format!("sudo ibportstate -D 0 {} enable", own.port);
+    Advice::new("enable the port").step(Step::set(None, command))
+}
+
+/// Links below what both ends support. A link that is set to less is odd only if it has one lane, or less than most
+/// links of the network.
+pub(super) fn slow(network: &Network) -> Vec<Finding> {
+    let links: Vec<(PortAt, PortAt, Link)> = network
+        .links()
+        .filter_map(|(a, b)| Some((a, b, Link::of(network, a, b)?)))
+        .collect();
+    let mut rates: Vec<Rate> = links.iter().map(|(_, _, link)| link.is.rate()).collect();
+    rates.sort_unstable();
+    let usual = rates.get(rates.len() / 2).copied().unwrap_or(Rate(0));
+    let odd = links.iter().filter(|(_, _, link)| link.is_odd(usual));
+    odd.map(|(a, b, link)| link.finding(network, *a, *b))
+        .collect()
+}
+
+/// A link: what it runs at, what both ports are set to, and what both support.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    is: Lanes,
+    set: Lanes,
+    most: Lanes,
+}
+
+impl Link {
+    fn of(network: &Network, a: PortAt, b: PortAt) -> Option<Self> {
+        let (near, far) = (network.port(a)?.info?, network.port(b)?.info?);
+        let lanes = |width: Option<u32>, speed: Option<Speed>| {
+            Some(Lanes {
+                width: width?,
+                speed: speed?,
+            })
+        };
+        let most_width = near.width.supported.and(far.width.supported);
+        let most_speed = near.speed.supported.and(far.speed.supported);
+        let set_width = near.width.enabled.and(far.width.enabled);
+        let set_speed = near.speed.enabled.and(far.speed.enabled);
+        Some(Self {
+            is: lanes(near.width.active, near.speed.active)?,
+            set: lanes(set_width.widest(), set_speed.fastest())?,
+            most: lanes(most_width.widest(), most_speed.fastest())?,
+        })
+    }
+
+    fn is_odd(self, usual: Rate) -> bool {
+        let has_one = self.is.width == 1 && self.most.width > 1;
+        self.is.is_below(self.set)
+            || self.is.is_below(self.most) && (has_one || self.is.rate() < usual)
+    }
+
+    fn finding(self, network: &Network, a: PortAt, b: PortAt) -> Finding {
+        let (why, fix) = if self.is.is_below(self.set) {
+            (
+                "both ports may use more: a lane of the cable or a contact is bad, or the cable is made for less",
+                "clean and reseat both ends of the cable; if that does not help, try another one",
+            )
+        } else {
+            (
+                "a port of this link is set to less than it has",
+                "allow all widths and speeds of both ports, then let the link negotiate again",
+            )
+        };
+        // Half of the lanes may be all that an adapter of 100 or 200 Gb/s uses of its port.
+        let is_sure = self.is.width != 2;
+        Finding {
+            why: why.to_owned(),
+            proof: vec![format!("PortInfo of both ports: they may use {}", self.set)],
+            certainty: if is_sure {
+                Certainty::Proved
+            } else {
+                Certainty::Supported
+            },
+            ..Finding::new(
+                "slow-link",
+                format!("{} to {}", network.name(a), network.name(b)),
+                format!("runs at {}; both ports have {}", self.is, self.most),
+                Advice::new(fix),
+            )
+        }
+    }
+}

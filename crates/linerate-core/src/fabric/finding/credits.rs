@@ -1,0 +1,140 @@
+//! Credits that run out: ports that wait to send, and the receiver at the end of their chain.
+
+use std::collections::BTreeMap;
+
+use super::super::mad::counters::{COUNTERS, Counted};
+use super::super::network::{Network, Port, PortAt};
+use super::Finding;
+use super::errors::{Rise, rate};
+use crate::advice::{Advice, Step};
+use crate::verdict::Certainty;
+
+/// Share of the time that a port must wait. Each burst of two senders to one receiver makes ports wait for a moment, so
+/// that some percent are normal on a network in use. A port that waits for a third of the time cannot send at the rate
+/// of its link.
+const WAITS: f64 = 0.3;
+
+/// Share of a link's rate from which on the link is full.
+const FULL: f64 = 0.8;
+
+/// Bits of data in the time that one unit of the counter of waits stands for. The standard leaves the unit to the
+/// device: adapters and switches of NVIDIA count the times of four bytes. A larger unit makes the share too small.
+const UNIT: f64 = 32.0;
+
+/// Ports that wait for credits, with the share of the time.
+fn waiting(network: &Network) -> BTreeMap<PortAt, f64> {
+    let share = |(at, port): (PortAt, &Port)| {
+        let support = network.nodes[at.node].support?;
+        let rise = Rise::of(port).filter(|_| support.wait)?;
+        let index = COUNTERS.iter().position(|c| c.counted == Counted::Waits)?;
+        let (first, last) = (rise.first.values[index], rise.last.values[index]);
+        // A counter that was cleared, or is full, does not say how long the port waited.
+        let units = last
+            .checked_sub(first)
+            .filter(|_| !rise.last.is_full(index))?;
+        let share = units as f64 * UNIT / (rate(port)? * rise.seconds);
+        (share >= WAITS).then_some((at, share.min(1.0)))
+    };
+    network.ports().filter_map(share).collect()
+}
+
+/// The receiver that a waiting port waits for, if it is the end of a chain: an adapter, or a switch that waits for
+/// nobody itself.
+fn end(network: &Network, waiting: &BTreeMap<PortAt, f64>, at: PortAt) -> Option<usize> {
+    let peer = network.port(at)?.peer?;
+    let mut others = waiting.keys();
+    // A switch that waits on the same link the other way does not wait for somebody else.
+    let waits = others.any(|other| other.node == peer.node && *other != peer);
+    (!network.nodes[peer.node].is_switch() || !waits).then_some(peer.node)
+}
+
+/// Receivers that others wait for.
+pub(super) fn slow_receiver(network: &Network) -> Vec<Finding> {
+    let waiting = waiting(network);
+    let mut by_end: BTreeMap<usize, Vec<(PortAt, f64)>> = BTreeMap::new();
+    for (at, share) in &waiting {
+        if let Some(end) = end(network, &waiting, *at) {
+            by_end.entry(end).or_default().push((*at, *share));
+        }
+    }
+    let count = waiting.len();
+    let found = by_end.into_iter().map(|(end, mut ports)| {
+        ports.sort_by(|a, b| b.1.total_cmp(&a.1));
+        finding(network, end, &ports, count)
+    });
+    found.collect()
+}
+
+fn finding(network: &Network, end: usize, ports: &[(PortAt, f64)], count: usize) -> Finding {
+    let node = &network.nodes[end];
+    let name = node.name();
+    let mut proof: Vec<String> = ports
+        .iter()
+        .take(3)
+        .map(|(at, share)| {
+            format!(
+                "port_xmit_wait of {}: it waits {:.0} % of the time, if a unit is the time of four bytes",
+                network.name(*at),
+                share * 100.0
+            )
+        })
+        .collect();
+    if count > ports.len() {
+        proof.push(format!(
+            "{count} ports of the network wait; the others are before these"
+        ));
+    }
+    let (why, fix) = if node.is_switch() {
+        through(network, end)
+    } else {
+        let fix = Advice::new(format!(
+            "look at the slot, the memory and the programs of {name}"
+        ));
+        (
+            "this host takes packets from its port more slowly than they arrive".to_owned(),
+            fix.step(Step::on(None, "linerate host").about(format!("on {name}"))),
+        )
+    };
+    let waits = match ports {
+        [(at, _)] => format!("{} waits for it", network.name(*at)),
+        ports => format!("{} ports wait for it", ports.len()),
+    };
+    Finding {
+        why,
+        proof,
+        certainty: Certainty::Supported,
+        ..Finding::new(
+            "slow-receiver",
+            name,
+            format!("takes packets too slowly: {waits}"),
+            fix,
+        )
+    }
+}
+
+/// Why others wait for a switch that waits for nobody.
+fn through(network: &Network, switch: usize) -> (String, Advice) {
+    let words = COUNTERS.iter().position(|c| c.name == "port_xmit_data");
+    let is_full = |(_, port): &(&u8, &Port)| {
+        let used = words.zip(Rise::of(port)).zip(rate(port));
+        used.is_some_and(|((words, rise), rate)| {
+            rise.by(words) as f64 * UNIT / rise.seconds >= FULL * rate
+        })
+    };
+    let found = network.nodes[switch].ports.iter().find(is_full);
+    match found {
+        Some((port, is)) => {
+            let to = is
+                .peer
+                .map_or_else(|| "its peer".to_owned(), |peer| network.name(peer));
+            (
+                format!("more is sent to its port {port} than the link to {to} carries"),
+                Advice::new(format!("send less to {to}, or give it a faster link")),
+            )
+        }
+        None => (
+            "it does not send all that arrives, and waits for nobody: why is unknown".to_owned(),
+            Advice::new("read its counters for longer, under the same load"),
+        ),
+    }
+}

@@ -1,0 +1,122 @@
+//! Nodes with the same GUID, and nodes that do not answer or lose requests.
+
+use std::collections::BTreeMap;
+
+use super::super::network::{Network, Node, Port, PortAt, Silence, Why};
+use super::Finding;
+use crate::advice::Advice;
+use crate::verdict::Certainty;
+
+/// Nodes that share a GUID with another one: two ports with working links lead to the same port of the same node.
+pub(super) fn doubled(network: &Network) -> Vec<Finding> {
+    let has_link = |at: PortAt| network.port(at).is_some_and(Port::has_link);
+    let ports = network.ports().filter_map(|(at, port)| {
+        let ends = [port.peer?, port.second?];
+        ends.iter().all(|end| has_link(*end)).then_some((at, ends))
+    });
+    let mut found: BTreeMap<usize, (PortAt, [PortAt; 2])> = BTreeMap::new();
+    for (at, ends) in ports {
+        found.entry(at.node).or_insert((at, ends));
+    }
+    let found = found.into_values().map(|(at, ends)| {
+        let node = &network.nodes[at.node];
+        let [a, b] = ends.map(|end| network.name(end));
+        let what = format!("two nodes have the GUID {}", node.info.guid);
+        Finding {
+            why: "managers and tools take both for one node, and send packets to the wrong one"
+                .to_owned(),
+            proof: vec![format!(
+                "NodeInfo across {a} and across {b}: the same node, with the same port"
+            )],
+            ..Finding::new("duplicate-guid", node.name(), what, Advice::new(
+                "give one of both nodes its own GUID again: read it from the label of the card, and write it with the \
+                 maker's tool for firmware",
+            ))
+        }
+    });
+    found.collect()
+}
+
+/// Management datagrams that a node must lose before that is odd, and their share of all that were sent to it.
+const LOST: u32 = 3;
+const LOST_SHARE: f64 = 0.1;
+
+/// The share of management datagrams that a node loses. `None` if that is little, or if it stopped to reply.
+fn lost(network: &Network, at: usize) -> Option<f64> {
+    let node = network.nodes.get(at)?;
+    let share = f64::from(node.lost) / f64::from(node.sent.max(1));
+    let mut gaps = network.gaps.iter().filter(|gap| gap.node == Some(at));
+    let stopped = node.lost >= node.sent || gaps.any(|gap| gap.why == Why::NotSent);
+    (node.lost >= LOST && share >= LOST_SHARE && !stopped).then_some(share)
+}
+
+/// Nodes that lose a part of the management datagrams, and answer others.
+pub(super) fn lossy(network: &Network) -> Vec<Finding> {
+    let numbered = network.nodes.iter().enumerate();
+    let lossy: Vec<(&Node, f64)> = numbered
+        .filter_map(|(at, node)| Some((node, lost(network, at)?)))
+        .collect();
+    // Datagrams to the nodes behind a lossy one pass it.
+    let is_behind = |node: &Node| {
+        let ports = node.route.ports();
+        let mut before = lossy.iter().map(|(other, _)| other.route.ports());
+        before.any(|other| other.len() < ports.len() && ports.starts_with(other))
+    };
+    let nearest = lossy.iter().filter(|(node, _)| !is_behind(node));
+    nearest
+        .map(|(node, share)| Finding {
+            why: "its management processor is overloaded, or its link loses packets".to_owned(),
+            proof: vec![format!(
+                "{} of {} datagrams to it had no reply within 250 ms",
+                node.lost, node.sent
+            )],
+            certainty: Certainty::Supported,
+            ..Finding::new(
+                "lossy-node",
+                node.name(),
+                format!("loses {:.0} % of the management datagrams", share * 100.0),
+                Advice::new(
+                    "look at the error counters of its link, then at its load and firmware",
+                ),
+            )
+        })
+        .collect()
+}
+
+/// Nodes that stopped to reply, and ends of links from which no reply came.
+pub(super) fn silent(network: &Network) -> Vec<Finding> {
+    let mut by_node: BTreeMap<String, Vec<&Silence>> = BTreeMap::new();
+    let is_lossy = |gap: &Silence| gap.node.is_some_and(|node| lost(network, node).is_some());
+    let gaps = network.gaps.iter().filter(|gap| gap.why.is_silent());
+    for gap in gaps.filter(|gap| !is_lossy(gap)) {
+        let subject = match (gap.node, gap.from) {
+            (Some(node), _) => network.nodes[node].name(),
+            (None, Some(from)) => format!("the node across the cable of {}", network.name(from)),
+            (None, None) => "this host's port".to_owned(),
+        };
+        by_node.entry(subject).or_default().push(gap);
+    }
+    let found = by_node.into_iter().map(|(subject, gaps)| {
+        let mut proof: Vec<String> = gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.why)).collect();
+        proof.sort();
+        proof.dedup();
+        proof.truncate(3);
+        let requests = match gaps.len() {
+            1 => "1 request".to_owned(),
+            n => format!("{n} requests"),
+        };
+        Finding {
+            why: "it is down or overloaded, its link loses packets, or it answers only those that know its management key"
+                .to_owned(),
+            proof,
+            certainty: Certainty::Supported,
+            ..Finding::new(
+                "silent-node",
+                subject,
+                format!("does not reply to {requests}"),
+                Advice::new("look at the error counters of its link, then at its load and firmware"),
+            )
+        }
+    });
+    found.collect()
+}

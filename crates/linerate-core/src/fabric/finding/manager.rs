@@ -1,0 +1,272 @@
+//! Subnet managers: ports that none serves, and networks with several.
+
+use std::collections::BTreeMap;
+
+use super::super::mad::subnet::{ManagerInfo, ManagerState};
+use super::super::network::{Network, Port, PortAt};
+use super::Finding;
+use crate::advice::{Advice, Step};
+use crate::facts::infiniband::{Guid, LinkState, commands_of_manager};
+use crate::verdict::Certainty;
+
+/// The wire of this host's port works, but no subnet manager has set it up.
+pub(super) fn unserved(network: &Network) -> Vec<Finding> {
+    let found = network.own().and_then(|own| {
+        let port = network.port(own)?;
+        let found = || {
+            let served = || served(network, own);
+            let nameless = nameless(network, own, port);
+            nameless
+                .or_else(served)
+                .unwrap_or_else(|| not_served(network, own))
+        };
+        waits(port).then(found)
+    });
+    found.into_iter().collect()
+}
+
+/// Whether a port has a working wire and no address yet.
+fn waits(port: &Port) -> bool {
+    let state = port.info.and_then(|info| info.state);
+    port.has_link() && state == Some(LinkState::Initializing)
+}
+
+/// A port without a GUID: managers pass it over. Starting another one would not help, and would do damage where one runs.
+fn nameless(network: &Network, own: PortAt, port: &Port) -> Option<Finding> {
+    (port.guid == Some(Guid::NONE)).then(|| Finding {
+        why: "a virtual function has none until its host gives it one, and subnet managers pass over a port without a GUID"
+            .to_owned(),
+        proof: vec![
+            state(network, own),
+            "NodeInfo of this port: port GUID 0".to_owned(),
+        ],
+        ..Finding::new(
+            "no-guid",
+            network.name(own),
+            "waits for a subnet manager, and has no GUID",
+            Advice::new("give this function a GUID on the host that owns the card, then attach the function again")
+                .step(Step::on(None, "ip link show").about("on that host: its functions"))
+                .step(Step::by_hand("sudo ip link set dev PORT vf NUMBER node_guid GUID port_guid GUID")),
+        )
+    })
+}
+
+/// A port that a manager of its network has not set up.
+fn served(network: &Network, own: PortAt) -> Option<Finding> {
+    let manager = network.managers().next().map(|(node, of)| {
+        format!(
+            "a subnet manager runs at {} (port GUID {}, {})",
+            network.nodes[node].name(),
+            of.guid,
+            of.state.name()
+        )
+    });
+    let is_active = |(at, port): &(PortAt, &Port)| {
+        *at != own && at.port != 0 && port.peer.is_some() && port.is_active()
+    };
+    let by_port = || {
+        let (at, _) = network.ports().find(is_active)?;
+        Some(format!("{} is Active", network.name(at)))
+    };
+    let sign = manager.or_else(by_port)?;
+    Some(Finding {
+        id: "unserved-port",
+        subject: network.name(own),
+        what: "waits for a subnet manager, although one serves this network".to_owned(),
+        why: "the manager has not reached this port yet, ignores it, or has stopped since. A second manager on the same \
+              network would do damage"
+            .to_owned(),
+        proof: vec![state(network, own), sign],
+        certainty: Certainty::Supported,
+        now: true,
+        host: String::new(),
+        fix: Advice::new("read the log of that manager, on the host where it runs"),
+    })
+}
+
+/// The adapter at the other end of a port's cable, and a port of it on another network that a manager serves.
+fn served_beside(network: &Network, own: PortAt) -> Option<(PortAt, PortAt)> {
+    let peer = network.port(own)?.peer?;
+    let node = network.nodes.get(peer.node)?;
+    if node.is_switch() {
+        return None;
+    }
+    let served = |(number, port): (&u8, &Port)| {
+        let manager = port.info.is_some_and(|info| info.manager_lid != 0);
+        (*number != peer.port && port.is_active() && manager).then_some(PortAt {
+            node: peer.node,
+            port: *number,
+        })
+    };
+    node.ports
+        .iter()
+        .find_map(served)
+        .map(|other| (peer, other))
+}
+
+fn not_served(network: &Network, own: PortAt) -> Finding {
+    let Some((peer, other)) = served_beside(network, own) else {
+        return none(network, own);
+    };
+    let node = &network.nodes[peer.node];
+    let name = node.name();
+    let info = network.port(other).and_then(|port| port.info);
+    let lid = info.map_or(0, |info| info.manager_lid);
+    let runs_there = info.is_some_and(|info| info.is_manager() || info.lid == lid);
+    let (why, fix) = if runs_there {
+        (
+            format!(
+                "this cable ends in {name} port {}, and the subnet manager on {name} serves port {} only. Each cable between \
+                 two hosts is a network of its own, and needs a manager",
+                peer.port, other.port
+            ),
+            "let the manager serve this cable too: start one for the other port",
+        )
+    } else {
+        (
+            format!(
+                "this cable ends in {name} port {}. Only port {} of {name} is on a network with a subnet manager, and each \
+                 cable between two hosts is a network of its own",
+                peer.port, other.port
+            ),
+            "start a subnet manager for this cable, at one of its ends",
+        )
+    };
+    let guid = network.port(peer).and_then(|port| port.guid);
+    Finding {
+        id: "wrong-port",
+        subject: network.name(own),
+        what: "no subnet manager serves this cable".to_owned(),
+        why,
+        proof: vec![
+            state(network, own),
+            format!(
+                "NodeInfo across the cable: {name} port {}{}",
+                peer.port,
+                guid.map_or_else(String::new, |g| format!(", port GUID {g}"))
+            ),
+            format!(
+                "PortInfo of {name} port {}: active, LID of the manager {lid}",
+                other.port
+            ),
+        ],
+        certainty: Certainty::Proved,
+        now: true,
+        host: name,
+        fix: start(Advice::new(fix), guid),
+    }
+}
+
+/// No sign of any manager.
+fn none(network: &Network, own: PortAt) -> Finding {
+    let guid = network.port(own).and_then(|port| port.guid);
+    let nodes = network.nodes.len();
+    Finding {
+        id: "no-manager",
+        subject: network.name(own),
+        what: "no subnet manager serves this network".to_owned(),
+        why: "without one no port gets an address, and no data pass".to_owned(),
+        proof: vec![
+            state(network, own),
+            format!("none of {nodes} nodes runs a manager or has an active port here"),
+        ],
+        certainty: Certainty::Proved,
+        now: true,
+        host: String::new(),
+        fix: start(
+            Advice::new("start a subnet manager on one host of this network"),
+            guid,
+        ),
+    }
+}
+
+/// Adds the command that starts a manager for a port, and the one that ends it.
+fn start(advice: Advice, guid: Option<Guid>) -> Advice {
+    let Some(guid) = guid.filter(|guid| *guid != Guid::NONE) else {
+        return advice;
+    };
+    let [start, end] = commands_of_manager(&guid.to_string());
+    advice.step(Step::set(None, start)).undo_on(None, end)
+}
+
+fn state(network: &Network, at: PortAt) -> String {
+    let info = network.port(at).and_then(|port| port.info);
+    let state = info
+        .and_then(|info| info.state)
+        .map_or("unknown", LinkState::name);
+    let lid = info.map_or(0, |info| info.lid);
+    format!("PortInfo of {}: {state}, LID {lid}", network.name(at))
+}
+
+/// Ports of other hosts that wait for a manager while another port of the same host is served.
+pub(super) fn other_port(network: &Network) -> Vec<Finding> {
+    let waiting = network.ports().filter(|(at, port)| {
+        let node = &network.nodes[at.node];
+        let is_served = node.ports.values().any(Port::is_active);
+        !node.is_switch() && is_served && !network.is_here(*at) && waits(port)
+    });
+    waiting.map(|(at, port)| {
+        let node = &network.nodes[at.node];
+        let name = node.name();
+        let advice = Advice::new("start a subnet manager for that port, if none serves the network on its cable");
+        let fix = match port.guid {
+            Some(_) => start(advice, port.guid),
+            None => advice.step(Step::on(None, "ibstat").about(format!("see the GUID of port {}", at.port))).step(Step::by_hand("start opensm -B -g with that GUID")),
+        };
+        Finding {
+            id: "wrong-port",
+            subject: network.name(at),
+            what: "no subnet manager serves the cable in this port".to_owned(),
+            why: format!("it is on another network than {name} port {}: each cable between two hosts is one of its own, and a \
+                          manager serves one port", node.info.local_port),
+            proof: vec![state(network, at)],
+            certainty: Certainty::Supported,
+            now: true,
+            host: name,
+            fix,
+        }
+    }).collect()
+}
+
+/// Several managers that each take themselves for the master.
+pub(super) fn several(network: &Network) -> Vec<Finding> {
+    let masters: BTreeMap<Guid, (usize, &ManagerInfo)> = network
+        .managers()
+        .filter(|(_, of)| of.state == ManagerState::Master)
+        .map(|(node, of)| (of.guid, (node, of)))
+        .collect();
+    let masters: Vec<String> = masters
+        .into_values()
+        .map(|(node, of)| {
+            format!(
+                "{} (priority {}, port GUID {})",
+                network.nodes[node].name(),
+                of.priority,
+                of.guid
+            )
+        })
+        .collect();
+    if masters.len() < 2 {
+        return Vec::new();
+    }
+    vec![Finding {
+        id: "two-managers",
+        subject: "this network".to_owned(),
+        what: format!(
+            "{} subnet managers are masters at the same time",
+            masters.len()
+        ),
+        why: "each gives out addresses of its own, so that connections break at any time"
+            .to_owned(),
+        proof: masters
+            .iter()
+            .map(|m| format!("SMInfo of {m}: master"))
+            .collect(),
+        certainty: Certainty::Proved,
+        now: true,
+        host: String::new(),
+        fix: Advice::new(
+            "end all managers but one; a manager of the same kind would stand by by itself",
+        ),
+    }]
+}

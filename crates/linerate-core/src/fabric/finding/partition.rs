@@ -1,0 +1,69 @@
+//! Partitions: hosts that may not talk to any other.
+
+use super::super::mad::port::PartitionKey;
+use super::super::network::{Network, PortAt};
+use super::Finding;
+use crate::advice::Advice;
+
+/// Whether two ports may talk: they share a partition, and one of both is a full member of it.
+pub(super) fn may_talk(a: &[PartitionKey], b: &[PartitionKey]) -> bool {
+    let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
+    let mut shared = pairs.filter(|(a, b)| a.partition() == b.partition());
+    shared.any(|(a, b)| a.is_full() || b.is_full())
+}
+
+/// Ports of hosts that share no partition with any other host.
+///
+/// Two groups of hosts that may not talk to each other are mostly meant to be apart. A host that may talk to none is not.
+pub(super) fn isolated(network: &Network) -> Vec<Finding> {
+    let here = network.ports().filter(|(at, port)| {
+        let is_host = !network.nodes[at.node].is_switch();
+        is_host && network.is_here(*at) && port.is_active()
+    });
+    // A port whose keys are unknown may be the one that a host talks to.
+    let keys: Option<Vec<(PortAt, &[PartitionKey])>> = here
+        .map(|(at, port)| Some((at, port.keys.as_deref()?)))
+        .collect();
+    let Some(keys) = keys else {
+        return Vec::new();
+    };
+    let others = |at: PortAt| keys.iter().filter(move |(other, _)| other.node != at.node);
+    let is_isolated = |(at, own): &&(PortAt, &[PartitionKey])| {
+        others(*at).count() > 0 && !others(*at).any(|(_, keys)| may_talk(own, keys))
+    };
+    let found: Vec<&(PortAt, &[PartitionKey])> = keys.iter().filter(is_isolated).collect();
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let shares = |(at, own): &&(PortAt, &[PartitionKey])| {
+        let mut all = others(*at).flat_map(|(_, keys)| keys.iter());
+        all.any(|key| own.iter().any(|own| own.partition() == key.partition()))
+    };
+    let why = if found.iter().any(shares) {
+        "they share a partition, but all are limited members of it: these may talk to full members only"
+    } else {
+        "packets are taken only from ports of the same partition, and no other host is in theirs"
+    };
+    let name = |(at, _): &&(PortAt, &[PartitionKey])| network.name(*at);
+    let mut subject: Vec<String> = found.iter().take(3).map(name).collect();
+    if found.len() > 3 {
+        subject.push(format!("{} more", found.len() - 3));
+    }
+    let proof = found.iter().take(3).map(|(at, keys)| {
+        let keys: Vec<String> = keys.iter().map(|key| format!("{:#06x}", key.0)).collect();
+        format!("P_KeyTable of {}: {}", network.name(*at), keys.join(" "))
+    });
+    vec![Finding {
+        why: why.to_owned(),
+        proof: proof.collect(),
+        ..Finding::new(
+            "wrong-partition",
+            subject.join(", "),
+            "may not talk to any other host",
+            Advice::new(
+                "put the ports that shall talk into one partition, one of both as a full member: in the file \
+                 partitions.conf of opensm, on the host of the manager",
+            ),
+        )
+    }]
+}

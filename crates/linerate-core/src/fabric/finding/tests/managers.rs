@@ -1,0 +1,98 @@
+use super::*;
+
+#[test]
+fn the_manager_of_the_neighbour_serves_its_other_port() {
+    let mut fake = Fake::two_ports();
+    fake.manage("SRV", 1);
+    let found = seen(&fake, "CLB");
+    assert_eq!(ids(&found), [("wrong-port", "CLB port 1")]);
+    let [one] = &found[..] else { unreachable!() };
+    assert_eq!(
+        (one.host.as_str(), one.certainty),
+        ("SRV", Certainty::Proved)
+    );
+    assert!(one.why.contains("SRV port 2") && one.why.contains("serves port 1 only"));
+    let server = fake.node("SRV");
+    let guid = fake.port((server, 2)).guid;
+    assert!(commands(one).contains(&format!("opensm -B -g {guid:#018x}")));
+    // The served side sees the port that waits.
+    let found = seen(&fake, "CLA");
+    assert_eq!(ids(&found), [("wrong-port", "SRV port 2")]);
+    assert_eq!(found[0].certainty, Certainty::Supported);
+    // The cure.
+    fake.manage("CLB", 1);
+    assert_eq!(seen(&fake, "CLB"), []);
+    assert_eq!(seen(&fake, "CLA"), []);
+}
+
+#[test]
+fn the_neighbours_other_port_is_served_from_elsewhere() {
+    let mut fake = Fake::two_ports();
+    fake.manage("CLA", 1);
+    let found = seen(&fake, "CLB");
+    assert_eq!(ids(&found), [("wrong-port", "CLB port 1")]);
+    assert!(
+        !found[0].why.contains("the subnet manager on SRV"),
+        "{}",
+        found[0].why
+    );
+    assert!(found[0].fix.what.contains("at one of its ends"));
+}
+
+#[test]
+fn no_manager_anywhere_is_not_the_wrong_port() {
+    let found = seen(&Fake::two_ports(), "CLB");
+    assert_eq!(ids(&found), [("no-manager", "CLB port 1")]);
+    let found = seen(&Fake::star(4), "H2");
+    assert_eq!(ids(&found), [("no-manager", "H2 port 1")]);
+    assert!(commands(&found[0]).contains("opensm -B -g"));
+}
+
+#[test]
+fn a_second_manager_is_not_started_where_one_serves() {
+    let mut fake = star();
+    let own = at(&fake, "H2");
+    let port = fake.port(own);
+    (port.lid, port.manager_lid, port.states) = (0, 0, [2, 5]);
+    let switch = fake.node("SW");
+    fake.port((switch, 2)).states = [2, 5];
+    let found = seen(&fake, "H2");
+    assert_eq!(ids(&found), [("unserved-port", "H2 port 1")]);
+    assert_eq!(found[0].certainty, Certainty::Supported);
+    assert!(!commands(&found[0]).contains("opensm -B"));
+    // Its sign is an active port, even if the manager does not answer.
+    let manager = at(&fake, "H1");
+    fake.port(manager).capabilities = 0;
+    assert_eq!(ids(&seen(&fake, "H2")), [("unserved-port", "H2 port 1")]);
+}
+
+#[test]
+fn a_function_without_a_guid_is_not_told_to_start_a_manager() {
+    for managed in [true, false] {
+        let mut fake = if managed { star() } else { Fake::star(4) };
+        let own = at(&fake, "H2");
+        let port = fake.port(own);
+        (port.guid, port.lid, port.manager_lid) = (0, 0, 0);
+        port.states = [2, 5];
+        let found = seen(&fake, "H2");
+        assert_eq!(ids(&found), [("no-guid", "H2 port 1")]);
+        assert!(!commands(&found[0]).contains("opensm"), "{managed}");
+    }
+}
+
+#[test]
+fn only_two_masters_are_two_managers() {
+    for (state, expected) in [(0, 0), (1, 0), (2, 0), (3, 1)] {
+        let mut fake = star();
+        let second = at(&fake, "H3");
+        let port = fake.port(second);
+        port.manager = Some((state, 5));
+        port.capabilities |= 1 << 1;
+        let found = seen(&fake, "H2");
+        assert_eq!(found.len(), expected, "{state}: {found:?}");
+        if let [one] = &found[..] {
+            assert_eq!(one.id, "two-managers");
+            assert!(one.proof.iter().any(|p| p.contains("H3 (priority 5")));
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The order of requests that finds a network: which node is asked for which attribute, and when a request is sent
+//! again.
+//!
+//! A walk does no I/O and has no clock. Its owner sends the requests that it returns, hands it the replies, and says
+//! what time it is. The part of the network that was found is there at any time.
+
+mod answer;
+mod lines;
+#[cfg(test)]
+mod tests;
+
+use super::mad::subnet::BLOCK;
+use super::mad::{Attribute, Get, Refusal, Route, To, transaction};
+use super::network::{Network, Port, PortAt, Silence, Why};
+use crate::units::Nanos;
+pub use lines::PATIENCE;
+use lines::{About, Asked, Lines, TRIES};
+
+/// Most requests without a reply at one time.
+pub const OUTSTANDING: usize = 64;
+
+/// Most requests in a second, unless [`Walk::pace`] sets another number.
+const PACE: u32 = 100_000;
+
+/// Requests that may be sent without a pause after the walk was idle.
+const BURST: u64 = OUTSTANDING as u64;
+
+/// Most that a walk takes of a network, whatever the network claims.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// Nodes. A subnet has 48 Ki LIDs.
+    nodes: usize,
+    /// Ports of all nodes together. A fat tree with as many hosts as there are LIDs has fewer.
+    ports: usize,
+}
+
+const LIMITS: Limits = Limits {
+    nodes: 49_152,
+    ports: 327_680,
+};
+
+/// A walk through a network.
+#[derive(Debug)]
+pub struct Walk {
+    network: Network,
+    limits: Limits,
+    /// Most requests without a reply at one time, if the port allows as many.
+    most: usize,
+    lines: Lines,
+    /// Shortest time between two requests.
+    gap: Nanos,
+    /// Time from which on the pace allows the next request.
+    free: Nanos,
+    /// Whether only the pace holds back the next request.
+    is_held: bool,
+    /// Number of requests sent, with those sent again.
+    sent: u64,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self::within(LIMITS)
+    }
+}
+
+impl Walk {
+    fn within(limits: Limits) -> Self {
+        let mut walk = Self {
+            network: Network::default(),
+            limits,
+            most: OUTSTANDING,
+            lines: Lines::default(),
+            gap: Nanos(0),
+            free: Nanos(0),
+            is_held: false,
+            sent: 0,
+        };
+        walk.pace(PACE);
+        walk.ask(About::Own, To::Route(Route::default()), Attribute::NodeInfo);
+        walk
+    }
+
+    /// Sends at most this many requests in a second. A short burst is allowed.
+    pub fn pace(&mut self, per_second: u32) {
+        self.gap = Nanos(1_000_000_000 / u64::from(per_second.max(1)));
+    }
+
+    /// The network as far as it is known.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Ends the walk and returns the network.
+    pub fn into_network(self) -> Network {
+        self.network
+    }
+
+    /// Returns the number of requests that were sent.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Returns whether no request is left to send or to wait for.
+    pub fn is_done(&self) -> bool {
+        self.lines.ready() == 0 && self.lines.waiting() == 0
+    }
+
+    /// Returns the next request and its transaction. `None` if none may be sent now. The port takes up to `window`
+    /// requests without a reply.
+    pub fn request(&mut self, now: Nanos, window: usize) -> Option<(u32, Get)> {
+        self.is_held = false;
+        if self.lines.waiting() >= self.most.min(window) {
+            return None;
+        }
+        if self.free > now {
+            self.is_held = self.lines.ready() > 0;
+            return None;
+        }
+        let request = self.lines.send(now)?;
+        let earliest = now.0.saturating_sub(BURST * self.gap.0);
+        self.free = Nanos(self.free.0.max(earliest) + self.gap.0);
+        self.sent += 1;
+        Some(request)
+    }
+
+    /// Returns the time at which a request is sent again, given up, or may be sent.
+    pub fn deadline(&self) -> Option<Nanos> {
+        let free = self.is_held.then_some(self.free);
+        self.lines.deadline().into_iter().chain(free).min()
+    }
+
+    /// Takes a datagram that arrived. Returns whether it answers a request.
+    pub fn receive(&mut self, now: Nanos, mad: &[u8]) -> bool {
+        let Some(asked) = transaction(mad).and_then(|of| self.lines.take(of)) else {
+            return false;
+        };
+        if let About::Node(node) = asked.about {
+            self.count(node, &asked, now, false);
+        }
+        match asked.get.reply(mad) {
+            Ok(data) => self.answered(now, &asked, data),
+            Err(Refusal::Status(status)) => self.unanswered(&asked, Why::Refused(status)),
+            Err(Refusal::Other | Refusal::Malformed(_)) => {
+                self.unanswered(&asked, Why::Unreadable);
+            }
+        }
+        true
+    }
+
+    /// Takes the news that a request was not delivered: it is sent again, or given up.
+    pub fn lost(&mut self, transaction: u32) {
+        if let Some(asked) = self.lines.take_try(transaction) {
+            self.again(asked);
+        }
+    }
+
+    /// Sends requests again whose replies are late, or gives them up.
+    pub fn expire(&mut self, now: Nanos) {
+        while let Some(asked) = self.lines.late(now) {
+            self.again(asked);
+        }
+    }
+
+    /// Begins to ask the subnet managers that were found for their states. They are asked one after the other: of
+    /// requests that another program answers, ibsim (0.10) delivers only the reply to the last one.
+    pub fn ask_managers(&mut self) {
+        self.most = 1;
+        let network = &self.network;
+        let runs = network.ports().filter_map(|(at, port)| {
+            let is_switch = network.nodes[at.node].is_switch();
+            let can = network.is_here(at) && (at.port == 0 || !is_switch);
+            let runs = can && port.info.is_some_and(|info| info.is_manager());
+            let route = port.route.as_ref().unwrap_or(&network.nodes[at.node].route);
+            runs.then(|| (at, route.clone()))
+        });
+        for (at, route) in runs.collect::<Vec<_>>() {
+            self.ask_at(at, To::Route(route), Attribute::ManagerInfo);
+        }
+    }
+
+    /// Begins to read the part of all forwarding tables that routes to a LID need: [`Network::route`].
+    pub fn ask_for_route(&mut self, lid: u16) {
+        self.most = OUTSTANDING;
+        let block = lid / BLOCK as u16;
+        for node in 0..self.network.nodes.len() {
+            let of = &self.network.nodes[node];
+            if of.is_switch() && !of.forwarding.contains_key(&block) {
+                let to = To::Route(of.route.clone());
+                self.ask(About::Node(node), to, Attribute::Forwarding(block));
+            }
+        }
+    }
+
+    /// Begins to read the counters of all ports that have a link. Does nothing if packets do not reach other nodes.
+    pub fn read_counters(&mut self) {
+        self.most = OUTSTANDING;
+        let network = &self.network;
+        let own = network.own().and_then(|own| network.port(own));
+        let reaches = own.is_some_and(Port::is_active);
+        if !reaches {
+            return;
+        }
+        for node in 0..self.network.nodes.len() {
+            self.ask_for_counters(node);
+        }
+    }
+
+    /// Whether counters of a port were read.
+    pub fn has_counters(&self) -> bool {
+        let mut ports = self.network.ports();
+        ports.any(|(_, port)| !port.counters.is_empty())
+    }
+
+    fn again(&mut self, asked: Asked) {
+        if asked.tries < TRIES {
+            return self.lines.put(asked);
+        }
+        self.unanswered(&asked, Why::NoReply(TRIES));
+        let About::Node(node) = asked.about else {
+            return;
+        };
+        self.count(node, &asked, Nanos(0), true);
+        // A node that did not answer anything since then would hold up the walk with each further request.
+        if self.network.nodes[node].replied <= asked.first {
+            for dropped in self.lines.drop_ready(asked.about) {
+                self.unanswered(&dropped, Why::NotSent);
+            }
+        }
+    }
+
+    /// Counts the tries of a decided request to a node.
+    fn count(&mut self, node: usize, asked: &Asked, now: Nanos, is_lost: bool) {
+        let of = &mut self.network.nodes[node];
+        of.replied = of.replied.max(now);
+        // One that another program answers says nothing about the node.
+        if asked.get.attribute != Attribute::ManagerInfo {
+            of.sent = of.sent.saturating_add(asked.tries);
+            let lost = asked.tries - u32::from(!is_lost);
+            of.lost = of.lost.saturating_add(lost);
+        }
+    }
+
+    fn ask(&mut self, about: About, to: To, attribute: Attribute) {
+        self.lines.add(about, 0, Get { to, attribute });
+    }
+
+    /// Asks for an attribute of a port.
+    fn ask_at(&mut self, at: PortAt, to: To, attribute: Attribute) {
+        let get = Get { to, attribute };
+        self.lines.add(About::Node(at.node), at.port, get);
+    }
+
+    fn unanswered(&mut self, asked: &Asked, why: Why) {
+        // Not all devices of the vendor have it, and without it the speed is as PortInfo says.
+        if let Attribute::ExtendedPortInfo(_) = asked.get.attribute {
+            return;
+        }
+        let (node, from) = match asked.about {
+            About::Own => (None, None),
+            About::Node(node) => (Some(node), None),
+            About::Beyond(from) => (None, Some(from)),
+        };
+        self.network.gaps.push(Silence {
+            node,
+            from,
+            what: asked.get.attribute.name(),
+            why,
+        });
+    }
+}

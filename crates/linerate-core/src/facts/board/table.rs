@@ -1,0 +1,288 @@
+//! The tables of boards and chips. Every row names its source.
+
+/// A family of chips.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Family {
+    /// Name by which cards are sold.
+    pub name: &'static str,
+    /// PCI device ids, with those of virtual functions.
+    pub devices: &'static [u16],
+    /// Whether there are boards with InfiniBand.
+    pub has_infiniband: bool,
+    /// The newest version that a source names for boards of the chip's maker; empty if none is known.
+    pub firmware: &'static str,
+    /// How the link layer of a port is set.
+    pub switched: Switched,
+}
+
+/// How the link layer of a port is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switched {
+    /// By a file of the driver, until the driver is loaded again: `mlx4_port1`.
+    Driver,
+    /// In the firmware, from the next boot on: `LINK_TYPE_P1`.
+    Firmware,
+}
+
+/// A board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Board {
+    /// Id in the firmware (PSID), as `board_id` in sysfs has it.
+    pub id: &'static str,
+    /// Part number of the maker.
+    pub part: &'static str,
+    /// Who sold it under a name of its own; empty for the maker of the chip.
+    pub sold_by: &'static str,
+    /// Place of the family in [`FAMILIES`].
+    pub(super) family: usize,
+    /// Number of ports.
+    pub ports: u32,
+    /// Speeds of InfiniBand.
+    pub infiniband: &'static str,
+    /// Speeds of Ethernet. All boards of the table can have either (VPI).
+    pub ethernet: &'static str,
+}
+
+const CX2: usize = 0;
+const CX3: usize = 1;
+const CX3_PRO: usize = 2;
+const CX4: usize = 3;
+const CX5: usize = 4;
+
+const CX6: usize = 6;
+const CX7: usize = 7;
+
+/// All families that are known.
+//= torvalds/linux, drivers/net/ethernet/mellanox/mlx4/main.c, mlx4_pci_table, and mlx5/core/main.c, mlx5_core_pci_table:
+//= names and device ids. The ids of mlx4's Ethernet boards (MT26448 and others) are left out: they have no InfiniBand.
+pub(super) static FAMILIES: &[Family] = &[
+    Family {
+        name: "ConnectX-2",
+        //= torvalds/linux, mlx4_pci_table: 0x673c is "MT26428 ConnectX VPI PCIe 2.0 5GT/s - IB QDR / 10GigE"
+        devices: &[0x673c],
+        has_infiniband: true,
+        firmware: "",
+        switched: Switched::Driver,
+    },
+    Family {
+        name: "ConnectX-3",
+        devices: &[0x1003, 0x1004],
+        has_infiniband: true,
+        //= NVIDIA Firmware Tools (MFT) Documentation v4.32.0, Supported Adapter Cards Firmware Versions
+        firmware: "2.42.5000",
+        switched: Switched::Driver,
+    },
+    Family {
+        name: "ConnectX-3 Pro",
+        devices: &[0x1007],
+        has_infiniband: true,
+        //= NVIDIA Firmware Tools (MFT) Documentation v4.32.0, Supported Adapter Cards Firmware Versions
+        firmware: "2.42.5000",
+        switched: Switched::Driver,
+    },
+    Family {
+        name: "ConnectX-4",
+        devices: &[0x1013, 0x1014],
+        has_infiniband: true,
+        //= NVIDIA Firmware Tools (MFT) Documentation v4.35.0, Supported Adapter Cards Firmware Versions
+        firmware: "12.28.4706",
+        switched: Switched::Firmware,
+    },
+    Family {
+        name: "ConnectX-5",
+        devices: &[0x1017, 0x1018],
+        has_infiniband: true,
+        //= NVIDIA Firmware Tools (MFT) Documentation v4.35.0, Supported Adapter Cards Firmware Versions
+        firmware: "16.35.8008",
+        switched: Switched::Firmware,
+    },
+    Family {
+        name: "ConnectX-5 Ex",
+        devices: &[0x1019, 0x101a],
+        has_infiniband: true,
+        //= NVIDIA Firmware Tools (MFT) Documentation v4.32.0: "ConnectX-5 / ConnectX-5 Ex 16.35.4030"
+        firmware: "16.35.4030",
+        switched: Switched::Firmware,
+    },
+    Family {
+        name: "ConnectX-6",
+        devices: &[0x101b, 0x101c],
+        has_infiniband: true,
+        // Several branches are maintained side by side, so that no version is the newest.
+        firmware: "",
+        switched: Switched::Firmware,
+    },
+    Family {
+        name: "ConnectX-7",
+        devices: &[0x1021],
+        has_infiniband: true,
+        // As for ConnectX-6.
+        firmware: "",
+        switched: Switched::Firmware,
+    },
+    //= NVIDIA MLNX_OFED Documentation v5.6-1.0.3.3, Release Notes: these three have speeds of Ethernet only
+    Family {
+        name: "ConnectX-4 Lx",
+        devices: &[0x1015, 0x1016],
+        has_infiniband: false,
+        firmware: "",
+        switched: Switched::Firmware,
+    },
+    Family {
+        name: "ConnectX-6 Dx",
+        devices: &[0x101d],
+        has_infiniband: false,
+        firmware: "",
+        switched: Switched::Firmware,
+    },
+    Family {
+        name: "ConnectX-6 Lx",
+        devices: &[0x101f],
+        has_infiniband: false,
+        firmware: "",
+        switched: Switched::Firmware,
+    },
+];
+
+const QDR: &str = "up to QDR (40 Gb/s)";
+const FDR: &str = "up to FDR (56 Gb/s)";
+const EDR: &str = "up to EDR (100 Gb/s)";
+const HDR: &str = "up to HDR (200 Gb/s)";
+
+/// A row for a board of the chip's maker.
+const fn board(
+    id: &'static str,
+    part: &'static str,
+    family: usize,
+    ports: u32,
+    infiniband: &'static str,
+    ethernet: &'static str,
+) -> Board {
+    Board {
+        id,
+        part,
+        sold_by: "",
+        family,
+        ports,
+        infiniband,
+        ethernet,
+    }
+}
+
+const fn sold_by(name: &'static str, board: Board) -> Board {
+    Board {
+        sold_by: name,
+        ..board
+    }
+}
+
+/// All boards that are known.
+pub static BOARDS: &[Board] = &[
+    //= mlxfwmanager: "MHQH19B-XTR_A1-A3, ConnectX-2 VPI adapter card; single-port 40Gb/s QSFP", MT_0D90110009; the speed of
+    //= Ethernet from torvalds/linux, mlx4_pci_table, 0x673c
+    board("MT_0D90110009", "MHQH19B-XTR", CX2, 1, QDR, "10 Gb/s"),
+    //= illumos, fwflash/plugins/hdrs/MELLANOX.h: "MHQH29B-XTR", "MT_0D80110009", "Osprey CX-2"; speeds as above, ports
+    //= from the User Manual of ConnectX-2 VPI Single and Dual Port QSFP cards, Rev 1.6
+    board("MT_0D80110009", "MHQH29B-XTR", CX2, 2, QDR, "10 Gb/s"),
+    //= mlxup: "MCX354A-FCB_A2-A5, ConnectX-3 VPI adapter card; dual-port QSFP; FDR IB (56Gb/s) and 40GigE", MT_1090120019
+    board(
+        "MT_1090120019",
+        "MCX354A-FCBT",
+        CX3,
+        2,
+        FDR,
+        "10 and 40 Gb/s",
+    ),
+    //= mlxfwmanager: "MCX354A-QCB_Ax, ConnectX-3 VPI adapter card; dual-port QSFP; QDR IB (40Gb/s) and 10GigE",
+    //= MT_1090110018
+    board("MT_1090110018", "MCX354A-QCBT", CX3, 2, QDR, "10 Gb/s"),
+    //= mlxfwmanager: "MCX353A-FCB_A2-A5, ConnectX-3 VPI adapter card; single-port QSFP; FDR IB (56Gb/s) and 40GigE",
+    //= MT_1100120019
+    board(
+        "MT_1100120019",
+        "MCX353A-FCBT",
+        CX3,
+        1,
+        FDR,
+        "10 and 40 Gb/s",
+    ),
+    //= mlxfwmanager: "MCX353A-QCA_A1-A2, ConnectX-3 VPI adapter card; single-port QSFP; QDR IB (40Gb/s) and 10GigE",
+    //= MT_1120120018 (forums.servethehome.com, "MCX353A-QCA_A1-A2 won't accept firmware update")
+    board("MT_1120120018", "MCX353A-QCAT", CX3, 1, QDR, "10 Gb/s"),
+    //= a firmware dump of ISL1090110018 names the profile cx3-1_MCX354A_qdr.prs, "dual-port QSFP; QDR IB (40Gb/s)"; Dell's
+    //= firmware guide of Isilon: "Mellanox CX-3 IB/10GbE 2.42.5000+ISL1090110018"
+    sold_by(
+        "Isilon",
+        board("ISL1090110018", "MCX354A-QCBT", CX3, 2, QDR, "10 Gb/s"),
+    ),
+    //= mstflint: the image fw-ConnectX3Pro-rel-2_42_5000-MCX354A-FCC_Ax has the PSID MT_1090111019; speeds from its name
+    //= (F: FDR and 40 Gb/s, as MCX354A-FCB)
+    board(
+        "MT_1090111019",
+        "MCX354A-FCCT",
+        CX3_PRO,
+        2,
+        FDR,
+        "10 and 40 Gb/s",
+    ),
+    //= mlxfwmanager: "ConnectX-4 VPI adapter card; FDR IB (56Gb/s) and 40GbE; dual-port QSFP28; PCIe3.0 x8", MT_2170110021,
+    //= image MCX454A-FCA
+    board(
+        "MT_2170110021",
+        "MCX454A-FCAT",
+        CX4,
+        2,
+        FDR,
+        "up to 40 Gb/s",
+    ),
+    //= mlxfwmanager: "MCX455A-ECA_Ax, ConnectX-4 VPI adapter card; EDR IB (100Gb/s) and 100GbE; single-port QSFP28",
+    //= MT_2180110032
+    board(
+        "MT_2180110032",
+        "MCX455A-ECAT",
+        CX4,
+        1,
+        EDR,
+        "up to 100 Gb/s",
+    ),
+    //= flint: MT_2190110032 takes the image fw-ConnectX4-rel-12_28_2006-MCX456A-ECA_Ax; MCX456A is the board of MCX455A
+    //= with two ports
+    board(
+        "MT_2190110032",
+        "MCX456A-ECAT",
+        CX4,
+        2,
+        EDR,
+        "up to 100 Gb/s",
+    ),
+    //= lshca: "MCX556A-ECAT, PSID MT_0000000008"; mlxconfig: "MCX556A-ECA_Ax, ConnectX-5 VPI adapter card; EDR IB (100Gb/s)
+    //= and 100GbE; dual-port QSFP28"
+    board(
+        "MT_0000000008",
+        "MCX556A-ECAT",
+        CX5,
+        2,
+        EDR,
+        "up to 100 Gb/s",
+    ),
+    //= mlxfwmanager: "MCX653105A-HDA_Ax, ConnectX-6 VPI adapter card; HDR IB (200Gb/s) and 200GbE; single-port QSFP56",
+    //= MT_0000000223
+    board(
+        "MT_0000000223",
+        "MCX653105A-HDAT",
+        CX6,
+        1,
+        HDR,
+        "up to 200 Gb/s",
+    ),
+    //= mlxup: "MCX75310AAS-NEA_Ax, NVIDIA ConnectX-7 HHHL Adapter card; 400GbE / NDR IB (default mode); Single-port OSFP",
+    //= MT_0000000838
+    board(
+        "MT_0000000838",
+        "MCX75310AAS-NEAT",
+        CX7,
+        1,
+        "up to NDR (400 Gb/s)",
+        "up to 400 Gb/s",
+    ),
+];

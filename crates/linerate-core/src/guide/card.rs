@@ -1,0 +1,309 @@
+//! The card and its driver.
+
+use super::{Answer, Scene, State, infiniband_ports, ok};
+use crate::advice::{Advice, Step};
+use crate::facts::Inventory;
+use crate::facts::board::{self, Switched};
+use crate::facts::infiniband::{IbDevice, Layer};
+use crate::facts::pci::Device;
+use crate::shell::word;
+
+/// The module that makes RDMA devices of the cards of a driver. Other drivers make them themselves.
+//= torvalds/linux, drivers/infiniband/hw/mlx4/Kconfig and mlx5/Kconfig: MLX4_INFINIBAND selects MLX4_CORE; MLX5_INFINIBAND
+//= depends on MLX5_CORE
+const RDMA: [(&str, &str); 2] = [("mlx4_core", "mlx4_ib"), ("mlx5_core", "mlx5_ib")];
+
+/// Whether a card is on the bus that may speak InfiniBand.
+pub(super) fn seen(scene: &Scene<'_>) -> Answer {
+    let cards = candidates(scene);
+    if scene.inventory.pci.is_empty() && cards.is_empty() {
+        let look = Step::on(None, "lspci -nn").about("the cards");
+        let advice = Advice::new("see whether the bus lists a card").step(look);
+        return (
+            "the PCI bus could not be read".to_owned(),
+            State::Unknown(advice),
+        );
+    }
+    let able: Vec<&&Device> = cards.iter().filter(|card| may_speak(card)).collect();
+    if !able.is_empty() {
+        let words: Vec<String> = able.iter().map(|card| in_words(scene, card)).collect();
+        return ok(words.join("; "));
+    }
+    if let Some(card) = cards.first() {
+        let what = format!("{} has Ethernet ports only", in_words(scene, card));
+        let advice = Advice::new(
+            "RoCE needs no subnet manager and none of these checks; use a card with InfiniBand",
+        );
+        return (what, State::Wrong(advice));
+    }
+    let software = scene
+        .inventory
+        .infiniband
+        .devices
+        .iter()
+        .find(|d| d.software);
+    let what = match software {
+        Some(device) => format!(
+            "no card for InfiniBand; {} is made by software on Ethernet",
+            device.name
+        ),
+        None => "no card for InfiniBand on the PCI bus".to_owned(),
+    };
+    let look = "lspci -nn | grep -i -e infiniband -e mellanox";
+    let advice = Advice::new("seat the card in its slot, or try another slot; then look again");
+    (what, State::Wrong(advice.on(None, look)))
+}
+
+/// The functions of the bus that are cards for InfiniBand, by class, maker or RDMA device.
+fn candidates<'a>(scene: &Scene<'a>) -> Vec<&'a Device> {
+    let rdma = &scene.inventory.infiniband.devices;
+    let has_ports = |function: &Device| {
+        let address = function.address.to_string();
+        rdma.iter()
+            .any(|device| device.pci == address && speaks_infiniband(device))
+    };
+    let all = scene.inventory.pci.iter();
+    all.filter(|function| board::is_candidate(function) || has_ports(function))
+        .collect()
+}
+
+fn speaks_infiniband(device: &IbDevice) -> bool {
+    device
+        .ports
+        .iter()
+        .any(|port| port.layer == Some(Layer::InfiniBand))
+}
+
+/// Whether a card is of a family with InfiniBand, or of an unknown one.
+fn may_speak(card: &Device) -> bool {
+    board::family(card.vendor, card.device).is_none_or(|family| family.has_infiniband)
+}
+
+/// `0000:03:00.0 ConnectX-3 (MCX354A-FCBT)`.
+fn in_words(scene: &Scene<'_>, card: &Device) -> String {
+    let mut words = vec![card.address.to_string()];
+    words.extend(board::family(card.vendor, card.device).map(|family| family.name.to_owned()));
+    let device = device_of(scene, card);
+    let part = device.and_then(|device| board::of(&device.board));
+    words.extend(part.map(|board| format!("({})", board.part)));
+    if words.len() == 1 {
+        words.push(card.function().to_owned());
+    }
+    words.join(" ")
+}
+
+fn device_of<'a>(scene: &Scene<'a>, card: &Device) -> Option<&'a IbDevice> {
+    let address = card.address.to_string();
+    scene
+        .inventory
+        .infiniband
+        .devices
+        .iter()
+        .find(|device| device.pci == address)
+}
+
+/// Whether a driver has made InfiniBand ports of the card, and programs may use them.
+pub(super) fn driven(scene: &Scene<'_>) -> Answer {
+    let ports = infiniband_ports(scene.inventory);
+    let Some((device, _)) = ports.first() else {
+        return no_ports(scene);
+    };
+    let rdma = &scene.inventory.infiniband;
+    for (module, users, use_) in [
+        ("ib_umad", &rdma.managed, "subnet managers and their tools"),
+        ("ib_uverbs", &rdma.opened, "programs"),
+    ] {
+        let Some(users) = users else {
+            let advice = Advice::new("see whether the module is loaded")
+                .on(None, format!("lsmod | grep {module}"));
+            return (
+                format!("whether {module} is loaded is unknown"),
+                State::Unknown(advice),
+            );
+        };
+        if !users.contains(&device.name) {
+            let what = format!(
+                "{} is there, but {module} is not loaded: {use_} cannot open it",
+                device.name
+            );
+            return (what, State::Wrong(load(module)));
+        }
+    }
+    let driver = driver_of(scene, device);
+    ok(format!(
+        "{driver} has {}; ib_umad and ib_uverbs are loaded",
+        device.name
+    ))
+}
+
+fn driver_of<'a>(scene: &Scene<'a>, device: &IbDevice) -> &'a str {
+    let function = scene
+        .inventory
+        .pci
+        .iter()
+        .find(|d| d.address.to_string() == device.pci);
+    match function.map(|function| function.driver.as_str()) {
+        None | Some("") => "a driver",
+        Some(driver) => driver,
+    }
+}
+
+/// Why no port of the host speaks InfiniBand.
+fn no_ports(scene: &Scene<'_>) -> Answer {
+    let able: Vec<&Device> = candidates(scene)
+        .into_iter()
+        .filter(|card| may_speak(card))
+        .collect();
+    let hardware = able
+        .iter()
+        .filter_map(|card| device_of(scene, card))
+        .find(|d| !d.ports.is_empty());
+    if let Some(device) = hardware {
+        return other_layer(scene, device);
+    }
+    match able.first() {
+        Some(card) if card.driver.is_empty() => no_driver(scene, card),
+        Some(card) => no_device(card),
+        None => {
+            let advice = Advice::new("see which devices there are").on(None, "linerate host");
+            ("no card is known".to_owned(), State::Unknown(advice))
+        }
+    }
+}
+
+/// All ports of a device are Ethernet, or unknown.
+fn other_layer(scene: &Scene<'_>, device: &IbDevice) -> Answer {
+    if device.ports.iter().any(|port| port.layer.is_none()) {
+        let layers = format!(
+            "grep . /sys/class/infiniband/{}/ports/*/link_layer",
+            word(&device.name)
+        );
+        let advice = Advice::new("see what its ports are").on(None, layers);
+        return (
+            format!("the link layer of {} is unknown", device.name),
+            State::Unknown(advice),
+        );
+    }
+    let what = format!(
+        "the ports of {} are Ethernet (RoCE), which needs no subnet manager",
+        device.name
+    );
+    let advice = switch(scene.inventory, device, Layer::InfiniBand).unwrap_or_else(|| {
+        let look = format!("sudo mstconfig -d {} query", word(&device.pci));
+        Advice::new("see whether this board has InfiniBand (LINK_TYPE_P1)").on(None, look)
+    });
+    (what, State::Wrong(advice))
+}
+
+/// Advice that sets the first port of a device to another link layer, for a board that is known to have both.
+pub(crate) fn switch(inventory: &Inventory, device: &IbDevice, to: Layer) -> Option<Advice> {
+    board::of(&device.board)?;
+    // A virtual function has the layer of its card.
+    let family =
+        board::family_of(&inventory.pci, device).filter(|_| device.virtual_of.is_none())?;
+    let (pci, port) = (word(&device.pci), device.ports.first()?.number);
+    Some(match family.switched {
+        Switched::Driver => {
+            let word = |layer| {
+                if layer == Layer::InfiniBand {
+                    "ib"
+                } else {
+                    "eth"
+                }
+            };
+            let other = if to == Layer::InfiniBand {
+                Layer::Ethernet
+            } else {
+                Layer::InfiniBand
+            };
+            let set = |layer| {
+                format!(
+                    "echo {} | sudo tee /sys/bus/pci/devices/{pci}/mlx4_port{port}",
+                    word(layer)
+                )
+            };
+            Advice::new("set the port, until the driver is loaded again")
+                .set(None, set(to))
+                .undo_on(None, set(other))
+        }
+        Switched::Firmware => {
+            let [to, back] = if to == Layer::InfiniBand {
+                [1, 2]
+            } else {
+                [2, 1]
+            };
+            let set = |layer| {
+                Step::act(
+                    None,
+                    format!("sudo mstconfig -d {pci} set LINK_TYPE_P{port}={layer}"),
+                )
+            };
+            Advice::new("set the port in the firmware; it changes at the next boot")
+                .step(set(to))
+                .undo(set(back).about("and boot again"))
+        }
+    })
+}
+
+fn no_driver(scene: &Scene<'_>, card: &Device) -> Answer {
+    let address = card.address.to_string();
+    let what = format!("no driver has {}", in_words(scene, card));
+    let claim = scene
+        .inventory
+        .infiniband
+        .claims
+        .iter()
+        .find(|claim| claim.pci == address);
+    let modules = claim.and_then(|claim| claim.modules.as_ref());
+    match modules.map(Vec::as_slice) {
+        None => {
+            let look = format!("lspci -k -s {address}");
+            let advice = Advice::new("see which modules of the kernel claim it").on(None, look);
+            (what, State::Wrong(advice))
+        }
+        Some([]) => {
+            let advice = Advice::new(
+                "no module of this kernel claims it: install the kernel's extra modules, or another kernel",
+            );
+            (what, State::Wrong(advice))
+        }
+        Some([only]) => (
+            format!("{what}; {only} claims it"),
+            State::Wrong(load(only).step(messages())),
+        ),
+        Some(several) => {
+            let what = format!("{what}; several modules claim it: {}", several.join(", "));
+            (what, State::Wrong(load(&several[0]).step(messages())))
+        }
+    }
+}
+
+/// A driver has the card, and there is no RDMA device.
+fn no_device(card: &Device) -> Answer {
+    let (address, driver) = (card.address, card.driver.as_str());
+    if driver == "vfio-pci" {
+        let what = format!("vfio-pci has {address}: the card is for a virtual machine");
+        return (
+            what,
+            State::Wrong(Advice::new("run the checks in that virtual machine")),
+        );
+    }
+    let what = format!("{driver} has {address}, but made no RDMA device of it");
+    let advice = match RDMA.iter().find(|(name, _)| *name == driver) {
+        Some((_, module)) => load(module).step(messages()),
+        None => Advice::new("read what the driver says").step(messages()),
+    };
+    (what, State::Wrong(advice))
+}
+
+fn messages() -> Step {
+    Step::on(None, "sudo dmesg | tail -n 50").about("if that does not help, what the kernel says")
+}
+
+/// Advice to load a module.
+pub(super) fn load(module: &str) -> Advice {
+    let module = word(module);
+    Advice::new(format!("load {module}"))
+        .set(None, format!("sudo modprobe {module}"))
+        .undo_on(None, format!("sudo modprobe -r {module}"))
+}

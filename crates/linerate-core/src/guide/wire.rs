@@ -1,0 +1,117 @@
+//! The cable and the rates.
+
+use super::{Answer, DevicePort, Scene, State, ok, wrong};
+use crate::advice::Advice;
+use crate::facts::crossing::{Crossing, crossings};
+use crate::facts::infiniband::{IbDevice, IbRate, PhysicalState};
+use crate::facts::odd::Oddity;
+use crate::facts::pci;
+use crate::shell::word;
+use crate::units::Rate;
+
+/// Whether the wire of the port works.
+pub(super) fn cable(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
+    let (device, port) = own;
+    let physical = port.physical.map_or("unknown", PhysicalState::name);
+    if let Some(odd) = scene.odd(&["ib-no-link", "ib-held-down"], own) {
+        return wrong(odd);
+    }
+    match port.has_link() {
+        Some(true) => ok(format!("{} has a link ({physical})", super::name(own))),
+        Some(false) => {
+            let advice = Advice::new("seat the cable at both ends; see that the other end is on");
+            (format!("no link ({physical})"), State::Wrong(advice))
+        }
+        None => {
+            let look = format!("ibstat {} {}", word(&device.name), port.number);
+            let advice = Advice::new("see the physical state of the port").on(None, look);
+            (
+                "whether the port has a link is unknown".to_owned(),
+                State::Unknown(advice),
+            )
+        }
+    }
+}
+
+/// Whether the link runs as fast as it should and the slot of the card carries it.
+pub(super) fn rates(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
+    let (device, port) = own;
+    if let Some(odd) = scene.odd(&["ib-narrow", "ib-slower"], own) {
+        return wrong(odd);
+    }
+    let Some(rate) = port.in_use() else {
+        let look = format!("ibstat {} {}", word(&device.name), port.number);
+        let advice = Advice::new("see the rate of the port").on(None, look);
+        return (
+            "the rate of the port is unknown".to_owned(),
+            State::Unknown(advice),
+        );
+    };
+    slot(scene, device, rate)
+}
+
+/// Judges the slot against the data of one port.
+fn slot(scene: &Scene<'_>, device: &IbDevice, rate: &IbRate) -> Answer {
+    let link = format!("{}x {} ({})", rate.width, rate.speed, rate.rate);
+    let card = device
+        .pci
+        .parse()
+        .ok()
+        .and_then(|address| pci::at(&scene.inventory.pci, address));
+    let links = card
+        .map(|card| crossings(&scene.inventory.pci, card))
+        .unwrap_or_default();
+    let slowest = links
+        .iter()
+        .filter_map(|link| Some((link, link.rate()?)))
+        .min_by_key(|(_, rate)| *rate);
+    let (Some((slowest, carries)), Some(data)) = (slowest, data(rate)) else {
+        let look = format!(
+            "sudo lspci -vv -s {} | grep -i -e lnkcap -e lnksta",
+            word(&device.pci)
+        );
+        let advice = Advice::new("compare the slot of the card with its port").on(None, look);
+        return (
+            format!("the port runs at {link}; what its slot carries is unknown"),
+            State::Unknown(advice),
+        );
+    };
+    let what = format!(
+        "the port runs at {link}, {data} of data; its slot carries {carries} ({})",
+        slowest.now
+    );
+    if carries >= data {
+        return ok(what);
+    }
+    let advice = slot_oddity(scene, slowest).map_or_else(
+        || Advice::new("move the card to a slot with more lanes or faster ones"),
+        |odd| odd.fix.clone(),
+    );
+    (what, State::Wrong(advice))
+}
+
+/// The oddity of a link, which knows whether another slot would help.
+fn slot_oddity<'a>(scene: &Scene<'a>, link: &Crossing<'_>) -> Option<&'a Oddity> {
+    let address = link.device.address.to_string();
+    let is_own = |odd: &&Oddity| odd.id.starts_with("pcie-") && odd.subject.starts_with(&address);
+    scene.oddities.iter().find(is_own)
+}
+
+/// The data rate of a lane, by the name of its speed; its line code takes the rest.
+//= InfiniBand Architecture Specification, volume 2: 8b/10b up to QDR, 64b/66b for FDR10, FDR and EDR; HDR and NDR are named
+//= by their data
+const LANES: [(&str, u64); 8] = [
+    ("SDR", 2_000_000_000),
+    ("DDR", 4_000_000_000),
+    ("QDR", 8_000_000_000),
+    ("FDR10", 10_000_000_000),
+    ("FDR", 13_636_000_000),
+    ("EDR", 25_000_000_000),
+    ("HDR", 50_000_000_000),
+    ("NDR", 100_000_000_000),
+];
+
+fn data(rate: &IbRate) -> Option<Rate> {
+    let (_, lane) = LANES.iter().find(|(name, _)| *name == rate.speed)?;
+    Some(Rate(lane.saturating_mul(u64::from(rate.width))))
+}

@@ -1,0 +1,147 @@
+//! Walks that are kept, and walks that are repeated from what was kept.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use linerate_core::fabric::capture::{Captured, Exchange, Mad};
+use linerate_core::fabric::mad::Get;
+use linerate_core::units::Nanos;
+
+use super::{Arrival, MadPort, PortError};
+
+/// A port that keeps all requests and replies.
+pub struct Capturing<P> {
+    port: P,
+    waiting: HashMap<u32, Box<Mad>>,
+    captured: Captured,
+}
+
+impl<P: MadPort> Capturing<P> {
+    /// Keeps the walk through `port`; `through` says where that is.
+    pub fn new(port: P, through: &str) -> Self {
+        Self {
+            port,
+            waiting: HashMap::new(),
+            captured: Captured {
+                through: through.to_owned(),
+                exchanges: Vec::new(),
+            },
+        }
+    }
+
+    /// Returns the walk. Requests that have no reply yet count as lost.
+    pub fn captured(self) -> Captured {
+        let mut captured = self.captured;
+        captured
+            .exchanges
+            .extend(self.waiting.into_values().map(|request| Exchange {
+                // A request without a reply has no time at which it was lost.
+                at: Nanos(0),
+                request,
+                reply: None,
+            }));
+        captured
+    }
+}
+
+impl<P: MadPort> MadPort for Capturing<P> {
+    fn window(&self) -> usize {
+        self.port.window()
+    }
+
+    fn now(&self) -> Nanos {
+        self.port.now()
+    }
+
+    fn send(&mut self, transaction: u32, get: &Get) -> Result<(), PortError> {
+        self.waiting.insert(transaction, Box::new(get.encode(0)));
+        self.port.send(transaction, get)
+    }
+
+    fn receive(&mut self, wait: Duration) -> Result<Option<Arrival>, PortError> {
+        let arrival = self.port.receive(wait)?;
+        let (transaction, reply) = match &arrival {
+            Some(Arrival::Mad(mad)) => (
+                linerate_core::fabric::mad::transaction(&mad[..]),
+                Some(mad.clone()),
+            ),
+            Some(Arrival::Lost(transaction)) => (Some(*transaction), None),
+            None => (None, None),
+        };
+        if let Some(request) = transaction.and_then(|of| self.waiting.remove(&of)) {
+            let at = self.port.now();
+            self.captured
+                .exchanges
+                .push(Exchange { at, request, reply });
+        }
+        Ok(arrival)
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.port.pause(time);
+    }
+}
+
+/// The time of a reply, and the reply; `None` if the request was lost.
+type Reply = (Nanos, Option<Box<Mad>>);
+
+/// A captured walk in place of a network. Requests that are not in it are refused: an older version did not send them.
+pub struct Replay {
+    replies: HashMap<Box<Mad>, VecDeque<Reply>>,
+    arrived: VecDeque<(u32, Nanos, Option<Box<Mad>>)>,
+    now: Nanos,
+}
+
+/// Most requests without a reply: the reply to each is at hand.
+const WINDOW: usize = 1;
+
+impl Replay {
+    /// Repeats a walk.
+    pub fn new(captured: Captured) -> Self {
+        let mut replies: HashMap<_, VecDeque<_>> = HashMap::new();
+        for Exchange { at, request, reply } in captured.exchanges {
+            replies.entry(request).or_default().push_back((at, reply));
+        }
+        Self {
+            replies,
+            arrived: VecDeque::new(),
+            now: Nanos(0),
+        }
+    }
+}
+
+impl MadPort for Replay {
+    fn window(&self) -> usize {
+        WINDOW
+    }
+
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn send(&mut self, transaction: u32, get: &Get) -> Result<(), PortError> {
+        let request = get.encode(0);
+        let kept = self.replies.get_mut(&request);
+        let (at, reply) = kept
+            .and_then(VecDeque::pop_front)
+            .unwrap_or_else(|| (self.now, Some(Box::new(get.refusal()))));
+        self.arrived.push_back((transaction, at, reply));
+        Ok(())
+    }
+
+    fn receive(&mut self, _: Duration) -> Result<Option<Arrival>, PortError> {
+        let Some((transaction, at, reply)) = self.arrived.pop_front() else {
+            return Ok(None);
+        };
+        self.now = self.now.max(at);
+        Ok(Some(match reply {
+            None => Arrival::Lost(transaction),
+            Some(mut mad) => {
+                mad[12..16].copy_from_slice(&transaction.to_be_bytes());
+                Arrival::Mad(mad)
+            }
+        }))
+    }
+
+    fn pause(&mut self, _: Duration) {}
+}

@@ -1,0 +1,170 @@
+//! Asks an InfiniBand network: sends the requests of a walk through a management port, and takes the replies.
+
+mod capture;
+mod ibsim;
+mod umad;
+
+use std::borrow::Cow;
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linerate_core::fabric::mad::{Get, LEN};
+use linerate_core::fabric::walk::Walk;
+use linerate_core::units::Nanos;
+
+pub use capture::{Capturing, Replay};
+pub use ibsim::Ibsim;
+pub use umad::{Name, Umad, UmadError, Wanted};
+
+/// A port through which management datagrams are sent and received.
+pub trait MadPort {
+    /// Most requests without a reply that the port takes at one time.
+    fn window(&self) -> usize;
+
+    /// Returns the time since the port was opened.
+    fn now(&self) -> Nanos;
+
+    /// Sends a request.
+    fn send(&mut self, transaction: u32, get: &Get) -> Result<(), PortError>;
+
+    /// Waits up to `wait` for a datagram, or for the news that a request was lost.
+    fn receive(&mut self, wait: Duration) -> Result<Option<Arrival>, PortError>;
+
+    /// Waits between two parts of a walk.
+    fn pause(&mut self, time: Duration) {
+        thread::sleep(time);
+    }
+}
+
+/// What a port hands over.
+#[derive(Debug, Clone)]
+pub enum Arrival {
+    /// A datagram.
+    Mad(Box<[u8; LEN]>),
+    /// The request of this transaction was not delivered.
+    Lost(u32),
+}
+
+/// Why a port cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// A call failed.
+    #[error("{what} failed")]
+    Call {
+        /// The call and its object.
+        what: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The simulator refused the request.
+    #[error("ibsim refused {what}")]
+    Refused {
+        /// What it was asked for.
+        what: String,
+        /// What helps.
+        hint: &'static str,
+    },
+    /// The simulator does not run.
+    #[error("no ibsim answers to the name {name}")]
+    NoSimulator {
+        /// Name of its sockets.
+        name: String,
+    },
+    /// No port of this host can be used.
+    #[error(transparent)]
+    Umad(#[from] UmadError),
+}
+
+impl PortError {
+    fn call(what: impl Into<String>, source: impl Into<io::Error>) -> Self {
+        Self::Call {
+            what: what.into(),
+            source: source.into(),
+        }
+    }
+
+    /// Returns what helps; empty if nothing is known.
+    pub fn hint(&self) -> Cow<'static, str> {
+        match self {
+            Self::Call { .. } => "".into(),
+            Self::Refused { hint, .. } => (*hint).into(),
+            Self::NoSimulator { .. } => "ibsim -s -n NETFILE, or unset IBSIM_SOCKNAME".into(),
+            Self::Umad(error) => error.hint(),
+        }
+    }
+}
+
+impl<P: MadPort + ?Sized> MadPort for Box<P> {
+    fn window(&self) -> usize {
+        (**self).window()
+    }
+
+    fn now(&self) -> Nanos {
+        (**self).now()
+    }
+
+    fn send(&mut self, transaction: u32, get: &Get) -> Result<(), PortError> {
+        (**self).send(transaction, get)
+    }
+
+    fn receive(&mut self, wait: Duration) -> Result<Option<Arrival>, PortError> {
+        (**self).receive(wait)
+    }
+
+    fn pause(&mut self, time: Duration) {
+        (**self).pause(time);
+    }
+}
+
+/// Returns the time since a port was opened.
+fn since(opened: Instant) -> Nanos {
+    Nanos(u64::try_from(opened.elapsed().as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// How a part of a walk ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Every request was answered or given up.
+    Whole,
+    /// The time was up, or the user wanted to stop.
+    Early,
+}
+
+/// Sends the requests of a walk until none is left or `until` has passed. `stop` says whether the user wants to stop.
+pub fn drive(
+    port: &mut dyn MadPort,
+    walk: &mut Walk,
+    until: Nanos,
+    stop: &dyn Fn() -> bool,
+) -> Result<Ended, PortError> {
+    /// Longest time between two looks at `stop`.
+    const LOOK: Nanos = Nanos::from_millis(100);
+    loop {
+        let now = port.now();
+        walk.expire(now);
+        while let Some((transaction, get)) = walk.request(now, port.window()) {
+            port.send(transaction, &get)?;
+        }
+        if walk.is_done() {
+            return Ok(Ended::Whole);
+        }
+        if now >= until || stop() {
+            return Ok(Ended::Early);
+        }
+        let next = walk
+            .deadline()
+            .unwrap_or(until)
+            .min(until)
+            .min(Nanos(now.0 + LOOK.0));
+        let wait = Duration::from_nanos(next.0.saturating_sub(now.0));
+        match port.receive(wait)? {
+            Some(Arrival::Mad(mad)) => {
+                walk.receive(port.now(), &mad[..]);
+            }
+            Some(Arrival::Lost(transaction)) => walk.lost(transaction),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Simulated InfiniBand networks: ibsim plays all nodes, and opensm manages them.
+//!
+//! They carry management datagrams and no data, and need neither a right nor a device. Programs find the network by two
+//! variables of the environment ([`Simulator::environment`]). Nothing is left behind: the programs end with the handle,
+//! and with the thread that started them, even if it is killed.
+
+mod child;
+mod error;
+mod network;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+pub use error::IbError;
+pub use network::{Link, Network, PortName, Topology};
+
+use crate::folder::Folder;
+use crate::program::Program;
+use child::{Waited, end, start, wait_until};
+
+/// How the name of a simulator's folder begins.
+const PREFIX: &str = "linerate-ib-";
+/// Output of ibsim, and of its console.
+const LOG: &str = "ibsim.log";
+/// The prompt of ibsim's console.
+const PROMPT: &str = "sim> ";
+/// Time for a program to become ready. A machine under load needs seconds.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Folders of libraries.
+const LIBRARIES: [&str; 4] = [
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+];
+/// The library that hands a program's management datagrams to ibsim, in one of these folders or in a folder of it.
+const PRELOAD: &str = "umad2sim/libumad2sim.so";
+
+/// A subnet manager.
+#[derive(Debug, Clone)]
+pub struct Manager {
+    /// The port that it serves.
+    pub at: PortName,
+    /// Its key: managers with different keys do not accept each other. `None` for the usual one.
+    pub key: Option<u64>,
+}
+
+impl Manager {
+    /// A manager with the usual key.
+    pub fn at(port: PortName) -> Self {
+        Self {
+            at: port,
+            key: None,
+        }
+    }
+}
+
+/// A simulated network. Dropping it ends all of its programs.
+#[derive(Debug)]
+pub struct Simulator {
+    network: Network,
+    /// Name of its sockets.
+    name: String,
+    ibsim: Child,
+    /// The console stays open: ibsim (0.10) spins at its end.
+    console: ChildStdin,
+    managers: Vec<Child>,
+    folder: Folder,
+}
+
+impl Simulator {
+    /// Starts a network without a manager.
+    pub fn start(network: Network) -> Result<Self, IbError> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("linerate-{}-{next}", std::process::id());
+        let folder = Folder::new(PREFIX).map_err(IbError::step("cannot make a folder"))?;
+        folder
+            .write("net", network.to_string().as_bytes())
+            .map_err(IbError::step("cannot write the network"))?;
+        let mut command = child::command(child::find("ibsim")?)?;
+        command
+            .args(["-s", "net"])
+            .current_dir(folder.path(""))
+            .env("IBSIM_SOCKNAME", &name)
+            .stdin(Stdio::piped());
+        let mut ibsim = start("ibsim", &mut command, &folder.path(LOG))?;
+        let Some(console) = ibsim.stdin.take() else {
+            return Err(IbError::impossible("ibsim has no console"));
+        };
+        let mut simulator = Self {
+            network,
+            name,
+            ibsim,
+            console,
+            managers: Vec::new(),
+            folder,
+        };
+        simulator.until_prompts(1)?;
+        Ok(simulator)
+    }
+
+    /// Starts a manager, and waits until it has set up its network, or stands by.
+    pub fn manage(&mut self, manager: &Manager) -> Result<(), IbError> {
+        const SIGNS: [&str; 2] = ["SUBNET UP", "Entering STANDBY state"];
+        let Manager { at, key } = manager;
+        self.network.require_attachable(at)?;
+        let number = self.managers.len().to_string();
+        let own = self
+            .folder
+            .sub(&number)
+            .map_err(IbError::step("cannot make a folder"))?;
+        let program = format!("opensm at {at}");
+        let mut command = opensm(&own)?;
+        command.envs(self.environment(&at.node));
+        if let Some(key) = key {
+            command.args(["--smkey", &key.to_string()]);
+        }
+        let (output, log) = (format!("{number}/output"), format!("{number}/log"));
+        let child = start(&program, &mut command, &self.folder.path(&output))?;
+        self.managers.push(child);
+        let Some(child) = self.managers.last_mut() else {
+            return Ok(());
+        };
+        let file = self.folder.path(&log);
+        let is_ready = || {
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            SIGNS.iter().any(|sign| text.contains(sign))
+        };
+        let waited = wait_until(child, READY_WITHIN, is_ready)?;
+        judged(waited, program, || self.folder.last_words(&[&output, &log]))
+    }
+
+    /// Gives ibsim's console a command, such as `Unlink "leaf1"[5]`, and returns its answer.
+    pub fn command(&mut self, command: &str) -> Result<String, IbError> {
+        /// Longest line that the console reads.
+        const LONGEST: usize = 120;
+        let refused = |answer: &str| IbError::Refused {
+            command: command.to_owned(),
+            answer: answer.to_owned(),
+        };
+        if command.len() > LONGEST || command.contains('\n') {
+            return Err(refused("it is not one line of at most 120 bytes"));
+        }
+        let before = self.log().len();
+        let prompts = self.log().matches(PROMPT).count();
+        writeln!(self.console, "{command}").map_err(IbError::step("cannot reach ibsim"))?;
+        self.until_prompts(prompts + 1)?;
+        let log = self.log();
+        let answer = log.get(before..).unwrap_or_default().replace(PROMPT, "");
+        let answer = answer.trim();
+        if answer.starts_with('#') || answer.contains("unknown - skipped") {
+            return Err(refused(answer));
+        }
+        Ok(answer.to_owned())
+    }
+
+    /// Returns the variables by which a program finds the network, as a node of it.
+    pub fn environment<'a>(&'a self, node: &'a str) -> [(&'static str, &'a str); 2] {
+        [("IBSIM_SOCKNAME", &self.name), ("SIM_HOST", node)]
+    }
+
+    /// Runs a program at a node, with the input and the output of this one. If `stop` says so, it is asked to end, and
+    /// killed after a while.
+    pub fn run(
+        &self,
+        node: &str,
+        program: &Program,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<ExitStatus, IbError> {
+        self.network.require(node)?;
+        let failed = || IbError::step(format!("cannot run `{}`", program.name()));
+        let [name, arguments @ ..] = &program.argv[..] else {
+            return Err(IbError::impossible("there is no command to run in it"));
+        };
+        let mut child = child::command(name)?
+            .args(arguments)
+            .envs(self.environment(node))
+            .spawn()
+            .map_err(failed())?;
+        loop {
+            if let Some(status) = child.try_wait().map_err(failed())? {
+                return Ok(status);
+            }
+            if stop() {
+                return end(&mut child).map_err(failed());
+            }
+            std::thread::sleep(child::LOOK);
+        }
+    }
+
+    /// Returns the process id of ibsim.
+    pub fn pid(&self) -> u32 {
+        self.ibsim.id()
+    }
+
+    fn log(&self) -> String {
+        let bytes = fs::read(self.folder.path(LOG)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Waits until the console has asked for a command this many times.
+    fn until_prompts(&mut self, count: usize) -> Result<(), IbError> {
+        let log = self.folder.path(LOG);
+        let is_ready = || {
+            let text = fs::read(&log).unwrap_or_default();
+            String::from_utf8_lossy(&text).matches(PROMPT).count() >= count
+        };
+        let waited = wait_until(&mut self.ibsim, READY_WITHIN, is_ready)?;
+        judged(waited, "ibsim".to_owned(), || {
+            self.folder.last_words(&[LOG])
+        })
+    }
+}
+
+impl Drop for Simulator {
+    fn drop(&mut self) {
+        // Managers say goodbye to ibsim, so they end before it. They may have ended by themselves, so errors are
+        // ignored.
+        for manager in &mut self.managers {
+            let _ = end(manager);
+        }
+        let _ = self.ibsim.kill();
+        let _ = self.ibsim.wait();
+    }
+}
+
+/// The command that starts opensm with its files in a folder of its own. Its settings are not those of this machine.
+fn opensm(folder: &Path) -> Result<Command, IbError> {
+    let mut command = child::command(child::find("env")?)?;
+    let mut preload = std::ffi::OsString::from("LD_PRELOAD=");
+    preload.push(library().ok_or(IbError::Missing {
+        what: "libumad2sim.so",
+    })?);
+    command
+        .arg(preload)
+        .arg(child::find("opensm")?)
+        // No sweeps by time, errors do not end it, and each line of its log is written at once.
+        .args(["-s", "0", "-d", "2", "-e", "-f", "log", "-F", "/dev/null"])
+        .current_dir(folder)
+        .env("OSM_TMP_DIR", ".")
+        .env("OSM_CACHE_DIR", ".")
+        .stdin(Stdio::null());
+    Ok(command)
+}
+
+/// Returns the path of the library that hands management datagrams to ibsim. Folders of this architecture come first.
+fn library() -> Option<PathBuf> {
+    let mut folders = Vec::new();
+    for root in LIBRARIES.map(PathBuf::from) {
+        let below = fs::read_dir(&root).into_iter().flatten().flatten();
+        let mut below: Vec<PathBuf> = below.map(|entry| entry.path()).collect();
+        let is_own = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(std::env::consts::ARCH)
+        };
+        below.sort_by_key(|path| !is_own(path));
+        folders.push(root);
+        folders.extend(below);
+    }
+    let mut files = folders.into_iter().map(|folder| folder.join(PRELOAD));
+    files.find(|file| file.is_file())
+}
+
+fn judged(waited: Waited, program: String, output: impl FnOnce() -> String) -> Result<(), IbError> {
+    match waited {
+        Waited::Ready => Ok(()),
+        Waited::Ended => Err(IbError::Died {
+            program,
+            output: output(),
+        }),
+        Waited::Late => Err(IbError::Late {
+            program,
+            within: READY_WITHIN,
+            output: output(),
+        }),
+    }
+}
+
+/// Says which program or library is missing; `Ok` if a network can be simulated here.
+pub fn installed() -> Result<(), IbError> {
+    for program in ["setpriv", "ibsim", "opensm"] {
+        child::find(program)?;
+    }
+    let library = library().map(drop);
+    library.ok_or(IbError::Missing {
+        what: "libumad2sim.so",
+    })
+}

@@ -1,0 +1,50 @@
+//! An InfiniBand network, for people and for programs.
+
+pub(super) mod json;
+mod path;
+mod text;
+
+use linerate_core::fabric::finding::{Finding, find};
+use linerate_core::fabric::network::Network;
+use linerate_core::units::Nanos;
+
+pub use json::SCHEMA;
+pub(crate) use json::json;
+pub(crate) use path::{Pinged, pinged, routed};
+pub(crate) use text::{check, page};
+
+/// A walk through a network, with what is wrong with it.
+pub(crate) struct Walked {
+    /// The network.
+    pub(crate) network: Network,
+    /// What is wrong, the most important first.
+    pub(crate) findings: Vec<Finding>,
+    /// Where the network was asked from, in words: `ibsim sim, as CLB`.
+    pub(crate) through: String,
+    /// Requests that were sent.
+    pub(crate) requests: u64,
+    /// The time that the walk took.
+    pub(crate) took: Nanos,
+    /// Whether every request was answered or given up before the time was up.
+    pub(crate) whole: bool,
+}
+
+impl Walked {
+    /// Judges a network.
+    pub(crate) fn of(
+        network: Network,
+        through: String,
+        requests: u64,
+        took: Nanos,
+        whole: bool,
+    ) -> Self {
+        Self {
+            findings: find(&network),
+            network,
+            through,
+            requests,
+            took,
+            whole,
+        }
+    }
+}

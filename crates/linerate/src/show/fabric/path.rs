@@ -1,0 +1,92 @@
+//! Round trips on the management path, and routes, for people.
+
+use linerate_core::fabric::network::{End, Network, PortAt};
+use linerate_core::units::Nanos;
+
+use super::super::{Document, Tone};
+use super::text::lanes;
+
+/// Round trips to a port on the management path.
+pub(crate) struct Pinged {
+    /// The port, in words.
+    pub(crate) name: String,
+    /// Its LID.
+    pub(crate) lid: u16,
+    /// Requests that were sent.
+    pub(crate) sent: u32,
+    /// Times of those that were answered.
+    pub(crate) trips: Vec<Nanos>,
+}
+
+/// The page of `fabric ping`.
+pub(crate) fn pinged(of: &Pinged) -> Document {
+    let mut doc = Document::new();
+    let Pinged {
+        name,
+        lid,
+        sent,
+        trips,
+    } = of;
+    let head = format!(
+        "{name} (LID {lid}): {} of {sent} requests answered",
+        trips.len()
+    );
+    let tone = if trips.len() == *sent as usize {
+        Tone::Strong
+    } else {
+        Tone::Warning
+    };
+    doc.line(&[(tone, &head)], 2);
+    if let (Some(least), Some(most)) = (trips.iter().min(), trips.iter().max()) {
+        let mean = Nanos(trips.iter().map(|trip| trip.0).sum::<u64>() / trips.len() as u64);
+        let text = format!("{least} least, {mean} mean, {most} most");
+        doc.entry("Round trip", &[(Tone::Plain, &text)], 2);
+    }
+    let text = "This is the management path. It says that the node is there and how packets find it, but not how fast data pass.";
+    doc.line(&[(Tone::Dim, text)], 2);
+    doc
+}
+
+/// The page of `fabric route`.
+pub(crate) fn routed(network: &Network, from: PortAt, to: PortAt, lid: u16) -> Document {
+    let mut doc = Document::new();
+    let route = network.route(from, lid);
+    let name = |at| network.name(at);
+    let node = |node: usize| network.nodes[node].name();
+    let (tone, end) = match route.end {
+        End::Arrives(_) => (Tone::Strong, format!("{} links", route.hops.len())),
+        End::Loop(at) => (
+            Tone::Warning,
+            format!("runs in a circle: {} is passed again", node(at)),
+        ),
+        End::NoEntry(at) => (
+            Tone::Warning,
+            format!("ends at {}: its table has no entry for LID {lid}", node(at)),
+        ),
+        End::LinkDown(at) => (
+            Tone::Warning,
+            format!("ends at {}: this port has no active link", name(at)),
+        ),
+        End::Elsewhere(at) => (
+            Tone::Warning,
+            format!("ends at {}, which does not have LID {lid}", name(at)),
+        ),
+        End::Unknown(at) => (
+            Tone::Warning,
+            format!("unknown from {} on: it did not answer", name(at)),
+        ),
+    };
+    let head = format!("{} to {} (LID {lid}): {end}", name(from), name(to));
+    doc.line(&[(tone, &head)], 2);
+    let mut label = "Links";
+    for hop in &route.hops {
+        let Some(port) = network.port(*hop) else {
+            continue;
+        };
+        let peer = port.peer.map_or_else(|| "unknown".to_owned(), name);
+        let text = format!("{} - {peer}: {}", name(*hop), lanes(port));
+        doc.entry(label, &[(Tone::Plain, &text)], 2);
+        label = "";
+    }
+    doc
+}

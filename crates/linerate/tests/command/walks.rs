@@ -1,0 +1,74 @@
+//! `linerate fabric` on captured walks. They were made with ibsim 0.10 and opensm 3.3.23: SRV has two ports, CLA and CLB
+//! are at their other ends, and the manager serves the first port only.
+
+use std::fs;
+use std::path::Path;
+
+use linerate::show::fabric;
+
+use crate::program::{run, words};
+use crate::schema::fits;
+
+fn walk(name: &str) -> String {
+    let walks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/walks");
+    walks.join(name).to_str().unwrap().to_owned()
+}
+
+fn printed(args: &[&str]) -> (Option<i32>, String) {
+    let output = run(&[&["fabric"], args].concat());
+    assert_eq!(words(&output.stderr), "", "{args:?}");
+    (output.status.code(), words(&output.stdout))
+}
+
+#[test]
+fn goldens_of_both_ends_of_a_manager_on_the_wrong_port() {
+    for name in ["trap-victim", "trap-served"] {
+        let file = walk(&format!("{name}.txt"));
+        let (code, page) = printed(&["--root", &file, "--explain"]);
+        assert_eq!(code, Some(0));
+        insta::assert_snapshot!(name, page);
+    }
+}
+
+#[test]
+fn a_check_fails_where_there_is_a_problem() {
+    let (code, page) = printed(&["check", "--root", &walk("trap-victim.txt")]);
+    assert_eq!(code, Some(4), "{page}");
+    assert!(page.contains("(wrong-port)"), "{page}");
+}
+
+#[test]
+fn the_document_fits_its_schema() {
+    let (_, text) = printed(&["--json", "--root", &walk("trap-victim.txt")]);
+    let document = serde_json::from_str(&text).unwrap();
+    fits(fabric::SCHEMA, &document);
+    assert_eq!(document["problems"][0]["id"], "wrong-port");
+    assert_eq!(document["problems"][0]["host"], "SRV");
+    assert_eq!(document["ports"][2]["peer"]["node"], 0);
+}
+
+#[test]
+fn a_capture_that_ends_early_shows_what_it_has() {
+    let whole = fs::read_to_string(walk("trap-victim.txt")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("part.txt");
+    // The two lines of the head, and the replies about this host's own port.
+    let part: Vec<&str> = whole.lines().take(5).collect();
+    fs::write(&file, part.join("\n")).unwrap();
+    let (code, page) = printed(&["--root", file.to_str().unwrap()]);
+    assert_eq!(code, Some(0));
+    for part in ["no problem found", "had no useful reply"] {
+        assert!(page.contains(part), "{page}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_capture_is_refused_with_what_writes_one() {
+    let output = run(&["fabric", "--root", "/dev/null"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = words(&output.stderr);
+    assert!(
+        error.contains("no capture of a network") && error.contains("--capture FILE"),
+        "{error}"
+    );
+}

@@ -1,0 +1,98 @@
+//! Ports that no manager serves: the manager serves another port of the host, or there is none.
+
+use std::process::Command;
+
+use linerate_lab::ib::Manager;
+
+use crate::simulated::{network, port, seen_from, started};
+
+#[test]
+fn a_manager_at_another_port_of_the_far_host_is_named_and_the_cure_makes_the_port_active() {
+    let Some(mut simulator) = started(network("two-ports"), &["SRV:1"]) else {
+        return;
+    };
+    let seen = seen_from(&simulator, "CLB");
+    assert_eq!(seen.problems(), [("wrong-port", "CLB port 1", true)]);
+    let problem = seen.problem("wrong-port");
+    let why = problem["why"].as_str().unwrap();
+    assert!(why.contains("ends in SRV port 2"), "{why}");
+    assert!(why.contains("serves port 1 only"), "{why}");
+    assert_eq!(problem["host"], "SRV");
+    let guid = seen.port("SRV", 2)["guid"].as_str().unwrap();
+    let command = problem["steps"][0]["command"].as_str().unwrap();
+    assert_eq!(command, format!("sudo opensm -B -g {guid}"));
+    assert_eq!(seen.port("CLB", 1)["state"], "initializing");
+    // The other client is served.
+    let other = seen_from(&simulator, "CLA");
+    assert_eq!(other.port("CLA", 1)["state"], "active");
+    // ibsim attaches no program to port 2: the same cable is served from its other end.
+    simulator.manage(&Manager::at(port("CLB:1"))).unwrap();
+    let cured = seen_from(&simulator, "CLB");
+    assert_eq!(cured.problems(), []);
+    let own = cured.port("CLB", 1);
+    assert_eq!(own["state"], "active");
+    assert!(own["lid"].as_u64().unwrap() > 0, "{own}");
+}
+
+#[test]
+fn without_a_manager_there_is_none_and_no_port_is_wrong_on_this_side() {
+    let Some(simulator) = started(network("two-ports"), &[]) else {
+        return;
+    };
+    let seen = seen_from(&simulator, "CLB");
+    let of_own = |(_, subject, _): &(&str, &str, bool)| *subject == "CLB port 1";
+    let own: Vec<_> = seen.problems().into_iter().filter(of_own).collect();
+    assert_eq!(own, [("no-manager", "CLB port 1", true)]);
+    // One switch without a manager: no port of another network is in question.
+    let Some(simulator) = started(network("star:2"), &[]) else {
+        return;
+    };
+    let seen = seen_from(&simulator, "host-2");
+    assert_eq!(seen.problems(), [("no-manager", "host-2 port 1", true)]);
+}
+
+#[test]
+fn networks_with_a_manager_have_no_problem() {
+    let Some(simulator) = started(network("two-ports"), &["SRV:1", "CLB:1"]) else {
+        return;
+    };
+    for node in ["CLA", "CLB"] {
+        assert_eq!(seen_from(&simulator, node).problems(), [], "{node}");
+    }
+    let Some(simulator) = started(network("star:3"), &["host-1:1"]) else {
+        return;
+    };
+    assert_eq!(seen_from(&simulator, "host-3").problems(), []);
+}
+
+/// Runs `linerate lab ib` with these arguments: its exit code and its outputs.
+fn lab(args: &[&str]) -> (Option<i32>, [String; 2]) {
+    let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .args(["lab", "ib"])
+        .args(args)
+        .output()
+        .unwrap();
+    let outputs = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
+    (output.status.code(), outputs)
+}
+
+#[test]
+fn the_lab_runs_a_command_as_a_host_and_refuses_what_ibsim_cannot_do() {
+    if started(network("star:1"), &[]).is_none() {
+        return;
+    }
+    let (code, [out, _]) = lab(&[]);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("wrong-port (CLB port 1)"), "{out}");
+    let (code, [out, _]) = lab(&["--sm", "CLB:1", "--", "sh", "-c", "echo $SIM_HOST; exit 7"]);
+    assert_eq!((code, &*out), (Some(3), "CLB\n"));
+    let (code, [_, errors]) = lab(&["--sm", "SRV:2"]);
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("CLB:1 is the other end"), "{errors}");
+    let (code, [_, errors]) = lab(&["--as", "nobody", "--sm", "none"]);
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("has no node nobody"), "{errors}");
+    let (code, [_, errors]) = lab(&["--sm", "none", "--fault", "Unlink \"nobody\"[1]"]);
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("ibsim refused"), "{errors}");
+}

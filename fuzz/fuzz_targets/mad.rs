@@ -1,0 +1,38 @@
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use linerate_core::fabric::finding::find;
+use linerate_core::fabric::mad::LEN;
+use linerate_core::fabric::walk::{OUTSTANDING, Walk};
+use linerate_core::units::Nanos;
+
+/// Bytes of a reply's data that one step takes from the input.
+const STEP: usize = 72;
+
+// A walk whose requests are answered with any bytes: at first with a header that fits, then without.
+fuzz_target!(|bytes: &[u8]| {
+    let mut walk = Walk::default();
+    let mut now = Nanos(0);
+    for data in bytes.chunks(STEP) {
+        now = Nanos(now.0 + 1_000_000);
+        walk.expire(now);
+        walk.receive(now, data);
+        let Some((transaction, get)) = walk.request(now, OUTSTANDING) else {
+            walk.ask_managers();
+            walk.read_counters();
+            walk.ask_for_route(1);
+            continue;
+        };
+        let mut mad: [u8; LEN] = get.encode(transaction);
+        mad[3] = 0x81;
+        for (to, from) in mad[56..].iter_mut().zip(data) {
+            *to = *from;
+        }
+        walk.receive(now, &mad);
+    }
+    let network = walk.into_network();
+    let _ = find(&network);
+    if let Some(own) = network.own() {
+        let _ = network.route(own, 1);
+    }
+});
