@@ -1,6 +1,6 @@
 //! The file of a walk: requests with their replies, as lines of text, so that a walk can be repeated elsewhere.
 //!
-//! The first line is [`HEAD`], the second says where the network was asked from. Each other line has the time of the
+//! The first line is `linerate fabric capture 1`, the second says where the network was asked from. Each other line has the time of the
 //! reply in nanoseconds since the walk began, the request, and the reply or `lost`. Datagrams are written in hexadecimal
 //! digits, without the zeros at their end.
 

@@ -7,6 +7,7 @@ mod parts;
 mod path;
 
 use linerate_core::advice::Advice;
+use linerate_core::facts::Gap;
 use linerate_core::figure::Summary;
 use linerate_core::model::{DirectionModel, Latency, Load, Model};
 use linerate_core::path::{Direction, Measure, Place, Side, Stage};
@@ -17,6 +18,8 @@ use linerate_core::verdict::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use super::bw::own::refused_of_base;
 
 pub(super) use figures::{FigureId, FigureOut, ValueOut, figures};
 pub(super) use parts::{
@@ -42,6 +45,8 @@ pub(super) struct Output<'a> {
     complete: bool,
     /// Whether both ends run on one machine and share its CPUs.
     same_machine: bool,
+    /// Settings of the user that an end refused: the run was made without them.
+    refused: Vec<Gap>,
     /// The near host first.
     hosts: Vec<HostOut<'a>>,
     /// Stages that bytes cross, from the near program to the far one.
@@ -290,6 +295,7 @@ pub(super) fn output<'a>(
         linerate: &record.start.linerate,
         complete: model.complete,
         same_machine: model.same_machine,
+        refused: refused_of_base(record),
         hosts: model.hosts.iter().map(host).collect(),
         path: path::stages(model),
         directions: directions(model),

@@ -12,6 +12,7 @@ use linerate_core::path::{Direction, Measure, Stage};
 use linerate_core::record::{End, Host, Record};
 use linerate_core::verdict::{Answered, Verdict};
 
+use super::bw::own::refused_of_base;
 use super::document::{Columns, Entry, Item, LABEL, NARROW, Span, Table, width_of};
 use super::names::Names;
 use super::{Document, Tone, words};
@@ -32,6 +33,7 @@ pub(crate) fn verdict(
         doc.line(&[(Tone::Dim, &names.explained())], 2);
     }
     together(&mut doc, record, model);
+    not_set(&mut doc, record);
     let is_open = unknown::is_open(model, judged);
     if is_open {
         unknown::not_found(&mut doc, judged);
@@ -217,6 +219,18 @@ fn together(doc: &mut Document, record: &Record, model: &Model) {
     } else if model.same_machine {
         let text = "Both ends run on one machine and share its CPUs.";
         doc.line(&[(Tone::Plain, text)], 0);
+    }
+}
+
+/// Writes which settings of the user an end refused: the run was made without them.
+fn not_set(doc: &mut Document, record: &Record) {
+    for gap in refused_of_base(record) {
+        doc.gap();
+        let text = format!("{}: {}", gap.what, gap.why);
+        doc.entry("Not set", &[(Tone::Warning, &text)], 2);
+        if !gap.hint.is_empty() {
+            doc.detail(&[(Tone::Dim, "hint: "), (Tone::Plain, &gap.hint)], 2);
+        }
     }
 }
 

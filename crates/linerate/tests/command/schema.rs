@@ -22,6 +22,7 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("run", "/verdict/disturbances", DISTURBANCES),
     ("run", "/figures", FIGURES),
     ("repeat", "/figures", FIGURES),
+    ("run", "/refused", "settings that an end refused"),
     ("bw", "/figures", FIGURES),
     ("lat", "/figures", FIGURES),
     ("bw", "/options", OPTIONS),

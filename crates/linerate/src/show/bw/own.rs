@@ -6,7 +6,7 @@ use linerate_core::model::{
 };
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Purpose, Receive};
-use linerate_core::record::{End as Ending, Record, Step};
+use linerate_core::record::{End as Ending, Record, Set, Step};
 use linerate_core::search::Search;
 use linerate_core::transport::Transport;
 use linerate_core::units::{Bytes, Nanos};
@@ -142,24 +142,43 @@ pub(in crate::show) fn lasted(step: Option<&Step>) -> Nanos {
     Nanos(counted).min(step.plan.measure)
 }
 
-/// Requests that were refused, for the connections of all sets, when they were made or later.
-pub(in crate::show) fn refused(record: &Record) -> Vec<Gap> {
-    let mut gaps: Vec<Gap> = Vec::new();
-    let told = |side: Side, found: &Gap| {
-        let what = format!("{} {}", side.name(), found.what);
-        gap(what, &found.why, &found.hint)
-    };
-    for (end, side) in record
-        .sets
+/// Settings of the user that an end of a run refused for its base loads. What more streams than CPUs or readings do is no
+/// refusal.
+pub(in crate::show) fn refused_of_base(record: &Record) -> Vec<Gap> {
+    let is_base = |step: &&Step| matches!(step.plan.purpose, Purpose::Base { .. });
+    let ids: Vec<u32> = record
+        .steps
         .iter()
-        .flat_map(|set| set.ends.iter().zip(SIDES))
-    {
-        for found in end.gaps.iter().map(|found| told(side, found)) {
+        .filter(is_base)
+        .flat_map(|step| step.plan.sets.iter().copied())
+        .collect();
+    let mut gaps = refused_by(record.sets.iter().filter(|set| ids.contains(&set.plan.id)));
+    gaps.retain(|gap| !gap.what.ends_with("set.streams") && !gap.what.ends_with("set.sockets"));
+    gaps
+}
+
+/// Requests that were refused when the connections of these sets were made.
+fn refused_by<'a>(sets: impl Iterator<Item = &'a Set>) -> Vec<Gap> {
+    let mut gaps: Vec<Gap> = Vec::new();
+    for (end, side) in sets.flat_map(|set| set.ends.iter().zip(SIDES)) {
+        for found in end.gaps.iter().map(|found| at(side, found)) {
             if !gaps.contains(&found) {
                 gaps.push(found);
             }
         }
     }
+    gaps
+}
+
+/// A gap of an end.
+fn at(side: Side, found: &Gap) -> Gap {
+    let what = format!("{} {}", side.name(), found.what);
+    gap(what, &found.why, &found.hint)
+}
+
+/// Requests that were refused, for the connections of all sets, when they were made or later.
+pub(in crate::show) fn refused(record: &Record) -> Vec<Gap> {
+    let mut gaps = refused_by(record.sets.iter());
     for (end, side) in record
         .steps
         .iter()
@@ -169,7 +188,7 @@ pub(in crate::show) fn refused(record: &Record) -> Vec<Gap> {
             .gaps
             .iter()
             .filter(|found| found.what.starts_with("set."));
-        for found in of_sets.map(|found| told(side, found)) {
+        for found in of_sets.map(|found| at(side, found)) {
             // A gap of the first stream stands for the same gap of all streams.
             if !gaps.iter().any(|known| known.what == found.what) {
                 gaps.push(found);
