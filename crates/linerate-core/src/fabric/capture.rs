@@ -15,6 +15,15 @@ const HEAD: &str = "linerate fabric capture 1";
 /// Largest file that is read, in bytes.
 pub const LARGEST: u64 = 256 << 20;
 
+/// Largest number of requests in a file that is read: the largest network asked twice, with counters.
+const MOST: usize = 2_000_000;
+
+/// Bytes of a request up to its attribute.
+const HEADER: usize = 18;
+
+/// Longest time of a walk.
+const LONGEST: Nanos = Nanos::from_secs(86_400);
+
 const LOST: &str = "lost";
 
 /// A datagram.
@@ -46,6 +55,9 @@ pub enum CaptureError {
     /// The first line is another one.
     #[error("this is no capture of a network: the first line is not `{HEAD}`")]
     Head,
+    /// There are more requests than any network needs.
+    #[error("more than {MOST} requests")]
+    TooMany,
     /// A line is not as it should be.
     #[error("line {0} is damaged")]
     Line(usize),
@@ -75,6 +87,9 @@ impl Captured {
             .next()
             .map_or("", |(_, line)| line)
             .replace(char::is_control, " ");
+        if text.len() / 40 > MOST && text.lines().count() > MOST {
+            return Err(CaptureError::TooMany);
+        }
         let exchanges = lines.map(|(n, line)| exchange(line).ok_or(CaptureError::Line(n + 1)));
         Ok(Self {
             through,
@@ -90,8 +105,10 @@ fn exchange(line: &str) -> Option<Exchange> {
         LOST => None,
         digits => Some(mad(digits)?),
     };
-    fields.next().is_none().then_some(Exchange {
-        at: Nanos(at.parse().ok()?),
+    let at = Nanos(at.parse().ok()?);
+    let is_request = request.len() >= 2 * HEADER && at <= LONGEST;
+    (fields.next().is_none() && is_request).then_some(Exchange {
+        at,
         request: mad(request)?,
         reply,
     })
@@ -133,6 +150,16 @@ mod tests {
         mad
     }
 
+    /// The second line of the capture of [`two`] exchanges.
+    const LAST: &str = "9 010400000000000000000000000000000012 lost";
+
+    /// The beginning of a request of a class for an attribute.
+    fn request(class: u8, attribute: u8) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        (bytes[0], bytes[1], bytes[HEADER - 1]) = (1, class, attribute);
+        bytes
+    }
+
     fn two() -> Captured {
         let exchange = |at, request: &[u8], reply: Option<&[u8]>| Exchange {
             at: Nanos(at),
@@ -142,8 +169,8 @@ mod tests {
         Captured {
             through: "ibsim, as CLB".to_owned(),
             exchanges: vec![
-                exchange(7, &[1, 0x81, 1, 1, 0, 9], Some(&[1, 0x81, 1, 0x81])),
-                exchange(9, &[1, 4], None),
+                exchange(7, &request(0x81, 0x11), Some(&[1, 0x81, 1, 0x81])),
+                exchange(9, &request(4, 0x12), None),
             ],
         }
     }
@@ -151,8 +178,7 @@ mod tests {
     #[test]
     fn a_capture_is_read_as_it_was_written() {
         let text = two().encode();
-        let expected =
-            "linerate fabric capture 1\nibsim, as CLB\n7 018101010009 01810181\n9 0104 lost\n";
+        let expected = "linerate fabric capture 1\nibsim, as CLB\n7 018100000000000000000000000000000011 01810181\n9 010400000000000000000000000000000012 lost\n";
         assert_eq!(text, expected);
         assert_eq!(Captured::decode(&text), Ok(two()));
     }
@@ -160,12 +186,17 @@ mod tests {
     #[test]
     fn a_damaged_line_has_its_number() {
         for (old, new) in [
-            ("9 0104 lost", "9 0104"),
-            ("9 0104 lost", "9 0104 lost lost"),
-            ("9 0104 lost", "x 0104 lost"),
-            ("9 0104 lost", "9 014 lost"),
-            ("9 0104 lost", "9 01g4 lost"),
-            ("9 0104 lost", "9 0104 loss"),
+            (LAST, "9 010400000000000000000000000000000012"),
+            (LAST, "9 010400000000000000000000000000000012 lost lost"),
+            (LAST, "x 010400000000000000000000000000000012 lost"),
+            (LAST, "9 10400000000000000000000000000000012 lost"),
+            (LAST, "9 0104000000000000000000000000000000g2 lost"),
+            (LAST, "9 010400000000000000000000000000000012 loss"),
+            (LAST, "9 0104 lost"),
+            (
+                LAST,
+                "86400000000001 010400000000000000000000000000000012 lost",
+            ),
         ] {
             let text = two().encode().replace(old, new);
             assert_eq!(Captured::decode(&text), Err(CaptureError::Line(4)), "{new}");
@@ -176,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_datagram_has_256_bytes_at_most() {
-        let line = |bytes| format!("{HEAD}\n\n1 01 {}\n", "01".repeat(bytes));
+        let line = |bytes| format!("{HEAD}\n\n1 {} {}\n", "01".repeat(18), "01".repeat(bytes));
         assert!(Captured::decode(&line(LEN)).is_ok());
         assert_eq!(Captured::decode(&line(LEN + 1)), Err(CaptureError::Line(3)));
     }

@@ -33,6 +33,8 @@ pub struct Network {
     by_guid: BTreeMap<Guid, usize>,
     /// Requests that no node answered, or that were refused.
     pub gaps: Vec<Silence>,
+    /// Whether the walk ended before all was asked.
+    pub cut: bool,
 }
 
 /// A node: an adapter, a switch or a router.
@@ -117,6 +119,18 @@ pub enum Why {
 }
 
 impl Why {
+    /// Whether a part of the network stays unknown, although nodes replied.
+    pub fn is_odd(self) -> bool {
+        matches!(
+            self,
+            Self::Unreadable
+                | Self::TooMany
+                | Self::TooFar
+                | Self::NoSuchPort(_)
+                | Self::LidChanged
+        )
+    }
+
     /// Whether the node, or the way to it, lost the request or the reply.
     pub fn is_silent(self) -> bool {
         matches!(self, Self::NoReply(_) | Self::NotSent)
@@ -240,6 +254,23 @@ impl Node {
 }
 
 impl Network {
+    /// Whether a part of the network may be unseen: what is not there can then not be told from what did not answer.
+    pub fn is_partly_unseen(&self) -> bool {
+        let unseen = |gap: &Silence| gap.why.is_silent() || gap.why.is_odd();
+        self.cut || self.gaps.iter().any(unseen)
+    }
+
+    /// Whether a node is an adapter of a host. An adapter inside a switch is none: it aggregates for the switch.
+    //= pci.ids: 15b3:cf09, Quantum aggregation node
+    pub fn is_host(&self, node: usize) -> bool {
+        const AGGREGATION: (u32, u16) = (0x2c9, 0xcf09);
+        let Some(of) = self.nodes.get(node) else {
+            return false;
+        };
+        let is_adapter = of.info.kind == NodeKind::Host;
+        is_adapter && (of.info.vendor, of.info.device) != AGGREGATION
+    }
+
     /// Returns the node with a GUID.
     pub fn by_guid(&self, guid: Guid) -> Option<usize> {
         self.by_guid.get(&guid).copied()

@@ -91,7 +91,8 @@ impl Walk {
     }
 
     /// Ends the walk and returns the network.
-    pub fn into_network(self) -> Network {
+    pub fn into_network(mut self) -> Network {
+        self.network.cut = !self.is_done();
         self.network
     }
 

@@ -126,12 +126,10 @@ impl MadPort for Ibsim {
             .copy_from_slice(&u32::from(get.attribute.service().queue_pair()).to_be_bytes());
         packet[24..32].copy_from_slice(&(LEN as u64).to_be_bytes());
         packet[HEADER..].copy_from_slice(&get.encode(transaction));
-        loop {
-            match send(&self.packets, &packet, SendFlags::empty()) {
-                Ok(_) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(e) => return Err(PortError::call("sending to ibsim", e)),
-            }
+        match send(&self.packets, &packet, SendFlags::DONTWAIT) {
+            // A simulator that does not read loses the request, and the walk sends it again.
+            Ok(_) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => Ok(()),
+            Err(e) => Err(PortError::call("sending to ibsim", e)),
         }
     }
 
@@ -208,7 +206,7 @@ fn ask(
     data: &[u8; DATA],
 ) -> Result<Option<[u8; DATA]>, PortError> {
     const WHAT: &str = "asking ibsim";
-    send(socket, &control(kind, client, data), SendFlags::empty())
+    send(socket, &control(kind, client, data), SendFlags::DONTWAIT)
         .map_err(|e| PortError::call(WHAT, e))?;
     if !readable(socket, PATIENCE).map_err(|e| PortError::call(WHAT, e))? {
         return Err(PortError::call(

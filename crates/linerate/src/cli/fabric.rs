@@ -103,6 +103,9 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
             "`ping` and `route` print text only"
         ))
         .hint("linerate fabric --json")),
+        Some(What::Ping { .. }) if args.root.is_some() => {
+            Err(Failure::usage(anyhow!("a capture answers no `ping`")))
+        }
         Some(What::Ping { to, count }) => {
             through(args, |port, _| ping::run(port, to, *count, &stop, options))
         }
@@ -128,8 +131,10 @@ fn shown(args: &Args, options: &Options, stop: &AtomicBool, checks: bool) -> Res
             }
         },
     )?;
+    let is_known = walked.knows_own_port();
     let is_wrong = walked.findings.iter().any(|finding| finding.now);
     Ok(match walked.whole {
+        _ if !is_known => Exit::NotMeasured,
         false => Exit::NotMeasured,
         true if checks && is_wrong => Exit::Missed,
         true => Exit::Done,
@@ -325,6 +330,17 @@ fn walk(
     ))
 }
 
+/// Waits between two readings, unless the time is up or the user wants to stop.
+fn pause(port: &mut dyn MadPort, time: Nanos, until: Nanos, stopped: &dyn Fn() -> bool) {
+    const SLICE: Nanos = Nanos::from_millis(100);
+    let mut left = time;
+    while left.0 > 0 && port.now() < until && !stopped() {
+        let slice = left.min(SLICE);
+        port.pause(slice.duration());
+        left = Nanos(left.0 - slice.0);
+    }
+}
+
 fn steps(
     port: &mut dyn MadPort,
     walk: &mut Walk,
@@ -344,7 +360,7 @@ fn steps(
         ended = drive(port, walk, until, &stopped)?;
     }
     if ended == Ended::Whole && interval.0 > 0 && walk.has_counters() {
-        port.pause(interval.duration());
+        pause(port, interval, until, &stopped);
         walk.read_counters();
         ended = drive(port, walk, until, &stopped)?;
     }

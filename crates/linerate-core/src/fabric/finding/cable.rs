@@ -25,7 +25,7 @@ pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
             PhysicalState::Disabled => (
                 "switched off",
                 "the port is disabled, by its firmware or by a tool",
-                enable(own),
+                Advice::new("enable the port, or find out who switched it off"),
             ),
             PhysicalState::LinkUp if is_down && port.guid == Some(Guid::NONE) => (
                 "down, although the wire works",
@@ -36,9 +36,17 @@ pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
             PhysicalState::LinkUp if is_down => (
                 "down, although the wire works",
                 "the port is held down, by its firmware or by a tool",
-                enable(own),
+                Advice::new("reset the port, or load its driver again"),
             ),
-            _ => return None,
+            PhysicalState::LinkUp => return None,
+            PhysicalState::Sleep
+            | PhysicalState::Training
+            | PhysicalState::ErrorRecovery
+            | PhysicalState::PhyTest => (
+                "its link is not up",
+                "both ends are there, and the link does not come up or recovers from errors",
+                Advice::new("clean and reseat both ends of the cable; if that does not help, try another one"),
+            ),
         };
         let state = info.state.map_or("unknown", LinkState::name);
         let physical = info.physical.map_or("unknown", PhysicalState::name);
@@ -53,11 +61,6 @@ pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
         })
     });
     found.into_iter().collect()
-}
-
-fn enable(own: PortAt) -> Advice {
-    let command = format!("sudo ibportstate -D 0 {} enable", own.port);
-    Advice::new("enable the port").step(Step::set(None, command))
 }
 
 /// Links below what both ends support. A link that is set to less is odd only if it has one lane, or less than most
@@ -121,8 +124,10 @@ impl Link {
                 "allow all widths and speeds of both ports, then let the link negotiate again",
             )
         };
-        // Half of the lanes may be all that an adapter of 100 or 200 Gb/s uses of its port.
-        let is_sure = self.is.width != 2;
+        // An adapter of 100 or 200 Gb/s has the widest link or the fastest lanes, and not both at once: those are from HDR on.
+        let is_half = self.is.rate().0 * 2 >= self.most.rate().0;
+        let is_sure =
+            self.is.width != 2 && !(is_half && self.most.speed.lane() >= Speed::Hdr.lane());
         Finding {
             why: why.to_owned(),
             proof: vec![format!("PortInfo of both ports: they may use {}", self.set)],

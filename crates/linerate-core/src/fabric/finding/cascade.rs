@@ -9,6 +9,9 @@ use crate::advice::Advice;
 use crate::units::Rate;
 use crate::verdict::Certainty;
 
+/// Most pairs of joined nodes for which cascades are looked for: the search takes the square of it.
+const LARGEST: usize = 5_000;
+
 /// Links between two nodes: their number, and what they carry together in bits of data in a second.
 type Bundle = (usize, f64);
 
@@ -34,10 +37,15 @@ pub(super) fn cascades(network: &Network) -> Vec<Finding> {
     let Some(bundles) = bundles(network) else {
         return Vec::new();
     };
+    if bundles.len() > LARGEST {
+        return Vec::new();
+    }
     let is_switch = |node: usize| network.nodes[node].is_switch();
     let has_hosts = |switch: usize| {
         let mut pairs = bundles.keys();
-        pairs.any(|(a, b)| (*a == switch && !is_switch(*b)) || (*b == switch && !is_switch(*a)))
+        pairs.any(|(a, b)| {
+            (*a == switch && network.is_host(*b)) || (*b == switch && network.is_host(*a))
+        })
     };
     let pairs = bundles.iter().filter(|((a, b), _)| {
         a != b && is_switch(*a) && is_switch(*b) && has_hosts(*a) && has_hosts(*b)
@@ -72,9 +80,9 @@ fn side(
                 (a, b) if b == node => a,
                 _ => continue,
             };
-            if !network.nodes[other].is_switch() {
+            if network.is_host(other) {
                 hosts = (hosts.0 + 1, hosts.1 + bundle.1);
-            } else if !found.contains(&other) {
+            } else if network.nodes[other].is_switch() && !found.contains(&other) {
                 found.push(other);
             }
         }

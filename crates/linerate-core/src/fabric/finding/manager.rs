@@ -18,11 +18,48 @@ pub(super) fn unserved(network: &Network) -> Vec<Finding> {
             let nameless = nameless(network, own, port);
             nameless
                 .or_else(served)
+                .or_else(|| unseen(network, own))
                 .unwrap_or_else(|| not_served(network, own))
         };
-        waits(port).then(found)
+        let is_armed = port.info.and_then(|info| info.state) == Some(LinkState::Armed);
+        let stuck = is_armed.then(|| armed(network, own));
+        stuck.or_else(|| waits(port).then(found))
     });
     found.into_iter().collect()
+}
+
+/// A port that a manager has set up and not started.
+fn armed(network: &Network, own: PortAt) -> Finding {
+    Finding {
+        why: "the subnet manager stopped half-way, or no packet has arrived yet".to_owned(),
+        proof: vec![state(network, own)],
+        certainty: Certainty::Supported,
+        ..Finding::new(
+            "unserved-port",
+            network.name(own),
+            "was set up by a subnet manager, and was not started",
+            Advice::new("read the log of the subnet manager, on the host where it runs"),
+        )
+    }
+}
+
+/// A port whose network did not answer in full: whether a manager serves it is unknown.
+fn unseen(network: &Network, own: PortAt) -> Option<Finding> {
+    network.is_partly_unseen().then(|| Finding {
+        why: "a manager may run where nobody answered. A second one on the same network would do damage".to_owned(),
+        proof: vec![
+            state(network, own),
+            "a part of the network did not answer, or was not asked".to_owned(),
+        ],
+        certainty: Certainty::Supported,
+        ..Finding::new(
+            "no-manager",
+            network.name(own),
+            "waits for a subnet manager, and none was seen",
+            Advice::new("see whether a manager answers at a host whose port is active")
+                .step(Step::on(None, "sudo sminfo").about("at such a host")),
+        )
+    })
 }
 
 /// Whether a port has a working wire and no address yet.
@@ -68,7 +105,20 @@ fn served(network: &Network, own: PortAt) -> Option<Finding> {
         let (at, _) = network.ports().find(is_active)?;
         Some(format!("{} is Active", network.name(at)))
     };
-    let sign = manager.or_else(by_port)?;
+    let here = |says: fn(&Port) -> bool| {
+        let mut ports = network.ports();
+        let found = ports.find(|(at, port)| network.is_here(*at) && says(port));
+        found.map(|(at, _)| network.name(at))
+    };
+    let by_bit = || {
+        let at = here(|port| port.info.is_some_and(|info| info.is_manager()))?;
+        Some(format!("PortInfo of {at}: a subnet manager runs there"))
+    };
+    let by_lid = || {
+        let at = here(|port| port.info.is_some_and(|info| info.manager_lid != 0))?;
+        Some(format!("PortInfo of {at} has the LID of a subnet manager"))
+    };
+    let sign = manager.or_else(by_port).or_else(by_bit).or_else(by_lid)?;
     Some(Finding {
         id: "unserved-port",
         subject: network.name(own),
@@ -205,27 +255,25 @@ pub(super) fn other_port(network: &Network) -> Vec<Finding> {
         let is_served = node.ports.values().any(Port::is_active);
         !node.is_switch() && is_served && !network.is_here(*at) && waits(port)
     });
-    waiting.map(|(at, port)| {
-        let node = &network.nodes[at.node];
-        let name = node.name();
-        let advice = Advice::new("start a subnet manager for that port, if none serves the network on its cable");
-        let fix = match port.guid {
-            Some(_) => start(advice, port.guid),
-            None => advice.step(Step::on(None, "ibstat").about(format!("see the GUID of port {}", at.port))).step(Step::by_hand("start opensm -B -g with that GUID")),
-        };
+    let found = waiting.map(|(at, _)| {
+        let name = network.nodes[at.node].name();
         Finding {
-            id: "wrong-port",
-            subject: network.name(at),
-            what: "no subnet manager serves the cable in this port".to_owned(),
-            why: format!("it is on another network than {name} port {}: each cable between two hosts is one of its own, and a \
-                          manager serves one port", node.info.local_port),
+            why: "it is not on this network, and whether a subnet manager serves its own is not seen from here".to_owned(),
             proof: vec![state(network, at)],
             certainty: Certainty::Supported,
-            now: true,
             host: name,
-            fix,
+            ..Finding::new(
+                "wrong-port",
+                network.name(at),
+                "has a link and no address yet",
+                Advice::new("look at the network of that port from its own host, which says what helps").step(
+                    Step::on(None, format!("sudo linerate fabric --device DEVICE:{}", at.port))
+                        .about("DEVICE is the name of the adapter there, such as mlx5_0"),
+                ),
+            )
         }
-    }).collect()
+    });
+    found.collect()
 }
 
 /// Several managers that each take themselves for the master.

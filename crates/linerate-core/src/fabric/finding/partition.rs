@@ -16,10 +16,9 @@ pub(super) fn may_talk(a: &[PartitionKey], b: &[PartitionKey]) -> bool {
 ///
 /// Two groups of hosts that may not talk to each other are mostly meant to be apart. A host that may talk to none is not.
 pub(super) fn isolated(network: &Network) -> Vec<Finding> {
-    let here = network.ports().filter(|(at, port)| {
-        let is_host = !network.nodes[at.node].is_switch();
-        is_host && network.is_here(*at) && port.is_active()
-    });
+    let here = network
+        .ports()
+        .filter(|(at, port)| network.is_host(at.node) && network.is_here(*at) && port.is_active());
     // A port whose keys are unknown may be the one that a host talks to.
     let keys: Option<Vec<(PortAt, &[PartitionKey])>> = here
         .map(|(at, port)| Some((at, port.keys.as_deref()?)))

@@ -61,7 +61,7 @@ fn trip(port: &mut dyn MadPort, lid: u16, number: u32) -> Result<Option<Nanos>, 
     let get = Get::ping(lid);
     let began = port.now();
     port.send(number, &get)?;
-    let until = Nanos(began.0 + PATIENCE.0);
+    let until = Nanos(began.0.saturating_add(PATIENCE.0));
     loop {
         let now = port.now();
         if now >= until {

@@ -38,13 +38,20 @@ impl Walked {
         took: Nanos,
         whole: bool,
     ) -> Self {
+        let is_odd = network.gaps.iter().any(|gap| gap.why.is_odd());
         Self {
             findings: find(&network),
             network,
             through,
             requests,
             took,
-            whole,
+            whole: whole && !is_odd,
         }
+    }
+
+    /// Whether this host's port answered.
+    pub(crate) fn knows_own_port(&self) -> bool {
+        let own = self.network.own().and_then(|own| self.network.port(own));
+        own.is_some_and(|port| port.info.is_some())
     }
 }

@@ -61,6 +61,18 @@ fn headline(doc: &mut Document, walked: &Walked) {
             Tone::Warning,
             format!("no problem found so far in a network of {size}; the walk was cut short"),
         ),
+        (false, 0) if !walked.knows_own_port() => (
+            Tone::Warning,
+            "this host's port did not answer: the network is unknown".to_owned(),
+        ),
+        (false, 0) if !network.ports().any(|(_, port)| port.counters.len() > 1) => (
+            Tone::Warning,
+            format!("no problem found in a network of {size}; whether errors rise was not read"),
+        ),
+        (false, 0) if !walked.findings.is_empty() => (
+            Tone::Plain,
+            format!("no problem goes on in a network of {size}"),
+        ),
         (false, 0) if !network.gaps.is_empty() => (
             Tone::Warning,
             format!("no problem found in a network of {size}, as far as it answered"),
@@ -81,7 +93,9 @@ fn count(n: usize, one: &str, many: &str) -> String {
 
 fn size(network: &Network) -> String {
     let switches = network.nodes.iter().filter(|node| node.is_switch()).count();
-    let hosts = network.nodes.len() - switches;
+    let hosts = (0..network.nodes.len())
+        .filter(|node| network.is_host(*node))
+        .count();
     let links = network.links().count();
     format!(
         "{}, {}, {}",
@@ -207,7 +221,12 @@ fn managers(doc: &mut Document, network: &Network) {
         label = "";
     }
     if label == "Manager" && !network.nodes.is_empty() {
-        doc.entry(label, &[(Tone::Warning, "none found on this network")], 2);
+        let own = network.own().and_then(|own| network.port(own)?.info);
+        let text = match own.map_or(0, |info| info.manager_lid) {
+            0 => "none found on this network".to_owned(),
+            lid => format!("at LID {lid}; its state is unknown"),
+        };
+        doc.entry(label, &[(Tone::Warning, &text)], 2);
     }
 }
 

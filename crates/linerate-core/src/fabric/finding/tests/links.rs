@@ -72,6 +72,28 @@ fn a_link_below_what_both_ends_may_use_is_slow() {
             found[0].what
         );
     }
+    // An adapter of 100 Gb/s has four lanes of EDR or two of HDR.
+    let mut fake = star();
+    for node in &mut fake.nodes {
+        for port in node.ports.values_mut() {
+            // FDR, EDR and HDR.
+            (port.speed[1][0], port.speed[1][1]) = (7, 7);
+            port.runs(4, Speed::Hdr);
+        }
+    }
+    let slow = at(&fake, "H3");
+    let peer = fake.port(slow).peer.unwrap();
+    for (speed, certainty) in [
+        (Speed::Edr, Certainty::Supported),
+        (Speed::Fdr, Certainty::Proved),
+    ] {
+        for at in [slow, peer] {
+            fake.port(at).runs(4, speed);
+        }
+        let found = seen(&fake, "H2");
+        assert_eq!(ids(&found), [("slow-link", "SW port 3 to H3 port 1")]);
+        assert_eq!(found[0].certainty, certainty, "{}", found[0].what);
+    }
     // Two lanes may be all that an adapter uses.
     assert_eq!(with(2, Speed::Fdr)[0].certainty, Certainty::Supported);
 }

@@ -96,3 +96,49 @@ fn only_two_masters_are_two_managers() {
         }
     }
 }
+
+#[test]
+fn where_a_part_did_not_answer_no_manager_is_started() {
+    let mut fake = Fake::two_ports();
+    let server = fake.node("SRV");
+    fake.nodes[server].loss = 100;
+    let found = seen(&fake, "CLB");
+    let first = &found[0];
+    assert_eq!(
+        (first.id, first.certainty),
+        ("no-manager", Certainty::Supported)
+    );
+    assert!(!commands(first).contains("opensm -B"), "{first:?}");
+}
+
+#[test]
+fn a_sign_of_a_manager_is_enough_to_start_no_other() {
+    // The port at the other end of the cable says that a manager runs there.
+    let mut fake = Fake::two_ports();
+    let far = (fake.node("SRV"), 2);
+    fake.port(far).capabilities |= 2;
+    assert_eq!(ids(&seen(&fake, "CLB"))[0].0, "unserved-port");
+    // This port still has the LID of a manager.
+    let mut fake = Fake::two_ports();
+    let own = at(&fake, "CLB");
+    fake.port(own).manager_lid = 1;
+    let found = seen(&fake, "CLB");
+    assert_eq!(found[0].id, "unserved-port");
+    assert!(!commands(&found[0]).contains("opensm -B"));
+}
+
+#[test]
+fn a_port_that_is_armed_or_trains_is_a_problem() {
+    for (states, id) in [
+        ([3, 5], "unserved-port"),
+        ([1, 4], "no-link"),
+        ([1, 6], "no-link"),
+    ] {
+        let mut fake = star();
+        let own = at(&fake, "H2");
+        fake.port(own).states = states;
+        let found = seen(&fake, "H2");
+        assert_eq!(found[0].id, id, "{states:?}");
+        assert!(!commands(&found[0]).contains("opensm"), "{states:?}");
+    }
+}
