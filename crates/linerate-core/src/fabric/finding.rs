@@ -11,6 +11,8 @@ mod partition;
 #[cfg(test)]
 mod tests;
 
+pub use errors::full;
+
 use super::network::Network;
 use crate::advice::Advice;
 use crate::verdict::Certainty;

@@ -44,6 +44,8 @@ pub struct Node {
     pub info: NodeInfo,
     /// Description that the node has of itself; empty if unknown.
     pub description: String,
+    /// Whether another node has the same description, as switches without a manager of their own have.
+    pub(super) is_shared: bool,
     /// The first route by which the node was found.
     pub route: Route,
     /// Its ports, by number. Port 0 of a switch is the switch itself.
@@ -235,12 +237,14 @@ impl Node {
             || self.ports.get(&port).is_some_and(has_peer)
     }
 
-    /// Returns the name for people: the node's description, or its GUID without one.
+    /// Returns the name for people: the node's description, with its GUID if others have the same one, or the GUID alone
+    /// without a description.
     pub fn name(&self) -> String {
-        if self.description.is_empty() {
-            self.info.guid.to_string()
-        } else {
-            self.description.clone()
+        let guid = self.info.guid;
+        match self.description.as_str() {
+            "" => guid.to_string(),
+            shared if self.is_shared => format!("{shared} ({guid})"),
+            own => own.to_owned(),
         }
     }
 
@@ -332,10 +336,35 @@ impl Network {
             .filter_map(|(at, port)| Some((at.node, port.manager.as_ref()?)))
     }
 
-    /// Returns the nodes that call themselves `name`.
-    pub fn by_name(&self, name: &str) -> impl Iterator<Item = usize> {
-        let numbered = self.nodes.iter().enumerate();
-        numbered.filter_map(move |(node, of)| (of.name() == name).then_some(node))
+    /// Returns the nodes that call themselves `name`; if there are none, those whose description begins with this word: a
+    /// host's is its name and that of the adapter.
+    pub fn by_name(&self, name: &str) -> Vec<usize> {
+        let those = |is: &dyn Fn(&str) -> bool| -> Vec<usize> {
+            let numbered = self.nodes.iter().enumerate();
+            let found = numbered.filter(|(_, of)| is(&of.description));
+            found.map(|(node, _)| node).collect()
+        };
+        let whole = those(&|description| description == name);
+        if !whole.is_empty() {
+            return whole;
+        }
+        those(&|description| description.split(' ').next() == Some(name))
+    }
+
+    /// Finds nodes with the same description, so that names tell them apart.
+    pub(super) fn mark_shared_names(&mut self) {
+        let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+        for node in &self.nodes {
+            *count.entry(node.description.as_str()).or_default() += 1;
+        }
+        let shared: Vec<bool> = self
+            .nodes
+            .iter()
+            .map(|node| count.get(node.description.as_str()).is_some_and(|n| *n > 1))
+            .collect();
+        for (node, is_shared) in self.nodes.iter_mut().zip(shared) {
+            node.is_shared = is_shared;
+        }
     }
 
     /// Adds a node, unless it is known. Returns its index, and whether it is new.
@@ -348,6 +377,7 @@ impl Network {
         self.nodes.push(Node {
             info,
             description: String::new(),
+            is_shared: false,
             route: route.clone(),
             ports: BTreeMap::new(),
             switch: None,

@@ -93,6 +93,7 @@ impl Walk {
     /// Ends the walk and returns the network.
     pub fn into_network(mut self) -> Network {
         self.network.cut = !self.is_done();
+        self.network.mark_shared_names();
         self.network
     }
 

@@ -94,10 +94,18 @@ pub(super) fn reached(scene: &Scene<'_>, port: DevicePort<'_>) -> Answer {
     if let Some((at, _, lid)) = others().find(|(_, port, _)| !port.counters.is_empty()) {
         return ok(format!("{} answered at LID {lid}", network.name(at)));
     }
-    if let Some((at, _, lid)) = others().next() {
+    let is_silent = |node: usize| {
+        let mut gaps = network.gaps.iter().filter(|gap| gap.node == Some(node));
+        gaps.any(|gap| gap.why.is_silent())
+    };
+    if let Some((at, _, lid)) = others().find(|(at, ..)| is_silent(at.node)) {
         let at = network.name(at);
         let what = format!("{at} has LID {lid} and did not answer there");
         return (what, State::Wrong(ping(port, Some(lid))));
+    }
+    if let Some((at, _, lid)) = others().next() {
+        let what = format!("{} has LID {lid} and was not asked there", network.name(at));
+        return (what, State::Unknown(ping(port, Some(lid))));
     }
     let what = "no other port of this network has a LID";
     (what.to_owned(), State::Unknown(ping(port, None)))
@@ -106,7 +114,7 @@ pub(super) fn reached(scene: &Scene<'_>, port: DevicePort<'_>) -> Answer {
 /// How to ask a port by its LID by hand.
 fn ping((device, port): DevicePort<'_>, lid: Option<u16>) -> Advice {
     let at = format!("-C {} -P {}", word(&device.name), port.number);
-    let serve = Step::on(None, "sudo ibping -S").about("on the other host");
+    let serve = Step::on(None, "sudo ibping -S").about("on the other host, until Ctrl-C");
     let lids = Step::on(None, format!("sudo ibhosts {at}")).about("the hosts of this network");
     let ask = match lid {
         Some(lid) => Step::on(None, format!("sudo ibping {at} -c 3 {lid}")),

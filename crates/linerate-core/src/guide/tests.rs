@@ -1,6 +1,8 @@
 //! Checks on both sides, over inventories. Trees of files are checked by the tests of the command.
 
 use super::{Guide, State, infiniband};
+use crate::fabric::fake::Fake;
+use crate::fabric::walk::Walk;
 use crate::facts::Inventory;
 use crate::facts::infiniband::{
     Gid, IbDevice, IbPort, IbRate, Infiniband, Ipoib, Layer, LinkState, PhysicalState,
@@ -225,4 +227,59 @@ fn modules_that_are_unknown_stop_nothing() {
         guide(|ib| ib.opened = Some(vec!["mlx4_1".to_owned()])),
         ("wrong", "waits")
     );
+}
+
+/// The check of a ping on a network of two hosts, seen from a port that is that of the judged host. `change` gets the
+/// network and the index of the other host; the counters are read if `asks`.
+fn pinged(asks: bool, change: impl FnOnce(&mut Fake, usize)) -> (&'static str, String, String) {
+    let mut fake = Fake::star(2);
+    fake.manage("H1", 1);
+    let (own, other) = (fake.node("H1"), fake.node("H2"));
+    fake.port((own, 1)).guid = 0x0010_0002;
+    change(&mut fake, other);
+    let mut drive = fake.drive("H1", 1);
+    let mut walk = Walk::default();
+    if asks {
+        drive.all(&mut walk);
+    } else {
+        drive.run(&mut walk);
+    }
+    of(&infiniband(&host(), Some(&walk.into_network())), "ping")
+}
+
+#[test]
+fn a_ping_is_judged_by_what_was_asked_and_answered() {
+    let (state, what, _) = pinged(true, |_, _| ());
+    assert_eq!(state, "ok", "{what}");
+    let (state, what, commands) = pinged(false, |_, _| ());
+    assert_eq!(state, "unknown", "{what}");
+    assert!(
+        what.contains("was not asked") && commands.contains("ibping"),
+        "{what} {commands}"
+    );
+    // The network of another port says nothing of this one.
+    let (state, what, _) = pinged(true, |fake, _| {
+        let own = fake.node("H1");
+        fake.port((own, 1)).guid = 7;
+    });
+    assert_eq!(state, "unknown", "{what}");
+}
+
+#[test]
+fn a_port_that_leaves_requests_to_its_lid_without_a_reply_is_wrong() {
+    let mut fake = Fake::star(2);
+    fake.manage("H1", 1);
+    let (own, other, switch) = (fake.node("H1"), fake.node("H2"), fake.node("SW"));
+    fake.port((own, 1)).guid = 0x0010_0002;
+    let mut drive = fake.drive("H1", 1);
+    let mut walk = Walk::default();
+    drive.run(&mut walk);
+    for node in [other, switch] {
+        drive.fake.nodes[node].loss = 100;
+    }
+    walk.read_counters();
+    drive.run(&mut walk);
+    let (state, what, _) = of(&infiniband(&host(), Some(&walk.into_network())), "ping");
+    assert_eq!(state, "wrong", "{what}");
+    assert!(what.contains("did not answer there"), "{what}");
 }

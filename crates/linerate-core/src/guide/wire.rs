@@ -2,6 +2,7 @@
 
 use super::{Answer, DevicePort, Scene, State, ok, wrong};
 use crate::advice::Advice;
+use crate::ceiling::infiniband::Speed;
 use crate::facts::crossing::{Crossing, crossings};
 use crate::facts::infiniband::{IbDevice, IbRate, PhysicalState};
 use crate::facts::odd::Oddity;
@@ -97,21 +98,9 @@ fn slot_oddity<'a>(scene: &Scene<'a>, link: &Crossing<'_>) -> Option<&'a Oddity>
     scene.oddities.iter().find(is_own)
 }
 
-/// The data rate of a lane, by the name of its speed; its line code takes the rest.
-//= InfiniBand Architecture Specification, volume 2: 8b/10b up to QDR, 64b/66b for FDR10, FDR and EDR; HDR and NDR are named
-//= by their data
-const LANES: [(&str, u64); 8] = [
-    ("SDR", 2_000_000_000),
-    ("DDR", 4_000_000_000),
-    ("QDR", 8_000_000_000),
-    ("FDR10", 10_000_000_000),
-    ("FDR", 13_636_000_000),
-    ("EDR", 25_000_000_000),
-    ("HDR", 50_000_000_000),
-    ("NDR", 100_000_000_000),
-];
-
+/// The data that a link carries in a second.
 fn data(rate: &IbRate) -> Option<Rate> {
-    let (_, lane) = LANES.iter().find(|(name, _)| *name == rate.speed)?;
-    Some(Rate(lane.saturating_mul(u64::from(rate.width))))
+    let mut known = Speed::NAMES.iter();
+    let (_, speed) = known.find(|(name, _)| *name == rate.speed)?;
+    Some(Rate((f64::from(rate.width) * speed.lane()) as u64))
 }

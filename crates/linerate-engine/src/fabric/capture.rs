@@ -49,6 +49,10 @@ impl<P: MadPort> MadPort for Capturing<P> {
         self.port.window()
     }
 
+    fn pace(&self) -> u32 {
+        self.port.pace()
+    }
+
     fn now(&self) -> Nanos {
         self.port.now()
     }
@@ -115,16 +119,23 @@ impl MadPort for Replay {
         WINDOW
     }
 
+    fn pace(&self) -> u32 {
+        u32::MAX
+    }
+
     fn now(&self) -> Nanos {
         self.now
     }
 
     fn send(&mut self, transaction: u32, get: &Get) -> Result<(), PortError> {
-        let request = get.encode(0);
-        let kept = self.replies.get_mut(&request);
-        let (at, reply) = kept
-            .and_then(VecDeque::pop_front)
-            .unwrap_or_else(|| (self.now, Some(Box::new(get.refusal()))));
+        let kept = self.replies.get_mut(&get.encode(0)).and_then(|replies| {
+            // A request that was sent less often then has the same reply again.
+            match replies.len() {
+                0 | 1 => replies.front().cloned(),
+                _ => replies.pop_front(),
+            }
+        });
+        let (at, reply) = kept.unwrap_or_else(|| (self.now, Some(Box::new(get.refusal()))));
         self.arrived.push_back((transaction, at, reply));
         Ok(())
     }

@@ -41,6 +41,9 @@ const HEADER: usize = 32;
 /// that find no room.
 const WINDOW: usize = 8;
 
+/// Most requests in a second: more than the simulator answers.
+pub(super) const PACE: u32 = 1_000_000;
+
 /// Time to wait for the reply to a control message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -109,6 +112,10 @@ impl Drop for Ibsim {
 impl MadPort for Ibsim {
     fn window(&self) -> usize {
         WINDOW
+    }
+
+    fn pace(&self) -> u32 {
+        PACE
     }
 
     fn now(&self) -> Nanos {

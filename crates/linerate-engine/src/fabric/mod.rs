@@ -22,6 +22,9 @@ pub trait MadPort {
     /// Most requests without a reply that the port takes at one time.
     fn window(&self) -> usize;
 
+    /// Most requests that the port sends in a second.
+    fn pace(&self) -> u32;
+
     /// Returns the time since the port was opened.
     fn now(&self) -> Nanos;
 
@@ -101,6 +104,10 @@ impl<P: MadPort + ?Sized> MadPort for Box<P> {
         (**self).window()
     }
 
+    fn pace(&self) -> u32 {
+        (**self).pace()
+    }
+
     fn now(&self) -> Nanos {
         (**self).now()
     }
@@ -141,6 +148,7 @@ pub fn drive(
 ) -> Result<Ended, PortError> {
     /// Longest time between two looks at `stop`.
     const LOOK: Nanos = Nanos::from_millis(100);
+    walk.pace(port.pace());
     loop {
         let now = port.now();
         walk.expire(now);

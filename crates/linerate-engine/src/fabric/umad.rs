@@ -36,6 +36,10 @@ pub use error::UmadError;
 //= OpenSM 3.3.23, include/opensm/osm_base.h: OSM_DEFAULT_SMP_MAX_ON_WIRE
 const WINDOW: usize = 4;
 
+/// Most requests in a second: the processors of switches that answer them have other work, and a large network is still
+/// walked in seconds.
+const PACE: u32 = 10_000;
+
 /// Longest datagram: that of Omni-Path. The kernel keeps a datagram that does not fit, and returns an error each time.
 //= Linux, include/rdma/ib_mad.h: OPA_MGMT_MAD_SIZE
 const LONGEST: usize = 2048;
@@ -129,6 +133,10 @@ impl Umad {
 impl MadPort for Umad {
     fn window(&self) -> usize {
         WINDOW
+    }
+
+    fn pace(&self) -> u32 {
+        PACE
     }
 
     fn now(&self) -> Nanos {

@@ -4,6 +4,7 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::panic::{self, AssertUnwindSafe};
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::out::OutputError;
@@ -29,6 +30,20 @@ impl Exit {
     pub(crate) fn or(self, other: Self) -> Self {
         let outranked = self == Self::Done || (self, other) == (Self::Missed, Self::NotMeasured);
         if outranked { other } else { self }
+    }
+}
+
+/// The outcome of a command that ran in `place`. linerate's own exit codes are passed on, so that a check in a lab is a
+/// check of the lab.
+pub(crate) fn of_command(place: &str, status: ExitStatus) -> Exit {
+    if status.success() {
+        return Exit::Done;
+    }
+    tell(&format!("the command in {place} ended with {status}\n"));
+    match status.code() {
+        Some(code) if code == Exit::Missed as i32 => Exit::Missed,
+        Some(code) if code == Exit::Usage as i32 => Exit::Usage,
+        _ => Exit::NotMeasured,
     }
 }
 
@@ -142,6 +157,20 @@ fn bug_report(what: &str) -> String {
 mod tests {
     use super::super::out;
     use super::*;
+
+    #[test]
+    fn a_command_in_a_lab_passes_its_check_on() {
+        use std::os::unix::process::ExitStatusExt;
+        let of = |raw| of_command("the lab", ExitStatus::from_raw(raw));
+        let coded = |code: i32| of(code << 8);
+        assert_eq!(coded(0), Exit::Done);
+        assert_eq!((coded(2), coded(4)), (Exit::Usage, Exit::Missed));
+        assert_eq!(
+            (coded(1), coded(3), coded(127)),
+            (Exit::NotMeasured, Exit::NotMeasured, Exit::NotMeasured)
+        );
+        assert_eq!(of(9), Exit::NotMeasured, "killed");
+    }
 
     #[test]
     fn not_measured_outranks_missed_and_both_outrank_done() {

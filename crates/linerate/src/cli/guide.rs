@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use linerate_core::facts::Inventory;
 use linerate_core::guide::{self, Guide, State};
 
-use super::exit::{Exit, Failure};
+use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options};
 use super::{fabric, host, out, reach, signal};
 use crate::show;
@@ -81,7 +81,15 @@ fn judged(inventory: &Inventory, args: &Ib, stop: &AtomicBool) -> Result<Guide, 
     };
     let walked = match &args.network {
         Some(file) => Some(fabric::captured(file, stop)?),
-        None if has_cable(&alone) && is_reachable(args.root.as_deref()) => fabric::here(stop).ok(),
+        None if has_cable(&alone) && is_reachable(args.root.as_deref()) => {
+            let unasked = |failure: &Failure| {
+                tell(&format!(
+                    "note: the network was not asked\n{}",
+                    failure.words()
+                ));
+            };
+            fabric::here(stop).inspect_err(unasked).ok()
+        }
         None => None,
     };
     Ok(walked.map_or(alone, |walked| {

@@ -6,7 +6,7 @@ use clap::Parser;
 use linerate_lab::Program;
 use linerate_lab::ib::{IbError, Link, Manager, Network, PortName, Simulator, Topology};
 
-use super::exit::{Exit, Failure, tell};
+use super::exit::{Exit, Failure, of_command};
 use super::{reach, signal};
 
 // `linerate lab ib`.
@@ -79,13 +79,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let status = simulator
         .run(node, &program, &|| stop.load(Ordering::Relaxed))
         .map_err(failed)?;
-    if status.success() {
-        return Ok(Exit::Done);
-    }
-    tell(&format!(
-        "the command in the simulated network ended with {status}\n"
-    ));
-    Ok(Exit::NotMeasured)
+    Ok(of_command("the simulated network", status))
 }
 
 /// A network that cannot be is a wrong request; all else could not be done here and now.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use clap::{Parser, Subcommand};
 use linerate_lab::Fault;
 
-use super::exit::{Exit, Failure, tell};
+use super::exit::{Exit, Failure, of_command};
 use super::options::Options;
 #[cfg(feature = "lab-dev")]
 use super::score;
@@ -135,11 +135,7 @@ fn run_in(
 ) -> Result<Exit, Failure> {
     let stage = Stage::build(faults, congestion).map_err(Failure::not_measured)?;
     let status = stage.command(far, command).map_err(Failure::not_measured)?;
-    if status.success() {
-        return Ok(Exit::Done);
-    }
-    tell(&format!("the command in the lab ended with {status}\n"));
-    Ok(Exit::NotMeasured)
+    Ok(of_command("the lab", status))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use linerate_lab::vm::{Card, Generation, Kernel, Node, Slot, Spec, Vm};
 use linerate_lab::{Output, Program};
 
 use super::config::user_folder;
-use super::exit::{Exit, Failure, tell};
+use super::exit::{Exit, Failure, of_command, tell};
 
 /// Longest time that a command in the machine may take.
 const WITHIN: Duration = Duration::from_secs(60 * 60);
@@ -34,13 +34,7 @@ pub(super) fn run(command: &[String]) -> Result<Exit, Failure> {
         [] => shell(&kernel),
         [name, arguments @ ..] => one(&kernel, &Program::new(name).args(arguments)),
     }?;
-    if status.success() {
-        return Ok(Exit::Done);
-    }
-    tell(&format!(
-        "the command in the virtual machine ended with {status}\n"
-    ));
-    Ok(Exit::NotMeasured)
+    Ok(of_command("the virtual machine", status))
 }
 
 fn one(kernel: &Kernel, program: &Program) -> Result<ExitStatus, Failure> {

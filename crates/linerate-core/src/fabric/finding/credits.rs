@@ -21,31 +21,44 @@ const FULL: f64 = 0.8;
 /// device: adapters and switches of NVIDIA count the times of four bytes. A larger unit makes the share too small.
 const UNIT: f64 = 32.0;
 
-/// Ports that wait for credits, with the share of the time.
-fn waiting(network: &Network) -> BTreeMap<PortAt, f64> {
-    let share = |(at, port): (PortAt, &Port)| {
-        let support = network.nodes[at.node].support?;
-        let rise = Rise::of(port).filter(|_| support.wait)?;
-        let index = COUNTERS.iter().position(|c| c.counted == Counted::Waits)?;
-        let (first, last) = (rise.first.values[index], rise.last.values[index]);
-        // A counter that was cleared, or is full, does not say how long the port waited.
-        let units = last
-            .checked_sub(first)
-            .filter(|_| !rise.last.is_full(index))?;
-        let share = units as f64 * UNIT / (rate(port)? * rise.seconds);
-        (share >= WAITS).then_some((at, share.min(1.0)))
-    };
-    network.ports().filter_map(share).collect()
+/// The share of the time that a port waits for credits. `None` if it is not counted, or if the counter was cleared or is
+/// full.
+fn share(network: &Network, at: PortAt, port: &Port) -> Option<f64> {
+    let support = network.nodes[at.node].support?;
+    let rise = Rise::of(port).filter(|_| support.wait)?;
+    let index = COUNTERS.iter().position(|c| c.counted == Counted::Waits)?;
+    let (first, last) = (rise.first.values[index], rise.last.values[index]);
+    let units = last
+        .checked_sub(first)
+        .filter(|_| !rise.last.is_full(index))?;
+    Some((units as f64 * UNIT / (rate(port)? * rise.seconds)).min(1.0))
 }
 
-/// The receiver that a waiting port waits for, if it is the end of a chain: an adapter, or a switch that waits for
-/// nobody itself.
-fn end(network: &Network, waiting: &BTreeMap<PortAt, f64>, at: PortAt) -> Option<usize> {
+/// Ports that wait for credits, with the share of the time.
+fn waiting(network: &Network) -> BTreeMap<PortAt, f64> {
+    let of = |(at, port)| Some((at, share(network, at, port)?));
+    let shares = network.ports().filter_map(of);
+    shares.filter(|(_, share)| *share >= WAITS).collect()
+}
+
+/// The receiver that a waiting port waits for, if it is the end of a chain: an adapter, or a switch of which every other
+/// port is known to wait for nobody.
+fn end(network: &Network, at: PortAt) -> Option<usize> {
     let peer = network.port(at)?.peer?;
-    let mut others = waiting.keys();
+    let node = &network.nodes[peer.node];
     // A switch that waits on the same link the other way does not wait for somebody else.
-    let waits = others.any(|other| other.node == peer.node && *other != peer);
-    (!network.nodes[peer.node].is_switch() || !waits).then_some(peer.node)
+    let mut others = node
+        .ports
+        .iter()
+        .filter(|(port, is)| **port != peer.port && **port > 0 && is.has_link());
+    let waits_for_nobody = |(port, is): (&u8, &Port)| {
+        let at = PortAt {
+            port: *port,
+            ..peer
+        };
+        share(network, at, is).is_some_and(|share| share < WAITS)
+    };
+    (!node.is_switch() || others.all(waits_for_nobody)).then_some(peer.node)
 }
 
 /// Receivers that others wait for.
@@ -53,7 +66,7 @@ pub(super) fn slow_receiver(network: &Network) -> Vec<Finding> {
     let waiting = waiting(network);
     let mut by_end: BTreeMap<usize, Vec<(PortAt, f64)>> = BTreeMap::new();
     for (at, share) in &waiting {
-        if let Some(end) = end(network, &waiting, *at) {
+        if let Some(end) = end(network, *at) {
             by_end.entry(end).or_default().push((*at, *share));
         }
     }

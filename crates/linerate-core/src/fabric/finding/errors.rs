@@ -97,9 +97,47 @@ pub(super) fn rising(network: &Network) -> Vec<Finding> {
                 symbols / rise.seconds
             ));
         }
-        Some(bad(network, at, what, proof))
+        let found = bad(network, at, what, proof);
+        Some(
+            if rise.sum(Counted::Damage) == 0 && symbols <= may_have(port, rise.seconds) {
+                broke(found)
+            } else {
+                found
+            },
+        )
     };
     network.ports().filter_map(of).collect()
+}
+
+/// A link that went down, and had no other errors: its neighbour may have booted.
+fn broke(found: Finding) -> Finding {
+    Finding {
+        why: "the node at its other end may have started again; if not, a cable or a contact is loose".to_owned(),
+        certainty: Certainty::Supported,
+        fix: Advice::new("see whether the other end was started again; if not, reseat both ends of the cable"),
+        ..found
+    }
+}
+
+/// Ports of which a counter of errors stands at its largest value, so that new errors do not show.
+pub fn full(network: &Network) -> Vec<PortAt> {
+    let is_judged = |counted| {
+        matches!(
+            counted,
+            Counted::Symbols
+                | Counted::Damage
+                | Counted::Breaks
+                | Counted::Remote
+                | Counted::Discards
+        )
+    };
+    let is_full = |(at, port): (PortAt, &Port)| {
+        let (_, last) = port.counters.last()?;
+        let mut numbered = COUNTERS.iter().enumerate();
+        let full = numbered.any(|(n, of)| is_judged(of.counted) && last.is_full(n));
+        full.then_some(at)
+    };
+    network.ports().filter_map(is_full).collect()
 }
 
 /// Links that damaged packets before, and did not while linerate looked. A link that only went down is not odd: that

@@ -41,7 +41,7 @@ pub(super) fn doubled(network: &Network) -> Vec<Finding> {
 const LOST: u32 = 3;
 const LOST_SHARE: f64 = 0.1;
 
-/// The share of management datagrams that a node loses. `None` if that is little, or if it stopped to reply.
+/// The share of management datagrams that a node loses. `None` if that is little, or if it no longer replies.
 fn lost(network: &Network, at: usize) -> Option<f64> {
     let node = network.nodes.get(at)?;
     let share = f64::from(node.lost) / f64::from(node.sent.max(1));
@@ -83,20 +83,20 @@ pub(super) fn lossy(network: &Network) -> Vec<Finding> {
         .collect()
 }
 
-/// Nodes that stopped to reply, and ends of links from which no reply came.
+/// Nodes that no longer reply, and ends of links from which no reply came.
 pub(super) fn silent(network: &Network) -> Vec<Finding> {
-    let mut by_node: BTreeMap<String, Vec<&Silence>> = BTreeMap::new();
+    let mut by_node: BTreeMap<(Option<usize>, Option<PortAt>), Vec<&Silence>> = BTreeMap::new();
     let is_lossy = |gap: &Silence| gap.node.is_some_and(|node| lost(network, node).is_some());
     let gaps = network.gaps.iter().filter(|gap| gap.why.is_silent());
     for gap in gaps.filter(|gap| !is_lossy(gap)) {
-        let subject = match (gap.node, gap.from) {
+        by_node.entry((gap.node, gap.from)).or_default().push(gap);
+    }
+    let found = by_node.into_iter().map(|(at, gaps)| {
+        let subject = match at {
             (Some(node), _) => network.nodes[node].name(),
             (None, Some(from)) => format!("the node across the cable of {}", network.name(from)),
             (None, None) => "this host's port".to_owned(),
         };
-        by_node.entry(subject).or_default().push(gap);
-    }
-    let found = by_node.into_iter().map(|(subject, gaps)| {
         let mut proof: Vec<String> = gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.why)).collect();
         proof.sort();
         proof.dedup();

@@ -310,11 +310,12 @@ pub(super) fn several(network: &Network) -> Vec<Finding> {
             .iter()
             .map(|m| format!("SMInfo of {m}: master"))
             .collect(),
-        certainty: Certainty::Proved,
+        // For a moment this is normal: a manager that hands over, and the one that takes over.
+        certainty: Certainty::Supported,
         now: true,
         host: String::new(),
         fix: Advice::new(
-            "end all managers but one; a manager of the same kind would stand by by itself",
+            "look again in a minute; if it stays so, end all managers but one; a manager of the same kind would stand by by itself",
         ),
     }]
 }

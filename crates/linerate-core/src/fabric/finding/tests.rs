@@ -7,6 +7,7 @@ mod partitions;
 
 use super::super::fake::{At, Fake};
 use super::*;
+use crate::ceiling::infiniband::Speed;
 
 /// A star of four hosts with a manager at `H1`.
 fn star() -> Fake {
@@ -105,4 +106,40 @@ fn two_nodes_with_one_guid_are_found() {
     let found = seen(&fake, "H2");
     assert_eq!(ids(&found), [("duplicate-guid", "H3")]);
     assert!(found[0].proof[0].contains("SW port 3") && found[0].proof[0].contains("SW port 4"));
+}
+
+#[test]
+fn nodes_of_the_same_description_have_their_guids_in_their_names() {
+    let mut fake = star();
+    let slow = at(&fake, "H3");
+    let peer = fake.port(slow).peer.unwrap();
+    for at in [slow, peer] {
+        fake.port(at).runs(1, Speed::Fdr);
+    }
+    assert_eq!(
+        ids(&seen(&fake, "H2")),
+        [("slow-link", "SW port 3 to H3 port 1")]
+    );
+    let [named, other] = ["H3", "H4"].map(|name| fake.node(name));
+    for node in [named, other] {
+        fake.nodes[node].name = "HCA".to_owned();
+    }
+    let found = seen(&fake, "H2");
+    assert!(found[0].subject.contains("HCA (0x"), "{}", found[0].subject);
+    let network = fake.network("H2");
+    assert_eq!(
+        (network.by_name("HCA").len(), network.by_name("SW").len()),
+        (2, 1)
+    );
+}
+
+#[test]
+fn a_host_is_found_by_the_first_word_of_its_description() {
+    let mut fake = star();
+    let node = fake.node("H3");
+    fake.nodes[node].name = "srv mlx5_0".to_owned();
+    let network = fake.network("H2");
+    assert_eq!(network.by_name("srv").len(), 1);
+    assert_eq!(network.by_name("srv mlx5_0"), network.by_name("srv"));
+    assert_eq!(network.by_name("mlx5_0"), [0; 0]);
 }

@@ -44,7 +44,7 @@ fn all_of_a_fat_tree_is_found_within_limits() {
     assert!(drive.kept_limits(), "{:?}", drive.most);
     let manager = network.managers().next().unwrap();
     assert_eq!(network.nodes[manager.0].name(), "host-1-1");
-    assert_eq!(network.by_name("leaf3").count(), 1);
+    assert_eq!(network.by_name("leaf3").len(), 1);
     let read = network.ports().filter(|(_, port)| port.counters.len() == 2);
     assert_eq!(read.count(), 2 * network.links().count());
     let keys = network.ports().filter(|(_, port)| port.keys.is_some());
@@ -57,7 +57,7 @@ fn only_what_a_host_can_see_is_found() {
     fake.manage("SRV", 1);
     let network = walk(&fake, "CLB");
     assert_eq!(size(&network), (2, 1));
-    let server = network.by_name("SRV").next().unwrap();
+    let server = network.by_name("SRV")[0];
     let other = network.port(PortAt {
         node: server,
         port: 1,
@@ -96,7 +96,7 @@ fn two_ports_of_an_adapter_on_one_network_are_asked_by_their_own_routes() {
     standby.capabilities |= 1 << 1;
     let network = walk(&fake, "H2");
     assert_eq!(size(&network), (4, 4));
-    let node = network.by_name("TWO").next().unwrap();
+    let node = network.by_name("TWO")[0];
     for (port, key) in [(1, 0x8001), (2, 0x8002)] {
         let port = network.port(PortAt { node, port }).unwrap();
         let keys: Vec<u16> = port.keys.iter().flatten().map(|key| key.0).collect();
@@ -116,7 +116,7 @@ fn half_of_the_datagrams_of_a_node_may_be_lost() {
         fake.seed = seed;
         let network = walk(&fake, "H2");
         assert_eq!(network.nodes.len(), 5);
-        let of = |name| &network.nodes[network.by_name(name).next().unwrap()];
+        let of = |name| &network.nodes[network.by_name(name)[0]];
         assert!(of("H3").lost > 0 && of("H3").sent > of("H3").lost);
         assert_eq!(of("H4").lost, 0);
     }
@@ -306,7 +306,7 @@ fn lids_that_change_do_not_mix_counters_of_two_nodes() {
     drive.run(&mut walk);
     let network = walk.network();
     for (name, lid) in [("H3", high), ("H4", low)] {
-        let node = network.by_name(name).next().unwrap();
+        let node = network.by_name(name)[0];
         let port = network.port(PortAt { node, port: 1 }).unwrap();
         assert_eq!((port.counters.len(), port.info.unwrap().lid), (0, lid));
     }
@@ -314,7 +314,7 @@ fn lids_that_change_do_not_mix_counters_of_two_nodes() {
     // The next reading is of the right node.
     walk.read_counters();
     drive.run(&mut walk);
-    let node = walk.network().by_name("H4").next().unwrap();
+    let node = walk.network().by_name("H4")[0];
     let port = walk.network().port(PortAt { node, port: 1 }).unwrap();
     assert_eq!(port.counters[0].1.values[0], 1000);
 }
@@ -326,7 +326,7 @@ fn more_partition_keys_are_read_until_a_block_is_empty() {
     fake.port(own).keys = (1..=70).collect();
     let keys = |fake: &Fake| {
         let network = walk(fake, "H1");
-        let node = network.by_name("H2").next().unwrap();
+        let node = network.by_name("H2")[0];
         let port = network.port(PortAt { node, port: 1 });
         port.unwrap().keys.as_ref().unwrap().len()
     };
@@ -346,7 +346,7 @@ fn fdr10_is_asked_for_only_where_it_may_be() {
         fake.nodes[own.0].refused = refused.to_vec();
         let network = walk(&fake, "H1");
         assert_eq!(network.gaps, []);
-        let node = network.by_name("H2").next().unwrap();
+        let node = network.by_name("H2")[0];
         let port = network.port(PortAt { node, port: 1 }).unwrap();
         port.info.unwrap().speed.active
     };

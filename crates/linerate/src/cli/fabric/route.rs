@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
+use linerate_core::fabric::network::End;
 use linerate_engine::fabric::{MadPort, drive};
 
 use super::super::exit::{Exit, Failure};
@@ -38,5 +39,9 @@ pub(super) fn run(
     drive(port, &mut walk, LONGEST, &stopped).map_err(failed)?;
     let page = routed(walk.network(), from, to, lid);
     out::print(&out::rendered(&page, options))?;
-    Ok(Exit::Done)
+    Ok(match walk.network().route(from, lid).end {
+        End::Arrives(_) => Exit::Done,
+        End::Unknown(_) => Exit::NotMeasured,
+        End::Loop(_) | End::NoEntry(_) | End::LinkDown(_) | End::Elsewhere(_) => Exit::Missed,
+    })
 }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::fabric::finding::Finding;
-use linerate_core::fabric::mad::subnet::ManagerState;
+use linerate_core::fabric::finding::{Finding, full};
 use linerate_core::fabric::network::{Network, Port, PortAt};
 use linerate_core::facts::infiniband::{LinkState, PhysicalState};
 
@@ -40,6 +39,13 @@ pub(crate) fn check(walked: &Walked) -> Document {
     for finding in walked.findings.iter().filter(|finding| finding.now) {
         line(&mut doc, finding);
     }
+    for at in full(&walked.network).into_iter().take(LISTED) {
+        let name = walked.network.name(at);
+        doc.line(
+            &[(Tone::Plain, &format!("{name}: a counter of errors is full"))],
+            2,
+        );
+    }
     doc
 }
 
@@ -68,6 +74,13 @@ fn headline(doc: &mut Document, walked: &Walked) {
         (false, 0) if !network.ports().any(|(_, port)| port.counters.len() > 1) => (
             Tone::Warning,
             format!("no problem found in a network of {size}; whether errors rise was not read"),
+        ),
+        (false, 0) if !full(network).is_empty() => (
+            Tone::Warning,
+            format!(
+                "no problem found in a network of {size}, but counters of {} are full and show no new errors",
+                count(full(network).len(), "port", "ports")
+            ),
         ),
         (false, 0) if !walked.findings.is_empty() => (
             Tone::Plain,
@@ -205,13 +218,7 @@ pub(super) fn lanes(port: &Port) -> String {
 fn managers(doc: &mut Document, network: &Network) {
     let mut label = "Manager";
     for (node, of) in network.managers() {
-        let state = match of.state {
-            ManagerState::Master => "master",
-            ManagerState::Standby => "standby",
-            ManagerState::Discovering => "discovering",
-            ManagerState::NotActive => "not active",
-            ManagerState::Other(_) => "in an unknown state",
-        };
+        let state = of.state.name();
         let text = format!(
             "{}: {state}, priority {}",
             network.nodes[node].name(),
@@ -274,19 +281,19 @@ fn each(doc: &mut Document, network: &Network, all: &[(PortAt, PortAt)]) {
 fn foot(doc: &mut Document, walked: &Walked) {
     let nodes = count(walked.network.nodes.len(), "node", "nodes");
     let text = format!(
-        "asked through {}: {nodes}, {} requests in {}",
-        walked.through, walked.requests, walked.took
+        "asked through {}: {nodes}, {} in {}",
+        walked.through,
+        count(walked.requests as usize, "request", "requests"),
+        walked.took
     );
     doc.line(&[(Tone::Dim, &text)], 2);
-    let silent = walked.network.gaps.len();
-    if silent > 0 {
-        doc.line(
-            &[(
-                Tone::Warning,
-                &format!("{silent} of them had no useful reply"),
-            )],
-            2,
+    let unknown = walked.network.gaps.len();
+    if unknown > 0 {
+        let text = format!(
+            "unknown for want of a useful reply: {}",
+            count(unknown, "attribute", "attributes")
         );
+        doc.line(&[(Tone::Warning, &text)], 2);
     }
     if !walked.whole {
         doc.line(

@@ -17,15 +17,43 @@ fn with(name: &str, value: u64, rise: u64) -> Vec<Finding> {
 
 #[test]
 fn damage_that_goes_on_is_found_at_its_port() {
-    for name in [
-        "port_rcv_errors",
-        "link_downed",
-        "local_link_integrity_errors",
-    ] {
+    for name in ["port_rcv_errors", "local_link_integrity_errors"] {
         let found = with(name, 3, 1);
         assert_eq!(ids(&found), [("link-errors", "H3 port 1")], "{name}");
         assert!(found[0].now && found[0].what.contains(&format!("{name} 1 in 1.0 s")));
         assert!(found[0].why.contains("SW port 3"));
+    }
+}
+
+#[test]
+fn a_link_that_only_went_down_may_have_been_a_neighbour_that_booted() {
+    let found = with("link_downed", 3, 1);
+    assert_eq!(ids(&found), [("link-errors", "H3 port 1")]);
+    assert_eq!(found[0].certainty, Certainty::Supported);
+    assert!(found[0].why.contains("started again"), "{}", found[0].why);
+    let mut fake = star();
+    let port = at(&fake, "H3");
+    let port = fake.port(port);
+    for name in ["link_downed", "port_rcv_errors"] {
+        port.rise[index(name)] = 1;
+    }
+    assert_eq!(seen(&fake, "H2")[0].certainty, Certainty::Proved);
+}
+
+#[test]
+fn a_full_counter_of_errors_shows_no_new_ones() {
+    for (name, value, ports) in [
+        ("symbol_error", 0xfffe, 0),
+        ("symbol_error", 0xffff, 1),
+        ("port_xmit_discards", 0xffff, 1),
+        ("port_xmit_wait", 0xffff_ffff, 0),
+        ("VL15_dropped", 0xffff, 0),
+    ] {
+        let mut fake = star();
+        let port = at(&fake, "H3");
+        fake.port(port).counters[index(name)] = value;
+        let network = fake.network("H2");
+        assert_eq!(full(&network).len(), ports, "{name} {value:#x}");
     }
 }
 
@@ -155,6 +183,14 @@ fn waits_that_are_not_counted_are_unknown() {
     assert_eq!(ids(&seen(&fake, "H2")), [("slow-receiver", "H3")]);
     fake.nodes[switch].counting = [0x0200, 0];
     assert_eq!(seen(&fake, "H2"), []);
+    // Where another port of a switch is not known to wait for nobody, the switch is not the end of the chain.
+    let mut tree = Fake::fat_tree(2, 2, 2);
+    tree.manage("host-1-1", 1);
+    let (host, leaf) = (tree.node("host-2-1"), tree.node("leaf2"));
+    tree.port((host, 1)).rise[index("port_xmit_wait")] = (0.5 * SECOND) as u64;
+    assert_eq!(ids(&seen(&tree, "host-2-2")), [("slow-receiver", "leaf2")]);
+    tree.port((leaf, 3)).counters[index("port_xmit_wait")] = 0xffff_ffff;
+    assert_eq!(seen(&tree, "host-2-2"), []);
     // A full counter and one that was cleared say nothing about this time.
     fake.nodes[switch].counting = [0x1200, 0];
     fake.port((switch, 3)).counters[index("port_xmit_wait")] = 0xffff_0000;
