@@ -1,8 +1,7 @@
 //! Nodes that lose requests, and a simulator that is killed while the network is asked.
 
-use std::io::Read;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -10,7 +9,7 @@ use tempfile::TempDir;
 use crate::simulated::{fabric, network, seen_from, started};
 
 #[test]
-fn a_node_that_loses_requests_ends_the_walk_and_is_named_if_it_leaves_any() {
+fn a_node_that_loses_requests_ends_the_walk_and_is_named() {
     let Some(mut simulator) = started(network("fat-tree:4,4,2"), &["host-1-1:1"]) else {
         return;
     };
@@ -23,7 +22,10 @@ fn a_node_that_loses_requests_ends_the_walk_and_is_named_if_it_leaves_any() {
     assert_eq!((id, now), ("silent-node", true));
     assert!(subject.contains("leaf3 port 2"), "{subject}");
     simulator.command("Error \"host-3-2\" 50").unwrap();
-    let seen = seen_from(&simulator, "host-4-4");
+    // Once in 150 walks all but two of its datagrams arrive.
+    let walks = std::iter::repeat_with(|| seen_from(&simulator, "host-4-4")).take(4);
+    let found = walks.into_iter().find(|seen| !seen.problems().is_empty());
+    let seen = found.expect("a node that loses half of the datagrams is named");
     for (id, subject, _) in seen.problems() {
         // ibsim counts what it drops as errors of the port.
         let ids = ["silent-node", "lossy-node", "link-errors"];
@@ -39,16 +41,12 @@ fn a_node_that_loses_requests_ends_the_walk_and_is_named_if_it_leaves_any() {
     assert!(seen.problems().iter().all(|(_, _, now)| !now), "{seen:?}");
 }
 
-#[test]
-fn a_simulator_that_is_killed_between_two_readings_leaves_what_was_seen() {
-    let Some(simulator) = started(network("star:3"), &["host-1:1"]) else {
-        return;
-    };
+/// Sends a signal to the simulator between two readings. Returns the exit code, the output and the errors of the walk.
+fn struck(signal: Signal) -> Option<(Option<i32>, String, String)> {
+    let simulator = started(network("star:3"), &["host-1:1"])?;
     let home = TempDir::new().unwrap();
-    let capture = home.path().join("capture");
-    let file = capture.to_str().unwrap();
-    let args = ["--interval", "3s", "--time", "20s", "--capture", file];
-    let mut child = fabric(&simulator, home.path(), "host-3", &args)
+    let args = ["--interval", "3s", "--time", "6s"];
+    let child = fabric(&simulator, home.path(), "host-3", &args)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -56,26 +54,25 @@ fn a_simulator_that_is_killed_between_two_readings_leaves_what_was_seen() {
     // The walk itself takes far less than the pause before the second reading.
     std::thread::sleep(Duration::from_millis(1500));
     let pid = Pid::from_raw(simulator.pid().try_into().unwrap()).unwrap();
-    kill_process(pid, Signal::KILL).unwrap();
-    let killed = Instant::now();
-    let (mut out, mut errors) = (String::new(), String::new());
-    child
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut out)
-        .unwrap();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut errors)
-        .unwrap();
-    let code = child.wait().unwrap().code();
-    assert_eq!(code, Some(3), "{out}{errors}");
-    // It does not hang: the limit is that of the walk, with room for a busy machine.
-    assert!(killed.elapsed() < Duration::from_secs(120));
-    assert!(out.contains("1 switch, 3 hosts, 3 links"), "{out}{errors}");
-    assert!(out.contains("cut short"), "{out}");
-    assert!(errors.contains("ibsim"), "{errors}");
+    kill_process(pid, signal).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Some((
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    ))
+}
+
+#[test]
+fn a_simulator_that_is_killed_or_stopped_leaves_what_was_seen() {
+    for signal in [Signal::KILL, Signal::STOP] {
+        let Some((code, out, errors)) = struck(signal) else {
+            return;
+        };
+        assert_eq!(code, Some(3), "{signal:?}: {out}{errors}");
+        assert!(out.contains("1 switch, 3 hosts, 3 links"), "{out}{errors}");
+        assert!(out.contains("cut short"), "{out}");
+        assert_eq!(errors.contains("ibsim"), signal == Signal::KILL, "{errors}");
+    }
 }

@@ -60,6 +60,7 @@ fn a_cable_between_switches_that_is_gone_has_no_link() {
         assert!(end["peer"].is_null(), "{end}");
     }
     assert_eq!(seen.size(), (22, 23));
+    assert_eq!(seen.problems(), [("missing-link", "leaf3 port 6", true)]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::seen::Seen;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 
 /// A network in which each link may use as much as the others.
 pub(crate) fn network(topology: &str) -> Network {

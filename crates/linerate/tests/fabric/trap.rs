@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use linerate_lab::ib::Manager;
+use linerate_lab::ib::{Manager, Simulator};
 
-use crate::simulated::{network, port, seen_from, started};
+use crate::simulated::{PROGRAM, network, output, port, seen_from, started};
 
 #[test]
 fn a_manager_at_another_port_of_the_far_host_is_named_and_the_cure_makes_the_port_active() {
@@ -95,4 +95,53 @@ fn the_lab_runs_a_command_as_a_host_and_refuses_what_ibsim_cannot_do() {
     let (code, [_, errors]) = lab(&["--sm", "none", "--fault", "Unlink \"nobody\"[1]"]);
     assert_eq!(code, Some(2));
     assert!(errors.contains("ibsim refused"), "{errors}");
+}
+
+#[test]
+fn the_demo_names_the_port_and_proves_it() {
+    if started(network("two-ports"), &[]).is_none() {
+        return;
+    }
+    let output = Command::new(PROGRAM)
+        .args(["demo", "ib-wrong-port"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for part in ["right: it named SRV port 2", "initializing to active"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn a_check_a_ping_and_a_route_say_how_they_ended() {
+    let Some(mut simulator) = started(network("fat-tree:2,2,2"), &["host-1-1:1"]) else {
+        return;
+    };
+    let of = |simulator: &Simulator, args: &[&str]| {
+        let output = output(simulator, "host-2-2", args);
+        let text = String::from_utf8(output.stdout).unwrap();
+        (output.status.code(), text)
+    };
+    let (code, text) = of(&simulator, &["check"]);
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = of(&simulator, &["ping", "host-1-1", "--count", "2"]);
+    assert!(
+        code == Some(0) && text.contains("2 of 2 requests"),
+        "{text}"
+    );
+    assert!(text.contains("management path"), "{text}");
+    let (code, text) = of(&simulator, &["route", "host-1-1"]);
+    assert!(code == Some(0) && text.contains("4 links"), "{text}");
+    assert!(text.contains("host-2-2 port 1 - leaf2 port 2"), "{text}");
+    assert_eq!(of(&simulator, &["ping", "nobody"]).0, Some(2));
+    // Nothing routes around a cable that is gone until the manager looks again.
+    simulator.command("Unlink \"leaf1\"[1]").unwrap();
+    let (code, text) = of(&simulator, &["check"]);
+    assert_eq!(code, Some(0), "the network ends before that host: {text}");
+    assert_eq!(of(&simulator, &["route", "host-1-1"]).0, Some(2));
+    // A check in a lab is a check of the lab.
+    let mut lab = Command::new(PROGRAM);
+    lab.args(["lab", "ib", "--", PROGRAM, "fabric", "check"]);
+    assert_eq!(lab.output().unwrap().status.code(), Some(4));
 }

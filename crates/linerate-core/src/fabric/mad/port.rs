@@ -30,10 +30,6 @@ pub struct PortInfo {
     pub lid_mask: u8,
     /// Largest payload of a packet in bytes that both ends agreed on; `None` for an unknown code.
     pub mtu: Option<u32>,
-    /// Largest payload of a packet in bytes that the port allows; `None` for an unknown code.
-    pub mtu_most: Option<u32>,
-    /// Packets that were refused because of their partition key.
-    pub partition_violations: u16,
 }
 
 /// Bit of the capability mask.
@@ -78,8 +74,6 @@ impl PortInfo {
             physical: PhysicalState::of(of.high(33).into()),
             lid_mask: of.u8(34) & 0x7,
             mtu: mtu(of.high(36)),
-            mtu_most: mtu(of.low(41)),
-            partition_violations: of.u16(46),
         }
     }
 

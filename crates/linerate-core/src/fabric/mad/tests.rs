@@ -236,7 +236,7 @@ fn a_port_has_the_fields_of_the_standard() {
     let info = port_info(&[(0, &bytes)]);
     assert_eq!(info.prefix, 0x0809_0a0b_0c0d_0e0f);
     assert_eq!((info.lid, info.manager_lid), (0x1011, 0x1213));
-    assert_eq!((info.local_port, info.partition_violations), (28, 0x2e2f));
+    assert_eq!(info.local_port, 28);
     assert!(port_info(&[(20, &[0, 0, 0, 0x02])]).is_manager());
     assert!(!port_info(&[(20, &[0xff, 0xff, 0xff, 0xfd])]).is_manager());
     for (code, state) in [
@@ -272,7 +272,7 @@ fn an_mtu_has_a_code_from_1_to_5() {
         (15, None),
     ] {
         let info = port_info(&[(36, &[code << 4 | 0xf]), (41, &[0xf0 | code])]);
-        assert_eq!((info.mtu, info.mtu_most), (mtu, mtu), "{code}");
+        assert_eq!(info.mtu, mtu, "{code}");
     }
 }
 
