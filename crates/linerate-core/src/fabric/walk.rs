@@ -5,7 +5,7 @@
 //! what time it is. The part of the network that was found is there at any time.
 
 mod answer;
-mod lines;
+mod queues;
 #[cfg(test)]
 mod tests;
 
@@ -13,8 +13,8 @@ use super::mad::subnet::BLOCK;
 use super::mad::{Attribute, Get, Refusal, Route, To, transaction};
 use super::network::{Network, Port, PortAt, Silence, Why};
 use crate::units::Nanos;
-pub use lines::PATIENCE;
-use lines::{About, Asked, Lines, TRIES};
+pub use queues::PATIENCE;
+use queues::{About, Asked, Queues, TRIES};
 
 /// Most requests without a reply at one time.
 pub const OUTSTANDING: usize = 64;
@@ -46,7 +46,7 @@ pub struct Walk {
     limits: Limits,
     /// Most requests without a reply at one time, if the port allows as many.
     most: usize,
-    lines: Lines,
+    queues: Queues,
     /// Shortest time between two requests.
     gap: Nanos,
     /// Time from which on the pace allows the next request.
@@ -69,7 +69,7 @@ impl Walk {
             network: Network::default(),
             limits,
             most: OUTSTANDING,
-            lines: Lines::default(),
+            queues: Queues::default(),
             gap: Nanos(0),
             free: Nanos(0),
             is_held: false,
@@ -104,21 +104,21 @@ impl Walk {
 
     /// Returns whether no request is left to send or to wait for.
     pub fn is_done(&self) -> bool {
-        self.lines.ready() == 0 && self.lines.waiting() == 0
+        self.queues.ready() == 0 && self.queues.waiting() == 0
     }
 
     /// Returns the next request and its transaction. `None` if none may be sent now. The port takes up to `window`
     /// requests without a reply.
     pub fn request(&mut self, now: Nanos, window: usize) -> Option<(u32, Get)> {
         self.is_held = false;
-        if self.lines.waiting() >= self.most.min(window) {
+        if self.queues.waiting() >= self.most.min(window) {
             return None;
         }
         if self.free > now {
-            self.is_held = self.lines.ready() > 0;
+            self.is_held = self.queues.ready() > 0;
             return None;
         }
-        let request = self.lines.send(now)?;
+        let request = self.queues.send(now)?;
         let earliest = now.0.saturating_sub(BURST * self.gap.0);
         self.free = Nanos(self.free.0.max(earliest) + self.gap.0);
         self.sent += 1;
@@ -128,12 +128,12 @@ impl Walk {
     /// Returns the time at which a request is sent again, given up, or may be sent.
     pub fn deadline(&self) -> Option<Nanos> {
         let free = self.is_held.then_some(self.free);
-        self.lines.deadline().into_iter().chain(free).min()
+        self.queues.deadline().into_iter().chain(free).min()
     }
 
     /// Takes a datagram that arrived. Returns whether it answers a request.
     pub fn receive(&mut self, now: Nanos, mad: &[u8]) -> bool {
-        let Some(asked) = transaction(mad).and_then(|of| self.lines.take(of)) else {
+        let Some(asked) = transaction(mad).and_then(|of| self.queues.take(of)) else {
             return false;
         };
         if let About::Node(node) = asked.about {
@@ -151,14 +151,14 @@ impl Walk {
 
     /// Takes the news that a request was not delivered: it is sent again, or given up.
     pub fn lost(&mut self, transaction: u32) {
-        if let Some(asked) = self.lines.take_try(transaction) {
+        if let Some(asked) = self.queues.take_try(transaction) {
             self.again(asked);
         }
     }
 
     /// Sends requests again whose replies are late, or gives them up.
     pub fn expire(&mut self, now: Nanos) {
-        while let Some(asked) = self.lines.late(now) {
+        while let Some(asked) = self.queues.late(now) {
             self.again(asked);
         }
     }
@@ -215,7 +215,7 @@ impl Walk {
 
     fn again(&mut self, asked: Asked) {
         if asked.tries < TRIES {
-            return self.lines.put(asked);
+            return self.queues.put(asked);
         }
         self.unanswered(&asked, Why::NoReply(TRIES));
         let About::Node(node) = asked.about else {
@@ -224,7 +224,7 @@ impl Walk {
         self.count(node, &asked, Nanos(0), true);
         // A node that did not answer anything since then would hold up the walk with each further request.
         if self.network.nodes[node].replied <= asked.first {
-            for dropped in self.lines.drop_ready(asked.about) {
+            for dropped in self.queues.drop_ready(asked.about) {
                 self.unanswered(&dropped, Why::NotSent);
             }
         }
@@ -243,13 +243,13 @@ impl Walk {
     }
 
     fn ask(&mut self, about: About, to: To, attribute: Attribute) {
-        self.lines.add(about, 0, Get { to, attribute });
+        self.queues.add(about, 0, Get { to, attribute });
     }
 
     /// Asks for an attribute of a port.
     fn ask_at(&mut self, at: PortAt, to: To, attribute: Attribute) {
         let get = Get { to, attribute };
-        self.lines.add(About::Node(at.node), at.port, get);
+        self.queues.add(About::Node(at.node), at.port, get);
     }
 
     fn unanswered(&mut self, asked: &Asked, why: Why) {
@@ -260,7 +260,7 @@ impl Walk {
         let (node, from) = match asked.about {
             About::Own => (None, None),
             About::Node(node) => (Some(node), None),
-            About::Beyond(from) => (None, Some(from)),
+            About::FarEnd(from) => (None, Some(from)),
         };
         self.network.gaps.push(Silence {
             node,

@@ -13,7 +13,7 @@ use super::{reach, signal};
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// Shape of the network: two-ports (host SRV has a cable to CLA in port 1 and one to CLB in port 2), star:HOSTS,
-    /// or fat-tree:LEAVES,HOSTS,SPINES with so many hosts at each leaf
+    /// or fat-tree:LEAVES,HOSTS,SPINES with HOSTS hosts at each leaf
     #[arg(long, value_name = "SHAPE", default_value = "two-ports")]
     topology: Topology,
 

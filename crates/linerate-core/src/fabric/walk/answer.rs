@@ -23,7 +23,7 @@ impl Walk {
     pub(super) fn answered(&mut self, now: Nanos, asked: &Asked, data: Data<'_>) {
         let node = match asked.about {
             About::Node(node) => node,
-            About::Own | About::Beyond(_) => return self.found(now, asked, NodeInfo::decode(data)),
+            About::Own | About::FarEnd(_) => return self.found(now, asked, NodeInfo::decode(data)),
         };
         let Some(of) = self.network.nodes.get_mut(node) else {
             return;
@@ -84,7 +84,7 @@ impl Walk {
             node,
             port: info.local_port,
         };
-        if let About::Beyond(from) = asked.about {
+        if let About::FarEnd(from) = asked.about {
             if !(1..=info.ports).contains(&at.port) {
                 return self.unanswered(asked, Why::NoSuchPort(at.port));
             }
@@ -148,7 +148,7 @@ impl Walk {
             return;
         }
         match route.then(at.port) {
-            Some(next) => self.ask(About::Beyond(at), To::Route(next), Attribute::NodeInfo),
+            Some(next) => self.ask(About::FarEnd(at), To::Route(next), Attribute::NodeInfo),
             None => self.network.gaps.push(Silence {
                 node: None,
                 from: Some(at),

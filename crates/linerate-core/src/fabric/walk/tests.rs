@@ -145,7 +145,7 @@ fn a_node_that_stops_to_answer_is_given_up() {
     let of_switch = walk.network().gaps.iter().filter(|gap| gap.node == Some(1));
     let whys: Vec<Why> = of_switch.map(|gap| gap.why).collect();
     let asked = whys.iter().filter(|why| **why == Why::NoReply(TRIES));
-    assert_eq!(asked.count(), lines::OUTSTANDING_OF_NODE);
+    assert_eq!(asked.count(), queues::OUTSTANDING_OF_NODE);
     assert!(whys.contains(&Why::NotSent));
 }
 

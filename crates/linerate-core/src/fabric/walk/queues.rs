@@ -24,7 +24,7 @@ pub(super) enum About {
     /// A known node.
     Node(usize),
     /// The unknown node at the other end of this port's link.
-    Beyond(PortAt),
+    FarEnd(PortAt),
 }
 
 /// A request, with the node that it concerns.
@@ -51,8 +51,8 @@ impl Asked {
 
 /// All requests that are not decided.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
-    by_node: BTreeMap<About, Line>,
+pub(super) struct Queues {
+    by_node: BTreeMap<About, Queue>,
     /// Nodes that have requests ready and room for them. Each sends one request in turn, so that a node with many does
     /// not hold up all others.
     turn: VecDeque<About>,
@@ -66,14 +66,14 @@ pub(super) struct Lines {
 
 /// The requests to one node.
 #[derive(Debug, Default)]
-struct Line {
+struct Queue {
     ready: VecDeque<Asked>,
     sent: usize,
     /// Whether the node is in `turn`.
-    is_listed: bool,
+    has_turn: bool,
 }
 
-impl Lines {
+impl Queues {
     /// Number of requests without a reply.
     pub(super) fn waiting(&self) -> usize {
         self.sent.len()
@@ -115,15 +115,15 @@ impl Lines {
     pub(super) fn send(&mut self, now: Nanos) -> Option<(u32, Get)> {
         loop {
             let about = self.turn.pop_front()?;
-            let Some(line) = self.by_node.get_mut(&about) else {
+            let Some(queue) = self.by_node.get_mut(&about) else {
                 continue;
             };
-            line.is_listed = false;
-            let Some(mut asked) = line.ready.pop_front() else {
+            queue.has_turn = false;
+            let Some(mut asked) = queue.ready.pop_front() else {
                 self.list(about);
                 continue;
             };
-            line.sent += 1;
+            queue.sent += 1;
             self.ready -= 1;
             self.list(about);
             if asked.tries == 0 {
@@ -142,8 +142,8 @@ impl Lines {
     /// sent again.
     pub(super) fn take(&mut self, transaction: u32) -> Option<Asked> {
         let asked = self.sent.remove(&(transaction / TRIES))?;
-        if let Some(line) = self.by_node.get_mut(&asked.about) {
-            line.sent -= 1;
+        if let Some(queue) = self.by_node.get_mut(&asked.about) {
+            queue.sent -= 1;
             self.list(asked.about);
         }
         Some(asked)
@@ -177,8 +177,9 @@ impl Lines {
 
     /// Takes all requests to a node that wait to be sent.
     pub(super) fn drop_ready(&mut self, about: About) -> Vec<Asked> {
-        let line = self.by_node.get_mut(&about);
-        let dropped: Vec<Asked> = line.map_or_else(Vec::new, |line| line.ready.drain(..).collect());
+        let queue = self.by_node.get_mut(&about);
+        let dropped: Vec<Asked> =
+            queue.map_or_else(Vec::new, |queue| queue.ready.drain(..).collect());
         self.ready -= dropped.len();
         self.list(about);
         dropped
@@ -186,15 +187,15 @@ impl Lines {
 
     /// Gives a node its turn if it has a request and room for it. Forgets a node without requests.
     fn list(&mut self, about: About) {
-        let Some(line) = self.by_node.get_mut(&about) else {
+        let Some(queue) = self.by_node.get_mut(&about) else {
             return;
         };
-        if line.ready.is_empty() {
-            if line.sent == 0 {
+        if queue.ready.is_empty() {
+            if queue.sent == 0 {
                 self.by_node.remove(&about);
             }
-        } else if !line.is_listed && line.sent < OUTSTANDING_OF_NODE {
-            line.is_listed = true;
+        } else if !queue.has_turn && queue.sent < OUTSTANDING_OF_NODE {
+            queue.has_turn = true;
             self.turn.push_back(about);
         }
     }
