@@ -67,6 +67,7 @@ const RULES: &[Rule] = &[
     manager::other_port,
     manager::several,
     identity::doubled,
+    identity::doubled_ports,
     partition::isolated,
     cable::slow,
     missing::missing,

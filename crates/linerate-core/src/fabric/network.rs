@@ -5,11 +5,11 @@ mod route;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::mad::Route;
 use super::mad::counters::{Counters, Support};
 use super::mad::node::{NodeInfo, NodeKind};
 use super::mad::port::{PartitionKey, PortInfo};
-use super::mad::subnet::{BLOCK, ManagerInfo, SwitchInfo};
+use super::mad::subnet::{BLOCK, ManagerInfo, Path, SwitchInfo};
+use super::mad::{PortId, Route};
 use crate::ceiling::infiniband::Speed;
 use crate::facts::infiniband::{Guid, LinkState, PhysicalState};
 use crate::units::{Nanos, Rate};
@@ -31,6 +31,8 @@ pub struct Network {
     /// The nodes; the first is this host's adapter.
     pub nodes: Vec<Node>,
     by_guid: BTreeMap<Guid, usize>,
+    /// Paths that the subnet manager named, by the GUIDs of the ports at their ends.
+    pub(super) paths: BTreeMap<(Guid, Guid), Path>,
     /// Requests that no node answered, or that were refused.
     pub gaps: Vec<Silence>,
     /// Whether the walk ended before all was asked.
@@ -116,6 +118,8 @@ pub enum Why {
     TooFar,
     /// The node says that the request arrived at a port that it does not have.
     NoSuchPort(u8),
+    /// This host cannot send it, for example because its LID is none of a port.
+    NotPossible,
     /// The LID of the node changed while its counters were read.
     LidChanged,
 }
@@ -129,6 +133,7 @@ impl Why {
                 | Self::TooMany
                 | Self::TooFar
                 | Self::NoSuchPort(_)
+                | Self::NotPossible
                 | Self::LidChanged
         )
     }
@@ -158,6 +163,7 @@ impl fmt::Display for Why {
                     "the request arrived at port {port}, which the node does not have"
                 )
             }
+            Self::NotPossible => write!(f, "this host could not send the request"),
             Self::LidChanged => write!(f, "its LID changed while its counters were read"),
         }
     }
@@ -328,6 +334,29 @@ impl Network {
         self.ports()
             .find(|(_, port)| port.has_lid(lid))
             .map(|(at, _)| at)
+    }
+
+    /// Returns a port in the words of a path record. `None` if its GUID is unknown.
+    pub(super) fn id(&self, at: PortAt) -> Option<PortId> {
+        /// Prefix of a subnet to which no manager has given another one.
+        const DEFAULT: u64 = 0xfe80 << 48;
+        let node = self.nodes.get(at.node)?;
+        let port = node.ports.get(&at.port)?;
+        let guid = if node.is_switch() {
+            Some(node.info.port_guid)
+        } else {
+            port.guid
+        };
+        let prefix = port.info.map_or(0, |info| info.prefix);
+        Some(PortId {
+            prefix: if prefix == 0 { DEFAULT } else { prefix },
+            guid: guid.filter(|guid| *guid != Guid::NONE)?,
+        })
+    }
+
+    /// Returns the path between two ports that the subnet manager named. It must have been asked for.
+    pub fn path(&self, from: PortAt, to: PortAt) -> Option<&Path> {
+        self.paths.get(&(self.id(from)?.guid, self.id(to)?.guid))
     }
 
     /// Returns the nodes at which a subnet manager runs.

@@ -39,6 +39,27 @@ const LIMITS: Limits = Limits {
     ports: 327_680,
 };
 
+/// A part of a walk behind the search for all nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The states of the subnet managers.
+    Managers,
+    /// The counters of all ports that have a link.
+    Counters,
+    /// A time without requests, in which counters may rise.
+    Pause,
+}
+
+/// The parts of a walk, in order. Each begins when all requests of the part before are decided. Managers are asked
+/// twice: two masters for a moment are a handover.
+pub const PARTS: [Part; 5] = [
+    Part::Managers,
+    Part::Counters,
+    Part::Pause,
+    Part::Managers,
+    Part::Counters,
+];
+
 /// A walk through a network.
 #[derive(Debug)]
 pub struct Walk {
@@ -156,6 +177,13 @@ impl Walk {
         }
     }
 
+    /// Takes the news that this host cannot send a request: it is given up.
+    pub fn cannot_send(&mut self, transaction: u32) {
+        if let Some(asked) = self.queues.take_try(transaction) {
+            self.unanswered(&asked, Why::NotPossible);
+        }
+    }
+
     /// Sends requests again whose replies are late, or gives them up.
     pub fn expire(&mut self, now: Nanos) {
         while let Some(asked) = self.queues.late(now) {
@@ -163,9 +191,18 @@ impl Walk {
         }
     }
 
+    /// Begins a part of the walk.
+    pub fn begin(&mut self, part: Part) {
+        match part {
+            Part::Managers => self.ask_managers(),
+            Part::Counters => self.read_counters(),
+            Part::Pause => {}
+        }
+    }
+
     /// Begins to ask the subnet managers that were found for their states. They are asked one after the other: of
     /// requests that another program answers, ibsim (0.10) delivers only the reply to the last one.
-    pub fn ask_managers(&mut self) {
+    fn ask_managers(&mut self) {
         self.most = 1;
         let network = &self.network;
         let runs = network.ports().filter_map(|(at, port)| {
@@ -193,8 +230,27 @@ impl Walk {
         }
     }
 
+    /// Begins to ask the subnet manager for the path between two ports: [`Network::path`]. Does nothing where no manager
+    /// serves this host's port, or a GUID is unknown.
+    pub fn ask_for_path(&mut self, from: PortAt, to: PortAt) {
+        self.most = OUTSTANDING;
+        let network = &self.network;
+        let own = network.own().and_then(|own| network.port(own));
+        let own = own
+            .filter(|port| port.is_active())
+            .and_then(|port| port.info);
+        let manager = own.map(|info| info.manager_lid).filter(|lid| *lid != 0);
+        let asked = manager.and_then(|lid| {
+            let (from, to) = (network.id(from)?, network.id(to)?);
+            Some((network.by_lid(lid)?, lid, Attribute::Path { from, to }))
+        });
+        if let Some((at, lid, attribute)) = asked {
+            self.ask_at(at, To::Lid(lid), attribute);
+        }
+    }
+
     /// Begins to read the counters of all ports that have a link. Does nothing if packets do not reach other nodes.
-    pub fn read_counters(&mut self) {
+    fn read_counters(&mut self) {
         self.most = OUTSTANDING;
         let network = &self.network;
         let own = network.own().and_then(|own| network.port(own));
@@ -235,7 +291,8 @@ impl Walk {
         let of = &mut self.network.nodes[node];
         of.replied = of.replied.max(now);
         // One that another program answers says nothing about the node.
-        if asked.get.attribute != Attribute::ManagerInfo {
+        let attribute = asked.get.attribute;
+        if !matches!(attribute, Attribute::ManagerInfo | Attribute::Path { .. }) {
             of.sent = of.sent.saturating_add(asked.tries);
             let lost = asked.tries - u32::from(!is_lost);
             of.lost = of.lost.saturating_add(lost);
@@ -256,6 +313,12 @@ impl Walk {
         // Not all devices of the vendor have it, and without it the speed is as PortInfo says.
         if let Attribute::ExtendedPortInfo(_) = asked.get.attribute {
             return;
+        }
+        // Some of the keys are not the keys.
+        if let (About::Node(node), Attribute::PartitionKeys(_)) = (asked.about, asked.get.attribute)
+            && let Some(port) = self.network.nodes[node].ports.get_mut(&asked.port)
+        {
+            port.keys = None;
         }
         let (node, from) = match asked.about {
             About::Own => (None, None),

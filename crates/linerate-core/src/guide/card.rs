@@ -1,10 +1,11 @@
 //! The card and its driver.
 
-use super::{Answer, Scene, State, infiniband_ports, ok};
+use super::{Answer, Scene, State, infiniband_ports, ok, wrong};
 use crate::advice::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::board::{self, Switched};
 use crate::facts::infiniband::{IbDevice, Layer};
+use crate::facts::odd::infiniband::driver::{load, messages};
 use crate::facts::pci::Device;
 use crate::shell::word;
 
@@ -161,14 +162,21 @@ fn no_ports(scene: &Scene<'_>) -> Answer {
     if let Some(device) = hardware {
         return other_layer(scene, device);
     }
-    match able.first() {
-        Some(card) if card.driver.is_empty() => no_driver(scene, card),
-        Some(card) => no_device(card),
-        None => {
+    let undriven = able.first().and_then(|card| {
+        let address = card.address.to_string();
+        let mut odd = scene.oddities.iter();
+        odd.find(|odd| odd.id == "ib-no-driver" && odd.subject == address)
+    });
+    if let Some(odd) = undriven {
+        return wrong(odd);
+    }
+    able.first().map_or_else(
+        || {
             let advice = Advice::new("see which devices there are").on(None, "linerate host");
             ("no card is known".to_owned(), State::Unknown(advice))
-        }
-    }
+        },
+        |card| no_device(card),
+    )
 }
 
 /// All ports of a device are Ethernet, or unknown.
@@ -245,39 +253,6 @@ pub(crate) fn switch(inventory: &Inventory, device: &IbDevice, to: Layer) -> Opt
     })
 }
 
-fn no_driver(scene: &Scene<'_>, card: &Device) -> Answer {
-    let address = card.address.to_string();
-    let what = format!("no driver has {}", in_words(scene, card));
-    let claim = scene
-        .inventory
-        .infiniband
-        .claims
-        .iter()
-        .find(|claim| claim.pci == address);
-    let modules = claim.and_then(|claim| claim.modules.as_ref());
-    match modules.map(Vec::as_slice) {
-        None => {
-            let look = format!("lspci -k -s {address}");
-            let advice = Advice::new("see which modules of the kernel claim it").on(None, look);
-            (what, State::Wrong(advice))
-        }
-        Some([]) => {
-            let advice = Advice::new(
-                "no module of this kernel claims it: install the kernel's extra modules, or another kernel",
-            );
-            (what, State::Wrong(advice))
-        }
-        Some([only]) => (
-            format!("{what}; {only} claims it"),
-            State::Wrong(load(only).step(messages())),
-        ),
-        Some(several) => {
-            let what = format!("{what}; several modules claim it: {}", several.join(", "));
-            (what, State::Wrong(load(&several[0]).step(messages())))
-        }
-    }
-}
-
 /// A driver has the card, and there is no RDMA device.
 fn no_device(card: &Device) -> Answer {
     let (address, driver) = (card.address, card.driver.as_str());
@@ -294,16 +269,4 @@ fn no_device(card: &Device) -> Answer {
         None => Advice::new("read what the driver says").step(messages()),
     };
     (what, State::Wrong(advice))
-}
-
-fn messages() -> Step {
-    Step::on(None, "sudo dmesg | tail -n 50").about("if that does not help, what the kernel says")
-}
-
-/// Advice to load a module.
-pub(super) fn load(module: &str) -> Advice {
-    let module = word(module);
-    Advice::new(format!("load {module}"))
-        .set(None, format!("sudo modprobe {module}"))
-        .undo_on(None, format!("sudo modprobe -r {module}"))
 }

@@ -1,15 +1,12 @@
 //! IP over InfiniBand: an interface, its address and its MTU.
 
-use super::card::load;
 use super::{Answer, DevicePort, Scene, State};
-use crate::advice::{Advice, Effect, Step};
+use crate::advice::{Advice, Step};
 use crate::facts::infiniband::Ipoib;
 use crate::facts::nic::Nic;
+use crate::facts::odd::infiniband::driver::load;
+use crate::facts::odd::infiniband::ipoib::connect;
 use crate::shell::word;
-
-/// Largest MTU of connected mode.
-//= torvalds/linux, Documentation/infiniband/ipoib.rst: "the MTU can be increased up to the maximum IP packet size of 64K"
-const CONNECTED_MTU: u32 = 65_520;
 
 /// An address for documentation of how to set one.
 const EXAMPLE: &str = "192.168.66.1/24";
@@ -78,33 +75,6 @@ fn addressed(interface: &Ipoib, addresses: &[String], nic: Option<&Nic>) -> Answ
     if interface.mode == "datagram" && interface.connectable == Some(false) {
         parts.push("its driver has no connected mode".to_owned());
     }
-    let better = mtu
-        .filter(|mtu| *mtu < CONNECTED_MTU)
-        .and_then(|mtu| connect(interface, mtu));
+    let better = mtu.and_then(|mtu| connect(interface, mtu));
     (parts.join(", "), State::Ok(better))
-}
-
-/// Advice to use the packets of connected mode.
-fn connect(interface: &Ipoib, mtu: u32) -> Option<Advice> {
-    let name = word(&interface.name);
-    let mode = |to: &str| format!("echo {to} | sudo tee /sys/class/net/{name}/mode");
-    let size = |to: u32| Step::set(None, format!("sudo ip link set {name} mtu {to}"));
-    let what = format!(
-        "packets of up to {CONNECTED_MTU} bytes, where the other hosts are set like this too"
-    );
-    match (interface.mode.as_str(), interface.connectable) {
-        ("connected", _) => Some(Advice::new(what).step(size(CONNECTED_MTU)).undo(size(mtu))),
-        ("datagram", Some(true)) => {
-            // Going back to datagram mode sets the MTU of the network by itself.
-            let set = |to: &str| Step {
-                effect: Effect::Set,
-                ..Step::on(None, mode(to))
-            };
-            let advice = Advice::new(what)
-                .step(set("connected"))
-                .step(size(CONNECTED_MTU));
-            Some(advice.undo(set("datagram")))
-        }
-        _ => None,
-    }
 }

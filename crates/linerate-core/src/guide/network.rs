@@ -43,6 +43,9 @@ fn unserved(network: &Network) -> Option<(String, Advice)> {
     let mut fix = finding.fix;
     if !finding.host.is_empty() {
         fix.what = format!("on {}: {}", finding.host, fix.what);
+        for step in &mut fix.undo {
+            step.about = format!("on {}", finding.host);
+        }
     }
     Some((format!("{}: {}", finding.what, finding.why), fix))
 }

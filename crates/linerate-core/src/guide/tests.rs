@@ -2,7 +2,7 @@
 
 use super::{Guide, State, infiniband};
 use crate::fabric::fake::Fake;
-use crate::fabric::walk::Walk;
+use crate::fabric::walk::{Part, Walk};
 use crate::facts::Inventory;
 use crate::facts::infiniband::{
     Gid, IbDevice, IbPort, IbRate, Infiniband, Ipoib, Layer, LinkState, PhysicalState,
@@ -277,7 +277,7 @@ fn a_port_that_leaves_requests_to_its_lid_without_a_reply_is_wrong() {
     for node in [other, switch] {
         drive.fake.nodes[node].loss = 100;
     }
-    walk.read_counters();
+    walk.begin(Part::Counters);
     drive.run(&mut walk);
     let (state, what, _) = of(&infiniband(&host(), Some(&walk.into_network())), "ping");
     assert_eq!(state, "wrong", "{what}");

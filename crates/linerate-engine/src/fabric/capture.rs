@@ -69,7 +69,9 @@ impl<P: MadPort> MadPort for Capturing<P> {
                 linerate_core::fabric::mad::transaction(&mad[..]),
                 Some(mad.clone()),
             ),
-            Some(Arrival::Lost(transaction)) => (Some(*transaction), None),
+            Some(Arrival::Lost(transaction) | Arrival::NotPossible(transaction)) => {
+                (Some(*transaction), None)
+            }
             None => (None, None),
         };
         if let Some(request) = transaction.and_then(|of| self.waiting.remove(&of)) {

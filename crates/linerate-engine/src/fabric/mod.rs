@@ -47,6 +47,8 @@ pub enum Arrival {
     Mad(Box<[u8; LEN]>),
     /// The request of this transaction was not delivered.
     Lost(u32),
+    /// This host cannot send the request of this transaction.
+    NotPossible(u32),
 }
 
 /// Why a port cannot be used.
@@ -172,6 +174,7 @@ pub fn drive(
                 walk.receive(port.now(), &mad[..]);
             }
             Some(Arrival::Lost(transaction)) => walk.lost(transaction),
+            Some(Arrival::NotPossible(transaction)) => walk.cannot_send(transaction),
             None => {}
         }
     }

@@ -54,8 +54,8 @@ pub struct Umad {
     subnet: u32,
     /// Agent on queue pair 1.
     general: u32,
-    /// Requests that the kernel refused.
-    refused: VecDeque<u32>,
+    /// Requests that were not sent, and what is to be said of each.
+    unsent: VecDeque<Arrival>,
     opened: Instant,
 }
 
@@ -81,7 +81,7 @@ impl Umad {
             others,
             subnet,
             general,
-            refused: VecDeque::new(),
+            unsent: VecDeque::new(),
             opened: Instant::now(),
         })
     }
@@ -148,8 +148,10 @@ impl MadPort for Umad {
         let packet = header::encode(agent, transaction, get, PATIENCE.duration());
         match rustix::io::retry_on_intr(|| rustix::io::write(&self.file, &packet)) {
             Ok(_) => {}
-            // The address of this request is not possible, such as a LID that a node made up, or memory is short.
-            Err(Errno::INVAL | Errno::NOMEM) => self.refused.push_back(transaction),
+            // The address of this request is not possible, such as a LID that a node made up.
+            Err(Errno::INVAL) => self.unsent.push_back(Arrival::NotPossible(transaction)),
+            // Memory is short for now.
+            Err(Errno::NOMEM) => self.unsent.push_back(Arrival::Lost(transaction)),
             Err(Errno::NODEV | Errno::IO) => return Err(self.removed()),
             Err(e) => return Err(PortError::call(format!("sending through {}", self.name), e)),
         }
@@ -157,8 +159,8 @@ impl MadPort for Umad {
     }
 
     fn receive(&mut self, wait: Duration) -> Result<Option<Arrival>, PortError> {
-        if let Some(transaction) = self.refused.pop_front() {
-            return Ok(Some(Arrival::Lost(transaction)));
+        if let Some(news) = self.unsent.pop_front() {
+            return Ok(Some(news));
         }
         if !self.ready(wait)? {
             return Ok(None);

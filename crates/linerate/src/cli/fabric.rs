@@ -14,7 +14,7 @@ use clap::{Parser, Subcommand};
 use linerate_core::fabric::capture::{self, Captured};
 use linerate_core::fabric::finding::full;
 use linerate_core::fabric::network::{Network, PortAt};
-use linerate_core::fabric::walk::Walk;
+use linerate_core::fabric::walk::{PARTS, Part, Walk};
 use linerate_core::facts::infiniband::Guid;
 use linerate_core::units::Nanos;
 use linerate_engine::fabric::{
@@ -352,23 +352,18 @@ fn steps(
     let interval = args.interval.map_or(BETWEEN, |time| time.0);
     let stopped = || stop.load(Ordering::Relaxed);
     let mut ended = drive(port, walk, until, &stopped)?;
-    if ended == Ended::Whole {
-        walk.ask_managers();
-        ended = drive(port, walk, until, &stopped)?;
-    }
-    if ended == Ended::Whole {
-        walk.read_counters();
-        ended = drive(port, walk, until, &stopped)?;
-    }
-    if ended == Ended::Whole && interval.0 > 0 && walk.has_counters() {
-        pause(port, interval, until, &stopped);
-        // Two masters for a moment are a handover.
-        walk.ask_managers();
-        ended = drive(port, walk, until, &stopped)?;
-        if ended == Ended::Whole {
-            walk.read_counters();
-            ended = drive(port, walk, until, &stopped)?;
+    for part in PARTS {
+        if ended == Ended::Early {
+            break;
         }
+        if part == Part::Pause {
+            if interval.0 == 0 || !walk.has_counters() {
+                break;
+            }
+            pause(port, interval, until, &stopped);
+        }
+        walk.begin(part);
+        ended = drive(port, walk, until, &stopped)?;
     }
     Ok(ended)
 }

@@ -16,6 +16,7 @@ mod hostile;
 mod markdown;
 mod memory;
 mod program;
+mod replays;
 mod schema;
 mod shm;
 mod single;

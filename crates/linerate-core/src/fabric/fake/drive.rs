@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::mad::{Get, LEN, To};
 use super::super::network::Network;
-use super::super::walk::{OUTSTANDING, Walk};
+use super::super::walk::{OUTSTANDING, PARTS, Part, Walk};
 use super::{At, Fake};
 use crate::units::Nanos;
 
@@ -59,17 +59,15 @@ impl Fake {
 }
 
 impl Drive {
-    /// Walks, asks the managers, and reads the counters twice.
+    /// Walks through the network with all parts of a walk.
     pub fn all(&mut self, walk: &mut Walk) {
         self.run(walk);
-        walk.ask_managers();
-        self.run(walk);
-        for round in 0..2 {
-            if round > 0 {
+        for part in PARTS {
+            if part == Part::Pause {
                 self.now = Nanos(self.now.0 + 1_000_000_000);
                 self.fake.pass_time();
             }
-            walk.read_counters();
+            walk.begin(part);
             self.run(walk);
         }
     }

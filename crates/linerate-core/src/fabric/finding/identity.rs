@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::super::network::{Network, Node, Port, PortAt, Silence, Why};
 use super::Finding;
 use crate::advice::Advice;
+use crate::facts::infiniband::Guid;
 use crate::verdict::Certainty;
 
 /// Nodes that share a GUID with another one: two ports with working links lead to the same port of the same node.
@@ -23,18 +24,54 @@ pub(super) fn doubled(network: &Network) -> Vec<Finding> {
         let [a, b] = ends.map(|end| network.name(end));
         let what = format!("two nodes have the GUID {}", node.info.guid);
         Finding {
-            why: "managers and tools take both for one node, and send packets to the wrong one"
-                .to_owned(),
+            why: SHARED.to_owned(),
             proof: vec![format!(
                 "NodeInfo across {a} and across {b}: the same node, with the same port"
             )],
-            ..Finding::new("duplicate-guid", node.name(), what, Advice::new(
-                "give one of both nodes its own GUID again: read it from the label of the card, and write it with the \
-                 maker's tool for firmware",
-            ))
+            ..Finding::new("duplicate-guid", node.name(), what, own_guid())
         }
     });
     found.collect()
+}
+
+/// Ports of different adapters that share a GUID.
+pub(super) fn doubled_ports(network: &Network) -> Vec<Finding> {
+    let mut by_guid: BTreeMap<Guid, Vec<PortAt>> = BTreeMap::new();
+    for (at, port) in network.ports().filter(|(at, _)| network.is_here(*at)) {
+        let is_switch = network.nodes[at.node].is_switch();
+        let guid = port.guid.filter(|guid| !is_switch && *guid != Guid::NONE);
+        if let Some(guid) = guid {
+            by_guid.entry(guid).or_default().push(at);
+        }
+    }
+    let shared = by_guid.into_iter().filter(|(_, ports)| ports.len() > 1);
+    let found = shared.map(|(guid, ports)| {
+        let names: Vec<String> = ports.iter().map(|at| network.name(*at)).collect();
+        let proof = names
+            .iter()
+            .map(|name| format!("NodeInfo of {name}: port GUID {guid}"));
+        Finding {
+            why: SHARED.to_owned(),
+            proof: proof.take(3).collect(),
+            ..Finding::new(
+                "duplicate-guid",
+                names.join(", "),
+                format!("{} ports have the port GUID {guid}", ports.len()),
+                own_guid(),
+            )
+        }
+    });
+    found.collect()
+}
+
+/// What follows from a GUID that two nodes or ports have.
+const SHARED: &str = "managers and tools take both for one, and send packets to the wrong one";
+
+fn own_guid() -> Advice {
+    Advice::new(
+        "give one of both its own GUID again: read it from the label of the card, and write it with the maker's tool for \
+         firmware",
+    )
 }
 
 /// Management datagrams that a node must lose before that is odd, and their share of all that were sent to it.

@@ -109,6 +109,20 @@ fn two_nodes_with_one_guid_are_found() {
 }
 
 #[test]
+fn two_ports_with_one_guid_are_found() {
+    let mut fake = star();
+    let [a, b] = ["H3", "H4"].map(|name| at(&fake, name));
+    fake.port(b).guid = fake.port(a).guid;
+    let found = seen(&fake, "H2");
+    assert_eq!(ids(&found), [("duplicate-guid", "H3 port 1, H4 port 1")]);
+    // Two functions without a GUID share none.
+    for at in [a, b] {
+        fake.port(at).guid = 0;
+    }
+    assert_eq!(seen(&fake, "H2"), []);
+}
+
+#[test]
 fn nodes_of_the_same_description_have_their_guids_in_their_names() {
     let mut fake = star();
     let slow = at(&fake, "H3");

@@ -205,7 +205,7 @@ fn in_use(codes: [u8; 3]) -> Option<Speed> {
 }
 
 /// The size in bytes of an MTU's code.
-fn mtu(code: u8) -> Option<u32> {
+pub(super) fn mtu(code: u8) -> Option<u32> {
     (1..=5).contains(&code).then(|| 128 << code)
 }
 

@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::fields::put;
+use super::port::{PartitionKey, mtu};
 use super::{ADMINISTRATION_DATA, ADMINISTRATION_MASK, Data, LEN, PortId};
 use crate::facts::infiniband::Guid;
+use crate::units::Rate;
 
 /// The attribute SwitchInfo.
 //= InfiniBand Architecture Specification 1.4, volume 1, section 14.2.5.4
@@ -107,26 +109,63 @@ pub struct Path {
     pub to: u16,
     /// LID of the near port.
     pub from: u16,
+    /// Partition of the packets.
+    pub key: PartitionKey,
     /// Service level.
     pub level: u8,
-    /// Code of the largest payload of a packet.
-    pub mtu: u8,
-    /// Code of the rate.
-    pub rate: u8,
+    /// Largest payload of a packet in bytes; `None` for an unknown code.
+    pub mtu: Option<u32>,
+    /// Rate of the bits on the wire; `None` for an unknown code.
+    pub rate: Option<Rate>,
 }
 
 /// Bits of the mask of given fields: far GID, near GID, and the number of paths.
 const GIVEN: u64 = 1 << 2 | 1 << 3 | 1 << 12;
 
+/// Status of the subnet administrator: it has no such record.
+//= InfiniBand Architecture Specification 1.4, volume 1, section 15.4.3
+pub const NO_RECORD: u16 = 0x0300;
+
+/// Rates in Mb/s by their codes.
+//= rdma-core, libibverbs: enum ibv_rate, ibv_rate_to_mbps
+const RATES: [(u8, u64); 23] = [
+    (2, 2_500),
+    (3, 10_000),
+    (4, 30_000),
+    (5, 5_000),
+    (6, 20_000),
+    (7, 40_000),
+    (8, 60_000),
+    (9, 80_000),
+    (10, 120_000),
+    (11, 14_062),
+    (12, 56_250),
+    (13, 112_500),
+    (14, 168_750),
+    (15, 25_781),
+    (16, 103_125),
+    (17, 206_250),
+    (18, 309_375),
+    (19, 28_125),
+    (20, 50_000),
+    (21, 400_000),
+    (22, 600_000),
+    (23, 800_000),
+    (24, 1_200_000),
+];
+
 impl Path {
     /// Decodes the attribute.
     pub fn decode(Data(of): Data<'_>) -> Self {
+        let code = of.u8(55) & 0x3f;
+        let rate = RATES.iter().find(|(known, _)| *known == code);
         Self {
             to: of.u16(40),
             from: of.u16(42),
+            key: PartitionKey(of.u16(50)),
             level: of.low(53),
-            mtu: of.u8(54) & 0x3f,
-            rate: of.u8(55) & 0x3f,
+            mtu: mtu(of.u8(54) & 0x3f),
+            rate: rate.map(|(_, mbps)| Rate(mbps * 1_000_000)),
         }
     }
 }

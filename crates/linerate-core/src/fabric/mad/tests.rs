@@ -7,6 +7,7 @@ use super::subnet::{ManagerInfo, ManagerState, Path, SwitchInfo, forwarding};
 use super::*;
 use crate::ceiling::infiniband::Speed;
 use crate::facts::infiniband::{LinkState, PhysicalState};
+use crate::units::Rate;
 
 const FROM: PortId = PortId {
     prefix: 0xfe80_0000_0000_0000,
@@ -138,12 +139,16 @@ fn a_path_is_asked_for_by_both_ports() {
     assert_eq!(get.attribute.service().queue_pair(), 1);
     let bytes: [(usize, &[u8]); 3] = [
         (40, &[0x00, 0x05, 0x00, 0x07]),
-        (52, &[0xff, 0xf3]),
+        (50, &[0x80, 0x01, 0xff, 0xf3]),
         (54, &[0x85, 0x87]),
     ];
     let path = Path::decode(get.reply(&reply(&get, &bytes)).unwrap());
     assert_eq!((path.to, path.from, path.level), (5, 7, 3));
-    assert_eq!((path.mtu, path.rate), (5, 7));
+    assert_eq!(
+        (path.mtu, path.rate),
+        (Some(4096), Some(Rate(40_000_000_000)))
+    );
+    assert_eq!(path.key.0, 0x8001);
 }
 
 #[test]

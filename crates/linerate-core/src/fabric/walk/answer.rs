@@ -3,7 +3,7 @@
 use super::super::mad::counters::{Counters, Support};
 use super::super::mad::node::{self, NodeInfo};
 use super::super::mad::port::{self, ExtendedSpeed, PortInfo};
-use super::super::mad::subnet::{self, ManagerInfo, SwitchInfo};
+use super::super::mad::subnet::{self, ManagerInfo, Path, SwitchInfo};
 use super::super::mad::{Attribute, Data, Route, To};
 use super::super::network::{Port, PortAt, Silence, Why};
 use super::{About, Asked, Walk};
@@ -57,7 +57,11 @@ impl Walk {
                     *read = read.with_wide(support, data);
                 }
             }
-            Attribute::NodeInfo | Attribute::Path { .. } => {}
+            Attribute::Path { from, to } => {
+                let path = Path::decode(data);
+                self.network.paths.insert((from.guid, to.guid), path);
+            }
+            Attribute::NodeInfo => {}
         }
     }
 
@@ -189,10 +193,13 @@ impl Walk {
         let keys = port::partition_keys(data);
         let of = &mut self.network.nodes[at.node];
         let next = block + 1;
-        let is_last = keys.is_empty()
-            || next >= KEY_BLOCKS
-            || u32::from(next) * u32::from(KEYS) >= u32::from(of.info.partitions);
+        let is_last =
+            keys.is_empty() || u32::from(next) * u32::from(KEYS) >= u32::from(of.info.partitions);
         let port = of.ports.entry(at.port).or_default();
+        if !is_last && next >= KEY_BLOCKS {
+            port.keys = None;
+            return self.unanswered(asked, Why::TooMany);
+        }
         port.keys.get_or_insert_default().extend(keys);
         if !is_last {
             self.ask_at(at, asked.get.to.clone(), Attribute::PartitionKeys(next));

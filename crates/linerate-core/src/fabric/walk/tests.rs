@@ -336,6 +336,44 @@ fn more_partition_keys_are_read_until_a_block_is_empty() {
 }
 
 #[test]
+fn a_part_of_the_partition_keys_is_not_kept() {
+    let own = |keys: u16, lost: Option<u16>| {
+        let mut fake = Fake::star(1);
+        fake.port((0, 1)).keys = (1..=keys).collect();
+        fake.nodes[0].partitions = 1024;
+        let (mut walk, mut now) = (Walk::default(), Nanos(0));
+        while !walk.is_done() {
+            now = Nanos(now.0 + 1_000_000_000);
+            walk.expire(now);
+            while let Some((transaction, get)) = walk.request(now, 64) {
+                let is_lost = lost.map(Attribute::PartitionKeys) == Some(get.attribute);
+                let answer = fake.answer((0, 1), get.lid(), &get.encode(transaction));
+                if let Some((_, mad)) = answer.filter(|_| !is_lost) {
+                    walk.receive(now, &mad);
+                }
+            }
+        }
+        let network = walk.into_network();
+        let keys = network.port(network.own().unwrap()).unwrap().keys.as_ref();
+        (keys.map(Vec::len), gaps(&network).len())
+    };
+    assert_eq!(own(40, None), (Some(40), 0));
+    assert_eq!(own(40, Some(1)), (None, 1));
+    // More blocks than a walk asks for.
+    assert_eq!(own(224, None), (Some(224), 0));
+    assert_eq!(own(300, None), (None, 1));
+}
+
+#[test]
+fn a_request_that_this_host_cannot_send_is_given_up_at_once() {
+    let mut walk = Walk::default();
+    let (first, _) = walk.request(Nanos(0), 8).unwrap();
+    walk.cannot_send(first);
+    assert!(walk.is_done());
+    assert_eq!(gaps(walk.network()), [Why::NotPossible]);
+}
+
+#[test]
 fn fdr10_is_asked_for_only_where_it_may_be() {
     let speed = |vendor, refused: &[u16]| {
         let mut fake = Fake::star(2);

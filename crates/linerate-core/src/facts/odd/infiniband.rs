@@ -7,9 +7,13 @@ use crate::facts::Inventory;
 use crate::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
 use crate::shell::word;
 
+pub(crate) mod driver;
 mod function;
+pub(crate) mod ipoib;
 mod manager;
 
+pub(super) use driver::missing as no_driver;
+pub(super) use ipoib::small_packets;
 pub(super) use manager::not_set_up;
 
 /// Counters of a port that should not grow.

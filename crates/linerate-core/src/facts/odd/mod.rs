@@ -13,7 +13,7 @@ mod affinity;
 mod block;
 mod carrier;
 mod cpu;
-mod infiniband;
+pub(crate) mod infiniband;
 mod interrupts;
 mod memory;
 mod nic;
@@ -132,6 +132,7 @@ const FIRST: &[Rule] = &[
 /// Rank of oddities after slots, links and carriers that may be the limit.
 const MIDDLE: &[Rule] = &[
     nic::mtu_above,
+    infiniband::small_packets,
     overlay::mtu,
     nic::refused,
     nic::offloads_off,
@@ -158,7 +159,7 @@ const MIDDLE: &[Rule] = &[
 ];
 
 /// Rank of oddities after slots and links that suffice.
-const LAST: &[Rule] = &[infiniband::no_link, nic::no_link];
+const LAST: &[Rule] = &[infiniband::no_driver, infiniband::no_link, nic::no_link];
 
 /// All oddities of a machine, the worst first.
 pub fn find(inventory: &Inventory) -> Vec<Oddity> {

@@ -78,12 +78,21 @@ impl fmt::Display for Name {
     }
 }
 
+/// What a port speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    InfiniBand,
+    /// RoCE or iWARP.
+    Ethernet,
+    /// Omni-Path: the kernel calls its link layer InfiniBand, and its management datagrams have another format.
+    OmniPath,
+}
+
 /// A port of an RDMA device.
 #[derive(Debug)]
 struct Found {
     name: Name,
-    /// Whether the kernel says that it is no InfiniBand port.
-    is_ethernet: bool,
+    kind: Kind,
     has_link: bool,
 }
 
@@ -120,13 +129,16 @@ pub(super) fn choose(machine: &dyn Machine, wanted: Option<&Wanted>) -> Result<C
             _ => UmadError::NoDevice,
         });
     };
-    let fit = || suited().filter(|port| !port.is_ethernet);
+    let fit = || suited().filter(|port| port.kind == Kind::InfiniBand);
     let first = fit().find(|port| port.has_link).or_else(|| fit().next());
     let Some(Found { name, .. }) = first else {
         let port = any.name.clone();
-        return Err(UmadError::Ethernet { port });
+        return Err(match any.kind {
+            Kind::OmniPath => UmadError::OmniPath { port },
+            Kind::InfiniBand | Kind::Ethernet => UmadError::Ethernet { port },
+        });
     };
-    let others = found.iter().filter(|port| !port.is_ethernet);
+    let others = found.iter().filter(|port| port.kind == Kind::InfiniBand);
     let others = others.map(|port| &port.name).filter(|other| *other != name);
     Ok(Choice {
         name: name.clone(),
@@ -143,6 +155,7 @@ fn ports(machine: &dyn Machine) -> Vec<Found> {
         let names = machine.list(&folder).unwrap_or_default();
         let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
         numbers.sort_unstable();
+        let is_omni_path = is_omni_path(machine, &device);
         for port in numbers {
             let folder = format!("{folder}/{port}");
             let physical = machine.file(&format!("{folder}/phys_state"));
@@ -153,12 +166,26 @@ fn ports(machine: &dyn Machine) -> Vec<Found> {
                     device: device.clone(),
                     port,
                 },
-                is_ethernet: layer.as_deref() == Some("Ethernet"),
+                kind: match layer.as_deref() {
+                    Some("Ethernet") => Kind::Ethernet,
+                    _ if is_omni_path => Kind::OmniPath,
+                    _ => Kind::InfiniBand,
+                },
                 has_link: physical.and_then(PhysicalState::of) == Some(PhysicalState::LinkUp),
             });
         }
     }
     found
+}
+
+/// Whether a device is one of Omni-Path, by its driver.
+fn is_omni_path(machine: &dyn Machine, device: &str) -> bool {
+    let uevent = machine.file(&format!("{DEVICES}/{device}/device/uevent"));
+    let by_driver = uevent.is_ok_and(|text| {
+        let text = String::from_utf8_lossy(&text).into_owned();
+        text.lines().any(|line| line == "DRIVER=hfi1")
+    });
+    by_driver || device.starts_with("hfi1_")
 }
 
 /// Returns the name of the user MAD device of a port.

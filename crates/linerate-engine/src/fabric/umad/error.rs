@@ -30,6 +30,14 @@ pub enum UmadError {
         /// The port.
         port: Name,
     },
+    /// The port is one of Omni-Path.
+    #[error(
+        "{port} is an Omni-Path port: its management datagrams have a format that linerate does not know"
+    )]
+    OmniPath {
+        /// The port.
+        port: Name,
+    },
     /// The kernel module of user MAD devices is not loaded.
     #[error("the kernel has no user MAD devices: the module ib_umad is not loaded")]
     NoModule {
@@ -95,6 +103,7 @@ impl UmadError {
             Self::Ethernet { .. } => {
                 "linerate host shows the port and its network interface".into()
             }
+            Self::OmniPath { .. } => "sudo opafabricinfo".into(),
             Self::NoModule { .. } => "sudo modprobe ib_umad".into(),
             Self::NoMadDevice { .. } => {
                 "grep . /sys/class/infiniband_mad/umad*/{ibdev,port} lists \

@@ -131,7 +131,7 @@ fn inside() {
         send_globally(&port, transaction, &get, OWN);
         match next(&mut port) {
             Arrival::Mad(mad) => Some((transaction, mad)),
-            Arrival::Lost(_) => None,
+            Arrival::Lost(_) | Arrival::NotPossible(_) => None,
         }
     });
     let (sent, mad) = answered.unwrap();
@@ -163,7 +163,7 @@ fn ethernet_port() -> Umad {
         others: Vec::new(),
         subnet: general + 1,
         general,
-        refused: VecDeque::new(),
+        unsent: VecDeque::new(),
         opened: Instant::now(),
     }
 }

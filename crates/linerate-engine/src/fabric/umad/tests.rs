@@ -23,7 +23,7 @@ fn port() -> (Umad, OwnedFd) {
         others: Vec::new(),
         subnet: 3,
         general: 4,
-        refused: VecDeque::new(),
+        unsent: VecDeque::new(),
         opened: Instant::now(),
     };
     (port, kernel)

@@ -35,6 +35,7 @@ pub(super) fn run(
             .hint("linerate fabric")
     })?;
     walk.ask_for_route(lid);
+    walk.ask_for_path(from, to);
     let stopped = || stop.load(Ordering::Relaxed);
     drive(port, &mut walk, LONGEST, &stopped).map_err(failed)?;
     let page = routed(walk.network(), from, to, lid);

@@ -123,6 +123,8 @@ struct ManagerOut {
     state: ManagerStateOut,
     /// The manager of the highest priority is the master.
     priority: u8,
+    /// GUID of the port that it runs at, as it says.
+    guid: String,
 }
 
 /// State of a subnet manager.
@@ -161,12 +163,18 @@ struct PortOut {
     speed: Option<&'static str>,
     /// Data rate of the link. Null without a link, or if unknown.
     rate_bps: Option<u64>,
+    /// Lanes that may be used. Null if unknown.
+    width_enabled: Option<u32>,
+    /// Highest speed of a lane that may be used. Null if unknown.
+    speed_enabled: Option<&'static str>,
     /// Lanes that the port has. Null if unknown.
     width_supported: Option<u32>,
     /// Highest speed of a lane that the port has. Null if unknown.
     speed_supported: Option<&'static str>,
     /// Largest payload of a packet that both ends agreed on. Null if unknown.
     mtu_bytes: Option<u32>,
+    /// Partition keys of an adapter's port, in hexadecimal. Null if unknown, and for a switch.
+    partition_keys: Option<Vec<String>>,
     /// The subnet manager at the port. Null if there is none, or if unknown.
     manager: Option<ManagerOut>,
     /// Counters. Empty if they were not read.
@@ -282,6 +290,7 @@ fn manager(of: &ManagerInfo) -> ManagerOut {
             ManagerState::Other(_) => ManagerStateOut::Unknown,
         },
         priority: of.priority,
+        guid: of.guid.to_string(),
     }
 }
 
@@ -300,11 +309,19 @@ fn port(at: PortAt, port: &Port) -> PortOut {
         width: lanes.map(|lanes| lanes.width),
         speed: lanes.map(|lanes| lanes.speed.name()),
         rate_bps: lanes.map(|lanes| lanes.rate().0),
+        width_enabled: info.and_then(|info| info.width.enabled.widest()),
+        speed_enabled: info
+            .and_then(|info| info.speed.enabled.fastest())
+            .map(Speed::name),
         width_supported: info.and_then(|info| info.width.supported.widest()),
         speed_supported: info
             .and_then(|info| info.speed.supported.fastest())
             .map(Speed::name),
         mtu_bytes: info.and_then(|info| info.mtu),
+        partition_keys: port.keys.as_ref().map(|keys| {
+            let words = keys.iter().map(|key| format!("{:#06x}", key.0));
+            words.collect()
+        }),
         manager: port.manager.as_ref().map(manager),
         counters: counters(&port.counters),
     }

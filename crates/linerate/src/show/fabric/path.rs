@@ -1,10 +1,14 @@
 //! Round trips on the management path, and routes, for people.
 
-use linerate_core::fabric::network::{End, Network, PortAt};
+use linerate_core::fabric::mad::subnet::NO_RECORD;
+use linerate_core::fabric::network::{End, Network, PortAt, Routed, Why};
 use linerate_core::units::Nanos;
 
 use super::super::{Document, Tone};
 use super::text::lanes;
+
+/// Name of the attribute that has a path.
+const PATH: &str = "PathRecord";
 
 /// Round trips to a port on the management path.
 pub(crate) struct Pinged {
@@ -88,5 +92,44 @@ pub(crate) fn routed(network: &Network, from: PortAt, to: PortAt, lid: u16) -> D
         doc.entry(label, &[(Tone::Plain, &text)], 2);
         label = "";
     }
+    path(&mut doc, network, &route, to);
     doc
+}
+
+/// The path that the subnet manager names, and where it is set to less than its links carry.
+fn path(doc: &mut Document, network: &Network, route: &Routed, to: PortAt) {
+    let Some(from) = route.hops.first() else {
+        return;
+    };
+    let Some(path) = network.path(*from, to) else {
+        let mut gaps = network.gaps.iter().filter(|gap| gap.what == PATH);
+        let why = match gaps.next().map(|gap| gap.why) {
+            Some(Why::Refused(NO_RECORD)) => {
+                "the subnet manager has none: the ports may share no partition".to_owned()
+            }
+            Some(why) => format!("unknown: {why}"),
+            None => "unknown: the subnet manager was not asked".to_owned(),
+        };
+        return doc.entry("Path record", &[(Tone::Warning, &why)], 2);
+    };
+    let mut parts: Vec<String> = path
+        .mtu
+        .map(|mtu| format!("MTU {mtu}"))
+        .into_iter()
+        .collect();
+    parts.extend(path.rate.map(|rate| format!("signals at {rate}")));
+    parts.push(format!("service level {}", path.level));
+    parts.push(format!("P_Key {:#06x}", path.key.0));
+    doc.entry("Path record", &[(Tone::Plain, &parts.join(", "))], 2);
+    let mtus = route.hops.iter().map(|hop| network.port(*hop)?.info?.mtu);
+    let least: Option<Vec<u32>> = mtus.collect();
+    let carried = least.and_then(|mtus| mtus.into_iter().min());
+    if let (Some(carried), Some(set)) = (carried, path.mtu)
+        && set < carried
+    {
+        let text = format!(
+            "the manager limits packets to {set} bytes; all of these links carry {carried}"
+        );
+        doc.detail(&[(Tone::Warning, &text)], 2);
+    }
 }

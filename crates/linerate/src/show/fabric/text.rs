@@ -17,6 +17,8 @@ const DETAILED: usize = 2;
 const LISTED: usize = 8;
 /// Links that have lines of their own.
 const LINKS: usize = 16;
+/// Sorts of unknown attributes that have lines of their own.
+const GAPS: usize = 4;
 
 /// The page of a network.
 pub(crate) fn page(walked: &Walked, explain: bool) -> Document {
@@ -287,19 +289,46 @@ fn foot(doc: &mut Document, walked: &Walked) {
         walked.took
     );
     doc.line(&[(Tone::Dim, &text)], 2);
-    let unknown = walked.network.gaps.len();
-    if unknown > 0 {
-        let text = format!(
-            "unknown for want of a useful reply: {}",
-            count(unknown, "attribute", "attributes")
-        );
-        doc.line(&[(Tone::Warning, &text)], 2);
-    }
+    unknown(doc, &walked.network);
     if !walked.whole {
         doc.line(
             &[(
                 Tone::Warning,
                 "The walk was cut short: what is not shown is unknown.",
+            )],
+            2,
+        );
+    }
+}
+
+/// What has no useful reply, by attribute and reason.
+fn unknown(doc: &mut Document, network: &Network) {
+    let mut sorts: BTreeMap<(&str, String), (String, usize)> = BTreeMap::new();
+    for gap in &network.gaps {
+        let at = match (gap.node, gap.from) {
+            (Some(node), _) => network.nodes[node].name(),
+            (None, Some(from)) => format!("the node across the cable of {}", network.name(from)),
+            (None, None) => "this host's port".to_owned(),
+        };
+        let sort = sorts.entry((gap.what, gap.why.to_string()));
+        sort.or_insert((at, 0)).1 += 1;
+    }
+    let mut label = "Unknown";
+    for ((what, why), (at, n)) in sorts.iter().take(GAPS) {
+        let more = match n - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let text = format!("{what} of {at}{more}: {why}");
+        doc.entry(label, &[(Tone::Warning, &text)], 2);
+        label = "";
+    }
+    let left = sorts.len().saturating_sub(GAPS);
+    if left > 0 {
+        doc.detail(
+            &[(
+                Tone::Dim,
+                &format!("and {left} more sorts: --json lists all"),
             )],
             2,
         );

@@ -111,6 +111,28 @@ fn a_port_that_does_not_exist_lists_those_that_do() {
 }
 
 #[test]
+fn an_omni_path_port_is_left_to_its_own_tools() {
+    // udev may have renamed the device: its driver tells.
+    for (device, driver) in [("hfi1_0", ""), ("opap3s0", "DRIVER=hfi1")] {
+        let host = Host::new()
+            .port(device, 1, INFINIBAND, UP)
+            .umad(0, device, "1")
+            .file(&format!("{DEVICES}/{device}/device/uevent"), driver);
+        let said = host.chosen(None);
+        assert!(
+            said.contains("Omni-Path") && said.ends_with("| sudo opafabricinfo"),
+            "{said}"
+        );
+        // An InfiniBand port beside it is taken.
+        let host = host
+            .port("zz", 1, INFINIBAND, POLLING)
+            .umad(1, "zz", "1")
+            .file(&format!("{DEVICES}/zz/device/uevent"), "DRIVER=mlx5_core");
+        assert_eq!(host.chosen(None), "zz port 1 by umad1");
+    }
+}
+
+#[test]
 fn an_ethernet_port_has_no_network_to_walk() {
     let said = |host: &Host, wanted| {
         let said = host.chosen(wanted);
