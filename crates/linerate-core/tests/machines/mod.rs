@@ -3,7 +3,7 @@
 use linerate_core::facts::block::{BlockDevice, Path};
 use linerate_core::facts::cpu::{Busy, Clock, Cpu, CpuLoad, Node, Process};
 use linerate_core::facts::infiniband::{
-    Guid, IbDevice, IbPort, IbRate, Layer, LinkState, PhysicalState, VirtualOf,
+    Claim, Guid, IbDevice, IbPort, IbRate, Ipoib, Layer, LinkState, PhysicalState, VirtualOf,
 };
 use linerate_core::facts::irq::Irq;
 use linerate_core::facts::memory::Module;
@@ -284,6 +284,43 @@ fn fabrics() -> Vec<Inventory> {
     all
 }
 
+/// Cards for InfiniBand that no driver has, by the modules that claim them.
+fn idle_cards() -> Vec<Inventory> {
+    let claims: [Option<&[&str]>; 4] = [
+        None,
+        Some(&[]),
+        Some(&["mlx5_core"]),
+        Some(&["mlx5_core", "mlx4_core"]),
+    ];
+    let machine = |modules: Option<&[&str]>| {
+        let mut machine = fabric(&[], "");
+        machine.pci[0].class = 0x02_0700;
+        machine.infiniband.claims = vec![Claim {
+            pci: CARD.to_owned(),
+            modules: modules.map(|all| all.iter().map(|&name| name.to_owned()).collect()),
+        }];
+        machine
+    };
+    claims.into_iter().map(machine).collect()
+}
+
+/// An interface of IP over InfiniBand with small packets.
+fn small_packets(mode: &str) -> Inventory {
+    let nic = Nic {
+        mtu: Some(2044),
+        ..port(2, 40)
+    };
+    let mut machine = Inventory::default();
+    machine.infiniband.interfaces = vec![Ipoib {
+        name: nic.name.clone(),
+        mode: mode.to_owned(),
+        connectable: Some(true),
+        ..Ipoib::default()
+    }];
+    machine.network.nics = vec![nic];
+    machine
+}
+
 pub(crate) fn machines() -> Vec<Inventory> {
     let mut all = vec![
         ports(),
@@ -295,5 +332,7 @@ pub(crate) fn machines() -> Vec<Inventory> {
         disks(),
     ];
     all.extend(fabrics());
+    all.extend(idle_cards());
+    all.extend(["datagram", "connected"].map(small_packets));
     all
 }

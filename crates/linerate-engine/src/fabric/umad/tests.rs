@@ -116,7 +116,7 @@ fn a_device_that_is_removed_ends_the_walk() {
 }
 
 #[test]
-fn a_request_that_the_kernel_refuses_is_lost() {
+fn a_request_that_the_kernel_refuses_is_given_up() {
     // A timer is a file that cannot be written: it refuses each request as the kernel refuses an address.
     let (mut port, _kernel) = port();
     let (clock, flags) = (TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK);
@@ -131,7 +131,7 @@ fn a_request_that_the_kernel_refuses_is_lost() {
     for want in [11, 12] {
         let got = port.receive(Duration::ZERO).unwrap();
         assert!(
-            matches!(got, Some(Arrival::Lost(n)) if n == want),
+            matches!(got, Some(Arrival::NotPossible(n)) if n == want),
             "{got:?}"
         );
     }
