@@ -3,7 +3,7 @@
 use libfuzzer_sys::fuzz_target;
 use linerate_core::fabric::finding::find;
 use linerate_core::fabric::mad::LEN;
-use linerate_core::fabric::walk::{OUTSTANDING, Walk};
+use linerate_core::fabric::walk::{OUTSTANDING, PARTS, Walk};
 use linerate_core::units::Nanos;
 
 /// Bytes of a reply's data that one step takes from the input.
@@ -18,9 +18,13 @@ fuzz_target!(|bytes: &[u8]| {
         walk.expire(now);
         walk.receive(now, data);
         let Some((transaction, get)) = walk.request(now, OUTSTANDING) else {
-            walk.ask_managers();
-            walk.read_counters();
+            for part in PARTS {
+                walk.begin(part);
+            }
             walk.ask_for_route(1);
+            if let Some(own) = walk.network().own() {
+                walk.ask_for_path(own, own);
+            }
             continue;
         };
         let mut mad: [u8; LEN] = get.encode(transaction);
@@ -33,6 +37,6 @@ fuzz_target!(|bytes: &[u8]| {
     let network = walk.into_network();
     let _ = find(&network);
     if let Some(own) = network.own() {
-        let _ = network.route(own, 1);
+        let _ = (network.route(own, 1), network.path(own, own));
     }
 });

@@ -65,8 +65,6 @@ pub const PARTS: [Part; 5] = [
 pub struct Walk {
     network: Network,
     limits: Limits,
-    /// Most requests without a reply at one time, if the port allows as many.
-    most: usize,
     queues: Queues,
     /// Shortest time between two requests.
     gap: Nanos,
@@ -89,7 +87,6 @@ impl Walk {
         let mut walk = Self {
             network: Network::default(),
             limits,
-            most: OUTSTANDING,
             queues: Queues::default(),
             gap: Nanos(0),
             free: Nanos(0),
@@ -132,7 +129,7 @@ impl Walk {
     /// requests without a reply.
     pub fn request(&mut self, now: Nanos, window: usize) -> Option<(u32, Get)> {
         self.is_held = false;
-        if self.queues.waiting() >= self.most.min(window) {
+        if self.queues.waiting() >= OUTSTANDING.min(window) {
             return None;
         }
         if self.free > now {
@@ -200,10 +197,8 @@ impl Walk {
         }
     }
 
-    /// Begins to ask the subnet managers that were found for their states. They are asked one after the other: of
-    /// requests that another program answers, ibsim (0.10) delivers only the reply to the last one.
+    /// Begins to ask the subnet managers that were found for their states.
     fn ask_managers(&mut self) {
-        self.most = 1;
         let network = &self.network;
         let runs = network.ports().filter_map(|(at, port)| {
             let is_switch = network.nodes[at.node].is_switch();
@@ -219,7 +214,6 @@ impl Walk {
 
     /// Begins to read the part of all forwarding tables that routes to a LID need: [`Network::route`].
     pub fn ask_for_route(&mut self, lid: u16) {
-        self.most = OUTSTANDING;
         let block = lid / BLOCK as u16;
         for node in 0..self.network.nodes.len() {
             let of = &self.network.nodes[node];
@@ -233,7 +227,6 @@ impl Walk {
     /// Begins to ask the subnet manager for the path between two ports: [`Network::path`]. Does nothing where no manager
     /// serves this host's port, or a GUID is unknown.
     pub fn ask_for_path(&mut self, from: PortAt, to: PortAt) {
-        self.most = OUTSTANDING;
         let network = &self.network;
         let own = network.own().and_then(|own| network.port(own));
         let own = own
@@ -251,7 +244,6 @@ impl Walk {
 
     /// Begins to read the counters of all ports that have a link. Does nothing if packets do not reach other nodes.
     fn read_counters(&mut self) {
-        self.most = OUTSTANDING;
         let network = &self.network;
         let own = network.own().and_then(|own| network.port(own));
         let reaches = own.is_some_and(Port::is_active);

@@ -121,6 +121,13 @@ fn path(doc: &mut Document, network: &Network, route: &Routed, to: PortAt) {
     parts.push(format!("service level {}", path.level));
     parts.push(format!("P_Key {:#06x}", path.key.0));
     doc.entry("Path record", &[(Tone::Plain, &parts.join(", "))], 2);
+    // The port of a switch itself takes less than its links carry.
+    if [*from, to]
+        .iter()
+        .any(|end| end.port == 0 || network.nodes[end.node].is_switch())
+    {
+        return;
+    }
     let mtus = route.hops.iter().map(|hop| network.port(*hop)?.info?.mtu);
     let least: Option<Vec<u32>> = mtus.collect();
     let carried = least.and_then(|mtus| mtus.into_iter().min());
