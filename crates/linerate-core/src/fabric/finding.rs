@@ -66,6 +66,7 @@ const RULES: &[Rule] = &[
     manager::unserved,
     manager::other_port,
     manager::several,
+    manager::gone,
     identity::doubled,
     identity::doubled_ports,
     partition::isolated,

@@ -136,6 +136,14 @@ impl Simulator {
         judged(waited, program, || self.folder.last_words(&[&output, &log]))
     }
 
+    /// Ends all managers. What they have set up stays.
+    pub fn end_managers(&mut self) {
+        for mut manager in self.managers.drain(..) {
+            // It may have ended by itself, so errors are ignored.
+            let _ = end(&mut manager);
+        }
+    }
+
     /// Gives ibsim's console a command, such as `Unlink "leaf1"[5]`, and returns its answer.
     pub fn command(&mut self, command: &str) -> Result<String, IbError> {
         /// Longest line that the console reads.
@@ -220,11 +228,8 @@ impl Simulator {
 
 impl Drop for Simulator {
     fn drop(&mut self) {
-        // Managers say goodbye to ibsim, so they end before it. They may have ended by themselves, so errors are
-        // ignored.
-        for manager in &mut self.managers {
-            let _ = end(manager);
-        }
+        // Managers say goodbye to ibsim, so they end before it.
+        self.end_managers();
         let _ = self.ibsim.kill();
         let _ = self.ibsim.wait();
     }

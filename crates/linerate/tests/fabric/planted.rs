@@ -124,3 +124,22 @@ fn managers_that_do_not_accept_each_other_are_two_masters_and_a_standby_is_none(
     simulator.manage(&second(None)).unwrap();
     assert_eq!(seen_from(&simulator, "host-4-4").problems(), []);
 }
+
+#[test]
+fn a_manager_that_has_ended_is_missed_and_counters_are_read_without_it() {
+    let Some(mut simulator) = served(network(TREE)) else {
+        return;
+    };
+    let command = "PerformanceSet \"leaf1\"[5] PortCounters.SymbolErrorCounter=99";
+    simulator.command(command).unwrap();
+    simulator.end_managers();
+    let seen = seen_from(&simulator, "host-4-4");
+    assert_eq!(
+        seen.problems(),
+        [
+            ("manager-gone", "this network", true),
+            ("link-errors", "leaf1 port 5", false)
+        ]
+    );
+    assert_eq!(seen.problem("manager-gone")["host"], "host-1-1");
+}

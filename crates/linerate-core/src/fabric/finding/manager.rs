@@ -276,6 +276,50 @@ pub(super) fn other_port(network: &Network) -> Vec<Finding> {
     found.collect()
 }
 
+/// This host's port is active, but no port says that a manager runs there: what is set up goes on, and nothing new is.
+pub(super) fn gone(network: &Network) -> Vec<Finding> {
+    let Some(own) = network.own().filter(|_| !network.is_partly_unseen()) else {
+        return Vec::new();
+    };
+    let info = network.port(own).and_then(|port| port.info);
+    let is_active = network.port(own).is_some_and(Port::is_active);
+    let lid = info.map_or(0, |info| info.manager_lid);
+    let runs = |(at, port): (PortAt, &Port)| {
+        network.is_here(at) && port.info.is_none_or(|info| info.is_manager())
+    };
+    if !is_active || lid == 0 || network.ports().any(runs) {
+        return Vec::new();
+    }
+    let ran = network.by_lid(lid);
+    let name = ran.map(|at| network.name(at));
+    let guid = ran.and_then(|at| network.port(at)?.guid);
+    let nodes = network.nodes.len();
+    let none =
+        format!("PortInfo of the ports of {nodes} nodes: at none of them runs a subnet manager");
+    let ran_at = match &name {
+        Some(name) => format!("it ran at {name} (LID {lid})"),
+        None => format!("it ran at LID {lid}, which no port has"),
+    };
+    let look = Step::on(None, "pgrep -a opensm").about("whether it runs");
+    let fix = Advice::new("start the subnet manager again, unless it runs").step(look);
+    vec![Finding {
+        why: format!(
+            "what was set up goes on, but a port that is new gets no address, and a connection that is new finds no path. \
+             {ran_at}"
+        ),
+        proof: vec![state(network, own), none],
+        // A manager that starts again is not there for a moment.
+        certainty: Certainty::Supported,
+        host: ran.map_or_else(String::new, |at| network.nodes[at.node].name()),
+        ..Finding::new(
+            "manager-gone",
+            "this network".to_owned(),
+            "no subnet manager runs any more",
+            start(fix, guid),
+        )
+    }]
+}
+
 /// Several managers that each take themselves for the master.
 pub(super) fn several(network: &Network) -> Vec<Finding> {
     let masters: BTreeMap<Guid, (usize, &ManagerInfo)> = network

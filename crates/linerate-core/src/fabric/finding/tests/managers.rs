@@ -81,6 +81,61 @@ fn a_function_without_a_guid_is_not_told_to_start_a_manager() {
 }
 
 #[test]
+fn a_manager_that_ended_leaves_active_ports() {
+    let mut fake = star();
+    let ran = at(&fake, "H1");
+    let port = fake.port(ran);
+    (port.manager, port.capabilities) = (None, 0);
+    let found = seen(&fake, "H2");
+    assert_eq!(ids(&found), [("manager-gone", "this network")]);
+    let [one] = &found[..] else { unreachable!() };
+    assert_eq!(
+        (one.host.as_str(), one.certainty),
+        ("H1", Certainty::Supported)
+    );
+    let guid = fake.port(ran).guid;
+    assert!(commands(one).contains(&format!("opensm -B -g {guid:#018x}")));
+    // The LID of a manager whose host is off.
+    let hosts: Vec<At> = ["H2", "H3", "H4"].map(|name| at(&fake, name)).into();
+    for host in hosts {
+        fake.port(host).manager_lid = 77;
+    }
+    let found = seen(&fake, "H2");
+    assert_eq!(ids(&found), [("manager-gone", "this network")]);
+    assert!(!commands(&found[0]).contains("opensm -B"));
+}
+
+#[test]
+fn a_manager_that_may_run_somewhere_is_not_gone() {
+    let ended = || {
+        let mut fake = star();
+        let ran = at(&fake, "H1");
+        let port = fake.port(ran);
+        (port.manager, port.capabilities) = (None, 0);
+        fake
+    };
+    let is_gone = |fake: &Fake| {
+        ids(&seen(fake, "H2"))
+            .iter()
+            .any(|(id, _)| *id == "manager-gone")
+    };
+    assert!(is_gone(&ended()));
+    // Another one took over.
+    let mut fake = ended();
+    let other = at(&fake, "H3");
+    fake.port(other).capabilities |= 1 << 1;
+    assert!(!is_gone(&fake));
+    // A host that does not answer, or does not say what its port is.
+    for (loss, refused) in [(100, vec![]), (0, vec![0x15])] {
+        let mut fake = ended();
+        let silent = fake.node("H3");
+        fake.nodes[silent].loss = loss;
+        fake.nodes[silent].refused = refused;
+        assert!(!is_gone(&fake), "{loss}");
+    }
+}
+
+#[test]
 fn only_two_masters_are_two_managers() {
     for (state, expected) in [(0, 0), (1, 0), (2, 0), (3, 1)] {
         let mut fake = star();
