@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use linerate_core::fabric::mad::{Get, LEN, To, transaction};
 use linerate_core::units::Nanos;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect,
     recv, send, socket_with,
 };
 
-use super::{Arrival, MadPort, PortError, since};
+use super::{Arrival, MadPort, PortError, polled, since};
 
 /// Name of the simulator's sockets, unless another one is given.
 const NAME: &str = "sim";
@@ -141,7 +141,7 @@ impl MadPort for Ibsim {
     }
 
     fn receive(&mut self, wait: Duration) -> Result<Option<Arrival>, PortError> {
-        if !readable(&self.packets, wait).map_err(|e| PortError::call("poll", e))? {
+        if !polled(&self.packets, wait)?.contains(PollFlags::IN) {
             return Ok(None);
         }
         let mut packet = [0; HEADER + LEN];
@@ -215,7 +215,7 @@ fn ask(
     const WHAT: &str = "asking ibsim";
     send(socket, &control(kind, client, data), SendFlags::DONTWAIT)
         .map_err(|e| PortError::call(WHAT, e))?;
-    if !readable(socket, PATIENCE).map_err(|e| PortError::call(WHAT, e))? {
+    if !polled(socket, PATIENCE)?.contains(PollFlags::IN) {
         return Err(PortError::call(
             WHAT,
             io::Error::from(io::ErrorKind::TimedOut),
@@ -228,17 +228,4 @@ fn ask(
     let mut data = [0; DATA];
     data.copy_from_slice(&reply[16..]);
     Ok((got == CONTROL && answered == kind).then_some(data))
-}
-
-/// Waits up to `wait` until a socket has a datagram. Returns whether it has.
-fn readable(socket: &OwnedFd, wait: Duration) -> rustix::io::Result<bool> {
-    let most = Timespec {
-        tv_sec: wait.as_secs().cast_signed(),
-        tv_nsec: wait.subsec_nanos().into(),
-    };
-    match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&most)) {
-        Ok(ready) => Ok(ready > 0),
-        Err(Errno::INTR) => Ok(false),
-        Err(e) => Err(e),
-    }
 }

@@ -6,12 +6,15 @@ mod umad;
 
 use std::borrow::Cow;
 use std::io;
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_core::fabric::mad::{Get, LEN};
 use linerate_core::fabric::walk::Walk;
 use linerate_core::units::Nanos;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 pub use capture::{Capturing, Replay};
 pub use ibsim::Ibsim;
@@ -130,6 +133,19 @@ impl<P: MadPort + ?Sized> MadPort for Box<P> {
 /// Returns the time since a port was opened.
 fn since(opened: Instant) -> Nanos {
     Nanos(u64::try_from(opened.elapsed().as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Waits up to `wait` for something to read, or an error. Returns what there is.
+fn polled(fd: &impl AsFd, wait: Duration) -> Result<PollFlags, PortError> {
+    let most = Timespec {
+        tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: wait.subsec_nanos().into(),
+    };
+    let mut asked = [PollFd::new(fd, PollFlags::IN)];
+    match poll(&mut asked, Some(&most)) {
+        Ok(_) | Err(Errno::INTR) => Ok(asked[0].revents()),
+        Err(e) => Err(PortError::call("poll", e)),
+    }
 }
 
 /// How a part of a walk ended.

@@ -18,11 +18,11 @@ use linerate_core::fabric::mad::{Get, LEN, Service, transaction};
 use linerate_core::fabric::walk::PATIENCE;
 use linerate_core::units::Nanos;
 use linerate_sys::umad;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Arrival, MadPort, PortError, since};
+use super::{Arrival, MadPort, PortError, polled, since};
 use crate::host::Machine;
 use choice::Choice;
 use error::Owner;
@@ -105,16 +105,7 @@ impl Umad {
 
     /// Waits up to `wait` until a datagram can be read. Returns whether one can.
     fn ready(&self, wait: Duration) -> Result<bool, PortError> {
-        let most = Timespec {
-            tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: wait.subsec_nanos().into(),
-        };
-        let mut polled = [PollFd::new(&self.file, PollFlags::IN)];
-        match poll(&mut polled, Some(&most)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(e) => return Err(PortError::call("poll", e)),
-        }
-        let events = polled[0].revents();
+        let events = polled(&self.file, wait)?;
         if events.contains(PollFlags::IN) {
             return Ok(true);
         }
