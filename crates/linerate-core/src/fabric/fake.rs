@@ -66,6 +66,8 @@ pub struct FakeNode {
     pub counting: [u32; 2],
     /// Attributes that it answers with a refusal.
     pub refused: Vec<u16>,
+    /// Attributes that it does not answer.
+    pub mute: Vec<u16>,
 }
 
 /// A port.
@@ -127,6 +129,7 @@ impl Fake {
             delay: Nanos(20_000),
             counting: [0x1200, 0],
             refused: Vec::new(),
+            mute: Vec::new(),
         });
         node
     }

@@ -30,6 +30,9 @@ const GET_REPLY: u8 = 0x81;
 /// Status of a reply to a request for an attribute that the node does not have.
 //= InfiniBand Architecture Specification 1.4, volume 1, section 13.4.7
 const NO_ATTRIBUTE: u16 = 0x000c;
+/// Bit of the status of a reply: the node is busy.
+//= InfiniBand Architecture Specification 1.4, volume 1, section 13.4.7
+const BUSY: u8 = 1;
 /// LID that a directed route has at both ends, if it begins and ends with directed hops.
 const PERMISSIVE: u16 = 0xffff;
 
@@ -291,6 +294,12 @@ impl Get {
             status => Err(Refusal::Status(status)),
         }
     }
+}
+
+/// Whether a MAD is a reply that asks for another try later.
+pub fn is_busy(mad: &[u8]) -> bool {
+    let status = mad.get(4..6).is_some_and(|status| status[1] & BUSY != 0);
+    status && mad.get(3) == Some(&GET_REPLY)
 }
 
 /// Returns the transaction of a MAD. `None` if it is too short.

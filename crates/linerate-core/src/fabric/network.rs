@@ -9,7 +9,7 @@ use super::mad::counters::{Counters, Support};
 use super::mad::node::{NodeInfo, NodeKind};
 use super::mad::port::{PartitionKey, PortInfo};
 use super::mad::subnet::{BLOCK, ManagerInfo, Path, SwitchInfo};
-use super::mad::{PortId, Route};
+use super::mad::{Attribute, PortId, Route};
 use crate::ceiling::infiniband::Speed;
 use crate::facts::infiniband::{Guid, LinkState, PhysicalState};
 use crate::units::{Nanos, Rate};
@@ -86,6 +86,8 @@ pub struct Port {
     pub manager: Option<ManagerInfo>,
     /// Counters, with the times at which their replies arrived.
     pub counters: Vec<(Nanos, Counters)>,
+    /// Counters of a reading whose counters of 64 bits have not arrived yet.
+    pub(super) narrow: Option<Counters>,
 }
 
 /// A request without a useful reply.
@@ -120,6 +122,9 @@ pub enum Why {
     NoSuchPort(u8),
     /// This host cannot send it, for example because its LID is none of a port.
     NotPossible,
+    /// This host is a limited member of its partition, and as many nodes are not known to be full members: they would
+    /// drop its requests.
+    LimitedMember(usize),
     /// The LID of the node changed while its counters were read.
     LidChanged,
 }
@@ -163,7 +168,16 @@ impl fmt::Display for Why {
                     "the request arrived at port {port}, which the node does not have"
                 )
             }
-            Self::NotPossible => write!(f, "this host could not send the request"),
+            Self::NotPossible => write!(f, "it could not be asked for from here"),
+            Self::LimitedMember(1) => write!(
+                f,
+                "not asked: this host is a limited member of its partition"
+            ),
+            Self::LimitedMember(nodes) => write!(
+                f,
+                "not asked, nor {} more nodes: this host is a limited member of its partition",
+                nodes - 1
+            ),
             Self::LidChanged => write!(f, "its LID changed while its counters were read"),
         }
     }
@@ -263,15 +277,29 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Whether a port of an adapter is a full member of the partition of a key. Keys of switches are not read.
+    pub(super) fn has_full_member(&self, key: PartitionKey) -> bool {
+        let mut keys = self.ports.values().filter_map(|port| port.keys.as_ref());
+        let is_member = |own: &PartitionKey| own.is_full() && own.partition() == key.partition();
+        keys.any(|keys| keys.iter().any(is_member))
+    }
+}
+
 impl Network {
     /// Whether a part of the network may be unseen: what is not there can then not be told from what did not answer.
     pub fn is_partly_unseen(&self) -> bool {
-        let unseen = |gap: &Silence| gap.why.is_silent() || gap.why.is_odd();
+        let unseen = |gap: &Silence| {
+            let is_of_manager = gap.what == Attribute::ManagerInfo.name();
+            let shows = [Attribute::NodeInfo, Attribute::PortInfo(0)].map(Attribute::name);
+            let hides = matches!(gap.why, Why::Refused(_)) && shows.contains(&gap.what);
+            !is_of_manager && (gap.why.is_silent() || gap.why.is_odd() || hides)
+        };
         self.cut || self.gaps.iter().any(unseen)
     }
 
     /// Whether a node is an adapter of a host. An adapter inside a switch is none: it aggregates for the switch.
-    //= pci.ids: 15b3:cf09, Quantum aggregation node
+    //= NVIDIA, tables of devices of its tools: 53001 (0xcf09) is the aggregation node of Quantum
     pub fn is_host(&self, node: usize) -> bool {
         const AGGREGATION: (u32, u16) = (0x2c9, 0xcf09);
         let Some(of) = self.nodes.get(node) else {

@@ -9,9 +9,11 @@ mod queues;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use super::mad::subnet::BLOCK;
-use super::mad::{Attribute, Get, Refusal, Route, To, transaction};
-use super::network::{Network, Port, PortAt, Silence, Why};
+use super::mad::{Attribute, Get, Refusal, Route, To, is_busy, transaction};
+use super::network::{Network, Node, PortAt, Silence, Why};
 use crate::units::Nanos;
 pub use queues::PATIENCE;
 use queues::{About, Asked, Queues, TRIES};
@@ -151,6 +153,10 @@ impl Walk {
 
     /// Takes a datagram that arrived. Returns whether it answers a request.
     pub fn receive(&mut self, now: Nanos, mad: &[u8]) -> bool {
+        // The node asks for another try: the request is sent again when its time is up.
+        if is_busy(mad) {
+            return false;
+        }
         let Some(asked) = transaction(mad).and_then(|of| self.queues.take(of)) else {
             return false;
         };
@@ -197,17 +203,26 @@ impl Walk {
         }
     }
 
-    /// Begins to ask the subnet managers that were found for their states.
+    /// Begins to ask for the states of the subnet managers: at ports that say that one runs there, and at ports whose LID
+    /// another port has for its manager. What was known of them is forgotten.
     fn ask_managers(&mut self) {
         let network = &self.network;
-        let runs = network.ports().filter_map(|(at, port)| {
+        let here = || network.ports().filter(|(at, _)| network.is_here(*at));
+        let lids = here().filter_map(|(_, port)| Some(port.info?.manager_lid));
+        let lids: BTreeSet<u16> = lids.filter(|lid| *lid != 0).collect();
+        let named = lids.into_iter().filter_map(|lid| network.by_lid(lid));
+        let named: BTreeSet<PortAt> = named.collect();
+        let asked = here().filter_map(|(at, port)| {
             let is_switch = network.nodes[at.node].is_switch();
-            let can = network.is_here(at) && (at.port == 0 || !is_switch);
-            let runs = can && port.info.is_some_and(|info| info.is_manager());
+            let says = port.info.is_some_and(|info| info.is_manager());
+            let runs = (at.port == 0 || !is_switch) && (says || named.contains(&at));
             let route = port.route.as_ref().unwrap_or(&network.nodes[at.node].route);
             runs.then(|| (at, route.clone()))
         });
-        for (at, route) in runs.collect::<Vec<_>>() {
+        for (at, route) in asked.collect::<Vec<_>>() {
+            if let Some(port) = self.network.nodes[at.node].ports.get_mut(&at.port) {
+                port.manager = None;
+            }
             self.ask_at(at, To::Route(route), Attribute::ManagerInfo);
         }
     }
@@ -246,11 +261,26 @@ impl Walk {
     fn read_counters(&mut self) {
         let network = &self.network;
         let own = network.own().and_then(|own| network.port(own));
-        let reaches = own.is_some_and(Port::is_active);
-        if !reaches {
+        let Some(own) = own.filter(|own| own.is_active()) else {
             return;
+        };
+        // Requests carry the first key of the port. A limited member reaches full members alone.
+        let key = own.keys.as_ref().and_then(|keys| keys.first().copied());
+        let reaches = |node: &Node| match key {
+            Some(key) if !key.is_full() => node.has_full_member(key),
+            _ => true,
+        };
+        let (reached, beyond): (Vec<usize>, Vec<usize>) =
+            (0..network.nodes.len()).partition(|node| reaches(&network.nodes[*node]));
+        if let Some(first) = beyond.first().copied() {
+            self.network.gaps.push(Silence {
+                node: Some(first),
+                from: None,
+                what: Attribute::Counters(0).name(),
+                why: Why::LimitedMember(beyond.len()),
+            });
         }
-        for node in 0..self.network.nodes.len() {
+        for node in reached {
             self.ask_for_counters(node);
         }
     }
@@ -302,9 +332,12 @@ impl Walk {
     }
 
     fn unanswered(&mut self, asked: &Asked, why: Why) {
-        // Not all devices of the vendor have it, and without it the speed is as PortInfo says.
-        if let Attribute::ExtendedPortInfo(_) = asked.get.attribute {
-            return;
+        match (asked.get.attribute, why) {
+            // Not all devices of the vendor have it, and without it the speed is as PortInfo says.
+            (Attribute::ExtendedPortInfo(_), _) => return,
+            // No manager runs there.
+            (Attribute::ManagerInfo, Why::Refused(_)) => return,
+            _ => {}
         }
         // Some of the keys are not the keys.
         if let (About::Node(node), Attribute::PartitionKeys(_)) = (asked.about, asked.get.attribute)

@@ -13,9 +13,20 @@ pub use table::{BOARDS, Board, Family, Switched};
 /// PCI vendor id of Mellanox, now NVIDIA.
 pub const MELLANOX: u16 = 0x15b3;
 
+/// Device ids of Mellanox virtual functions: a guest sees no other sign of them.
+//= torvalds/linux, mlx5_core_pci_table and mlx4_pci_table: the rows marked MLX5_PCI_DEV_IS_VF, MLX4_PCI_DEV_IS_VF
+const VIRTUAL: [u16; 10] = [
+    0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101a, 0x101c, 0x101e, 0xa2d3,
+];
+
 /// Classes of PCI functions for InfiniBand: the class of today, that of old cards, and that of Omni-Path.
 //= pci.ids: 02 07 "Infiniband controller", 02 08 "Fabric controller", 0c 06 "InfiniBand"
 const CLASSES: [u32; 3] = [0x0207, 0x0208, 0x0c06];
+
+/// Whether a device id of Mellanox is one of virtual functions.
+pub fn is_virtual(device: u16) -> bool {
+    VIRTUAL.contains(&device)
+}
 
 /// Returns the board with an id, as `board_id` in sysfs writes it.
 pub fn of(id: &str) -> Option<&'static Board> {

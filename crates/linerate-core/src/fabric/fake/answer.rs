@@ -43,6 +43,12 @@ impl Fake {
         } else {
             self.routed(from, lid)?
         };
+        if self.nodes[at.0]
+            .mute
+            .contains(&u16::from_be_bytes([mad[16], mad[17]]))
+        {
+            return None;
+        }
         let mut reply = *mad;
         reply[3] = 0x81;
         let data = self.data(at, mad);

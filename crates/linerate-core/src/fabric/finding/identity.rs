@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::mad::Attribute;
 use super::super::network::{Network, Node, Port, PortAt, Silence, Why};
 use super::Finding;
 use crate::advice::Advice;
@@ -124,8 +125,10 @@ pub(super) fn lossy(network: &Network) -> Vec<Finding> {
 pub(super) fn silent(network: &Network) -> Vec<Finding> {
     let mut by_node: BTreeMap<(Option<usize>, Option<PortAt>), Vec<&Silence>> = BTreeMap::new();
     let is_lossy = |gap: &Silence| gap.node.is_some_and(|node| lost(network, node).is_some());
+    // Another program answers for a manager.
+    let is_of_node = |gap: &&Silence| gap.what != Attribute::ManagerInfo.name();
     let gaps = network.gaps.iter().filter(|gap| gap.why.is_silent());
-    for gap in gaps.filter(|gap| !is_lossy(gap)) {
+    for gap in gaps.filter(is_of_node).filter(|gap| !is_lossy(gap)) {
         by_node.entry((gap.node, gap.from)).or_default().push(gap);
     }
     let found = by_node.into_iter().map(|(at, gaps)| {

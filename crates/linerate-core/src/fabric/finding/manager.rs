@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::mad::Attribute;
 use super::super::mad::subnet::{ManagerInfo, ManagerState};
 use super::super::network::{Network, Port, PortAt};
 use super::Finding;
@@ -9,23 +10,107 @@ use crate::advice::{Advice, Step};
 use crate::facts::infiniband::{Guid, LinkState, commands_of_manager};
 use crate::verdict::Certainty;
 
+/// What is known of the manager of this network.
+enum Known {
+    /// It is the master, at this node.
+    Master(usize),
+    /// Managers answered, and none is the master: one of them, in words.
+    NoMaster(String),
+    /// A port says that a manager runs there, and the manager gave no state.
+    Silent(PortAt),
+    /// A part of the network did not answer.
+    Unseen,
+    /// No manager runs, and one has set ports up before; its LID, if a port still has it.
+    Gone(Option<u16>),
+    /// No sign of any.
+    None,
+}
+
+impl Known {
+    fn of(network: &Network) -> Self {
+        let is_master = |of: &ManagerInfo| of.state == ManagerState::Master;
+        if let Some((node, _)) = network.managers().find(|(_, of)| is_master(of)) {
+            return Self::Master(node);
+        }
+        if let Some((node, of)) = network.managers().next() {
+            let name = network.nodes[node].name();
+            return Self::NoMaster(format!("SMInfo of {name}: {}", of.state.name()));
+        }
+        let here = || network.ports().filter(|(at, _)| network.is_here(*at));
+        let info = |port: &Port| port.info;
+        let says = |port: &Port| info(port).is_some_and(|info| info.is_manager());
+        if let Some((at, _)) = here().find(|(_, port)| says(port)) {
+            return Self::Silent(at);
+        }
+        if network.is_partly_unseen() || here().any(|(_, port)| info(port).is_none()) {
+            return Self::Unseen;
+        }
+        let own = network.own().and_then(|own| network.port(own));
+        let all = own.into_iter().chain(here().map(|(_, port)| port));
+        let lids = all.filter_map(|port| Some(info(port)?.manager_lid));
+        let lid = lids.into_iter().find(|lid| *lid != 0);
+        match lid {
+            None if sign(network).is_none() => Self::None,
+            lid => Self::Gone(lid),
+        }
+    }
+}
+
+/// The reply of a port that a manager has set up, in words.
+fn sign(network: &Network) -> Option<String> {
+    let own = network.own();
+    let is_active = |(at, port): &(PortAt, &Port)| {
+        Some(*at) != own && at.port != 0 && port.peer.is_some() && port.is_active()
+    };
+    if let Some((at, _)) = network.ports().find(is_active) {
+        return Some(format!("{} is Active", network.name(at)));
+    }
+    let is_named = |(at, port): &(PortAt, &Port)| {
+        network.is_here(*at) && port.info.is_some_and(|info| info.manager_lid != 0)
+    };
+    let (at, _) = network.ports().find(is_named)?;
+    let name = network.name(at);
+    Some(format!(
+        "PortInfo of {name} has the LID of a subnet manager"
+    ))
+}
+
 /// The wire of this host's port works, but no subnet manager has set it up.
 pub(super) fn unserved(network: &Network) -> Vec<Finding> {
     let found = network.own().and_then(|own| {
         let port = network.port(own)?;
-        let found = || {
-            let served = || served(network, own);
-            let nameless = nameless(network, own, port);
-            nameless
-                .or_else(served)
-                .or_else(|| unseen(network, own))
-                .unwrap_or_else(|| not_served(network, own))
-        };
         let is_armed = port.info.and_then(|info| info.state) == Some(LinkState::Armed);
-        let stuck = is_armed.then(|| armed(network, own));
-        stuck.or_else(|| waits(port).then(found))
+        if is_armed {
+            return Some(armed(network, own));
+        }
+        waits(port).then(|| nameless(network, own, port).unwrap_or_else(|| waiting(network, own)))
     });
     found.into_iter().collect()
+}
+
+/// Why a port waits for a manager.
+fn waiting(network: &Network, own: PortAt) -> Finding {
+    match Known::of(network) {
+        Known::Master(node) => {
+            let name = network.nodes[node].name();
+            passed_over(network, own, format!("SMInfo of {name}: master"))
+        }
+        Known::NoMaster(sign) => passed_over(network, own, sign),
+        Known::Silent(at) => {
+            let name = network.name(at);
+            passed_over(
+                network,
+                own,
+                format!("PortInfo of {name}: a subnet manager runs there"),
+            )
+        }
+        Known::Unseen => match sign(network) {
+            Some(sign) => passed_over(network, own, sign),
+            None => unseen(network, own),
+        },
+        Known::Gone(lid) if served_beside(network, own).is_none() => gone_from(network, own, lid),
+        Known::Gone(_) | Known::None => not_served(network, own),
+    }
 }
 
 /// A port that a manager has set up and not started.
@@ -44,8 +129,8 @@ fn armed(network: &Network, own: PortAt) -> Finding {
 }
 
 /// A port whose network did not answer in full: whether a manager serves it is unknown.
-fn unseen(network: &Network, own: PortAt) -> Option<Finding> {
-    network.is_partly_unseen().then(|| Finding {
+fn unseen(network: &Network, own: PortAt) -> Finding {
+    Finding {
         why: "a manager may run where nobody answered. A second one on the same network would do damage".to_owned(),
         proof: vec![
             state(network, own),
@@ -59,7 +144,7 @@ fn unseen(network: &Network, own: PortAt) -> Option<Finding> {
             Advice::new("see whether a manager answers at a host whose port is active")
                 .step(Step::on(None, "sudo sminfo").about("at such a host")),
         )
-    })
+    }
 }
 
 /// Whether a port has a working wire and no address yet.
@@ -89,49 +174,20 @@ fn nameless(network: &Network, own: PortAt, port: &Port) -> Option<Finding> {
 }
 
 /// A port that a manager of its network has not set up.
-fn served(network: &Network, own: PortAt) -> Option<Finding> {
-    let manager = network.managers().next().map(|(node, of)| {
-        format!(
-            "a subnet manager runs at {} (port GUID {}, {})",
-            network.nodes[node].name(),
-            of.guid,
-            of.state.name()
-        )
-    });
-    let is_active = |(at, port): &(PortAt, &Port)| {
-        *at != own && at.port != 0 && port.peer.is_some() && port.is_active()
-    };
-    let by_port = || {
-        let (at, _) = network.ports().find(is_active)?;
-        Some(format!("{} is Active", network.name(at)))
-    };
-    let here = |says: fn(&Port) -> bool| {
-        let mut ports = network.ports();
-        let found = ports.find(|(at, port)| network.is_here(*at) && says(port));
-        found.map(|(at, _)| network.name(at))
-    };
-    let by_bit = || {
-        let at = here(|port| port.info.is_some_and(|info| info.is_manager()))?;
-        Some(format!("PortInfo of {at}: a subnet manager runs there"))
-    };
-    let by_lid = || {
-        let at = here(|port| port.info.is_some_and(|info| info.manager_lid != 0))?;
-        Some(format!("PortInfo of {at} has the LID of a subnet manager"))
-    };
-    let sign = manager.or_else(by_port).or_else(by_bit).or_else(by_lid)?;
-    Some(Finding {
-        id: "unserved-port",
-        subject: network.name(own),
-        what: "waits for a subnet manager, although one serves this network".to_owned(),
+fn passed_over(network: &Network, own: PortAt, sign: String) -> Finding {
+    Finding {
         why: "the manager has not reached this port yet, ignores it, or has stopped since. A second manager on the same \
               network would do damage"
             .to_owned(),
         proof: vec![state(network, own), sign],
         certainty: Certainty::Supported,
-        now: true,
-        host: String::new(),
-        fix: Advice::new("read the log of that manager, on the host where it runs"),
-    })
+        ..Finding::new(
+            "unserved-port",
+            network.name(own),
+            "waits for a subnet manager, although one serves this network",
+            Advice::new("read the log of that manager, on the host where it runs"),
+        )
+    }
 }
 
 /// The adapter at the other end of a port's cable, and a port of it on another network that a manager serves.
@@ -276,37 +332,76 @@ pub(super) fn other_port(network: &Network) -> Vec<Finding> {
     found.collect()
 }
 
-/// This host's port is active, but no port says that a manager runs there: what is set up goes on, and nothing new is.
+/// This host's port is active, and its manager is no longer there: what is set up goes on, and nothing new is.
 pub(super) fn gone(network: &Network) -> Vec<Finding> {
-    let Some(own) = network.own().filter(|_| !network.is_partly_unseen()) else {
-        return Vec::new();
-    };
-    let info = network.port(own).and_then(|port| port.info);
-    let is_active = network.port(own).is_some_and(Port::is_active);
-    let lid = info.map_or(0, |info| info.manager_lid);
-    let runs = |(at, port): (PortAt, &Port)| {
-        network.is_here(at) && port.info.is_none_or(|info| info.is_manager())
-    };
-    if !is_active || lid == 0 || network.ports().any(runs) {
-        return Vec::new();
+    let own = network
+        .own()
+        .filter(|own| network.port(*own).is_some_and(Port::is_active));
+    let found = own.and_then(|own| match Known::of(network) {
+        Known::Gone(lid) => Some(gone_from(network, own, lid)),
+        Known::NoMaster(sign) => Some(Finding {
+            proof: vec![state(network, own), sign],
+            ..not_master("managers answer, and none of them is the master")
+        }),
+        Known::Silent(at) if is_silent(network, at) => {
+            let name = network.name(at);
+            Some(Finding {
+                proof: vec![
+                    format!("PortInfo of {name}: a subnet manager runs there"),
+                    format!("SMInfo of {name}: no reply"),
+                ],
+                host: network.nodes[at.node].name(),
+                ..not_master("the subnet manager does not answer")
+            })
+        }
+        Known::Silent(_) | Known::Master(_) | Known::Unseen | Known::None => None,
+    });
+    found.into_iter().collect()
+}
+
+const STANDS: &str = "what was set up goes on, but a port that is new gets no address, and a connection that is new finds \
+                      no path";
+
+/// Whether the request for the state of a manager had no reply.
+fn is_silent(network: &Network, at: PortAt) -> bool {
+    let what = Attribute::ManagerInfo.name();
+    let mut gaps = network.gaps.iter();
+    gaps.any(|gap| gap.node == Some(at.node) && gap.what == what && gap.why.is_silent())
+}
+
+/// A network whose managers run, and do not manage.
+fn not_master(what: &str) -> Finding {
+    Finding {
+        why: STANDS.to_owned(),
+        // A manager that starts, or takes over, is not there for a moment.
+        certainty: Certainty::Supported,
+        ..Finding::new(
+            "manager-gone",
+            "this network".to_owned(),
+            what,
+            Advice::new(
+                "look again in a minute; if it stays so, read the log of the manager and start it again",
+            ),
+        )
     }
-    let ran = network.by_lid(lid);
-    let name = ran.map(|at| network.name(at));
-    let guid = ran.and_then(|at| network.port(at)?.guid);
+}
+
+/// No manager runs any more. `lid` is the one that it had.
+fn gone_from(network: &Network, own: PortAt, lid: Option<u16>) -> Finding {
+    let ran = lid.and_then(|lid| network.by_lid(lid));
     let nodes = network.nodes.len();
     let none =
         format!("PortInfo of the ports of {nodes} nodes: at none of them runs a subnet manager");
-    let ran_at = match &name {
-        Some(name) => format!("it ran at {name} (LID {lid})"),
-        None => format!("it ran at LID {lid}, which no port has"),
+    let ran_at = match (ran, lid) {
+        (Some(at), Some(lid)) => format!(". It ran at {} (LID {lid})", network.name(at)),
+        (None, Some(lid)) => format!(". It ran at LID {lid}, which no port has"),
+        (_, None) => String::new(),
     };
+    let guid = network.port(ran.unwrap_or(own)).and_then(|port| port.guid);
     let look = Step::on(None, "pgrep -a opensm").about("whether it runs");
     let fix = Advice::new("start the subnet manager again, unless it runs").step(look);
-    vec![Finding {
-        why: format!(
-            "what was set up goes on, but a port that is new gets no address, and a connection that is new finds no path. \
-             {ran_at}"
-        ),
+    Finding {
+        why: format!("{STANDS}{ran_at}"),
         proof: vec![state(network, own), none],
         // A manager that starts again is not there for a moment.
         certainty: Certainty::Supported,
@@ -317,7 +412,7 @@ pub(super) fn gone(network: &Network) -> Vec<Finding> {
             "no subnet manager runs any more",
             start(fix, guid),
         )
-    }]
+    }
 }
 
 /// Several managers that each take themselves for the master.

@@ -55,8 +55,8 @@ impl PortInfo {
         let active = [of.high(35), of.high(62), of.u8(56) >> 5 & 0x3];
         Self {
             prefix: of.u64(8),
-            lid: of.u16(16),
-            manager_lid: of.u16(18),
+            lid: unicast(of.u16(16)),
+            manager_lid: unicast(of.u16(18)),
             capabilities: of.u32(20),
             local_port: of.u8(28),
             // Some codes of what is enabled stand for all that is supported: all of their bits are set.
@@ -202,6 +202,11 @@ fn in_use(codes: [u8; 3]) -> Option<Speed> {
     let bit = code.trailing_zeros() as usize;
     let is_one = code.is_power_of_two();
     is_one.then(|| speeds.get(bit).copied()).flatten()
+}
+
+/// A LID of one port, or zero: some adapters have 0xffff until a manager gives them one.
+fn unicast(lid: u16) -> u16 {
+    if lid > 0xbfff { 0 } else { lid }
 }
 
 /// The size in bytes of an MTU's code.

@@ -53,8 +53,8 @@ impl Walk {
             Attribute::WideCounters(port) => {
                 let support = of.support.unwrap_or_default();
                 let port = of.ports.entry(port).or_default();
-                if let Some((_, read)) = port.counters.last_mut() {
-                    *read = read.with_wide(support, data);
+                if let Some(narrow) = port.narrow.take() {
+                    port.counters.push((now, narrow.with_wide(support, data)));
                 }
             }
             Attribute::Path { from, to } => {
@@ -179,6 +179,7 @@ impl Walk {
         let ports = of.ports.iter_mut();
         for (_, port) in ports.filter(|(port, _)| is_switch || **port == at.port) {
             port.counters.clear();
+            port.narrow = None;
         }
         self.network.gaps.push(Silence {
             node: Some(at.node),
@@ -214,11 +215,13 @@ impl Walk {
         }
         let is_wide = of.support.is_some_and(|support| support.wide);
         let port = of.ports.entry(at.port).or_default();
-        port.counters.push((now, Counters::decode(data)));
-        if is_wide {
-            let to = asked.get.to.clone();
-            self.ask_at(at, to, Attribute::WideCounters(at.port));
+        let read = Counters::decode(data);
+        if !is_wide {
+            return port.counters.push((now, read));
         }
+        port.narrow = Some(read);
+        let to = asked.get.to.clone();
+        self.ask_at(at, to, Attribute::WideCounters(at.port));
     }
 
     /// Asks a node for the counters of all ports that have a link, or first for what its counters can do.

@@ -102,7 +102,11 @@ fn a_manager_that_ended_leaves_active_ports() {
     }
     let found = seen(&fake, "H2");
     assert_eq!(ids(&found), [("manager-gone", "this network")]);
-    assert!(!commands(&found[0]).contains("opensm -B"));
+    assert!(
+        found[0].why.contains("LID 77, which no port has"),
+        "{}",
+        found[0].why
+    );
 }
 
 #[test]
@@ -173,13 +177,56 @@ fn a_sign_of_a_manager_is_enough_to_start_no_other() {
     let far = (fake.node("SRV"), 2);
     fake.port(far).capabilities |= 2;
     assert_eq!(ids(&seen(&fake, "CLB"))[0].0, "unserved-port");
-    // This port still has the LID of a manager.
+}
+
+#[test]
+fn a_port_that_is_new_after_the_manager_has_ended_needs_one() {
+    let mut fake = star();
+    let [ran, own] = ["H1", "H2"].map(|name| at(&fake, name));
+    let port = fake.port(ran);
+    (port.manager, port.capabilities) = (None, 0);
+    let switch = fake.node("SW");
+    fake.port((switch, 2)).states = [2, 5];
+    let port = fake.port(own);
+    (port.lid, port.manager_lid, port.states) = (0, 0, [2, 5]);
+    let found = seen(&fake, "H2");
+    assert_eq!(ids(&found), [("manager-gone", "this network")]);
+    assert!(found[0].host == "H1" && commands(&found[0]).contains("opensm -B"));
+    // This port alone still has the LID of a manager.
     let mut fake = Fake::two_ports();
     let own = at(&fake, "CLB");
     fake.port(own).manager_lid = 1;
     let found = seen(&fake, "CLB");
-    assert_eq!(found[0].id, "unserved-port");
-    assert!(!commands(&found[0]).contains("opensm -B"));
+    assert_eq!(ids(&found), [("manager-gone", "this network")]);
+}
+
+#[test]
+fn managers_that_do_not_manage_are_named() {
+    // Each of them answers, and none is the master.
+    for state in [0, 1, 2] {
+        let mut fake = star();
+        let ran = at(&fake, "H1");
+        fake.port(ran).manager = Some((state, 0));
+        let found = seen(&fake, "H2");
+        assert_eq!(ids(&found), [("manager-gone", "this network")]);
+        assert!(!commands(&found[0]).contains("opensm -B"), "{state}");
+    }
+    // A manager that stands still: its node answers everything else.
+    let mut fake = star();
+    let ran = fake.node("H1");
+    fake.nodes[ran].mute = vec![0x20];
+    let found = seen(&fake, "H2");
+    assert_eq!(ids(&found), [("manager-gone", "this network")]);
+    assert_eq!(
+        (found[0].host.as_str(), found[0].what.as_str()),
+        ("H1", "the subnet manager does not answer")
+    );
+    // Beside a master, one that stands still is no problem.
+    let mut fake = star();
+    let other = fake.node("H3");
+    fake.port((other, 1)).capabilities |= 1 << 1;
+    fake.nodes[other].mute = vec![0x20];
+    assert_eq!(seen(&fake, "H2"), []);
 }
 
 #[test]

@@ -2,16 +2,10 @@
 
 use crate::advice::{Advice, Effect, Kept, Step};
 use crate::facts::Inventory;
+use crate::facts::board::{MELLANOX, is_virtual};
 use crate::facts::infiniband::{Guid, IbDevice, IbPort, VirtualOf};
 use crate::facts::pci;
 use crate::shell::word;
-
-//= torvalds/linux, mlx5_core_pci_table and mlx4_pci_table: the rows marked MLX5_PCI_DEV_IS_VF, MLX4_PCI_DEV_IS_VF
-/// Device ids of Mellanox virtual functions: a guest sees no other sign of them.
-const VIRTUAL: [u16; 10] = [
-    0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101a, 0x101c, 0x101e, 0xa2d3,
-];
-const MELLANOX: u16 = 0x15b3;
 
 /// The PCI function behind an RDMA device.
 pub(super) enum Function<'a> {
@@ -29,7 +23,7 @@ impl<'a> Function<'a> {
             return Self::Virtual(own);
         }
         let function = on_bus(inventory, &device.pci);
-        let lent = function.is_some_and(|f| f.vendor == MELLANOX && VIRTUAL.contains(&f.device));
+        let lent = function.is_some_and(|f| f.vendor == MELLANOX && is_virtual(f.device));
         if lent { Self::Lent } else { Self::Card }
     }
 }
