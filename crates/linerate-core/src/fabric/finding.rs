@@ -32,7 +32,7 @@ pub struct Finding {
     pub proof: Vec<String>,
     /// How certain it is: proved by the replies, or only supported by them.
     pub certainty: Certainty,
-    /// Whether it goes on, or is known only to have been: counters that have stopped to rise.
+    /// Whether it does harm now. Counters that have stopped to rise do none, nor does a limit that nothing reaches.
     pub now: bool,
     /// The host on which the steps are done; empty if it does not matter.
     pub host: String,
@@ -69,6 +69,7 @@ const RULES: &[Rule] = &[
     manager::gone,
     identity::doubled,
     identity::doubled_ports,
+    identity::doubled_lids,
     partition::isolated,
     cable::slow,
     missing::missing,
@@ -76,6 +77,7 @@ const RULES: &[Rule] = &[
     errors::remote,
     credits::slow_receiver,
     errors::discards,
+    errors::refused,
     cascade::cascades,
     identity::silent,
     identity::lossy,

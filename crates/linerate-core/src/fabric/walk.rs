@@ -273,12 +273,16 @@ impl Walk {
         let (reached, beyond): (Vec<usize>, Vec<usize>) =
             (0..network.nodes.len()).partition(|node| reaches(&network.nodes[*node]));
         if let Some(first) = beyond.first().copied() {
-            self.network.gaps.push(Silence {
+            let gap = Silence {
                 node: Some(first),
                 from: None,
                 what: Attribute::Counters(0).name(),
                 why: Why::LimitedMember(beyond.len()),
-            });
+            };
+            // Counters are read several times.
+            if !self.network.gaps.contains(&gap) {
+                self.network.gaps.push(gap);
+            }
         }
         for node in reached {
             self.ask_for_counters(node);

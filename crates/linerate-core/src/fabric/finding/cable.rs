@@ -1,9 +1,12 @@
 //! Links: cables that are missing, and links below their width or speed.
 
+use std::collections::BTreeSet;
+
 use super::super::network::{Lanes, Network, PortAt};
 use super::Finding;
 use crate::advice::{Advice, Step};
 use crate::ceiling::infiniband::Speed;
+use crate::facts::board;
 use crate::facts::infiniband::{Guid, LinkState, PhysicalState};
 use crate::units::Rate;
 use crate::verdict::Certainty;
@@ -16,10 +19,12 @@ pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
         let is_down = info.state == Some(LinkState::Down);
         let (what, why, fix) = match info.physical? {
             PhysicalState::Polling => (
-                "no cable, or nothing at its other end",
-                "the port looks for another end and finds none",
+                "no cable, or no InfiniBand port that answers at its other end",
+                "the port looks for another end and finds none: the cable is out or bad, the other end is off, disabled or set \
+                 to Ethernet, or both ends have no speed in common",
                 Advice::new(
-                    "push both ends of the cable in until they click, or try another cable",
+                    "push both ends of the cable in until they click; see that the other end is on and set to InfiniBand; then \
+                     try another cable",
                 ),
             ),
             PhysicalState::Disabled => (
@@ -33,14 +38,25 @@ pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
                 Advice::new("set this function to state auto, and give it a GUID, on the host that owns the card")
                     .step(Step::on(None, "ip link show").about("on that host: its functions")),
             ),
+            PhysicalState::LinkUp if is_down && is_function(network, own) => (
+                "down, although the wire works",
+                "a virtual function is down until its host sets its state, or until a subnet manager that knows virtual functions \
+                 serves it",
+                Advice::new("set this function to state auto on the host that owns the card")
+                    .step(Step::on(None, "ip link show").about("on that host: its functions")),
+            ),
             PhysicalState::LinkUp if is_down => (
                 "down, although the wire works",
                 "the port is held down, by its firmware or by a tool",
                 Advice::new("reset the port, or load its driver again"),
             ),
             PhysicalState::LinkUp => return None,
-            PhysicalState::Sleep
-            | PhysicalState::Training
+            PhysicalState::Sleep => (
+                "its link sleeps",
+                "the port saves power and looks for no other end",
+                Advice::new("reset the port, or load its driver again"),
+            ),
+            PhysicalState::Training
             | PhysicalState::ErrorRecovery
             | PhysicalState::PhyTest => (
                 "its link is not up",
@@ -63,6 +79,13 @@ pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
     found.into_iter().collect()
 }
 
+/// Whether the adapter of a port is a virtual function, by its device id.
+fn is_function(network: &Network, at: PortAt) -> bool {
+    const MAKER: u32 = 0x2c9;
+    let of = &network.nodes[at.node].info;
+    of.vendor == MAKER && board::is_virtual(of.device)
+}
+
 /// Links below what both ends support. A link that is set to less is odd only if it has one lane, or less than most
 /// links of the network.
 pub(super) fn slow(network: &Network) -> Vec<Finding> {
@@ -73,7 +96,18 @@ pub(super) fn slow(network: &Network) -> Vec<Finding> {
     let mut rates: Vec<Rate> = links.iter().map(|(_, _, link)| link.is.rate()).collect();
     rates.sort_unstable();
     let usual = rates.get(rates.len() / 2).copied().unwrap_or(Rate(0));
-    let odd = links.iter().filter(|(_, _, link)| link.is_odd(usual));
+    let sort = |at: &PortAt| network.nodes[at.node].info.device;
+    let best_of_its_sort = |a: &PortAt, b: &PortAt| {
+        let own = BTreeSet::from([sort(a), sort(b)]);
+        let alike = links
+            .iter()
+            .filter(|(a, b, _)| BTreeSet::from([sort(a), sort(b)]) == own);
+        alike.map(|(_, _, link)| link.is.rate()).max()
+    };
+    let odd = links.iter().filter(|(a, b, link)| {
+        let may_be_all = link.may_be_all() && best_of_its_sort(a, b) <= Some(link.is.rate());
+        link.is_odd(usual) && !may_be_all
+    });
     odd.map(|(a, b, link)| link.finding(network, *a, *b))
         .collect()
 }
@@ -112,10 +146,18 @@ impl Link {
             || self.is.is_below(self.most) && (has_one || self.is.rate() < usual)
     }
 
+    /// Whether it may be all that an end can do: an adapter of 100 or 200 Gb/s has the widest link or the fastest lanes, and
+    /// not both at once. Those are from HDR on.
+    fn may_be_all(self) -> bool {
+        let is_half = self.is.rate().0 * 2 >= self.most.rate().0;
+        self.is.width == 2 || is_half && self.most.speed.lane() >= Speed::Hdr.lane()
+    }
+
     fn finding(self, network: &Network, a: PortAt, b: PortAt) -> Finding {
         let (why, fix) = if self.is.is_below(self.set) {
             (
-                "both ports may use more: a lane of the cable or a contact is bad, or the cable is made for less",
+                "both ports may use more: a lane of the cable or a contact may be bad, the cable may be made for less, or a switch \
+                 may save power",
                 "clean and reseat both ends of the cable; if that does not help, try another one",
             )
         } else {
@@ -124,17 +166,13 @@ impl Link {
                 "allow all widths and speeds of both ports, then let the link negotiate again",
             )
         };
-        // An adapter of 100 or 200 Gb/s has the widest link or the fastest lanes, and not both at once: those are from HDR on.
-        let is_half = self.is.rate().0 * 2 >= self.most.rate().0;
-        let is_sure =
-            self.is.width != 2 && !(is_half && self.most.speed.lane() >= Speed::Hdr.lane());
         Finding {
             why: why.to_owned(),
             proof: vec![format!("PortInfo of both ports: they may use {}", self.set)],
-            certainty: if is_sure {
-                Certainty::Proved
-            } else {
+            certainty: if self.may_be_all() {
                 Certainty::Supported
+            } else {
+                Certainty::Proved
             },
             ..Finding::new(
                 "slow-link",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::network::{Network, PortAt};
 use super::Finding;
+use super::credits::holds_up;
 use super::errors::rate;
 use crate::advice::Advice;
 use crate::units::Rate;
@@ -31,13 +32,14 @@ fn bundles(network: &Network) -> Option<BTreeMap<(usize, usize), Bundle>> {
 /// Pairs of switches with hosts of their own that only their own links join.
 ///
 /// It is certain that these links carry less than the hosts can send. It is not certain that the hosts want to send as
-/// much across: that is why it is supported. A tree whose upper switches have no hosts is a design that saves links on
+/// much across: it is supported, and does harm once ports of these links wait or drop packets. A tree whose upper switches have no hosts is a design that saves links on
 /// purpose, and is no cascade.
 pub(super) fn cascades(network: &Network) -> Vec<Finding> {
-    let Some(bundles) = bundles(network) else {
+    let Some(bundles) = bundles(network).filter(|bundles| bundles.len() <= LARGEST) else {
         return Vec::new();
     };
-    if bundles.len() > LARGEST {
+    // What did not answer may be another way.
+    if network.is_partly_unseen() {
         return Vec::new();
     }
     let is_switch = |node: usize| network.nodes[node].is_switch();
@@ -56,7 +58,18 @@ pub(super) fn cascades(network: &Network) -> Vec<Finding> {
         let needed = from.min(to);
         (*carried < needed * 0.999).then(|| {
             let names = [*a, *b].map(|node| network.nodes[node].name());
-            finding(&names, (*links, *carried), needed, [near, far])
+            let is_between = |(near, far): &(PortAt, PortAt)| {
+                let joined = (near.node.min(far.node), near.node.max(far.node));
+                joined == (*a, *b)
+            };
+            let mut ports = network
+                .links()
+                .filter(is_between)
+                .flat_map(|(near, far)| [near, far]);
+            Finding {
+                now: ports.any(|at| holds_up(network, at)),
+                ..finding(&names, (*links, *carried), needed, [near, far])
+            }
         })
     });
     found.collect()

@@ -1,6 +1,7 @@
 //! Credits that run out: ports that wait to send, and the receiver at the end of their chain.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use super::super::mad::counters::{COUNTERS, Counted};
 use super::super::network::{Network, Port, PortAt};
@@ -17,13 +18,21 @@ const WAITS: f64 = 0.3;
 /// Share of a link's rate from which on the link is full.
 const FULL: f64 = 0.8;
 
-/// Bits of data in the time that one unit of the counter of waits stands for. The standard leaves the unit to the
-/// device: adapters and switches of NVIDIA count the times of four bytes. A larger unit makes the share too small.
-const UNIT: f64 = 32.0;
+/// Bits of a unit of the counters of payload.
+const WORD: f64 = 32.0;
 
-/// The share of the time that a port waits for credits. `None` if it is not counted, or if the counter was cleared or is
-/// full.
+/// Bits of data in the time that one unit of the counter of waits stands for. The standard leaves the unit to the
+/// device: at least four bytes, eight for Quantum, and 32 for each of four lanes for Switch-IB.
+//= NVIDIA, ibdiagnet 2.13, congestion assessment on InfiniBand links
+const UNIT: RangeInclusive<f64> = 32.0..=1024.0;
+
+/// The share of the time that a port waits for credits, if a unit of its counter is as small as it may be. `None` if it is
+/// not counted, or if the counter was cleared or is full.
 fn share(network: &Network, at: PortAt, port: &Port) -> Option<f64> {
+    share_by(*UNIT.start(), network, at, port)
+}
+
+fn share_by(unit: f64, network: &Network, at: PortAt, port: &Port) -> Option<f64> {
     let support = network.nodes[at.node].support?;
     let rise = Rise::of(port).filter(|_| support.wait)?;
     let index = COUNTERS.iter().position(|c| c.counted == Counted::Waits)?;
@@ -31,7 +40,7 @@ fn share(network: &Network, at: PortAt, port: &Port) -> Option<f64> {
     let units = last
         .checked_sub(first)
         .filter(|_| !rise.last.is_full(index))?;
-    Some((units as f64 * UNIT / (rate(port)? * rise.seconds)).min(1.0))
+    Some((units as f64 * unit / (rate(port)? * rise.seconds)).min(1.0))
 }
 
 /// Ports that wait for credits, with the share of the time.
@@ -56,7 +65,7 @@ fn end(network: &Network, at: PortAt) -> Option<usize> {
             port: *port,
             ..peer
         };
-        share(network, at, is).is_some_and(|share| share < WAITS)
+        share_by(*UNIT.end(), network, at, is).is_some_and(|share| share < WAITS)
     };
     (!node.is_switch() || others.all(waits_for_nobody)).then_some(peer.node)
 }
@@ -86,7 +95,7 @@ fn finding(network: &Network, end: usize, ports: &[(PortAt, f64)], count: usize)
         .take(3)
         .map(|(at, share)| {
             format!(
-                "port_xmit_wait of {}: it waits {:.0} % of the time, if a unit is the time of four bytes",
+                "port_xmit_wait of {}: it waits {:.0} % of the time or more",
                 network.name(*at),
                 share * 100.0
             )
@@ -97,8 +106,14 @@ fn finding(network: &Network, end: usize, ports: &[(PortAt, f64)], count: usize)
             "{count} ports of the network wait; the others are before these"
         ));
     }
-    let (why, fix) = if node.is_switch() {
-        through(network, end)
+    if let Some(full) = full(network, end) {
+        return full_link(network, full, proof);
+    }
+    let (why, fix) = if !network.is_host(end) {
+        (
+            "it does not send all that arrives, and waits for nobody: why is unknown".to_owned(),
+            Advice::new("read its counters for longer, under the same load"),
+        )
     } else {
         let fix = Advice::new(format!(
             "look at the slot, the memory and the programs of {name}"
@@ -125,29 +140,48 @@ fn finding(network: &Network, end: usize, ports: &[(PortAt, f64)], count: usize)
     }
 }
 
-/// Why others wait for a switch that waits for nobody.
-fn through(network: &Network, switch: usize) -> (String, Advice) {
-    let words = COUNTERS.iter().position(|c| c.name == "port_xmit_data");
+/// A port of a switch whose link is full.
+fn full(network: &Network, switch: usize) -> Option<PortAt> {
+    let words = COUNTERS.iter().position(|c| c.name == "port_xmit_data")?;
     let is_full = |(_, port): &(&u8, &Port)| {
-        let used = words.zip(Rise::of(port)).zip(rate(port));
-        used.is_some_and(|((words, rise), rate)| {
-            rise.by(words) as f64 * UNIT / rise.seconds >= FULL * rate
-        })
+        let used = Rise::of(port).zip(rate(port));
+        used.is_some_and(|(rise, rate)| rise.by(words) as f64 * WORD / rise.seconds >= FULL * rate)
     };
-    let found = network.nodes[switch].ports.iter().find(is_full);
-    match found {
-        Some((port, is)) => {
-            let to = is
-                .peer
-                .map_or_else(|| "its peer".to_owned(), |peer| network.name(peer));
-            (
-                format!("more is sent to its port {port} than the link to {to} carries"),
-                Advice::new(format!("send less to {to}, or give it a faster link")),
-            )
-        }
-        None => (
-            "it does not send all that arrives, and waits for nobody: why is unknown".to_owned(),
-            Advice::new("read its counters for longer, under the same load"),
-        ),
+    let node = &network.nodes[switch];
+    let found = node
+        .ports
+        .iter()
+        .filter(|_| node.is_switch())
+        .find(is_full)?;
+    Some(PortAt {
+        node: switch,
+        port: *found.0,
+    })
+}
+
+/// More is sent to a link than it carries: that is use, and no fault.
+fn full_link(network: &Network, at: PortAt, proof: Vec<String>) -> Finding {
+    let peer = network.port(at).and_then(|port| port.peer);
+    let to = peer.map_or_else(|| "its peer".to_owned(), |peer| network.name(peer));
+    Finding {
+        why: format!("more is sent to {to} than this link carries, so that the senders wait"),
+        proof,
+        certainty: Certainty::Supported,
+        now: false,
+        ..Finding::new(
+            "full-link",
+            network.name(at),
+            format!("its link to {to} is full"),
+            Advice::new(format!("send less to {to}, or give it a faster link")),
+        )
     }
+}
+
+/// Whether a port waits for credits for much of the time, or drops what it cannot send.
+pub(super) fn holds_up(network: &Network, at: PortAt) -> bool {
+    let Some(port) = network.port(at) else {
+        return false;
+    };
+    let drops = Rise::of(port).is_some_and(|rise| rise.sum(Counted::Discards) > 0);
+    drops || share(network, at, port).is_some_and(|share| share >= WAITS)
 }

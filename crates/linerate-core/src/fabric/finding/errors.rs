@@ -3,7 +3,7 @@
 use super::super::mad::counters::{COUNTERS, Counted, Counters};
 use super::super::network::{Network, Port, PortAt};
 use super::Finding;
-use crate::advice::Advice;
+use crate::advice::{Advice, Step};
 use crate::units::{Nanos, Rate};
 use crate::verdict::Certainty;
 
@@ -49,8 +49,8 @@ impl<'a> Rise<'a> {
 
 /// Bits of data in a second that a port's link carries.
 pub(super) fn rate(port: &Port) -> Option<f64> {
-    let info = port.info?;
-    Some(f64::from(info.width.active?) * info.speed.active?.lane())
+    let lanes = port.lanes()?;
+    Some(f64::from(lanes.width) * lanes.speed.lane())
 }
 
 /// Symbol errors that a link within the standard may have in this time. A few more than are expected come by chance.
@@ -97,7 +97,16 @@ pub(super) fn rising(network: &Network) -> Vec<Finding> {
                 symbols / rise.seconds
             ));
         }
-        let found = bad(network, at, what, proof);
+        let mut found = bad(network, at, what, proof);
+        let lost_lanes = COUNTERS
+            .iter()
+            .position(|of| of.name == "local_link_integrity_errors");
+        let is_signal = symbols > may_have(port, rise.seconds)
+            || lost_lanes.is_some_and(|index| rise.by(index) > 0);
+        if !is_signal {
+            // Packets that were malformed, or had no room, count as errors too.
+            found.certainty = Certainty::Supported;
+        }
         Some(
             if rise.sum(Counted::Damage) == 0 && symbols <= may_have(port, rise.seconds) {
                 broke(found)
@@ -212,6 +221,30 @@ pub(super) fn remote(network: &Network) -> Vec<Finding> {
                     rise.seconds
                 ),
                 fix,
+            )
+        })
+    };
+    network.ports().filter_map(of).collect()
+}
+
+/// Ports that refuse packets.
+pub(super) fn refused(network: &Network) -> Vec<Finding> {
+    let of = |(at, port): (PortAt, &Port)| {
+        let rise = Rise::of(port)?;
+        let count = rise.sum(Counted::Refused);
+        (count > 0).then(|| Finding {
+            why: "a host sends packets of a partition that this port may not pass on, or packets of a raw sort".to_owned(),
+            proof: vec![format!(
+                "port_rcv_constraint_errors and port_xmit_constraint_errors of {} rose by {count}",
+                network.name(at)
+            )],
+            certainty: Certainty::Supported,
+            ..Finding::new(
+                "refused-packets",
+                network.name(at),
+                format!("refuses packets: {count} in {:.1} s", rise.seconds),
+                Advice::new("compare the partition keys of the hosts that talk")
+                    .step(Step::on(None, "sudo linerate fabric --json").about("partition_keys of each port")),
             )
         })
     };

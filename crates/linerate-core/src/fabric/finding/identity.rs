@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::mad::Attribute;
 use super::super::network::{Network, Node, Port, PortAt, Silence, Why};
 use super::Finding;
-use crate::advice::Advice;
+use crate::advice::{Advice, Step};
 use crate::facts::infiniband::Guid;
 use crate::verdict::Certainty;
 
@@ -59,6 +59,35 @@ pub(super) fn doubled_ports(network: &Network) -> Vec<Finding> {
                 names.join(", "),
                 format!("{} ports have the port GUID {guid}", ports.len()),
                 own_guid(),
+            )
+        }
+    });
+    found.collect()
+}
+
+/// Ports of different nodes with a LID in common.
+pub(super) fn doubled_lids(network: &Network) -> Vec<Finding> {
+    let mut by_lid: BTreeMap<u16, Vec<PortAt>> = BTreeMap::new();
+    for (at, port) in network.ports().filter(|(at, _)| network.is_here(*at)) {
+        let is_end = at.port == 0 || !network.nodes[at.node].is_switch();
+        let lid = port.info.map_or(0, |info| info.lid);
+        if is_end && lid != 0 {
+            by_lid.entry(lid).or_default().push(at);
+        }
+    }
+    let shared = by_lid.into_iter().filter(|(_, ports)| ports.len() > 1);
+    let found = shared.map(|(lid, ports)| {
+        let names: Vec<String> = ports.iter().map(|at| network.name(*at)).collect();
+        let proof = names.iter().map(|name| format!("PortInfo of {name}: LID {lid}"));
+        Finding {
+            why: "packets to this LID reach one of them, and the others get none".to_owned(),
+            proof: proof.take(3).collect(),
+            ..Finding::new(
+                "duplicate-lid",
+                names.join(", "),
+                format!("{} ports have the LID {lid}", ports.len()),
+                Advice::new("let the subnet manager give all LIDs again: start it anew, without the LIDs that it keeps")
+                    .step(Step::by_hand("end opensm, then start it with --reassign_lids")),
             )
         }
     });

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::super::network::{Network, Port, PortAt};
 use super::Finding;
 use crate::advice::Advice;
+use crate::facts::infiniband::PhysicalState;
 use crate::verdict::Certainty;
 
 /// Switches that must agree on how the missing link should be.
@@ -30,6 +31,10 @@ fn joined(network: &Network) -> Joined {
 ///
 /// Switches have the same place if they are joined to the same others. An empty port alone is normal.
 pub(super) fn missing(network: &Network) -> Vec<Finding> {
+    // What did not answer may have the link.
+    if network.is_partly_unseen() {
+        return Vec::new();
+    }
     let joined = joined(network);
     let mut found: BTreeMap<(usize, usize), Finding> = BTreeMap::new();
     for (lacks, own) in &joined {
@@ -81,8 +86,8 @@ fn finding(
         ),
         proof: vec![format!(
             "PortInfo: {} and {} have no link",
-            network.name(near),
-            network.name(far)
+            condition(network, near),
+            condition(network, far)
         )],
         certainty: Certainty::Supported,
         ..Finding::new(
@@ -92,6 +97,14 @@ fn finding(
             fix,
         )
     })
+}
+
+/// A port and the state of its wire: `leaf3 port 6 (polling)`.
+fn condition(network: &Network, at: PortAt) -> String {
+    let info = network.port(at).and_then(|port| port.info);
+    let physical = info.and_then(|info| info.physical);
+    let physical = physical.map_or("state unknown", PhysicalState::name);
+    format!("{} ({physical})", network.name(at))
 }
 
 /// A port without a link, if possible one that `is_wanted`.

@@ -1,9 +1,12 @@
 //! Partitions: hosts that may not talk to any other.
 
+use super::super::mad::node::NodeKind;
 use super::super::mad::port::PartitionKey;
 use super::super::network::{Network, PortAt};
 use super::Finding;
 use crate::advice::Advice;
+use crate::facts::infiniband::Guid;
+use crate::verdict::Certainty;
 
 /// Whether two ports may talk: they share a partition, and one of both is a full member of it.
 pub(super) fn may_talk(a: &[PartitionKey], b: &[PartitionKey]) -> bool {
@@ -19,14 +22,34 @@ pub(super) fn isolated(network: &Network) -> Vec<Finding> {
     let here = network
         .ports()
         .filter(|(at, port)| network.is_host(at.node) && network.is_here(*at) && port.is_active());
-    // A port whose keys are unknown may be the one that a host talks to.
+    // A host that did not answer, or has no address yet, or is beyond a router, may be the one that a host talks to.
+    let is_whole = !network.is_partly_unseen()
+        && network
+            .nodes
+            .iter()
+            .all(|node| node.info.kind != NodeKind::Router)
+        && network.ports().all(|(at, port)| {
+            let is_of_host = network.is_host(at.node) && network.is_here(at);
+            !is_of_host || port.is_active()
+        });
+    if !is_whole {
+        return Vec::new();
+    }
+    // A port whose keys are unknown may be it as well.
     let keys: Option<Vec<(PortAt, &[PartitionKey])>> = here
         .map(|(at, port)| Some((at, port.keys.as_deref()?)))
         .collect();
     let Some(keys) = keys else {
         return Vec::new();
     };
-    let others = |at: PortAt| keys.iter().filter(move |(other, _)| other.node != at.node);
+    // Adapters of one machine are one host.
+    let system = |node: usize| network.nodes[node].info.system;
+    let is_other =
+        |a: usize, b: usize| a != b && (system(a) != system(b) || system(a) == Guid::NONE);
+    let others = |at: PortAt| {
+        keys.iter()
+            .filter(move |(other, _)| is_other(other.node, at.node))
+    };
     let is_isolated = |(at, own): &&(PortAt, &[PartitionKey])| {
         others(*at).count() > 0 && !others(*at).any(|(_, keys)| may_talk(own, keys))
     };
@@ -55,10 +78,15 @@ pub(super) fn isolated(network: &Network) -> Vec<Finding> {
     vec![Finding {
         why: why.to_owned(),
         proof: proof.collect(),
+        // One that is off, or a virtual port with keys of its own, may be in the same partition.
+        certainty: Certainty::Supported,
         ..Finding::new(
             "wrong-partition",
             subject.join(", "),
-            "may not talk to any other host",
+            format!(
+                "may not talk to any other of the {} active hosts here",
+                keys.len()
+            ),
             Advice::new(
                 "put the ports that shall talk into one partition, one of both as a full member: in the file \
                  partitions.conf of opensm, on the host of the manager",

@@ -123,6 +123,27 @@ fn two_ports_with_one_guid_are_found() {
 }
 
 #[test]
+fn two_ports_with_one_lid_are_found() {
+    let mut fake = star();
+    let [a, b] = ["H3", "H4"].map(|name| at(&fake, name));
+    fake.port(b).lid = fake.port(a).lid;
+    let found = seen(&fake, "H2");
+    assert!(
+        ids(&found).contains(&("duplicate-lid", "H3 port 1, H4 port 1")),
+        "{found:?}"
+    );
+    // Ports that have none, and 0xffff, which some adapters have until a manager comes.
+    for at in [a, b] {
+        fake.port(at).lid = 0xffff;
+    }
+    let found = seen(&fake, "H2");
+    assert!(
+        found.iter().all(|found| found.id != "duplicate-lid"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn nodes_of_the_same_description_have_their_guids_in_their_names() {
     let mut fake = star();
     let slow = at(&fake, "H3");

@@ -374,6 +374,56 @@ fn a_request_that_this_host_cannot_send_is_given_up_at_once() {
 }
 
 #[test]
+fn a_reading_has_both_halves_of_the_counters_or_none() {
+    let readings = |mute: Vec<u16>| {
+        let mut fake = Fake::star(2);
+        fake.manage("H1", 1);
+        let own = fake.node("H2");
+        fake.nodes[own].counting = [0x1200, 0];
+        fake.nodes[own].mute = mute;
+        let network = walk(&fake, "H1");
+        let node = network.by_name("H2")[0];
+        network.nodes[node].ports[&1].counters.len()
+    };
+    assert_eq!(readings(vec![]), 2);
+    assert_eq!(readings(vec![0x1d]), 0);
+}
+
+#[test]
+fn a_busy_node_is_asked_again() {
+    let mut walk = Walk::default();
+    let (first, get) = walk.request(Nanos(0), 8).unwrap();
+    let mut busy = get.encode(first);
+    (busy[3], busy[5]) = (0x81, 0x01);
+    assert!(!walk.receive(Nanos(1), &busy));
+    walk.expire(Nanos(u64::MAX / 2));
+    assert!(walk.request(Nanos(u64::MAX / 2), 8).is_some() && walk.network().gaps.is_empty());
+}
+
+#[test]
+fn a_limited_member_asks_full_members_alone() {
+    let mut fake = Fake::star(3);
+    fake.manage("H1", 1);
+    fake.port((0, 1)).keys = vec![0x7fff];
+    fake.port((1, 1)).keys = vec![0xffff];
+    fake.port((2, 1)).keys = vec![0x7fff];
+    let network = walk(&fake, "H1");
+    let read = |name: &str| {
+        let node = &network.nodes[network.by_name(name)[0]];
+        node.ports.values().any(|port| !port.counters.is_empty())
+    };
+    assert_eq!(["H2", "H3", "SW"].map(read), [true, false, false]);
+    assert!(
+        gaps(&network).contains(&Why::LimitedMember(3)),
+        "{:?}",
+        network.gaps
+    );
+    // A full member reaches all of them.
+    fake.port((0, 1)).keys = vec![0xffff];
+    assert_eq!(gaps(&walk(&fake, "H1")), []);
+}
+
+#[test]
 fn fdr10_is_asked_for_only_where_it_may_be() {
     let speed = |vendor, refused: &[u16]| {
         let mut fake = Fake::star(2);

@@ -66,7 +66,7 @@ struct ProblemOut<'a> {
     proof: &'a [String],
     /// How certain it is: `proved` by the replies, or `supported` by them.
     certainty: Certainty,
-    /// False if it is known only to have been.
+    /// False if it does no harm now: errors that have stopped, or a limit that nothing reaches.
     now: bool,
     /// Host on which the steps are done. Null if it does not matter.
     host: Option<&'a str>,

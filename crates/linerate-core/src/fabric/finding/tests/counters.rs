@@ -34,10 +34,18 @@ fn a_link_that_only_went_down_may_have_been_a_neighbour_that_booted() {
     let mut fake = star();
     let port = at(&fake, "H3");
     let port = fake.port(port);
-    for name in ["link_downed", "port_rcv_errors"] {
+    for name in ["link_downed", "local_link_integrity_errors"] {
         port.rise[index(name)] = 1;
     }
     assert_eq!(seen(&fake, "H2")[0].certainty, Certainty::Proved);
+    // A packet that was malformed, or had no room, is an error as well.
+    for (name, certainty) in [
+        ("port_rcv_errors", Certainty::Supported),
+        ("excessive_buffer_overrun_errors", Certainty::Supported),
+        ("local_link_integrity_errors", Certainty::Proved),
+    ] {
+        assert_eq!(with(name, 0, 1)[0].certainty, certainty, "{name}");
+    }
 }
 
 #[test]
@@ -103,6 +111,7 @@ fn counters_that_are_no_damage_are_silent() {
     ] {
         assert_eq!(with(name, 50, 50), [], "{name}");
     }
+    assert_eq!(with("port_rcv_constraint_errors", 50, 0), []);
     for name in ["port_rcv_remote_physical_errors", "port_xmit_discards"] {
         assert_eq!(with(name, 50, 0), [], "{name}");
     }
@@ -113,6 +122,10 @@ fn packets_that_were_damaged_or_dropped_elsewhere_have_findings_of_their_own() {
     let found = with("port_rcv_remote_physical_errors", 0, 1);
     assert_eq!(ids(&found), [("damaged-before", "H3 port 1")]);
     assert_eq!(found[0].certainty, Certainty::Supported);
+    assert_eq!(
+        ids(&with("port_rcv_constraint_errors", 0, 1)),
+        [("refused-packets", "H3 port 1")]
+    );
     assert_eq!(
         ids(&with("port_xmit_discards", 0, 1)),
         [("drops", "H3 port 1")]
@@ -165,14 +178,19 @@ fn the_slow_receiver_is_the_end_of_the_chain() {
 fn a_full_link_is_the_end_of_the_chain_too() {
     let two = [("host-2-1", 1, 0.5), ("host-2-2", 1, 0.6)];
     let found = waits(&two, Some(("leaf2", 3)));
-    assert_eq!(ids(&found), [("slow-receiver", "leaf2")]);
+    // That is use, and no fault.
+    assert_eq!(ids(&found), [("full-link", "leaf2 port 3")]);
     assert!(
-        found[0].why.contains("port 3") && found[0].why.contains("spine1 port 2"),
-        "{}",
-        found[0].why
+        !found[0].now && found[0].what.contains("spine1 port 2"),
+        "{found:?}"
     );
+    let found = waits(&two, None);
+    assert_eq!(ids(&found), [("slow-receiver", "leaf2")]);
+    assert!(found[0].now && found[0].why.contains("unknown"));
     assert!(found[0].what.contains("2 ports wait for it"));
-    assert!(waits(&two, None)[0].why.contains("unknown"));
+    // Where a unit may be larger, 2 % may be all of the time: the switch may wait for another.
+    let [a, b] = two;
+    assert_eq!(waits(&[a, b, ("leaf2", 4, 0.02)], None), []);
 }
 
 #[test]

@@ -1,11 +1,13 @@
 use super::*;
 use crate::ceiling::infiniband::Speed;
+use crate::fabric::mad::counters::COUNTERS;
 
 #[test]
 fn a_port_without_a_link_says_why() {
     for (states, what) in [
         ([1, 2], Some("no cable")),
         ([1, 3], Some("switched off")),
+        ([1, 1], Some("its link sleeps")),
         ([1, 5], Some("down, although the wire works")),
         ([4, 5], None),
     ] {
@@ -45,6 +47,13 @@ fn a_function_that_is_held_down_is_not_enabled_by_ibportstate() {
     let found = seen(&fake, "H2");
     assert_eq!(found[0].id, "no-link");
     assert!(!commands(&found[0]).contains("ibportstate"));
+    // With a GUID, by the id of its device.
+    fake.port(own).guid = 7;
+    for (device, says) in [(0x101c, "virtual function"), (0x101b, "held down")] {
+        fake.nodes[own.0].device = device;
+        let found = seen(&fake, "H2");
+        assert!(found[0].why.contains(says), "{}", found[0].why);
+    }
 }
 
 /// The findings about a star whose link at `H3` runs at a width and a speed.
@@ -94,6 +103,18 @@ fn a_link_below_what_both_ends_may_use_is_slow() {
         assert_eq!(ids(&found), [("slow-link", "SW port 3 to H3 port 1")]);
         assert_eq!(found[0].certainty, certainty, "{}", found[0].what);
     }
+    // Where no adapter of this sort is faster, it is all that one can do.
+    for at in [slow, peer] {
+        fake.port(at).runs(4, Speed::Edr);
+    }
+    fake.nodes[slow.0].device = 0x101b;
+    assert_eq!(seen(&fake, "H2"), []);
+    fake.port(slow).runs(4, Speed::Fdr);
+    fake.port(peer).runs(4, Speed::Fdr);
+    assert_eq!(
+        ids(&seen(&fake, "H2")),
+        [("slow-link", "SW port 3 to H3 port 1")]
+    );
     // Two lanes may be all that an adapter uses.
     assert_eq!(with(2, Speed::Fdr)[0].certainty, Certainty::Supported);
 }
@@ -133,6 +154,10 @@ fn an_old_adapter_at_a_new_switch_is_not_slow() {
 
 /// Two switches with four hosts each, joined by some links, in a ring with a third one if `ring`.
 fn cascade(links: u8, ring: bool) -> Vec<Finding> {
+    seen(&cascaded(links, ring), "b1")
+}
+
+fn cascaded(links: u8, ring: bool) -> Fake {
     let mut fake = Fake::default();
     let [a, b, c] = ["A", "B", "C"].map(|name| fake.switch(name, 12));
     for (switch, name) in [(a, "a"), (b, "b")] {
@@ -149,7 +174,7 @@ fn cascade(links: u8, ring: bool) -> Vec<Finding> {
         fake.link((b, 11), (c, 2));
     }
     fake.manage("a1", 1);
-    seen(&fake, "b1")
+    fake
 }
 
 #[test]
@@ -158,6 +183,17 @@ fn a_cascade_with_fewer_links_than_hosts_is_found() {
     assert_eq!(ids(&found), [("cascade", "B to A")]);
     assert_eq!(found[0].what, "3 links join 4 hosts with 4 others");
     assert_eq!(found[0].certainty, Certainty::Supported);
+    // Many networks save links on purpose: it does harm once their ports wait or drop packets.
+    assert!(!found[0].now);
+    let mut fake = cascaded(3, false);
+    let near = fake.node("A");
+    let drops = COUNTERS
+        .iter()
+        .position(|c| c.name == "port_xmit_discards")
+        .unwrap();
+    fake.port((near, 5)).rise[drops] = 1;
+    let busy = seen(&fake, "b1");
+    assert!(busy.iter().any(|f| f.id == "cascade" && f.now), "{busy:?}");
     assert!(
         found[0].fix.what.contains("up to 1 more"),
         "{}",
