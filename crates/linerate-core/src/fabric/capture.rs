@@ -2,7 +2,8 @@
 //!
 //! The first line is `linerate fabric capture 1`, the second says where the network was asked from. Each other line has the time of the
 //! reply in nanoseconds since the walk began, the request, and the reply or `lost`. Datagrams are written in hexadecimal
-//! digits, without the zeros at their end.
+//! digits, without the zeros at their end. The last line is `end` if the walk was not cut short: without it, what is not in
+//! the file is unknown.
 
 use std::fmt::Write;
 
@@ -25,6 +26,7 @@ const HEADER: usize = 18;
 const LONGEST: Nanos = Nanos::from_secs(86_400);
 
 const LOST: &str = "lost";
+const END: &str = "end";
 
 /// A datagram.
 pub type Mad = [u8; LEN];
@@ -47,6 +49,8 @@ pub struct Captured {
     pub through: String,
     /// All requests that were answered or lost, in the order of their replies.
     pub exchanges: Vec<Exchange>,
+    /// Whether the walk and its file are whole.
+    pub whole: bool,
 }
 
 /// Why a file is no captured walk.
@@ -74,6 +78,10 @@ impl Captured {
                 .map_or_else(|| LOST.to_owned(), |mad| hex(mad));
             let _ = writeln!(text, "{} {} {reply}", at.0, hex(request));
         }
+        if self.whole {
+            text.push_str(END);
+            text.push('\n');
+        }
         text
     }
 
@@ -90,10 +98,13 @@ impl Captured {
         if text.len() / 40 > MOST && text.lines().count() > MOST {
             return Err(CaptureError::TooMany);
         }
+        let whole = text.lines().next_back() == Some(END);
+        let lines = lines.take_while(|(_, line)| *line != END);
         let exchanges = lines.map(|(n, line)| exchange(line).ok_or(CaptureError::Line(n + 1)));
         Ok(Self {
             through,
             exchanges: exchanges.collect::<Result<_, _>>()?,
+            whole,
         })
     }
 }
@@ -172,15 +183,22 @@ mod tests {
                 exchange(7, &request(0x81, 0x11), Some(&[1, 0x81, 1, 0x81])),
                 exchange(9, &request(4, 0x12), None),
             ],
+            whole: true,
         }
     }
 
     #[test]
     fn a_capture_is_read_as_it_was_written() {
         let text = two().encode();
-        let expected = "linerate fabric capture 1\nibsim, as CLB\n7 018100000000000000000000000000000011 01810181\n9 010400000000000000000000000000000012 lost\n";
+        let expected = "linerate fabric capture 1\nibsim, as CLB\n7 018100000000000000000000000000000011 01810181\n9 010400000000000000000000000000000012 lost\nend\n";
         assert_eq!(text, expected);
         assert_eq!(Captured::decode(&text), Ok(two()));
+        // A walk that was cut short, or a file of which a part is missing.
+        for cut in ["end\n", "nd\n"] {
+            let text = text.strip_suffix(cut).unwrap();
+            let is_whole = Captured::decode(text).map(|captured| captured.whole);
+            assert_ne!(is_whole, Ok(true), "{cut}");
+        }
     }
 
     #[test]

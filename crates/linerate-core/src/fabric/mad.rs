@@ -27,9 +27,6 @@ const WHAT: &str = "management datagram";
 const GET: u8 = 0x01;
 /// Method of every reply.
 const GET_REPLY: u8 = 0x81;
-/// Status of a reply to a request for an attribute that the node does not have.
-//= InfiniBand Architecture Specification 1.4, volume 1, section 13.4.7
-const NO_ATTRIBUTE: u16 = 0x000c;
 /// Bit of the status of a reply: the node is busy.
 //= InfiniBand Architecture Specification 1.4, volume 1, section 13.4.7
 const BUSY: u8 = 1;
@@ -263,14 +260,6 @@ impl Get {
             Attribute::Path { from, to } => subnet::ask_for_path(&mut mad, from, to),
             _ => {}
         }
-        mad
-    }
-
-    /// Encodes a reply that refuses this request, because the node does not have the attribute.
-    pub fn refusal(&self) -> [u8; LEN] {
-        let mut mad = self.encode(0);
-        mad[3] = GET_REPLY;
-        put(&mut mad, 4, &NO_ATTRIBUTE.to_be_bytes());
         mad
     }
 

@@ -357,11 +357,18 @@ impl Network {
         peers.filter(|(at, peer)| at < peer)
     }
 
-    /// Returns the port that has a LID.
+    /// Returns the port that has a LID; the first one of several.
     pub fn by_lid(&self, lid: u16) -> Option<PortAt> {
-        self.ports()
-            .find(|(_, port)| port.has_lid(lid))
-            .map(|(at, _)| at)
+        self.all_by_lid(lid).next()
+    }
+
+    /// Returns all ports that have a LID: more than one is a fault of the network.
+    pub fn all_by_lid(&self, lid: u16) -> impl Iterator<Item = PortAt> {
+        let has = move |(at, port): &(PortAt, &Port)| {
+            let is_end = at.port == 0 || !self.nodes[at.node].is_switch();
+            is_end && port.has_lid(lid)
+        };
+        self.ports().filter(has).map(|(at, _)| at)
     }
 
     /// Returns a port in the words of a path record. `None` if its GUID is unknown.

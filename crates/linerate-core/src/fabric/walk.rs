@@ -270,7 +270,7 @@ impl Walk {
             Some(key) if !key.is_full() => node.has_full_member(key),
             _ => true,
         };
-        let (reached, beyond): (Vec<usize>, Vec<usize>) =
+        let (asked, beyond): (Vec<usize>, Vec<usize>) =
             (0..network.nodes.len()).partition(|node| reaches(&network.nodes[*node]));
         if let Some(first) = beyond.first().copied() {
             let gap = Silence {
@@ -284,7 +284,7 @@ impl Walk {
                 self.network.gaps.push(gap);
             }
         }
-        for node in reached {
+        for node in asked {
             self.ask_for_counters(node);
         }
     }
@@ -336,12 +336,15 @@ impl Walk {
     }
 
     fn unanswered(&mut self, asked: &Asked, why: Why) {
-        match (asked.get.attribute, why) {
+        let is_normal = match asked.get.attribute {
             // Not all devices of the vendor have it, and without it the speed is as PortInfo says.
-            (Attribute::ExtendedPortInfo(_), _) => return,
+            Attribute::ExtendedPortInfo(_) => true,
             // No manager runs there.
-            (Attribute::ManagerInfo, Why::Refused(_)) => return,
-            _ => {}
+            Attribute::ManagerInfo => matches!(why, Why::Refused(_)),
+            _ => false,
+        };
+        if is_normal {
+            return;
         }
         // Some of the keys are not the keys.
         if let (About::Node(node), Attribute::PartitionKeys(_)) = (asked.about, asked.get.attribute)

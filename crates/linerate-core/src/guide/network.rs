@@ -2,7 +2,7 @@
 
 use super::{Answer, DevicePort, Scene, State, ok, wrong};
 use crate::advice::{Advice, Step};
-use crate::fabric::finding;
+use crate::fabric::finding::{self, Finding};
 use crate::fabric::network::Network;
 use crate::facts::infiniband::LinkState;
 use crate::shell::word;
@@ -13,14 +13,18 @@ const UNSERVED: [&str; 3] = ["wrong-port", "no-manager", "unserved-port"];
 /// Whether a subnet manager has set the port up.
 pub(super) fn managed(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
     let (device, port) = own;
+    let network = reached_network(scene, own);
     if port.is_active() {
+        if let Some((what, fix)) = network.and_then(gone) {
+            return (what, State::Wrong(fix));
+        }
         let by = port.manager().map_or_else(
             || "a subnet manager has set the port up".to_owned(),
             |lid| format!("the subnet manager at LID {lid} has set the port up"),
         );
         return ok(by);
     }
-    if let Some((what, fix)) = reached_network(scene, own).and_then(unserved) {
+    if let Some((what, fix)) = network.and_then(unserved) {
         return (what, State::Wrong(fix));
     }
     if let Some(odd) = scene.odd(&["ib-not-set-up"], own) {
@@ -38,8 +42,21 @@ pub(super) fn managed(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
 /// What the network says of its own port that has no manager.
 fn unserved(network: &Network) -> Option<(String, Advice)> {
     let own = network.name(network.own()?);
+    let found = finding::find(network).into_iter();
+    let mut found = found.filter(|finding| finding.subject == own);
+    let finding = found.find(|finding| UNSERVED.contains(&finding.id));
+    finding.map(in_short).or_else(|| gone(network))
+}
+
+/// What the network says of a manager that has ended.
+fn gone(network: &Network) -> Option<(String, Advice)> {
     let mut found = finding::find(network).into_iter();
-    let finding = found.find(|finding| finding.subject == own && UNSERVED.contains(&finding.id))?;
+    found
+        .find(|finding| finding.id == "manager-gone")
+        .map(in_short)
+}
+
+fn in_short(finding: Finding) -> (String, Advice) {
     let mut fix = finding.fix;
     if !finding.host.is_empty() {
         fix.what = format!("on {}: {}", finding.host, fix.what);
@@ -47,7 +64,7 @@ fn unserved(network: &Network) -> Option<(String, Advice)> {
             step.about = format!("on {}", finding.host);
         }
     }
-    Some((format!("{}: {}", finding.what, finding.why), fix))
+    (format!("{}: {}", finding.what, finding.why), fix)
 }
 
 /// The network, if it was walked from the port that is judged.

@@ -25,13 +25,18 @@ impl<P: MadPort> Capturing<P> {
             captured: Captured {
                 through: through.to_owned(),
                 exchanges: Vec::new(),
+                whole: false,
             },
         }
     }
 
-    /// Returns the walk. Requests that have no reply yet count as lost.
-    pub fn captured(self) -> Captured {
+    /// Returns the walk. Requests that have no reply count as lost if it is `whole`: it waited for them.
+    pub fn captured(self, whole: bool) -> Captured {
         let mut captured = self.captured;
+        captured.whole = whole;
+        if !whole {
+            return captured;
+        }
         captured
             .exchanges
             .extend(self.waiting.into_values().map(|request| Exchange {
@@ -91,10 +96,10 @@ impl<P: MadPort> MadPort for Capturing<P> {
 /// The time of a reply, and the reply; `None` if the request was lost.
 type Reply = (Nanos, Option<Box<Mad>>);
 
-/// A captured walk in place of a network. Requests that are not in it are refused: an older version did not send them.
+/// A captured walk in place of a network. Requests that are not in it cannot be asked for.
 pub struct Replay {
     replies: HashMap<Box<Mad>, VecDeque<Reply>>,
-    arrived: VecDeque<(u32, Nanos, Option<Box<Mad>>)>,
+    arrived: VecDeque<(Nanos, Arrival)>,
     now: Nanos,
 }
 
@@ -137,23 +142,24 @@ impl MadPort for Replay {
                 _ => replies.pop_front(),
             }
         });
-        let (at, reply) = kept.unwrap_or_else(|| (self.now, Some(Box::new(get.refusal()))));
-        self.arrived.push_back((transaction, at, reply));
+        let arrival = match kept {
+            None => (self.now, Arrival::NotPossible(transaction)),
+            Some((at, None)) => (at, Arrival::Lost(transaction)),
+            Some((at, Some(mut mad))) => {
+                mad[12..16].copy_from_slice(&transaction.to_be_bytes());
+                (at, Arrival::Mad(mad))
+            }
+        };
+        self.arrived.push_back(arrival);
         Ok(())
     }
 
     fn receive(&mut self, _: Duration) -> Result<Option<Arrival>, PortError> {
-        let Some((transaction, at, reply)) = self.arrived.pop_front() else {
+        let Some((at, arrival)) = self.arrived.pop_front() else {
             return Ok(None);
         };
         self.now = self.now.max(at);
-        Ok(Some(match reply {
-            None => Arrival::Lost(transaction),
-            Some(mut mad) => {
-                mad[12..16].copy_from_slice(&transaction.to_be_bytes());
-                Arrival::Mad(mad)
-            }
-        }))
+        Ok(Some(arrival))
     }
 
     fn pause(&mut self, _: Duration) {}

@@ -48,7 +48,7 @@ struct Schema {
     text: &'static str,
 }
 
-const SCHEMAS: [Schema; 12] = [
+const SCHEMAS: [Schema; 14] = [
     Schema {
         name: "run",
         of: "linerate run --json, linerate show --json",
@@ -100,6 +100,16 @@ const SCHEMAS: [Schema; 12] = [
         text: fabric::SCHEMA,
     },
     Schema {
+        name: "fabric-ping",
+        of: "linerate fabric ping --json",
+        text: fabric::PING_SCHEMA,
+    },
+    Schema {
+        name: "fabric-route",
+        of: "linerate fabric route --json",
+        text: fabric::ROUTE_SCHEMA,
+    },
+    Schema {
         name: "guide",
         of: "linerate guide ib --json",
         text: guide::SCHEMA,
@@ -131,7 +141,7 @@ fn completions(shell: Shell) -> String {
 
 fn schemas() -> String {
     SCHEMAS.iter().fold(String::new(), |mut list, schema| {
-        let _ = writeln!(list, "{:8}{}", schema.name, schema.of);
+        let _ = writeln!(list, "{:14}{}", schema.name, schema.of);
         list
     })
 }

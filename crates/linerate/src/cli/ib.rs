@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use anyhow::anyhow;
 use clap::Parser;
 use linerate_lab::Program;
 use linerate_lab::ib::{IbError, Link, Manager, Network, PortName, Simulator, Topology};
@@ -60,6 +61,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let mut simulator = Simulator::start(network).map_err(failed)?;
     let managers: Vec<PortName> = match &args.managers[..] {
         [] => vec![usual],
+        some if some.len() > 1 && some.iter().any(|served| served.0.is_none()) => {
+            return Err(Failure::usage(anyhow!("--sm none excludes any other --sm")));
+        }
         some => some.iter().filter_map(|served| served.0.clone()).collect(),
     };
     for at in managers {

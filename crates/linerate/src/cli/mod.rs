@@ -167,7 +167,7 @@ impl Verb {
             }
             Self::Whatif(args) => args.json.typed(&mut options.report),
             Self::Causes(args) => args.form.typed(&mut options.report),
-            Self::Fabric(args) => args.json.typed(&mut options.report),
+            Self::Fabric(args) => args.typed(&mut options.report),
             Self::Lab(_) | Self::Generate(_) => {}
         }
         options

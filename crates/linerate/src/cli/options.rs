@@ -310,6 +310,16 @@ pub(crate) struct Json {
 }
 
 impl Json {
+    /// These flags, and those that a verb of this command has.
+    pub(crate) fn or(&self, behind: &Self) -> Self {
+        Self {
+            form: Form {
+                format: behind.form.format.or(self.form.format),
+            },
+            json: behind.json.or(self.json),
+        }
+    }
+
     pub(crate) fn typed(&self, report: &mut Report) {
         self.form.typed(report);
         report.json = self.json;

@@ -63,6 +63,56 @@ fn a_capture_that_ends_early_shows_what_it_has() {
 }
 
 #[test]
+fn a_capture_without_its_last_line_is_cut_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cut.txt");
+    let whole = fs::read_to_string(walk("trap-served.txt")).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    for count in [lines.len() - 1, lines.len() / 2, 4] {
+        fs::write(&file, lines[..count].join("\n")).unwrap();
+        let (code, page) = printed(&["check", "--root", file.to_str().unwrap()]);
+        assert_eq!(code, Some(3), "{count}: {page}");
+        // What is not in the file is unknown: no node is blamed for it.
+        assert!(!page.contains("silent-node"), "{page}");
+    }
+}
+
+#[test]
+fn what_a_capture_lacks_is_not_refused() {
+    // A walk that was captured without a route has no forwarding tables, and nobody refused them.
+    let file = walk("trap-served.txt");
+    let (code, page) = printed(&["route", "SRV", "--root", &file]);
+    assert_eq!(code, Some(0), "{page}");
+    assert!(
+        page.contains("it could not be asked for from here") && !page.contains("refused"),
+        "{page}"
+    );
+}
+
+#[test]
+fn a_route_is_a_document_too() {
+    let (code, text) = printed(&["route", "SRV", "--json", "--root", &walk("trap-served.txt")]);
+    let document = serde_json::from_str(&text).unwrap();
+    fits(
+        include_str!("../../schema/fabric-route.schema.json"),
+        &document,
+    );
+    assert_eq!((code, &document["end"]), (Some(0), &"arrives".into()));
+    assert_eq!(document["links"][0]["to"]["name"], "SRV port 1");
+}
+
+#[test]
+fn a_capture_that_cannot_be_written_is_reported_before_the_walk() {
+    let output = run(&["fabric", "--capture", "/nonexistent/net.txt"]);
+    assert_eq!(output.status.code(), Some(3));
+    let error = words(&output.stderr);
+    assert!(
+        error.contains("failed to write /nonexistent/net.txt"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_file_that_is_no_capture_is_refused_with_what_writes_one() {
     let output = run(&["fabric", "--root", "/dev/null"]);
     assert_eq!(output.status.code(), Some(2));

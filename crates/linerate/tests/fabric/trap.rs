@@ -134,6 +134,16 @@ fn a_check_a_ping_and_a_route_say_how_they_ended() {
     let (code, text) = of(&simulator, &["route", "host-1-1"]);
     assert!(code == Some(0) && text.contains("4 links"), "{text}");
     assert!(text.contains("host-2-2 port 1 - leaf2 port 2"), "{text}");
+    let (code, text) = of(&simulator, &["ping", "host-1-1", "--count", "2", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let trips = document["trips_ns"].as_array().unwrap().len();
+    assert_eq!((code, trips, &document["sent"]), (Some(0), 2, &2.into()));
+    assert!(text.contains("\"to\": \"host-1-1 port 1\""), "{text}");
+    // The path is what the subnet manager gives.
+    let (_, text) = of(&simulator, &["route", "host-1-1", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["links"].as_array().unwrap().len(), 4, "{text}");
+    assert!(document["path"]["mtu_bytes"].is_number(), "{text}");
     assert_eq!(of(&simulator, &["ping", "nobody"]).0, Some(2));
     // Nothing routes around a cable that is gone until the manager looks again.
     simulator.command("Unlink \"leaf1\"[1]").unwrap();

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::super::network::{Lanes, Network, PortAt};
+use super::super::mad::port::PortInfo;
+use super::super::network::{Lanes, Network, Port, PortAt};
 use super::Finding;
 use crate::advice::{Advice, Step};
 use crate::ceiling::infiniband::Speed;
@@ -16,54 +17,7 @@ pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
     let found = network.own().and_then(|own| {
         let port = network.port(own)?;
         let info = port.info?;
-        let is_down = info.state == Some(LinkState::Down);
-        let (what, why, fix) = match info.physical? {
-            PhysicalState::Polling => (
-                "no cable, or no InfiniBand port that answers at its other end",
-                "the port looks for another end and finds none: the cable is out or bad, the other end is off, disabled or set \
-                 to Ethernet, or both ends have no speed in common",
-                Advice::new(
-                    "push both ends of the cable in until they click; see that the other end is on and set to InfiniBand; then \
-                     try another cable",
-                ),
-            ),
-            PhysicalState::Disabled => (
-                "switched off",
-                "the port is disabled, by its firmware or by a tool",
-                Advice::new("enable the port, or find out who switched it off"),
-            ),
-            PhysicalState::LinkUp if is_down && port.guid == Some(Guid::NONE) => (
-                "down, although the wire works",
-                "it has no GUID: a virtual function is down until its host gives it a GUID and sets its state",
-                Advice::new("set this function to state auto, and give it a GUID, on the host that owns the card")
-                    .step(Step::on(None, "ip link show").about("on that host: its functions")),
-            ),
-            PhysicalState::LinkUp if is_down && is_function(network, own) => (
-                "down, although the wire works",
-                "a virtual function is down until its host sets its state, or until a subnet manager that knows virtual functions \
-                 serves it",
-                Advice::new("set this function to state auto on the host that owns the card")
-                    .step(Step::on(None, "ip link show").about("on that host: its functions")),
-            ),
-            PhysicalState::LinkUp if is_down => (
-                "down, although the wire works",
-                "the port is held down, by its firmware or by a tool",
-                Advice::new("reset the port, or load its driver again"),
-            ),
-            PhysicalState::LinkUp => return None,
-            PhysicalState::Sleep => (
-                "its link sleeps",
-                "the port saves power and looks for no other end",
-                Advice::new("reset the port, or load its driver again"),
-            ),
-            PhysicalState::Training
-            | PhysicalState::ErrorRecovery
-            | PhysicalState::PhyTest => (
-                "its link is not up",
-                "both ends are there, and the link does not come up or recovers from errors",
-                Advice::new("clean and reseat both ends of the cable; if that does not help, try another one"),
-            ),
-        };
+        let (what, why, fix) = reason(network, own, port, info)?;
         let state = info.state.map_or("unknown", LinkState::name);
         let physical = info.physical.map_or("unknown", PhysicalState::name);
         let mut proof = vec![format!("PortInfo of this port: {state}, {physical}")];
@@ -77,6 +31,64 @@ pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
         })
     });
     found.into_iter().collect()
+}
+
+/// What is wrong with a port without a link, why, and what helps.
+fn reason(
+    network: &Network,
+    own: PortAt,
+    port: &Port,
+    info: PortInfo,
+) -> Option<(&'static str, &'static str, Advice)> {
+    let is_down = info.state == Some(LinkState::Down);
+    let reason = match info.physical? {
+        PhysicalState::Polling => (
+            "no cable, or no InfiniBand port that answers at its other end",
+            "the port looks for another end and finds none: the cable is out or bad, the other end is off, disabled or set \
+             to Ethernet, or both ends have no speed in common",
+            Advice::new(
+                "push both ends of the cable in until they click; see that the other end is on and set to InfiniBand; then \
+                 try another cable",
+            ),
+        ),
+        PhysicalState::Disabled => (
+            "switched off",
+            "the port is disabled, by its firmware or by a tool",
+            Advice::new("enable the port, or find out who switched it off"),
+        ),
+        PhysicalState::LinkUp if is_down && port.guid == Some(Guid::NONE) => (
+            "down, although the wire works",
+            "it has no GUID: a virtual function is down until its host gives it a GUID and sets its state",
+            Advice::new("set this function to state auto, and give it a GUID, on the host that owns the card")
+                .step(Step::on(None, "ip link show").about("on that host: its functions")),
+        ),
+        PhysicalState::LinkUp if is_down && is_function(network, own) => (
+            "down, although the wire works",
+            "a virtual function is down until its host sets its state, or until a subnet manager that knows virtual functions \
+             serves it",
+            Advice::new("set this function to state auto on the host that owns the card")
+                .step(Step::on(None, "ip link show").about("on that host: its functions")),
+        ),
+        PhysicalState::LinkUp if is_down => (
+            "down, although the wire works",
+            "the port is held down, by its firmware or by a tool",
+            Advice::new("reset the port, or load its driver again"),
+        ),
+        PhysicalState::LinkUp => return None,
+        PhysicalState::Sleep => (
+            "its link sleeps",
+            "the port saves power and looks for no other end",
+            Advice::new("reset the port, or load its driver again"),
+        ),
+        PhysicalState::Training
+        | PhysicalState::ErrorRecovery
+        | PhysicalState::PhyTest => (
+            "its link is not up",
+            "both ends are there, and the link does not come up or recovers from errors",
+            Advice::new("clean and reseat both ends of the cable; if that does not help, try another one"),
+        ),
+    };
+    Some(reason)
 }
 
 /// Whether the adapter of a port is a virtual function, by its device id.

@@ -109,18 +109,18 @@ fn finding(network: &Network, end: usize, ports: &[(PortAt, f64)], count: usize)
     if let Some(full) = full(network, end) {
         return full_link(network, full, proof);
     }
-    let (why, fix) = if !network.is_host(end) {
-        (
-            "it does not send all that arrives, and waits for nobody: why is unknown".to_owned(),
-            Advice::new("read its counters for longer, under the same load"),
-        )
-    } else {
+    let (why, fix) = if network.is_host(end) {
         let fix = Advice::new(format!(
             "look at the slot, the memory and the programs of {name}"
         ));
         (
-            "this host takes packets from its port more slowly than they arrive".to_owned(),
+            "this host takes packets from its port more slowly than they arrive",
             fix.step(Step::on(None, "linerate host").about(format!("on {name}"))),
+        )
+    } else {
+        (
+            "it does not send all that arrives, and waits for nobody: why is unknown",
+            Advice::new("read its counters for longer, under the same load"),
         )
     };
     let waits = match ports {
@@ -128,7 +128,7 @@ fn finding(network: &Network, end: usize, ports: &[(PortAt, f64)], count: usize)
         ports => format!("{} ports wait for it", ports.len()),
     };
     Finding {
-        why,
+        why: why.to_owned(),
         proof,
         certainty: Certainty::Supported,
         ..Finding::new(

@@ -2,7 +2,7 @@
 
 use super::super::mad::node::NodeKind;
 use super::super::mad::port::PartitionKey;
-use super::super::network::{Network, PortAt};
+use super::super::network::{Network, Port, PortAt};
 use super::Finding;
 use crate::advice::Advice;
 use crate::facts::infiniband::Guid;
@@ -15,6 +15,18 @@ pub(super) fn may_talk(a: &[PartitionKey], b: &[PartitionKey]) -> bool {
     shared.any(|(a, b)| a.is_full() || b.is_full())
 }
 
+/// Whether no host is hidden that another may talk to: one that did not answer, has no address yet, or is beyond a router.
+fn is_whole(network: &Network) -> bool {
+    let has_router = || {
+        let mut nodes = network.nodes.iter();
+        nodes.any(|node| node.info.kind == NodeKind::Router)
+    };
+    let waits = |(at, port): (PortAt, &Port)| {
+        network.is_host(at.node) && network.is_here(at) && !port.is_active()
+    };
+    !network.is_partly_unseen() && !has_router() && !network.ports().any(waits)
+}
+
 /// Ports of hosts that share no partition with any other host.
 ///
 /// Two groups of hosts that may not talk to each other are mostly meant to be apart. A host that may talk to none is not.
@@ -22,20 +34,10 @@ pub(super) fn isolated(network: &Network) -> Vec<Finding> {
     let here = network
         .ports()
         .filter(|(at, port)| network.is_host(at.node) && network.is_here(*at) && port.is_active());
-    // A host that did not answer, or has no address yet, or is beyond a router, may be the one that a host talks to.
-    let is_whole = !network.is_partly_unseen()
-        && network
-            .nodes
-            .iter()
-            .all(|node| node.info.kind != NodeKind::Router)
-        && network.ports().all(|(at, port)| {
-            let is_of_host = network.is_host(at.node) && network.is_here(at);
-            !is_of_host || port.is_active()
-        });
-    if !is_whole {
+    if !is_whole(network) {
         return Vec::new();
     }
-    // A port whose keys are unknown may be it as well.
+    // A port whose keys are unknown may be the one that a host talks to.
     let keys: Option<Vec<(PortAt, &[PartitionKey])>> = here
         .map(|(at, port)| Some((at, port.keys.as_deref()?)))
         .collect();
@@ -66,11 +68,6 @@ pub(super) fn isolated(network: &Network) -> Vec<Finding> {
     } else {
         "packets are taken only from ports of the same partition, and no other host is in theirs"
     };
-    let name = |(at, _): &&(PortAt, &[PartitionKey])| network.name(*at);
-    let mut subject: Vec<String> = found.iter().take(3).map(name).collect();
-    if found.len() > 3 {
-        subject.push(format!("{} more", found.len() - 3));
-    }
     let proof = found.iter().take(3).map(|(at, keys)| {
         let keys: Vec<String> = keys.iter().map(|key| format!("{:#06x}", key.0)).collect();
         format!("P_KeyTable of {}: {}", network.name(*at), keys.join(" "))
@@ -82,7 +79,7 @@ pub(super) fn isolated(network: &Network) -> Vec<Finding> {
         certainty: Certainty::Supported,
         ..Finding::new(
             "wrong-partition",
-            subject.join(", "),
+            few(network, &found),
             format!(
                 "may not talk to any other of the {} active hosts here",
                 keys.len()
@@ -93,4 +90,15 @@ pub(super) fn isolated(network: &Network) -> Vec<Finding> {
             ),
         )
     }]
+}
+
+/// The first of some ports, and how many more there are.
+fn few(network: &Network, ports: &[&(PortAt, &[PartitionKey])]) -> String {
+    const SHOWN: usize = 3;
+    let names = ports.iter().take(SHOWN).map(|(at, _)| network.name(*at));
+    let mut words: Vec<String> = names.collect();
+    if ports.len() > SHOWN {
+        words.push(format!("{} more", ports.len() - SHOWN));
+    }
+    words.join(", ")
 }

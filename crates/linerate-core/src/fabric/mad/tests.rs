@@ -588,15 +588,3 @@ proptest! {
         decode_all(&get, &mad);
     }
 }
-
-#[test]
-fn a_refusal_of_any_request_is_one() {
-    for to in [To::Lid(1), To::Route(Route::default())] {
-        let attribute = Attribute::NodeInfo;
-        let get = Get { to, attribute };
-        assert_eq!(
-            get.reply(&get.refusal()).err(),
-            Some(Refusal::Status(0x000c))
-        );
-    }
-}

@@ -2,17 +2,18 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::anyhow;
 use linerate_core::fabric::mad::{Get, transaction};
 use linerate_core::fabric::walk::PATIENCE;
 use linerate_core::units::Nanos;
-use linerate_engine::fabric::{Arrival, MadPort, PortError};
+use linerate_engine::fabric::{Arrival, Ended, MadPort, PortError};
 
 use super::super::exit::{Exit, Failure};
 use super::super::options::Options;
 use super::super::out;
-use super::{failed, found, place};
-use crate::show::fabric::{Pinged, pinged};
+use super::place::addressed;
+use super::port::Asked;
+use super::{failed, found};
+use crate::show::fabric::{Pinged, pinged_json, pinged_page};
 
 /// Time between two requests.
 const BETWEEN: Nanos = Nanos::from_millis(100);
@@ -23,19 +24,14 @@ const FIRST: u32 = 0x8000_0000;
 /// Times `count` requests to the node that `to` names.
 pub(super) fn run(
     port: &mut dyn MadPort,
-    to: &str,
-    count: u32,
+    (to, count): (&str, u32),
+    until: Nanos,
     stop: &AtomicBool,
     options: &Options,
-) -> Result<Exit, Failure> {
-    let walk = found(port, stop).map_err(failed)?;
+) -> Result<Asked<Exit>, Failure> {
+    let walk = found(port, until, stop).map_err(failed)?;
     let network = walk.network();
-    let at = place(network, to)?;
-    let name = network.name(at);
-    let lid = network.nodes[at.node].lid(at.port).ok_or_else(|| {
-        Failure::not_measured(anyhow!("{name} has no LID: no subnet manager serves it"))
-            .hint("linerate fabric")
-    })?;
+    let (at, lid) = addressed(network, to)?;
     let mut trips = Vec::new();
     let mut sent = 0;
     while sent < count && !stop.load(Ordering::Relaxed) {
@@ -45,15 +41,21 @@ pub(super) fn run(
         trips.extend(trip(port, lid, FIRST + sent).map_err(failed)?);
         sent += 1;
     }
-    let any = !trips.is_empty();
-    let page = pinged(&Pinged {
-        name,
+    let value = if trips.is_empty() {
+        Exit::NotMeasured
+    } else {
+        Exit::Done
+    };
+    let pinged = Pinged {
+        name: network.name(at),
         lid,
         sent,
         trips,
-    });
-    out::print(&out::rendered(&page, options))?;
-    Ok(if any { Exit::Done } else { Exit::NotMeasured })
+    };
+    out::result(options, || pinged_json(&pinged), || pinged_page(&pinged))?;
+    // A capture holds the walk; round trips are not repeated from it.
+    let ended = Ended::Whole;
+    Ok(Asked { value, ended })
 }
 
 /// The time of one request and its reply; `None` if there is none.
@@ -72,7 +74,7 @@ fn trip(port: &mut dyn MadPort, lid: u16, number: u32) -> Result<Option<Nanos>, 
                 let is_reply = get.reply(&mad[..]).is_ok();
                 return Ok(is_reply.then(|| Nanos(port.now().0.saturating_sub(began.0))));
             }
-            Some(Arrival::Lost(lost)) if lost == number => return Ok(None),
+            Some(Arrival::Lost(of) | Arrival::NotPossible(of)) if of == number => return Ok(None),
             _ => {}
         }
     }

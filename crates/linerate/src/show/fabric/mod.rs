@@ -3,6 +3,7 @@
 pub(super) mod json;
 mod path;
 mod text;
+pub(super) mod way;
 
 use linerate_core::fabric::finding::{Finding, find};
 use linerate_core::fabric::network::Network;
@@ -10,8 +11,9 @@ use linerate_core::units::Nanos;
 
 pub use json::SCHEMA;
 pub(crate) use json::json;
-pub(crate) use path::{Pinged, pinged, routed};
+pub(crate) use path::{Pinged, Way, pinged_page, routed};
 pub(crate) use text::{check, page};
+pub(crate) use way::{PING_SCHEMA, ROUTE_SCHEMA, pinged_json, routed_json};
 
 /// A walk through a network, with what is wrong with it.
 pub(crate) struct Walked {

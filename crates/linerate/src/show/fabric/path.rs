@@ -5,7 +5,7 @@ use linerate_core::fabric::network::{End, Network, PortAt, Routed, Why};
 use linerate_core::units::Nanos;
 
 use super::super::{Document, Tone};
-use super::text::lanes;
+use super::text::{count, lanes};
 
 /// Name of the attribute that has a path.
 const PATH: &str = "PathRecord";
@@ -23,7 +23,7 @@ pub(crate) struct Pinged {
 }
 
 /// The page of `fabric ping`.
-pub(crate) fn pinged(of: &Pinged) -> Document {
+pub(crate) fn pinged_page(of: &Pinged) -> Document {
     let mut doc = Document::new();
     let Pinged {
         name,
@@ -46,19 +46,43 @@ pub(crate) fn pinged(of: &Pinged) -> Document {
         let text = format!("{least} least, {mean} mean, {most} most");
         doc.entry("Round trip", &[(Tone::Plain, &text)], 2);
     }
-    let text = "This is the management path. It says that the node is there and how packets find it, but not how fast data pass.";
+    let text = if trips.is_empty() {
+        "This is the management path: the node, or the way to it, does not answer there."
+    } else {
+        "This is the management path. It says that the node is there and how packets find it, but not how fast data pass."
+    };
     doc.line(&[(Tone::Dim, text)], 2);
     doc
 }
 
+/// The way of packets through a network.
+pub(crate) struct Way<'a> {
+    /// The network, with the tables and the path that were asked for.
+    pub(crate) network: &'a Network,
+    /// Where the way begins.
+    pub(crate) from: PortAt,
+    /// The port that it is for.
+    pub(crate) to: PortAt,
+    /// Its LID.
+    pub(crate) lid: u16,
+    /// The way, by the forwarding tables.
+    pub(crate) route: Routed,
+}
+
 /// The page of `fabric route`.
-pub(crate) fn routed(network: &Network, from: PortAt, to: PortAt, lid: u16) -> Document {
+pub(crate) fn routed(way: &Way<'_>) -> Document {
     let mut doc = Document::new();
-    let route = network.route(from, lid);
+    let Way {
+        network,
+        from,
+        to,
+        lid,
+        route,
+    } = way;
     let name = |at| network.name(at);
     let node = |node: usize| network.nodes[node].name();
     let (tone, end) = match route.end {
-        End::Arrives(_) => (Tone::Strong, format!("{} links", route.hops.len())),
+        End::Arrives(_) => (Tone::Strong, count(route.hops.len(), "link", "links")),
         End::Loop(at) => (
             Tone::Warning,
             format!("runs in a circle: {} is passed again", node(at)),
@@ -77,10 +101,10 @@ pub(crate) fn routed(network: &Network, from: PortAt, to: PortAt, lid: u16) -> D
         ),
         End::Unknown(at) => (
             Tone::Warning,
-            format!("unknown from {} on: it did not answer", name(at)),
+            format!("unknown from {} on: what is there did not say", name(at)),
         ),
     };
-    let head = format!("{} to {} (LID {lid}): {end}", name(from), name(to));
+    let head = format!("{} to {} (LID {lid}): {end}", name(*from), name(*to));
     doc.line(&[(tone, &head)], 2);
     let mut label = "Links";
     for hop in &route.hops {
@@ -92,7 +116,7 @@ pub(crate) fn routed(network: &Network, from: PortAt, to: PortAt, lid: u16) -> D
         doc.entry(label, &[(Tone::Plain, &text)], 2);
         label = "";
     }
-    path(&mut doc, network, &route, to);
+    path(&mut doc, network, route, *to);
     doc
 }
 

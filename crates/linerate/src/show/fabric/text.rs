@@ -102,7 +102,7 @@ fn headline(doc: &mut Document, walked: &Walked) {
     doc.line(&[(tone, &text)], 2);
 }
 
-fn count(n: usize, one: &str, many: &str) -> String {
+pub(super) fn count(n: usize, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
@@ -159,6 +159,10 @@ fn detail(doc: &mut Document, finding: &Finding) {
     do_steps(doc, &finding.fix.steps, |_| host);
     for step in &finding.fix.undo {
         do_step(doc, "undo", host, step);
+    }
+    if finding.fix.is_lost_at_boot() {
+        let text = "The new settings last until the next boot.";
+        doc.detail(&[(Tone::Dim, text)], 0);
     }
 }
 
@@ -294,7 +298,7 @@ fn foot(doc: &mut Document, walked: &Walked) {
         doc.line(
             &[(
                 Tone::Warning,
-                "The walk was cut short: what is not shown is unknown.",
+                "The walk was cut short, or its file is: what is not shown is unknown.",
             )],
             2,
         );

@@ -103,6 +103,8 @@ fn the_kept_schemas_are_those_of_the_types() {
     check::<lat::Output<'_>>("lat");
     check::<host::json::Output<'_>>("host");
     check::<fabric::json::Output<'_>>("fabric");
+    check::<fabric::way::PingOutput<'_>>("fabric-ping");
+    check::<fabric::way::RouteOutput>("fabric-route");
     check::<flows::json::Output<'_>>("flows");
     check::<guide::json::Output<'_>>("guide");
     check::<whatif::json::Output<'_>>("whatif");

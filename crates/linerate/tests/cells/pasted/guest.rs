@@ -48,7 +48,7 @@ const PACKAGES: [&str; 23] = [
 ];
 
 /// What a command with these words may fail with, because the guest lacks what it is about.
-const LACKING: [(&str, &str, &str); 21] = [
+const LACKING: [(&str, &str, &str); 22] = [
     ("ibstat ", "device can't be found", "no InfiniBand"),
     ("speed 1000 duplex half", "Invalid argument", "no such mode"),
     ("lsusb", "/sys/bus/usb", "no USB"),
@@ -86,6 +86,7 @@ const LACKING: [(&str, &str, &str); 21] = [
         "no card at that address",
     ),
     (" -C ", "UMAD port", "no InfiniBand"),
+    ("linerate fabric", "no InfiniBand device", "no InfiniBand"),
     ("/mode", "Permission denied", "no IP over InfiniBand"),
     ("mtu 65520", "device maximum", "no IP over InfiniBand"),
     ("vf 3", "not supported", "no virtual functions"),

@@ -191,10 +191,15 @@ fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
         let guid = guid.map_or_else(|| "the GUID of this port".to_owned(), |g| g.to_string());
         return add_instance(&guid);
     }
-    let seen = Step::on(None, format!("sudo ibnetdiscover {}", at(device, port)));
+    let seen = format!(
+        "sudo linerate fabric --device {}:{}",
+        word(&device.name),
+        port.number
+    );
+    let seen = Step::on(None, seen);
     let advice =
         Advice::new("start a manager for this port, if none serves the network on its cable")
-            .step(seen.about("the network on the cable"));
+            .step(seen.about("the network on the cable, and whether a manager serves it"));
     manage(advice, own, "if no manager is there")
 }
 
