@@ -109,7 +109,7 @@ pub fn fit(points: &[Point]) -> Option<Fit> {
 
 /// The points in the order of sizes, one for each size: the shortest time, which other traffic disturbed
 /// least.
-fn ordered(points: &[Point]) -> Vec<Point> {
+pub(super) fn ordered(points: &[Point]) -> Vec<Point> {
     let mut all: Vec<Point> = points.iter().take(MOST_POINTS).copied().collect();
     all.retain(|p| p.time.0 > 0);
     all.sort_by_key(|p| (p.size, p.time));
