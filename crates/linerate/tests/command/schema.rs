@@ -25,6 +25,7 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("run", "/refused", "settings that an end refused"),
     ("bw", "/figures", FIGURES),
     ("lat", "/figures", FIGURES),
+    ("whatif", "/sweeps/*/timer", "a timer that sets the times"),
     ("bw", "/options", OPTIONS),
     ("lat", "/options", OPTIONS),
     ("sweep", "/options", OPTIONS),

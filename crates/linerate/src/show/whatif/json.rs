@@ -1,7 +1,7 @@
 //! A path described by hand, for programs. The schema of the document is made from `Output`.
 
 use linerate_core::case::{Answer, FigureCheck, SizeSeries};
-use linerate_core::ceiling::fingerprint::{Candidate, Knee, candidates, fit};
+use linerate_core::ceiling::fingerprint::{Candidate, Knee, candidates, fit, timer};
 use linerate_core::ceiling::{Bounds, Ceiling, Solution, Source};
 use linerate_core::path::{Direction, Place, Side, Stage};
 use schemars::JsonSchema;
@@ -175,8 +175,19 @@ struct FigureCheckOut<'a> {
 struct SweepOut<'a> {
     /// What was measured.
     what: &'a str,
+    /// A timer that sets the times. Null if they show none.
+    timer: Option<TimerOut>,
     /// What the times say. Null if too few messages are large enough to show a rate.
     fit: Option<FitOut>,
+}
+
+/// A timer that sets times, such as the hold-off of a card's interrupts.
+#[derive(Serialize, JsonSchema)]
+struct TimerOut {
+    /// Its period, or a whole multiple of it.
+    period_ns: u64,
+    /// Number of times that stand at the period or at whole multiples of it.
+    points: usize,
 }
 
 /// What times by size say about the hardware.
@@ -312,6 +323,10 @@ fn ceiling<'a>(way: Direction, ceiling: &Ceiling<'a>) -> CeilingOut<'a> {
 fn sweep(sweep: &SizeSeries) -> SweepOut<'_> {
     SweepOut {
         what: &sweep.what,
+        timer: timer(&sweep.points).map(|timer| TimerOut {
+            period_ns: timer.period.0,
+            points: timer.points,
+        }),
         fit: fit(&sweep.points).map(|fit| FitOut {
             rate_bps: integer(fit.rate),
             interval_bps: integers(fit.interval),

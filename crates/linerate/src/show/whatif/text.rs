@@ -2,7 +2,7 @@
 //! would bring.
 
 use linerate_core::case::{Answer, Case, FigureCheck, Host, SizeSeries, Slot};
-use linerate_core::ceiling::fingerprint::{Candidate, candidates, fit};
+use linerate_core::ceiling::fingerprint::{Candidate, Timer, candidates, fit, timer};
 use linerate_core::ceiling::{Bounds, Ceiling, Input, Solution, Source};
 use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
@@ -359,6 +359,9 @@ fn sweeps(doc: &mut Document, sweeps: &[SizeSeries]) {
     doc.gap();
     doc.heading("What times by size show about the hardware");
     for sweep in sweeps {
+        if let Some(timer) = timer(&sweep.points) {
+            ticks(doc, &sweep.what, &timer);
+        }
         let Some(fit) = fit(&sweep.points) else {
             let text = format!("{}: too few large messages to show a rate", sweep.what);
             doc.item(Item::new(&[(Tone::Warning, &text)]).indent(0, 4));
@@ -395,6 +398,18 @@ fn sweeps(doc: &mut Document, sweeps: &[SizeSeries]) {
             );
         }
     }
+}
+
+/// Writes a timer that sets the times.
+fn ticks(doc: &mut Document, what: &str, timer: &Timer) {
+    let period = timer.period.to_string();
+    let text = format!(
+        ", {what}: {} times stand at this or at whole multiples of it, whatever the size. A timer sets them: a card that holds \
+         its interrupts back (ethtool -c, or a parameter of its driver), or a tick of a kernel",
+        timer.points
+    );
+    let body = [(Tone::Strong, period.as_str()), (Tone::Plain, &text)];
+    doc.item(Item::new(&body).indent(0, 4));
 }
 
 /// Writes an item below the one above it.
