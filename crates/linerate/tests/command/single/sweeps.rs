@@ -86,7 +86,7 @@ mod long {
         // Loopback hands pages to a receiver of this host, which needs them copied.
         assert_eq!(settings(&told)[1]["copied_share"], 1.0, "{told}");
         // A machine without io_uring copies, and says so.
-        // The kernel does not report the pages of all sends: 0.9997 was seen on a busy machine.
+        // 0.9997 was seen on a busy machine; why is unknown.
         let ring = settings(&told)[3]["copied_share"].as_f64();
         let unknown = told["unknown"].to_string();
         let is_copied = ring.is_some_and(|share| share > 0.99);
