@@ -120,7 +120,7 @@ pub enum Why {
     TooFar,
     /// The node says that the request arrived at a port that it does not have.
     NoSuchPort(u8),
-    /// This host cannot send it, for example because its LID is none of a port.
+    /// This host cannot send it, because its LID is none of a port; or it is not in a capture.
     NotPossible,
     /// This host is a limited member of its partition, and as many nodes are not known to be full members: they would
     /// drop its requests.
@@ -289,12 +289,9 @@ impl Node {
 impl Network {
     /// Whether a part of the network may be unseen: what is not there can then not be told from what did not answer.
     pub fn is_partly_unseen(&self) -> bool {
-        let unseen = |gap: &Silence| {
-            let is_of_manager = gap.what == Attribute::ManagerInfo.name();
-            let shows = [Attribute::NodeInfo, Attribute::PortInfo(0)].map(Attribute::name);
-            let hides = matches!(gap.why, Why::Refused(_)) && shows.contains(&gap.what);
-            !is_of_manager && (gap.why.is_silent() || gap.why.is_odd() || hides)
-        };
+        // Nodes and links are found by these two.
+        let shows = [Attribute::NodeInfo, Attribute::PortInfo(0)].map(Attribute::name);
+        let unseen = |gap: &Silence| shows.contains(&gap.what);
         self.cut || self.gaps.iter().any(unseen)
     }
 

@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
             ping::run(port, (to, *count), until, &stop, options)
         })?),
         Some(What::Route { to, from, .. }) => ended(through(args, |port, _| {
-            route::run(port, [Some(to), from.as_deref()], until, &stop, options)
+            route::run(port, (to, from.as_deref()), until, &stop, options)
         })?),
         Some(What::Check { .. }) => shown(args, options, &stop, true),
         None => shown(args, options, &stop, false),

@@ -32,8 +32,8 @@ fn bundles(network: &Network) -> Option<BTreeMap<(usize, usize), Bundle>> {
 /// Pairs of switches with hosts of their own that only their own links join.
 ///
 /// It is certain that these links carry less than the hosts can send. It is not certain that the hosts want to send as
-/// much across: it is supported, and does harm once ports of these links wait or drop packets. A tree whose upper switches have no hosts is a design that saves links on
-/// purpose, and is no cascade.
+/// much across: the finding is supported, and does harm once ports of these links wait or drop packets. A tree whose upper
+/// switches have no hosts is a design that saves links on purpose, and is no cascade.
 pub(super) fn cascades(network: &Network) -> Vec<Finding> {
     let Some(bundles) = bundles(network).filter(|bundles| bundles.len() <= LARGEST) else {
         return Vec::new();

@@ -65,7 +65,7 @@ pub(super) fn doubled_ports(network: &Network) -> Vec<Finding> {
     found.collect()
 }
 
-/// Ports of different nodes with a LID in common.
+/// Ports with a LID in common.
 pub(super) fn doubled_lids(network: &Network) -> Vec<Finding> {
     let mut by_lid: BTreeMap<u16, Vec<PortAt>> = BTreeMap::new();
     for (at, port) in network.ports().filter(|(at, _)| network.is_here(*at)) {
@@ -82,6 +82,8 @@ pub(super) fn doubled_lids(network: &Network) -> Vec<Finding> {
         Finding {
             why: "packets to this LID reach one of them, and the others get none".to_owned(),
             proof: proof.take(3).collect(),
+            // A manager may have changed them while they were read.
+            certainty: Certainty::Supported,
             ..Finding::new(
                 "duplicate-lid",
                 names.join(", "),

@@ -54,7 +54,11 @@ pub(super) fn run(
     };
     out::result(options, || pinged_json(&pinged), || pinged_page(&pinged))?;
     // A capture holds the walk; round trips are not repeated from it.
-    let ended = Ended::Whole;
+    let ended = if walk.is_done() {
+        Ended::Whole
+    } else {
+        Ended::Early
+    };
     Ok(Asked { value, ended })
 }
 

@@ -1,6 +1,7 @@
 //! Words that name a place in a network.
 
 use anyhow::anyhow;
+use linerate_core::fabric::mad::Attribute;
 use linerate_core::fabric::network::{Network, PortAt};
 use linerate_core::facts::infiniband::Guid;
 
@@ -93,7 +94,9 @@ fn of_node(network: &Network, node: usize) -> PortAt {
 
 /// No node has the name. Where a part of the network did not answer, it may be there.
 fn unknown(network: &Network, text: &str) -> Failure {
-    if network.is_partly_unseen() {
+    let description = Attribute::NodeDescription.name();
+    let is_nameless = network.gaps.iter().any(|gap| gap.what == description);
+    if network.is_partly_unseen() || is_nameless {
         let error =
             anyhow!("no node that answered is `{text}`, and a part of the network did not answer");
         return Failure::not_measured(error).hint("linerate fabric");

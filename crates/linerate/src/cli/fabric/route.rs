@@ -18,14 +18,14 @@ use crate::show::fabric::{Way, routed, routed_json};
 /// Shows the route to the node that `to` names.
 pub(super) fn run(
     port: &mut dyn MadPort,
-    [to, from]: [Option<&str>; 2],
+    (to, from): (&str, Option<&str>),
     until: Nanos,
     stop: &AtomicBool,
     options: &Options,
 ) -> Result<Asked<Exit>, Failure> {
     let mut walk = found(port, until, stop).map_err(failed)?;
     let network = walk.network();
-    let (to, lid) = addressed(network, to.unwrap_or_default())?;
+    let (to, lid) = addressed(network, to)?;
     let own = || {
         network
             .own()

@@ -129,6 +129,11 @@ fn a_manager_that_may_run_somewhere_is_not_gone() {
     let other = at(&fake, "H3");
     fake.port(other).capabilities |= 1 << 1;
     assert!(!is_gone(&fake));
+    // Whether a node has counters says nothing of a manager.
+    let mut fake = ended();
+    let other = fake.node("H3");
+    fake.nodes[other].mute = vec![0x01];
+    assert!(is_gone(&fake));
     // A host that does not answer, or does not say what its port is.
     for (loss, refused) in [(100, vec![]), (0, vec![0x15])] {
         let mut fake = ended();
