@@ -161,7 +161,7 @@ fn detail(doc: &mut Document, finding: &Finding) {
         do_step(doc, "undo", host, step);
     }
     if finding.fix.is_lost_at_boot() {
-        let text = "The new settings last until the next boot.";
+        let text = "This lasts until the next boot.";
         doc.detail(&[(Tone::Dim, text)], 0);
     }
 }
