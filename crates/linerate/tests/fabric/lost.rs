@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::simulated::{fabric, network, seen_from, started};
+use crate::simulated::{fabric, network, output, seen_from, started};
 
 #[test]
 fn a_node_that_loses_requests_ends_the_walk_and_is_named() {
@@ -74,5 +74,23 @@ fn a_simulator_that_is_killed_or_stopped_leaves_what_was_seen() {
         assert!(out.contains("1 switch, 3 hosts, 3 links"), "{out}{errors}");
         assert!(out.contains("cut short"), "{out}");
         assert_eq!(errors.contains("ibsim"), signal == Signal::KILL, "{errors}");
+    }
+}
+
+#[test]
+fn a_capture_that_cannot_be_written_costs_no_result() {
+    let Some(simulator) = started(network("star:3"), &["host-1:1"]) else {
+        return;
+    };
+    for (file, is_shown) in [("/nonexistent/net.txt", false), ("/dev/full", true)] {
+        let args = ["--interval", "0s", "--capture", file];
+        let output = output(&simulator, "host-3", &args);
+        let [out, errors] = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
+        assert_eq!(output.status.code(), Some(3), "{out}{errors}");
+        assert!(
+            errors.contains(&format!("failed to write {file}")),
+            "{errors}"
+        );
+        assert_eq!(out.contains("1 switch, 3 hosts"), is_shown, "{out}");
     }
 }

@@ -43,8 +43,8 @@ pub(super) fn through<T>(
         }
         return Ok((asked, None));
     }
+    let (mut port, name) = open(args.device.as_ref()).map_err(failed)?;
     let Some(path) = &args.capture else {
-        let (mut port, name) = open(args.device.as_ref()).map_err(failed)?;
         return Ok((ask(&mut port, name)?, None));
     };
     let unwritten = |error: io::Error| {
@@ -52,9 +52,8 @@ pub(super) fn through<T>(
             anyhow::Error::new(error).context(format!("failed to write {}", path.display()));
         Failure::not_measured(error)
     };
-    // A file that cannot be made is known before the walk.
+    // A file that cannot be made is known before the walk. Without a port an older file is kept.
     let mut file = fs::File::create(path).map_err(unwritten)?;
-    let (port, name) = open(args.device.as_ref()).map_err(failed)?;
     let mut port = Capturing::new(port, &name);
     let asked = ask(&mut port, name);
     // What was seen before a failure is worth keeping.
