@@ -28,6 +28,7 @@ pub mod path;
 pub mod placement;
 pub mod plan;
 pub mod record;
+pub mod reported;
 pub mod search;
 mod shell;
 mod signs;

@@ -75,7 +75,7 @@ impl Side {
 }
 
 /// A value of each end of a load, by its role.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ByRole<T> {
     /// The value of the sender.
     pub sender: T,

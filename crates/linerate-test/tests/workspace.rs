@@ -16,14 +16,20 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Which crates of the workspace a crate may use outside of its tests.
-const ARROWS: [(&str, &[&str]); 6] = [
+const ARROWS: [(&str, &[&str]); 7] = [
     ("linerate-core", &[]),
     ("linerate-sys", &[]),
     ("linerate-engine", &["linerate-core", "linerate-sys"]),
+    ("linerate-import", &["linerate-core"]),
     ("linerate-lab", &["linerate-core", "linerate-sys"]),
     (
         "linerate",
-        &["linerate-core", "linerate-engine", "linerate-lab"],
+        &[
+            "linerate-core",
+            "linerate-engine",
+            "linerate-import",
+            "linerate-lab",
+        ],
     ),
     ("linerate-test", &[]),
 ];

@@ -1,0 +1,67 @@
+//! Results that other programs reported.
+//!
+//! A parser reads the output of a program into these types. Nothing is converted but units: a value that the
+//! program did not report, or could not know, is `None`. The judge and the figures are derived from them anew
+//! each time.
+
+mod disk;
+mod sizes;
+mod transfer;
+
+pub use disk::{Access, Disk, DiskRow, Does};
+pub use sizes::{SizeRow, Sizes, Trip};
+pub use transfer::{Carrier, Counted, Cpu, Lost, RoundTrips, Transfer};
+
+use serde::{Deserialize, Serialize};
+
+/// The program that reported results.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    /// Its name: `iperf3`.
+    pub name: String,
+    /// Its version as it writes it, without its name: `3.12`; `None` if the output has none.
+    pub version: Option<String>,
+}
+
+impl Tool {
+    /// A program without a known version.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            version: None,
+        }
+    }
+}
+
+/// One result of a program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The program's own name of the result, such as a job; empty if it has none.
+    pub title: String,
+    /// The line of the input where the result begins, from 1.
+    pub line: u64,
+    /// What was measured.
+    pub measured: Measured,
+}
+
+/// What was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measured {
+    /// Payload moved over a network in one direction.
+    Transfer(Box<Transfer>),
+    /// Times or rates of messages by their size.
+    Sizes(Sizes),
+    /// Operations on a disk or a file.
+    Disk(Disk),
+}
+
+/// Something about the input that a reader should know: a line that was not understood, a figure that was
+/// corrected, a value that is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// The line of the input, from 1; `None` if it is about the whole.
+    pub line: Option<u64>,
+    /// A sentence without a full stop.
+    pub what: String,
+}

@@ -1,0 +1,67 @@
+//! Messages by their size, as a program reported them.
+
+use serde::{Deserialize, Serialize};
+
+use super::Carrier;
+use crate::units::{Bytes, Nanos, Rate};
+
+/// What the times of a table are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Trip {
+    /// Whole round trips.
+    Whole,
+    /// Halves of round trips, which are often called one-way latency.
+    Half,
+    /// The output does not say which.
+    Unknown,
+}
+
+/// Times or rates of messages by their size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sizes {
+    /// The protocol; `None` if unknown.
+    pub carrier: Option<Carrier>,
+    /// The operation in words: `RDMA read`, `send`, `MPI ping-pong`; empty if unknown.
+    pub operation: String,
+    /// What the times are.
+    pub trip: Trip,
+    /// Whether the rates count both directions of an exchange, or of a test in both directions at once.
+    pub both: bool,
+    /// The rows, in the order of the table; not empty.
+    pub rows: Vec<SizeRow>,
+}
+
+/// The messages of one size. What the table does not have is `None`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct SizeRow {
+    /// Payload of a message.
+    pub size: Bytes,
+    /// Number of times, or of messages.
+    pub samples: Option<u64>,
+    /// Shortest time.
+    pub least: Option<Nanos>,
+    /// Median time.
+    pub typical: Option<Nanos>,
+    /// Mean time.
+    pub mean: Option<Nanos>,
+    /// Standard deviation of the times.
+    pub deviation: Option<Nanos>,
+    /// 99th percentile.
+    pub p99: Option<Nanos>,
+    /// 99.9th percentile.
+    pub p999: Option<Nanos>,
+    /// Longest time.
+    pub most: Option<Nanos>,
+    /// Payload in a second.
+    pub rate: Option<Rate>,
+    /// Messages in a second.
+    pub messages: Option<f64>,
+}
+
+impl SizeRow {
+    /// The time that stands for the size: the median, else the mean, else the shortest.
+    pub fn time(&self) -> Option<Nanos> {
+        self.typical.or(self.mean).or(self.least)
+    }
+}

@@ -1,0 +1,148 @@
+//! A transfer over a network, as a program reported it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::path::{ByRole, Direction};
+use crate::units::{Bytes, Nanos, Rate};
+
+/// The protocol that carried the payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Carrier {
+    /// TCP, MPTCP included.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+    /// RDMA verbs over InfiniBand or Ethernet.
+    Rdma,
+    /// A message library, such as MPI, over a transport that its output does not name.
+    Messages,
+}
+
+/// The end whose count the goodput is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Counted {
+    /// The receiver counted it: goodput.
+    Receiver,
+    /// Only the sender's count is known: bytes in its buffers are included, and lost datagrams.
+    Sender,
+}
+
+/// CPU time of a program at one end, as shares of one CPU (1 is one full CPU; several threads may use more).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Cpu {
+    /// All CPU time.
+    pub total: f64,
+    /// CPU time in the kernel on behalf of the program; `None` if unknown.
+    pub system: Option<f64>,
+    /// Whether it is the load of the whole machine, as some programs report, and not of the program.
+    pub machine: bool,
+}
+
+/// Datagrams of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Lost {
+    /// Datagrams that did not arrive.
+    pub lost: u64,
+    /// Datagrams that were sent.
+    pub of: u64,
+    /// Jitter of their transit time; `None` if unknown.
+    pub jitter: Option<Nanos>,
+}
+
+/// Round-trip times that the sender's kernel estimated during a transfer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundTrips {
+    /// The shortest.
+    pub least: Option<Nanos>,
+    /// The mean.
+    pub mean: Option<Nanos>,
+    /// The longest.
+    pub most: Option<Nanos>,
+}
+
+/// Payload moved over a network in one direction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// The protocol.
+    pub carrier: Carrier,
+    /// The direction: forward is from the end that started the test (the client) to the other one.
+    pub direction: Direction,
+    /// Whether the other direction was loaded at the same time.
+    pub both: bool,
+    /// Connections, or sources of datagrams; `None` if unknown.
+    pub streams: Option<u32>,
+    /// Payload in a second over the whole time that the program reports.
+    pub goodput: Rate,
+    /// The end that counted `goodput`.
+    pub counted: Counted,
+    /// Length of the transfer in seconds; `None` if unknown.
+    pub seconds: Option<f64>,
+    /// Rate of each interval of equal length, bits per second, in order, without intervals that the program
+    /// itself left out; empty if not reported.
+    pub ticks: Vec<f64>,
+    /// Length of an interval of `ticks` in seconds; `None` without intervals.
+    pub tick: Option<f64>,
+    /// Rate of each stream over the whole time, bits per second; empty if not reported.
+    pub each: Vec<f64>,
+    /// Segments that the sender retransmitted; `None` if unknown.
+    pub retransmits: Option<u64>,
+    /// Largest segment in bytes; `None` if unknown.
+    pub segment: Option<u32>,
+    /// Largest congestion window of a stream in bytes; `None` if unknown.
+    pub window: Option<Bytes>,
+    /// Largest window that the receiver offered to a stream, in bytes; `None` if unknown.
+    pub offered: Option<Bytes>,
+    /// Size of socket buffers that the user requested, in bytes; `None` if none were requested or this is unknown.
+    pub buffer: Option<Bytes>,
+    /// Round-trip times that the sender's kernel estimated.
+    pub round_trip: RoundTrips,
+    /// CPU time of the program at the sending and the receiving end.
+    pub cpu: ByRole<Option<Cpu>>,
+    /// Datagrams and their loss; `None` of other protocols, and if unknown.
+    pub datagrams: Option<Lost>,
+    /// Messages in a second; `None` if unknown.
+    pub messages: Option<f64>,
+    /// Payload of each operation or datagram in bytes; `None` if unknown.
+    pub size: Option<Bytes>,
+    /// Rate that the user asked for, all streams together; `None` if it was not limited, or this is unknown.
+    pub asked: Option<Rate>,
+    /// Congestion control of the sender; `None` if unknown.
+    pub congestion: Option<String>,
+    /// Why the transfer ended early, in the program's words; `None` if it did not.
+    pub error: Option<String>,
+}
+
+impl Transfer {
+    /// A transfer of which only the protocol, the direction and the rate are known.
+    pub fn new(carrier: Carrier, direction: Direction, goodput: Rate, counted: Counted) -> Self {
+        Self {
+            carrier,
+            direction,
+            both: false,
+            streams: None,
+            goodput,
+            counted,
+            seconds: None,
+            ticks: Vec::new(),
+            tick: None,
+            each: Vec::new(),
+            retransmits: None,
+            segment: None,
+            window: None,
+            offered: None,
+            buffer: None,
+            round_trip: RoundTrips::default(),
+            cpu: ByRole::default(),
+            datagrams: None,
+            messages: None,
+            size: None,
+            asked: None,
+            congestion: None,
+            error: None,
+        }
+    }
+}

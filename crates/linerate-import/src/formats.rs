@@ -1,0 +1,6 @@
+//! The table of formats.
+
+use crate::format::Format;
+
+/// Every format. The first that recognises a text reads it.
+pub static FORMATS: &[&Format] = &[];

@@ -1,0 +1,19 @@
+//! Results and facts that other programs print.
+//!
+//! [`read`] finds the outputs of known programs in a text, by content, and reads each into the types of
+//! `linerate_core`: results become [`Outcome`]s, facts of a host an [`Inventory`]. A text may have the outputs
+//! of several programs, one after the other, with other lines between them; lines that no format understands
+//! become notes. One format is one row of [`FORMATS`] and one file or folder.
+//!
+//! Every byte is hostile: reading is pure and bounded. A value that a program could not know is left out.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod format;
+mod formats;
+mod read;
+mod text;
+
+pub use format::{Evidence, Format, Holds};
+pub use formats::FORMATS;
+pub use read::{MOST_BYTES, Parsed, Part, Refused, read};

@@ -1,0 +1,274 @@
+//! Finds the outputs of known programs in a text, and reads them.
+
+use linerate_core::facts::Inventory;
+use linerate_core::reported::{Note, Outcome, Tool};
+
+use crate::FORMATS;
+use crate::format::{Format, Found, Section};
+use crate::text::{command, decoded, plain};
+
+/// Largest input, in bytes.
+pub const MOST_BYTES: usize = 256 << 20;
+/// Most outputs in one input.
+const MOST_PARTS: usize = 1_000;
+/// Most notes about one input.
+const MOST_NOTES: usize = 50;
+/// Characters of a line that a note quotes.
+const QUOTED: usize = 60;
+
+/// Why an input has nothing to read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It has no bytes, or only blank lines.
+    #[error("it is empty")]
+    Empty,
+    /// It is longer than [`MOST_BYTES`].
+    #[error("it is longer than {} MiB", MOST_BYTES >> 20)]
+    TooLong,
+    /// It is no text.
+    #[error("it is binary, and no text")]
+    Binary,
+    /// No format recognises any part of it.
+    #[error("no output of a known program was found in it; its first line is `{0}`")]
+    Unknown(String),
+    /// Every output in it was recognised and could not be read.
+    #[error("it looks like output of {label}, and cannot be read: {why}")]
+    Damaged {
+        /// The format that recognised the first output.
+        label: &'static str,
+        /// Why it could not be read.
+        why: String,
+    },
+}
+
+/// The outputs in an input.
+#[derive(Debug)]
+pub struct Parsed {
+    /// The outputs, in order; at least one.
+    pub parts: Vec<Part>,
+    /// Notes about lines outside of any output.
+    pub notes: Vec<Note>,
+}
+
+/// One output of a program.
+#[derive(Debug)]
+pub struct Part {
+    /// Its format.
+    pub format: &'static Format,
+    /// Number of its first line, from 1.
+    pub line: u64,
+    /// The program.
+    pub tool: Tool,
+    /// Its results.
+    pub results: Vec<Outcome>,
+    /// Its facts.
+    pub facts: Inventory,
+    /// Notes about it.
+    pub notes: Vec<Note>,
+}
+
+impl std::fmt::Debug for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.id)
+    }
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+/// Reads an input.
+pub fn read(bytes: &[u8]) -> Result<Parsed, Refused> {
+    if bytes.len() > MOST_BYTES {
+        return Err(Refused::TooLong);
+    }
+    let text = decoded(bytes).ok_or(Refused::Binary)?;
+    let text = plain(&text);
+    let first = text.lines().find(|line| !line.trim().is_empty());
+    let first = quoted(first.ok_or(Refused::Empty)?);
+    let mut reader = Reader::new(&text);
+    reader.run();
+    match (reader.parts.is_empty(), reader.damaged) {
+        (true, None) => Err(Refused::Unknown(first)),
+        (true, Some((format, why))) => Err(Refused::Damaged {
+            label: format.label,
+            why,
+        }),
+        (false, _) => Ok(Parsed {
+            parts: reader.parts,
+            notes: reader.notes,
+        }),
+    }
+}
+
+/// The start of a line, for a note.
+fn quoted(line: &str) -> String {
+    let line = line.trim();
+    let mut short: String = line
+        .chars()
+        .take(QUOTED)
+        .filter(|c| !c.is_control())
+        .collect();
+    if line.chars().nth(QUOTED).is_some() {
+        short.push_str("...");
+    }
+    short
+}
+
+struct Reader<'a> {
+    /// The text that was not read yet. It starts at the start of a line.
+    rest: &'a str,
+    /// Number of the first line of `rest`, from 1.
+    line: u64,
+    /// The command in the line before `rest`.
+    command: Option<&'a str>,
+    parts: Vec<Part>,
+    notes: Vec<Note>,
+    /// The first output that could not be read.
+    damaged: Option<(&'static Format, String)>,
+    /// Lines in a row that no format understood: the first one's number and text, and how many there are.
+    stray: Option<(u64, &'a str, u64)>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(rest: &'a str) -> Self {
+        Self {
+            rest,
+            line: 1,
+            command: None,
+            parts: Vec::new(),
+            notes: Vec::new(),
+            damaged: None,
+            stray: None,
+        }
+    }
+
+    fn run(&mut self) {
+        while !self.rest.is_empty() && self.parts.len() < MOST_PARTS {
+            match starting(self.rest) {
+                Some(format) => self.output(format),
+                None => self.other_line(),
+            }
+        }
+        self.end_stray();
+    }
+
+    /// Reads an output that begins here.
+    fn output(&mut self, format: &'static Format) {
+        self.end_stray();
+        let is_json = self.rest.starts_with(['{', '[']);
+        let end = if is_json {
+            self.rest.len()
+        } else {
+            extent(self.rest)
+        };
+        let section = Section {
+            text: &self.rest[..end],
+            line: self.line,
+            command: self.command,
+        };
+        match (format.read)(&section) {
+            Ok(found) => {
+                let used = found.used.unwrap_or(end).min(end);
+                self.keep(format, found);
+                self.skip(used);
+            }
+            Err(why) => {
+                let what = format!(
+                    "looks like output of {}, and cannot be read: {why}",
+                    format.label
+                );
+                self.note(Some(self.line), what);
+                self.damaged.get_or_insert((format, why));
+                self.skip(end);
+            }
+        }
+    }
+
+    fn keep(&mut self, format: &'static Format, found: Found) {
+        let Found {
+            tool,
+            results,
+            facts,
+            mut notes,
+            ..
+        } = found;
+        notes.truncate(MOST_NOTES);
+        self.parts.push(Part {
+            format,
+            line: self.line,
+            tool,
+            results,
+            facts,
+            notes,
+        });
+    }
+
+    /// Goes on behind `used` bytes, to the start of a line.
+    fn skip(&mut self, used: usize) {
+        let floor = (0..=used).rev().find(|at| self.rest.is_char_boundary(*at));
+        let used = floor.unwrap_or(0);
+        let to_end_of_line = self.rest[used..]
+            .find('\n')
+            .map_or(self.rest.len(), |at| used + at + 1);
+        // An output that ends with its line has nothing left on it.
+        let ended = used > 0 && self.rest[..used].ends_with('\n');
+        let next = if ended { used } else { to_end_of_line };
+        let (done, rest) = self.rest.split_at(next);
+        self.line += done.bytes().filter(|b| *b == b'\n').count() as u64;
+        self.rest = rest;
+        self.command = None;
+    }
+
+    /// Passes over a line outside of any output.
+    fn other_line(&mut self) {
+        let end = self.rest.find('\n').map_or(self.rest.len(), |at| at + 1);
+        let (line, rest) = self.rest.split_at(end);
+        let known = command(line);
+        if known.is_some() || line.trim().is_empty() {
+            self.end_stray();
+        } else {
+            let (.., count) = self.stray.get_or_insert((self.line, line, 0));
+            *count += 1;
+        }
+        if !line.trim().is_empty() {
+            self.command = known;
+        }
+        self.rest = rest;
+        self.line += 1;
+    }
+
+    fn end_stray(&mut self) {
+        let Some((line, text, count)) = self.stray.take() else {
+            return;
+        };
+        let text = quoted(text);
+        let what = match count {
+            1 => format!("not understood: `{text}`"),
+            _ => format!("{count} lines from here on are not understood: `{text}`"),
+        };
+        self.note(Some(line), what);
+    }
+
+    fn note(&mut self, line: Option<u64>, what: String) {
+        if self.notes.len() < MOST_NOTES {
+            self.notes.push(Note { line, what });
+        }
+    }
+}
+
+/// The format of an output that begins here.
+fn starting(text: &str) -> Option<&'static Format> {
+    FORMATS.iter().copied().find(|format| (format.starts)(text))
+}
+
+/// Bytes from an output's start to the next line at which an output begins.
+fn extent(text: &str) -> usize {
+    let ends = text.match_indices('\n').map(|(at, _)| at + 1);
+    let mut starts = ends.filter(|at| *at < text.len());
+    starts
+        .find(|at| starting(&text[*at..]).is_some())
+        .unwrap_or(text.len())
+}
