@@ -247,6 +247,7 @@ mod tests {
                 linerate: String::new(),
                 wall_secs: 0,
                 plan,
+                note: String::new(),
             },
             hosts: [Side::Near, Side::Far]
                 .map(|side| Host {
@@ -257,6 +258,7 @@ mod tests {
             sets: Vec::new(),
             trials: Vec::new(),
             steps: Vec::new(),
+            imports: Vec::new(),
             end: None,
         }
     }

@@ -25,11 +25,13 @@ fn record(wall_secs: u64) -> Record {
                 sweep: true,
                 trials: true,
             },
+            note: String::new(),
         },
         hosts: Vec::new(),
         sets: Vec::new(),
         trials: Vec::new(),
         steps: Vec::new(),
+        imports: Vec::new(),
         end: Some(End::Complete),
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::change::Setting;
 use crate::units::Bytes;
 use bounded::{CPUS, FEW, GAPS, at_most, some_at_most};
+pub use pasted::host_of;
 use underlay::Underlay;
 
 pub mod block;
@@ -21,6 +22,7 @@ pub mod machine;
 pub mod memory;
 pub mod nic;
 pub mod odd;
+mod pasted;
 pub mod pci;
 pub mod route;
 pub mod shaping;

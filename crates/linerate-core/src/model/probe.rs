@@ -62,6 +62,7 @@ mod tests {
                     sweep: false,
                     trials: false,
                 },
+                note: String::new(),
             },
             hosts: Vec::new(),
             sets: vec![Set {
@@ -73,6 +74,7 @@ mod tests {
                 ends: Vec::new(),
             }],
             trials: Vec::new(),
+            imports: Vec::new(),
             steps: vec![Step {
                 plan: StepPlan {
                     index: 0,

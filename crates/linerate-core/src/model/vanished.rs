@@ -156,6 +156,7 @@ mod tests {
                 sweep: false,
                 trials: false,
             },
+            note: String::new(),
         };
         Record {
             start,
@@ -166,6 +167,7 @@ mod tests {
             }],
             trials: Vec::new(),
             steps: Vec::new(),
+            imports: Vec::new(),
             end: None,
         }
     }

@@ -5,10 +5,12 @@
 
 pub mod frame;
 mod growing;
+mod imported;
 mod pack;
 mod stored;
 
 pub use growing::Growing;
+pub use imported::{Blob, Import, Kept};
 
 use std::borrow::Cow;
 
@@ -36,6 +38,9 @@ pub struct Record {
     pub trials: Vec<TrialPlan>,
     /// Steps in the order in which they were run.
     pub steps: Vec<Step>,
+    /// Outputs of other programs that were imported; empty for a run of linerate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub imports: Vec<Import>,
     /// The end of the run; `None` after a crash.
     pub end: Option<End>,
 }
@@ -51,6 +56,9 @@ pub struct Start {
     pub wall_secs: u64,
     /// The plan that the run followed.
     pub plan: Plan,
+    /// The user's own note about the run; empty if there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
 }
 
 /// One host and its facts.

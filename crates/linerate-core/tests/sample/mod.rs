@@ -128,6 +128,7 @@ pub(crate) fn record(streams: u32, rows: usize, seed: u64) -> Record {
             max_blocks: 5,
         }],
         steps: vec![idle_step(&mut dice), load_step(streams, rows, &mut dice)],
+        imports: Vec::new(),
         end: Some(End::Complete),
     }
 }
@@ -147,6 +148,7 @@ fn start(knobs: &Knobs) -> Start {
             sweep: true,
             trials: true,
         },
+        note: String::new(),
     }
 }
 

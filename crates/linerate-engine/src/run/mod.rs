@@ -71,6 +71,7 @@ fn session(
         linerate: env!("CARGO_PKG_VERSION").to_owned(),
         wall_secs,
         plan,
+        note: String::new(),
     };
     sink.event(&Event::Started(&start));
     let record = Record {
@@ -79,6 +80,7 @@ fn session(
         sets: Vec::new(),
         trials: Vec::new(),
         steps: Vec::new(),
+        imports: Vec::new(),
         end: None,
     };
     let mut run = Run {

@@ -31,6 +31,7 @@ fn start() -> Start {
             sweep: true,
             trials: false,
         },
+        note: String::new(),
     }
 }
 

@@ -6,12 +6,13 @@ use std::path::Path;
 use super::{root, sources};
 
 /// The modules of `linerate-core` from the ground floor up. Others are below all of them, or stand apart.
-const FLOORS: [&str; 14] = [
+const FLOORS: [&str; 15] = [
     "path",
     "transport",
     "ceiling",
     "facts",
     "parse",
+    "reported",
     "factor",
     "model",
     "figure",

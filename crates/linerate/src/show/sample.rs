@@ -34,11 +34,13 @@ fn record(end: Option<End>) -> Record {
             linerate: "0.1.0".into(),
             wall_secs: 1_795_000_000,
             plan,
+            note: String::new(),
         },
         hosts: vec![host(Side::Near, "ripple"), host(Side::Far, "brook")],
         sets: Vec::new(),
         trials: Vec::new(),
         steps: Vec::new(),
+        imports: Vec::new(),
         end,
     }
 }

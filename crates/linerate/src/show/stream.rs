@@ -114,6 +114,7 @@ impl<W: Write> Stream<W> {
             sets: Vec::new(),
             trials: Vec::new(),
             steps: Vec::new(),
+            imports: Vec::new(),
             end: None,
         });
         self.line(&Line::Started {

@@ -138,6 +138,7 @@ fn start() -> Start {
             sweep: false,
             trials: true,
         },
+        note: String::new(),
     }
 }
 
@@ -201,6 +202,7 @@ fn record(loaded: u64, gain: f64) -> Record {
             max_blocks: 5,
         }],
         steps,
+        imports: Vec::new(),
         end: Some(End::Complete),
     }
 }

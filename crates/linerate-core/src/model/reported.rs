@@ -1,0 +1,275 @@
+//! The model of transfers that another program reported: the same causes then explain them.
+//!
+//! The client is `near`. What the program did not report are gaps, and no experiment was made.
+
+use super::ceilings::ceilings;
+use super::load::estimate;
+use super::{DirectionModel, Load, Model, Packets, TcpShares, Thread};
+use crate::ceiling::ethernet::{self, Ip};
+use crate::facts::{Gap, HostFacts};
+use crate::path::{ByRole, Direction, Side};
+use crate::plan::Knobs;
+use crate::record::Host;
+use crate::reported::{Carrier, Cpu, Tool, Transfer};
+use crate::stats::steady_state;
+use crate::transport::Transport;
+use crate::units::{Bytes, Nanos, Rate};
+
+/// Minimum bytes in flight, as a share of a window, at which the window is full: the round trip is a mean of
+/// estimates.
+const FULL_WINDOW: f64 = 0.8;
+
+/// Threads that use less than this of one CPU together leave each of them time.
+const IDLE: f64 = 0.8;
+
+/// Transfers of one path, and the hosts at its ends as far as they are known.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'a> {
+    /// Each transfer with the program that reported it.
+    pub transfers: &'a [(&'a Tool, &'a Transfer)],
+    /// The client's host.
+    pub near: &'a HostFacts,
+    /// The server's host.
+    pub far: &'a HostFacts,
+}
+
+/// The model of reported transfers over TCP or UDP; `None` if there are none. The base load of a direction is the
+/// one with the fewest streams.
+pub fn reported(told: Told<'_>) -> Option<Model> {
+    let hosts = vec![
+        Host {
+            side: Side::Near,
+            facts: told.near.clone(),
+        },
+        Host {
+            side: Side::Far,
+            facts: told.far.clone(),
+        },
+    ];
+    let directions: Vec<DirectionModel> = Direction::ALL
+        .into_iter()
+        .filter_map(|direction| of_direction(told, &hosts, direction))
+        .collect();
+    if directions.is_empty() {
+        return None;
+    }
+    Some(Model {
+        gaps: gaps(told),
+        hosts,
+        same_machine: false,
+        idle: None,
+        directions,
+        both: Vec::new(),
+        trials: Vec::new(),
+        complete: told.transfers.iter().all(|(_, one)| one.error.is_none()),
+        watched: false,
+        alone: false,
+        asked: " HOST".to_owned(),
+    })
+}
+
+/// The kind of load that a transfer is; `None` of protocols that no cause is about.
+fn transport(carrier: Carrier) -> Option<Transport> {
+    match carrier {
+        Carrier::Tcp => Some(Transport::Tcp),
+        Carrier::Udp => Some(Transport::Udp),
+        Carrier::Sctp | Carrier::Rdma | Carrier::Messages => None,
+    }
+}
+
+fn of_direction(told: Told<'_>, hosts: &[Host], direction: Direction) -> Option<DirectionModel> {
+    let mut loads: Vec<Load> = told
+        .transfers
+        .iter()
+        .filter(|(_, one)| one.direction == direction && !one.both && one.goodput.0 > 0)
+        .filter_map(|(tool, one)| load(tool, one, hosts))
+        .collect();
+    // Loads of several protocols are no sweep of one: the first one's counts.
+    let first = loads.first()?.transport;
+    loads.retain(|load| load.transport == first);
+    loads.sort_by_key(|load| load.streams);
+    loads.dedup_by_key(|load| load.streams);
+    let base = loads.remove(0);
+    Some(DirectionModel {
+        direction,
+        ceilings: ceilings(hosts, direction, base.packets, &[], base.goodput.mean),
+        base,
+        sweep: loads,
+    })
+}
+
+fn load(tool: &Tool, one: &Transfer, hosts: &[Host]) -> Option<Load> {
+    let transport = transport(one.carrier)?;
+    let streams = one.streams.unwrap_or(1).max(1);
+    let threads = |cpu: Option<Cpu>| threads(tool, cpu, streams);
+    Some(Load {
+        transport,
+        streams,
+        knobs: Knobs {
+            streams,
+            pacing: one.asked.map(|rate| Rate(rate.0 / u64::from(streams))),
+            ..Knobs::default()
+        },
+        made: ByRole::default(),
+        goodput: estimate(one.goodput.0 as f64, &one.ticks),
+        operations: None,
+        goodput_with_ramp: one.goodput.0 as f64,
+        steady: steady_state(&one.ticks).is_some(),
+        tcp: shares(one, streams),
+        packets: packets(one, transport, hosts),
+        datagrams: None,
+        senders: threads(one.cpu.sender),
+        receivers: threads(one.cpu.receiver),
+        copied: None,
+        unread: None,
+        behind: None,
+        caught_up: None,
+        recv_memory: None,
+        cpus: ByRole::default(),
+        throttled: ByRole::default(),
+        memory: ByRole::default(),
+        latency: None,
+        probe_waited: ByRole::default(),
+        contended: false,
+        foreign: None,
+        local: Vec::new(),
+        shapers: None,
+        queues: None,
+        packet_bytes: ByRole::default(),
+        paused: ByRole::default(),
+        allowances: Vec::new(),
+        fragments: ByRole::default(),
+        in_use: None,
+        collided: ByRole::default(),
+        keeps_losing: false,
+        interruptions: Vec::new(),
+        ticks: one.ticks.clone(),
+    })
+}
+
+/// The threads of an end. Programs report the time of all their threads together: one thread's time is known if
+/// there is one, and bounded if all of them used little.
+fn threads(tool: &Tool, cpu: Option<Cpu>, streams: u32) -> Vec<Thread> {
+    let Some(cpu) = cpu.filter(|cpu| !cpu.machine) else {
+        return Vec::new();
+    };
+    if streams > 1 && !is_single_threaded(tool) && cpu.total >= IDLE {
+        return Vec::new();
+    }
+    let user = cpu
+        .system
+        .map(|system| 1.0 - (system / cpu.total.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0));
+    vec![Thread {
+        busy: Some(cpu.total.clamp(0.0, 1.0)),
+        user,
+        ..Thread::default()
+    }]
+}
+
+/// The first version of iperf3 with a thread for each stream.
+//= iperf3 release notes, 3.16
+const THREADS_SINCE: (u32, u32) = (3, 16);
+
+/// Whether all streams of a program share one thread.
+fn is_single_threaded(tool: &Tool) -> bool {
+    let Some((major, minor)) = tool.version.as_deref().and_then(|v| v.split_once('.')) else {
+        return false;
+    };
+    let digits = |text: &str| -> Option<u32> {
+        let end = text.find(|c: char| !c.is_ascii_digit());
+        text[..end.unwrap_or(text.len())].parse().ok()
+    };
+    tool.name == "iperf3"
+        && digits(major)
+            .zip(digits(minor))
+            .is_some_and(|version| version < THREADS_SINCE)
+}
+
+/// The counts of the connections that programs report.
+fn shares(one: &Transfer, streams: u32) -> TcpShares {
+    if one.carrier != Carrier::Tcp {
+        return TcpShares::default();
+    }
+    let each = one.goodput.0 as f64 / 8.0 / f64::from(streams);
+    let flight = one.round_trip.mean.map(|rtt| each * rtt.secs());
+    let full = |window: Option<Bytes>| Some(flight? >= window?.0 as f64 * FULL_WINDOW);
+    let sent = one.seconds.map(|secs| one.goodput.0 as f64 / 8.0 * secs);
+    let segments = sent
+        .zip(one.segment)
+        .map(|(bytes, segment)| bytes / f64::from(segment.max(1)));
+    let repeated = one.retransmits.map(|n| n as f64);
+    TcpShares {
+        rwnd_limited: full(one.offered).map(f64::from),
+        in_flight: flight.map(|bytes| Bytes(bytes as u64)),
+        window: one.offered,
+        cwnd: one.window,
+        rtt: one.round_trip.mean,
+        min_rtt: one.round_trip.least.filter(|rtt| *rtt > Nanos(0)),
+        retransmitted: repeated
+            .zip(segments)
+            .map(|(repeated, segments)| repeated / segments.max(1.0)),
+        segments: segments.zip(one.seconds).map(|(n, secs)| n / secs),
+        repeated: repeated.zip(one.seconds).map(|(n, secs)| n / secs),
+        ..TcpShares::default()
+    }
+}
+
+/// Sizes of full packets: from the segments that the program reports, else from the ports' largest packet.
+/// Whether segments carry timestamps is unknown then, and a ceiling must not be too low.
+fn packets(one: &Transfer, transport: Transport, hosts: &[Host]) -> Option<Packets> {
+    let bytes = |n: u32| Bytes(n.into());
+    let ports = hosts
+        .iter()
+        .filter_map(|host| host.facts.port.as_ref()?.mtu);
+    let mtu = ports.min();
+    let ip = Ip::V4.header();
+    match transport {
+        Transport::Tcp => {
+            let least = ip + ethernet::Transport::Tcp { timestamps: false }.header();
+            let most = ip + ethernet::Transport::Tcp { timestamps: true }.header();
+            let segment = one.segment.or(mtu.map(|mtu| mtu.saturating_sub(least)))?;
+            let usual = [1500, 9000, 9001];
+            let packet = usual
+                .into_iter()
+                .chain(mtu)
+                .find(|packet| (segment + least..=segment + most).contains(packet));
+            Some(Packets {
+                payload: bytes(segment),
+                packet: Some(bytes(packet.unwrap_or(segment + least))),
+                path_mtu: mtu.map(bytes),
+            })
+        }
+        _ => {
+            let header = ip + ethernet::Transport::Udp.header();
+            let size = u32::try_from(one.size?.0).ok()?;
+            let whole = size.checked_add(header)?;
+            // A datagram that is larger than a packet is sent in fragments.
+            (whole <= mtu.unwrap_or(9001)).then(|| Packets {
+                payload: bytes(size),
+                packet: Some(bytes(whole)),
+                path_mtu: mtu.map(bytes),
+            })
+        }
+    }
+}
+
+/// Readings that programs do not report, by the names under which causes miss them.
+const MISSING: [(&str, &str); 3] = [
+    ("tcp", "the clocks of the connections"),
+    ("socket", "the socket buffers"),
+    ("thread", "the threads' shares of their CPUs"),
+];
+
+fn gaps(told: Told<'_>) -> Vec<(Side, Gap)> {
+    let tool = told.transfers.first().map_or("", |(tool, _)| &tool.name);
+    let gap = |side: Side, (source, what): (&str, &str)| Gap {
+        what: format!("{source}: {what} of the {} end", side.name()),
+        why: format!("{tool} does not report them"),
+        hint: "linerate run HOST".to_owned(),
+    };
+    let sides = [Side::Near, Side::Far];
+    sides
+        .into_iter()
+        .flat_map(|side| MISSING.map(|missing| (side, gap(side, missing))))
+        .collect()
+}
