@@ -15,6 +15,7 @@ mod cbor;
 pub mod ceiling;
 pub mod change;
 pub mod diff;
+pub mod explain;
 pub mod fabric;
 pub mod factor;
 pub mod facts;

@@ -33,6 +33,14 @@ impl Direction {
     /// Both directions, in the order in which they are measured and listed.
     pub const ALL: [Self; 2] = [Self::Forward, Self::Reverse];
 
+    /// The other direction.
+    pub const fn reversed(self) -> Self {
+        match self {
+            Self::Forward => Self::Reverse,
+            Self::Reverse => Self::Forward,
+        }
+    }
+
     /// The side that sends payload in this direction.
     pub const fn sender(self) -> Side {
         match self {

@@ -57,7 +57,7 @@ fn front(record: &Record, frames: usize) -> Record {
         sets: record.sets[..take(record.sets.len())].to_vec(),
         trials: record.trials[..take(record.trials.len())].to_vec(),
         steps: record.steps[..take(record.steps.len())].to_vec(),
-        imports: Vec::new(),
+        imported: None,
         end: (take(1) == 1).then(|| record.end.clone()).flatten(),
     }
 }

@@ -47,7 +47,7 @@ fn grow(record: &Record, each: bool, answers: &mut usize) -> Duration {
         sets: Vec::new(),
         trials: Vec::new(),
         steps: Vec::new(),
-        imports: Vec::new(),
+        imported: None,
         end: None,
         ..record.clone()
     };

@@ -258,7 +258,7 @@ mod tests {
             sets: Vec::new(),
             trials: Vec::new(),
             steps: Vec::new(),
-            imports: Vec::new(),
+            imported: None,
             end: None,
         }
     }

@@ -31,7 +31,7 @@ fn record(wall_secs: u64) -> Record {
         sets: Vec::new(),
         trials: Vec::new(),
         steps: Vec::new(),
-        imports: Vec::new(),
+        imported: None,
         end: Some(End::Complete),
     }
 }

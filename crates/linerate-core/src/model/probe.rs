@@ -74,7 +74,7 @@ mod tests {
                 ends: Vec::new(),
             }],
             trials: Vec::new(),
-            imports: Vec::new(),
+            imported: None,
             steps: vec![Step {
                 plan: StepPlan {
                     index: 0,

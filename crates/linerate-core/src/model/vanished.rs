@@ -167,7 +167,7 @@ mod tests {
             }],
             trials: Vec::new(),
             steps: Vec::new(),
-            imports: Vec::new(),
+            imported: None,
             end: None,
         }
     }

@@ -18,7 +18,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::stored::{Budget, StoredStep};
-use super::{End, FORMAT, Host, Import, Record, Set, Start, Step, TrialPlan};
+use super::{End, FORMAT, Host, Imported, Record, Set, Start, Step, TrialPlan};
 use crate::cbor;
 
 /// The first bytes of a record. The first byte is not text and both kinds of line ends occur, so that a
@@ -122,8 +122,8 @@ pub enum Frame<'a> {
     Trial(&'a TrialPlan),
     /// A step with its readings.
     Step(&'a Step),
-    /// An output of another program.
-    Import(&'a Import),
+    /// Outputs of other programs.
+    Imported(&'a Imported),
     /// The end of the run.
     End(&'a End),
 }
@@ -136,7 +136,7 @@ mod kind {
     pub(super) const TRIAL: u8 = 4;
     pub(super) const STEP: u8 = 5;
     pub(super) const END: u8 = 6;
-    pub(super) const IMPORT: u8 = 7;
+    pub(super) const IMPORTED: u8 = 7;
 }
 
 /// The first bytes of a file: the magic and [`FORMAT`].
@@ -155,7 +155,7 @@ pub fn encode(frame: &Frame<'_>) -> Result<Vec<u8>, FrameError> {
             check(step)?;
             build(kind::STEP, &StoredStep::from(*step))
         }
-        Frame::Import(import) => build(kind::IMPORT, *import),
+        Frame::Imported(imported) => build(kind::IMPORTED, *imported),
         Frame::End(end) => build(kind::END, *end),
     }
 }
@@ -168,7 +168,7 @@ pub fn encode_all(record: &Record) -> Result<Vec<u8>, FrameError> {
         .chain(record.sets.iter().map(Frame::Set))
         .chain(record.trials.iter().map(Frame::Trial))
         .chain(record.steps.iter().map(Frame::Step))
-        .chain(record.imports.iter().map(Frame::Import))
+        .chain(record.imported.iter().map(Frame::Imported))
         .chain(record.end.iter().map(Frame::End));
     for frame in frames {
         bytes.extend(encode(&frame)?);
@@ -296,7 +296,7 @@ impl<'a> Reader<'a> {
             sets: Vec::new(),
             trials: Vec::new(),
             steps: Vec::new(),
-            imports: Vec::new(),
+            imported: None,
             end: None,
         })
     }
@@ -314,7 +314,7 @@ impl<'a> Reader<'a> {
                 kind::SET => record.sets.push(self.item(payload, "set")?),
                 kind::TRIAL => record.trials.push(self.item(payload, "trial")?),
                 kind::STEP => record.steps.push(self.step(payload)?),
-                kind::IMPORT => record.imports.push(self.item(payload, "import")?),
+                kind::IMPORTED => record.imported = Some(self.item(payload, "import")?),
                 kind::END => record.end = Some(self.item(payload, "end")?),
                 _ => self.skipped += 1,
             }

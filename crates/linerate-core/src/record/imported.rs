@@ -5,6 +5,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::path::Side;
 use crate::reported::{Note, Outcome, Tool};
 
+/// Outputs of other programs about one path, and what the user said of them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Imported {
+    /// Title of the whole; empty if it has none.
+    pub title: String,
+    /// Claims about the results, as typed.
+    pub claims: Vec<String>,
+    /// The ports that carry the path, near and far, if the user named them.
+    pub ports: [Option<String>; 2],
+    /// The outputs, in the order in which they were given.
+    pub files: Vec<Import>,
+}
+
 /// An output of another program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Import {

@@ -10,7 +10,7 @@ mod pack;
 mod stored;
 
 pub use growing::Growing;
-pub use imported::{Blob, Import, Kept};
+pub use imported::{Blob, Import, Imported, Kept};
 
 use std::borrow::Cow;
 
@@ -38,9 +38,9 @@ pub struct Record {
     pub trials: Vec<TrialPlan>,
     /// Steps in the order in which they were run.
     pub steps: Vec<Step>,
-    /// Outputs of other programs that were imported; empty for a run of linerate.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub imports: Vec<Import>,
+    /// Outputs of other programs that were imported; `None` for a run of linerate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported>,
     /// The end of the run; `None` after a crash.
     pub end: Option<End>,
 }

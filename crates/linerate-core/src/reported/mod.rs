@@ -14,6 +14,8 @@ pub use transfer::{Carrier, Counted, Cpu, Lost, RoundTrips, Transfer};
 
 use serde::{Deserialize, Serialize};
 
+use crate::path::Side;
+
 /// The program that reported results.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
@@ -54,6 +56,23 @@ pub enum Measured {
     Sizes(Sizes),
     /// Operations on a disk or a file.
     Disk(Disk),
+}
+
+/// The results of one output of a program.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Source {
+    /// Name of the file, without its folder.
+    pub file: String,
+    /// The host at which the output was made; results name it the client, or the disk's host.
+    pub side: Option<Side>,
+    /// The program and the form of its output: `iperf3, JSON`.
+    pub label: String,
+    /// The program.
+    pub tool: Tool,
+    /// The results.
+    pub results: Vec<Outcome>,
+    /// Notes about the output.
+    pub notes: Vec<Note>,
 }
 
 /// Something about the input that a reader should know: a line that was not understood, a figure that was

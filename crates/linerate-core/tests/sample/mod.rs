@@ -128,7 +128,7 @@ pub(crate) fn record(streams: u32, rows: usize, seed: u64) -> Record {
             max_blocks: 5,
         }],
         steps: vec![idle_step(&mut dice), load_step(streams, rows, &mut dice)],
-        imports: Vec::new(),
+        imported: None,
         end: Some(End::Complete),
     }
 }

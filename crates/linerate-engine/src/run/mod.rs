@@ -80,7 +80,7 @@ fn session(
         sets: Vec::new(),
         trials: Vec::new(),
         steps: Vec::new(),
-        imports: Vec::new(),
+        imported: None,
         end: None,
     };
     let mut run = Run {

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{root, sources};
 
 /// The modules of `linerate-core` from the ground floor up. Others are below all of them, or stand apart.
-const FLOORS: [&str; 15] = [
+const FLOORS: [&str; 16] = [
     "path",
     "transport",
     "ceiling",
@@ -22,6 +22,7 @@ const FLOORS: [&str; 15] = [
     "verdict",
     "fabric",
     "diff",
+    "explain",
 ];
 
 /// Modules above `module` that a source of it uses outside of its tests.

@@ -40,7 +40,7 @@ fn record(end: Option<End>) -> Record {
         sets: Vec::new(),
         trials: Vec::new(),
         steps: Vec::new(),
-        imports: Vec::new(),
+        imported: None,
         end,
     }
 }

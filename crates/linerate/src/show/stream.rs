@@ -114,7 +114,7 @@ impl<W: Write> Stream<W> {
             sets: Vec::new(),
             trials: Vec::new(),
             steps: Vec::new(),
-            imports: Vec::new(),
+            imported: None,
             end: None,
         });
         self.line(&Line::Started {

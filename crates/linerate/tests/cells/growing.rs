@@ -20,7 +20,7 @@ fn begun(record: &Record) -> Record {
         sets: Vec::new(),
         trials: Vec::new(),
         steps: Vec::new(),
-        imports: Vec::new(),
+        imported: None,
         end: None,
         ..record.clone()
     }

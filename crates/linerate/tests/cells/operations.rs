@@ -202,7 +202,7 @@ fn record(loaded: u64, gain: f64) -> Record {
             max_blocks: 5,
         }],
         steps,
-        imports: Vec::new(),
+        imported: None,
         end: Some(End::Complete),
     }
 }

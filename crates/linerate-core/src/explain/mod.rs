@@ -1,0 +1,138 @@
+//! What reported results say: the verdict of the judge, the tables of sizes, and remarks.
+//!
+//! The results of several outputs describe one path. Transfers become a model, which the same judge reads as that
+//! of a run. Results that are no transfer, and claims about them, are read by [`rule`]s. All of it is derived
+//! anew from the outputs each time.
+
+mod best;
+mod claim;
+pub mod rule;
+mod summary;
+mod table;
+
+pub use best::Best;
+pub use claim::{Claim, ClaimError, Said};
+pub use rule::{RULES, Remark, Rule, Stands};
+pub use table::Table;
+
+use crate::facts::odd::{self, Oddity};
+use crate::facts::{Inventory, host_of};
+use crate::figure::Summary;
+use crate::model::{Model, Told, reported};
+use crate::path::Side;
+use crate::reported::{Disk, Measured, Source, Transfer};
+use crate::verdict::{Verdict, judge};
+
+/// Results and facts about one path.
+#[derive(Debug, Clone, Default)]
+pub struct Material {
+    /// Title of the whole; empty if it has none.
+    pub title: String,
+    /// The outputs of programs, in the order in which they were given.
+    pub sources: Vec<Source>,
+    /// Facts of the client's host, as far as they are known.
+    pub near: Inventory,
+    /// Facts of the server's host, as far as they are known.
+    pub far: Inventory,
+    /// The ports that carry the path, near and far, where the user named them.
+    pub ports: [Option<String>; 2],
+    /// Claims about the results.
+    pub claims: Vec<Claim>,
+}
+
+impl Material {
+    /// All transfers with their outputs.
+    pub fn transfers(&self) -> impl Iterator<Item = (&Source, &Transfer)> {
+        self.all(|measured| match measured {
+            Measured::Transfer(one) => Some(&**one),
+            _ => None,
+        })
+    }
+
+    /// All results of disks with their outputs.
+    pub fn disks(&self) -> impl Iterator<Item = (&Source, &Disk)> {
+        self.all(|measured| match measured {
+            Measured::Disk(one) => Some(one),
+            _ => None,
+        })
+    }
+
+    fn all<'a, T: 'a>(
+        &'a self,
+        of: impl Fn(&'a Measured) -> Option<T> + Copy,
+    ) -> impl Iterator<Item = (&'a Source, T)> {
+        self.sources.iter().flat_map(move |source| {
+            let measured = source.results.iter().map(|result| &result.measured);
+            measured.filter_map(move |one| Some((source, of(one)?)))
+        })
+    }
+}
+
+/// What the results of one path say.
+#[derive(Debug)]
+pub struct Explained<'a> {
+    /// The results and facts.
+    pub material: &'a Material,
+    /// The model of the transfers; `None` without transfers over TCP or UDP.
+    pub model: Option<Model>,
+    /// The judge's verdict on the transfers.
+    pub verdict: Verdict,
+    /// The tables of sizes, each with its fit.
+    pub tables: Vec<Table<'a>>,
+    /// What the figures show otherwise, the findings first.
+    pub remarks: Vec<Remark>,
+    /// Oddities of the near and the far host, by their facts.
+    pub oddities: [Vec<Oddity>; 2],
+    /// The figures.
+    pub summary: Summary,
+}
+
+/// Derives what the results say. Pure: the same material gives the same answer.
+pub fn explain(material: &Material) -> Explained<'_> {
+    let model = model(material);
+    let verdict = model.as_ref().map(judge).unwrap_or_default();
+    let tables: Vec<Table<'_>> = material
+        .all(|measured| match measured {
+            Measured::Sizes(sizes) => Some(sizes),
+            _ => None,
+        })
+        .map(|(source, sizes)| Table::new(source, sizes))
+        .collect();
+    let mut explained = Explained {
+        material,
+        summary: summary::of(material, &tables),
+        model,
+        verdict,
+        tables,
+        remarks: Vec::new(),
+        oddities: [&material.near, &material.far].map(odd::find),
+    };
+    explained.remarks = rule::remarks(&explained);
+    explained
+}
+
+fn model(material: &Material) -> Option<Model> {
+    let transfers: Vec<_> = material
+        .transfers()
+        .map(|(source, one)| (&source.tool, one))
+        .collect();
+    let host = |side: Side, inventory: &Inventory, port: &Option<String>| {
+        host_of(inventory, side_name(side), port.as_deref())
+    };
+    reported(Told {
+        transfers: &transfers,
+        near: &host(Side::Near, &material.near, &material.ports[0]),
+        far: &host(Side::Far, &material.far, &material.ports[1]),
+    })
+}
+
+/// The role of an end in a reported test.
+pub const fn side_name(side: Side) -> &'static str {
+    match side {
+        Side::Near => "client",
+        Side::Far => "server",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Rules about disks and files.
+
+use super::super::Explained;
+use super::direction::way;
+use super::{Remark, Stands, rate};
+use crate::path::Side;
+use crate::reported::{Access, DiskRow, Does};
+
+/// How many times the rate of a row a copy must reach.
+const ABOVE: f64 = 1.1;
+
+/// Share of the counted bytes below which the disk did not move them.
+const MOVED: f64 = 0.5;
+
+/// Share of the requested operations in flight below which the depth was not reached.
+const REACHED: f64 = 0.7;
+
+/// All rows, with the host at which they were measured.
+fn rows<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = (Side, &'a DiskRow)> {
+    explained.material.disks().flat_map(|(source, disk)| {
+        let side = source.side.unwrap_or(Side::Near);
+        disk.rows.iter().map(move |row| (side, row))
+    })
+}
+
+/// A row in words: `sequential read, 1 MiB, depth 8`.
+fn words(row: &DiskRow) -> String {
+    let access = match row.access {
+        Access::Sequential => "sequential",
+        Access::Random => "random",
+        Access::Copy => "copy,",
+    };
+    let does = match row.does {
+        Does::Read => "read",
+        Does::Write => "write",
+        Does::Mix => "mix",
+    };
+    let block = row.block.map_or(String::new(), |size| format!(", {size}"));
+    let depth = row.depth.map_or(String::new(), |n| format!(", depth {n}"));
+    let threads = row.threads.filter(|n| *n > 1);
+    let threads = threads.map_or(String::new(), |n| format!(", {n} threads"));
+    format!("{access} {does}{block}{depth}{threads}")
+}
+
+pub(super) fn copies(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let copies = rows(explained).filter(|(_, row)| row.access == Access::Copy);
+    copies
+        .filter_map(|(side, copy)| above(explained, side, copy, id))
+        .collect()
+}
+
+fn above(
+    explained: &Explained<'_>,
+    side: Side,
+    copy: &DiskRow,
+    id: &'static str,
+) -> Option<Remark> {
+    let direction = way(side, copy.does)?;
+    let alike = rows(explained).filter(|(at, row)| {
+        row.access == Access::Sequential && way(*at, row.does) == Some(direction)
+    });
+    let (_, best) = alike.max_by(|a, b| a.1.bytes_per_sec.total_cmp(&b.1.bytes_per_sec))?;
+    if copy.bytes_per_sec < best.bytes_per_sec * ABOVE {
+        return None;
+    }
+    let what = format!(
+        "a copy moved {} in the direction in which the row `{}` has {}: the row is not the most that it carries",
+        rate(copy.bytes_per_sec * 8.0),
+        words(best),
+        rate(best.bytes_per_sec * 8.0)
+    );
+    Some(
+        Remark::new(id, Stands::Doubt, what)
+            .because("a copy reads and writes at the same time, with blocks and requests in flight of its own choice"),
+    )
+}
+
+pub(super) fn cache(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let remark = |row: &DiskRow| {
+        let moved = row.at_disk?.0 as f64;
+        let counted = row.bytes_per_sec * row.seconds?;
+        let share = moved / counted.max(1.0);
+        (share < MOVED).then(|| {
+            let what = format!(
+                "{}: the disk moved {:.0} % of the bytes that were counted; the rest stayed in memory",
+                words(row),
+                share * 100.0
+            );
+            Remark::new(id, Stands::Doubt, what)
+                .next("measure without the cache of the system", "fio --direct=1 ...")
+        })
+    };
+    rows(explained).filter_map(|(_, row)| remark(row)).collect()
+}
+
+pub(super) fn depth(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let remark = |row: &DiskRow| {
+        let asked = f64::from(row.depth?) * f64::from(row.threads.unwrap_or(1));
+        let flight = row.operations? * row.mean?.secs();
+        (asked > 1.0 && flight < asked * REACHED).then(|| {
+            let what = format!(
+                "{}: {flight:.1} operations were in flight of the {asked:.0} that were requested",
+                words(row)
+            );
+            let evidence = format!(
+                "{:.0} operations in a second of {} each",
+                row.operations.unwrap_or(0.0),
+                row.mean.unwrap_or_default()
+            );
+            Remark::new(id, Stands::Doubt, what)
+                .because(evidence)
+                .because("a layer below completes each operation before it takes the next one, or the program is too slow")
+        })
+    };
+    rows(explained).filter_map(|(_, row)| remark(row)).collect()
+}

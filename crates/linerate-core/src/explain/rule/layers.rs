@@ -1,0 +1,46 @@
+//! A rule about layers: the same messages by verbs and by sockets.
+
+use super::super::{Explained, Table};
+use super::{Remark, Stands};
+use crate::units::{Bytes, Nanos};
+
+/// Largest messages that are compared: larger ones take the time of their bytes.
+const SMALL: Bytes = Bytes(64);
+
+/// How many times as long sockets must take.
+const SLOWER: f64 = 2.0;
+
+pub(super) fn sockets(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let least = |of: fn(&Table<'_>) -> bool| {
+        let tables = explained.tables.iter().filter(|table| of(table));
+        let small = tables.filter_map(|table| Some((table, small(table)?)));
+        small.min_by_key(|(_, time)| *time)
+    };
+    let (Some((verbs, fast)), Some((other, slow))) =
+        (least(|t| t.is_verbs()), least(|t| t.is_sockets()))
+    else {
+        return Vec::new();
+    };
+    if (slow.0 as f64) < fast.0 as f64 * SLOWER {
+        return Vec::new();
+    }
+    let what = format!(
+        "whole round trips take {slow} through sockets and {fast} by verbs: the shorter time is only for programs \
+         that use verbs"
+    );
+    let evidence = format!(
+        "{} ({}), {} ({})",
+        verbs.name(),
+        verbs.source.file,
+        other.name(),
+        other.source.file
+    );
+    vec![Remark::new(id, Stands::Finding, what).because(evidence)]
+}
+
+/// The shortest whole round trip of small messages.
+fn small(table: &Table<'_>) -> Option<Nanos> {
+    let rows = table.sizes.rows.iter().filter(|row| row.size <= SMALL);
+    let times = rows.filter_map(|row| table.whole(row.time()?));
+    times.min()
+}

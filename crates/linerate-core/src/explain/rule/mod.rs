@@ -1,0 +1,224 @@
+//! Rules that read reported results beyond the causes of the judge.
+//!
+//! A rule states only what the figures show. Where a figure that it needs is missing, it is silent.
+
+mod ceiling;
+mod claims;
+mod datagrams;
+mod direction;
+mod disk;
+mod layers;
+mod sizes;
+mod streams;
+
+use super::Explained;
+
+/// How a remark is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stands {
+    /// The figures show a reason, or exclude one.
+    Finding,
+    /// A claim or a figure that the results do not support.
+    Doubt,
+    /// As it should be.
+    Good,
+}
+
+impl Stands {
+    /// The word used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Finding => "finding",
+            Self::Doubt => "doubt",
+            Self::Good => "good",
+        }
+    }
+}
+
+/// Something that the figures show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// Id of the rule.
+    pub id: &'static str,
+    /// How it is meant.
+    pub stands: Stands,
+    /// The remark, in one sentence without a full stop.
+    pub what: String,
+    /// Numbers, in sentences without a full stop.
+    pub evidence: Vec<String>,
+    /// What would tell more, with its command; empty if nothing would.
+    pub next: Vec<Next>,
+}
+
+/// A next step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Next {
+    /// What it is for, as a sentence without a full stop.
+    pub what: String,
+    /// The command; empty if it is no command.
+    pub command: String,
+}
+
+impl Remark {
+    fn new(id: &'static str, stands: Stands, what: impl Into<String>) -> Self {
+        Self {
+            id,
+            stands,
+            what: what.into(),
+            evidence: Vec::new(),
+            next: Vec::new(),
+        }
+    }
+
+    fn because(mut self, evidence: impl Into<String>) -> Self {
+        self.evidence.push(evidence.into());
+        self
+    }
+
+    fn next(mut self, what: &str, command: &str) -> Self {
+        self.next.push(Next {
+            what: what.to_owned(),
+            command: command.to_owned(),
+        });
+        self
+    }
+}
+
+/// A rule.
+pub struct Rule {
+    /// Stable id of its remarks.
+    pub id: &'static str,
+    /// What it looks for. One sentence.
+    pub doc: &'static str,
+    find: fn(&Explained<'_>, &'static str) -> Vec<Remark>,
+}
+
+/// Every rule.
+pub static RULES: &[Rule] = &[
+    Rule {
+        id: "timer",
+        doc: "Times that stand at whole multiples of one time, whatever the size: a timer sets them.",
+        find: sizes::timer,
+    },
+    Rule {
+        id: "rate-falls",
+        doc: "Larger messages that move at less than 0.8 of the rate of smaller ones, and never catch up.",
+        find: sizes::falls,
+    },
+    Rule {
+        id: "long-tail",
+        doc: "A longest time of ten or more times the typical one.",
+        find: sizes::tail,
+    },
+    Rule {
+        id: "half-and-whole",
+        doc: "Halves of round trips beside whole ones.",
+        find: sizes::halves,
+    },
+    Rule {
+        id: "management-ping",
+        doc: "A ping of the InfiniBand management path, which says nothing of the latency of data.",
+        find: sizes::management,
+    },
+    Rule {
+        id: "sockets-slower",
+        doc: "Sockets that take at least twice as long as verbs between the same ends.",
+        find: layers::sockets,
+    },
+    Rule {
+        id: "direction-cleared",
+        doc: "Files that move at less than half of the rate in one direction, although the network carries more there.",
+        find: direction::cleared,
+    },
+    Rule {
+        id: "copy-above-row",
+        doc: "The copy of a file that is faster than the sequential row of a benchmark in the same direction.",
+        find: disk::copies,
+    },
+    Rule {
+        id: "cache",
+        doc: "Bytes that a benchmark counts and the disk did not move.",
+        find: disk::cache,
+    },
+    Rule {
+        id: "depth-not-reached",
+        doc: "Fewer than 0.7 of the requested operations in flight, by Little's law.",
+        find: disk::depth,
+    },
+    Rule {
+        id: "more-than-proportional",
+        doc: "A rate that grows by more than a tenth faster than the number of streams.",
+        find: streams::jumps,
+    },
+    Rule {
+        id: "past-the-best",
+        doc: "More streams that carry less than 0.9 of what fewer do.",
+        find: streams::past_best,
+    },
+    Rule {
+        id: "streams-differ",
+        doc: "Streams of one transfer of which the slowest carries less than half of the fastest.",
+        find: streams::differ,
+    },
+    Rule {
+        id: "flow-cap",
+        doc: "Three or more streams that all carry the rate to which clouds limit one flow.",
+        find: streams::capped,
+    },
+    Rule {
+        id: "as-asked",
+        doc: "A transfer at the rate that was asked for: the path may carry more.",
+        find: datagrams::as_asked,
+    },
+    Rule {
+        id: "sent-not-received",
+        doc: "A rate that only the sender counted.",
+        find: datagrams::sent,
+    },
+    Rule {
+        id: "at-a-ceiling",
+        doc: "A rate at which a standard link is full.",
+        find: ceiling::at_one,
+    },
+    Rule {
+        id: "headline",
+        doc: "A claimed rate that no figure reaches, or a claimed time that no figure keeps.",
+        find: claims::headline,
+    },
+    Rule {
+        id: "slower-than-before",
+        doc: "Round trips that are longer than those before the change.",
+        find: claims::before,
+    },
+    Rule {
+        id: "transport-not-shown",
+        doc: "A claim of RDMA that no figure shows: files move as fast as TCP does.",
+        find: claims::transport,
+    },
+];
+
+/// The remarks of all rules, findings first.
+pub(super) fn remarks(explained: &Explained<'_>) -> Vec<Remark> {
+    let each = RULES
+        .iter()
+        .flat_map(|rule| (rule.find)(explained, rule.id));
+    let mut all: Vec<Remark> = each.collect();
+    all.sort_by_key(|remark| remark.stands);
+    all
+}
+
+/// A rate in both units that people use: `16.3 Gb/s (2.04 GB/s)`.
+pub(super) fn rate(bits: f64) -> String {
+    use crate::units::Rate;
+    let bytes = bits / 8.0;
+    let (value, unit) = [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")]
+        .into_iter()
+        .find(|(scale, _)| bytes >= *scale)
+        .map_or((bytes, "B/s"), |(scale, unit)| (bytes / scale, unit));
+    let digits = if value < 10.0 {
+        2
+    } else {
+        usize::from(value < 100.0)
+    };
+    format!("{} ({value:.digits$} {unit})", Rate(bits.max(0.0) as u64))
+}

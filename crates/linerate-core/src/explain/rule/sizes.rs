@@ -1,0 +1,165 @@
+//! Rules about tables of sizes.
+
+use super::super::{Explained, Table};
+use super::{Remark, Stands, rate};
+use crate::reported::{SizeRow, Trip};
+use crate::units::Nanos;
+
+/// How many times the typical time a longest one must be to be a finding.
+const TAIL: f64 = 10.0;
+
+/// Share of the highest rate below which larger messages are slower.
+const FALLS: f64 = 0.8;
+
+pub(super) fn timer(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let tables = explained.tables.iter();
+    tables.filter_map(|table| timed(table, id)).collect()
+}
+
+fn timed(table: &Table<'_>, id: &'static str) -> Option<Remark> {
+    let timer = table.timer.as_ref()?;
+    let what = format!(
+        "{}: a timer of {} sets the times, whatever the size",
+        table.name(),
+        timer.period
+    );
+    let at = format!(
+        "{} of {} sizes stand at whole multiples of it",
+        timer.points,
+        table.sizes.rows.len()
+    );
+    Some(
+        Remark::new(id, Stands::Finding, what)
+            .because(at)
+            .because("no wire and no processor takes the same time for different sizes")
+            .next(
+                "show how long the card holds interrupts back, at both ends",
+                "ethtool -c PORT",
+            ),
+    )
+}
+
+/// The first size from which on all messages move slower than smaller ones did.
+pub(super) fn falls(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let tables = explained.tables.iter();
+    tables
+        .filter_map(|table| fall(explained, table, id))
+        .collect()
+}
+
+fn fall(explained: &Explained<'_>, table: &Table<'_>, id: &'static str) -> Option<Remark> {
+    let rates: Vec<(&SizeRow, f64)> = ordered(table)
+        .into_iter()
+        .filter_map(|row| Some((row, Table::rate(row)?.0 as f64)))
+        .collect();
+    let at = (1..rates.len()).find(|at| {
+        let best = rates[..*at]
+            .iter()
+            .map(|(_, rate)| *rate)
+            .fold(0.0, f64::max);
+        let later = rates[*at..]
+            .iter()
+            .map(|(_, rate)| *rate)
+            .fold(0.0, f64::max);
+        later < best * FALLS
+    })?;
+    let ((before, fast), (row, slow)) = (rates[at - 1], rates[at]);
+    let what = format!(
+        "{}: from {} to {} the rate falls from {} to {}, and larger messages do not catch up",
+        table.name(),
+        before.size,
+        row.size,
+        rate(fast),
+        rate(slow)
+    );
+    let mut remark = Remark::new(id, Stands::Finding, what);
+    if let Some(period) = other_timer(explained) {
+        let turn = Nanos(period.0.saturating_mul(2));
+        let flight = slow / 8.0 * turn.secs();
+        remark = remark.because(format!(
+            "another table shows a timer of {period}: this rate is {:.1} kB for each {turn}, there and back",
+            flight / 1e3
+        ));
+    }
+    Some(remark.next(
+        "find whether the sender waits for an acknowledgement of each part",
+        "linerate flows",
+    ))
+}
+
+/// The period of a timer that another table of the same path shows.
+fn other_timer(explained: &Explained<'_>) -> Option<Nanos> {
+    let timers = explained.tables.iter().filter_map(|t| t.timer.as_ref());
+    timers.map(|timer| timer.period).next()
+}
+
+fn ordered<'a>(table: &'a Table<'_>) -> Vec<&'a SizeRow> {
+    let mut rows: Vec<&SizeRow> = table.sizes.rows.iter().collect();
+    rows.sort_by_key(|row| row.size);
+    rows
+}
+
+pub(super) fn tail(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let tables = explained.tables.iter();
+    tables.filter_map(|table| worst(table, id)).collect()
+}
+
+fn worst(table: &Table<'_>, id: &'static str) -> Option<Remark> {
+    let times = |row: &SizeRow| {
+        let (most, usual) = (row.most?, row.typical.or(row.mean)?);
+        Some((most, usual, most.0 as f64 / (usual.0 as f64).max(1.0)))
+    };
+    let rows = table.sizes.rows.iter();
+    let (row, (most, usual, ratio)) = rows
+        .filter_map(|row| Some((row, times(row)?)))
+        .max_by(|(_, a), (_, b)| a.2.total_cmp(&b.2))?;
+    if ratio < TAIL {
+        return None;
+    }
+    let of = row.samples.map_or(String::new(), |n| format!(" of {n}"));
+    let what = format!(
+        "{}: the longest{of} at {} took {most}, {ratio:.0} times the typical {usual}",
+        table.name(),
+        row.size
+    );
+    Some(
+        Remark::new(id, Stands::Finding, what)
+            .because("a mean or a median hides it; for a program with a deadline it is what counts")
+            .next(
+                "time round trips for longer, with the true maximum and what disturbed the hosts",
+                "linerate lat HOST --time 60s",
+            ),
+    )
+}
+
+/// Small messages that one table halves and another one does not.
+pub(super) fn halves(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let first = |trip| {
+        let mut of = explained.tables.iter().filter(|t| t.sizes.trip == trip);
+        of.find_map(|table| Some((table, table.smallest()?.time()?)))
+    };
+    let (Some((half, one)), Some((whole, both))) = (first(Trip::Half), first(Trip::Whole)) else {
+        return Vec::new();
+    };
+    let what = format!(
+        "{} has halves of round trips and {} whole ones: they are compared after doubling the halves",
+        half.name(),
+        whole.name()
+    );
+    let doubled = Nanos(one.0.saturating_mul(2));
+    let evidence = format!("{one} is half of {doubled}, beside {both}");
+    vec![Remark::new(id, Stands::Doubt, what).because(evidence)]
+}
+
+pub(super) fn management(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let is_ping = |table: &&Table<'_>| table.sizes.operation == "ibping";
+    let tables = explained.tables.iter().filter(is_ping);
+    let remark = |table: &Table<'_>| {
+        let time = table.smallest()?.time()?;
+        let what = format!(
+            "ibping took {time} by the management path, through a program at each end: the latency of data is another one"
+        );
+        Some(Remark::new(id, Stands::Doubt, what).next("time what data takes", "ib_send_lat HOST"))
+    };
+    tables.filter_map(remark).collect()
+}

@@ -1,0 +1,136 @@
+//! Rules about the streams of transfers.
+
+use super::super::Explained;
+use super::{Remark, Stands, rate};
+use crate::path::Direction;
+use crate::reported::{Carrier, Transfer};
+use crate::units::Rate;
+
+/// How many times as fast as the streams a rate may grow.
+const PROPORTIONAL: f64 = 1.1;
+
+/// Share of the best rate below which more streams carry less.
+const LESS: f64 = 0.9;
+
+/// Share of the fastest stream below which streams differ.
+const DIFFER: f64 = 0.5;
+
+/// Rates to which clouds limit one flow.
+//= https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html: 5 Gb/s outside of a
+//= cluster placement group, 10 Gb/s within one
+const FLOW_CAPS: [Rate; 2] = [Rate(5_000_000_000), Rate(10_000_000_000)];
+
+/// Range of a capped flow's goodput, as shares of the cap: headers take some, and limiters have a margin.
+const CAPPED: std::ops::RangeInclusive<f64> = 0.93..=1.02;
+
+/// Transfers of one direction with different numbers of streams, the fewest first, one for each number.
+fn by_streams<'a>(explained: &'a Explained<'_>, direction: Direction) -> Vec<(u32, &'a Transfer)> {
+    let mut all: Vec<(u32, &Transfer)> = explained
+        .material
+        .transfers()
+        .filter(|(_, one)| one.direction == direction && !one.both && one.carrier == Carrier::Tcp)
+        .filter_map(|(_, one)| Some((one.streams?, one)))
+        .collect();
+    all.sort_by_key(|(streams, _)| *streams);
+    all.dedup_by_key(|(streams, _)| *streams);
+    all
+}
+
+pub(super) fn jumps(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let of = |direction| {
+        let all = by_streams(explained, direction);
+        let pairs: Vec<Remark> = all.windows(2).filter_map(|pair| jump(pair, id)).collect();
+        pairs
+    };
+    Direction::ALL.into_iter().flat_map(of).collect()
+}
+
+fn jump(pair: &[(u32, &Transfer)], id: &'static str) -> Option<Remark> {
+    let [(few, before), (many, after)] = *pair else {
+        return None;
+    };
+    let streams = f64::from(many) / f64::from(few);
+    let gain = after.goodput.0 as f64 / (before.goodput.0 as f64).max(1.0);
+    if gain < streams * PROPORTIONAL {
+        return None;
+    }
+    let what = format!(
+        "from {few} to {many} streams the rate grew x{gain:.2}, and the streams only x{streams:.2}: one of both runs \
+         was disturbed"
+    );
+    let evidence = format!(
+        "{}, then {}",
+        rate(before.goodput.0 as f64),
+        rate(after.goodput.0 as f64)
+    );
+    Some(Remark::new(id, Stands::Doubt, what).because(evidence).next(
+        "repeat each number of streams, in turns",
+        "linerate bw HOST --sweep streams",
+    ))
+}
+
+pub(super) fn past_best(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let of = |direction| {
+        let all = by_streams(explained, direction);
+        let (best, most) = all.iter().max_by_key(|(_, one)| one.goodput)?;
+        let (streams, last) = all.last()?;
+        let share = last.goodput.0 as f64 / (most.goodput.0 as f64).max(1.0);
+        (streams > best && share < LESS).then(|| {
+            let what = format!(
+                "{best} streams carried most, and {streams} only {:.0} % of it: beyond that they take CPU time from \
+                 each other",
+                share * 100.0
+            );
+            let evidence = format!("{}, then {}", rate(most.goodput.0 as f64), rate(last.goodput.0 as f64));
+            Remark::new(id, Stands::Finding, what)
+                .because(evidence)
+                .next("see the CPUs of both ends under the load", "linerate run HOST")
+        })
+    };
+    Direction::ALL.into_iter().filter_map(of).collect()
+}
+
+pub(super) fn differ(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let remark = |one: &Transfer| {
+        let least = one.each.iter().copied().reduce(f64::min)?;
+        let most = one.each.iter().copied().reduce(f64::max)?;
+        (least < most * DIFFER).then(|| {
+            let what = format!(
+                "{} streams do not share alike: the slowest carried {}, the fastest {}",
+                one.each.len(),
+                Rate(least.max(0.0) as u64),
+                Rate(most.max(0.0) as u64)
+            );
+            Remark::new(id, Stands::Finding, what).because(
+                "they share a processor, a queue or a link of a bond with different neighbours, or one loses packets",
+            )
+        })
+    };
+    let all = explained.material.transfers();
+    all.filter_map(|(_, one)| remark(one)).collect()
+}
+
+pub(super) fn capped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let remark = |one: &Transfer| {
+        let at = |cap: &Rate| {
+            one.each
+                .iter()
+                .all(|each| CAPPED.contains(&(each / cap.0 as f64)))
+        };
+        let cap = FLOW_CAPS
+            .into_iter()
+            .find(at)
+            .filter(|_| one.each.len() >= 3)?;
+        let what = format!(
+            "each of {} streams carried about {cap}: so much a cloud allows one flow; one full processor for all of \
+             them would look alike",
+            one.each.len()
+        );
+        Some(Remark::new(id, Stands::Finding, what).next(
+            "tell a cap of each flow from a full processor",
+            "linerate run HOST",
+        ))
+    };
+    let all = explained.material.transfers();
+    all.filter_map(|(_, one)| remark(one)).collect()
+}

@@ -1,0 +1,306 @@
+//! Rules on material made by hand, each on both sides of its threshold.
+
+use super::*;
+use crate::path::Direction;
+use crate::reported::{
+    Access, Carrier, Counted, DiskRow, Does, Outcome, SizeRow, Sizes, Tool, Trip,
+};
+use crate::units::{Bytes, Nanos, Rate};
+
+fn source(side: Side, measured: Vec<Measured>) -> Source {
+    let outcome = |measured| Outcome {
+        title: String::new(),
+        line: 1,
+        measured,
+    };
+    Source {
+        file: "a.txt".to_owned(),
+        side: Some(side),
+        label: "iperf3, text".to_owned(),
+        tool: Tool::named("iperf3"),
+        results: measured.into_iter().map(outcome).collect(),
+        notes: Vec::new(),
+    }
+}
+
+fn tcp(streams: u32, gigabits: f64) -> Measured {
+    let rate = Rate((gigabits * 1e9) as u64);
+    let mut one = Transfer::new(Carrier::Tcp, Direction::Forward, rate, Counted::Receiver);
+    one.streams = Some(streams);
+    Measured::Transfer(Box::new(one))
+}
+
+fn file(does: Does, megabytes: f64) -> DiskRow {
+    DiskRow::new(Access::Sequential, does, megabytes * 1e6)
+}
+
+fn disk(rows: Vec<DiskRow>) -> Measured {
+    Measured::Disk(Disk {
+        rows,
+        ..Disk::default()
+    })
+}
+
+fn sizes(carrier: Carrier, trip: Trip, rows: &[(u64, f64)]) -> Sizes {
+    let row = |(size, micros): &(u64, f64)| SizeRow {
+        size: Bytes(*size),
+        typical: Some(Nanos((micros * 1e3) as u64)),
+        ..SizeRow::default()
+    };
+    Sizes {
+        carrier: Some(carrier),
+        operation: String::new(),
+        trip,
+        both: false,
+        rows: rows.iter().map(row).collect(),
+    }
+}
+
+/// Ids of the remarks, and their sentences.
+fn remarks(sources: Vec<Source>, claims: &[&str]) -> Vec<(&'static str, String)> {
+    let material = Material {
+        sources,
+        claims: claims.iter().map(|claim| claim.parse().unwrap()).collect(),
+        ..Material::default()
+    };
+    let explained = explain(&material);
+    let each = explained.remarks.into_iter();
+    each.map(|remark| (remark.id, remark.what)).collect()
+}
+
+fn has(id: &str, sources: Vec<Source>, claims: &[&str]) -> bool {
+    remarks(sources, claims)
+        .iter()
+        .any(|(found, _)| *found == id)
+}
+
+/// The files of case 1: the client's rows, the server's rows, and transfers by number of streams.
+fn home(client_writes: f64, streams: &[(u32, f64)]) -> Vec<Source> {
+    let client = disk(vec![
+        file(Does::Read, 2201.0),
+        file(Does::Write, client_writes),
+    ]);
+    let server = disk(vec![file(Does::Read, 718.0), file(Does::Write, 2301.0)]);
+    let transfers = streams.iter().map(|(n, rate)| tcp(*n, *rate)).collect();
+    vec![
+        source(Side::Near, vec![client]),
+        source(Side::Far, vec![server]),
+        source(Side::Near, transfers),
+    ]
+}
+
+const SWEEP: [(u32, f64); 6] = [
+    (1, 3.73),
+    (4, 6.96),
+    (6, 15.2),
+    (8, 16.3),
+    (10, 13.2),
+    (12, 12.6),
+];
+
+#[test]
+fn the_network_is_cleared_in_the_slow_direction_only_if_it_carries_more_there() {
+    assert!(has("direction-cleared", home(375.0, &SWEEP), &[]));
+    assert!(
+        !has("direction-cleared", home(375.0, &[(1, 3.73)]), &[]),
+        "TCP is as slow"
+    );
+    assert!(
+        !has("direction-cleared", home(1200.0, &SWEEP), &[]),
+        "not half as fast"
+    );
+    let reverse = remarks(home(375.0, &SWEEP), &[]);
+    let words = &reverse
+        .iter()
+        .find(|(id, _)| *id == "direction-cleared")
+        .unwrap()
+        .1;
+    assert!(words.contains("from client to server"), "{words}");
+}
+
+#[test]
+fn rdma_is_not_shown_by_files_as_fast_as_tcp() {
+    let claim = ["transport=rdma"];
+    assert!(has("transport-not-shown", home(375.0, &SWEEP), &claim));
+    assert!(
+        !has("transport-not-shown", home(375.0, &SWEEP), &[]),
+        "nobody claims it"
+    );
+    assert!(
+        !has("transport-not-shown", home(375.0, &[(1, 3.73)]), &claim),
+        "TCP cannot"
+    );
+}
+
+#[test]
+fn a_headline_is_held_against_the_best_figure() {
+    let says = |claim: &str| {
+        let all = remarks(home(375.0, &SWEEP), &[claim]);
+        all.into_iter().find(|(id, _)| *id == "headline").unwrap().1
+    };
+    let words = says("goodput>=20Gbit/s");
+    assert!(
+        words.starts_with("no figure reaches") && words.contains("18.4 Gb/s"),
+        "{words}"
+    );
+    assert!(says("goodput>=18Gbit/s").contains("holds"));
+}
+
+#[test]
+fn a_rate_that_grows_faster_than_the_streams_is_doubted() {
+    let ids: Vec<_> = remarks(home(375.0, &SWEEP), &[]);
+    let jumps: Vec<_> = ids
+        .iter()
+        .filter(|(id, _)| *id == "more-than-proportional")
+        .collect();
+    assert_eq!(jumps.len(), 1, "{jumps:?}");
+    assert!(
+        jumps[0]
+            .1
+            .contains("from 4 to 6 streams the rate grew x2.18"),
+        "{jumps:?}"
+    );
+    let even = [(4, 6.96), (6, 10.4)];
+    assert!(!has("more-than-proportional", home(375.0, &even), &[]));
+}
+
+#[test]
+fn more_streams_than_the_best_number_are_named_if_they_carry_less() {
+    let all = remarks(home(375.0, &SWEEP), &[]);
+    let words = &all.iter().find(|(id, _)| *id == "past-the-best").unwrap().1;
+    assert!(
+        words.starts_with("8 streams carried most, and 12 only 77 %"),
+        "{words}"
+    );
+    assert!(!has(
+        "past-the-best",
+        home(375.0, &[(8, 16.3), (12, 15.9)]),
+        &[]
+    ));
+}
+
+#[test]
+fn sockets_are_compared_with_verbs_as_whole_round_trips() {
+    let with = |sockets: f64| {
+        let verbs = sizes(Carrier::Rdma, Trip::Whole, &[(2, 2.36), (64, 2.42)]);
+        let udp = sizes(Carrier::Udp, Trip::Half, &[(16, sockets), (64, sockets)]);
+        vec![source(
+            Side::Near,
+            vec![Measured::Sizes(verbs), Measured::Sizes(udp)],
+        )]
+    };
+    let all = remarks(with(9.133), &[]);
+    let words = &all
+        .iter()
+        .find(|(id, _)| *id == "sockets-slower")
+        .unwrap()
+        .1;
+    assert!(
+        words.contains("18.3 us through sockets and 2.36 us by verbs"),
+        "{words}"
+    );
+    assert!(!has("sockets-slower", with(2.0), &[]));
+    assert!(has(
+        "slower-than-before",
+        with(9.133),
+        &["before.latency=6.5us"]
+    ));
+    assert!(!has(
+        "slower-than-before",
+        with(6.0),
+        &["before.latency=6.5us"]
+    ));
+    assert!(has("half-and-whole", with(9.133), &[]));
+}
+
+#[test]
+fn a_time_that_only_halves_keep_is_doubted() {
+    let table = || {
+        let verbs = sizes(Carrier::Rdma, Trip::Half, &[(2, 1.28)]);
+        vec![source(Side::Near, vec![Measured::Sizes(verbs)])]
+    };
+    let says = |claim: &str| remarks(table(), &[claim]).remove(0).1;
+    assert!(
+        says("latency<=2us").contains("only of halves"),
+        "{}",
+        says("latency<=2us")
+    );
+    assert!(says("latency<=3us").contains("holds: "));
+    assert!(says("latency<=1us").starts_with("no figure keeps"));
+}
+
+#[test]
+fn a_long_tail_is_ten_times_the_typical_time() {
+    let with = |most: f64| {
+        let mut table = sizes(Carrier::Rdma, Trip::Whole, &[(2, 2.36), (4, 2.37)]);
+        table.rows[1].most = Some(Nanos((most * 1e3) as u64));
+        table.rows[1].samples = Some(1000);
+        vec![source(Side::Near, vec![Measured::Sizes(table)])]
+    };
+    let all = remarks(with(95.75), &[]);
+    assert!(
+        all[0].1.contains("95.8 us, 40 times the typical 2.37 us"),
+        "{all:?}"
+    );
+    assert!(!has("long-tail", with(23.0), &[]));
+}
+
+#[test]
+fn a_rate_that_falls_and_returns_is_no_fall() {
+    let table = |last: f64| {
+        let rows = [(2048, 400.0), (4096, 485.0), (8192, 1570.0), (16384, last)];
+        let table = sizes(Carrier::Messages, Trip::Half, &rows);
+        vec![source(Side::Near, vec![Measured::Sizes(table)])]
+    };
+    assert!(has("rate-falls", table(2862.0), &[]));
+    assert!(!has("rate-falls", table(1900.0), &[]));
+}
+
+#[test]
+fn a_copy_is_compared_with_the_row_of_its_direction() {
+    let with = |megabytes: f64| {
+        let mut rows = vec![file(Does::Write, 375.0), file(Does::Read, 2201.0)];
+        rows.push(DiskRow::new(Access::Copy, Does::Write, megabytes * 1e6));
+        vec![source(Side::Near, vec![disk(rows)])]
+    };
+    assert!(has("copy-above-row", with(562.0), &[]));
+    assert!(!has("copy-above-row", with(380.0), &[]));
+}
+
+#[test]
+fn operations_in_flight_are_counted_by_their_time() {
+    let with = |micros: u64, at_disk: u64| {
+        let mut row = file(Does::Read, 400.0);
+        (row.depth, row.operations) = (Some(32), Some(100_000.0));
+        row.mean = Some(Nanos::from_micros(micros));
+        (row.seconds, row.at_disk) = (Some(10.0), Some(Bytes(at_disk)));
+        vec![source(Side::Near, vec![disk(vec![row])])]
+    };
+    assert!(has("depth-not-reached", with(100, 4_000_000_000), &[]));
+    assert!(!has("depth-not-reached", with(310, 4_000_000_000), &[]));
+    assert!(has("cache", with(310, 100_000_000), &[]));
+    assert!(!has("cache", with(310, 4_000_000_000), &[]));
+}
+
+#[test]
+fn equal_streams_at_a_known_cap_may_be_capped() {
+    let with = |each: Vec<f64>| {
+        let Measured::Transfer(mut one) = tcp(each.len() as u32, 25.0) else {
+            unreachable!();
+        };
+        one.each = each;
+        vec![source(Side::Near, vec![Measured::Transfer(one)])]
+    };
+    assert!(has(
+        "flow-cap",
+        with(vec![4.9e9, 4.95e9, 4.8e9, 4.97e9, 4.9e9]),
+        &[]
+    ));
+    assert!(!has("flow-cap", with(vec![4.9e9, 4.95e9, 4.2e9]), &[]));
+    assert!(
+        !has("flow-cap", with(vec![4.9e9, 4.95e9]), &[]),
+        "two are no pattern"
+    );
+    assert!(has("streams-differ", with(vec![1e9, 4e9]), &[]));
+    assert!(!has("streams-differ", with(vec![3e9, 4e9]), &[]));
+}
