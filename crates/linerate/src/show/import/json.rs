@@ -1,0 +1,398 @@
+//! Reported results and what they say, for programs. The schema of the document is made from `Output`.
+
+use linerate_core::ceiling::fingerprint::{Candidate, Fit};
+use linerate_core::explain::{Explained, Remark, Table};
+use linerate_core::facts::odd::Oddity;
+use linerate_core::path::{Direction, Side};
+use linerate_core::reported::{
+    Access, Carrier, Counted, Disk, DiskRow, Does, SizeRow, Source, Transfer, Trip,
+};
+use linerate_core::units::{Nanos, Rate};
+use linerate_core::verdict::{Certainty, Limit, Unknown};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::super::json::figures::{FigureOut, figures};
+use super::super::json::{CauseId, Format, exact, integer, text};
+
+/// Version of the document; raised when a key changes its meaning or is removed.
+const FORMAT: u32 = 1;
+
+/// The published schema of the document.
+pub const SCHEMA: &str = include_str!("../../../schema/import.schema.json");
+
+/// One JSON document. Units stand in the keys. Unknown values are null. The client is near, the server far.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Result of linerate import")]
+pub(in crate::show) struct Output<'a> {
+    /// Version of this document.
+    format: Format<FORMAT>,
+    /// Version of linerate that read the results.
+    linerate: &'static str,
+    /// Title of the import. Null if it has none.
+    title: Option<&'a str>,
+    /// What limits the transfers, by the judge.
+    limits: Vec<LimitOut<'a>>,
+    /// What the judge does not know.
+    unknown: &'a [Unknown],
+    /// What the figures show otherwise.
+    remarks: Vec<RemarkOut<'a>>,
+    /// The figures that sum up the results.
+    figures: Vec<FigureOut>,
+    /// Transfers over a network.
+    transfers: Vec<TransferOut<'a>>,
+    /// Tables of messages by their size.
+    tables: Vec<TableOut<'a>>,
+    /// Results of disks and files.
+    disks: Vec<DiskOut<'a>>,
+    /// What is odd about the client's host, by its facts.
+    near_oddities: &'a [Oddity],
+    /// What is odd about the server's host, by its facts.
+    far_oddities: &'a [Oddity],
+    /// The outputs that were read.
+    sources: Vec<SourceOut<'a>>,
+}
+
+/// A limit of the transfers.
+#[derive(Serialize, JsonSchema)]
+struct LimitOut<'a> {
+    cause: CauseId,
+    direction: Direction,
+    certainty: Certainty,
+    /// Numbers, in sentences.
+    evidence: &'a [String],
+}
+
+/// Something that the figures show.
+#[derive(Serialize, JsonSchema)]
+struct RemarkOut<'a> {
+    /// Stable id of the rule: `direction-cleared`.
+    rule: &'static str,
+    /// `finding`, `doubt` (a claim or a figure that the results do not support) or `good`.
+    stands: &'static str,
+    /// The remark in a sentence.
+    what: &'a str,
+    /// Numbers, in sentences.
+    evidence: &'a [String],
+    /// What would tell more.
+    next: Vec<NextOut<'a>>,
+}
+
+/// A next step.
+#[derive(Serialize, JsonSchema)]
+struct NextOut<'a> {
+    /// What it is for.
+    what: &'a str,
+    /// The command. Null if it is no command.
+    command: Option<&'a str>,
+}
+
+/// A transfer, as the program reported it.
+#[derive(Serialize, JsonSchema)]
+struct TransferOut<'a> {
+    /// The file that has it.
+    file: &'a str,
+    /// Protocol: `tcp`, `udp`, `sctp`, `rdma` or `messages`.
+    carrier: &'static str,
+    direction: Direction,
+    /// Whether the other direction was loaded at the same time.
+    both: bool,
+    /// Null if unknown.
+    streams: Option<u32>,
+    goodput_bps: u64,
+    /// Whether only the sender counted it.
+    counted_at_sender: bool,
+    /// Null if unknown.
+    seconds: Option<f64>,
+    /// Null if unknown.
+    retransmits: Option<u64>,
+    /// Datagrams lost. Null for other protocols.
+    lost: Option<u64>,
+    /// Datagrams sent. Null for other protocols.
+    datagrams: Option<u64>,
+    /// Mean round trip by the sender's kernel. Null if unknown.
+    round_trip_ns: Option<u64>,
+    /// CPU time of the sending program, as a share of one CPU. Null if unknown.
+    sender_cpu: Option<f64>,
+    /// CPU time of the receiving program, as a share of one CPU. Null if unknown.
+    receiver_cpu: Option<f64>,
+    /// Rate of each stream. Empty if unknown.
+    each_bps: &'a [f64],
+}
+
+/// A table of messages by their size.
+#[derive(Serialize, JsonSchema)]
+struct TableOut<'a> {
+    /// The file that has it.
+    file: &'a str,
+    /// The operation in words. Empty if unknown.
+    operation: &'a str,
+    /// `whole`, `half` or `unknown`: what the times are of round trips.
+    trip: &'static str,
+    rows: Vec<RowOut>,
+    /// The line through the times. Null without one.
+    fit: Option<FitOut>,
+    /// Period of the timer that sets the times. Null without one.
+    timer_ns: Option<u64>,
+    /// Hardware whose rate agrees with the slope.
+    candidates: Vec<CandidateOut<'a>>,
+}
+
+/// The messages of one size.
+#[derive(Serialize, JsonSchema)]
+struct RowOut {
+    size_bytes: u64,
+    /// Null if unknown, as below.
+    samples: Option<u64>,
+    least_ns: Option<u64>,
+    typical_ns: Option<u64>,
+    mean_ns: Option<u64>,
+    deviation_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    p999_ns: Option<u64>,
+    most_ns: Option<u64>,
+    rate_bps: Option<u64>,
+    messages_per_sec: Option<f64>,
+}
+
+/// The line through the times of a table.
+#[derive(Serialize, JsonSchema)]
+struct FitOut {
+    /// Shortest time of any size.
+    floor_ns: u64,
+    /// Slope of large messages as a rate.
+    rate_bps: f64,
+    /// Size at which half of the rate is reached.
+    half_bytes: u64,
+}
+
+/// Hardware whose rate agrees.
+#[derive(Serialize, JsonSchema)]
+struct CandidateOut<'a> {
+    name: &'a str,
+    /// Lower and upper end of its payload rate.
+    carries_bps: [f64; 2],
+    /// Distance of the measured rate from that range, as a share.
+    off: f64,
+}
+
+/// Results of a disk or a file.
+#[derive(Serialize, JsonSchema)]
+struct DiskOut<'a> {
+    /// The file that has them.
+    file: &'a str,
+    side: Option<Side>,
+    /// The disk, file or folder. Empty if unknown.
+    target: &'a str,
+    rows: Vec<DiskRowOut>,
+}
+
+/// One kind of operation.
+#[derive(Serialize, JsonSchema)]
+struct DiskRowOut {
+    /// `sequential`, `random` or `copy`.
+    access: &'static str,
+    /// `read`, `write` or `mix`.
+    does: &'static str,
+    /// Null if unknown, as below.
+    block_bytes: Option<u64>,
+    depth: Option<u32>,
+    threads: Option<u32>,
+    bytes_per_sec: f64,
+    operations_per_sec: Option<f64>,
+    mean_ns: Option<u64>,
+    p99_ns: Option<u64>,
+}
+
+/// An output that was read.
+#[derive(Serialize, JsonSchema)]
+struct SourceOut<'a> {
+    /// Name of the file.
+    file: &'a str,
+    side: Option<Side>,
+    /// The program and the form of its output.
+    form: &'a str,
+    /// Version of the program. Null if unknown.
+    version: Option<&'a str>,
+    notes: Vec<NoteOut<'a>>,
+}
+
+/// Something about an input that a reader should know.
+#[derive(Serialize, JsonSchema)]
+struct NoteOut<'a> {
+    /// Line of the file. Null if it is about the whole.
+    line: Option<u64>,
+    what: &'a str,
+}
+
+/// The document of an import.
+pub(crate) fn json(explained: &Explained<'_>) -> serde_json::Result<String> {
+    text(&Output::of(explained))
+}
+
+impl<'a> Output<'a> {
+    fn of(explained: &'a Explained<'a>) -> Self {
+        let material = explained.material;
+        Self {
+            format: Format,
+            linerate: env!("CARGO_PKG_VERSION"),
+            title: Some(material.title.as_str()).filter(|title| !title.is_empty()),
+            limits: explained.verdict.limits.iter().map(limit).collect(),
+            unknown: &explained.verdict.unknown,
+            remarks: explained.remarks.iter().map(remark).collect(),
+            figures: figures(&explained.summary),
+            transfers: material.transfers().map(transfer).collect(),
+            tables: explained.tables.iter().map(table).collect(),
+            disks: material.disks().map(disk).collect(),
+            near_oddities: &explained.oddities[0],
+            far_oddities: &explained.oddities[1],
+            sources: material.sources.iter().map(source).collect(),
+        }
+    }
+}
+
+fn limit(limit: &Limit) -> LimitOut<'_> {
+    LimitOut {
+        cause: CauseId(limit.cause),
+        direction: limit.direction,
+        certainty: limit.certainty,
+        evidence: &limit.evidence,
+    }
+}
+
+fn remark(remark: &Remark) -> RemarkOut<'_> {
+    let next = remark.next.iter().map(|next| NextOut {
+        what: &next.what,
+        command: Some(next.command.as_str()).filter(|command| !command.is_empty()),
+    });
+    RemarkOut {
+        rule: remark.id,
+        stands: remark.stands.name(),
+        what: &remark.what,
+        evidence: &remark.evidence,
+        next: next.collect(),
+    }
+}
+
+fn nanos(time: Option<Nanos>) -> Option<u64> {
+    time.map(|time| exact(time.0))
+}
+
+fn transfer<'a>((source, one): (&'a Source, &'a Transfer)) -> TransferOut<'a> {
+    TransferOut {
+        file: &source.file,
+        carrier: match one.carrier {
+            Carrier::Tcp => "tcp",
+            Carrier::Udp => "udp",
+            Carrier::Sctp => "sctp",
+            Carrier::Rdma => "rdma",
+            Carrier::Messages => "messages",
+        },
+        direction: one.direction,
+        both: one.both,
+        streams: one.streams,
+        goodput_bps: exact(one.goodput.0),
+        counted_at_sender: one.counted == Counted::Sender,
+        seconds: one.seconds,
+        retransmits: one.retransmits.map(exact),
+        lost: one.datagrams.map(|counts| exact(counts.lost)),
+        datagrams: one.datagrams.map(|counts| exact(counts.of)),
+        round_trip_ns: nanos(one.round_trip.mean),
+        sender_cpu: one.cpu.sender.map(|cpu| cpu.total),
+        receiver_cpu: one.cpu.receiver.map(|cpu| cpu.total),
+        each_bps: &one.each,
+    }
+}
+
+fn table<'a>(table: &'a Table<'a>) -> TableOut<'a> {
+    TableOut {
+        file: &table.source.file,
+        operation: &table.sizes.operation,
+        trip: match table.sizes.trip {
+            Trip::Whole => "whole",
+            Trip::Half => "half",
+            Trip::Unknown => "unknown",
+        },
+        rows: table.sizes.rows.iter().map(row).collect(),
+        fit: table.fit.as_ref().map(fit),
+        timer_ns: nanos(table.timer.as_ref().map(|timer| timer.period)),
+        candidates: table.candidates.iter().map(candidate).collect(),
+    }
+}
+
+fn row(row: &SizeRow) -> RowOut {
+    RowOut {
+        size_bytes: exact(row.size.0),
+        samples: row.samples.map(exact),
+        least_ns: nanos(row.least),
+        typical_ns: nanos(row.typical),
+        mean_ns: nanos(row.mean),
+        deviation_ns: nanos(row.deviation),
+        p99_ns: nanos(row.p99),
+        p999_ns: nanos(row.p999),
+        most_ns: nanos(row.most),
+        rate_bps: row.rate.map(|Rate(bits)| exact(bits)),
+        messages_per_sec: row.messages,
+    }
+}
+
+fn fit(fit: &Fit) -> FitOut {
+    FitOut {
+        floor_ns: exact(fit.floor.0),
+        rate_bps: fit.rate,
+        half_bytes: exact(fit.half.0),
+    }
+}
+
+fn candidate(candidate: &Candidate) -> CandidateOut<'_> {
+    CandidateOut {
+        name: &candidate.name,
+        carries_bps: [candidate.carries.low(), candidate.carries.high()],
+        off: candidate.off,
+    }
+}
+
+fn disk<'a>((source, disk): (&'a Source, &'a Disk)) -> DiskOut<'a> {
+    DiskOut {
+        file: &source.file,
+        side: source.side,
+        target: &disk.target,
+        rows: disk.rows.iter().map(disk_row).collect(),
+    }
+}
+
+fn disk_row(row: &DiskRow) -> DiskRowOut {
+    DiskRowOut {
+        access: match row.access {
+            Access::Sequential => "sequential",
+            Access::Random => "random",
+            Access::Copy => "copy",
+        },
+        does: match row.does {
+            Does::Read => "read",
+            Does::Write => "write",
+            Does::Mix => "mix",
+        },
+        block_bytes: row.block.map(|size| exact(size.0)),
+        depth: row.depth,
+        threads: row.threads,
+        bytes_per_sec: row.bytes_per_sec,
+        operations_per_sec: row.operations,
+        mean_ns: nanos(row.mean),
+        p99_ns: nanos(row.p99),
+    }
+}
+
+fn source(source: &Source) -> SourceOut<'_> {
+    let notes = source.notes.iter().map(|note| NoteOut {
+        line: note.line,
+        what: &note.what,
+    });
+    SourceOut {
+        file: &source.file,
+        side: source.side,
+        form: &source.label,
+        version: source.tool.version.as_deref(),
+        notes: notes.collect(),
+    }
+}

@@ -1,0 +1,296 @@
+//! Reported results and what they say, for people.
+
+use std::collections::BTreeSet;
+
+use linerate_core::explain::{Explained, Remark, Stands, Table as Sized};
+use linerate_core::path::Side;
+use linerate_core::reported::{Access, Counted, Disk, DiskRow, Does, SizeRow, Transfer, Trip};
+use linerate_core::units::{Nanos, Rate};
+use linerate_core::verdict::suspects;
+
+use super::super::document::{Item, Table};
+use super::super::names::Names;
+use super::super::{Document, Tone, text, words};
+
+/// Rows of a table that are shown; the JSON document has all.
+const ROWS: usize = 40;
+
+/// The page of an import. `saved` is the name of its record and the command that shows it, if it was kept.
+pub(crate) fn page(explained: &Explained<'_>, saved: Option<(&str, &str)>) -> Document {
+    let mut doc = Document::new();
+    if !explained.material.title.is_empty() {
+        doc.title(&explained.material.title);
+        doc.gap();
+    }
+    judged(&mut doc, explained);
+    doc.gap();
+    remarks(&mut doc, &explained.remarks);
+    for table in &explained.tables {
+        doc.gap();
+        sizes(&mut doc, table);
+    }
+    doc.gap();
+    transfers(&mut doc, explained);
+    doc.gap();
+    disks(&mut doc, explained);
+    doc.gap();
+    oddities(&mut doc, explained);
+    doc.gap();
+    read(&mut doc, explained);
+    if let Some((name, shown_by)) = saved {
+        let shown_by = format!("   ({shown_by})");
+        doc.entry("Saved", &[(Tone::Plain, name), (Tone::Dim, &shown_by)], 0);
+    }
+    doc
+}
+
+/// Writes the verdict of the judge.
+fn judged(doc: &mut Document, explained: &Explained<'_>) {
+    let Some(model) = &explained.model else {
+        return;
+    };
+    let names = Names::of_hosts(model);
+    text::judged(doc, model, &explained.verdict, &names);
+    let verdict = &explained.verdict;
+    if verdict.unknown.is_empty() {
+        return;
+    }
+    let maybe: Vec<&str> = suspects(verdict).iter().map(|s| s.cause).collect();
+    if verdict.limits.is_empty() {
+        doc.gap();
+        let open = match maybe.as_slice() {
+            [] => "no cause fits the figures that were reported".to_owned(),
+            some => format!("the reported figures leave open: {}", some.join(", ")),
+        };
+        doc.entry("Unknown", &[(Tone::Plain, &open)], 2);
+        let found = suspects(verdict);
+        let found = found.iter().filter(|s| s.outcome == "finding");
+        let mut told = BTreeSet::new();
+        for why in found.flat_map(|s| &s.why).filter(|why| told.insert(*why)) {
+            doc.evidence(why);
+        }
+        let next = "to know it, with `linerate serve` on the other host:";
+        doc.detail(&[(Tone::Dim, next)], 2);
+        doc.detail_command((Tone::Strong, "linerate run HOST"), 0);
+    }
+}
+
+fn remarks(doc: &mut Document, remarks: &[Remark]) {
+    for remark in remarks {
+        let (label, tone) = match remark.stands {
+            Stands::Finding => ("Found", Tone::Strong),
+            Stands::Doubt => ("In doubt", Tone::Warning),
+            Stands::Good => ("As it should", Tone::Good),
+        };
+        let id = format!(" ({})", remark.id);
+        doc.entry(label, &[(tone, &remark.what), (Tone::Dim, &id)], 2);
+        for evidence in &remark.evidence {
+            doc.evidence(evidence);
+        }
+        for next in &remark.next {
+            let end = if next.command.is_empty() { "" } else { ":" };
+            doc.detail(&[(Tone::Dim, &format!("{}{end}", next.what))], 2);
+            if !next.command.is_empty() {
+                doc.detail_command((Tone::Strong, &next.command), 0);
+            }
+        }
+    }
+}
+
+/// A time in microseconds, as tables of sizes have it.
+fn micros(time: Option<Nanos>) -> String {
+    time.map_or(String::new(), |time| {
+        let micros = time.0 as f64 / 1e3;
+        let digits = if micros < 1_000.0 { 2 } else { 0 };
+        format!("{micros:.digits$}")
+    })
+}
+
+/// A column of a table of sizes.
+type Column = (&'static str, fn(&SizeRow) -> String);
+
+const COLUMNS: [Column; 11] = [
+    ("size", |row| row.size.to_string()),
+    ("least", |row| micros(row.least)),
+    ("typical", |row| micros(row.typical)),
+    ("mean", |row| micros(row.mean)),
+    ("dev", |row| micros(row.deviation)),
+    ("p99", |row| micros(row.p99)),
+    ("p99.9", |row| micros(row.p999)),
+    ("max", |row| micros(row.most)),
+    ("rate", |row| {
+        let rate = row.rate.or_else(|| Sized::rate(row));
+        rate.map_or(String::new(), |rate| rate.to_string())
+    }),
+    ("messages/s", |row| {
+        row.messages.map_or(String::new(), |n| format!("{n:.0}"))
+    }),
+    ("samples", |row| {
+        row.samples.map_or(String::new(), |n| n.to_string())
+    }),
+];
+
+fn sizes(doc: &mut Document, table: &Sized<'_>) {
+    let trip = match table.sizes.trip {
+        Trip::Whole => ", whole round trips in us",
+        Trip::Half => ", halves of round trips in us",
+        Trip::Unknown if table.smallest().is_some() => ", times in us (half or whole is not known)",
+        Trip::Unknown => "",
+    };
+    doc.heading(&format!("{}{trip}", table.name()));
+    let rows = &table.sizes.rows;
+    let filled = |column: &&Column| rows.iter().any(|row| !column.1(row).is_empty());
+    let columns: Vec<&Column> = COLUMNS.iter().filter(filled).collect();
+    let width = |column: &&Column| {
+        let cells = rows.iter().map(|row| column.1(row).chars().count());
+        cells.chain([column.0.len()]).max().unwrap_or(0) + 2
+    };
+    let widths: Vec<usize> = columns.iter().map(width).collect();
+    let head: Vec<_> = columns.iter().map(|c| (Tone::Dim, c.0)).collect();
+    let mut out = Table::new(&widths).head(&head);
+    for row in rows.iter().take(ROWS) {
+        let cells: Vec<String> = columns.iter().map(|column| column.1(row)).collect();
+        let cells: Vec<_> = cells.iter().map(|c| (Tone::Plain, c.as_str())).collect();
+        out.row(&cells);
+    }
+    doc.table(out);
+    if rows.len() > ROWS {
+        let more = format!("{} more rows; --json has all", rows.len() - ROWS);
+        doc.line(&[(Tone::Dim, &more)], 2);
+    }
+    line(doc, table);
+}
+
+/// Writes the line through the times of a table.
+fn line(doc: &mut Document, table: &Sized<'_>) {
+    text::fitted(doc, table.fit.as_ref(), &table.candidates);
+}
+
+fn transfers(doc: &mut Document, explained: &Explained<'_>) {
+    let mut rows = explained.material.transfers().peekable();
+    if rows.peek().is_none() {
+        return;
+    }
+    doc.heading("Transfers");
+    for (source, one) in rows.take(ROWS) {
+        let rate = one.goodput.to_string();
+        let text = transfer(one);
+        let file = format!("  {}", source.file);
+        let head = [(rate.as_str(), 12.into())];
+        let item = Item::new(&[(Tone::Plain, &text), (Tone::Dim, &file)]);
+        doc.item(item.head(Tone::Strong, &head).indent(2, 16));
+    }
+}
+
+/// A transfer in words: `TCP, 4 streams, client to server, 10 s, 12 retransmitted`.
+fn transfer(one: &Transfer) -> String {
+    let streams = one.streams.map(|n| words::count(u64::from(n), "stream"));
+    let way = match one.direction.sender() {
+        Side::Near => "client to server",
+        Side::Far => "server to client",
+    };
+    let size = one.size.map(|size| format!("{size} each"));
+    let both = one.both.then(|| "both directions at once".to_owned());
+    let sent = (one.counted == Counted::Sender).then(|| "as sent, not as received".to_owned());
+    let time = one.seconds.map(|secs| format!("{secs:.1} s"));
+    let again = one.retransmits.map(|n| format!("{n} retransmitted"));
+    let lost = one.datagrams.map(|counts| {
+        let share = counts.lost as f64 / (counts.of as f64).max(1.0) * 100.0;
+        format!("{share:.2} % lost")
+    });
+    let trip = one.round_trip.mean.map(|rtt| format!("round trip {rtt}"));
+    let cpu = |what: &str, cpu: Option<linerate_core::reported::Cpu>| {
+        cpu.map(|cpu| format!("{what} CPU {:.0} %", cpu.total * 100.0))
+    };
+    let carrier = words::carrier(one.carrier).to_owned();
+    let parts = [
+        Some(carrier),
+        streams,
+        Some(way.to_owned()),
+        both,
+        size,
+        time,
+        sent,
+        again,
+        lost,
+        trip,
+        cpu("sender", one.cpu.sender),
+        cpu("receiver", one.cpu.receiver),
+        one.error.as_ref().map(|why| format!("ended early: {why}")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn disks(doc: &mut Document, explained: &Explained<'_>) {
+    let mut all = explained.material.disks().peekable();
+    if all.peek().is_none() {
+        return;
+    }
+    doc.heading("Disks and files");
+    for (source, disk) in all {
+        let at = source.side.map_or("", linerate_core::explain::side_name);
+        let head = [source.file.as_str(), at, disk.target.as_str()];
+        let head: Vec<&str> = head.into_iter().filter(|part| !part.is_empty()).collect();
+        doc.line(&[(Tone::Dim, &head.join(", "))], 2);
+        for row in disk.rows.iter().take(ROWS) {
+            let rate = format!("{:.1} MB/s", row.bytes_per_sec / 1e6);
+            let head = [(rate.as_str(), 14.into())];
+            let item = Item::new(&[(Tone::Plain, &disk_row(disk, row))]);
+            doc.item(item.head(Tone::Strong, &head).indent(2, 18));
+        }
+    }
+}
+
+fn disk_row(disk: &Disk, row: &DiskRow) -> String {
+    let access = match row.access {
+        Access::Sequential => "sequential",
+        Access::Random => "random",
+        Access::Copy => "copy by",
+    };
+    let does = match row.does {
+        Does::Read => "read",
+        Does::Write => "write",
+        Does::Mix => "reads and writes",
+    };
+    let best = disk.best_of.filter(|runs| *runs > 1);
+    let parts = [
+        Some(format!("{access} {does}")),
+        row.block.map(|size| size.to_string()),
+        row.depth.map(|n| format!("depth {n}")),
+        row.threads.map(|n| words::count(u64::from(n), "thread")),
+        row.operations.map(|n| format!("{n:.0} operations/s")),
+        row.mean.map(|time| format!("mean {time}")),
+        row.p99.map(|time| format!("p99 {time}")),
+        best.map(|runs| format!("best of {runs}")),
+        Some(Rate((row.bytes_per_sec * 8.0) as u64).to_string()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Writes what is odd about the hosts, by their pasted facts.
+fn oddities(doc: &mut Document, explained: &Explained<'_>) {
+    let sides = [Side::Near, Side::Far];
+    for (side, all) in sides.into_iter().zip(&explained.oddities) {
+        for odd in all {
+            let label = linerate_core::explain::side_name(side);
+            let subject = format!("{}: ", odd.subject);
+            doc.entry(label, &[(Tone::Strong, &subject), (Tone::Plain, &odd.what)], 2);
+            doc.detail(&[(Tone::Dim, odd.why)], 2);
+            super::super::advice::do_steps(doc, &odd.fix.steps, |_| None);
+        }
+    }
+}
+
+/// Writes what was read, and what was not understood.
+fn read(doc: &mut Document, explained: &Explained<'_>) {
+    for (i, source) in explained.material.sources.iter().enumerate() {
+        let version = source.tool.version.as_ref();
+        let version = version.map_or(String::new(), |version| format!(" {version}"));
+        let text = format!("{}: {}{version}", source.file, source.label);
+        doc.entry(if i == 0 { "Read" } else { "" }, &[(Tone::Plain, &text)], 2);
+        for note in &source.notes {
+            let line = note.line.map_or(String::new(), |line| format!("line {line}: "));
+            doc.detail(&[(Tone::Warning, &line), (Tone::Plain, &note.what)], 2);
+        }
+    }
+}
