@@ -4,6 +4,7 @@
 //! is filled in.
 
 mod behind;
+mod by_size;
 mod ceilings;
 mod cpus;
 mod crowd;
@@ -48,6 +49,7 @@ mod vanished;
 mod workers;
 
 pub(crate) use behind::a_read;
+pub use by_size::{SizeTrips, by_size, is_by_size, mean_trip};
 pub(crate) use ceilings::least_of;
 pub use crowd::{Crowd, crowd};
 pub use datagrams::{Counted, Datagrams};

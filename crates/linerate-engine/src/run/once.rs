@@ -56,7 +56,7 @@ impl Run<'_> {
 }
 
 impl RoundTrips {
-    fn pattern(self) -> Pattern {
+    pub(super) fn pattern(self) -> Pattern {
         Pattern::PingPong {
             size: self.size,
             interval: self.interval.unwrap_or(Nanos(0)),
@@ -64,7 +64,7 @@ impl RoundTrips {
     }
 
     /// Returns the settings of the set that times round trips. It uses the plan's transport options and arrays.
-    fn knobs(self, plan: &Plan) -> Knobs {
+    pub(super) fn knobs(self, plan: &Plan) -> Knobs {
         let alone = transport::is_alone(&plan.engine);
         let size = |size| if alone { size } else { Bytes(0) };
         Knobs {

@@ -14,7 +14,9 @@ use clap::Args;
 use linerate_core::transport::TRANSPORTS;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use choice::{Color, Format, HandOver, LoadDirections, RunDirections, SweepFactor};
+pub(crate) use choice::{
+    Color, Format, HandOver, LoadDirections, RunDirections, SweepFactor, TripFactor,
+};
 
 use super::quantity::{
     Budget, Buffer, Clients, LookTime, LossShare, Message, MessageRate, Network, OpSize, Pace,
@@ -439,7 +441,8 @@ pub(crate) struct Bw {
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Lat {
-    /// Measuring time (1s to 60min); Ctrl-C stops earlier and keeps the result
+    /// Measuring time (1s to 60min), of a whole sweep too; Ctrl-C stops earlier and keeps the result
+    /// [default: 10s, with --sweep 20s]
     #[arg(
         short,
         long,
@@ -448,6 +451,10 @@ pub(crate) struct Lat {
         allow_hyphen_values = true
     )]
     pub(crate) time: Option<ProbeTime>,
+
+    /// Time round trips with several values of one factor, in turn
+    #[arg(long, env = "LINERATE_LAT_SWEEP", value_name = "WHAT")]
+    pub(crate) sweep: Option<TripFactor>,
 
     /// Messages per second, 1 to 1000000, each timed from the moment when it is due (open loop) [default:
     /// send the next message when the answer has arrived (closed loop)]

@@ -6,6 +6,7 @@ pub mod bw;
 pub mod diff;
 pub(crate) mod document;
 pub mod fabric;
+mod fitted;
 pub mod flows;
 pub(crate) mod guide;
 pub mod host;
@@ -21,6 +22,7 @@ pub(crate) mod schema;
 pub mod stream;
 pub mod sweep;
 pub mod text;
+pub mod trips;
 pub(crate) mod whatif;
 mod words;
 

@@ -51,6 +51,14 @@ pub(crate) enum SweepFactor {
     Streams,
 }
 
+/// What a sweep of round trips varies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TripFactor {
+    /// Bytes of a message and of its answer, 2 B to 8 MiB as far as the engine carries them.
+    Size,
+}
+
 /// Directions of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
