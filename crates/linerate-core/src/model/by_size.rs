@@ -1,5 +1,6 @@
 //! Round trips by message size: the times of each size over the rounds of a sweep.
 
+use super::delayed::delayed;
 use super::derive::round_trips;
 use crate::ceiling::fingerprint::Point;
 use crate::plan::Pattern;
@@ -16,6 +17,12 @@ pub struct SizeTrips {
     pub times: Option<Histogram>,
     /// Mean round trip of the first slice, which warms the connection up; `None` if the sweep did not get there.
     pub first: Option<Nanos>,
+    /// Time of all slices that count.
+    pub lasted: Nanos,
+    /// Time at the start of these slices that does not count.
+    pub washout: Nanos,
+    /// The time that the typical round trip waited for a delayed acknowledgement.
+    pub delayed: Option<Nanos>,
 }
 
 impl SizeTrips {
@@ -75,6 +82,8 @@ fn of_size(record: &Record, size: Bytes) -> SizeTrips {
     let mut warm = Vec::new();
     let mut first = None;
     let mut counted = Vec::new();
+    let (mut lasted, mut washout) = (Nanos(0), Nanos(0));
+    let mut waits = Vec::new();
     for step in &record.steps {
         let sets = record
             .sets
@@ -85,12 +94,24 @@ fn of_size(record: &Record, size: Bytes) -> SizeTrips {
             continue;
         };
         if warm.contains(&set) {
-            counted.extend(round_trips(record, step));
+            let times = round_trips(record, step);
+            waits.extend(times.as_ref().map(|times| delayed(record, step, times)));
+            counted.extend(times);
+            lasted.0 = lasted.0.saturating_add(step.plan.measure.0);
+            washout.0 = washout.0.saturating_add(step.plan.washout.0);
         } else {
             warm.push(set);
             first = first.or_else(|| mean_trip(record, step));
         }
     }
     let times = merge(&counted).filter(|times| !times.counts.is_empty());
-    SizeTrips { size, times, first }
+    waits.sort();
+    SizeTrips {
+        size,
+        times,
+        first,
+        lasted,
+        washout,
+        delayed: waits.get(waits.len() / 2).copied().flatten(),
+    }
 }

@@ -82,7 +82,12 @@ fn at_rank(histogram: &Histogram, rank: f64) -> Option<u64> {
         seen = seen.saturating_add(n);
         seen >= rank
     });
-    found.map(|&(value, _)| value)
+    let value = found.map(|&(value, _)| value)?;
+    // Counts are rounded; no time is beyond the shortest and the longest.
+    Some(match histogram.exact {
+        Some(exact) => value.max(exact.least).min(exact.most),
+        None => value,
+    })
 }
 
 /// Merges several histograms into one, which keeps the set of the first one; `None` if there are none.
@@ -144,6 +149,22 @@ mod tests {
         assert_eq!(percentile(&of(vec![(7, 20)]), 0.5), Some(7));
         assert_eq!(percentile(&of(vec![(7, 18)]), 0.5), None);
         assert_eq!(percentile(&thousand, f64::NAN), None);
+    }
+
+    #[test]
+    fn a_rounded_value_is_within_the_exact_extremes() {
+        let mut rounded = of(vec![(1000, 20)]);
+        let exact = |least, most| crate::record::Exact {
+            least,
+            most,
+            ..Default::default()
+        };
+        rounded.exact = Some(exact(1002, 1003));
+        assert_eq!(percentile(&rounded, 0.5), Some(1002));
+        rounded.exact = Some(exact(997, 999));
+        assert_eq!(percentile(&rounded, 0.5), Some(999));
+        rounded.exact = Some(exact(9, 1));
+        assert_eq!(percentile(&rounded, 0.5), Some(1), "a hostile record");
     }
 
     #[test]

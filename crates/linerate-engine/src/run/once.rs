@@ -20,6 +20,10 @@ pub struct RoundTrips {
     pub interval: Option<Nanos>,
     /// Whether both ends spin on their sockets instead of sleeping.
     pub busy_poll: bool,
+    /// Whether the connections keep Nagle's algorithm.
+    pub nagle: bool,
+    /// Whether each message is sent in two writes.
+    pub two_writes: bool,
 }
 
 /// Runs one step: all directions of `plan` at once, together with the round trips of `trips`, or `trips` alone. The
@@ -71,7 +75,9 @@ impl RoundTrips {
             write_size: size(plan.knobs.write_size),
             read_size: size(plan.knobs.read_size),
             options: plan.knobs.options.clone(),
-            nodelay: true,
+            nodelay: !self.nagle,
+            nagle: self.nagle,
+            two_writes: self.two_writes,
             open_loop: self.interval.is_some(),
             busy_poll: self.busy_poll,
             ..Knobs::default()

@@ -8,13 +8,14 @@ use linerate_engine::run::RoundTrips;
 
 use super::exit::{Exit, Failure};
 use super::options::own::{self, Flags};
-use super::options::{self, Options};
+use super::options::{self, Options, TripPattern};
 use super::quantity::{Pace, Streams};
 use super::resolve::Needs;
 use super::single::{self, Shared, THIS_HOST, What, directions};
 use super::{out, resolve, trips};
 use crate::expect::Found;
 use crate::show::lat::{self, Probe};
+use crate::show::like;
 
 /// Time and size where no layer of options states one; the layer of defaults always does.
 const TIME: Nanos = Nanos::from_secs(10);
@@ -118,6 +119,8 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
             .rate
             .map(|rate| Nanos(1_000_000_000 / u64::from(rate.0))),
         busy_poll: asked.busy_poll == Some(true),
+        nagle: asked.nodelay == Some(false),
+        two_writes: asked.pattern == Some(TripPattern::WriteWriteRead),
     };
     let target = args.target.as_deref();
     let beside = asked.beside.map(directions).unwrap_or_default();
@@ -128,7 +131,10 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
         &measured.address,
         &measured.record,
     );
-    if let Some(mut stream) = measured.stream.take() {
+    if let Some(like) = options.lat.like {
+        let timed: Vec<_> = probe.timed().into_iter().collect();
+        out::print(&like::page(like.into(), &timed))?;
+    } else if let Some(mut stream) = measured.stream.take() {
         stream.lat(&probe, measured.told(options));
         stream.finish().map_err(out::failed)?;
     } else {

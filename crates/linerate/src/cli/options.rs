@@ -15,7 +15,8 @@ use linerate_core::transport::TRANSPORTS;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use choice::{
-    Color, Format, HandOver, LoadDirections, RunDirections, SweepFactor, TripFactor,
+    Color, Format, HandOver, Likeness, LoadDirections, RunDirections, SweepFactor, TripFactor,
+    TripPattern,
 };
 
 use super::quantity::{
@@ -479,6 +480,20 @@ pub(crate) struct Lat {
     #[arg(long, env = "LINERATE_LAT_BUSY_POLL", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) busy_poll: Option<bool>,
+
+    /// Send small writes at once (TCP_NODELAY); false leaves Nagle's algorithm on for the timed messages
+    #[arg(long, env = "LINERATE_LAT_NODELAY", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) nodelay: Option<bool>,
+
+    /// How a message is sent over TCP
+    #[arg(long, env = "LINERATE_LAT_PATTERN", value_name = "PATTERN")]
+    pub(crate) pattern: Option<TripPattern>,
+
+    /// Print the result in the form of another tool, for scripts that read its tables
+    #[arg(long, env = "LINERATE_LAT_LIKE", value_name = "TOOL", help_heading = RESULT,
+          conflicts_with_all = ["json", "format", "stream_json"])]
+    pub(crate) like: Option<Likeness>,
 
     /// Load the path in this direction at the same time; forward is to the far machine [default: no load]
     #[arg(long, env = "LINERATE_LAT_BESIDE", value_name = "DIRECTION")]

@@ -10,11 +10,12 @@ use linerate_engine::run::{RoundTrips, TripSweep, trip_sizes, trip_sweep};
 use linerate_engine::store::Store;
 
 use super::exit::{Exit, Failure, tell};
-use super::options::Options;
+use super::options::{Options, TripPattern};
 use super::resolve::{self, Needs};
 use super::single;
 use super::{out, session};
 use crate::expect::Found;
+use crate::show::like;
 use crate::show::trips::{self as show, Probe};
 
 /// Time of the whole sweep if none is asked for.
@@ -46,7 +47,10 @@ pub(crate) fn run(target: Option<&str>, options: &Options) -> Result<Exit, Failu
     let saved = recorder.as_ref().and_then(session::kept);
     let mut probe = Probe::of(&measured.record);
     probe.refused(&sweep.left_out);
-    if let Some(mut stream) = measured.stream.take() {
+    if let Some(like) = options.lat.like {
+        out::print(&like::page(like.into(), &probe.timed()))?;
+        tell(&not_measured(&probe));
+    } else if let Some(mut stream) = measured.stream.take() {
         stream.trips(&probe, measured.told(options));
         stream.finish().map_err(out::failed)?;
     } else {
@@ -76,12 +80,24 @@ pub(super) fn shown(record: &Record, options: &Options) -> Result<Exit, Failure>
     })
 }
 
+/// The sizes that a table of another tool leaves out.
+fn not_measured(probe: &Probe) -> String {
+    let lacking = probe.lacking();
+    let line = |(why, sizes): &(String, Vec<Bytes>)| {
+        let sizes: Vec<String> = sizes.iter().map(Bytes::to_string).collect();
+        format!("not measured: {}: {why}\n", sizes.join(", "))
+    };
+    lacking.iter().map(line).collect()
+}
+
 /// The sizes that the engine can carry, and how they are timed.
 fn asked(plan: &Plan, options: &Options) -> Result<TripSweep, Failure> {
     let trips = RoundTrips {
         size: Bytes(0),
         interval: None,
         busy_poll: options.lat.busy_poll == Some(true),
+        nagle: options.lat.nodelay == Some(false),
+        two_writes: options.lat.pattern == Some(TripPattern::WriteWriteRead),
     };
     let engine = transport::transport(&plan.engine);
     let sizes = engine.map_or_else(Vec::new, |engine| trip_sizes(engine, plan, trips));

@@ -12,6 +12,7 @@ pub(crate) mod guide;
 pub mod host;
 pub mod json;
 pub mod lat;
+pub mod like;
 mod names;
 pub mod progress;
 pub mod repeat;

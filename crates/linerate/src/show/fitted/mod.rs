@@ -22,6 +22,15 @@ pub(super) enum Agreement {
 }
 
 impl Agreement {
+    /// What a rate between two ends may be compared with: on one machine no link is on the path.
+    pub(super) const fn of(same_machine: bool) -> Self {
+        if same_machine {
+            Self::NoLink
+        } else {
+            Self::Links
+        }
+    }
+
     fn with(self, fit: &Fit) -> Vec<Candidate> {
         match self {
             Self::Links => candidates(fit.rate),

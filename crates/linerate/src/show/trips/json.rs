@@ -39,6 +39,10 @@ pub(in crate::show) struct Output<'a> {
     same_machine: bool,
     /// Whether both ends polled their sockets without sleeping.
     busy_poll: bool,
+    /// Whether Nagle's algorithm was on for the timed messages.
+    nagle: bool,
+    /// Whether each message was sent in two writes.
+    two_writes: bool,
     /// Time of the whole sweep, as asked for.
     time_ns: u64,
     /// False if the sweep ended early, or a size was not timed.
@@ -105,7 +109,9 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         engine: &probe.engine,
         options: &probe.options,
         same_machine: probe.same_machine,
-        busy_poll: probe.busy_poll,
+        busy_poll: probe.knobs.busy_poll,
+        nagle: probe.knobs.nagle,
+        two_writes: probe.knobs.two_writes,
         time_ns: probe.time.0,
         complete: probe.complete(),
         ended_early: Some(probe.broken.as_str()).filter(|why| !why.is_empty()),

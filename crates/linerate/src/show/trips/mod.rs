@@ -7,7 +7,7 @@ use linerate_core::ceiling::fingerprint::{Fit, Point, Timer, fit, timer};
 use linerate_core::facts::Gap;
 use linerate_core::model::{SizeTrips, by_size, same_machine};
 use linerate_core::plan::{Knobs, Plan};
-use linerate_core::record::{Record, Set};
+use linerate_core::record::Record;
 use linerate_core::stats::samples;
 use linerate_core::sweep::trips::may_try;
 use linerate_core::transport::Options;
@@ -21,6 +21,7 @@ pub(crate) use text::page;
 
 use super::bw::own::{broken, refused};
 use super::fitted::Agreement;
+use super::like::Timed;
 use super::words;
 
 /// The result of a sweep of round trips over message sizes.
@@ -30,7 +31,8 @@ pub struct Probe {
     target: Option<String>,
     engine: String,
     options: Options,
-    busy_poll: bool,
+    /// Settings of the connections.
+    knobs: Knobs,
     /// Time of the whole sweep, as planned.
     time: Nanos,
     same_machine: bool,
@@ -44,17 +46,17 @@ impl Probe {
     /// Makes the result of the record of such a sweep.
     pub fn of(record: &Record) -> Self {
         let plan = &record.start.plan;
-        let knobs = record.sets.first().map(|set: &Set| &set.plan.knobs);
-        let busy_poll = knobs.is_some_and(|knobs: &Knobs| knobs.busy_poll);
+        let knobs = record.sets.first().map(|set| set.plan.knobs.clone());
+        let knobs = knobs.unwrap_or_default();
         Self {
             target: plan.peer.clone(),
             engine: plan.engine.clone(),
             options: plan.knobs.options.clone(),
-            busy_poll,
+            rows: by_size(record, &sizes(plan, &knobs)),
+            knobs,
             time: plan.time,
             same_machine: same_machine(record),
             broken: broken(record),
-            rows: by_size(record, &sizes(plan, busy_poll)),
             gaps: refused(record),
         }
     }
@@ -83,11 +85,7 @@ impl Probe {
 
     /// What the rate may be compared with.
     fn agreement(&self) -> Agreement {
-        if self.same_machine {
-            Agreement::NoLink
-        } else {
-            Agreement::Links
-        }
+        Agreement::of(self.same_machine)
     }
 
     /// Why a size was not timed; `None` if it was.
@@ -127,11 +125,38 @@ impl Probe {
         }
     }
 
+    /// The sizes that were timed, for the form of another tool.
+    pub fn timed(&self) -> Vec<Timed<'_>> {
+        self.rows.iter().filter_map(timed).collect()
+    }
+
+    /// The sizes that were not timed, by the reason.
+    pub fn lacking(&self) -> Vec<(String, Vec<Bytes>)> {
+        let mut all: Vec<(String, Vec<Bytes>)> = Vec::new();
+        for row in &self.rows {
+            let Some(why) = self.lack(row) else { continue };
+            match all.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, sizes)) => sizes.push(row.size),
+                None => all.push((why, vec![row.size])),
+            }
+        }
+        all
+    }
+
     /// Messages of a size without an answer, of an engine that may lose them.
     fn lost(&self, row: &SizeTrips) -> Option<u64> {
         let times = row.times.as_ref().filter(|_| words::may_lose(&self.engine));
         times.map(|times| times.lost)
     }
+}
+
+fn timed(row: &SizeTrips) -> Option<Timed<'_>> {
+    Some(Timed {
+        size: row.size,
+        times: row.times.as_ref()?,
+        lasted: row.lasted,
+        washout: row.washout,
+    })
 }
 
 /// Round trips of a size that were timed.
@@ -140,11 +165,13 @@ fn number(row: &SizeTrips) -> u64 {
 }
 
 /// The sizes of the sweep of a plan.
-fn sizes(plan: &Plan, busy_poll: bool) -> Vec<Bytes> {
+fn sizes(plan: &Plan, knobs: &Knobs) -> Vec<Bytes> {
     let trips = RoundTrips {
         size: Bytes(0),
         interval: None,
-        busy_poll,
+        busy_poll: knobs.busy_poll,
+        nagle: knobs.nagle,
+        two_writes: knobs.two_writes,
     };
     transport(&plan.engine).map_or_else(Vec::new, |engine| trip_sizes(engine, plan, trips))
 }

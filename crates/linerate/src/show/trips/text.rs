@@ -2,10 +2,10 @@
 
 use linerate_core::model::SizeTrips;
 use linerate_core::stats::{moments, percentile};
-use linerate_core::units::Nanos;
+use linerate_core::units::{Bytes, Nanos};
 
 use super::super::bw::text::unknown;
-use super::super::document::{Entry, Table};
+use super::super::document::{Entry, Item, Table};
 use super::super::words::{self, count};
 use super::super::{Document, Tone, fitted};
 use super::{Probe, number};
@@ -29,6 +29,7 @@ pub(crate) fn page(probe: &Probe) -> Document {
     }
     doc.heading(&title(probe));
     sizes(&mut doc, probe);
+    lacking(&mut doc, probe);
     doc.gap();
     shown(&mut doc, probe);
     doc.gap();
@@ -71,15 +72,8 @@ fn cells(row: &SizeTrips) -> [String; 9] {
 fn sizes(doc: &mut Document, probe: &Probe) {
     let heads = HEADS.map(|head| (Tone::Dim, head));
     let mut table = Table::new(&WIDTHS).head(&heads).least(WIDE);
-    for row in &probe.rows {
+    for row in probe.rows.iter().filter(|row| row.times.is_some()) {
         let size = row.size.to_string();
-        if let Some(why) = probe.lack(row) {
-            let text = format!("not measured: {why}");
-            let body = [(Tone::Warning, text.as_str())];
-            let entry = Entry::new(&size, &body, 2);
-            table.row_or(&[(Tone::Strong, &size), body[0]], entry);
-            continue;
-        }
         let cells = cells(row);
         let body = narrow(&cells);
         let entry = Entry::new(&size, &[(Tone::Plain, &body)], 2);
@@ -98,6 +92,35 @@ fn sizes(doc: &mut Document, probe: &Probe) {
     doc.table(table);
 }
 
+/// The sizes that were not timed, and why.
+fn lacking(doc: &mut Document, probe: &Probe) {
+    for (why, sizes) in probe.lacking() {
+        let sizes: Vec<String> = sizes.iter().map(Bytes::to_string).collect();
+        let text = format!("{}: {why}", sizes.join(", "));
+        doc.entry("not measured", &[(Tone::Warning, &text)], 2);
+    }
+}
+
+/// The wait of messages that are sent in two writes.
+fn delays(doc: &mut Document, probe: &Probe) {
+    let delayed: Vec<_> = probe
+        .rows
+        .iter()
+        .filter(|row| row.delayed.is_some())
+        .collect();
+    let most = delayed.iter().filter_map(|row| row.delayed).max();
+    let (Some(first), Some(last), Some(most)) = (delayed.first(), delayed.last(), most) else {
+        return;
+    };
+    let sizes = if delayed.len() == 1 {
+        first.size.to_string()
+    } else {
+        format!("{} to {}", first.size, last.size)
+    };
+    let text = format!("{sizes}: {}", words::delayed(most));
+    doc.item(Item::new(&[(Tone::Warning, &text)]).indent(0, 4));
+}
+
 /// A row in words, for narrow pages: `typical 51.5 us, least 48 us, ..., 1200 samples`.
 fn narrow(cells: &[String; 9]) -> String {
     let order = [2, 1, 3, 4, 5, 6, 7];
@@ -110,10 +133,11 @@ fn narrow(cells: &[String; 9]) -> String {
 /// What the times show: a rate, a timer, and the links that agree.
 fn shown(doc: &mut Document, probe: &Probe) {
     doc.heading("What times by size show");
+    delays(doc, probe);
     if let Some(timer) = probe.timer() {
         fitted::ticks(doc, "whole round trips", &timer);
     }
-    let what = "payload of half round trips";
+    let what = "each way, by halves of typical round trips";
     fitted::rate(doc, what, probe.fit().as_ref(), probe.agreement());
 }
 
@@ -123,11 +147,7 @@ fn head(probe: &Probe) -> String {
         Some(target) => format!("linerate at {target}"),
         None => "two processes of this host".to_owned(),
     };
-    let busy = if probe.busy_poll {
-        ", busy polling"
-    } else {
-        ""
-    };
+    let how = words::how_sent(&probe.knobs);
     let shared = if probe.same_machine && !starts {
         ", both ends on this machine"
     } else {
@@ -135,7 +155,7 @@ fn head(probe: &Probe) -> String {
     };
     let sizes = count(probe.rows.len() as u64, "size");
     format!(
-        "{far}, {}, closed loop{busy}, idle path, {sizes} in turn in {}{shared}",
+        "{far}, {}, closed loop{how}, idle path, {sizes} in turn in {}{shared}",
         probe.engine.to_uppercase(),
         probe.time
     )
