@@ -122,6 +122,12 @@ pub struct Knobs {
     /// Threads poll for messages or completed operations instead of sleeping until there is one. They use a
     /// full CPU at any load.
     pub busy_poll: bool,
+    /// Connections of round trips keep Nagle's algorithm; otherwise `TCP_NODELAY` is set on them in any case.
+    #[serde(skip_serializing_if = "is_false")]
+    pub nagle: bool,
+    /// Each message of round trips is handed to the kernel in two writes.
+    #[serde(skip_serializing_if = "is_false")]
+    pub two_writes: bool,
     /// Operations that each stream keeps in flight; zero if its transport has no such number.
     #[serde(skip_serializing_if = "is_zero")]
     pub depth: u32,
@@ -155,6 +161,8 @@ impl Default for Knobs {
             other_ports: false,
             open_loop: false,
             busy_poll: false,
+            nagle: false,
+            two_writes: false,
             depth: 0,
             options: Options::default(),
             host: None,
@@ -166,6 +174,12 @@ impl Default for Knobs {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_zero(depth: &u32) -> bool {
     *depth == 0
+}
+
+/// Omitted if false, so that records and messages without the setting do not change.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_false(is: &bool) -> bool {
+    !*is
 }
 
 impl Knobs {

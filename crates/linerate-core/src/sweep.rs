@@ -3,6 +3,8 @@
 //! This module owns the settings, their order in each round, and how a sweep spends its time.
 //! [`crate::model::sweep`] has the results.
 
+pub mod trips;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -276,7 +276,10 @@ pub fn latency_of(record: &Record, step: &Step) -> Option<Latency> {
     Some(Latency {
         percentiles,
         samples: samples(&merged),
-        least: Nanos(merged.counts.iter().map(|&(value, _)| value).min()?),
+        least: Nanos(match merged.exact {
+            Some(exact) => exact.least,
+            None => merged.counts.iter().map(|&(value, _)| value).min()?,
+        }),
     })
 }
 

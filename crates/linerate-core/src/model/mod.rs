@@ -4,10 +4,12 @@
 //! is filled in.
 
 mod behind;
+mod by_size;
 mod ceilings;
 mod cpus;
 mod crowd;
 mod datagrams;
+mod delayed;
 mod derive;
 mod driver;
 mod elsewhere;
@@ -49,9 +51,11 @@ mod vanished;
 mod workers;
 
 pub(crate) use behind::a_read;
+pub use by_size::{SizeTrips, by_size, is_by_size, mean_trip};
 pub(crate) use ceilings::least_of;
 pub use crowd::{Crowd, crowd};
 pub use datagrams::{Counted, Datagrams};
+pub use delayed::{delayed, may_be_delayed};
 use derive::contended;
 pub use derive::{
     Deriver, derive, latency_of, round_trip_rate, round_trips, same_machine, trial, undisturbed,

@@ -274,6 +274,22 @@ pub struct Histogram {
     /// Empty if the kernel did not stamp arrivals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<(u64, u64)>,
+    /// What is known of the times to the nanosecond. `None` if there are none, and in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exact: Option<Exact>,
+}
+
+/// What is known of all times of a histogram to the nanosecond: its counts have three digits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exact {
+    /// Shortest time, in nanoseconds.
+    pub least: u64,
+    /// Longest time, in nanoseconds.
+    pub most: u64,
+    /// Sum of all times, in nanoseconds.
+    pub sum: u64,
+    /// Standard deviation of all times, in picoseconds.
+    pub deviation_ps: u64,
 }
 
 /// Records without these round trips are older than the field that counts them.

@@ -8,6 +8,7 @@
 mod arrivals;
 mod compare;
 mod counts;
+mod exact;
 mod interval;
 mod percentile;
 mod ratio;
@@ -17,8 +18,9 @@ mod series;
 pub use arrivals::{Arrival, Arrivals, WINDOW, WINDOW_MAX};
 pub use compare::{Comparison, MAX_BLOCKS, MIN_BLOCKS, OutOfOrder};
 pub use counts::{Count, share_change, share_ratio};
+pub use exact::{Moments, moments};
 pub use interval::{EQUAL, Interval, Range, is_equal};
-pub use percentile::{BEYOND, median, merge, percentile, percentile_ci, samples};
+pub use percentile::{BEYOND, median, merge, middle, percentile, percentile_ci, samples};
 pub use ratio::{change, ratio_ci};
 pub use rounds::{FEWEST, rounds_ci, rounds_ratio};
 pub use series::{SHORTEST, is_steady, mean_ci, ramp_end, steady_state, without_swing};

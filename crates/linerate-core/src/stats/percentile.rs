@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::Interval;
+use super::{Interval, exact};
 use crate::record::Histogram;
 
 /// Samples that must lie beyond a percentile on its thinner side.
@@ -34,6 +34,17 @@ pub fn percentile(histogram: &Histogram, q: f64) -> Option<u64> {
         return None;
     }
     at_rank(histogram, (q * all - 1e-6).ceil())
+}
+
+/// Fewest samples that tell the middle of a distribution: the shortest and the longest of six contain the median in 97
+/// of 100 draws, those of five in 94.
+//= Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2
+const MIDDLE: u64 = 6;
+
+/// The median of the samples; `None` of fewer than six.
+pub fn middle(histogram: &Histogram) -> Option<u64> {
+    let all = samples(histogram);
+    (all >= MIDDLE).then(|| at_rank(histogram, (all as f64 / 2.0).ceil()))?
 }
 
 /// Quantile of the normal distribution that bounds 95 %.
@@ -71,7 +82,12 @@ fn at_rank(histogram: &Histogram, rank: f64) -> Option<u64> {
         seen = seen.saturating_add(n);
         seen >= rank
     });
-    found.map(|&(value, _)| value)
+    let value = found.map(|&(value, _)| value)?;
+    // Counts are rounded; no time is beyond the shortest and the longest.
+    Some(match histogram.exact {
+        Some(exact) => value.max(exact.least).min(exact.most),
+        None => value,
+    })
 }
 
 /// Merges several histograms into one, which keeps the set of the first one; `None` if there are none.
@@ -79,6 +95,7 @@ pub fn merge<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Option<
     let mut rest = histograms.into_iter();
     let mut merged = rest.next()?.clone();
     for histogram in rest {
+        merged.exact = exact::joined(&merged, histogram);
         merged.counts.extend_from_slice(&histogram.counts);
         merged.unread.extend_from_slice(&histogram.unread);
         merged.unanswered = merged.unanswered.saturating_add(histogram.unanswered);
@@ -132,6 +149,29 @@ mod tests {
         assert_eq!(percentile(&of(vec![(7, 20)]), 0.5), Some(7));
         assert_eq!(percentile(&of(vec![(7, 18)]), 0.5), None);
         assert_eq!(percentile(&thousand, f64::NAN), None);
+    }
+
+    #[test]
+    fn a_rounded_value_is_within_the_exact_extremes() {
+        let mut rounded = of(vec![(1000, 20)]);
+        let exact = |least, most| crate::record::Exact {
+            least,
+            most,
+            ..Default::default()
+        };
+        rounded.exact = Some(exact(1002, 1003));
+        assert_eq!(percentile(&rounded, 0.5), Some(1002));
+        rounded.exact = Some(exact(997, 999));
+        assert_eq!(percentile(&rounded, 0.5), Some(999));
+        rounded.exact = Some(exact(9, 1));
+        assert_eq!(percentile(&rounded, 0.5), Some(1), "a hostile record");
+    }
+
+    #[test]
+    fn a_middle_needs_six_samples() {
+        let first = |n: u64| middle(&of((1..=n).map(|v| (v, 1)).collect()));
+        assert_eq!([5, 6, 7].map(first), [None, Some(3), Some(4)]);
+        assert_eq!(middle(&of(vec![(9, u64::MAX), (1, 1)])), Some(9));
     }
 
     #[test]

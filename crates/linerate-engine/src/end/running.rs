@@ -252,6 +252,7 @@ fn take(readings: &mut EndReadings, set: u32, timed: Timed) {
             unanswered: timed.unanswered,
             lost: timed.lost,
             unread: timed.unread,
+            exact: timed.exact,
         });
     }
     if !timed.gaps.is_empty() {

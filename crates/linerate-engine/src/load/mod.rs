@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linerate_core::facts::Gap;
 use linerate_core::plan::Access;
-use linerate_core::record::Table;
+use linerate_core::record::{Exact, Table};
 
 use crate::change::ChangeError;
 use crate::host::Machine;
@@ -125,6 +125,8 @@ pub struct Done {
 pub struct Timed {
     /// Round-trip times, with their counts.
     pub trips: Vec<(u64, u64)>,
+    /// What is known of these times to the nanosecond.
+    pub exact: Option<Exact>,
     /// Number of round trips that stand for messages that were due and were not answered.
     pub unanswered: u64,
     /// Number of further messages that were sent and never answered.

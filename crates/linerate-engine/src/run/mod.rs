@@ -11,6 +11,7 @@ mod search;
 mod steps;
 mod sweep;
 mod trials;
+mod trips;
 
 use linerate_core::facts::Gap;
 use linerate_core::model::Deriver;
@@ -26,6 +27,7 @@ pub use once::{RoundTrips, once, possible};
 pub use search::search;
 use steps::Base;
 pub use sweep::{SweepPlan, sweep};
+pub use trips::{TripSweep, trip_sizes, trip_sweep};
 
 /// A run in progress.
 struct Run<'a> {

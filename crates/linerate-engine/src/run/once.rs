@@ -20,6 +20,10 @@ pub struct RoundTrips {
     pub interval: Option<Nanos>,
     /// Whether both ends spin on their sockets instead of sleeping.
     pub busy_poll: bool,
+    /// Whether the connections keep Nagle's algorithm.
+    pub nagle: bool,
+    /// Whether each message is sent in two writes.
+    pub two_writes: bool,
 }
 
 /// Runs one step: all directions of `plan` at once, together with the round trips of `trips`, or `trips` alone. The
@@ -56,7 +60,7 @@ impl Run<'_> {
 }
 
 impl RoundTrips {
-    fn pattern(self) -> Pattern {
+    pub(super) fn pattern(self) -> Pattern {
         Pattern::PingPong {
             size: self.size,
             interval: self.interval.unwrap_or(Nanos(0)),
@@ -64,14 +68,16 @@ impl RoundTrips {
     }
 
     /// Returns the settings of the set that times round trips. It uses the plan's transport options and arrays.
-    fn knobs(self, plan: &Plan) -> Knobs {
+    pub(super) fn knobs(self, plan: &Plan) -> Knobs {
         let alone = transport::is_alone(&plan.engine);
         let size = |size| if alone { size } else { Bytes(0) };
         Knobs {
             write_size: size(plan.knobs.write_size),
             read_size: size(plan.knobs.read_size),
             options: plan.knobs.options.clone(),
-            nodelay: true,
+            nodelay: !self.nagle,
+            nagle: self.nagle,
+            two_writes: self.two_writes,
             open_loop: self.interval.is_some(),
             busy_poll: self.busy_poll,
             ..Knobs::default()

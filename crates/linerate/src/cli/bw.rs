@@ -199,7 +199,7 @@ fn foreign(
         trials: false,
     };
     let address = link.address().to_string();
-    let measured = single::over(address, stream, options, &stop, |wall, sink| {
+    let measured = single::over(address, (stream, None), options, &stop, |wall, sink| {
         once(&mut link, plan, washout, None, wall, sink)
     })?;
     let connections = Connections {

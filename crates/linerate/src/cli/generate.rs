@@ -12,7 +12,9 @@ use super::config::DEFAULTS;
 use super::exit::{Exit, Failure};
 use super::options::own;
 use super::{help, out};
-use crate::show::{bw, diff, fabric, flows, guide, host, json, lat, repeat, stream, sweep, whatif};
+use crate::show::{
+    bw, diff, fabric, flows, guide, host, json, lat, repeat, stream, sweep, trips, whatif,
+};
 
 // `linerate generate`.
 #[derive(Debug, Parser)]
@@ -48,7 +50,7 @@ struct Schema {
     text: &'static str,
 }
 
-const SCHEMAS: [Schema; 14] = [
+const SCHEMAS: [Schema; 15] = [
     Schema {
         name: "run",
         of: "linerate run --json, linerate show --json",
@@ -83,6 +85,11 @@ const SCHEMAS: [Schema; 14] = [
         name: "lat",
         of: "linerate lat --json",
         text: lat::SCHEMA,
+    },
+    Schema {
+        name: "lat-sweep",
+        of: "linerate lat --sweep --json",
+        text: trips::SCHEMA,
     },
     Schema {
         name: "host",

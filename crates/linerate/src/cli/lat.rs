@@ -8,13 +8,14 @@ use linerate_engine::run::RoundTrips;
 
 use super::exit::{Exit, Failure};
 use super::options::own::{self, Flags};
-use super::options::{self, Options};
+use super::options::{self, Options, TripPattern};
 use super::quantity::{Pace, Streams};
 use super::resolve::Needs;
 use super::single::{self, Shared, THIS_HOST, What, directions};
-use super::{out, resolve};
+use super::{out, resolve, trips};
 use crate::expect::Found;
 use crate::show::lat::{self, Probe};
+use crate::show::like;
 
 /// Time and size where no layer of options states one; the layer of defaults always does.
 const TIME: Nanos = Nanos::from_secs(10);
@@ -43,6 +44,8 @@ pub(crate) struct Args {
     pub(crate) beside: Beside,
     #[command(flatten)]
     pub(crate) own: Flags<Verb>,
+    #[command(flatten)]
+    pub(crate) records: options::Records,
 }
 
 // Options of the load that runs during the round trips; the configuration file has more.
@@ -78,11 +81,19 @@ impl Beside {
 /// Refuses options of a load where there is none. The environment may set them for other commands.
 fn fits(on_line: &[String], options: &Options) -> Result<(), Failure> {
     const OF_LOAD: [&str; 2] = ["streams", "pacing"];
+    const OF_RECORD: [&str; 2] = ["save", "no_save"];
+    let typed = |ids: &[&'static str]| {
+        ids.iter()
+            .find(|id| on_line.iter().any(|one| one == *id))
+            .copied()
+    };
+    if let (Some(id), None) = (typed(&OF_RECORD), options.lat.sweep) {
+        let flag = id.replace('_', "-");
+        let error = anyhow!("--{flag} is of a record, and only a sweep keeps one");
+        return Err(Failure::usage(error).hint(format!("add --sweep size, or leave out --{flag}")));
+    }
     let has_load = options.lat.beside.is_some() || resolve::is_alone(&options.run);
-    match OF_LOAD
-        .iter()
-        .find(|id| on_line.iter().any(|typed| typed == *id))
-    {
+    match typed(&OF_LOAD) {
         Some(id) if !has_load => {
             let error =
                 anyhow!("--{id} is of the load during the round trips, and none was asked for");
@@ -94,6 +105,9 @@ fn fits(on_line: &[String], options: &Options) -> Result<(), Failure> {
 
 pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<Exit, Failure> {
     fits(on_line, options)?;
+    if options.lat.sweep.is_some() {
+        return trips::run(args.target.as_deref(), options);
+    }
     let asked = &options.lat;
     let trips = RoundTrips {
         size: if resolve::is_alone(&options.run) {
@@ -105,6 +119,8 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
             .rate
             .map(|rate| Nanos(1_000_000_000 / u64::from(rate.0))),
         busy_poll: asked.busy_poll == Some(true),
+        nagle: asked.nodelay == Some(false),
+        two_writes: asked.pattern == Some(TripPattern::WriteWriteRead),
     };
     let target = args.target.as_deref();
     let beside = asked.beside.map(directions).unwrap_or_default();
@@ -115,7 +131,10 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
         &measured.address,
         &measured.record,
     );
-    if let Some(mut stream) = measured.stream.take() {
+    if let Some(like) = options.lat.like {
+        let timed: Vec<_> = probe.timed().into_iter().collect();
+        out::print(&like::page(like.into(), &timed))?;
+    } else if let Some(mut stream) = measured.stream.take() {
         stream.lat(&probe, measured.told(options));
         stream.finish().map_err(out::failed)?;
     } else {

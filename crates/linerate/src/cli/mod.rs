@@ -41,6 +41,7 @@ mod signal;
 mod single;
 mod ssh;
 mod sweep;
+mod trips;
 mod vm;
 mod whatif;
 
@@ -144,6 +145,7 @@ impl Verb {
                 args.beside.typed(&mut options);
                 options.engine = args.own.set.clone();
                 args.shared.typed(&mut options);
+                options.records = args.records.clone();
             }
             Self::Pair(args) => options.peer = args.peer.clone(),
             Self::Show(args) => {

@@ -14,7 +14,10 @@ use clap::Args;
 use linerate_core::transport::TRANSPORTS;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use choice::{Color, Format, HandOver, LoadDirections, RunDirections, SweepFactor};
+pub(crate) use choice::{
+    Color, Format, HandOver, Likeness, LoadDirections, RunDirections, SweepFactor, TripFactor,
+    TripPattern,
+};
 
 use super::quantity::{
     Budget, Buffer, Clients, LookTime, LossShare, Message, MessageRate, Network, OpSize, Pace,
@@ -439,7 +442,8 @@ pub(crate) struct Bw {
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Lat {
-    /// Measuring time (1s to 60min); Ctrl-C stops earlier and keeps the result
+    /// Measuring time (1s to 60min), of a whole sweep too; Ctrl-C stops earlier and keeps the result
+    /// [default: 10s, with --sweep 20s]
     #[arg(
         short,
         long,
@@ -448,6 +452,10 @@ pub(crate) struct Lat {
         allow_hyphen_values = true
     )]
     pub(crate) time: Option<ProbeTime>,
+
+    /// Time round trips with several values of one factor, in turn
+    #[arg(long, env = "LINERATE_LAT_SWEEP", value_name = "WHAT")]
+    pub(crate) sweep: Option<TripFactor>,
 
     /// Messages per second, 1 to 1000000, each timed from the moment when it is due (open loop) [default:
     /// send the next message when the answer has arrived (closed loop)]
@@ -472,6 +480,20 @@ pub(crate) struct Lat {
     #[arg(long, env = "LINERATE_LAT_BUSY_POLL", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) busy_poll: Option<bool>,
+
+    /// Send small writes at once (TCP_NODELAY); false leaves Nagle's algorithm on for the timed messages
+    #[arg(long, env = "LINERATE_LAT_NODELAY", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) nodelay: Option<bool>,
+
+    /// How a message is sent over TCP
+    #[arg(long, env = "LINERATE_LAT_PATTERN", value_name = "PATTERN")]
+    pub(crate) pattern: Option<TripPattern>,
+
+    /// Print the result in the form of another tool, for scripts that read its tables
+    #[arg(long, env = "LINERATE_LAT_LIKE", value_name = "TOOL", help_heading = RESULT,
+          conflicts_with_all = ["json", "format", "stream_json"])]
+    pub(crate) like: Option<Likeness>,
 
     /// Load the path in this direction at the same time; forward is to the far machine [default: no load]
     #[arg(long, env = "LINERATE_LAT_BESIDE", value_name = "DIRECTION")]

@@ -219,6 +219,7 @@ fn has(info: &TransportInfo, option: &str) -> bool {
     match option {
         "port" | "open" | "ipv4" | "ipv6" => info.far_end == FarEnd::Peer,
         "nodelay" => info.class == TCP.class,
+        "pattern" => info.name == TCP.name,
         own if transport::with_option(own).next().is_some() => {
             info.options.iter().any(|row| row.key == own)
         }

@@ -72,7 +72,16 @@ pub(super) fn measure(
         linerate_engine::run::run(&mut *reached.link, plan, wall, sink)
     });
     drop(reached);
-    if let Some(problem) = recorder.as_ref().and_then(Recorder::problem) {
+    Ok(Outcome {
+        record,
+        error,
+        saved: recorder.as_ref().and_then(kept),
+    })
+}
+
+/// The name of a record that was kept whole. Warns if it was not.
+pub(crate) fn kept(recorder: &Recorder) -> Option<String> {
+    if let Some(problem) = recorder.problem() {
         tell(&format!(
             "warning: the record is not saved: {}\n",
             problem.why
@@ -81,11 +90,7 @@ pub(super) fn measure(
             tell(&format!("hint: {}\n", problem.hint));
         }
     }
-    Ok(Outcome {
-        record,
-        error,
-        saved: recorder.as_ref().and_then(saved_as),
-    })
+    saved_as(recorder)
 }
 
 /// Runs the steps before there is anything to end in order. Until then the first Ctrl-C ends the program like
@@ -240,7 +245,7 @@ fn far_end(plan: &Plan, options: &Options, changes: bool) -> Result<Option<FarEn
 }
 
 /// The directory of the record; `None` with `--no-save`.
-fn store(records: &Records) -> Result<Option<Store>, Failure> {
+pub(crate) fn store(records: &Records) -> Result<Option<Store>, Failure> {
     if records.no_save == Some(true) {
         return Ok(None);
     }

@@ -1,12 +1,14 @@
 //! `linerate show`: a record that was kept, judged again.
 
 use clap::Parser;
+use linerate_core::model::is_by_size;
 use linerate_core::record::Record;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Records};
 use super::report::{self, Shown};
 use super::session::records_of;
+use super::trips;
 
 // `linerate show`.
 #[derive(Debug, Parser)]
@@ -31,6 +33,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let record = load(&options.records, &args.record)?;
+    if is_by_size(&record) {
+        return trips::shown(&record, options);
+    }
     let how = Shown {
         saved: None,
         explain: args.explain,

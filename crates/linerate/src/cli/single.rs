@@ -12,6 +12,7 @@ use linerate_engine::event::Sink;
 use linerate_engine::link::{Link, LinkError};
 use linerate_engine::load::transport::is_alone;
 use linerate_engine::run::{RoundTrips, once, search};
+use linerate_engine::store::Recorder;
 
 use super::beside::Beside;
 use super::exit::{Exit, Failure, tell};
@@ -142,28 +143,39 @@ pub(crate) fn open(
     options: &Options,
     body: impl FnOnce(&mut dyn Link, Plan, u64, &mut dyn Sink) -> (Record, Option<LinkError>),
 ) -> Result<Measured, Failure> {
+    open_kept(plan, options, None, body)
+}
+
+/// As [`open`], and keeps the record with `recorder`.
+pub(crate) fn open_kept(
+    plan: Plan,
+    options: &Options,
+    recorder: Option<&mut Recorder>,
+    body: impl FnOnce(&mut dyn Link, Plan, u64, &mut dyn Sink) -> (Record, Option<LinkError>),
+) -> Result<Measured, Failure> {
     let stream = session::stream(options)?.map(Stream::of_a_probe);
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
     let mut reached = session::at_once(&stop, || {
         session::connect(&plan, options, None, &stop, &|| false)
     })?;
     let address = reached.address.clone();
-    over(address, stream, options, &stop, |wall, sink| {
+    let sinks = (stream, recorder);
+    over(address, sinks, options, &stop, |wall, sink| {
         let measured = body(&mut *reached.link, plan, wall, sink);
         drop(reached);
         measured
     })
 }
 
-/// Measures over a link to the far end at `address`.
+/// Measures over a link to the far end at `address`. `stream` and `recorder` get the events.
 pub(crate) fn over(
     address: String,
-    mut stream: Option<Stream<Beside>>,
+    (mut stream, recorder): (Option<Stream<Beside>>, Option<&mut Recorder>),
     options: &Options,
     stop: &Arc<AtomicBool>,
     body: impl FnOnce(u64, &mut dyn Sink) -> (Record, Option<LinkError>),
 ) -> Result<Measured, Failure> {
-    let sinks = Maybe(stream.as_mut());
+    let sinks = (Maybe(recorder), Maybe(stream.as_mut()));
     let (record, error) = session::watched(options, sinks, stop, body);
     if record.steps.is_empty() {
         if let Some(stream) = stream {

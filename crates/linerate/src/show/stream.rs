@@ -18,7 +18,7 @@ use linerate_core::verdict::{Limit, Verdict};
 use linerate_engine::event::{Event, RunControl, Sink};
 
 use self::line::How;
-use super::{bw, json, lat, sweep};
+use super::{bw, json, lat, sweep, trips};
 
 pub(super) use line::Line;
 
@@ -77,6 +77,12 @@ impl<W: Write> Stream<W> {
     pub fn lat(&mut self, probe: &lat::Probe, record: Option<&Record>) {
         let result = Box::new(lat::output(probe, record));
         self.line(&Line::Lat { result });
+    }
+
+    /// Writes the last line of `lat --sweep`: the result, as `lat --sweep --json` prints it.
+    pub fn trips(&mut self, probe: &trips::Probe, record: Option<&Record>) {
+        let result = Box::new(trips::output(probe, record));
+        self.line(&Line::LatSweep { result });
     }
 
     /// Writes the last line of `bw --sweep`: the result, as `bw --sweep --json` prints it.

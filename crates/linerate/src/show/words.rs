@@ -4,7 +4,7 @@ use linerate_core::causes::cause;
 use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{DirectionModel, Estimate, Latency, Load};
 use linerate_core::path::{Measure, Place, Side, Stage};
-use linerate_core::plan::Handover;
+use linerate_core::plan::{Handover, Knobs};
 use linerate_core::stats::Interval;
 use linerate_core::transport::{self, Transport};
 use linerate_core::units::{Nanos, PerSecond, Rate};
@@ -287,6 +287,25 @@ pub(crate) fn summary(page: &str) -> String {
 /// Whether the far end is another process of this host, which linerate starts.
 pub(super) fn starts_far_end(engine: &str) -> bool {
     transport::named(engine).is_some_and(|info| info.far_end == transport::FarEnd::Process)
+}
+
+/// The wait of round trips for a delayed acknowledgement.
+pub(super) fn delayed(more: Nanos) -> String {
+    format!(
+        "about {more} of a round trip is a wait: Nagle's algorithm holds the second write until the far end \
+         acknowledges the first one, and the far end delays that. --nodelay avoids it"
+    )
+}
+
+/// `, busy polling, Nagle's algorithm on, two writes each`: how messages of round trips are sent.
+pub(super) fn how_sent(knobs: &Knobs) -> String {
+    let parts = [
+        (knobs.busy_poll, ", busy polling"),
+        (knobs.nagle, ", Nagle's algorithm on"),
+        (knobs.two_writes, ", two writes each"),
+    ];
+    let said = parts.iter().filter(|(is_so, _)| *is_so);
+    said.map(|(_, words)| *words).collect()
 }
 
 /// Whether messages may be lost, or never be answered.

@@ -332,6 +332,7 @@ impl<A: Asker> Worker for ClosedLoop<A> {
     fn timed(&mut self) -> Timed {
         Timed {
             trips: self.schedule.times.take(),
+            exact: self.schedule.times.exact(),
             lost: self.schedule.lost,
             unread: self.schedule.unread.take(),
             ..Timed::default()

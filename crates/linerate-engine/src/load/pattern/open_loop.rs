@@ -276,6 +276,7 @@ impl<A: Asker> Worker for OpenLoop<A> {
         let (unanswered, lost) = self.schedule.missed(clock::now(), A::LOSSY);
         Timed {
             trips: self.schedule.times.take(),
+            exact: self.schedule.times.exact(),
             unanswered,
             lost,
             unread: self.schedule.unread.take(),

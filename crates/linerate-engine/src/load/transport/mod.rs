@@ -199,6 +199,7 @@ fn without_sockets(knobs: &Knobs, who: &str) -> Result<(), String> {
             (knobs.recv_buffer.is_some(), "receive buffer"),
             (knobs.window_clamp.is_some(), "window"),
             (knobs.pacing.is_some(), "pace"),
+            (knobs.two_writes, "message of two writes"),
             (
                 knobs.receive == Receive::Discard,
                 "way to drop payload unread",

@@ -3,6 +3,8 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::show::like::Like;
+
 /// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -49,6 +51,47 @@ pub(crate) enum SweepFactor {
     Size,
     /// 1, 2, 4 and so on to --streams connections (64): finds the number from which more gain nothing.
     Streams,
+}
+
+/// What a sweep of round trips varies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TripFactor {
+    /// Bytes of a message and of its answer, 2 B to 8 MiB as far as the engine carries them.
+    Size,
+}
+
+/// How a message of round trips is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TripPattern {
+    /// Each message in one write; then its answer is read.
+    WriteRead,
+    /// Each message in two writes of half its size. Without TCP_NODELAY the second one waits for the
+    /// acknowledgement of the first.
+    WriteWriteRead,
+}
+
+/// The tool in whose form a result is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Likeness {
+    /// The table of ib_write_lat and ib_send_lat: halves of round trips in microseconds.
+    Perftest,
+    /// The summary of sockperf ping-pong: halves of round trips in microseconds.
+    Sockperf,
+    /// The summary of sockperf ping-pong --full-rtt: whole round trips in microseconds.
+    SockperfFullRtt,
+}
+
+impl From<Likeness> for Like {
+    fn from(likeness: Likeness) -> Self {
+        match likeness {
+            Likeness::Perftest => Self::Perftest,
+            Likeness::Sockperf => Self::Sockperf { whole: false },
+            Likeness::SockperfFullRtt => Self::Sockperf { whole: true },
+        }
+    }
 }
 
 /// Directions of a load.

@@ -7,7 +7,7 @@ use linerate_core::facts::Gap;
 use linerate_core::path::Direction;
 use linerate_core::plan::Handover;
 use linerate_core::record::{Histogram, Record};
-use linerate_core::stats::percentile_ci;
+use linerate_core::stats::{moments, percentile_ci};
 use linerate_core::transport::{Options, PatternKind, TRANSPORTS};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -49,6 +49,13 @@ pub(in crate::show) struct Output<'a> {
     interval_ns: Option<u64>,
     /// Whether both ends polled their sockets without sleeping.
     busy_poll: bool,
+    /// Whether Nagle's algorithm was on for the timed messages.
+    nagle: bool,
+    /// Whether each message was sent in two writes.
+    two_writes: bool,
+    /// Time that the typical round trip waited for an acknowledgement that the far end delayed. Null if it did not, or if
+    /// that is unknown.
+    delayed_ns: Option<u64>,
     /// Time before the measured time.
     washout_ns: u64,
     /// Time to measure, as asked for.
@@ -83,6 +90,12 @@ pub(in crate::show) struct Output<'a> {
     least_ns: Option<u64>,
     /// Longest round trip. Null if unknown.
     most_ns: Option<u64>,
+    /// Mean of all round trips, to the nanosecond. Null if unknown.
+    #[schemars(range(min = 0))]
+    mean_ns: Option<f64>,
+    /// Standard deviation of the round trips. Null if unknown.
+    #[schemars(range(min = 0))]
+    deviation_ns: Option<f64>,
     /// Percentiles of round trips: only those beyond which there are ten round trips.
     percentiles: Vec<Percentile>,
     /// Every figure that was measured, in one form.
@@ -162,6 +175,7 @@ pub fn json(probe: &Probe, record: Option<&Record>) -> serde_json::Result<String
 /// The document.
 pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) -> Output<'a> {
     let times = probe.times.as_ref();
+    let moments = times.and_then(moments);
     Output {
         format: Format,
         linerate: env!("CARGO_PKG_VERSION"),
@@ -172,7 +186,10 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         same_machine: probe.same_machine,
         size_bytes: probe.size.0,
         interval_ns: probe.interval.map(|interval| interval.0),
-        busy_poll: probe.busy_poll,
+        busy_poll: probe.own.busy_poll,
+        nagle: probe.own.nagle,
+        two_writes: probe.own.two_writes,
+        delayed_ns: probe.delayed.map(|more| exact(more.0)),
         washout_ns: probe.washout.0,
         time_ns: probe.time.0,
         measured_ns: probe.lasted.0,
@@ -187,6 +204,8 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         answered_per_sec: probe.rate,
         least_ns: probe.latency.as_ref().map(|latency| exact(latency.least.0)),
         most_ns: probe.longest().map(|most| exact(most.0)),
+        mean_ns: moments.map(|found| found.mean),
+        deviation_ns: moments.map(|found| found.deviation),
         percentiles: times.map_or_else(Vec::new, percentiles),
         figures: figures(&probe.summary()),
         histogram: times.map_or_else(Vec::new, histogram),

@@ -8,7 +8,7 @@ mod text;
 use linerate_core::facts::Gap;
 use linerate_core::figure::{Entry, GOODPUT, LOSS, Subject, Summary, percentiles};
 use linerate_core::model::{
-    Latency, is_alone, latency_of, once, round_trip_rate, round_trips, same_machine,
+    Latency, delayed, is_alone, latency_of, once, round_trip_rate, round_trips, same_machine,
 };
 use linerate_core::path::Direction;
 use linerate_core::plan::{Knobs, Pattern};
@@ -22,6 +22,7 @@ pub(super) use json::{Output, output};
 pub(crate) use text::page;
 
 use super::bw::own::{broken, lasted, refused};
+use super::like::Timed;
 use super::words;
 
 /// Percentiles that are shown if there are enough samples.
@@ -42,7 +43,10 @@ pub struct Probe {
     size: Bytes,
     /// Time from one intended send to the next; `None` in closed loop.
     interval: Option<Nanos>,
-    busy_poll: bool,
+    /// Settings of the connections whose round trips are timed.
+    own: Knobs,
+    /// The time that the typical round trip waited for a delayed acknowledgement.
+    delayed: Option<Nanos>,
     /// The requested time that counts.
     time: Nanos,
     /// Measured time: shorter than planned if the measurement ended early.
@@ -128,7 +132,10 @@ impl Probe {
             array: array(record),
             size: asked.map_or(Bytes(0), |(size, ..)| size),
             interval,
-            busy_poll: asked.is_some_and(|(.., knobs)| knobs.busy_poll),
+            own: asked.map_or_else(Knobs::default, |(.., knobs)| knobs.clone()),
+            delayed: step
+                .zip(times.as_ref())
+                .and_then(|(step, times)| delayed(record, step, times)),
             time: step.map_or(plan.time, |step| step.plan.measure),
             lasted: lasted(step),
             washout: step.map_or(Nanos(0), |step| step.plan.washout),
@@ -145,6 +152,19 @@ impl Probe {
             knobs: plan.knobs.clone(),
             gaps,
         }
+    }
+
+    /// The round trips, for the form of another tool; none if none was answered.
+    pub fn timed(&self) -> Option<Timed<'_>> {
+        Some(Timed {
+            size: self.size,
+            times: self
+                .times
+                .as_ref()
+                .filter(|times| !times.counts.is_empty())?,
+            lasted: self.lasted,
+            washout: self.washout,
+        })
     }
 
     /// Whether everything that was requested was measured.
@@ -235,8 +255,11 @@ impl Probe {
     }
 
     fn longest(&self) -> Option<Nanos> {
-        let counts = &self.times.as_ref()?.counts;
-        counts.iter().map(|&(value, _)| Nanos(value)).max()
+        let times = self.times.as_ref()?;
+        if let Some(exact) = times.exact {
+            return Some(Nanos(exact.most));
+        }
+        times.counts.iter().map(|&(value, _)| Nanos(value)).max()
     }
 }
 

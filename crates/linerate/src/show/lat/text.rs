@@ -33,6 +33,9 @@ pub(crate) fn page(probe: &Probe) -> Document {
         rate(&mut doc, probe);
         percentiles(&mut doc, probe);
         unread(&mut doc, probe);
+        if let Some(more) = probe.delayed {
+            doc.entry("wait", &[(Tone::Warning, &words::delayed(more))], 2);
+        }
     } else {
         doc.entry(
             &words::plural(probe.unit()),
@@ -63,11 +66,7 @@ fn head(probe: &Probe) -> String {
         Some(interval) => format!("open loop, one due every {interval}"),
         None => "closed loop".to_owned(),
     };
-    let busy = if probe.busy_poll {
-        ", busy polling"
-    } else {
-        ""
-    };
+    let busy = words::how_sent(&probe.own);
     let path = match probe.beside.as_slice() {
         [] => "idle path".to_owned(),
         [load] => format!("during a {} load", load.direction.name()),

@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 use super::super::{
-    bw, diff, fabric, flows, guide, host, json, lat, repeat, stream, sweep, whatif,
+    bw, diff, fabric, flows, guide, host, json, lat, repeat, stream, sweep, trips, whatif,
 };
 use crate::cli::kept;
 
@@ -101,6 +101,7 @@ fn the_kept_schemas_are_those_of_the_types() {
     check::<bw::Output<'_>>("bw");
     check::<sweep::Output<'_>>("sweep");
     check::<lat::Output<'_>>("lat");
+    check::<trips::Output<'_>>("lat-sweep");
     check::<host::json::Output<'_>>("host");
     check::<fabric::json::Output<'_>>("fabric");
     check::<fabric::way::PingOutput<'_>>("fabric-ping");

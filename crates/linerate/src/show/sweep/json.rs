@@ -2,6 +2,7 @@
 //!
 //! Its schema is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
 
+use linerate_core::ceiling::fingerprint::{fit, timer};
 use linerate_core::facts::Gap;
 use linerate_core::model::{Cost, Estimate, Fall, Setting};
 use linerate_core::path::{Direction, Side};
@@ -14,6 +15,7 @@ use linerate_core::units::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::super::fitted::{FitOut, TimerOut, fit_out, timer_out};
 use super::super::json::{Format, ci, described_elsewhere, ends, integer, text};
 use super::{Probe, cpu};
 
@@ -66,6 +68,11 @@ pub(in crate::show) struct Output<'a> {
     knee: Option<KneeOut>,
     /// Sizes of memory: where the rate falls, because a cache is full. Empty for other sweeps.
     falls: &'a [Fall],
+    /// Sizes: a timer that sets the times of operations, size over goodput. Null if they show none, and for other factors.
+    timer: Option<TimerOut>,
+    /// Sizes: what these times say. Without candidates if both ends are on one machine. Null if too few sizes are large
+    /// enough to show a rate, for sizes of memory, and for other factors.
+    fit: Option<FitOut>,
     /// Settings that were refused, and what could not be read.
     unknown: &'a [Gap],
     /// Raw readings, with `--with-record` only. This schema does not describe them.
@@ -146,6 +153,7 @@ pub fn json(probe: &Probe, record: Option<&Record>) -> serde_json::Result<String
 /// The document.
 pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) -> Output<'a> {
     let found = &probe.found;
+    let points = probe.points();
     Output {
         format: Format,
         linerate: env!("CARGO_PKG_VERSION"),
@@ -168,6 +176,8 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
             setting: knee.at,
             setting_ci: [knee.from, knee.to],
         }),
+        timer: timer(&points).as_ref().map(timer_out),
+        fit: fit(&points).map(|fit| fit_out(&fit, probe.agreement())),
         unknown: &probe.gaps,
         record,
     }

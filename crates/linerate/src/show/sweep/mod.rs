@@ -5,6 +5,7 @@ mod json;
 mod sample;
 mod text;
 
+use linerate_core::ceiling::fingerprint::Point;
 use linerate_core::facts::Gap;
 use linerate_core::figure::{Entry, GOODPUT, Subject, Summary};
 use linerate_core::model::{self, Estimate, Setting, is_alone, same_machine};
@@ -12,6 +13,7 @@ use linerate_core::path::{Direction, Side};
 use linerate_core::record::Record;
 use linerate_core::sweep::{Pace, Swept};
 use linerate_core::transport::Options;
+use linerate_core::units::Nanos;
 use linerate_engine::run::SweepPlan;
 
 pub use json::{FORMAT, SCHEMA, json};
@@ -19,6 +21,7 @@ pub(super) use json::{Output, output};
 pub(crate) use text::page;
 
 use super::bw::own::{broken, refused};
+use super::fitted::Agreement;
 
 /// Minimum share of zero-copy sends that the kernel copied anyway, at which this is reported.
 const COPIED: f64 = 0.001;
@@ -87,6 +90,28 @@ impl Probe {
         let best = all.map(|goodput| goodput.mean).reduce(f64::max);
         let of = Subject::load(self.direction);
         Summary::sorted(best.map(|goodput| Entry::bare(&GOODPUT, of, goodput)))
+    }
+
+    /// Times of operations by size, as goodput says: size over rate. Empty for other factors, and for memory, whose
+    /// arrays are no messages.
+    fn points(&self) -> Vec<Point> {
+        if self.swept != Swept::Size || self.alone {
+            return Vec::new();
+        }
+        let point = |setting: &Setting| {
+            let (size, rate) = (setting.knobs.write_size, setting.goodput?.mean);
+            let time = size.0 as f64 * 8e9 / rate;
+            (rate > 0.0).then_some(Point {
+                size,
+                time: Nanos(time.round() as u64),
+            })
+        };
+        self.found.settings.iter().filter_map(point).collect()
+    }
+
+    /// What the rate of a fit may be compared with.
+    fn agreement(&self) -> Agreement {
+        Agreement::of(self.same_machine)
     }
 
     fn name(&self, at: usize) -> String {

@@ -1,5 +1,6 @@
 //! A sweep, for people.
 
+use linerate_core::ceiling::fingerprint::{fit, timer};
 use linerate_core::model::{Cost, Estimate, Setting};
 use linerate_core::path::Side;
 use linerate_core::plan::Access;
@@ -10,7 +11,7 @@ use linerate_core::units::Rate;
 use super::super::bw::text::unknown;
 use super::super::document::{Columns, Entry, Item, LABEL, NARROW, Table};
 use super::super::words::{self, count};
-use super::super::{Document, Tone};
+use super::super::{Document, Tone, fitted};
 use super::{Probe, copied, cpu};
 
 /// Columns of goodput, and of CPU time at either end.
@@ -36,10 +37,26 @@ pub(crate) fn page(probe: &Probe) -> Document {
     }
     doc.gap();
     settings(&mut doc, probe);
+    shown(&mut doc, probe);
     doc.gap();
     doc.line(&[(Tone::Dim, &head(probe))], 0);
     unknown(&mut doc, &probe.gaps);
     doc
+}
+
+/// What the times of operations by size show.
+fn shown(doc: &mut Document, probe: &Probe) {
+    let points = probe.points();
+    if points.is_empty() {
+        return;
+    }
+    doc.gap();
+    doc.heading("What times by size show");
+    if let Some(timer) = timer(&points) {
+        fitted::ticks(doc, "times of operations", &timer);
+    }
+    let what = "times of operations, size over goodput";
+    fitted::rate(doc, what, fit(&points).as_ref(), probe.agreement());
 }
 
 fn head(probe: &Probe) -> String {

@@ -103,6 +103,9 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
         Pattern::PingPong { .. } if knobs.open_loop => {
             Err("connections are opened one after another: --rate does not apply".to_owned())
         }
+        Pattern::PingPong { .. } if knobs.two_writes => {
+            Err("connections carry one write: --pattern does not apply".to_owned())
+        }
         Pattern::PingPong { .. } if knobs.busy_poll => {
             Err("waiting for a connection cannot poll: --busy-poll does not apply".to_owned())
         }
@@ -163,6 +166,7 @@ mod tests {
             (plan(|p| p.pattern = Pattern::Stream { direction }), false),
             (plan(|p| p.knobs.open_loop = true), false),
             (plan(|p| p.knobs.busy_poll = true), false),
+            (plan(|p| p.knobs.two_writes = true), false),
         ] {
             assert_eq!(possible(&Connect, &plan).is_ok(), good, "{plan:?}");
         }

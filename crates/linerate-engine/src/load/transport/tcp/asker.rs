@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use linerate_core::parse::run::{Mark, RUN_MAX};
+use linerate_core::plan::Knobs;
 
 use super::probe::SocketProbe;
 use crate::load::pages::Pages;
@@ -31,21 +32,28 @@ pub(super) struct TcpAsker {
     left: u64,
     /// Bytes of the current message that were sent.
     at: usize,
+    /// Bytes at which the first write of a message ends, if a message has two.
+    first: usize,
     ended: bool,
 }
 
 impl TcpAsker {
-    /// Makes the near end for messages of `size` bytes; `several` of them may be in flight at a time.
-    pub(super) fn new(line: Line, size: u32, several: bool) -> Self {
+    /// Makes the near end for messages of `size` bytes, with the settings `knobs`.
+    pub(super) fn new(line: Line, size: u32, knobs: &Knobs) -> Self {
         Self {
             line,
             size,
             message: Pages::default(),
-            answers: Answers::new(size, several),
+            answers: Answers::new(size, knobs.open_loop),
             mark: MarkPart::default(),
             announced: 0,
             left: 0,
             at: 0,
+            first: if knobs.two_writes {
+                size as usize / 2
+            } else {
+                0
+            },
             ended: false,
         }
     }
@@ -65,6 +73,20 @@ pub(super) fn receive(line: &Line, into: &mut [u8], wait: Wait) -> Result<usize,
         std::hint::spin_loop();
     }
     Ok(0)
+}
+
+impl TcpAsker {
+    /// Sends the current message up to the byte `end`, or as much of that as the kernel accepts.
+    #[inline(always)]
+    fn write(&mut self, end: usize, wait: bool) -> Result<(), LoadError> {
+        let rest = &self.message.bytes()[self.at..end];
+        self.at += if wait {
+            self.line.send(rest, false)?
+        } else {
+            self.line.offer(rest, false)?
+        };
+        Ok(())
+    }
 }
 
 impl Asker for TcpAsker {
@@ -111,12 +133,13 @@ impl Asker for TcpAsker {
 
     #[inline(always)]
     fn send(&mut self, wait: bool) -> Result<bool, LoadError> {
-        let rest = &self.message.bytes()[self.at..];
-        self.at += if wait {
-            self.line.send(rest, false)?
-        } else {
-            self.line.offer(rest, false)?
-        };
+        if self.at < self.first {
+            self.write(self.first, wait)?;
+            if self.at < self.first {
+                return Ok(false);
+            }
+        }
+        self.write(self.size as usize, wait)?;
         let all = self.at == self.size as usize;
         if all {
             self.at = 0;

@@ -172,7 +172,7 @@ fn worker(side: Side, plan: &SetPlan, transfer: TransferMode<'_>, line: Line) ->
             Box::new(sender::Sender::new(line, handover, framing.clone()))
         }
         Pattern::PingPong { size, interval } if side == Side::Near => {
-            let asker = TcpAsker::new(line, size.0 as u32, plan.knobs.open_loop);
+            let asker = TcpAsker::new(line, size.0 as u32, &plan.knobs);
             round_trips(asker, interval, &plan.knobs)
         }
         Pattern::PingPong { size, .. } => {
@@ -212,6 +212,9 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     match plan.pattern {
         Pattern::PingPong { size, .. } if !(1..=SIZE_MAX).contains(&size.0) => {
             Err(format!("a message of {size}: allowed are 1 B to 16 MiB"))
+        }
+        Pattern::PingPong { size, .. } if knobs.two_writes && size.0 < 2 => {
+            Err(format!("a message of {size} cannot be sent in two writes"))
         }
         _ => Ok(()),
     }
@@ -286,6 +289,13 @@ mod tests {
         }
     }
 
+    fn in_two_writes(size: u64) -> impl FnOnce(&mut SetPlan) {
+        move |plan| {
+            plan.knobs.two_writes = true;
+            plan.pattern = ping_pong(size);
+        }
+    }
+
     fn open_loop(interval: u64) -> impl FnOnce(&mut SetPlan) {
         move |plan| {
             plan.knobs.open_loop = true;
@@ -305,6 +315,8 @@ mod tests {
         for (plan, good) in [
             (plan(|_| ()), true),
             (plan(|p| p.knobs.streams = 0), false),
+            (plan(in_two_writes(1)), false),
+            (plan(in_two_writes(2)), true),
             (plan(|p| p.knobs.streams = STREAMS_MAX), true),
             (plan(|p| p.knobs.streams = STREAMS_MAX + 1), false),
             (plan(|p| p.knobs.write_size = Bytes(SIZE_MAX)), true),

@@ -36,7 +36,7 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
             gaps.push(refused(what, &e.to_string()));
         }
     };
-    if knobs.nodelay || ping_pong {
+    if knobs.nodelay || (ping_pong && !knobs.nagle) {
         note("nodelay", socket::set_nodelay(fd, true));
     }
     if let Some(bytes) = knobs.send_buffer {

@@ -214,6 +214,7 @@ pub(crate) fn lacks(knobs: &Knobs) -> Result<(), String> {
         (knobs.congestion.is_some(), "congestion control"),
         (knobs.mss.is_some(), "maximum segment size"),
         (knobs.window_clamp.is_some(), "window"),
+        (knobs.two_writes, "message of two writes"),
         (
             knobs.receive == Receive::Discard,
             "way to drop payload unread",
@@ -330,6 +331,7 @@ mod tests {
             (plan(open(0)), false),
             (plan(open(1)), true),
             (plan(|p| p.knobs.nodelay = true), true),
+            (plan(|p| p.knobs.two_writes = true), false),
         ] {
             assert_eq!(possible(&Udp, &plan).is_ok(), good, "{plan:?}");
         }
