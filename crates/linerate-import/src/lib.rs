@@ -11,7 +11,10 @@
 
 mod format;
 mod formats;
+mod iperf3;
 mod read;
+#[cfg(test)]
+mod summary;
 mod text;
 
 pub use format::{Evidence, Format, Holds};

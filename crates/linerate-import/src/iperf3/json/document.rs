@@ -1,0 +1,401 @@
+//! A document of iperf3: only what counts of it.
+
+use serde::de::{IgnoredAny, MapAccess, SeqAccess};
+
+use super::fields::{Array, Collect, Fill, Number, Object, Text};
+use super::row::{F, Row};
+
+/// Most streams whose rates are kept. iperf3 has at most 128 in each direction.
+const MOST_STREAMS: usize = 10_000;
+
+/// A document.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    /// The title that the user gave.
+    pub(super) title: Option<String>,
+    pub(super) start: Start,
+    pub(super) intervals: Intervals,
+    pub(super) end: End,
+    /// Why the test ended early.
+    pub(super) error: Option<String>,
+    /// Whether the document has an object `end`, or an event of that name.
+    pub(super) ended: bool,
+    /// The event whose data follows.
+    event: Option<String>,
+}
+
+impl Document {
+    fn fail(&mut self, why: Option<String>) {
+        let Some(why) = why else { return };
+        let why = why.strip_prefix("error - ").unwrap_or(&why).to_owned();
+        match &mut self.error {
+            // Version 3.22 writes the key twice.
+            Some(known) if !known.contains(&why) && known.len() < 1_000 => {
+                known.push_str("; ");
+                known.push_str(&why);
+            }
+            Some(_) => {}
+            none => *none = Some(why),
+        }
+    }
+
+    /// Takes a part of the document that has this name.
+    fn part<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+        match name {
+            "start" => map.next_value_seed(Object(&mut self.start)),
+            "interval" => map.next_value_seed(Object(&mut OneInterval(&mut self.intervals, false))),
+            "end" => {
+                map.next_value_seed(Object(&mut self.end))?;
+                self.ended = true;
+                Ok(())
+            }
+            "error" => {
+                let why = map.next_value_seed(Text)?;
+                self.fail(why);
+                Ok(())
+            }
+            _ => map.next_value::<IgnoredAny>().map(|_| ()),
+        }
+    }
+}
+
+impl Fill for Document {
+    const NAMES: &'static [&'static str] = &[
+        "start",
+        "intervals",
+        "end",
+        "error",
+        "title",
+        "event",
+        "data",
+    ];
+
+    fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error> {
+        match Self::NAMES[name] {
+            "intervals" => map.next_value_seed(Array(&mut self.intervals)),
+            "title" => {
+                self.title = map.next_value_seed(Text)?;
+                Ok(())
+            }
+            "event" => {
+                self.event = map.next_value_seed(Text)?;
+                Ok(())
+            }
+            "data" => {
+                let event = self.event.take().unwrap_or_default();
+                self.part(&event, map)
+            }
+            part => self.part(part, map),
+        }
+    }
+}
+
+/// The object `start`: who tests what.
+#[derive(Debug, Default)]
+pub(super) struct Start {
+    pub(super) version: Option<String>,
+    pub(super) protocol: Option<String>,
+    /// The random word that both ends of a test know.
+    pub(super) cookie: Option<String>,
+    /// The client wrote the document.
+    pub(super) by_client: bool,
+    /// The server wrote the document.
+    pub(super) by_server: bool,
+    pub(super) settings: Row,
+}
+
+impl Fill for Start {
+    const NAMES: &'static [&'static str] = &[
+        "version",
+        "protocol",
+        "connecting_to",
+        "accepted_connection",
+        "test_start",
+        "target_bitrate",
+        "tcp_mss",
+        "tcp_mss_default",
+        "sock_bufsize",
+        "num_streams",
+        "blksize",
+        "omit",
+        "bytes",
+        "blocks",
+        "reverse",
+        "bidir",
+        "fqrate",
+        "cookie",
+    ];
+
+    fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error> {
+        match Self::NAMES[name] {
+            "version" => self.version = map.next_value_seed(Text)?,
+            "cookie" => self.cookie = map.next_value_seed(Text)?,
+            "protocol" => self.protocol = map.next_value_seed(Text)?,
+            "connecting_to" => {
+                map.next_value::<IgnoredAny>()?;
+                self.by_client = true;
+            }
+            "accepted_connection" => {
+                map.next_value::<IgnoredAny>()?;
+                self.by_server = true;
+            }
+            "test_start" => map.next_value_seed(Object(self))?,
+            figure => self.settings.put(figure, map.next_value_seed(Number)?),
+        }
+        Ok(())
+    }
+}
+
+/// The intervals, as sums.
+#[derive(Debug, Default)]
+pub(super) struct Intervals {
+    /// Of the direction in which the client sends, or of the only one.
+    pub(super) sum: Ticks,
+    /// Of the direction in which the server sends, of a test in both.
+    pub(super) back: Ticks,
+    /// What the kernel of the end that wrote the document told about its sending sockets.
+    pub(super) kernel: Kernel,
+}
+
+impl Collect for Intervals {
+    fn element<'de, A: SeqAccess<'de>>(&mut self, array: &mut A) -> Result<Option<()>, A::Error> {
+        array.next_element_seed(Object(&mut OneInterval(self, false)))
+    }
+}
+
+/// Rates of intervals, in order, without those that iperf3 omitted.
+#[derive(Debug, Default)]
+pub(super) struct Ticks {
+    pub(super) rates: Vec<f64>,
+    pub(super) seconds: f64,
+    pub(super) bytes: f64,
+    /// Length of the last one.
+    pub(super) last: f64,
+    /// Whether the document has intervals of this direction, omitted ones included.
+    pub(super) seen: bool,
+}
+
+impl Ticks {
+    fn add(&mut self, row: &Row) {
+        self.seen = true;
+        if row.get(F::Omitted) == Some(1.0) {
+            return;
+        }
+        let (rate, seconds) = (row.positive(F::Bits), row.positive(F::Seconds));
+        if let (Some(rate), Some(seconds)) = (rate.or(row.get(F::Bits)), seconds) {
+            self.rates.push(rate);
+            self.seconds += seconds;
+            self.bytes += row.positive(F::Bytes).unwrap_or(0.0);
+            self.last = seconds;
+        }
+    }
+}
+
+/// Largest windows in bytes, and round-trip times in microseconds.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Kernel {
+    pub(super) window: Option<f64>,
+    pub(super) offered: Option<f64>,
+    pub(super) least: Option<f64>,
+    pub(super) most: Option<f64>,
+    pub(super) sum: f64,
+    pub(super) count: u64,
+}
+
+impl Kernel {
+    /// Takes the figures of a stream. Zero is what iperf3 writes for unknown.
+    fn add(&mut self, row: &Row, [window, offered, least, mean, most]: [F; 5]) {
+        self.window = larger(self.window, row.positive(window));
+        self.offered = larger(self.offered, row.positive(offered));
+        self.most = larger(self.most, row.positive(most));
+        if let Some(least) = row.positive(least) {
+            self.least = Some(self.least.map_or(least, |known| known.min(least)));
+        }
+        if let Some(mean) = row.positive(mean) {
+            self.sum += mean;
+            self.count += 1;
+        }
+    }
+}
+
+fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.max(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// An interval, and whether its first sum was read.
+struct OneInterval<'a>(&'a mut Intervals, bool);
+
+impl Fill for OneInterval<'_> {
+    const NAMES: &'static [&'static str] = &["streams", "sum", "sum_bidir_reverse"];
+
+    fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error> {
+        if name == 0 {
+            return map.next_value_seed(Array(&mut Samples(&mut self.0.kernel)));
+        }
+        let mut row = Row::default();
+        map.next_value_seed(Object(&mut row))?;
+        // Up to version 3.9 a test in both directions has two sums with one name.
+        let back = name == 2 || self.1;
+        self.1 = true;
+        let intervals = &mut *self.0;
+        let ticks = if back {
+            &mut intervals.back
+        } else {
+            &mut intervals.sum
+        };
+        ticks.add(&row);
+        Ok(())
+    }
+}
+
+/// The streams of an interval.
+struct Samples<'a>(&'a mut Kernel);
+
+impl Collect for Samples<'_> {
+    fn element<'de, A: SeqAccess<'de>>(&mut self, array: &mut A) -> Result<Option<()>, A::Error> {
+        let mut row = Row::default();
+        let next = array.next_element_seed(Object(&mut row))?;
+        if next.is_some() && row.get(F::Omitted) != Some(1.0) {
+            self.0.add(&row, [F::Cwnd, F::Wnd, F::Rtt, F::Rtt, F::Rtt]);
+        }
+        Ok(next)
+    }
+}
+
+/// The object `end`.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    pub(super) streams: Vec<Stream>,
+    /// What the kernel of the end that wrote the document told about its sending sockets.
+    pub(super) kernel: Kernel,
+    /// Sums, then those of the direction in which the server sends of a test in both.
+    pub(super) sums: [Sums; 2],
+    pub(super) cpu: Row,
+    pub(super) sender_congestion: Option<String>,
+    pub(super) receiver_congestion: Option<String>,
+}
+
+/// The sums of a direction.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    /// Of UDP, of both ends in a muddle: its rate is the sender's, its seconds are the receiver's.
+    pub(super) mixed: Option<Row>,
+    pub(super) sent: Option<Row>,
+    pub(super) received: Option<Row>,
+}
+
+impl Sums {
+    /// The sum with this place among the names.
+    fn of(&mut self, place: usize) -> &mut Option<Row> {
+        match place {
+            0 => &mut self.mixed,
+            1 => &mut self.sent,
+            _ => &mut self.received,
+        }
+    }
+}
+
+/// The rates of a stream over the whole time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stream {
+    /// Whether the end that wrote the document sends on it; `None` before version 3.7.
+    pub(super) sends: Option<bool>,
+    pub(super) sent: Option<f64>,
+    pub(super) received: Option<f64>,
+}
+
+impl Fill for End {
+    const NAMES: &'static [&'static str] = &[
+        "sum",
+        "sum_sent",
+        "sum_received",
+        "sum_bidir_reverse",
+        "sum_sent_bidir_reverse",
+        "sum_received_bidir_reverse",
+        "streams",
+        "cpu_utilization_percent",
+        "sender_tcp_congestion",
+        "receiver_tcp_congestion",
+    ];
+
+    fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error> {
+        match name {
+            0..6 => {
+                let mut row = Row::default();
+                map.next_value_seed(Object(&mut row))?;
+                let [forward, back] = &mut self.sums;
+                // Up to version 3.9 a test in both directions has two sums with one name.
+                let again = forward.of(name % 3).is_some();
+                let sums = if name >= 3 || again { back } else { forward };
+                *sums.of(name % 3) = Some(row);
+            }
+            6 => map.next_value_seed(Array(self))?,
+            7 => map.next_value_seed(Object(&mut self.cpu))?,
+            8 => self.sender_congestion = map.next_value_seed(Text)?,
+            _ => self.receiver_congestion = map.next_value_seed(Text)?,
+        }
+        Ok(())
+    }
+}
+
+impl Collect for End {
+    fn element<'de, A: SeqAccess<'de>>(&mut self, array: &mut A) -> Result<Option<()>, A::Error> {
+        let mut ends = Ends::default();
+        let next = array.next_element_seed(Object(&mut ends))?;
+        if let Some(stream) = ends.stream()
+            && self.streams.len() < MOST_STREAMS
+        {
+            self.streams.push(stream);
+        }
+        // Of a stream that it receives on, the writer knows nothing of the sender's kernel: zero, or its own.
+        if ends.sender.get(F::Sender) != Some(0.0) {
+            let names = [F::MaxCwnd, F::MaxWnd, F::MinRtt, F::MeanRtt, F::MaxRtt];
+            self.kernel.add(&ends.sender, names);
+        }
+        Ok(next)
+    }
+}
+
+/// Both ends of a stream; of UDP one row for both.
+#[derive(Default)]
+struct Ends {
+    sender: Row,
+    receiver: Row,
+    udp: Row,
+}
+
+impl Ends {
+    fn stream(&self) -> Option<Stream> {
+        let rows = [&self.sender, &self.receiver, &self.udp];
+        let sends = rows.iter().find_map(|row| row.get(F::Sender));
+        let udp = self.udp.positive(F::Bits);
+        // Datagrams of a test have one size, so the share that arrived is that of the bytes.
+        let lost = self.udp.get(F::Lost).zip(self.udp.positive(F::Packets));
+        let arrived = lost.map(|(lost, of)| (1.0 - lost / of).clamp(0.0, 1.0));
+        let stream = Stream {
+            sends: sends.map(|sends| sends == 1.0),
+            sent: self.sender.positive(F::Bits).or(udp),
+            received: self
+                .receiver
+                .positive(F::Bits)
+                .or_else(|| Some(udp? * arrived?)),
+        };
+        (stream.sent.is_some() || stream.received.is_some()).then_some(stream)
+    }
+}
+
+impl Fill for Ends {
+    const NAMES: &'static [&'static str] = &["sender", "receiver", "udp"];
+
+    fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error> {
+        let row = match name {
+            0 => &mut self.sender,
+            1 => &mut self.receiver,
+            _ => &mut self.udp,
+        };
+        map.next_value_seed(Object(row))
+    }
+}

@@ -1,0 +1,233 @@
+//! JSON of iperf3: a document (`-J`), or a line for each event (`--json-stream`).
+
+mod document;
+mod fields;
+mod row;
+#[cfg(test)]
+mod tests;
+mod transfer;
+
+use linerate_core::reported::{Measured, Note, Outcome, Tool};
+use serde::de::{DeserializeSeed, IgnoredAny};
+
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use document::Document;
+use fields::Object;
+
+/// iperf3, JSON.
+pub(crate) static FORMAT: Format = Format {
+    id: "iperf3-json",
+    label: "iperf3, JSON",
+    holds: Holds::Results,
+    versions: "3.1 to 3.21 and its development (July 2026), `-J` and `--json-stream`",
+    evidence: &[
+        Evidence::RunHere(
+            "3.1.3, 3.7, 3.9, 3.12, 3.16, 3.18, 3.20 and the development after 3.21, client and server, on loopback",
+        ),
+        Evidence::Published(
+            "3.22: two keys `error` in one object, rebuilt after a report of its output",
+        ),
+    ],
+    unknown: "The sender's windows and round-trip times, where the receiver wrote the document; the far end's CPU \
+              and count, where the server wrote it or the test was interrupted; single CPUs and threads.",
+    starts,
+    read,
+};
+
+/// Bytes of a text that are looked at to recognise a document.
+const LOOKED_AT: usize = 4096;
+
+/// Keys that a document begins with.
+const FIRST: &[&str] = &[
+    "\"start\"",
+    "\"intervals\"",
+    "\"end\"",
+    "\"error\"",
+    "\"title\"",
+];
+
+/// Words that only documents of iperf3 have near their start.
+const MARKS: &[&str] = &[
+    "\"iperf 3",
+    "\"intervals\"",
+    "\"connecting_to\"",
+    "\"accepted_connection\"",
+    "\"cpu_utilization_percent\"",
+    "\"sum_sent\"",
+];
+
+fn starts(text: &str) -> bool {
+    if is_event(text) {
+        return true;
+    }
+    let Some(inside) = text.strip_prefix('{') else {
+        return false;
+    };
+    let first = head(inside.trim_start());
+    FIRST.iter().any(|key| first.starts_with(key)) && MARKS.iter().any(|mark| first.contains(mark))
+}
+
+/// The first bytes of a text.
+fn head(text: &str) -> &str {
+    &text[..floor(text, LOOKED_AT)]
+}
+
+/// The last boundary between characters at or before a byte.
+fn floor(text: &str, at: usize) -> usize {
+    let mut before = (0..=at.min(text.len())).rev();
+    before.find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// Whether a line of an event begins here.
+fn is_event(text: &str) -> bool {
+    event_name(text).is_some_and(|name| ["start", "interval", "end", "error"].contains(&name))
+}
+
+/// The name of the event that begins here.
+fn event_name(text: &str) -> Option<&str> {
+    let text = text.strip_prefix('{')?.trim_start_matches(' ');
+    let text = text.strip_prefix("\"event\":")?.trim_start_matches(' ');
+    Some(text.strip_prefix('"')?.split_once('"')?.0).filter(|name| name.len() <= 30)
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut document = Document::default();
+    let mut notes = Vec::new();
+    let used = if event_name(section.text).is_some() {
+        events(section, &mut document, &mut notes)
+    } else {
+        whole(section, &mut document, &mut notes)
+    };
+    let transfers = transfer::all(&document, section.line, &mut notes);
+    let more = section.text.get(used..).unwrap_or_default();
+    if transfers.is_empty() {
+        let why = without_result(document.error.as_deref());
+        // What follows is read only if this is no error.
+        if more.trim().is_empty() {
+            return Err(why);
+        }
+        notes.push(Note {
+            line: Some(section.line),
+            what: why,
+        });
+    }
+    let results = transfers.into_iter().map(|transfer| Outcome {
+        title: document.title.clone().unwrap_or_default(),
+        line: section.line,
+        measured: Measured::Transfer(Box::new(transfer)),
+    });
+    Ok(Found {
+        tool: tool(document.start.version.as_deref()),
+        results: results.collect(),
+        notes,
+        used: Some(used),
+        ..Found::default()
+    })
+}
+
+/// iperf3, with the version of a text such as `iperf 3.12`.
+fn tool(version: Option<&str>) -> Tool {
+    let version = version.map(|text| text.strip_prefix("iperf ").unwrap_or(text));
+    Tool {
+        version: version.map(str::to_owned),
+        ..Tool::named("iperf3")
+    }
+}
+
+/// What may stand behind an error that hides its reason.
+const HIDDEN: &str = "some versions, such as 3.18, say only that the socket has closed where the server refused the test or ended it";
+
+fn hides_reason(error: &str) -> bool {
+    error.contains("control socket has closed unexpectedly")
+}
+
+/// Why a document has no result.
+fn without_result(error: Option<&str>) -> String {
+    let Some(error) = error else {
+        return "it has no interval and no sum".to_owned();
+    };
+    let hint = if hides_reason(error) {
+        format!(" ({HIDDEN})")
+    } else {
+        String::new()
+    };
+    format!("iperf3 ended without a result: {error}{hint}")
+}
+
+/// Reads one value at the start of a text into a document. Returns its bytes, and why it is damaged.
+fn value(text: &str, document: &mut Document) -> (usize, Option<serde_json::Error>) {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let error = Object(document).deserialize(&mut json).err();
+    let used = json.into_iter::<IgnoredAny>().byte_offset();
+    (used.min(text.len()), error)
+}
+
+/// Reads a document. Returns the bytes that belong to it.
+fn whole(section: &Section<'_>, document: &mut Document, notes: &mut Vec<Note>) -> usize {
+    let text = section.text;
+    let (used, error) = value(text, document);
+    let Some(error) = error else {
+        return used;
+    };
+    let what = if error.is_eof() {
+        "the document ends early: what is complete of it was read".to_owned()
+    } else {
+        "the document is damaged in this line: what is complete before it was read".to_owned()
+    };
+    let line = section.line + (error.line() as u64).saturating_sub(1);
+    notes.push(Note {
+        line: Some(line),
+        what,
+    });
+    // The next document may be what stands where the end of this one is missing.
+    let from = floor(text, used.saturating_sub(2));
+    let next = text[from..].find("\n{").map(|at| from + at + 1);
+    next.unwrap_or(text.len())
+}
+
+/// Reads the events of one test. Returns the bytes that belong to them.
+fn events(section: &Section<'_>, document: &mut Document, notes: &mut Vec<Note>) -> usize {
+    let text = section.text;
+    let (mut at, mut used, mut line) = (0, 0, section.line);
+    // Notes of lines that belong to the test only if an event follows.
+    let mut open = Vec::new();
+    while at < text.len() {
+        let rest = &text[at..];
+        let end = rest.find('\n').map_or(rest.len(), |end| end + 1);
+        match event_name(rest) {
+            Some("start") if used > 0 => break,
+            Some(_) => {
+                let (_, error) = value(&rest[..end], document);
+                if let Some(error) = error {
+                    let what = format!("this event is damaged: {error}");
+                    open.push(Note {
+                        line: Some(line),
+                        what,
+                    });
+                }
+                notes.append(&mut open);
+                used = at + end;
+            }
+            None if rest[..end].trim().is_empty() => {}
+            None if open.len() < 20 => open.push(Note {
+                line: Some(line),
+                what: "this line is no event of iperf3".to_owned(),
+            }),
+            None => {}
+        }
+        at += end;
+        line += 1;
+    }
+    used + repeated(&text[used..], document)
+}
+
+/// Bytes of a document behind the events that repeats them, as `--json-stream-full-output` writes it.
+fn repeated(text: &str, document: &Document) -> usize {
+    if event_name(text).is_some() || !starts(text) {
+        return 0;
+    }
+    let mut again = Document::default();
+    let (used, _) = value(text, &mut again);
+    let same = again.start.cookie.is_some() && again.start.cookie == document.start.cookie;
+    if same { used } else { 0 }
+}
