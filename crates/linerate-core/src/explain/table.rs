@@ -1,6 +1,6 @@
 //! A table of sizes, with the line through its times.
 
-use crate::ceiling::fingerprint::{Candidate, Fit, Point, Timer, candidates, fit, timer};
+use crate::ceiling::fingerprint::{Fit, Point, Timer, fit, timer};
 use crate::reported::{Carrier, SizeRow, Sizes, Source, Trip};
 use crate::units::{Nanos, Rate};
 
@@ -15,8 +15,6 @@ pub struct Table<'a> {
     pub fit: Option<Fit>,
     /// The timer that sets its times, if one does.
     pub timer: Option<Timer>,
-    /// The hardware that its rate agrees with.
-    pub candidates: Vec<Candidate>,
 }
 
 impl<'a> Table<'a> {
@@ -29,16 +27,11 @@ impl<'a> Table<'a> {
             })
         };
         let points: Vec<Point> = sizes.rows.iter().filter_map(point).collect();
-        let fit = fit(&points);
-        let timer = timer(&points);
-        // The slope of times that a timer sets is no rate of hardware.
-        let rate = fit.as_ref().filter(|_| timer.is_none()).map(|f| f.rate);
         Self {
             source,
             sizes,
-            candidates: rate.map(candidates).unwrap_or_default(),
-            fit,
-            timer,
+            fit: fit(&points),
+            timer: timer(&points),
         }
     }
 

@@ -6,8 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use linerate_core::facts::Gap;
-use linerate_core::record::Start;
 use linerate_core::record::frame::{self, Frame, MAX_VALUES};
+use linerate_core::record::{Record, Start};
 
 use crate::event::{Event, RunControl, Sink};
 
@@ -61,6 +61,18 @@ impl Recorder {
     /// Returns why the record is incomplete; only the first reason is kept.
     pub fn problem(&self) -> Option<&Gap> {
         self.problem.as_ref()
+    }
+
+    /// Writes a record that is complete already: results of other programs.
+    pub fn keep(&mut self, record: &Record) {
+        self.begin(&record.start);
+        if let Some(imported) = &record.imported {
+            self.write(&Frame::Imported(imported));
+        }
+        if let Some(end) = &record.end {
+            self.write(&Frame::End(end));
+        }
+        self.finish();
     }
 
     /// Replaces the file for the next frames, to test how its errors are handled.

@@ -13,7 +13,7 @@ use super::exit::{Exit, Failure};
 use super::options::own;
 use super::{help, out};
 use crate::show::{
-    bw, diff, fabric, flows, guide, host, json, lat, repeat, stream, sweep, trips, whatif,
+    bw, diff, fabric, flows, guide, host, import, json, lat, repeat, stream, sweep, trips, whatif,
 };
 
 // `linerate generate`.
@@ -50,7 +50,7 @@ struct Schema {
     text: &'static str,
 }
 
-const SCHEMAS: [Schema; 15] = [
+const SCHEMAS: [Schema; 16] = [
     Schema {
         name: "run",
         of: "linerate run --json, linerate show --json",
@@ -120,6 +120,11 @@ const SCHEMAS: [Schema; 15] = [
         name: "guide",
         of: "linerate guide ib --json",
         text: guide::SCHEMA,
+    },
+    Schema {
+        name: "import",
+        of: "linerate import --json",
+        text: import::SCHEMA,
     },
     Schema {
         name: "whatif",

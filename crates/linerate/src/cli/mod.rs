@@ -18,6 +18,7 @@ mod guide;
 mod help;
 mod host;
 mod ib;
+mod import;
 #[cfg(test)]
 pub(crate) mod kept;
 mod lab;
@@ -104,6 +105,8 @@ enum Verb {
     Fabric(fabric::Args),
     /// Check a first InfiniBand network step by step, and say what to type where a step fails
     Guide(guide::Args),
+    /// Read results and facts that other programs printed, and say what they show
+    Import(import::Args),
     /// Build a network with a hidden fault on this machine, and let linerate find the fault
     Demo(demo::Args),
     /// Compute what a path can carry from a description, and what a change would gain
@@ -168,6 +171,11 @@ impl Verb {
                 options.records = args.records.clone();
             }
             Self::Whatif(args) => args.json.typed(&mut options.report),
+            Self::Import(args) => {
+                options.report = args.report.clone();
+                args.json.typed(&mut options.report);
+                options.records = args.records.clone();
+            }
             Self::Causes(args) => args.form.typed(&mut options.report),
             Self::Fabric(args) => args.typed(&mut options.report),
             Self::Lab(_) | Self::Generate(_) => {}
@@ -255,6 +263,7 @@ fn obey(cli: Cli, on_line: &[String]) -> Result<Exit, Failure> {
         Verb::Guide(args) => guide::run(args, &options),
         Verb::Demo(args) => demo::run(args, &options),
         Verb::Whatif(args) => whatif::run(args, &options),
+        Verb::Import(args) => import::run(args, &options),
         Verb::Causes(args) => causes::run(args, &options),
         Verb::Lab(args) => lab::run(args, &options),
         Verb::Generate(args) => generate::run(args),

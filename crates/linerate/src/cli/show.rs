@@ -8,7 +8,7 @@ use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Records};
 use super::report::{self, Shown};
 use super::session::records_of;
-use super::trips;
+use super::{import, trips};
 
 // `linerate show`.
 #[derive(Debug, Parser)]
@@ -33,6 +33,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let record = load(&options.records, &args.record)?;
+    if record.imported.is_some() {
+        return import::show(&record, None, options);
+    }
     if is_by_size(&record) {
         return trips::shown(&record, options);
     }

@@ -10,6 +10,7 @@ mod fitted;
 pub mod flows;
 pub(crate) mod guide;
 pub mod host;
+pub mod import;
 pub mod json;
 pub mod lat;
 pub mod like;

@@ -62,6 +62,12 @@ pub(crate) fn verdict(
     doc
 }
 
+/// Writes the limits of a model that is no run's, with their reasons and remedies.
+pub(super) fn judged(doc: &mut Document, model: &Model, judged: &Verdict, names: &Names) {
+    verdict::answer(doc, model, judged, names);
+    verdict::limits(doc, model, judged, names);
+}
+
 /// The stages of the path with their ceilings, the placement of threads, the effect of each trial, and the
 /// answer of every cause with its numbers.
 pub(crate) fn explain(record: &Record, model: &Model, verdict: &Verdict) -> Document {

@@ -313,6 +313,18 @@ pub(super) fn may_lose(engine: &str) -> bool {
     transport::named(engine).is_some_and(|info| info.loses_messages)
 }
 
+/// The name of a protocol of reported results.
+pub(super) fn carrier(carrier: linerate_core::reported::Carrier) -> &'static str {
+    use linerate_core::reported::Carrier;
+    match carrier {
+        Carrier::Tcp => "TCP",
+        Carrier::Udp => "UDP",
+        Carrier::Sctp => "SCTP",
+        Carrier::Rdma => "RDMA",
+        Carrier::Messages => "a message library",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use linerate_core::model::Datagrams;

@@ -1,6 +1,5 @@
 //! Reported results and what they say, for programs. The schema of the document is made from `Output`.
 
-use linerate_core::ceiling::fingerprint::{Candidate, Fit};
 use linerate_core::explain::{Explained, Remark, Table};
 use linerate_core::facts::odd::Oddity;
 use linerate_core::path::{Direction, Side};
@@ -12,8 +11,8 @@ use linerate_core::verdict::{Certainty, Limit, Unknown};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::json::figures::{FigureOut, figures};
-use super::super::json::{CauseId, Format, exact, integer, text};
+use super::super::fitted::{Agreement, FitOut, TimerOut, fit_out, timer_out};
+use super::super::json::{CauseId, FigureOut, Format, exact, figures, text};
 
 /// Version of the document; raised when a key changes its meaning or is removed.
 const FORMAT: u32 = 1;
@@ -56,7 +55,8 @@ pub(in crate::show) struct Output<'a> {
 /// A limit of the transfers.
 #[derive(Serialize, JsonSchema)]
 struct LimitOut<'a> {
-    cause: CauseId,
+    #[schemars(with = "CauseId")]
+    cause: &'static str,
     direction: Direction,
     certainty: Certainty,
     /// Numbers, in sentences.
@@ -132,10 +132,8 @@ struct TableOut<'a> {
     rows: Vec<RowOut>,
     /// The line through the times. Null without one.
     fit: Option<FitOut>,
-    /// Period of the timer that sets the times. Null without one.
-    timer_ns: Option<u64>,
-    /// Hardware whose rate agrees with the slope.
-    candidates: Vec<CandidateOut<'a>>,
+    /// The timer that sets the times. Null without one.
+    timer: Option<TimerOut>,
 }
 
 /// The messages of one size.
@@ -153,27 +151,6 @@ struct RowOut {
     most_ns: Option<u64>,
     rate_bps: Option<u64>,
     messages_per_sec: Option<f64>,
-}
-
-/// The line through the times of a table.
-#[derive(Serialize, JsonSchema)]
-struct FitOut {
-    /// Shortest time of any size.
-    floor_ns: u64,
-    /// Slope of large messages as a rate.
-    rate_bps: f64,
-    /// Size at which half of the rate is reached.
-    half_bytes: u64,
-}
-
-/// Hardware whose rate agrees.
-#[derive(Serialize, JsonSchema)]
-struct CandidateOut<'a> {
-    name: &'a str,
-    /// Lower and upper end of its payload rate.
-    carries_bps: [f64; 2],
-    /// Distance of the measured rate from that range, as a share.
-    off: f64,
 }
 
 /// Results of a disk or a file.
@@ -253,7 +230,7 @@ impl<'a> Output<'a> {
 
 fn limit(limit: &Limit) -> LimitOut<'_> {
     LimitOut {
-        cause: CauseId(limit.cause),
+        cause: limit.cause,
         direction: limit.direction,
         certainty: limit.certainty,
         evidence: &limit.evidence,
@@ -314,9 +291,8 @@ fn table<'a>(table: &'a Table<'a>) -> TableOut<'a> {
             Trip::Unknown => "unknown",
         },
         rows: table.sizes.rows.iter().map(row).collect(),
-        fit: table.fit.as_ref().map(fit),
-        timer_ns: nanos(table.timer.as_ref().map(|timer| timer.period)),
-        candidates: table.candidates.iter().map(candidate).collect(),
+        fit: table.fit.as_ref().map(|fit| fit_out(fit, Agreement::Links)),
+        timer: table.timer.as_ref().map(timer_out),
     }
 }
 
@@ -333,22 +309,6 @@ fn row(row: &SizeRow) -> RowOut {
         most_ns: nanos(row.most),
         rate_bps: row.rate.map(|Rate(bits)| exact(bits)),
         messages_per_sec: row.messages,
-    }
-}
-
-fn fit(fit: &Fit) -> FitOut {
-    FitOut {
-        floor_ns: exact(fit.floor.0),
-        rate_bps: fit.rate,
-        half_bytes: exact(fit.half.0),
-    }
-}
-
-fn candidate(candidate: &Candidate) -> CandidateOut<'_> {
-    CandidateOut {
-        name: &candidate.name,
-        carries_bps: [candidate.carries.low(), candidate.carries.high()],
-        off: candidate.off,
     }
 }
 

@@ -9,6 +9,7 @@ use linerate_core::units::{Nanos, Rate};
 use linerate_core::verdict::suspects;
 
 use super::super::document::{Item, Table};
+use super::super::fitted::{self, Agreement};
 use super::super::names::Names;
 use super::super::{Document, Tone, text, words};
 
@@ -158,12 +159,13 @@ fn sizes(doc: &mut Document, table: &Sized<'_>) {
         let more = format!("{} more rows; --json has all", rows.len() - ROWS);
         doc.line(&[(Tone::Dim, &more)], 2);
     }
-    line(doc, table);
-}
-
-/// Writes the line through the times of a table.
-fn line(doc: &mut Document, table: &Sized<'_>) {
-    text::fitted(doc, table.fit.as_ref(), &table.candidates);
+    if table.smallest().is_some() {
+        let name = table.name();
+        if let Some(timer) = &table.timer {
+            fitted::ticks(doc, &name, timer);
+        }
+        fitted::rate(doc, &name, table.fit.as_ref(), Agreement::Links);
+    }
 }
 
 fn transfers(doc: &mut Document, explained: &Explained<'_>) {
@@ -274,7 +276,11 @@ fn oddities(doc: &mut Document, explained: &Explained<'_>) {
         for odd in all {
             let label = linerate_core::explain::side_name(side);
             let subject = format!("{}: ", odd.subject);
-            doc.entry(label, &[(Tone::Strong, &subject), (Tone::Plain, &odd.what)], 2);
+            doc.entry(
+                label,
+                &[(Tone::Strong, &subject), (Tone::Plain, &odd.what)],
+                2,
+            );
             doc.detail(&[(Tone::Dim, odd.why)], 2);
             super::super::advice::do_steps(doc, &odd.fix.steps, |_| None);
         }
@@ -289,7 +295,9 @@ fn read(doc: &mut Document, explained: &Explained<'_>) {
         let text = format!("{}: {}{version}", source.file, source.label);
         doc.entry(if i == 0 { "Read" } else { "" }, &[(Tone::Plain, &text)], 2);
         for note in &source.notes {
-            let line = note.line.map_or(String::new(), |line| format!("line {line}: "));
+            let line = note
+                .line
+                .map_or(String::new(), |line| format!("line {line}: "));
             doc.detail(&[(Tone::Warning, &line), (Tone::Plain, &note.what)], 2);
         }
     }

@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 use super::super::{
-    bw, diff, fabric, flows, guide, host, json, lat, repeat, stream, sweep, trips, whatif,
+    bw, diff, fabric, flows, guide, host, import, json, lat, repeat, stream, sweep, trips, whatif,
 };
 use crate::cli::kept;
 
@@ -108,5 +108,6 @@ fn the_kept_schemas_are_those_of_the_types() {
     check::<fabric::way::RouteOutput>("fabric-route");
     check::<flows::json::Output<'_>>("flows");
     check::<guide::json::Output<'_>>("guide");
+    check::<import::json::Output<'_>>("import");
     check::<whatif::json::Output<'_>>("whatif");
 }

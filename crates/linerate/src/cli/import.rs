@@ -1,0 +1,332 @@
+//! `linerate import`: results and facts that other programs printed.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, anyhow};
+use clap::Parser;
+use linerate_core::explain::{Claim, Explained, Material, explain};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Knobs, Plan};
+use linerate_core::record::{Blob, End, FORMAT, Import, Imported, Kept, Record, Start};
+use linerate_core::reported::{Note, Source};
+use linerate_core::units::Nanos;
+use linerate_engine::store::Store;
+use linerate_import::{MOST_BYTES, Parsed, merge, read};
+
+use super::exit::{Exit, Failure};
+use super::options::{self, Options};
+use super::{out, report, session};
+use crate::expect::Found;
+use crate::show::import as view;
+
+/// Longest output of which the bytes are kept; of a longer one the results are.
+const KEPT: usize = 16 << 20;
+
+/// Most files of one import.
+const FILES: usize = 100;
+
+/// Name of the engine in the plan of an import.
+pub(super) const ENGINE: &str = "import";
+
+// `linerate import`.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// Outputs of other programs: results of the client or facts of its host; `-` reads standard input.
+    /// Several files describe one path
+    #[arg(required_unless_present = "far")]
+    files: Vec<PathBuf>,
+
+    /// Output that was made at the server's host; may be repeated
+    #[arg(long, value_name = "FILE")]
+    far: Vec<PathBuf>,
+
+    /// Title of the import
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+
+    /// Claim to hold against the figures, such as 'goodput>=20Gbit/s', 'latency<=2us',
+    /// 'before.latency=6us' or transport=rdma; may be repeated
+    #[arg(long = "claim", value_name = "CLAIM", allow_hyphen_values = true)]
+    claims: Vec<Claim>,
+
+    /// Port of the client's host that carries the path, where its facts show several
+    #[arg(long, value_name = "NAME")]
+    near_port: Option<String>,
+
+    /// Port of the server's host that carries the path
+    #[arg(long, value_name = "NAME")]
+    far_port: Option<String>,
+
+    /// Note to find the record by
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) json: options::Json,
+    #[command(flatten)]
+    pub(crate) report: options::Report,
+    #[command(flatten)]
+    pub(crate) records: options::Records,
+}
+
+pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+    let near = args.files.iter().map(|path| (Side::Near, path));
+    let far = args.far.iter().map(|path| (Side::Far, path));
+    let named: Vec<(Side, &PathBuf)> = near.chain(far).collect();
+    if named.len() > FILES {
+        let error = anyhow!(
+            "{} files are more than one import takes ({FILES})",
+            named.len()
+        );
+        return Err(Failure::usage(error).hint("import the files of one path"));
+    }
+    let files = named
+        .into_iter()
+        .map(|(side, path)| file(side, path))
+        .collect::<Result<Vec<_>, _>>()?;
+    let record = record(args, files);
+    let saved = kept(&record, options)?;
+    let shown_by = saved.as_ref().map(|name| format!("linerate show {name}"));
+    let saved = saved.as_deref().zip(shown_by.as_deref());
+    show(&record, saved, options)
+}
+
+/// Reads a file, and what is kept of it.
+fn file(side: Side, path: &Path) -> Result<Import, Failure> {
+    let name = if path == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        name.to_string_lossy().into_owned()
+    };
+    let bytes = bytes(path)
+        .with_context(|| format!("failed to read {}", path.display()))
+        .map_err(Failure::usage)?;
+    // What cannot be read is refused before anything is kept.
+    let parsed = read(&bytes).map_err(|why| {
+        Failure::usage(anyhow!("{}: {why}", path.display()))
+            .hint("docs/import.md lists the formats; `linerate import` reads text as the programs print it")
+    })?;
+    Ok(Import {
+        name,
+        side,
+        kept: if bytes.len() <= KEPT {
+            Kept::Bytes(Blob(bytes))
+        } else {
+            rows(parsed)
+        },
+    })
+}
+
+/// The bytes of a regular file, or of standard input.
+fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = MOST_BYTES as u64 + 1;
+    if path == Path::new("-") {
+        io::stdin().lock().take(most).read_to_end(&mut bytes)?;
+        return Ok(bytes);
+    }
+    let file = File::open(path)?;
+    let found = file.metadata()?;
+    anyhow::ensure!(!found.is_dir(), "it is a directory");
+    anyhow::ensure!(
+        found.len() <= MOST_BYTES as u64,
+        "it is longer than {} MiB",
+        MOST_BYTES >> 20
+    );
+    // Only a regular file has a length to trust; a pipe is read as far as it goes.
+    bytes.reserve_exact(found.len() as usize);
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The results of a long output, as they were reported.
+fn rows(parsed: Parsed) -> Kept {
+    let mut notes = parsed.notes;
+    let mut results = Vec::new();
+    let mut parts = parsed.parts.into_iter();
+    let (label, tool) = parts
+        .as_slice()
+        .first()
+        .map_or_else(Default::default, |part| {
+            (part.format.label.to_owned(), part.tool.clone())
+        });
+    for part in &mut parts {
+        results.extend(part.results);
+        notes.extend(part.notes);
+    }
+    notes.push(Note {
+        line: None,
+        what: format!(
+            "the record keeps the results as reported by {}, and not the {} MiB and more of the file",
+            tool.name,
+            KEPT >> 20
+        ),
+    });
+    Kept::Rows {
+        label,
+        tool,
+        results,
+        notes,
+    }
+}
+
+fn record(args: &Args, files: Vec<Import>) -> Record {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH);
+    let title = args.title.clone().unwrap_or_default();
+    let stem = files.first().map(|file| file.name.as_str());
+    Record {
+        start: Start {
+            format: FORMAT,
+            linerate: env!("CARGO_PKG_VERSION").to_owned(),
+            wall_secs: wall.map_or(0, |d| d.as_secs()),
+            plan: Plan {
+                engine: ENGINE.to_owned(),
+                peer: stem.map(str::to_owned),
+                reach: Vec::new(),
+                knobs: Knobs::default(),
+                directions: Direction::ALL.to_vec(),
+                time: Nanos(0),
+                sweep: false,
+                trials: false,
+            },
+            note: args.note.clone().unwrap_or_default(),
+        },
+        hosts: Vec::new(),
+        sets: Vec::new(),
+        trials: Vec::new(),
+        steps: Vec::new(),
+        imported: Some(Imported {
+            title,
+            claims: args.claims.iter().map(|claim| claim.text.clone()).collect(),
+            ports: [args.near_port.clone(), args.far_port.clone()],
+            files,
+        }),
+        end: Some(End::Complete),
+    }
+}
+
+/// Keeps the record; its name.
+fn kept(record: &Record, options: &Options) -> Result<Option<String>, Failure> {
+    let Some(mut recorder) = session::store(&options.records)?
+        .as_ref()
+        .map(Store::recorder)
+    else {
+        return Ok(None);
+    };
+    recorder.keep(record);
+    Ok(session::kept(&recorder))
+}
+
+/// Prints what an imported record says.
+pub(super) fn show(
+    record: &Record,
+    saved: Option<(&str, &str)>,
+    options: &Options,
+) -> Result<Exit, Failure> {
+    let material = material(record);
+    let explained = explain(&material);
+    out::result(
+        options,
+        || view::json(&explained),
+        || view::page(&explained, saved),
+    )?;
+    Ok(report::expectations(
+        &directions(&explained),
+        &Found {
+            summary: explained.summary.clone(),
+            verdict: Some(&explained.verdict),
+        },
+        options,
+    ))
+}
+
+/// The directions that transfers were reported for.
+fn directions(explained: &Explained<'_>) -> Vec<Direction> {
+    let all = Direction::ALL.into_iter();
+    let known = |direction: &Direction| {
+        let mut transfers = explained.material.transfers();
+        transfers.any(|(_, one)| one.direction == *direction)
+    };
+    all.filter(known).collect()
+}
+
+/// The results and facts of an imported record, read anew from its bytes.
+pub(super) fn material(record: &Record) -> Material {
+    let Some(imported) = &record.imported else {
+        return Material::default();
+    };
+    let claims = imported.claims.iter();
+    let mut material = Material {
+        title: imported.title.clone(),
+        claims: claims.filter_map(|claim| claim.parse().ok()).collect(),
+        ports: imported.ports.clone(),
+        ..Material::default()
+    };
+    for file in &imported.files {
+        match &file.kept {
+            Kept::Bytes(Blob(bytes)) => add(&mut material, file, bytes),
+            Kept::Rows {
+                label,
+                tool,
+                results,
+                notes,
+            } => material.sources.push(Source {
+                file: file.name.clone(),
+                side: Some(file.side),
+                label: label.clone(),
+                tool: tool.clone(),
+                results: results.clone(),
+                notes: notes.clone(),
+            }),
+        }
+    }
+    material
+}
+
+/// Adds the outputs of one file.
+fn add(material: &mut Material, file: &Import, bytes: &[u8]) {
+    let source = |label: &str| Source {
+        file: file.name.clone(),
+        side: Some(file.side),
+        label: label.to_owned(),
+        ..Source::default()
+    };
+    let parsed = match read(bytes) {
+        Ok(parsed) => parsed,
+        // A record may be older than the reader, or damaged.
+        Err(why) => {
+            let note = Note {
+                line: None,
+                what: why.to_string(),
+            };
+            return material.sources.push(Source {
+                notes: vec![note],
+                ..source("not read")
+            });
+        }
+    };
+    for part in parsed.parts {
+        let host = match file.side {
+            Side::Near => &mut material.near,
+            Side::Far => &mut material.far,
+        };
+        let mut notes = part.notes;
+        notes.extend(merge(host, part.facts));
+        material.sources.push(Source {
+            tool: part.tool,
+            results: part.results,
+            notes,
+            ..source(part.format.label)
+        });
+    }
+    if !parsed.notes.is_empty() {
+        material.sources.push(Source {
+            notes: parsed.notes,
+            ..source("lines that are no output of a known program")
+        });
+    }
+}
