@@ -3,4 +3,4 @@
 use crate::format::Format;
 
 /// Every format. The first that recognises a text reads it.
-pub static FORMATS: &[&Format] = &[];
+pub static FORMATS: &[&Format] = &[&crate::disk::fio::JSON, &crate::disk::fio::TEXT];
