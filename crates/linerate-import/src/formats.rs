@@ -3,4 +3,9 @@
 use crate::format::Format;
 
 /// Every format. The first that recognises a text reads it.
-pub static FORMATS: &[&Format] = &[&crate::disk::fio::JSON, &crate::disk::fio::TEXT];
+pub static FORMATS: &[&Format] = &[
+    &crate::disk::fio::JSON,
+    &crate::disk::fio::TEXT,
+    &crate::disk::marks::CRYSTAL,
+    &crate::disk::marks::KDISK,
+];

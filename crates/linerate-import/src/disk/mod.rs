@@ -4,6 +4,7 @@
 
 mod figures;
 pub(crate) mod fio;
+pub(crate) mod marks;
 
 #[cfg(test)]
 mod tests;

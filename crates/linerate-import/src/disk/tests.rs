@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::{Parsed, read};
 
 /// Ids of the formats of this folder, which are the folders of their samples.
-const FORMATS: &[&str] = &["fio-json", "fio-text"];
+const FORMATS: &[&str] = &["fio-json", "fio-text", "crystaldiskmark", "kdiskmark"];
 
 /// The samples of a format, in order.
 fn samples(format: &str) -> Vec<PathBuf> {
