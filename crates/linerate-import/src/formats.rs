@@ -8,4 +8,9 @@ pub static FORMATS: &[&Format] = &[
     &crate::disk::fio::TEXT,
     &crate::disk::marks::CRYSTAL,
     &crate::disk::marks::KDISK,
+    &crate::disk::diskspd::DISKSPD,
+    &crate::disk::hdparm::HDPARM,
+    &crate::disk::dd::DD,
+    &crate::disk::copies::ROBOCOPY,
+    &crate::disk::copies::RSYNC,
 ];

@@ -18,7 +18,7 @@ const QUOTED: usize = 60;
 
 /// Formats of which a first line may occur again within an output. Their readers find the end of an output, and of
 /// the next one of the same format, by themselves.
-const FIND_OWN_END: &[&str] = &["fio-text", "crystaldiskmark"];
+const FIND_OWN_END: &[&str] = &["fio-text", "crystaldiskmark", "diskspd", "robocopy", "rsync"];
 
 /// Why an input has nothing to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

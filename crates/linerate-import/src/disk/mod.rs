@@ -2,8 +2,12 @@
 //!
 //! Each file here has one program. What they share is in `figures`.
 
+pub(crate) mod copies;
+pub(crate) mod dd;
+pub(crate) mod diskspd;
 mod figures;
 pub(crate) mod fio;
+pub(crate) mod hdparm;
 pub(crate) mod marks;
 
 #[cfg(test)]

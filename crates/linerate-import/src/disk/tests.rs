@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use crate::{Parsed, read};
 
 /// Ids of the formats of this folder, which are the folders of their samples.
-const FORMATS: &[&str] = &["fio-json", "fio-text", "crystaldiskmark", "kdiskmark"];
+const FORMATS: &[&str] = &[
+    "fio-json", "fio-text", "crystaldiskmark", "kdiskmark", "diskspd", "hdparm", "dd", "robocopy", "rsync",
+];
 
 /// The samples of a format, in order.
 fn samples(format: &str) -> Vec<PathBuf> {
