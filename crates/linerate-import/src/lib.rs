@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod disk;
 mod format;
 mod formats;
 mod iperf3;

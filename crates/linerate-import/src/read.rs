@@ -16,6 +16,10 @@ const MOST_NOTES: usize = 50;
 /// Characters of a line that a note quotes.
 const QUOTED: usize = 60;
 
+/// Formats of which a first line may occur again within an output. Their readers find the end of an output, and of
+/// the next one of the same format, by themselves.
+const FIND_OWN_END: &[&str] = &["fio-text", "crystaldiskmark", "diskspd", "robocopy", "rsync"];
+
 /// Why an input has nothing to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -104,7 +108,7 @@ pub fn read(bytes: &[u8]) -> Result<Parsed, Refused> {
 }
 
 /// The start of a line, for a note.
-fn quoted(line: &str) -> String {
+pub(crate) fn quoted(line: &str) -> String {
     let line = line.trim();
     let mut short: String = line
         .chars()
@@ -162,7 +166,7 @@ impl<'a> Reader<'a> {
         let end = if is_json {
             self.rest.len()
         } else {
-            extent(self.rest)
+            extent(self.rest, format)
         };
         let section = Section {
             text: &self.rest[..end],
@@ -265,10 +269,14 @@ fn starting(text: &str) -> Option<&'static Format> {
 }
 
 /// Bytes from an output's start to the next line at which an output begins.
-fn extent(text: &str) -> usize {
+fn extent(text: &str, format: &Format) -> usize {
     let ends = text.match_indices('\n').map(|(at, _)| at + 1);
     let mut starts = ends.filter(|at| *at < text.len());
+    let finds_own_end = FIND_OWN_END.contains(&format.id);
     starts
-        .find(|at| starting(&text[*at..]).is_some())
+        .find(|at| {
+            let next = starting(&text[*at..]);
+            next.is_some_and(|next| next != format || !finds_own_end)
+        })
         .unwrap_or(text.len())
 }

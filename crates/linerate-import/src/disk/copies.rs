@@ -1,0 +1,194 @@
+//! Copies of files: robocopy and rsync.
+
+use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_core::units::Bytes;
+
+use super::figures::{note, number, outcome, some};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+/// The summary of robocopy.
+pub(crate) static ROBOCOPY: Format = Format {
+    id: "robocopy",
+    label: "robocopy, summary",
+    holds: Holds::Results,
+    versions: "Windows 7 to 11, in English",
+    evidence: &[Evidence::Published("Windows 10 and Server (courses and documentation of Microsoft Azure)")],
+    unknown: "Sizes of the files; with /MT the times are sums over threads, so the rate is too low.",
+    starts: starts_robocopy,
+    read: read_robocopy,
+};
+
+/// The summary of rsync.
+pub(crate) static RSYNC: Format = Format {
+    id: "rsync",
+    label: "rsync, summary",
+    holds: Holds::Results,
+    versions: "3 (-v, --stats, --info=stats)",
+    evidence: &[Evidence::RunHere("3.5.0")],
+    unknown: "Whether files went over a network; its clock counts half seconds, so rates of short copies are rough.",
+    starts: starts_rsync,
+    read: read_rsync,
+};
+
+/// Seconds below which the clock of rsync, which counts halves, makes a rate too rough to show.
+const ROUGH: f64 = 10.0;
+/// Share of the files' bytes below which moving them was not the work of a run of rsync.
+const NOTHING: f64 = 0.1;
+/// Factor by which the files may exceed the bytes that were moved before it is said.
+const SLACK: f64 = 1.01;
+
+/// The heading of robocopy, which `/NJH` leaves out.
+const HEADING: &str = "ROBOCOPY     ::";
+/// The columns of its summary.
+const COLUMNS: &[&str] = &["Total", "Copied", "Skipped", "Mismatch", "FAILED", "Extras"];
+
+fn starts_robocopy(text: &str) -> bool {
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start().starts_with(HEADING) || is_summary(line)
+}
+
+fn is_summary(line: &str) -> bool {
+    line.split_whitespace().eq(COLUMNS.iter().copied())
+}
+
+/// What robocopy said.
+#[derive(Default)]
+struct Robocopy {
+    destination: String,
+    /// Whether files were copied by several threads.
+    threads: bool,
+    summary: bool,
+    rate: Option<f64>,
+    failed: f64,
+}
+
+impl Robocopy {
+    fn takes(&mut self, text: &str) {
+        self.summary |= is_summary(text);
+        let Some((key, value)) = text.split_once(':') else {
+            return;
+        };
+        let value = value.trim();
+        match (key.trim(), self.summary) {
+            ("Dest", false) => value.clone_into(&mut self.destination),
+            ("Options", false) => self.threads = value.to_ascii_uppercase().contains("/MT"),
+            ("Speed", true) if self.rate.is_none() => {
+                let bytes = value.strip_suffix("Bytes/sec.");
+                self.rate = bytes.and_then(number).and_then(some);
+            }
+            // Total, copied, skipped, mismatch, failed, extras.
+            ("Files", true) => {
+                let failed = value.split_whitespace().nth(4);
+                self.failed = failed.and_then(number).unwrap_or_default();
+            }
+            _ => {}
+        }
+    }
+}
+
+fn read_robocopy(section: &Section<'_>) -> Result<Found, String> {
+    let mut said = Robocopy::default();
+    let mut used = 0;
+    for text in section.text.split_inclusive('\n') {
+        used += text.len();
+        said.takes(text);
+        if said.summary && text.trim_start().starts_with("Ended :") {
+            break;
+        }
+    }
+    let rate = said.rate.ok_or("nothing was copied: it has no speed in Bytes/sec.")?;
+    let row = DiskRow::new(Access::Copy, Does::Mix, rate);
+    let disk = Disk {
+        target: said.destination,
+        rows: vec![row],
+        ..Disk::default()
+    };
+    let mut found = one("robocopy", section, disk);
+    if said.failed > 0.0 {
+        let what = format!("{} files could not be copied", said.failed);
+        found.notes.push(note(section.line, what));
+    }
+    if said.threads {
+        let what = "with /MT its times are sums over threads: the rate is too low";
+        found.notes.push(note(section.line, what));
+    }
+    found.used = Some(used);
+    Ok(found)
+}
+
+fn starts_rsync(text: &str) -> bool {
+    let line = text.lines().next().unwrap_or_default();
+    let first = ["sending incremental file list", "receiving incremental file list"];
+    first.contains(&line.trim_end()) || line.starts_with("Number of files: ") || is_sent(line)
+}
+
+/// Whether it is `sent 30,007,434 bytes  received 38 bytes  60,014,944.00 bytes/sec`.
+fn is_sent(line: &str) -> bool {
+    let ends = line.trim_end().ends_with(" bytes/sec");
+    ends && line.starts_with("sent ") && line.contains(" received ")
+}
+
+fn read_rsync(section: &Section<'_>) -> Result<Found, String> {
+    let mut lines = (section.line..).zip(section.text.split_inclusive('\n'));
+    let mut used = 0;
+    let sent = lines.by_ref().find_map(|(at, text)| {
+        used += text.len();
+        is_sent(text).then_some((at, text))
+    });
+    let (at, text) = sent.ok_or("its last lines are missing: it had not finished")?;
+    let words = text.split_whitespace();
+    let mut numbers = words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    let mut next = || numbers.next().and_then(grouped);
+    let (sent, received, rate) = (next(), next(), next());
+    let (Some(sent), Some(received), Some(rate)) = (sent, received, rate.and_then(some)) else {
+        return Err("its numbers are rounded (-h) or written in another way".to_owned());
+    };
+    let moved = sent + received;
+    let total = lines.next().map_or("", |(_, text)| text);
+    let total = total.strip_prefix("total size is ").inspect(|_| used += total.len());
+    let size = total.and_then(|rest| grouped(rest.split_whitespace().next()?));
+    if size.is_some_and(|size| moved < size * NOTHING) {
+        return Err("nearly nothing was moved: the files were there already".to_owned());
+    }
+    let mut row = DiskRow::new(Access::Copy, Does::Mix, rate);
+    row.seconds = some(moved / rate);
+    let disk = Disk {
+        file: size.and_then(some).map(|size| Bytes(size as u64)),
+        rows: vec![row],
+        ..Disk::default()
+    };
+    let mut found = one("rsync", section, disk);
+    if moved / rate < ROUGH {
+        let what = format!("its clock counts half seconds: a rate over {:.1} s is rough", moved / rate);
+        found.notes.push(note(at, what));
+    }
+    if size.is_some_and(|size| size > moved * SLACK) {
+        let what = "the rate is of bytes that were moved, which are less than the files have: some were there, or \
+                    compressed";
+        found.notes.push(note(at, what));
+    }
+    found.used = Some(used);
+    Ok(found)
+}
+
+/// A whole number with commas in groups of three, or a number with a point.
+fn grouped(text: &str) -> Option<f64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let mut groups = whole.split(',');
+    let first = groups.next()?;
+    let rest: Vec<&str> = groups.collect();
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let grouped = rest.iter().all(|group| group.len() == 3 && digits(group));
+    if !grouped || !digits(first) || !digits(fraction) || (!rest.is_empty() && first.len() > 3) {
+        return None;
+    }
+    number(&format!("{first}{}.{fraction}0", rest.concat()))
+}
+
+fn one(tool: &str, section: &Section<'_>, disk: Disk) -> Found {
+    Found {
+        tool: Tool::named(tool),
+        results: vec![outcome("", section.line, disk)],
+        ..Found::default()
+    }
+}

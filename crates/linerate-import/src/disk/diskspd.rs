@@ -1,0 +1,235 @@
+//! DiskSpd, the engine of CrystalDiskMark: its text.
+
+use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_core::units::{Bytes, Nanos};
+
+use super::figures::{note, number, outcome, size, some, time};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::text::command;
+
+/// DiskSpd's text.
+pub(crate) static DISKSPD: Format = Format {
+    id: "diskspd",
+    label: "DiskSpd, text",
+    holds: Holds::Results,
+    versions: "2.0 to 2.2",
+    evidence: &[Evidence::Published(
+        "2.0.21 (README of a repository of containers; an example of Microsoft's VirtualClient), 2.2 (an exercise of a \
+         course)",
+    )],
+    unknown: "The version; percentiles without -L.",
+    starts,
+    read,
+};
+
+/// Milliseconds in nanoseconds.
+const MS: f64 = 1e6;
+/// Samples that percentiles need.
+const FOR_P99: f64 = 100.0;
+const FOR_P999: f64 = 1_000.0;
+/// The line that begins the results.
+const RESULTS: &str = "Results for timespan ";
+/// Tables, and the kind of their operations; `None` for the sum.
+const TABLES: &[(&str, Option<Does>)] = &[
+    ("Total IO", None),
+    ("Read IO", Some(Does::Read)),
+    ("Write IO", Some(Does::Write)),
+];
+
+fn starts(text: &str) -> bool {
+    let line = text.lines().next().unwrap_or_default().trim_start();
+    let command = line.strip_prefix("Command Line: ");
+    let named = command.is_some_and(|command| {
+        let program = command.split_whitespace().next().unwrap_or_default();
+        program.to_ascii_lowercase().contains("diskspd")
+    });
+    named || line.starts_with("Input parameters:") && text.lines().take(4).any(|line| line.contains("timespan:"))
+}
+
+/// What the parameters say.
+#[derive(Default)]
+struct Asked {
+    timespans: u32,
+    targets: u32,
+    target: String,
+    access: Option<Access>,
+    block: Option<Bytes>,
+    depth: Option<u32>,
+    direct: Option<bool>,
+}
+
+/// The sum of a table.
+struct Total {
+    does: Option<Does>,
+    bytes: f64,
+    operations: f64,
+    mean: Option<Nanos>,
+}
+
+#[derive(Default)]
+struct Reader {
+    asked: Asked,
+    seconds: Option<f64>,
+    threads: Option<u32>,
+    /// The table that is being read, and its columns.
+    table: Option<(Option<Does>, Vec<String>)>,
+    totals: Vec<Total>,
+    /// Percentiles by their name, of reads, writes, and both, in milliseconds.
+    percentiles: Vec<(String, [Option<f64>; 3])>,
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reader = Reader::default();
+    let (mut results, mut used) = (false, 0);
+    for text in section.text.split_inclusive('\n') {
+        let line = text.trim();
+        // The next run of a script, or the prompt behind the last one.
+        if results && (starts(&section.text[used..]) || command(line).is_some()) {
+            break;
+        }
+        used += text.len();
+        results |= line.starts_with(RESULTS);
+        if results {
+            reader.result(line);
+        } else {
+            reader.asked.takes(line);
+        }
+    }
+    let Reader { asked, seconds, .. } = &reader;
+    if asked.timespans > 1 {
+        return Err("it has several timespans, which are not told apart".to_owned());
+    }
+    let access = asked.access.ok_or("the order of the places is not in it")?;
+    let seconds = seconds.ok_or("the results are missing")?;
+    let rows = reader.rows(access, seconds);
+    if rows.is_empty() {
+        return Err("no operation was done".to_owned());
+    }
+    let mut found = Found {
+        tool: Tool::named("DiskSpd"),
+        used: Some(used),
+        ..Found::default()
+    };
+    if asked.targets > 1 {
+        let what = format!("the figures are sums over {} files", asked.targets);
+        found.notes.push(note(section.line, what));
+    }
+    if rows.len() > 1 {
+        let what = "reads and writes share the operations in flight";
+        found.notes.push(note(section.line, what));
+    }
+    let disk = Disk {
+        target: asked.target.clone(),
+        direct: asked.direct,
+        rows,
+        ..Disk::default()
+    };
+    found.results.push(outcome("", section.line, disk));
+    Ok(found)
+}
+
+impl Asked {
+    fn takes(&mut self, line: &str) {
+        let after = |key: &str| line.strip_prefix(key).map(str::trim);
+        if after("timespan:").is_some() {
+            self.timespans += 1;
+        } else if let Some(path) = after("path:") {
+            self.targets += 1;
+            path.trim_matches('\'').clone_into(&mut self.target);
+        } else if let Some(block) = after("block size:") {
+            self.block = size(block);
+        } else if line.starts_with("using random I/O") {
+            self.access = Some(Access::Random);
+        } else if line.starts_with("using sequential I/O") || line.starts_with("using interlocked sequential I/O") {
+            self.access = Some(Access::Sequential);
+        } else if line.starts_with("number of outstanding I/O operations") {
+            self.depth = line.rsplit(':').next().and_then(|n| n.trim().parse().ok());
+        } else if line.starts_with("software cache disabled") || line.starts_with("software and hardware write cache disabled") {
+            self.direct = Some(true);
+        } else if line.starts_with("using software") {
+            self.direct = Some(false);
+        }
+    }
+}
+
+impl Reader {
+    fn result(&mut self, line: &str) {
+        if let Some(time) = line.strip_prefix("actual test time:") {
+            self.seconds = number(time.trim().trim_end_matches('s')).and_then(some);
+        } else if let Some(count) = line.strip_prefix("thread count:") {
+            self.threads = count.trim().parse().ok();
+        } else if let Some((_, does)) = TABLES.iter().find(|(name, _)| *name == line) {
+            self.table = Some((*does, Vec::new()));
+        } else if line.starts_with("thread |") {
+            if let Some((_, columns)) = &mut self.table {
+                *columns = cells(line).map(str::to_owned).collect();
+            }
+        } else if let Some(rest) = line.strip_prefix("total:").filter(|rest| rest.contains('|')) {
+            let total = self.table.take().and_then(|(does, columns)| total(does, &columns, rest));
+            self.totals.extend(total);
+        } else {
+            self.percentiles.extend(percentile(line));
+        }
+    }
+
+    /// The rows: of reads and writes each, and of both where both were done.
+    fn rows(&self, access: Access, seconds: f64) -> Vec<DiskRow> {
+        let done = |does: Does| self.totals.iter().any(|t| t.does == Some(does) && t.operations > 0.0);
+        let both = done(Does::Read) && done(Does::Write);
+        let rows = self.totals.iter().filter(|total| total.does.is_some() || both);
+        rows.filter_map(|total| self.row(total, access, seconds, both)).collect()
+    }
+
+    fn row(&self, total: &Total, access: Access, seconds: f64, both: bool) -> Option<DiskRow> {
+        let does = total.does.unwrap_or(Does::Mix);
+        let mut row = DiskRow::new(access, does, some(total.bytes / seconds)?);
+        row.operations = some(total.operations / seconds);
+        row.seconds = Some(seconds);
+        row.block = self.asked.block;
+        row.threads = self.threads;
+        row.depth = self.asked.depth.filter(|_| !both || does == Does::Mix);
+        row.mean = total.mean;
+        let column = match does {
+            Does::Read => 0,
+            Does::Write => 1,
+            Does::Mix => 2,
+        };
+        let of = |name: &str, needs: f64| {
+            let (_, values) = self.percentiles.iter().find(|(key, _)| key == name)?;
+            time(values[column].filter(|_| total.operations >= needs)?, MS)
+        };
+        row.typical = of("50th", 1.0);
+        row.p99 = of("99th", FOR_P99);
+        row.p999 = of("3-nines", FOR_P999);
+        row.most = of("max", 1.0);
+        Some(row)
+    }
+}
+
+fn cells(line: &str) -> impl Iterator<Item = &str> {
+    line.split('|').map(str::trim)
+}
+
+/// The sum in the last line of a table, behind `total:`.
+fn total(does: Option<Does>, columns: &[String], rest: &str) -> Option<Total> {
+    let values: Vec<&str> = cells(rest).collect();
+    let of = |name: &str| {
+        let at = columns.iter().position(|column| column == name)?;
+        number(values.get(at.checked_sub(1)?)?)
+    };
+    Some(Total {
+        does,
+        bytes: of("bytes")?,
+        operations: of("I/Os")?,
+        mean: of("AvgLat").and_then(|ms| time(ms, MS)),
+    })
+}
+
+/// Of `   99th |      4.075 |      3.153 |      3.779`.
+fn percentile(line: &str) -> Option<(String, [Option<f64>; 3])> {
+    let mut parts = cells(line);
+    let name = parts.next()?;
+    let known = ["50th", "99th", "3-nines", "max"].contains(&name);
+    let mut next = || parts.next().and_then(number);
+    known.then(|| (name.to_owned(), [next(), next(), next()]))
+}

@@ -1,0 +1,104 @@
+//! The document as fio writes it, as far as it is read here.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Options as the user gave them.
+pub(super) type Words = BTreeMap<String, Value>;
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Document {
+    #[serde(rename = "fio version", default)]
+    pub(super) version: String,
+    pub(super) timestamp: Option<f64>,
+    #[serde(rename = "global options", default)]
+    pub(super) global: Words,
+    #[serde(default)]
+    pub(super) jobs: Vec<Job>,
+    /// The jobs, where fio ran as a client of other hosts.
+    #[serde(default)]
+    pub(super) client_stats: Vec<Job>,
+    #[serde(default)]
+    pub(super) disk_util: Vec<Used>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Job {
+    pub(super) jobname: Option<String>,
+    pub(super) groupid: Option<u64>,
+    #[serde(default)]
+    pub(super) error: i64,
+    pub(super) elapsed: Option<f64>,
+    #[serde(rename = "job options")]
+    pub(super) options: Option<Words>,
+    pub(super) hostname: Option<String>,
+    pub(super) read: Option<Way>,
+    pub(super) write: Option<Way>,
+    pub(super) trim: Option<Way>,
+    pub(super) mixed: Option<Way>,
+}
+
+/// Operations of one kind.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Way {
+    /// Bytes, or KiB where `bw_bytes` is missing (fio 2).
+    pub(super) io_bytes: Option<f64>,
+    /// Bytes in a second.
+    pub(super) bw_bytes: Option<f64>,
+    /// KiB in a second.
+    pub(super) bw: Option<f64>,
+    pub(super) iops: Option<f64>,
+    /// Milliseconds.
+    pub(super) runtime: Option<f64>,
+    pub(super) total_ios: Option<f64>,
+    pub(super) slat_ns: Option<Times>,
+    pub(super) clat_ns: Option<Times>,
+    pub(super) lat_ns: Option<Times>,
+    /// Microseconds (fio 2).
+    pub(super) slat: Option<Times>,
+    pub(super) clat: Option<Times>,
+    pub(super) lat: Option<Times>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Times {
+    pub(super) min: Option<f64>,
+    pub(super) max: Option<f64>,
+    pub(super) mean: Option<f64>,
+    #[serde(rename = "N")]
+    pub(super) samples: Option<f64>,
+    pub(super) percentile: Option<BTreeMap<String, Value>>,
+}
+
+/// Counters of a disk, of the whole run.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Used {
+    /// Of 512 bytes; since fio 3.36.
+    pub(super) read_sectors: Option<f64>,
+    pub(super) write_sectors: Option<f64>,
+}
+
+impl Document {
+    /// All jobs.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.iter().chain(&self.client_stats)
+    }
+
+    /// Second at which the run began, as the document has it.
+    pub(super) fn began(&self) -> Option<f64> {
+        Some(self.timestamp? - self.elapsed()?)
+    }
+
+    /// Seconds that the run has lasted.
+    pub(super) fn elapsed(&self) -> Option<f64> {
+        self.jobs().filter_map(|job| job.elapsed).reduce(f64::max)
+    }
+}
+
+impl Job {
+    pub(super) fn name(&self) -> &str {
+        self.jobname.as_deref().unwrap_or_default()
+    }
+}

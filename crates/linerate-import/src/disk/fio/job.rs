@@ -1,0 +1,199 @@
+//! The results of one job, or of a group of jobs that are reported together.
+
+use linerate_core::reported::{Disk, DiskRow, Does};
+use linerate_core::units::{Bytes, Nanos};
+
+use super::document::{Job, Times, Way};
+use super::options::Options;
+use super::{IN_FLIGHT_SLACK, Pattern, Percentiles, Range, in_flight};
+use crate::disk::figures::{some, time};
+
+/// Share by which the mean payload may be below that asked: the last operation of a file may be short.
+const SHORT: f64 = 0.01;
+
+/// A job with what is needed to read it.
+pub(super) struct Context<'a> {
+    pub(super) job: &'a Job,
+    pub(super) options: Options<'a>,
+    /// Entries of the document with the same name and group.
+    pub(super) alike: usize,
+}
+
+/// The disk of a job, and what is to say about it.
+pub(super) fn disk(context: &Context<'_>) -> Result<(Disk, Vec<String>), String> {
+    let Context { job, options, .. } = context;
+    let mut said = Vec::new();
+    if job.trim.as_ref().is_some_and(done) {
+        said.push("trims are left out".to_owned());
+    }
+    let ways = ways(job);
+    if ways.is_empty() {
+        return Err("no operation was done".to_owned());
+    }
+    let Some(pattern) = options.pattern() else {
+        return Err("the order of the places is not in the document".to_owned());
+    };
+    if options.has(&["percentage_random"]) {
+        return Err("its places are partly random, partly in order".to_owned());
+    }
+    let own = own_options(&ways, pattern);
+    if !own {
+        said.push("is a group: its options are those of its last job".to_owned());
+    }
+    let mut rows: Vec<DiskRow> = Vec::new();
+    for (does, way) in &ways {
+        if !fits(*does, pattern) {
+            let what = if *does == Does::Read { "reads" } else { "writes" };
+            said.push(format!("{what} are left out: the order of their places is unknown"));
+            continue;
+        }
+        rows.extend(row(*does, way, pattern, options));
+    }
+    if own {
+        flight(context, &ways, &mut rows, &mut said);
+    }
+    let disk = Disk {
+        target: options.target().to_owned(),
+        file: options.file(),
+        best_of: None,
+        direct: options.direct(),
+        rows,
+    };
+    Ok((disk, said))
+}
+
+/// The kinds of operations that the job did.
+fn ways(job: &Job) -> Vec<(Does, &Way)> {
+    let all = [
+        (Does::Read, &job.read),
+        (Does::Write, &job.write),
+        (Does::Mix, &job.mixed),
+    ];
+    let some = all.into_iter().filter_map(|(does, way)| Some((does, way.as_ref()?)));
+    some.filter(|(_, way)| done(way)).collect()
+}
+
+fn done(way: &Way) -> bool {
+    way.total_ios.is_some_and(|count| count > 0.0)
+}
+
+/// Whether a job with these options does such operations.
+fn fits(does: Does, pattern: Pattern) -> bool {
+    match does {
+        Does::Read => pattern.reads,
+        Does::Write => pattern.writes,
+        Does::Mix => true,
+    }
+}
+
+/// Whether the options can be those of all operations: of a group they are those of the last job.
+fn own_options(ways: &[(Does, &Way)], pattern: Pattern) -> bool {
+    ways.iter().all(|(does, _)| fits(*does, pattern))
+}
+
+fn row(does: Does, way: &Way, pattern: Pattern, options: &Options<'_>) -> Option<DiskRow> {
+    let rate = way.bw_bytes.or(way.bw.map(|kib| kib * 1024.0)).and_then(some)?;
+    let mut row = DiskRow::new(pattern.access(), does, rate);
+    row.block = block(way, options);
+    row.operations = way.iops.and_then(some);
+    row.seconds = way.runtime.and_then(some).map(|ms| ms / 1e3);
+    let clat = way.clat_ns.as_ref().map(|times| (times, 1.0));
+    let clat = clat.or(way.clat.as_ref().map(|times| (times, 1e3)));
+    let lat = way.lat_ns.as_ref().map(|times| (times, 1.0));
+    let lat = lat.or(way.lat.as_ref().map(|times| (times, 1e3)));
+    let measured = |(times, _): &(&Times, f64)| times.mean.is_some_and(|mean| mean > 0.0);
+    let whole = lat.filter(measured).or(clat.filter(measured));
+    row.mean = whole.and_then(|(times, unit)| time(times.mean?, unit));
+    row.most = whole.and_then(|(times, unit)| time(times.max?, unit));
+    // Whole operations have percentiles only if the user asked for them.
+    let has = |(times, _): &(&Times, f64)| times.percentile.is_some();
+    if let Some((times, unit)) = lat.filter(has).or(clat.filter(has)) {
+        [row.typical, row.p99, row.p999] = percentiles(times, unit, way);
+    }
+    Some(row)
+}
+
+/// Payload of an operation: bytes by operations, where that is whole, else what was asked, if it agrees.
+fn block(way: &Way, options: &Options<'_>) -> Option<Bytes> {
+    let of_several_sizes = options.of_several_sizes();
+    let unit = if way.bw_bytes.is_some() { 1.0 } else { 1024.0 };
+    let mean = some(way.io_bytes? * unit / way.total_ios?)?;
+    let asked = options.block();
+    let near = asked.filter(|asked| (mean - asked.0 as f64).abs() <= asked.0 as f64 * SHORT);
+    let whole = (mean.fract() == 0.0).then_some(Bytes(mean as u64));
+    near.or(whole).filter(|_| !of_several_sizes)
+}
+
+fn percentiles(times: &Times, unit: f64, way: &Way) -> [Option<Nanos>; 3] {
+    let found = |wanted: f64| {
+        let all = times.percentile.as_ref()?.iter();
+        let mut same = all.filter(|(key, _)| {
+            key.parse::<f64>().is_ok_and(|key| (key - wanted).abs() < 1e-6)
+        });
+        same.next().and_then(|(_, value)| value.as_f64())
+    };
+    let percentiles = Percentiles {
+        typical: found(50.0),
+        p99: found(99.0),
+        p999: found(99.9),
+    };
+    let range = Range {
+        least: times.min,
+        most: times.max,
+    };
+    let samples = times.samples.or(way.total_ios).unwrap_or_default();
+    percentiles.of(range, samples, unit)
+}
+
+/// Fills in depth and threads, if the document shows that they are those of the job.
+fn flight(
+    context: &Context<'_>,
+    ways: &[(Does, &Way)],
+    rows: &mut [DiskRow],
+    said: &mut Vec<String>,
+) {
+    let Context { options, alike, .. } = context;
+    let asked = options.depth();
+    let depth = if synchronous(options, ways) {
+        if asked.is_some_and(|depth| depth > 1) {
+            said.push("its engine is synchronous: depth 1, whatever was asked".to_owned());
+        }
+        options.known().then_some(1)
+    } else {
+        asked
+    };
+    let threads = if *alike > 1 { Some(1) } else { options.jobs() };
+    let (Some(depth), Some(threads)) = (depth, threads) else {
+        return;
+    };
+    let limit = f64::from(depth) * f64::from(threads) * IN_FLIGHT_SLACK;
+    let flying = in_flight(rows);
+    if flying > limit {
+        said.push(format!(
+            "had {flying:.0} operations in flight, more than {depth} for each of {threads} threads: \
+             it is a group, and its options are those of its last job"
+        ));
+        return;
+    }
+    // Reads and writes share the operations in flight: the share of either is unknown.
+    let shared = ways.iter().filter(|(does, _)| *does != Does::Mix).count() > 1;
+    for row in rows {
+        row.threads = Some(threads);
+        row.depth = (!shared || row.does == Does::Mix).then_some(depth);
+    }
+    if shared {
+        said.push(format!("reads and writes share the depth of {depth}"));
+    }
+}
+
+/// Whether one operation after the other was submitted.
+fn synchronous(options: &Options<'_>, ways: &[(Does, &Way)]) -> bool {
+    // fio measures the time to submit only of other engines.
+    let submits = |way: &Way| match (&way.slat_ns, &way.slat) {
+        (Some(times), _) => times.samples.map_or(times.max > Some(0.0), |n| n > 0.0),
+        (None, Some(times)) => times.max > Some(0.0),
+        (None, None) => true,
+    };
+    let unknown = || ways.iter().all(|(_, way)| !submits(way));
+    options.synchronous().unwrap_or_else(unknown)
+}

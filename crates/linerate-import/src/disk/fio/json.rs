@@ -1,0 +1,248 @@
+//! fio's JSON.
+//!
+//! One run may write several documents (`--status-interval`), each of which counts from the start of the run:
+//! the last one stands for the run.
+
+use linerate_core::reported::{Does, Measured, Outcome};
+use linerate_core::units::Bytes;
+use serde_json::{Deserializer, error::Category};
+
+use super::document::{Document, Job, Used, Words};
+use super::job::{Context, disk};
+use super::options::Options;
+use super::tool;
+use crate::disk::figures::{note, outcome, some};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+/// fio's JSON, `json+` too.
+pub(crate) static JSON: Format = Format {
+    id: "fio-json",
+    label: "fio, JSON",
+    holds: Holds::Results,
+    versions: "2.2 to 3.42 (--output-format=json and json+; also of clients, client_stats)",
+    evidence: &[Evidence::RunHere("2.21, 3.33, 3.42")],
+    unknown: "Percentiles are those of completion, without the time to submit, unless the user asked fio for others; \
+              of jobs that are reported together the options are those of the last one.",
+    starts,
+    read,
+};
+
+/// The first key of each document, and the bytes in which it stands.
+const FIRST_KEY: &str = "\"fio version\"";
+const FIRST_BYTES: usize = 80;
+/// The group of fio's second report of a group, which has no name.
+const NO_GROUP: u64 = u32::MAX as u64;
+/// Seconds by which the beginnings of two documents of one run may differ: fio counts whole seconds.
+const SAME_BEGIN: f64 = 2.0;
+/// Keys in which the jobs stand.
+const LISTS: &[&str] = &["\"jobs\"", "\"client_stats\""];
+/// Bytes of a sector.
+//= Linux, Documentation/block/stat.rst: "standard UNIX 512-byte sectors"
+const SECTOR: f64 = 512.0;
+
+fn starts(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix('{') else {
+        return false;
+    };
+    let end = (0..=FIRST_BYTES.min(rest.len())).rev();
+    let end = end.into_iter().find(|at| rest.is_char_boundary(*at));
+    rest[..end.unwrap_or(0)].trim_start().starts_with(FIRST_KEY)
+}
+
+/// A document, and where it stands.
+struct At {
+    document: Document,
+    line: u64,
+    /// Bytes from the start of the text to its end.
+    end: usize,
+    /// Why its end is missing.
+    cut: Option<String>,
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut last = one(section.text, 0, section.line)?;
+    let mut earlier = 0;
+    while last.cut.is_none() {
+        let rest = &section.text[last.end..];
+        let start = rest.len() - rest.trim_start().len();
+        let line = section.line + lines(&section.text[..last.end + start]);
+        if !starts(&rest[start..]) {
+            break;
+        }
+        match one(section.text, last.end + start, line) {
+            Ok(next) if continues(&last.document, &next.document) => last = next,
+            _ => break,
+        }
+        earlier += 1;
+    }
+    let mut found = results(&last);
+    found.used = Some(last.end);
+    if earlier > 0 {
+        let what = format!("{earlier} interim reports of the run are left out");
+        found.notes.insert(0, note(section.line, what));
+    }
+    Ok(found)
+}
+
+fn lines(text: &str) -> u64 {
+    text.bytes().filter(|b| *b == b'\n').count() as u64
+}
+
+/// Whether the next document is a later report of the same run.
+fn continues(document: &Document, next: &Document) -> bool {
+    let same = document.jobs().map(Job::name).eq(next.jobs().map(Job::name));
+    let began = document.began().zip(next.began());
+    let near = began.is_some_and(|(one, other)| (one - other).abs() <= SAME_BEGIN);
+    same && near && document.elapsed() < next.elapsed()
+}
+
+/// The document that begins at a byte of the text.
+fn one(text: &str, start: usize, line: u64) -> Result<At, String> {
+    let rest = &text[start..];
+    let mut stream = Deserializer::from_str(rest).into_iter::<Document>();
+    let error = match stream.next() {
+        Some(Ok(document)) => {
+            return Ok(At {
+                document,
+                line,
+                end: start + stream.byte_offset(),
+                cut: None,
+            });
+        }
+        Some(Err(error)) => error,
+        None => return Err("the document is empty".to_owned()),
+    };
+    let why = match error.classify() {
+        Category::Eof => "the end of the document is missing".to_owned(),
+        _ => format!("line {}: {error}", line + error.line() as u64 - 1),
+    };
+    let (document, used) = whole_jobs(rest).ok_or_else(|| why.clone())?;
+    Ok(At {
+        document,
+        line,
+        end: start + used,
+        cut: Some(why),
+    })
+}
+
+/// The jobs that are complete in a document that is not, and the bytes up to the end of the last one.
+fn whole_jobs(text: &str) -> Option<(Document, usize)> {
+    let list = LISTS.iter().find_map(|key| text.find(key))?;
+    let mut at = list + text[list..].find('[')? + 1;
+    let mut jobs = Vec::new();
+    loop {
+        let rest = text[at..].trim_start_matches(|c: char| c.is_whitespace() || c == ',');
+        at = text.len() - rest.len();
+        let mut stream = Deserializer::from_str(rest).into_iter::<Job>();
+        let Some(Ok(job)) = stream.next() else { break };
+        at += stream.byte_offset();
+        jobs.push(job);
+    }
+    if jobs.is_empty() {
+        return None;
+    }
+    Some((head(&text[..list], jobs)?, at))
+}
+
+/// The document of the part before its jobs.
+fn head(text: &str, jobs: Vec<Job>) -> Option<Document> {
+    let text = text.trim_end().trim_end_matches(',');
+    let mut document: Document = serde_json::from_str(&format!("{text}}}")).ok()?;
+    document.jobs = jobs;
+    Some(document)
+}
+
+fn results(at: &At) -> Found {
+    let At {
+        document,
+        line,
+        cut,
+        ..
+    } = at;
+    let mut found = Found {
+        tool: tool(&document.version),
+        ..Found::default()
+    };
+    for job in document.jobs() {
+        job_results(document, job, *line, &mut found);
+    }
+    if let Some(why) = cut {
+        let what = format!("only whole jobs of the document were read: {why}");
+        found.notes.push(note(*line, what));
+    }
+    at_disk(document, &mut found.results);
+    found
+}
+
+fn job_results(document: &Document, job: &Job, line: u64, found: &mut Found) {
+    let mut say = |what: String| found.notes.push(note(line, what));
+    if job.groupid == Some(NO_GROUP) {
+        return say("a second report of a group, without a name, is left out".to_owned());
+    }
+    if is_sum(document, job) {
+        return say("the sum over all clients is left out: it has jobs of several groups".to_owned());
+    }
+    let name = job.name();
+    if job.error != 0 {
+        say(format!("job `{name}` ended with error {}", job.error));
+    }
+    let alike = document
+        .jobs()
+        .filter(|other| other.name() == name && other.groupid == job.groupid)
+        .filter(|other| other.hostname == job.hostname)
+        .count();
+    let context = Context {
+        job,
+        options: Options::new(&document.global, job, &document.version),
+        alike,
+    };
+    match disk(&context) {
+        Ok((disk, said)) => {
+            let notes = said.into_iter().map(|what| note(line, format!("job `{name}`: {what}")));
+            found.notes.extend(notes);
+            if !disk.rows.is_empty() {
+                found.results.push(outcome(name, line, disk));
+            }
+        }
+        Err(why) => say(format!("job `{name}` is left out: {why}")),
+    }
+}
+
+/// Whether it is the sum over clients, of jobs that did not run together.
+fn is_sum(document: &Document, job: &Job) -> bool {
+    let mut groups = document.client_stats.iter().map(|job| job.groupid);
+    let first = groups.next();
+    job.name() == "All clients" && groups.any(|group| Some(group) != first)
+}
+
+/// Fills in the bytes that the disk moved, where they can only be those of one row.
+fn at_disk(document: &Document, results: &mut [Outcome]) {
+    // The counters of disks include the time before the ramp ends, the results do not.
+    let ramps = |words: &Words| words.contains_key("ramp_time");
+    let mut own = document.jobs().filter_map(|job| job.options.as_ref());
+    let named = document.jobs().filter(|job| job.groupid != Some(NO_GROUP));
+    if ramps(&document.global) || own.any(ramps) || named.count() != 1 {
+        return;
+    }
+    let ([disk], [result]) = (document.disk_util.as_slice(), results) else {
+        return;
+    };
+    let Measured::Disk(measured) = &mut result.measured else {
+        return;
+    };
+    let [row] = measured.rows.as_mut_slice() else {
+        return;
+    };
+    let Used {
+        read_sectors,
+        write_sectors,
+    } = disk;
+    let sectors = match row.does {
+        Does::Read => *read_sectors,
+        Does::Write => *write_sectors,
+        Does::Mix => read_sectors.zip(*write_sectors).map(|(r, w)| r + w),
+    };
+    row.at_disk = sectors
+        .and_then(|sectors| some(sectors * SECTOR))
+        .map(|bytes| Bytes(bytes as u64));
+}

@@ -1,0 +1,305 @@
+//! The lines of fio's normal output.
+
+use linerate_core::reported::{DiskRow, Does};
+use linerate_core::units::Bytes;
+
+use super::{Pattern, Percentiles, Range, SYNCHRONOUS};
+use crate::disk::figures::{number, size, some, time};
+
+/// Nanoseconds of the units of times.
+const UNITS: &[(&str, f64)] = &[("nsec", 1.0), ("usec", 1e3), ("msec", 1e6), ("sec", 1e9)];
+/// Factors of the suffixes of counts.
+const COUNTS: &[(char, f64)] = &[('k', 1e3), ('K', 1e3), ('M', 1e6), ('G', 1e9), ('T', 1e12)];
+/// Starts of lines that have nothing that is read here.
+const PASSED: &[&str] = &[
+    "bw (", "bw(", "iops ", "lat (", "cpu ", "IO depths", "submit ", "complete ", "issued", "latency ", "errors ",
+    "Jobs: ", "Starting ", "...", "note: ", "READ: ", "WRITE: ", "TRIM: ", "MIXED: ", "sync (",
+    "fsync/fdatasync",
+];
+/// Heads of percentiles, and whether they are of whole operations.
+const PERCENTILES: &[(&str, bool)] = &[("clat percentiles (", false), ("lat percentiles (", true)];
+/// The kinds of operations by the word that begins their results.
+const KINDS: &[(&str, Option<Does>)] = &[
+    ("read", Some(Does::Read)),
+    ("write", Some(Does::Write)),
+    ("mixed", Some(Does::Mix)),
+    ("trim", None),
+];
+
+/// A line that describes a job before it begins.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Spec {
+    pub(super) name: String,
+    pub(super) group: u64,
+    /// The word of the option `rw`.
+    pub(super) rw: String,
+    /// Payload of reads and of writes, where each has one.
+    pub(super) blocks: [Option<Bytes>; 2],
+    pub(super) engine: String,
+    pub(super) depth: Option<u32>,
+}
+
+impl Spec {
+    /// Of `seq: (g=0): rw=read, bs=(R) 4096B-4096B, .., ioengine=libaio, iodepth=4`.
+    pub(super) fn of(line: &str) -> Option<Self> {
+        let (name, rest) = line.split_once(": (g=")?;
+        let (group, rest) = rest.split_once("): rw=")?;
+        let (rw, rest) = rest.split_once(", bs=")?;
+        let (blocks, rest) = rest.split_once(", ioengine=")?;
+        let (engine, depth) = rest.split_once(", iodepth=")?;
+        Some(Self {
+            name: name.to_owned(),
+            group: group.parse().ok()?,
+            rw: rw.to_owned(),
+            blocks: blocks_of(blocks),
+            engine: engine.to_owned(),
+            depth: depth.trim().parse().ok(),
+        })
+    }
+
+    pub(super) fn pattern(&self) -> Option<Pattern> {
+        Pattern::of(&self.rw)
+    }
+
+    /// Operations in flight.
+    pub(super) fn depth(&self) -> Option<u32> {
+        if SYNCHRONOUS.contains(&self.engine.as_str()) {
+            return Some(1);
+        }
+        self.depth
+    }
+}
+
+/// Of `(R) 4096B-4096B, (W) ..` and of `4K-4K/4K-4K/4K-4K`.
+fn blocks_of(text: &str) -> [Option<Bytes>; 2] {
+    let mut ranges = text.split([',', '/']).map(|range| {
+        let range = range.trim().trim_start_matches(|c| "(RWT) ".contains(c));
+        let (least, most) = range.split_once('-')?;
+        let (least, most) = (size(least)?, size(most)?);
+        (least == most && least.0 > 0).then_some(least)
+    });
+    let mut next = || ranges.next().flatten();
+    [next(), next()]
+}
+
+/// The line that begins the results of a job, or of a group of jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) name: String,
+    pub(super) group: u64,
+    pub(super) jobs: u32,
+    pub(super) error: i64,
+}
+
+impl Head {
+    /// Of `seq: (groupid=0, jobs=1): err= 0: pid=8954: ..`.
+    pub(super) fn of(line: &str) -> Option<Self> {
+        let (name, rest) = line.split_once(": (groupid=")?;
+        let (group, rest) = rest.split_once(", jobs=")?;
+        let (jobs, rest) = rest.split_once("): err=")?;
+        let error = rest.split([':', '(']).next()?.trim();
+        Some(Self {
+            name: name.to_owned(),
+            group: group.parse().ok()?,
+            jobs: jobs.parse().ok()?,
+            error: error.parse().ok()?,
+        })
+    }
+}
+
+/// The results of one kind of operation.
+#[derive(Debug, Clone)]
+pub(super) struct Kind {
+    /// The kind; `None` if it is not read here.
+    pub(super) does: Option<Does>,
+    /// Bytes in a second.
+    rate: f64,
+    operations: Option<f64>,
+    seconds: Option<f64>,
+    lat: Times,
+    clat: Times,
+    percentiles: Percentiles,
+    /// Nanoseconds of the unit of the percentiles; 0 before their head.
+    unit: f64,
+    /// Whether the percentiles are of whole operations.
+    whole: bool,
+    /// Whether the lines that follow have percentiles to read.
+    reading: bool,
+}
+
+/// The shortest, mean and longest time, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Times {
+    least: Option<f64>,
+    mean: Option<f64>,
+    most: Option<f64>,
+}
+
+impl Kind {
+    /// Of `  read: IOPS=857, BW=858MiB/s (900MB/s)(1720MiB/2005msec)`, and of fio 2's
+    /// `  read : io=1720.0MB, bw=878490KB/s, iops=857, runt=  2005msec`.
+    pub(super) fn of(line: &str) -> Option<Self> {
+        let (word, rest) = line.trim_start().split_once(':')?;
+        let (_, does) = KINDS.iter().find(|(name, _)| *name == word.trim_end())?;
+        let rate = match value(rest, "BW=") {
+            Some(rate) => rate_of(rate)?,
+            None => old_rate(value(rest, "bw=")?)?,
+        };
+        let operations = ["IOPS=", "iops="].iter().find_map(|key| value(rest, key));
+        let runtime = value(rest, "runt=").or_else(|| rest.rsplit_once('/').map(|(_, end)| end))?;
+        Some(Self {
+            does: *does,
+            rate,
+            operations: operations.and_then(count).and_then(some),
+            seconds: milliseconds(runtime),
+            lat: Times::default(),
+            clat: Times::default(),
+            percentiles: Percentiles::default(),
+            unit: 0.0,
+            whole: false,
+            reading: false,
+        })
+    }
+
+    /// Takes a line with times; `false` if it is none.
+    pub(super) fn takes(&mut self, line: &str) -> bool {
+        let line = line.trim_start();
+        if line.contains("percentiles (") {
+            return self.heads_percentiles(line);
+        }
+        if let Some(rest) = line.strip_prefix('|') {
+            return self.takes_percentiles(rest);
+        }
+        let Some((word, rest)) = line.split_once('(').filter(|_| line.contains("min=")) else {
+            return false;
+        };
+        let times = Times::of(rest);
+        match (word.trim(), times) {
+            ("lat", Some(times)) => self.lat = times,
+            ("clat", Some(times)) => self.clat = times,
+            ("slat", Some(_)) => {}
+            _ => return false,
+        }
+        true
+    }
+
+    /// Takes the head of percentiles. Those of some operations alone are passed over.
+    fn heads_percentiles(&mut self, line: &str) -> bool {
+        let found = PERCENTILES
+            .iter()
+            .find_map(|(word, whole)| Some((line.strip_prefix(word)?, *whole)));
+        self.reading = found.is_some();
+        if let Some((unit, whole)) = found {
+            self.unit = unit_of(unit).unwrap_or_default();
+            self.whole = whole;
+            self.percentiles = Percentiles::default();
+        }
+        !self.reading || self.unit > 0.0
+    }
+
+    /// Of ` 99.00th=[ 1434], 99.50th=[ 3589],`.
+    fn takes_percentiles(&mut self, text: &str) -> bool {
+        if !self.reading {
+            return true;
+        }
+        for part in text.split(']') {
+            let Some((name, value)) = part.split_once("th=[") else {
+                continue;
+            };
+            let name = name.trim_start_matches([',', ' ']);
+            let value = count(value);
+            match name {
+                "50.00" => self.percentiles.typical = value,
+                "99.00" => self.percentiles.p99 = value,
+                "99.90" => self.percentiles.p999 = value,
+                _ => {}
+            }
+        }
+        self.unit > 0.0
+    }
+
+    /// The row, of operations in this order.
+    pub(super) fn row(&self, pattern: Pattern, does: Does) -> Option<DiskRow> {
+        let mut row = DiskRow::new(pattern.access(), does, some(self.rate)?);
+        row.operations = self.operations;
+        row.seconds = self.seconds;
+        let whole = if self.lat.mean.is_some() { self.lat } else { self.clat };
+        row.mean = whole.mean.and_then(|t| time(t, 1.0));
+        row.most = whole.most.and_then(|t| time(t, 1.0));
+        let of = if self.whole { self.lat } else { self.clat };
+        let range = Range {
+            least: of.least.map(|t| t / self.unit),
+            most: of.most.map(|t| t / self.unit),
+        };
+        let samples = self.operations.zip(self.seconds).map(|(rate, time)| rate * time);
+        let samples = samples.unwrap_or_default();
+        [row.typical, row.p99, row.p999] = self.percentiles.of(range, samples, self.unit);
+        Some(row)
+    }
+}
+
+impl Times {
+    /// Of `usec): min=28, max=582, avg=52.90, stdev=26.00`, in nanoseconds.
+    fn of(text: &str) -> Option<Self> {
+        let unit = unit_of(text)?;
+        let of = |key: &str| Some(count(value(text, key)?)? * unit);
+        Some(Self {
+            least: of("min="),
+            mean: of("avg=").and_then(some),
+            most: of("max="),
+        })
+    }
+}
+
+/// Whether a line is one of those that have nothing to read.
+pub(super) fn passed(line: &str) -> bool {
+    let line = line.trim();
+    let starts = PASSED.iter().any(|start| line.starts_with(start));
+    starts || line.contains(": Laying out IO file") || line.contains(": Jobs: ")
+}
+
+/// The text behind a key, up to the next comma, blank or bracket.
+fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(key)?;
+    let rest = rest.trim_start();
+    let end = rest.find([',', ' ', '(', ')', ';']);
+    Some(&rest[..end.unwrap_or(rest.len())])
+}
+
+/// The unit before the first bracket closes, in nanoseconds.
+fn unit_of(text: &str) -> Option<f64> {
+    let (unit, _) = text.split_once(')')?;
+    let found = UNITS.iter().find(|(name, _)| *name == unit.trim());
+    found.map(|(_, factor)| *factor)
+}
+
+/// A count with a decimal suffix: `12.9k`.
+fn count(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let last = text.chars().last()?;
+    match COUNTS.iter().find(|(suffix, _)| *suffix == last) {
+        Some((_, factor)) => Some(number(&text[..text.len() - 1])? * factor),
+        None => number(text),
+    }
+}
+
+/// A rate in bytes: `858MiB/s`, or `900MB/s` (10^6) where the user asked for units of 1000.
+fn rate_of(text: &str) -> Option<f64> {
+    let amount = text.strip_suffix("B/s")?;
+    if amount.ends_with('i') {
+        return size(&format!("{amount}B")).map(|bytes| bytes.0 as f64);
+    }
+    count(amount)
+}
+
+/// A rate of fio 2: `878490KB/s`, which are KiB.
+//= fio 2.2, HOWTO, "kb_base": "1024: Use 1024 ... to denote a kilobyte", the default
+fn old_rate(text: &str) -> Option<f64> {
+    size(text.strip_suffix("/s")?).map(|bytes| bytes.0 as f64)
+}
+
+/// Seconds of `2005msec)`.
+fn milliseconds(text: &str) -> Option<f64> {
+    let (number_of, _) = text.split_once("msec")?;
+    some(number(number_of)?).map(|ms| ms / 1e3)
+}

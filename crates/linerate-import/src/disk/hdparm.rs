@@ -1,0 +1,93 @@
+//! hdparm -t and -T.
+
+use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
+
+use super::figures::{note, number, outcome, some};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::read::quoted;
+
+/// Timings of hdparm.
+pub(crate) static HDPARM: Format = Format {
+    id: "hdparm",
+    label: "hdparm -t",
+    holds: Holds::Results,
+    versions: "9",
+    evidence: &[Evidence::RunHere("9.65")],
+    unknown: "Payload and number of the operations, and their times.",
+    starts,
+    read,
+};
+
+/// Bytes of its MB.
+//= hdparm 9.65, hdparm.c: total_MB is counted in TIMING_BUF_MB of 1024 * 1024 bytes
+const MB: f64 = 1_048_576.0;
+/// Lines that it writes of each disk, at the most.
+const LINES: usize = 6;
+/// What a line measures: its words, and whether the cache was bypassed; `None` for memory.
+const KINDS: &[(&str, Option<bool>)] = &[
+    ("Timing buffered disk reads:", Some(false)),
+    ("Timing O_DIRECT disk reads:", Some(true)),
+    ("Timing cached reads:", None),
+    ("Timing O_DIRECT cached reads:", None),
+];
+
+fn starts(text: &str) -> bool {
+    let mut lines = text.lines();
+    let disk = lines.next().and_then(|line| line.strip_suffix(':'));
+    let named = disk.is_some_and(|disk| disk.starts_with('/') && !disk.contains(' '));
+    named && lines.next().is_some_and(|line| line.starts_with(" Timing "))
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut lines = section.text.split_inclusive('\n');
+    let first = lines.next().unwrap_or_default();
+    let mut used = first.len();
+    let mut found = Found {
+        tool: Tool::named("hdparm"),
+        ..Found::default()
+    };
+    let target = first.trim().trim_end_matches(':');
+    for (line, text) in (section.line + 1..).zip(lines.take(LINES)) {
+        let timing = text.trim_start();
+        if !timing.starts_with("Timing ") {
+            break;
+        }
+        used += text.len();
+        match timed(timing) {
+            Some((Some(direct), rate)) => {
+                let mut row = DiskRow::new(Access::Sequential, Does::Read, rate.0);
+                row.seconds = Some(rate.1);
+                let disk = Disk {
+                    target: target.to_owned(),
+                    direct: Some(direct),
+                    rows: vec![row],
+                    ..Disk::default()
+                };
+                found.results.push(outcome("", line, disk));
+            }
+            Some((None, _)) => found.notes.push(note(line, "cached reads are left out: they measure memory, not the disk")),
+            None => found.notes.push(note(line, format!("not understood: `{}`", quoted(timing)))),
+        }
+    }
+    if found.results.is_empty() {
+        let why = found.notes.last().map(|note| note.what.clone());
+        return Err(why.unwrap_or_else(|| "no timing is complete".to_owned()));
+    }
+    found.notes.push(note(section.line, "its MB are 2^20 bytes: converted"));
+    found.used = Some(used);
+    Ok(found)
+}
+
+/// What was measured, and bytes in a second and seconds of `1024 MB in  3.00 seconds = 341.01 MB/sec`.
+fn timed(line: &str) -> Option<(Option<bool>, (f64, f64))> {
+    let (rest, direct) = KINDS.iter().find_map(|(start, direct)| Some((line.strip_prefix(start)?, *direct)))?;
+    let (_, rest) = rest.split_once(" MB in")?;
+    let (seconds, rest) = rest.split_once(" seconds =")?;
+    let (rate, unit) = rest.trim().split_once(' ')?;
+    let factor = match unit.trim() {
+        "MB/sec" => MB,
+        "kB/sec" => 1024.0,
+        _ => return None,
+    };
+    Some((direct, (some(number(rate)? * factor)?, some(number(seconds)?)?)))
+}

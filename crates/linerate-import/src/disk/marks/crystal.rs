@@ -1,0 +1,165 @@
+//! CrystalDiskMark's report, saved or copied.
+
+use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_core::units::Bytes;
+
+use super::lines::{Result as Line, Test, passed, section, value};
+use crate::disk::figures::{note, number, outcome, some};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::read::quoted;
+
+/// CrystalDiskMark's report.
+pub(crate) static CRYSTAL: Format = Format {
+    id: "crystaldiskmark",
+    label: "CrystalDiskMark, text",
+    holds: Holds::Results,
+    versions: "3 to 9",
+    evidence: &[Evidence::Published(
+        "3.0.1 and 8.0.0 (a report in a repository of notes), 5.2.0 and 6.0.2 (quoted in the source of \
+         AmorphousDiskMark), 7.0.0 and 8.0.1 (samples of other parsers), 8.0.4 (a review); the form of 9 from its \
+         source, 9.0.1",
+    )],
+    unknown: "Each figure is the best of several runs: the rate and the time of a row may be of different runs, and \
+              neither spread nor percentiles are known.",
+    starts,
+    read,
+};
+
+const NAME: &str = "CrystalDiskMark ";
+/// Sequential rows of versions 3 to 6 do not name their payload: 128 KiB with a depth, else 1 MiB.
+//= CrystalDiskMark 5.1.2, DiskBench.cpp: "-b128K -d5 -o%d -t%d" for "Sequential Read Multi", "-b1M -d5 -o1 -t1"
+//= CrystalDiskMark 3.0, readme: "Sequential Read/Write (Block Size = 1024 KB)"
+const WITH_DEPTH: Bytes = Bytes(128 << 10);
+const WITHOUT_DEPTH: Bytes = Bytes(1 << 20);
+/// Bytes of the MB of rates.
+//= the report itself: "MB/s = 1,000,000 bytes/s"
+const MB: f64 = 1e6;
+
+/// The version in the heading.
+fn version(line: &str) -> Option<&str> {
+    let rest = line.trim().strip_prefix(NAME)?;
+    let version = rest.split_whitespace().next()?;
+    let digit = version.starts_with(|c: char| c.is_ascii_digit());
+    (digit && rest.contains("hiyohiyo")).then_some(version)
+}
+
+fn starts(text: &str) -> bool {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let ruled = first.starts_with("------") && lines.next().is_some_and(|line| version(line).is_some());
+    ruled || version(first).is_some()
+}
+
+#[derive(Default)]
+struct Reader {
+    version: Option<String>,
+    does: Option<Does>,
+    disk: Disk,
+    /// Seconds that each run lasts.
+    seconds: Option<f64>,
+    zero: usize,
+    /// Whether the line with the system has been read, which is the last but a comment.
+    last: bool,
+    found: Found,
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reader = Reader::default();
+    let mut used = 0;
+    for (line, text) in (section.line..).zip(section.text.split_inclusive('\n')) {
+        let begun = reader.version.is_some();
+        let again = begun && (version(text).is_some() || starts(&section.text[used..]));
+        if again || !reader.takes(line, text.trim_end()) {
+            break;
+        }
+        used += text.len();
+    }
+    let mut found = reader.finish(section.line)?;
+    found.used = Some(used);
+    Ok(found)
+}
+
+impl Reader {
+    /// Takes a line; `false` if it is behind the report.
+    fn takes(&mut self, line: u64, text: &str) -> bool {
+        if let Some(version) = version(text) {
+            self.version = Some(version.to_owned());
+        } else if let Some(does) = section(text) {
+            self.does = Some(does);
+        } else if let Some(result) = Line::of(text) {
+            self.row(line, &result);
+        } else if let Some(test) = Test::of(text) {
+            self.disk.file = test.file;
+            self.disk.best_of = test.loops;
+            self.disk.target = test.drive;
+        } else if let Some(time) = value(text, "Time") {
+            self.seconds = measured(time);
+        } else if passed(text) {
+            self.last |= value(text, "OS").is_some();
+        } else if self.last {
+            return false;
+        } else {
+            let what = format!("not understood: `{}`", quoted(text));
+            self.found.notes.push(note(line, what));
+        }
+        true
+    }
+
+    fn row(&mut self, line: u64, result: &Line) {
+        let Some(does) = result.does.or(self.does) else {
+            let what = "left out: neither the row nor a heading says whether it reads or writes";
+            return self.found.notes.push(note(line, what));
+        };
+        let Some(rate) = some(result.rate * MB) else {
+            self.zero += 1;
+            return;
+        };
+        let mut row = DiskRow::new(result.access, does, rate);
+        row.operations = result.operations;
+        row.mean = result.mean;
+        // Rows without a depth are of one thread that waits for each operation.
+        row.depth = Some(result.depth.unwrap_or(1));
+        row.threads = Some(result.threads.unwrap_or(1));
+        row.block = result.block.or_else(|| unnamed(result));
+        self.disk.rows.push(row);
+    }
+
+    fn finish(mut self, line: u64) -> Result<Found, String> {
+        if self.disk.rows.is_empty() {
+            return Err("no row of it was measured".to_owned());
+        }
+        for row in &mut self.disk.rows {
+            row.seconds = self.seconds;
+        }
+        if self.zero > 0 {
+            let what = format!("{} rows of 0 MB/s are left out: they were not measured", self.zero);
+            self.found.notes.push(note(line, what));
+        }
+        if !self.last {
+            self.found.notes.push(note(line, "the end of the report is missing"));
+        }
+        // Its files are opened without the cache of the system.
+        //= CrystalDiskMark 9.0.1, DiskBench.cpp: "-S"; 3.0: FILE_FLAG_NO_BUFFERING
+        self.disk.direct = Some(true);
+        self.found.tool = Tool {
+            name: "CrystalDiskMark".to_owned(),
+            version: self.version,
+        };
+        self.found.results = vec![outcome("", line, self.disk)];
+        Ok(self.found)
+    }
+}
+
+/// Payload of a row that does not name it.
+fn unnamed(result: &Line) -> Option<Bytes> {
+    if result.access != Access::Sequential {
+        return None;
+    }
+    Some(if result.depth.is_some() { WITH_DEPTH } else { WITHOUT_DEPTH })
+}
+
+/// Seconds of `Measure 5 sec / Interval 5 sec`.
+fn measured(text: &str) -> Option<f64> {
+    let (seconds, _) = text.strip_prefix("Measure ")?.split_once(" sec")?;
+    some(number(seconds)?)
+}

@@ -1,0 +1,249 @@
+//! KDiskMark's report. Its figures are those of fio, converted.
+//!
+//! What it calls MB/s are KiB/s of fio, divided by 1000 (by 1024 up to 1.5.0). Each row is checked against its
+//! operations in a second.
+
+use linerate_core::reported::{Disk, DiskRow, Does, Tool};
+use linerate_core::units::Bytes;
+
+use super::lines::{Result as Line, Test, passed, section, value};
+use crate::disk::figures::{note, outcome, some};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::read::quoted;
+
+/// KDiskMark's report.
+pub(crate) static KDISK: Format = Format {
+    id: "kdiskmark",
+    label: "KDiskMark, text",
+    holds: Holds::Results,
+    versions: "1.4 to 3.3",
+    evidence: &[Evidence::Published(
+        "1.6.0 and 3.0.0 (README of KDiskMark), 2.2.1 (its issue 58), 3.2.0 (a report in a repository of notes); \
+         units and means from the source of 1.4.1 to 3.3.0",
+    )],
+    unknown: "How long each row was measured (fio stops after one pass over the file) and whether the cache was \
+              bypassed.",
+    starts,
+    read,
+};
+
+const NAME: &str = "KDiskMark (";
+/// Bytes of what it calls MB, by the first version that does so.
+//= KDiskMark 1.4.1 and 1.5.0, benchmark.cpp: value("bw").toInt() / 1024.0; since 1.5.1: / 1000.0
+const UNITS: &[(Version, f64)] = &[((1, 5, 1), 1024.0 * 1000.0), ((0, 0, 0), 1024.0 * 1024.0)];
+/// Bytes of an MB, should a version come to divide rightly.
+const MB: f64 = 1e6;
+/// Share by which a rate and operations of the same row may differ by rounding. The units differ by 2.4 %.
+const AGREES: f64 = 0.01;
+/// The first version that counts all threads of a row.
+//= KDiskMark 3.2.0, benchmark.cpp: `jobs.takeAt(i)` takes every second job of the list that it shortens; 3.3.0
+//= asks fio for the sum, `--group_reporting`
+const COUNTS_THREADS: Version = (3, 3, 0);
+
+/// The first version of which the times are those of completion, without the time to submit.
+//= KDiskMark 3.1.4, benchmark.cpp: "lat_ns"; 3.2.0: "clat_ns"
+const COMPLETION_ONLY: Version = (3, 2, 0);
+/// Share of the depth that operations in flight have at least, if their times are whole: fio submits the next
+/// operation when one is completed.
+const IN_FLIGHT: f64 = 0.8;
+
+type Version = (u32, u32, u32);
+
+/// The version in the heading.
+fn version(line: &str) -> Option<&str> {
+    let (version, _) = line.trim().strip_prefix(NAME)?.split_once(')')?;
+    version.starts_with(|c: char| c.is_ascii_digit()).then_some(version)
+}
+
+fn starts(text: &str) -> bool {
+    text.lines().next().is_some_and(|line| version(line).is_some())
+}
+
+fn parts(version: &str) -> Version {
+    let mut numbers = version.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+    let mut next = || numbers.next().unwrap_or(0);
+    (next(), next(), next())
+}
+
+#[derive(Default)]
+struct Reader {
+    version: String,
+    does: Option<Does>,
+    rows: Vec<(u64, DiskRow)>,
+    test: Test,
+    target: String,
+    /// Whether each figure is the mean of the runs, and not the best of them.
+    means: bool,
+    zero: usize,
+    mixed: usize,
+    threaded: usize,
+    found: Found,
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reader = Reader::default();
+    for (line, text) in (section.line..).zip(section.text.lines()) {
+        reader.takes(line, text);
+    }
+    reader.finish(section.line)
+}
+
+impl Reader {
+    fn takes(&mut self, line: u64, text: &str) {
+        if let Some(version) = version(text) {
+            version.clone_into(&mut self.version);
+        } else if let Some(does) = section(text) {
+            self.does = Some(does);
+        } else if let Some(result) = Line::of(text) {
+            self.row(line, &result);
+        } else if let Some(test) = Test::of(text) {
+            self.test = test;
+        } else if let Some(profile) = value(text, "Profile") {
+            self.means = profile.starts_with("Default");
+        } else if let Some(target) = value(text, "Target") {
+            // `/ 4% (31.72/748.08 GiB) [model]`
+            let path = target.split_whitespace().take_while(|word| !word.ends_with('%'));
+            self.target = path.collect::<Vec<_>>().join(" ");
+        } else if !passed(text) {
+            let what = format!("not understood: `{}`", quoted(text));
+            self.found.notes.push(note(line, what));
+        }
+    }
+
+    fn row(&mut self, line: u64, result: &Line) {
+        let Some(does) = result.does.or(self.does) else {
+            let what = "left out: no heading says whether it reads or writes";
+            return self.found.notes.push(note(line, what));
+        };
+        if result.rate <= 0.0 {
+            self.zero += 1;
+        } else if does == Does::Mix {
+            self.mixed += 1;
+        } else if result.threads.is_none_or(|n| n > 1) && parts(&self.version) < COUNTS_THREADS {
+            self.threaded += 1;
+        } else {
+            let mut row = DiskRow::new(result.access, does, result.rate);
+            row.block = result.block;
+            row.depth = result.depth;
+            row.threads = result.threads;
+            row.operations = result.operations;
+            row.mean = result.mean;
+            self.rows.push((line, row));
+        }
+    }
+
+    fn finish(mut self, line: u64) -> Result<Found, String> {
+        self.say_left_out(line);
+        if self.rows.is_empty() {
+            let why = self.found.notes.last().map(|note| note.what.clone());
+            return Err(why.unwrap_or_else(|| "it has no rows".to_owned()));
+        }
+        let unit = self.convert(line);
+        self.drop_partial_times(line);
+        if unit != MB {
+            let what = format!(
+                "its MB/s are {unit} bytes in a second, not 1000000 as it says: converted",
+            );
+            self.found.notes.push(note(line, what));
+        }
+        if self.means && self.test.loops.is_some_and(|loops| loops > 1) {
+            let what = "each figure is the mean of the runs, not the best of them";
+            self.found.notes.push(note(line, what));
+        }
+        let disk = Disk {
+            target: self.target,
+            file: self.test.file,
+            best_of: self.test.loops.filter(|_| !self.means),
+            direct: None,
+            rows: self.rows.into_iter().map(|(_, row)| row).collect(),
+        };
+        self.found.tool = Tool {
+            name: "KDiskMark".to_owned(),
+            version: Some(self.version),
+        };
+        self.found.results = vec![outcome("", line, disk)];
+        Ok(self.found)
+    }
+
+    /// Says which rows are left out, and why.
+    fn say_left_out(&mut self, line: u64) {
+        let reasons = [
+            (self.zero, "were not measured"),
+            (
+                self.mixed,
+                "are of reads and writes: KDiskMark weights both rates by their shares, instead of adding them",
+            ),
+            (
+                self.threaded,
+                "have several threads, of which KDiskMark before 3.3.0 counts only a part",
+            ),
+        ];
+        for (count, why) in reasons.into_iter().filter(|(count, _)| *count > 0) {
+            let what = format!("rows left out: {count}, which {why}");
+            self.found.notes.push(note(line, what));
+        }
+    }
+
+    /// Leaves out times that cannot be those of whole operations.
+    fn drop_partial_times(&mut self, line: u64) {
+        if parts(&self.version) < COMPLETION_ONLY {
+            return;
+        }
+        let mut dropped = 0;
+        for (_, row) in &mut self.rows {
+            if is_whole(row) == Some(false) {
+                row.mean = None;
+                dropped += 1;
+            }
+        }
+        if dropped > 0 {
+            let what = format!(
+                "times left out: {dropped}, which are of completion alone: the time to submit was most of an operation",
+            );
+            self.found.notes.push(note(line, what));
+        }
+    }
+
+    /// Converts the rates; returns the bytes of what the report calls MB.
+    fn convert(&mut self, line: u64) -> f64 {
+        let version = parts(&self.version);
+        let of_version = UNITS.iter().find(|(since, _)| version >= *since);
+        let expected = of_version.map_or(MB, |(_, unit)| *unit);
+        let agree = |unit: f64| self.rows.iter().all(|(_, row)| agrees(row, unit) != Some(false));
+        let unit = if !agree(expected) && agree(MB) { MB } else { expected };
+        for (at, row) in &mut self.rows {
+            if agrees(row, unit) == Some(false) {
+                let what = "the rate does not agree with operations and payload of the row";
+                self.found.notes.push(note(*at, what));
+            }
+            row.bytes_per_sec = some(row.bytes_per_sec * unit).unwrap_or(row.bytes_per_sec);
+        }
+        let checked = self.rows.iter().any(|(_, row)| row.operations.is_some());
+        if !checked {
+            let what = "the unit of its rates is that of its version: no row has operations to check it";
+            self.found.notes.push(note(line, what));
+        }
+        unit
+    }
+}
+
+/// Whether the rate of a row, in units of these bytes, is its operations times their payload; `None` if the row
+/// does not have both, or digits enough.
+fn agrees(row: &DiskRow, unit: f64) -> Option<bool> {
+    let Bytes(block) = row.block?;
+    let by_operations = row.operations? * block as f64;
+    // Rates have three decimals, operations have one.
+    let rounding = 0.0005 / row.bytes_per_sec + 0.05 / row.operations?;
+    if rounding > AGREES {
+        return None;
+    }
+    let share = row.bytes_per_sec * unit / by_operations;
+    Some((share - 1.0).abs() <= AGREES)
+}
+
+/// Whether operations in flight, by rate and time, are as many as were asked.
+fn is_whole(row: &DiskRow) -> Option<bool> {
+    let asked = f64::from(row.depth?) * f64::from(row.threads?);
+    let in_flight = row.operations? * row.mean?.secs();
+    Some(in_flight >= asked * IN_FLIGHT)
+}

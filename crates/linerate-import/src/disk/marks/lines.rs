@@ -1,0 +1,133 @@
+//! The lines that the reports of both programs have.
+
+use linerate_core::reported::{Access, Does};
+use linerate_core::units::{Bytes, Nanos};
+
+use crate::disk::figures::{number, size, some, time};
+
+/// Starts of lines that have nothing that is read here.
+const PASSED: &[&str] = &[
+    "* ", "---", "Date", "OS", "Mode", "Time", "Crystal Dew World", "Comment", "Flexible I/O Tester", "Profile",
+];
+
+/// One line with a result, as written.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Result {
+    pub(super) access: Access,
+    /// The kind of operation, where the line itself has it.
+    pub(super) does: Option<Does>,
+    /// Payload of an operation, where the line has it.
+    pub(super) block: Option<Bytes>,
+    /// Operations in flight of each thread, where the line has them.
+    pub(super) depth: Option<u32>,
+    pub(super) threads: Option<u32>,
+    /// The number before `MB/s`.
+    pub(super) rate: f64,
+    /// Operations in a second.
+    pub(super) operations: Option<f64>,
+    /// Mean time of an operation.
+    pub(super) mean: Option<Nanos>,
+}
+
+impl Result {
+    /// Of `  SEQ    1MiB (Q=  8, T= 1):   804.157 MB/s [    766.9 IOPS] < 10402.77 us>`, and of the older
+    /// `   Random Read 4KB (QD=32) :   271.859 MB/s [ 66371.9 IOPS]`.
+    pub(super) fn of(line: &str) -> Option<Self> {
+        let (left, right) = line.split_once(" MB/s")?;
+        let (label, rate) = left.rsplit_once(':')?;
+        let (label, queues) = match label.split_once('(') {
+            Some((label, queues)) => (label, queues.split_once(')')?.0),
+            None => (label, ""),
+        };
+        let mut words = label.split_whitespace();
+        let access = match words.next()? {
+            "SEQ" | "Sequential" => Access::Sequential,
+            "RND" | "Random" => Access::Random,
+            _ => return None,
+        };
+        let mut rest: Vec<&str> = words.collect();
+        let does = match rest.first() {
+            Some(&"Read") => Some(Does::Read),
+            Some(&"Write") => Some(Does::Write),
+            _ => None,
+        };
+        if does.is_some() {
+            rest.remove(0);
+        }
+        let block = rest.concat();
+        Some(Self {
+            access,
+            does,
+            // KB here are 1024 bytes: MB/s by IOPS of the same line shows it.
+            block: if block.is_empty() { None } else { Some(size(&block)?) },
+            depth: among(queues, &["Q=", "QD="]),
+            threads: among(queues, &["T="]),
+            rate: number(rate)?,
+            operations: between(right, '[', "IOPS]").and_then(some),
+            mean: between(right, '<', "us>").and_then(|us| time(us, 1e3)),
+        })
+    }
+}
+
+/// The number behind one of the keys in `Q=  8, T= 1`.
+fn among(text: &str, keys: &[&str]) -> Option<u32> {
+    text.split(',').find_map(|part| {
+        let part = part.trim();
+        let value = keys.iter().find_map(|key| part.strip_prefix(key))?;
+        value.trim().parse().ok().filter(|n| *n > 0)
+    })
+}
+
+fn between(text: &str, start: char, end: &str) -> Option<f64> {
+    let (_, rest) = text.split_once(start)?;
+    number(rest.split_once(end)?.0)
+}
+
+/// The heading of a section: `[Read]`, `[Mix] Read 70%/Write 30%`.
+pub(super) fn section(line: &str) -> Option<Does> {
+    let line = line.trim();
+    [("[Read]", Does::Read), ("[Write]", Does::Write), ("[Mix]", Does::Mix)]
+        .into_iter()
+        .find_map(|(start, does)| line.starts_with(start).then_some(does))
+}
+
+/// The line `Test: 1 GiB (x5) [C: 4% (79/1862GiB)]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Test {
+    /// Size of the file.
+    pub(super) file: Option<Bytes>,
+    /// Runs of each row.
+    pub(super) loops: Option<u32>,
+    /// The drive; empty if the line has none.
+    pub(super) drive: String,
+}
+
+impl Test {
+    pub(super) fn of(line: &str) -> Option<Self> {
+        let rest = value(line, "Test")?;
+        let end = rest.find(['(', '[']).unwrap_or(rest.len());
+        let loops = rest.split("(x").nth(1).and_then(|rest| rest.split_once(')'));
+        let drive = rest.split('[').skip(1).find_map(|part| {
+            let (letter, rest) = part.split_once(':')?;
+            let is_letter = letter.len() == 1 && letter.chars().all(|c| c.is_ascii_alphabetic());
+            (is_letter && rest.contains('%')).then(|| format!("{letter}:"))
+        });
+        Some(Self {
+            file: size(&rest[..end]),
+            loops: loops.and_then(|(count, _)| count.parse().ok()).filter(|n| *n > 0),
+            drive: drive.unwrap_or_default(),
+        })
+    }
+}
+
+/// The text behind a key and a colon.
+pub(super) fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    let rest = line.trim_start().strip_prefix(key)?;
+    Some(rest.trim_start().strip_prefix(':')?.trim())
+}
+
+/// Whether a line is one of those that have nothing to read.
+pub(super) fn passed(line: &str) -> bool {
+    let line = line.trim();
+    line.is_empty() || PASSED.iter().any(|start| line.starts_with(start))
+}

@@ -1,0 +1,8 @@
+//! CrystalDiskMark, and KDiskMark, which writes nearly the same report.
+
+mod crystal;
+mod kdisk;
+mod lines;
+
+pub(crate) use crystal::CRYSTAL;
+pub(crate) use kdisk::KDISK;

@@ -1,0 +1,179 @@
+//! What the readers of this folder have in common: samples of real outputs, and hostile changes of them.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use linerate_core::reported::{Disk, DiskRow, Measured};
+use proptest::prelude::*;
+
+use crate::{Parsed, read};
+
+/// Ids of the formats of this folder, which are the folders of their samples.
+const FORMATS: &[&str] = &[
+    "fio-json", "fio-text", "crystaldiskmark", "kdiskmark", "diskspd", "hdparm", "dd", "robocopy", "rsync",
+];
+
+/// The samples of a format, in order.
+fn samples(format: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(format);
+    let entries = std::fs::read_dir(&folder).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "{} is empty", folder.display());
+    paths
+}
+
+/// All that was read, in a form for people.
+pub(super) fn shown(parsed: &Parsed) -> String {
+    let mut text = String::new();
+    for part in &parsed.parts {
+        let version = part.tool.version.as_deref().unwrap_or("?");
+        let (id, line, tool) = (part.format.id, part.line, &part.tool.name);
+        writeln!(text, "{id} at {line}: {tool} {version}").unwrap();
+        for result in &part.results {
+            let Measured::Disk(disk) = &result.measured else {
+                panic!("{id} has something else than disks");
+            };
+            writeln!(text, "  `{}` at {}: {}", result.title, result.line, headed(disk)).unwrap();
+            for row in &disk.rows {
+                writeln!(text, "    {}", line_of(row)).unwrap();
+            }
+        }
+        for note in &part.notes {
+            writeln!(text, "  {}: {}", note.line.unwrap_or_default(), note.what).unwrap();
+        }
+    }
+    for note in &parsed.notes {
+        writeln!(text, "outside, {}: {}", note.line.unwrap_or_default(), note.what).unwrap();
+    }
+    text
+}
+
+fn headed(disk: &Disk) -> String {
+    let Disk {
+        target,
+        file,
+        best_of,
+        direct,
+        ..
+    } = disk;
+    let file = file.map(|bytes| bytes.0);
+    format!("`{target}` file {file:?} best of {best_of:?} direct {direct:?}")
+}
+
+fn line_of(row: &DiskRow) -> String {
+    let nanos = [row.mean, row.typical, row.p99, row.p999, row.most];
+    let nanos = nanos.map(|time| time.map_or("-".to_owned(), |time| time.0.to_string()));
+    format!(
+        "{:?} {:?} {:?} Q{:?} T{:?}: {:.0} B/s, {:?}/s, ns {}, {:?} s, at disk {:?}",
+        row.access,
+        row.does,
+        row.block.map(|b| b.0),
+        row.depth,
+        row.threads,
+        row.bytes_per_sec,
+        row.operations,
+        nanos.join(" "),
+        row.seconds,
+        row.at_disk.map(|b| b.0),
+    )
+}
+
+#[test]
+fn every_sample_reads_as_before() {
+    for format in FORMATS {
+        for path in samples(format) {
+            let bytes = std::fs::read(&path).unwrap();
+            assert!(bytes.len() < 64 << 10, "{} is too long", path.display());
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let text = match read(&bytes) {
+                Ok(parsed) => shown(&parsed),
+                Err(refused) => format!("{refused}\n"),
+            };
+            insta::assert_snapshot!(format!("{format}@{name}"), text);
+        }
+    }
+}
+
+/// A change of a text by someone who means harm.
+#[derive(Debug, Clone)]
+enum Change {
+    /// Only the bytes before this share of it.
+    Cut(f64),
+    /// Two lines change places.
+    Swap(f64, f64),
+    /// The digits from this share on are replaced, up to a number of them.
+    Digits(f64, usize, u8),
+    /// A byte becomes another one.
+    Byte(f64, u8),
+    /// A line is there twice.
+    Twice(f64),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let share = || 0.0..1.0f64;
+    prop_oneof![
+        share().prop_map(Change::Cut),
+        (share(), share()).prop_map(|(a, b)| Change::Swap(a, b)),
+        (share(), 1..40usize, b'0'..=b'9').prop_map(|(a, n, d)| Change::Digits(a, n, d)),
+        (share(), any::<u8>()).prop_map(|(a, b)| Change::Byte(a, b)),
+        share().prop_map(Change::Twice),
+    ]
+}
+
+fn apply(bytes: &mut Vec<u8>, change: &Change) {
+    let at = |share: f64, len: usize| ((share * len as f64) as usize).min(len.saturating_sub(1));
+    if bytes.is_empty() {
+        return;
+    }
+    match *change {
+        Change::Cut(share) => bytes.truncate(at(share, bytes.len())),
+        Change::Byte(share, byte) => {
+            let index = at(share, bytes.len());
+            bytes[index] = byte;
+        }
+        Change::Digits(share, count, digit) => {
+            let from = at(share, bytes.len());
+            let digits = bytes[from..].iter_mut().filter(|byte| byte.is_ascii_digit());
+            digits.take(count).for_each(|byte| *byte = digit);
+        }
+        Change::Swap(one, other) => {
+            let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+            let len = lines.len();
+            lines.swap(at(one, len), at(other, len));
+            *bytes = lines.concat();
+        }
+        Change::Twice(share) => {
+            let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+            let index = at(share, lines.len());
+            lines.insert(index, lines[index]);
+            *bytes = lines.concat();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_change_makes_a_reader_panic(
+        pick in 0.0..1.0f64,
+        changes in prop::collection::vec(change(), 1..6),
+    ) {
+        let all: Vec<PathBuf> = FORMATS.iter().flat_map(|format| samples(format)).collect();
+        let mut bytes = std::fs::read(&all[(pick * all.len() as f64) as usize]).unwrap();
+        for change in &changes {
+            apply(&mut bytes, change);
+        }
+        if let Ok(parsed) = read(&bytes) {
+            for result in parsed.parts.iter().flat_map(|part| &part.results) {
+                let Measured::Disk(disk) = &result.measured else { continue };
+                prop_assert!(!disk.rows.is_empty());
+                for row in &disk.rows {
+                    prop_assert!(row.bytes_per_sec > 0.0 && row.bytes_per_sec.is_finite());
+                    prop_assert!(row.operations.is_none_or(f64::is_finite));
+                }
+            }
+        }
+    }
+}
