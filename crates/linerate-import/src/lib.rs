@@ -9,10 +9,21 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod columns;
+mod fi_pingpong;
 mod format;
 mod formats;
+mod netpipe;
+mod osu;
+mod perftest;
+mod ping;
 mod read;
+#[cfg(test)]
+mod sample;
+mod scaled;
+mod sockperf;
 mod text;
+mod ucx_perftest;
 
 pub use format::{Evidence, Format, Holds};
 pub use formats::FORMATS;
