@@ -78,6 +78,7 @@ fn trip(name: &str) -> Trip {
         .strip_prefix("MPI")
         .and_then(|rest| rest.strip_suffix("Latency Test"));
     // The kind of memory stands right behind: `MPI-CUDA`.
+    let kind = kind.filter(|kind| kind.starts_with([' ', '-']));
     let kind = kind.map(|kind| kind.trim_start_matches(|c: char| !c.is_whitespace()).trim());
     match kind.is_some_and(|kind| HALVES.contains(&kind)) {
         true => Trip::Half,

@@ -141,13 +141,13 @@ impl Reading {
         }
     }
 
-    fn said(&mut self, number: u64, line: &str) {
+    fn said(&mut self, at: u64, line: &str) {
         self.is_server |= line.starts_with("[SERVER]");
         if line.contains("====> avg-") {
             self.mean(line);
         } else if line.contains("Printing statistics") && self.blocks.len() < MOST {
             self.blocks.push(Block {
-                line: number,
+                line: at,
                 title: after(line, "Server No: ")
                     .map_or_else(String::new, |no| format!("server {no}")),
                 ..Block::default()
@@ -159,14 +159,14 @@ impl Reading {
         } else if line.starts_with("Summary: BandWidth") {
             self.bandwidth(line);
         } else if line.starts_with("# dropped messages") {
-            self.dropped(number, line);
+            self.dropped(at, line);
         } else if line.starts_with("No valid observations") || line.starts_with("ERROR") {
             self.notes.at(
-                number,
+                at,
                 format!("sockperf says: {}", crate::scaled::quoted(line)),
             );
         } else if !self.observation(line) && !KNOWN.iter().any(|known| line.starts_with(known)) {
-            self.notes.strange(number, line);
+            self.notes.strange(at, line);
         }
     }
 

@@ -235,7 +235,7 @@ fn the_unit_of_a_document_is_proven_or_refused() {
     let named = format!("$ ib_write_bw --out_json host\n{unproven}");
     assert_eq!(
         transfer(&part(&named).results[0]).goodput,
-        Rate(18_700_672_369)
+        Rate(18_700_472_156)
     );
     let named = format!("$ ib_write_bw --report_gbits --out_json host\n{unproven}");
     assert_eq!(
