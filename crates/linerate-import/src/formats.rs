@@ -1,6 +1,14 @@
 //! The table of formats.
 
+use crate::columns::COLUMNS;
+use crate::fi_pingpong::FI_PINGPONG;
 use crate::format::Format;
+use crate::netpipe::NETPIPE;
+use crate::osu::OSU;
+use crate::perftest;
+use crate::ping::{IBPING, PING};
+use crate::sockperf::SOCKPERF;
+use crate::ucx_perftest::UCX_PERFTEST;
 
 /// Every format. The first that recognises a text reads it.
 pub static FORMATS: &[&Format] = &[&crate::iperf3::json::FORMAT];
@@ -14,4 +22,15 @@ pub static FORMATS: &[&Format] = &[
     &crate::disk::dd::DD,
     &crate::disk::copies::ROBOCOPY,
     &crate::disk::copies::RSYNC,
+pub static FORMATS: &[&Format] = &[
+    &perftest::JSON,
+    &perftest::TABLE,
+    &SOCKPERF,
+    &OSU,
+    &NETPIPE,
+    &FI_PINGPONG,
+    &UCX_PERFTEST,
+    &PING,
+    &IBPING,
+    &COLUMNS,
 ];

@@ -16,7 +16,21 @@ mod iperf3;
 mod read;
 #[cfg(test)]
 mod summary;
+mod columns;
+mod fi_pingpong;
+mod format;
+mod formats;
+mod netpipe;
+mod osu;
+mod perftest;
+mod ping;
+mod read;
+#[cfg(test)]
+mod sample;
+mod scaled;
+mod sockperf;
 mod text;
+mod ucx_perftest;
 
 pub use format::{Evidence, Format, Holds};
 pub use formats::FORMATS;

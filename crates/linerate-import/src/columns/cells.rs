@@ -1,0 +1,73 @@
+//! The cells of a line.
+
+/// What stands between the cells of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Separator {
+    Comma,
+    Semicolon,
+    Tab,
+    /// Two blanks or more; or one, if the line has no two.
+    Blanks,
+}
+
+impl Separator {
+    /// The separator of a header.
+    pub(super) fn of(header: &str) -> Option<Self> {
+        let has = |c: char| header.contains(c);
+        match () {
+            () if has(';') => Some(Self::Semicolon),
+            () if has('\t') => Some(Self::Tab),
+            () if has(',') => Some(Self::Comma),
+            () if has(' ') => Some(Self::Blanks),
+            () => None,
+        }
+    }
+
+    const fn char(self) -> char {
+        match self {
+            Self::Comma => ',',
+            Self::Semicolon => ';',
+            Self::Tab => '\t',
+            Self::Blanks => ' ',
+        }
+    }
+}
+
+/// Most cells of a line.
+const MOST: usize = 100;
+
+/// The cells of a line, without quotes and blanks around them.
+pub(super) fn split(line: &str, separator: Separator) -> Vec<&str> {
+    let line = line.trim_end_matches(['\r', '\n']);
+    if separator == Separator::Blanks {
+        let line = line.trim();
+        return match line.contains("  ") {
+            true => line
+                .split("  ")
+                .map(str::trim)
+                .filter(|cell| !cell.is_empty())
+                .take(MOST)
+                .collect(),
+            false => line.split_whitespace().take(MOST).collect(),
+        };
+    }
+    let mut is_quoted = false;
+    let cells = line.split(|c: char| {
+        is_quoted ^= c == '"';
+        c == separator.char() && !is_quoted
+    });
+    cells
+        .map(|cell| cell.trim().trim_matches('"').trim())
+        .take(MOST)
+        .collect()
+}
+
+/// A number of a cell, and whether it had a decimal comma. Only semicolons between the cells make a comma clear.
+pub(super) fn value(cell: &str, separator: Separator) -> Option<(f64, bool)> {
+    let has_comma = cell.contains(',');
+    if has_comma && (separator != Separator::Semicolon || cell.contains('.')) {
+        return None;
+    }
+    let number = crate::scaled::number(&cell.replacen(',', ".", 1))?;
+    Some((number, has_comma))
+}

@@ -1,0 +1,119 @@
+//! Tables of any origin, recognised by the names of their columns: CSV (commas, semicolons, tabs) and columns of a
+//! text. A row has a size, a number of streams or an operation, and times or rates.
+//!
+//! A unit is never guessed: a column whose name does not say it is refused, unless other columns prove it.
+
+mod cells;
+mod name;
+mod results;
+#[cfg(test)]
+mod tests;
+
+use cells::{Separator, split};
+use name::{Column, Key};
+use results::Table;
+
+use linerate_core::reported::Tool;
+
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::scaled::{Notes, body, lines};
+
+/// The row of the table of formats.
+pub(crate) static COLUMNS: Format = Format {
+    id: "columns",
+    label: "a table with named columns (CSV)",
+    holds: Holds::Results,
+    versions: "columns of a size, a number of streams or an operation, and of times or rates with their units in their names",
+    evidence: &[
+        Evidence::Published(
+            "ping-pong tables of Gigabit Ethernet adapters: words, count, seconds, MB/s of both directions",
+        ),
+        Evidence::Published(
+            "averages and deviations by size from sockperf, and iperf3's rate by streams",
+        ),
+    ],
+    unknown: "The program and the protocol; what a time is (a round trip or its half), if no column says so.",
+    starts,
+    read,
+};
+
+/// Longest header.
+const MOST_HEADER: usize = 4096;
+/// Most columns.
+const MOST_COLUMNS: usize = 64;
+
+fn starts(text: &str) -> bool {
+    let mut lines = text.lines();
+    let names = lines.next().unwrap_or("");
+    let first = lines.next().unwrap_or("");
+    // This is asked at each line of each input: names are looked at last.
+    let Some(separator) = Separator::of(names.trim()) else {
+        return false;
+    };
+    let cells = split(first, separator);
+    if cells.len() < 2 || names.len() > MOST_HEADER || cells.len() != split(names, separator).len()
+    {
+        return false;
+    }
+    let Some((_, columns)) = header(names) else {
+        return false;
+    };
+    let key = columns.iter().position(Column::is_key);
+    let fits = |at: usize| cells.get(at).is_some_and(|cell| columns[at].accepts(cell));
+    cells.len() == columns.len() && key.is_some_and(fits)
+}
+
+/// The separator and the columns of a line that names a key and at least one figure.
+fn header(line: &str) -> Option<(Separator, Vec<Column>)> {
+    let line = line.trim();
+    let begins = line.starts_with(|c: char| c.is_alphabetic() || c == '"');
+    if line.len() > MOST_HEADER || !begins {
+        return None;
+    }
+    let separator = Separator::of(line)?;
+    let names = split(line, separator);
+    if !(2..=MOST_COLUMNS).contains(&names.len()) {
+        return None;
+    }
+    let columns: Vec<Column> = names.iter().map(|name| Column::named(name)).collect();
+    let keys = columns.iter().filter(|column| column.is_key()).count();
+    let figures = columns.iter().filter(|column| column.is_figure()).count();
+    // Columns of a text have no separator that prose has not: all names must be known.
+    let known = separator != Separator::Blanks || columns.iter().all(|column| !column.is_unknown());
+    (keys > 0 && figures > 0 && known).then_some((separator, columns))
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let body = body(section);
+    let (separator, columns) = body
+        .lines()
+        .next()
+        .and_then(header)
+        .ok_or("it has no header")?;
+    let mut notes = Notes::default();
+    for column in columns.iter().filter(|column| column.is_unknown()) {
+        notes.at(
+            section.line,
+            format!("the column `{}` is passed over", column.name),
+        );
+    }
+    let mut table = Table::new(&columns)?;
+    for (number, line) in lines(section, body).skip(1) {
+        let is_comment = line.trim_start().starts_with('#') || line.trim().is_empty();
+        let cells = split(line, separator);
+        if !is_comment && !(cells.len() == columns.len() && table.row(number, &cells, separator)) {
+            notes.strange(number, line);
+        }
+    }
+    let results = table.results(section.line, &mut notes)?;
+    Ok(Found {
+        tool: Tool::default(),
+        results,
+        notes: notes.0,
+        used: Some(body.len()),
+        ..Found::default()
+    })
+}
+
+/// The key that names the rows of a table: the first of these that it has.
+const KEYS: [Key; 3] = [Key::Operation, Key::Streams, Key::Size(1.0)];

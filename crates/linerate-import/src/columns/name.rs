@@ -1,0 +1,324 @@
+//! What the name of a column says.
+
+use linerate_core::reported::Trip;
+
+use crate::scaled::{MICRO, MILLI, SECOND, bytes, count, number};
+
+/// What tells the rows of a table apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Key {
+    /// A kind of operation on a disk.
+    Operation,
+    /// Streams at the same time.
+    Streams,
+    /// Payload of a message, in units of so many bytes.
+    Size(f64),
+}
+
+/// Which of many times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stat {
+    /// The name does not say.
+    Plain,
+    Mean,
+    Deviation,
+    Least,
+    Most,
+    Typical,
+    P99,
+    P999,
+    /// The time of all messages together.
+    Total,
+    /// Another percentile, or the jitter.
+    Other,
+}
+
+/// What a column has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Kind {
+    Key(Key),
+    /// A time in units of so many nanoseconds; `None` if the name has no unit.
+    Time(Stat, Option<f64>),
+    /// A rate in units of so many bits in a second.
+    Rate(Unit),
+    /// Messages in a second, in units of so many.
+    Messages(f64),
+    /// Number of messages or round trips.
+    Count,
+    Unknown,
+}
+
+/// The unit of a rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Unit {
+    Bits(f64),
+    /// Small letters only: bits or bytes. The factor is that of the prefix.
+    Unclear(f64),
+    Missing,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    /// What the name says about the times.
+    pub(super) trip: Trip,
+    /// Whether the name says that a rate counts both directions.
+    pub(super) both: bool,
+}
+
+/// Longest name.
+const MOST_NAME: usize = 64;
+
+impl Column {
+    pub(super) fn named(name: &str) -> Self {
+        let words = words(name);
+        let has = |names: &[&str]| {
+            words
+                .iter()
+                .any(|word| names.contains(&word.to_lowercase().as_str()))
+        };
+        let kind = if name.len() > MOST_NAME {
+            Kind::Unknown
+        } else {
+            kind(&words)
+        };
+        let trip = match () {
+            () if has(&["rtt", "roundtrip"]) || has(&["round"]) && has(&["trip"]) => Trip::Whole,
+            () if has(&["half", "oneway"]) || has(&["one"]) && has(&["way"]) => Trip::Half,
+            () => Trip::Unknown,
+        };
+        Self {
+            name: name.to_owned(),
+            kind,
+            trip,
+            both: has(&["both", "bidirectional", "bidir"]),
+        }
+    }
+
+    pub(super) const fn is_key(&self) -> bool {
+        matches!(self.kind, Kind::Key(_))
+    }
+
+    pub(super) const fn is_unknown(&self) -> bool {
+        matches!(self.kind, Kind::Unknown)
+    }
+
+    pub(super) const fn is_figure(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Time(..) | Kind::Rate(_) | Kind::Messages(_)
+        )
+    }
+
+    /// Whether it may be the time of all messages of a row, if another column counts them.
+    pub(super) fn is_total(&self) -> bool {
+        match self.kind {
+            Kind::Time(Stat::Total, Some(_)) => true,
+            Kind::Time(Stat::Plain, Some(unit)) => {
+                unit == SECOND
+                    && self.trip == Trip::Unknown
+                    && !self.name.to_lowercase().contains("lat")
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a cell can stand below the name of a key.
+    pub(super) fn accepts(&self, cell: &str) -> bool {
+        match self.kind {
+            Kind::Key(Key::Size(_)) => bytes(cell).is_some(),
+            Kind::Key(Key::Streams) => count(cell).is_some(),
+            Kind::Key(Key::Operation) => number(cell).is_none() && !cell.is_empty(),
+            _ => false,
+        }
+    }
+}
+
+/// The words of a name. A unit is one word: `gbit_per_s` is `gbit/s`.
+fn words(name: &str) -> Vec<String> {
+    let name = name.replace("_per_", "/").replace(" per ", "/");
+    let words = name.split(|c: char| c.is_whitespace() || "_()[]-:,#".contains(c));
+    words
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+const TIMES: &[(&str, f64)] = &[
+    ("ns", 1.0),
+    ("nsec", 1.0),
+    ("nanoseconds", 1.0),
+    ("us", MICRO),
+    ("usec", MICRO),
+    ("usecs", MICRO),
+    ("\u{b5}s", MICRO),
+    ("\u{3bc}s", MICRO),
+    ("microseconds", MICRO),
+    ("ms", MILLI),
+    ("msec", MILLI),
+    ("milliseconds", MILLI),
+    ("s", SECOND),
+    ("sec", SECOND),
+    ("secs", SECOND),
+    ("seconds", SECOND),
+];
+
+const STATS: &[(&str, Stat)] = &[
+    ("avg", Stat::Mean),
+    ("average", Stat::Mean),
+    ("mean", Stat::Mean),
+    ("std", Stat::Deviation),
+    ("stddev", Stat::Deviation),
+    ("stdev", Stat::Deviation),
+    ("deviation", Stat::Deviation),
+    ("sd", Stat::Deviation),
+    ("min", Stat::Least),
+    ("minimum", Stat::Least),
+    ("max", Stat::Most),
+    ("maximum", Stat::Most),
+    ("median", Stat::Typical),
+    ("typical", Stat::Typical),
+    ("p50", Stat::Typical),
+    ("50%", Stat::Typical),
+    ("p99", Stat::P99),
+    ("99%", Stat::P99),
+    ("99th", Stat::P99),
+    ("p999", Stat::P999),
+    ("p99.9", Stat::P999),
+    ("99.9%", Stat::P999),
+    ("99.9th", Stat::P999),
+    ("total", Stat::Total),
+    ("elapsed", Stat::Total),
+    ("duration", Stat::Total),
+    ("runtime", Stat::Total),
+    ("mdev", Stat::Deviation),
+    ("jitter", Stat::Other),
+];
+
+/// Words that name a time, and those that name a rate.
+const TIMED: &[&str] = &["latency", "lat", "time", "rtt", "delay", "t"];
+const RATED: &[&str] = &["bandwidth", "bw", "throughput", "rate", "speed", "goodput"];
+
+/// Keys by their words.
+const KEYS: &[(&str, Key)] = &[
+    ("operation", Key::Operation),
+    ("op", Key::Operation),
+    ("direction", Key::Operation),
+    ("streams", Key::Streams),
+    ("connections", Key::Streams),
+    ("flows", Key::Streams),
+    ("words", Key::Size(8.0)),
+    ("bytes", Key::Size(1.0)),
+    ("byte", Key::Size(1.0)),
+    ("size", Key::Size(1.0)),
+    ("msgsize", Key::Size(1.0)),
+    ("blocksize", Key::Size(1.0)),
+    ("kib", Key::Size(1024.0)),
+    ("mib", Key::Size(1_048_576.0)),
+];
+
+const COUNTS: &[&str] = &[
+    "count",
+    "iterations",
+    "iters",
+    "samples",
+    "repetitions",
+    "reps",
+    "n",
+];
+const MESSAGES: &[&str] = &[
+    "msg/s",
+    "msgs/s",
+    "messages/s",
+    "msg/sec",
+    "packets/s",
+    "pps",
+    "iops",
+    "ops/s",
+];
+
+fn kind(words: &[String]) -> Kind {
+    let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+    let has = |names: &[&str]| lower.iter().any(|word| names.contains(&word.as_str()));
+    if let Some(unit) = words.iter().find_map(|word| rate_unit(word)) {
+        return Kind::Rate(unit);
+    }
+    if has(MESSAGES) {
+        return Kind::Messages(1.0);
+    }
+    let unit = lower.iter().rev().find_map(|word| of(TIMES, word));
+    let stat = stat(&lower);
+    if unit.is_some() || has(TIMED) || stat.is_some_and(|_| !has(RATED)) {
+        return Kind::Time(stat.unwrap_or(Stat::Plain), unit);
+    }
+    if has(RATED) {
+        return Kind::Rate(Unit::Missing);
+    }
+    if has(COUNTS) {
+        return Kind::Count;
+    }
+    // The last word is the most exact: `size_kib`, `message size (words)`.
+    let key = lower.iter().rev().find_map(|word| of(KEYS, word));
+    let is_ambiguous = has(&["kb", "mb", "gb", "bits"]);
+    key.filter(|_| !is_ambiguous)
+        .map_or(Kind::Unknown, Kind::Key)
+}
+
+fn of<T: Copy>(table: &[(&str, T)], word: &str) -> Option<T> {
+    let found = table.iter().find(|(name, _)| *name == word);
+    found.map(|(_, value)| *value)
+}
+
+fn stat(words: &[String]) -> Option<Stat> {
+    let known = words.iter().find_map(|word| of(STATS, word));
+    let is_percentile = |word: &String| {
+        let digits = word
+            .trim_start_matches('p')
+            .trim_end_matches('%')
+            .trim_end_matches("th");
+        digits.len() < word.len() && number(digits).is_some()
+    };
+    known.or_else(|| words.iter().any(is_percentile).then_some(Stat::Other))
+}
+
+/// The unit in `gbit/s`, `MB/s`, `MiB/s`, `Mbps`; `None` if it is no unit of a rate.
+fn rate_unit(word: &str) -> Option<Unit> {
+    let (base, is_short) = match ["/s", "/sec", "/second"]
+        .iter()
+        .find_map(|end| word.strip_suffix(end))
+    {
+        Some(base) => (base, false),
+        None => (word.strip_suffix("ps")?, true),
+    };
+    let mut letters = base.chars();
+    let prefix = letters.next()?;
+    let rest = letters.as_str();
+    let (is_binary, unit) = match rest.strip_prefix('i') {
+        Some(unit) if unit != "t" && unit != "ts" => (true, unit),
+        _ => (false, rest),
+    };
+    let (power, unit) = match prefix {
+        'k' | 'K' => (1, unit),
+        'm' | 'M' => (2, unit),
+        'g' | 'G' => (3, unit),
+        't' | 'T' => (4, unit),
+        'b' | 'B' => (0, base),
+        _ => return None,
+    };
+    let factor = if is_binary {
+        1024_f64.powi(power)
+    } else {
+        1000_f64.powi(power)
+    };
+    // `kb/s` may be either, `kbps` is always bits.
+    let is_small = power > 0 && prefix.is_lowercase() && !is_short;
+    match unit {
+        "bit" | "bits" | "Bit" | "Bits" => Some(Unit::Bits(factor)),
+        "B" | "byte" | "bytes" | "Byte" | "Bytes" => Some(Unit::Bits(factor * 8.0)),
+        "b" if is_small || power == 0 && !is_short => Some(Unit::Unclear(factor)),
+        "b" => Some(Unit::Bits(factor)),
+        _ => None,
+    }
+}

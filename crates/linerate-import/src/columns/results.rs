@@ -1,0 +1,400 @@
+//! The rows of a table, and the results that they are.
+
+use linerate_core::path::Direction;
+use linerate_core::reported::{
+    Access, Carrier, Counted, Disk, DiskRow, Does, Measured, Outcome, SizeRow, Sizes, Transfer,
+    Trip,
+};
+use linerate_core::units::{Bytes, Rate};
+
+use super::KEYS;
+use super::cells::{Separator, value};
+use super::name::{Column, Key, Kind, Stat, Unit};
+use crate::scaled::{Notes, bytes, nanos, rate};
+
+/// Most rows of a table.
+const MOST: usize = 100_000;
+
+/// A row, before the units of its rates are known.
+#[derive(Debug, Clone)]
+struct Line {
+    number: u64,
+    /// The cell of the key.
+    key: String,
+    row: SizeRow,
+    /// The rate in the unit of the table.
+    rate: Option<f64>,
+    /// Seconds of all messages together.
+    seconds: Option<f64>,
+    streams: Option<u32>,
+}
+
+/// A table while it is read.
+pub(super) struct Table<'a> {
+    columns: &'a [Column],
+    /// The column of the key, and what it is.
+    key: (usize, Key),
+    /// Whether a column of seconds is the time of all messages of a row.
+    is_total: bool,
+    lines: Vec<Line>,
+    has_comma: bool,
+    has_letters: bool,
+}
+
+impl<'a> Table<'a> {
+    /// A table of these columns, if all of them that have figures have units.
+    pub(super) fn new(columns: &'a [Column]) -> Result<Self, String> {
+        let of_kind = |wanted: Key| {
+            columns.iter().position(|column| match column.kind {
+                Kind::Key(key) => std::mem::discriminant(&key) == std::mem::discriminant(&wanted),
+                _ => false,
+            })
+        };
+        let at = KEYS.iter().find_map(|key| of_kind(*key));
+        let at = at.ok_or("it has no column of a size, streams or an operation")?;
+        let Kind::Key(key) = columns[at].kind else {
+            return Err("it has no column of a size, streams or an operation".into());
+        };
+        let has_count = columns.iter().any(|column| column.kind == Kind::Count);
+        let table = Self {
+            columns,
+            key: (at, key),
+            is_total: has_count && columns.iter().any(Column::is_total),
+            lines: Vec::new(),
+            has_comma: false,
+            has_letters: false,
+        };
+        table.refuse_missing()?;
+        Ok(table)
+    }
+
+    fn refuse_missing(&self) -> Result<(), String> {
+        for column in self.columns {
+            let name = &column.name;
+            match column.kind {
+                Kind::Time(_, None) => {
+                    return Err(format!(
+                        "the column `{name}` does not say its unit of time, as `{name}_us` does"
+                    ));
+                }
+                Kind::Rate(Unit::Missing) => {
+                    return Err(format!(
+                        "the column `{name}` does not say its unit, as `{name} (Mbit/s)` does"
+                    ));
+                }
+                Kind::Rate(Unit::Unclear(_)) if !self.is_total => {
+                    return Err(format!(
+                        "the column `{name}` does not say bits or bytes, as `Mbit/s` and `MB/s` do"
+                    ));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a row; whether it is one.
+    pub(super) fn row(&mut self, number: u64, cells: &[&str], separator: Separator) -> bool {
+        let mut line = Line {
+            number,
+            key: cells[self.key.0].to_owned(),
+            row: SizeRow::default(),
+            rate: None,
+            seconds: None,
+            streams: None,
+        };
+        let mut has_any = false;
+        for (column, cell) in self.columns.iter().zip(cells) {
+            match column.kind {
+                Kind::Key(key) if !self.key_cell(&mut line, key, cell, separator) => return false,
+                Kind::Key(_) | Kind::Unknown => {}
+                kind => {
+                    let Some((value, has_comma)) = value(cell, separator) else {
+                        continue;
+                    };
+                    self.has_comma |= has_comma;
+                    has_any |= kind != Kind::Count;
+                    self.figure(&mut line, column, value);
+                }
+            }
+        }
+        if has_any && self.lines.len() < MOST {
+            self.lines.push(line);
+        }
+        has_any
+    }
+
+    fn key_cell(&mut self, line: &mut Line, key: Key, cell: &str, separator: Separator) -> bool {
+        match key {
+            Key::Operation => return !cell.is_empty(),
+            Key::Streams => {
+                line.streams = cell.parse().ok();
+                return line.streams.is_some();
+            }
+            Key::Size(_) => {}
+        }
+        let Key::Size(unit) = key else { return false };
+        let size = match value(cell, separator) {
+            Some((value, _)) => Some(value),
+            None => bytes(cell).map(|size| size.0 as f64),
+        };
+        self.has_letters |= cell.ends_with(|c: char| c.is_alphabetic());
+        let size = size.map(|size| (size * unit).round());
+        let size = size.filter(|size| *size <= linerate_core::units::EXACT as f64);
+        line.row.size = Bytes(size.unwrap_or(0.0) as u64);
+        size.is_some()
+    }
+
+    fn figure(&self, line: &mut Line, column: &Column, value: f64) {
+        let row = &mut line.row;
+        match column.kind {
+            Kind::Time(_, Some(unit)) if self.is_total && column.is_total() => {
+                line.seconds = Some(value * unit / crate::scaled::SECOND);
+            }
+            Kind::Time(stat, Some(unit)) => {
+                let time = nanos(value, unit);
+                match stat {
+                    Stat::Plain => row.mean = row.mean.or(time),
+                    Stat::Mean => row.mean = time,
+                    Stat::Deviation => row.deviation = time,
+                    Stat::Least => row.least = time,
+                    Stat::Most => row.most = time,
+                    Stat::Typical => row.typical = time,
+                    Stat::P99 => row.p99 = time,
+                    Stat::P999 => row.p999 = time,
+                    Stat::Total | Stat::Other => {}
+                }
+            }
+            Kind::Rate(_) => line.rate = line.rate.or(Some(value)),
+            Kind::Messages(unit) => row.messages = Some(value * unit),
+            Kind::Count => row.samples = Some(value.round() as u64),
+            Kind::Time(_, None) | Kind::Key(_) | Kind::Unknown => {}
+        }
+    }
+
+    /// The results of all rows.
+    pub(super) fn results(mut self, line: u64, notes: &mut Notes) -> Result<Vec<Outcome>, String> {
+        if self.lines.is_empty() {
+            return Err("no row of it has a time or a rate".into());
+        }
+        self.note(line, notes);
+        let unit = self.unit()?;
+        for line in &mut self.lines {
+            line.row.rate = line
+                .rate
+                .zip(unit)
+                .and_then(|(value, unit)| rate(value, unit));
+            let each = line
+                .seconds
+                .zip(line.row.samples)
+                .filter(|(_, count)| *count > 0);
+            if let Some((seconds, count)) = each {
+                line.row.mean = nanos(seconds / count as f64, crate::scaled::SECOND);
+            }
+        }
+        match self.key.1 {
+            Key::Operation => self.disk(line, notes),
+            Key::Streams => self.transfers(notes),
+            Key::Size(_) => self.sizes(line, notes),
+        }
+    }
+
+    fn note(&self, line: u64, notes: &mut Notes) {
+        if self.has_comma {
+            notes.whole("its numbers have decimal commas");
+        }
+        if self.has_letters {
+            notes.whole("letters behind sizes are powers of 1024");
+        }
+        let plain = |column: &&Column| {
+            matches!(column.kind, Kind::Time(Stat::Plain, _))
+                && !(self.is_total && column.is_total())
+        };
+        for column in self.columns.iter().filter(plain) {
+            notes.at(
+                line,
+                format!(
+                    "the column `{}` does not say which time it is: it is read as the mean",
+                    column.name
+                ),
+            );
+        }
+        let other = |column: &&Column| match column.kind {
+            Kind::Time(Stat::Other, _) => true,
+            Kind::Time(Stat::Total, _) => !self.is_total,
+            _ => false,
+        };
+        for column in self.columns.iter().filter(other) {
+            notes.at(line, format!("the column `{}` is passed over", column.name));
+        }
+    }
+
+    fn rate_column(&self) -> Option<&Column> {
+        self.columns
+            .iter()
+            .find(|column| matches!(column.kind, Kind::Rate(_)))
+    }
+
+    fn is_both(&self) -> bool {
+        self.columns.iter().any(|column| column.both)
+    }
+
+    /// Bits in the unit of the rates. One that is not clear is proven by size, count and seconds of all rows.
+    fn unit(&self) -> Result<Option<f64>, String> {
+        let Some(column) = self.rate_column() else {
+            return Ok(None);
+        };
+        match column.kind {
+            Kind::Rate(Unit::Bits(unit)) => Ok(Some(unit)),
+            Kind::Rate(Unit::Unclear(prefix)) => {
+                let found = [prefix, prefix * 8.0]
+                    .into_iter()
+                    .find(|unit| self.proves(*unit));
+                let name = &column.name;
+                found.map(Some).ok_or_else(|| {
+                    format!("the column `{name}` does not say bits or bytes, and the other columns prove neither")
+                })
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether all rates are the payload over the seconds, if they are in this unit.
+    fn proves(&self, unit: f64) -> bool {
+        let directions = if self.is_both() { 2.0 } else { 1.0 };
+        self.lines.iter().all(|line| {
+            let (Some(value), Some(seconds), Some(count)) =
+                (line.rate, line.seconds, line.row.samples)
+            else {
+                return false;
+            };
+            let bits = line.row.size.0 as f64 * 8.0 * count as f64 * directions;
+            (value * unit * seconds / bits - 1.0).abs() < 0.01
+        })
+    }
+
+    /// What the times are, as the names of columns say.
+    fn trip(&self, line: u64, notes: &mut Notes) -> Trip {
+        let named = self
+            .columns
+            .iter()
+            .map(|column| column.trip)
+            .find(|trip| *trip != Trip::Unknown);
+        if let Some(trip) = named {
+            return trip;
+        }
+        if self.is_total && self.is_both() {
+            return Trip::Whole;
+        }
+        let has = |start: &str| {
+            self.columns
+                .iter()
+                .any(|column| column.name.starts_with(start))
+        };
+        if has("avg_latency") && has("std_dev") || has("avg-latency") && has("std-dev") {
+            notes.at(
+                line,
+                "`avg_latency` beside `std_dev` are sockperf's words for halves of round trips",
+            );
+            return Trip::Half;
+        }
+        Trip::Unknown
+    }
+
+    fn sizes(&self, line: u64, notes: &mut Notes) -> Result<Vec<Outcome>, String> {
+        let trip = self.trip(line, notes);
+        let is_pingpong = trip == Trip::Half || self.is_total && self.is_both();
+        Ok(vec![Outcome {
+            title: String::new(),
+            line,
+            measured: Measured::Sizes(Sizes {
+                carrier: None,
+                operation: if is_pingpong {
+                    "ping-pong".into()
+                } else {
+                    String::new()
+                },
+                trip,
+                both: self.is_both(),
+                rows: self.lines.iter().map(|line| line.row).collect(),
+            }),
+        }])
+    }
+
+    /// A number of streams in each row: each is a transfer.
+    fn transfers(&self, notes: &mut Notes) -> Result<Vec<Outcome>, String> {
+        notes.whole(
+            "the table does not name a protocol: its streams are taken for connections of TCP",
+        );
+        let transfers = self.lines.iter().filter_map(|line| {
+            let goodput: Rate = line.row.rate?;
+            let mut transfer =
+                Transfer::new(Carrier::Tcp, Direction::Forward, goodput, Counted::Sender);
+            transfer.streams = line.streams;
+            transfer.both = self.is_both();
+            transfer.messages = line.row.messages;
+            transfer.size = Some(line.row.size).filter(|size| size.0 > 0);
+            Some(Outcome {
+                title: format!("{} streams", line.key),
+                line: line.number,
+                measured: Measured::Transfer(Box::new(transfer)),
+            })
+        });
+        let transfers: Vec<Outcome> = transfers.collect();
+        match transfers.is_empty() {
+            true => Err("no row has a number of streams and a rate".into()),
+            false => Ok(transfers),
+        }
+    }
+
+    fn disk(&self, line: u64, notes: &mut Notes) -> Result<Vec<Outcome>, String> {
+        let mut rows = Vec::new();
+        for line in &self.lines {
+            let (Some((access, does)), Some(rate)) = (operation(&line.key), line.row.rate) else {
+                notes.strange(line.number, &line.key);
+                continue;
+            };
+            let mut row = DiskRow::new(access, does, rate.0 as f64 / 8.0);
+            row.block = Some(line.row.size).filter(|size| size.0 > 0);
+            row.operations = line.row.messages;
+            row.mean = line.row.mean;
+            rows.push(row);
+        }
+        if rows.is_empty() {
+            return Err("no row has an operation (read, write, copy) and a rate".into());
+        }
+        if rows.iter().any(|row| row.access == Access::Sequential) {
+            notes.at(
+                line,
+                "an operation without the word `random` is taken for a sequential one",
+            );
+        }
+        let disk = Disk {
+            rows,
+            ..Disk::default()
+        };
+        Ok(vec![Outcome {
+            title: String::new(),
+            line,
+            measured: Measured::Disk(disk),
+        }])
+    }
+}
+
+/// The order and the kind of an operation by its name: `read`, `random write`, `copy`.
+fn operation(name: &str) -> Option<(Access, Does)> {
+    let name = name.to_lowercase();
+    let does = match (name.contains("read"), name.contains("write")) {
+        (true, false) => Does::Read,
+        (false, true) => Does::Write,
+        (true, true) => Does::Mix,
+        (false, false) if name.contains("copy") => Does::Mix,
+        (false, false) => return None,
+    };
+    let access = match () {
+        () if name.contains("copy") => Access::Copy,
+        () if name.contains("rand") || name.contains("rnd") => Access::Random,
+        () => Access::Sequential,
+    };
+    Some((access, does))
+}

@@ -1,0 +1,96 @@
+//! `fi_pingpong` of libfabric. Sizes are abbreviated by powers of 1024, `MB/sec` is 10^6 bytes.
+//!
+//! A transfer (`usec/xfer`) is half a round trip, and the rate is the size over that time.
+//= https://github.com/ofiwg/libfabric, util/pingpong.c, show_perf
+
+use linerate_core::reported::{Carrier, Measured, Outcome, SizeRow, Sizes, Tool, Trip};
+
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::scaled::{MICRO, Notes, body, bytes, count, lines, nanos, number, rate};
+
+/// The row of the table of formats.
+pub(crate) static FI_PINGPONG: Format = Format {
+    id: "fi-pingpong",
+    label: "fi_pingpong, text",
+    holds: Holds::Results,
+    versions: "libfabric 1.17",
+    evidence: &[Evidence::RunHere(
+        "1.17, provider sockets, both ends on one host",
+    )],
+    unknown: "The provider, and sizes and counts that were abbreviated to one decimal.",
+    starts,
+    read,
+};
+
+const HEADER: [&str; 8] = [
+    "bytes",
+    "#sent",
+    "#ack",
+    "total",
+    "time",
+    "MB/sec",
+    "usec/xfer",
+    "Mxfers/sec",
+];
+
+fn starts(text: &str) -> bool {
+    let line = text.lines().next().unwrap_or("");
+    line.starts_with(HEADER[0]) && line.split_whitespace().eq(HEADER)
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let body = body(section);
+    let mut notes = Notes::default();
+    let mut rows = Vec::new();
+    for (number, line) in lines(section, body).skip(1) {
+        match row(line, number, &mut notes) {
+            Some(row) => rows.push(row),
+            None if line.trim().is_empty() => {}
+            None => notes.strange(number, line),
+        }
+    }
+    if rows.is_empty() {
+        return Err("its table has no row".into());
+    }
+    Ok(Found {
+        tool: Tool::named("fi_pingpong"),
+        results: vec![Outcome {
+            title: String::new(),
+            line: section.line,
+            measured: Measured::Sizes(Sizes {
+                carrier: Some(Carrier::Messages),
+                operation: "ping-pong".into(),
+                trip: Trip::Half,
+                both: true,
+                rows,
+            }),
+        }],
+        notes: notes.0,
+        used: Some(body.len()),
+        ..Found::default()
+    })
+}
+
+fn row(line: &str, number_of_line: u64, notes: &mut Notes) -> Option<SizeRow> {
+    let cells: Vec<&str> = line.split_whitespace().take(9).collect();
+    let [size, sent, acknowledged, _, _, megabytes, micros, _] = cells.as_slice() else {
+        return None;
+    };
+    if acknowledged.strip_prefix('=') != Some(sent) {
+        notes.at(
+            number_of_line,
+            format!("of {sent} messages, {acknowledged} were acknowledged"),
+        );
+    }
+    Some(SizeRow {
+        size: bytes(size)?,
+        // `1k` may be 1000 to 1999.
+        samples: count(sent),
+        mean: Some(nanos(number(micros)?, MICRO)?),
+        rate: number(megabytes).and_then(|value| rate(value, 8e6)),
+        ..SizeRow::default()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! NetPIPE: the file `np.out` and the text on the console.
+//!
+//! Versions up to 3 write three columns: bytes, units of 2^20 bits in a second, seconds. Version 5 writes five:
+//! bytes, 10^9 bits in a second (mean, least, most), microseconds. The file has no header, so the figures of its
+//! first lines must prove which it is. A time is half a round trip, and the rate is the size over that time.
+
+use linerate_core::reported::{Carrier, Measured, Outcome, SizeRow, Sizes, Tool, Trip};
+use linerate_core::units::Bytes;
+
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::scaled::{MEBIBIT, MICRO, Notes, SECOND, body, count, lines, nanos, number, rate};
+
+/// The row of the table of formats.
+pub(crate) static NETPIPE: Format = Format {
+    id: "netpipe",
+    label: "NetPIPE, np.out and text",
+    holds: Holds::Results,
+    versions: "3.7.2 and 5: np.out that begins with 1 byte, and the console",
+    evidence: &[
+        Evidence::RunHere(
+            "3.7.2: NPtcp, and NPmpi over MPICH 4.0.2; 5.x: NPmpi over MPICH 4.0.2; both ends on one host",
+        ),
+        Evidence::Published(
+            "https://github.com/openucx/ucx/issues/2329 (3.x, seconds on the console)",
+        ),
+    ],
+    unknown: "The transport; in np.out, the number of round trips, and whether it was a stream (-s) or in both directions (-2).",
+    starts,
+    read,
+};
+
+/// Lines of np.out that must prove its units.
+const PROOF: usize = 3;
+/// The lines right before the first row on the console, of version 3 and of version 5.
+const HEADS: [&str; 2] = ["Now starting the main loop", "Start testing with "];
+
+fn starts(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or("");
+    HEADS.iter().any(|head| first.starts_with(head)) || is_file(text)
+}
+
+fn is_file(text: &str) -> bool {
+    let mut words = text.lines().take(PROOF).map(str::split_whitespace);
+    let begins = words.next().and_then(|mut words| words.next()) == Some("1");
+    let rows = text.lines().take(PROOF).map_while(file_row).count();
+    begins && rows == PROOF
+}
+
+/// A row of np.out. Its rate must be its size over its time.
+fn file_row(line: &str) -> Option<SizeRow> {
+    let cells: Vec<&str> = line.split_whitespace().take(6).collect();
+    let (time, time_unit, rate_unit, rounding) = match cells.as_slice() {
+        [_, _, seconds] => (seconds, SECOND, MEBIBIT, 1e-6),
+        [_, _, _, _, micros] => (micros, MICRO, SECOND, 1e-3),
+        _ => return None,
+    };
+    let size = count(cells[0])?;
+    let (value, time) = (number(cells[1])?, number(time)? * time_unit);
+    let expected = size as f64 * 8.0 / (time / SECOND) / rate_unit;
+    let is_proven = (value - expected).abs() <= rounding + expected * 0.02;
+    is_proven.then_some(SizeRow {
+        size: Bytes(size),
+        mean: nanos(time, 1.0),
+        rate: rate(value, rate_unit),
+        ..SizeRow::default()
+    })
+}
+
+/// Units on the console: of sizes, of rates in version 3 and in version 5, of times.
+const SIZES: &[(&str, f64)] = &[
+    ("bytes", 1.0),
+    ("B", 1.0),
+    ("KB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+];
+const TIMES: &[(&str, f64)] = &[
+    ("nsecs", 1.0),
+    ("usec", MICRO),
+    ("usecs", MICRO),
+    ("msecs", 1e6),
+    ("sec", SECOND),
+    ("secs", SECOND),
+];
+const RATES: &[(&str, f64)] = &[("Kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9)];
+
+fn unit(units: &[(&str, f64)], name: &str) -> Option<f64> {
+    let found = units.iter().find(|(unit, _)| *unit == name);
+    found.map(|(_, unit)| *unit)
+}
+
+/// A row of the console: `0: 1 bytes 2426 times --> 2.34 Mbps in 3.26 usec`.
+fn console_row(line: &str, is_old: bool) -> Option<SizeRow> {
+    let words: Vec<&str> = line.split_whitespace().take(12).collect();
+    let [
+        index,
+        size,
+        size_unit,
+        times,
+        "times",
+        "-->",
+        value,
+        rate_unit,
+        "in",
+        time,
+        time_unit,
+    ] = words.as_slice()
+    else {
+        return None;
+    };
+    count(index.strip_suffix(':')?)?;
+    let unit_of_rate = match is_old {
+        true if *rate_unit == "Mbps" => MEBIBIT,
+        true => return None,
+        false => unit(RATES, rate_unit)?,
+    };
+    let size = number(size)? * unit(SIZES, size_unit)?;
+    Some(SizeRow {
+        size: Bytes(size as u64),
+        samples: count(times),
+        mean: nanos(number(time)?, unit(TIMES, time_unit)?),
+        rate: rate(number(value)?, unit_of_rate),
+        ..SizeRow::default()
+    })
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let body = body(section);
+    let mut notes = Notes::default();
+    let mut rows = Vec::new();
+    let first = body.lines().next().unwrap_or("");
+    let is_file = is_file(body);
+    let is_old = match is_file {
+        true => first.split_whitespace().count() == 3,
+        false => first.starts_with(HEADS[0]),
+    };
+    for (number, line) in lines(section, body).skip(usize::from(!is_file)) {
+        let row = if is_file {
+            file_row(line)
+        } else {
+            console_row(line, is_old)
+        };
+        match row {
+            Some(row) => rows.push(row),
+            None if line.trim().is_empty() || line.starts_with("Completed with") => {}
+            None => notes.strange(number, line),
+        }
+    }
+    if !is_old && !is_file {
+        notes.whole("sizes above 1000 bytes are rounded on the console: np.out has them exactly");
+    }
+    if rows.is_empty() {
+        return Err("it has no row: the end may be missing".into());
+    }
+    if is_old {
+        notes.whole(
+            "the rates are converted: NetPIPE's Mbps up to version 3 are 2^20 bits in a second",
+        );
+    }
+    Ok(Found {
+        tool: Tool::named("NetPIPE"),
+        results: vec![Outcome {
+            title: String::new(),
+            line: section.line,
+            measured: Measured::Sizes(Sizes {
+                carrier: Some(Carrier::Messages),
+                operation: "ping-pong".into(),
+                trip: Trip::Half,
+                both: true,
+                rows,
+            }),
+        }],
+        notes: notes.0,
+        used: Some(body.len()),
+        ..Found::default()
+    })
+}
+
+#[cfg(test)]
+mod tests;

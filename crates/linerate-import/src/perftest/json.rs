@@ -1,0 +1,165 @@
+//! The documents that `--out_json` writes: valid JSON, or the form of versions up to 4.5 with bare words.
+
+use std::collections::BTreeMap;
+
+use linerate_core::reported::{SizeRow, Tool};
+use linerate_core::units::Bytes;
+
+use super::{Test, are_no_cycles};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::scaled::{MEBIBYTE, MICRO, Notes, SECOND, count, flag, nanos, number, rate, supports};
+
+/// The row of the table of formats.
+pub(crate) static JSON: Format = Format {
+    id: "perftest-json",
+    label: "perftest, --out_json",
+    holds: Holds::Results,
+    versions: "4.5 (bare words, no valid JSON), 24.01 to 25.10 (valid JSON)",
+    evidence: &[
+        Evidence::Published("https://github.com/linux-rdma/perftest/issues/216 (bare words)"),
+        Evidence::Published("https://github.com/linux-rdma/perftest/pull/322 (valid JSON)"),
+    ],
+    unknown: "The units, if neither the command nor the figures prove them; which end wrote it; all sizes but the last of a run over several.",
+    starts,
+    read,
+};
+
+/// Bytes within which `test_info` stands.
+const HEAD: usize = 64;
+/// Most keys of a document.
+const MOST_KEYS: usize = 200;
+
+fn starts(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix('{') else {
+        return false;
+    };
+    let rest = rest.trim_start_matches([' ', '\t', '\r', '\n', '"']);
+    rest.starts_with("test_info") && text.len() - rest.len() < HEAD
+}
+
+type Pairs = BTreeMap<String, String>;
+
+/// The keys and values of all objects, and the bytes that the document takes; `None` if it does not end.
+fn pairs(text: &str) -> (Pairs, Option<usize>) {
+    let mut pairs = Pairs::new();
+    let mut depth = 0_u32;
+    let (mut key, mut word) = (None, String::new());
+    let mut is_quoted = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            _ if is_quoted => word.push(c),
+            ':' if key.is_none() => key = Some(std::mem::take(&mut word)),
+            '{' => {
+                depth += 1;
+                (key, word) = (None, String::new());
+            }
+            ',' | '}' => {
+                let value = std::mem::take(&mut word);
+                if let (Some(key), true) = (key.take(), pairs.len() < MOST_KEYS) {
+                    pairs.insert(key.trim().to_owned(), value.trim().to_owned());
+                }
+                depth -= u32::from(c == '}');
+                if depth == 0 {
+                    return (pairs, Some(at + 1));
+                }
+            }
+            _ if word.len() < 256 => word.push(c),
+            _ => {}
+        }
+    }
+    (pairs, None)
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let (pairs, used) = pairs(section.text);
+    let used = used.ok_or("the document is cut off")?;
+    let name = pairs.get("test").map_or("", String::as_str);
+    let test = Test::named(name).ok_or("`test` names no test of latency or bandwidth")?;
+    let command = section.command.unwrap_or("");
+    let mut row = SizeRow {
+        size: Bytes(
+            pairs
+                .get("MsgSize")
+                .and_then(|size| count(size))
+                .ok_or("it has no `MsgSize`")?,
+        ),
+        samples: pairs.get("n_iterations").and_then(|n| count(n)),
+        ..SizeRow::default()
+    };
+    let mut notes = Notes::default();
+    if test.is_latency {
+        times(&mut row, &pairs, test, command)?;
+    } else {
+        rates(&mut row, &pairs, command)?;
+        notes.whole("the document does not say whether a client or a server wrote it");
+    }
+    if row.time().is_none() && row.rate.is_none() {
+        return Err("nothing was measured: its figures are missing, 0, inf or nan".into());
+    }
+    let queues = pairs.get("Number_of_qps").and_then(|n| n.parse().ok());
+    Ok(Found {
+        tool: Tool::named("perftest"),
+        results: vec![test.outcome(section.line, vec![row], queues)],
+        notes: notes.0,
+        used: Some(used),
+        ..Found::default()
+    })
+}
+
+/// Keys of times of single messages, by which cycles show.
+const SINGLES: [&str; 4] = ["t_min", "t_max", "percentile_99", "percentile_99.9"];
+
+fn times(row: &mut SizeRow, pairs: &Pairs, test: Test<'_>, command: &str) -> Result<(), String> {
+    let value = |key: &str| pairs.get(key).and_then(|value| number(value));
+    let singles: Vec<f64> = SINGLES.iter().filter_map(|key| value(key)).collect();
+    let a_second =
+        value("t_avg").unwrap_or(0.0) * test.halves() * value("tps_average").unwrap_or(0.0);
+    let are_micros = are_no_cycles(&singles)
+        || agree(a_second, 1e6)
+        || command.contains("_lat") && !flag(command, &["-C", "--report-cycles"]);
+    if !are_micros {
+        return Err("it names no unit, and its times may be cycles of the CPU: give the command, or the table that perftest prints".into());
+    }
+    let time = |key: &str| value(key).and_then(|value| nanos(value, MICRO));
+    let samples = row.samples.unwrap_or(0);
+    row.least = time("t_min");
+    row.most = time("t_max");
+    row.typical = time("t_typical");
+    row.mean = time("t_avg");
+    row.deviation = time("t_stdev").filter(|time| time.0 > 0);
+    row.p99 = time("percentile_99").filter(|_| supports(samples, 0.99));
+    row.p999 = time("percentile_99.9").filter(|_| supports(samples, 0.999));
+    Ok(())
+}
+
+fn rates(row: &mut SizeRow, pairs: &Pairs, command: &str) -> Result<(), String> {
+    let value = |key: &str| {
+        pairs
+            .get(key)
+            .and_then(|value| number(value))
+            .unwrap_or(0.0)
+    };
+    let (rate_of, messages) = (value("BW_average"), value("MsgRate") * 1e6);
+    let bits = messages * row.size.0 as f64 * 8.0;
+    let fits = |unit: &f64| agree(rate_of * unit, bits);
+    let proven = [MEBIBYTE, SECOND].into_iter().find(fits);
+    let named = command.contains("_bw").then(|| {
+        if flag(command, &["--report_gbits"]) {
+            SECOND
+        } else {
+            MEBIBYTE
+        }
+    });
+    let unit = proven.or(named).ok_or(
+        "it names no unit of BW_average, and MsgRate does not prove one: MiB/s and Gb/s have the same keys. Give the command, or the table that perftest prints",
+    )?;
+    row.rate = rate(rate_of, unit);
+    row.messages = (messages > 0.0).then_some(messages);
+    Ok(())
+}
+
+/// Whether two figures that were rounded are the same.
+fn agree(a: f64, b: f64) -> bool {
+    a > 0.0 && b > 0.0 && (a / b - 1.0).abs() < 0.05
+}

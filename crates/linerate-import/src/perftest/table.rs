@@ -1,0 +1,285 @@
+//! The tables.
+
+use linerate_core::reported::{SizeRow, Tool};
+use linerate_core::units::Bytes;
+
+use super::{FEWEST, Test, are_no_cycles, note_server};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::scaled::{
+    MEBIBYTE, MICRO, Notes, SECOND, body, count, flag, lines, nanos, number, rate, supports,
+};
+
+/// The row of the table of formats.
+pub(crate) static TABLE: Format = Format {
+    id: "perftest",
+    label: "perftest (ib_write_lat, ib_send_bw, ...), text",
+    holds: Holds::Results,
+    versions: "2.0 to 25.10: tables of three columns (older), with mean and percentiles (4.x), of a duration (-D), MB/sec, MiB/sec and Gb/sec",
+    evidence: &[
+        Evidence::Published(
+            "ib_read_lat, ib_send_lat and ib_write_lat of ConnectX-3 adapters, as their owner published them",
+        ),
+        Evidence::Published("https://github.com/linux-rdma/perftest/issues/273 (Gb/sec, -D)"),
+        Evidence::Published("https://github.com/linux-rdma/perftest/issues/234 (a server)"),
+        Evidence::Published(
+            "tests/data/ib_loopback_all_sizes.log of https://github.com/microsoft/superbenchmark (both ends in one log)",
+        ),
+        Evidence::Published(
+            "AWS Elastic Fabric Adapter (EFA) Performance Testing Guide (percentiles, MiB/sec)",
+        ),
+    ],
+    unknown: "The longest time: versions with percentiles leave the two longest times out of everything but t_max, which is the second longest.",
+    starts,
+    read,
+};
+
+fn starts(text: &str) -> bool {
+    let mut lines = text.lines();
+    let is_rule = lines.next().is_some_and(is_rule);
+    is_rule
+        && lines
+            .next()
+            .is_some_and(|line| Test::named(line.trim()).is_some())
+}
+
+fn is_rule(line: &str) -> bool {
+    let line = line.trim();
+    line.len() >= 20 && line.bytes().all(|b| b == b'-')
+}
+
+/// What a column has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Column {
+    Size,
+    Iterations,
+    Least,
+    Most,
+    Typical,
+    Mean,
+    Deviation,
+    P99,
+    P999,
+    /// The rate, in units of so many bits per second.
+    Rate(f64),
+    Messages,
+    Passed,
+}
+
+/// The columns by the starts of their names. The unit of a rate stands behind the name.
+const COLUMNS: &[(&str, Column)] = &[
+    ("#bytes", Column::Size),
+    ("#iterations", Column::Iterations),
+    ("#sl", Column::Passed),
+    ("t_min[usec]", Column::Least),
+    ("t_max[usec]", Column::Most),
+    ("t_typical[usec]", Column::Typical),
+    ("t_avg[usec]", Column::Mean),
+    ("t_stdev[usec]", Column::Deviation),
+    ("99% percentile[usec]", Column::P99),
+    ("99.9% percentile[usec]", Column::P999),
+    ("tps average", Column::Passed),
+    ("BW peak[", Column::Passed),
+    ("BW average[MB/sec]", Column::Rate(MEBIBYTE)),
+    ("BW average[MiB/sec]", Column::Rate(MEBIBYTE)),
+    ("BW average[Gb/sec]", Column::Rate(SECOND)),
+    ("BW Port1[", Column::Passed),
+    ("BW Port2[", Column::Passed),
+    ("MsgRate[Mpps]", Column::Messages),
+    ("MsgRate Port1[", Column::Passed),
+    ("MsgRate Port2[", Column::Passed),
+    ("CPU_Util[", Column::Passed),
+];
+
+/// The columns of a header, in order.
+fn columns(header: &str) -> Vec<Column> {
+    let mut found: Vec<(usize, Column)> = COLUMNS
+        .iter()
+        .filter_map(|(name, column)| header.find(name).map(|at| (at, *column)))
+        .collect();
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, column)| column).collect()
+}
+
+/// Starts of lines that say nothing about the results.
+const KNOWN: &[&str] = &[
+    "local address:",
+    "remote address:",
+    "GID:",
+    "WARNING: BW peak won't be measured",
+    "Waiting for client rdma_cm",
+    "Please run the same command",
+    "Connected:",
+    "Completed:",
+];
+
+/// The state of one output while its lines are read.
+struct Reading<'a> {
+    test: Test<'a>,
+    columns: Vec<Column>,
+    rows: Vec<SizeRow>,
+    /// Times of single messages, in the unit of the table.
+    singles: Vec<f64>,
+    queues: Option<u32>,
+    /// Whether the lines that only some sides print were there: of every test, and of a client.
+    sides: (bool, bool),
+    notes: Notes,
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let body = body(section);
+    let name = body.lines().nth(1).map_or("", str::trim);
+    let test = Test::named(name).ok_or("it has no name of a test")?;
+    let mut reading = Reading {
+        test,
+        columns: Vec::new(),
+        rows: Vec::new(),
+        singles: Vec::new(),
+        queues: None,
+        sides: (false, false),
+        notes: Notes::default(),
+    };
+    for (number, line) in lines(section, body).skip(2) {
+        reading.line(number, line.trim())?;
+    }
+    reading.check(section)?;
+    let Reading {
+        rows,
+        queues,
+        notes,
+        ..
+    } = reading;
+    Ok(Found {
+        tool: Tool::named("perftest"),
+        results: vec![test.outcome(section.line, rows, queues)],
+        notes: notes.0,
+        used: Some(body.len()),
+        ..Found::default()
+    })
+}
+
+impl Reading<'_> {
+    fn line(&mut self, number: u64, line: &str) -> Result<(), String> {
+        if line.starts_with("#bytes") {
+            return self.header(line);
+        }
+        if line.starts_with(|c: char| c.is_ascii_digit()) && !self.columns.is_empty() {
+            self.row(number, line);
+        } else if let Some((key, value)) = line.split_once(" : ") {
+            self.setting(key, value);
+        } else if let Some(why) = failure(line) {
+            self.notes.at(number, why);
+        } else if !self.is_known(line) {
+            self.notes.strange(number, line);
+        }
+        Ok(())
+    }
+
+    fn header(&mut self, line: &str) -> Result<(), String> {
+        self.columns = columns(line);
+        let has_rate = |column: &Column| matches!(column, Column::Rate(_));
+        if line.contains("BW average") && !self.columns.iter().any(has_rate) {
+            return Err("the unit of `BW average` is none of MB/sec, MiB/sec, Gb/sec".into());
+        }
+        Ok(())
+    }
+
+    /// A line of the description: `Number of qps   : 1		Transport type : IB`.
+    fn setting(&mut self, key: &str, value: &str) {
+        match key.trim() {
+            "Number of qps" => {
+                let first = value.split_whitespace().next();
+                self.queues = first.and_then(|count| count.parse().ok());
+            }
+            "TX depth" => self.sides.1 = true,
+            "Data ex. method" => self.sides.0 = true,
+            _ => {}
+        }
+    }
+
+    fn is_known(&self, line: &str) -> bool {
+        let is_title = Test::named(line).is_some_and(|test| test.name == self.test.name);
+        let is_known = KNOWN.iter().any(|known| line.starts_with(known));
+        line.is_empty() || is_rule(line) || is_title || is_known || line.contains("\t :")
+    }
+
+    fn row(&mut self, number_of_line: u64, line: &str) {
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        if cells.len() != self.columns.len() {
+            self.notes.strange(number_of_line, line);
+            return;
+        }
+        let mut row = SizeRow::default();
+        for (column, cell) in self.columns.iter().zip(&cells) {
+            set(&mut row, *column, cell);
+            let is_single = matches!(column, Column::Least | Column::Most | Column::P99);
+            self.singles.extend(number(cell).filter(|_| is_single));
+        }
+        let samples = row.samples.unwrap_or(0);
+        row.p99 = row.p99.filter(|_| supports(samples, 0.99));
+        row.p999 = row.p999.filter(|_| supports(samples, 0.999));
+        if row.time().is_none() && row.rate.is_none() {
+            let what = format!("nothing was measured: `{}`", crate::scaled::quoted(line));
+            self.notes.at(number_of_line, what);
+        } else if self.rows.last().is_none_or(|last| *last != row) {
+            // Both ends in one log write each row twice.
+            self.rows.push(row);
+        }
+    }
+
+    /// Refuses what is no measurement.
+    fn check(&mut self, section: &Section<'_>) -> Result<(), String> {
+        let command = section.command.unwrap_or("");
+        if self.columns.is_empty() {
+            return Err("it has no table: the server of a test of reads or writes prints none, and the end may be missing".into());
+        }
+        if flag(command, &["-C", "--report-cycles"]) {
+            return Err("its times are cycles of the CPU (-C), and no times".into());
+        }
+        if !self.singles.is_empty() && !are_no_cycles(&self.singles) {
+            return Err("all its times are whole or half numbers: they may be cycles of the CPU (-C), and no microseconds".into());
+        }
+        let is_server = self.sides == (true, false);
+        if is_server {
+            note_server(self.test, &mut self.notes);
+        }
+        if is_server && self.test.operation == "send" && !self.test.is_latency && !self.test.both {
+            self.rows
+                .retain(|row| row.samples.is_none_or(|samples| samples >= FEWEST));
+        }
+        if self.rows.is_empty() {
+            return Err("no row of its table has a measurement".into());
+        }
+        Ok(())
+    }
+}
+
+/// What a line says about figures that are wrong or missing.
+fn failure(line: &str) -> Option<&'static str> {
+    if line.starts_with("Conflicting CPU frequency values") {
+        return Some(
+            "perftest was not sure of the CPU's clock rate, by which it computes all figures",
+        );
+    }
+    (line.contains("Can't produce a report"))
+        .then_some("perftest could not measure the CPU's clock rate: rows are missing")
+}
+
+fn set(row: &mut SizeRow, column: Column, cell: &str) {
+    let value = number(cell);
+    let time = value.and_then(|value| nanos(value, MICRO));
+    match column {
+        Column::Size => row.size = Bytes(count(cell).unwrap_or(0)),
+        Column::Iterations => row.samples = count(cell),
+        Column::Least => row.least = time,
+        Column::Most => row.most = time,
+        Column::Typical => row.typical = time,
+        Column::Mean => row.mean = time,
+        // Differences below a microsecond are cut to 0 before they are squared.
+        Column::Deviation => row.deviation = time.filter(|time| time.0 > 0),
+        Column::P99 => row.p99 = time,
+        Column::P999 => row.p999 = time,
+        Column::Rate(unit) => row.rate = value.and_then(|value| rate(value, unit)),
+        Column::Messages => row.messages = value.filter(|value| *value > 0.0).map(|v| v * 1e6),
+        Column::Passed => {}
+    }
+}

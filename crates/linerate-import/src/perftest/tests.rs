@@ -1,0 +1,272 @@
+use linerate_core::path::Direction;
+use linerate_core::reported::{Carrier, Counted, Trip};
+use linerate_core::units::{Bytes, Rate};
+
+use crate::read;
+use crate::sample::{bits, notes, ns, part, row, sizes, survive, transfer, why};
+
+const READ_LAT: &str = include_str!("../../tests/samples/perftest/read-lat-three-columns.txt");
+const SEND_LAT: &str = include_str!("../../tests/samples/perftest/send-lat-three-columns.txt");
+const WRITE_LAT: &str = include_str!("../../tests/samples/perftest/write-lat-three-columns.txt");
+const PERCENTILES: &str = include_str!("../../tests/samples/perftest/send-lat-percentiles.txt");
+const DURATION: &str = include_str!("../../tests/samples/perftest/send-lat-duration.txt");
+const GBITS: &str = include_str!("../../tests/samples/perftest/write-bw-gbits.txt");
+const MIB: &str = include_str!("../../tests/samples/perftest/send-bw-mib.txt");
+const CLIENT: &str = include_str!("../../tests/samples/perftest/write-bw-client.txt");
+const SERVER: &str = include_str!("../../tests/samples/perftest/write-bw-server.txt");
+const BOTH_ENDS: &str = include_str!("../../tests/samples/perftest/write-bw-both-ends.txt");
+const BARE: &str = include_str!("../../tests/samples/perftest-json/write-lat-bare.txt");
+const VALID: &str = include_str!("../../tests/samples/perftest-json/write-bw-valid.json");
+
+#[test]
+fn tables_of_three_columns() {
+    for (text, operation, trip, first) in [
+        (READ_LAT, "RDMA read", Trip::Whole, [2340, 9900, 2360]),
+        (SEND_LAT, "send", Trip::Half, [1320, 5740, 1340]),
+        (WRITE_LAT, "RDMA write", Trip::Half, [1260, 6290, 1280]),
+    ] {
+        let part = part(text);
+        let sizes = sizes(&part.results[0]);
+        assert_eq!((sizes.operation.as_str(), sizes.trip), (operation, trip));
+        assert_eq!(sizes.carrier, Some(Carrier::Rdma));
+        assert_eq!(sizes.rows.len(), 23);
+        let mut expected = row(2);
+        expected.samples = Some(1000);
+        [expected.least, expected.most, expected.typical] = first.map(ns);
+        assert_eq!(sizes.rows[0], expected);
+        assert_eq!(sizes.rows[22].size, Bytes(8 << 20));
+        assert_eq!(part.notes, []);
+    }
+}
+
+#[test]
+fn mean_and_percentiles() {
+    let part = part(PERCENTILES);
+    let sizes = sizes(&part.results[0]);
+    assert_eq!((sizes.trip, sizes.rows.len()), (Trip::Half, 6));
+    let row = sizes.rows[1];
+    assert_eq!(
+        (row.typical, row.mean, row.deviation),
+        (ns(15_810), ns(15_990), ns(690))
+    );
+    assert_eq!(
+        (row.p99, row.p999, row.most),
+        (ns(20_030), ns(23_150), ns(23_150))
+    );
+    let few = PERCENTILES.replace(" 1000 ", " 99 ");
+    let few = crate::sample::part(&few);
+    let row = crate::sample::sizes(&few.results[0]).rows[1];
+    assert_eq!((row.p99, row.p999), (None, None));
+    assert_eq!(part.notes, []);
+}
+
+#[test]
+fn a_deviation_of_zero_is_unknown() {
+    let zero = PERCENTILES.replace("0.69", "0.00");
+    let part = part(&zero);
+    assert_eq!(sizes(&part.results[0]).rows[1].deviation, None);
+}
+
+#[test]
+fn a_duration_has_a_mean_alone() {
+    let part = part(DURATION);
+    let row = sizes(&part.results[0]).rows[0];
+    assert_eq!(
+        (row.mean, row.least, row.samples),
+        (ns(3880), None, Some(1_289_984))
+    );
+    assert!(notes(&part, "clock rate"));
+}
+
+#[test]
+fn one_size_in_one_direction_is_a_transfer() {
+    let part = part(GBITS);
+    let transfer = transfer(&part.results[0]);
+    assert_eq!(transfer.goodput, Rate(480_000_000));
+    assert_eq!(transfer.messages, Some(7_498_617.0));
+    assert_eq!((transfer.size, transfer.streams), (Some(Bytes(8)), Some(1)));
+    assert_eq!(
+        (transfer.direction, transfer.counted),
+        (Direction::Forward, Counted::Sender)
+    );
+    let read = crate::sample::part(&GBITS.replace("RDMA_Write Post List", "RDMA_Read"));
+    let read = crate::sample::transfer(&read.results[0]);
+    assert_eq!(
+        (read.direction, read.counted),
+        (Direction::Reverse, Counted::Receiver)
+    );
+}
+
+#[test]
+fn both_directions_are_no_transfer() {
+    let part = part(&GBITS.replace("RDMA_Write Post List", "RDMA_Write Bidirectional"));
+    let sizes = sizes(&part.results[0]);
+    assert!(sizes.both);
+    assert_eq!(sizes.rows[0].rate, bits(480_000_000));
+}
+
+#[test]
+fn megabytes_are_of_1024() {
+    let part = part(CLIENT);
+    let new = transfer(&part.results[0]).goodput;
+    assert_eq!(
+        new,
+        Rate((11_030.45 * 8.0 * 1_048_576.0_f64).round() as u64)
+    );
+    let old = crate::sample::part(&CLIENT.replace("MiB/sec", "MB/sec"));
+    assert_eq!(transfer(&old.results[0]).goodput, new);
+    assert_eq!(
+        why(&CLIENT.replace("MiB/sec", "GB/sec")),
+        "the unit of `BW average` is none of MB/sec, MiB/sec, Gb/sec"
+    );
+    let part = crate::sample::part(MIB);
+    let sizes = sizes(&part.results[0]);
+    assert_eq!((sizes.rows.len(), sizes.trip), (6, Trip::Unknown));
+    assert_eq!(sizes.rows[5].messages, Some(1_140_448.0));
+}
+
+#[test]
+fn a_server_is_told_from_a_client() {
+    assert!(!notes(&part(CLIENT), "TX depth"));
+    assert!(notes(&part(SERVER), "TX depth"));
+    // The server of a test of sends starts its clock late: with few messages its rate means nothing.
+    let send = SERVER.replace("RDMA_Write", "Send");
+    assert_eq!(part(&send).results.len(), 1);
+    assert!(why(&send.replace(" 5000 ", " 5 ")).contains("no row"));
+    assert_eq!(part(&CLIENT.replace(" 5000 ", " 5 ")).results.len(), 1);
+}
+
+#[test]
+fn both_ends_in_one_log_are_read_once() {
+    let parsed = read(BOTH_ENDS.as_bytes()).unwrap();
+    assert_eq!(parsed.parts.len(), 1);
+    let sizes = sizes(&parsed.parts[0].results[0]);
+    assert_eq!(sizes.rows.len(), 23);
+    assert_eq!(
+        sizes.rows[22].rate,
+        bits((23_240.68 * 8.0 * 1_048_576.0_f64).round() as u64)
+    );
+}
+
+#[test]
+fn what_was_not_measured_is_unknown() {
+    let part = part(
+        &PERCENTILES
+            .replace("15.81 ", "inf   ")
+            .replace("0.69", "-nan"),
+    );
+    let row = sizes(&part.results[0]).rows[1];
+    assert_eq!(
+        (row.typical, row.deviation, row.mean),
+        (None, None, ns(15_990))
+    );
+    assert!(why(&CLIENT.replace("11030.45", "-1.50")).contains("no row"));
+    assert!(why(&CLIENT.replace("11030.45", "0.00")).contains("no row"));
+    let cut = &READ_LAT[..READ_LAT.find(" #bytes").unwrap()];
+    assert!(why(cut).contains("no table"));
+}
+
+#[test]
+fn cycles_are_no_times() {
+    let cycles: String = READ_LAT
+        .lines()
+        .take(8)
+        .fold(String::new(), |text, line| text + line + "\n");
+    let cycles = cycles
+        .replace("2.34 ", "4680.00 ")
+        .replace("9.90 ", "19800.50 ");
+    let cycles = cycles.replace("95.75 ", "95000.00 ");
+    assert!(why(&cycles).contains("cycles"));
+    assert!(why(&format!("$ ib_read_lat -C host\n{READ_LAT}")).contains("cycles"));
+    assert_eq!(
+        part(&format!("$ ib_read_lat -a host\n{READ_LAT}"))
+            .results
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn a_line_that_is_not_understood_is_said() {
+    let text = READ_LAT.replace(" 4096       1000", " 4096       many 1000");
+    let part = part(&text);
+    assert_eq!(sizes(&part.results[0]).rows.len(), 22);
+    assert_eq!(part.notes[0].line, Some(18));
+    assert!(part.notes[0].what.contains("4096"));
+}
+
+#[test]
+fn a_session_splits_at_its_commands() {
+    let text = format!("$ ib_read_lat host\n{READ_LAT}user@host:~$ ib_write_bw host\n{CLIENT}");
+    let parsed = read(text.as_bytes()).unwrap();
+    assert_eq!(parsed.parts.len(), 2);
+    assert_eq!(parsed.parts[0].notes, []);
+    assert_eq!(parsed.notes, []);
+}
+
+#[test]
+fn documents_with_bare_words_and_valid_ones() {
+    let bare = part(BARE);
+    let latency = sizes(&bare.results[0]);
+    assert_eq!(
+        (latency.operation.as_str(), latency.trip),
+        ("RDMA write", Trip::Half)
+    );
+    let row = latency.rows[0];
+    assert_eq!(
+        (row.size, row.typical, row.p999),
+        (Bytes(128), ns(2420), ns(4030))
+    );
+    let valid = part(VALID);
+    let rate = transfer(&valid.results[0]).goodput;
+    assert_eq!(rate, Rate((2229.27 * 8.0 * 1_048_576.0_f64).round() as u64));
+}
+
+#[test]
+fn the_unit_of_a_document_is_proven_or_refused() {
+    // 2229.27 MiB/s are 18.70 Gb/s.
+    let gbits = VALID.replace("2229.27", "18.70");
+    assert_eq!(
+        transfer(&part(&gbits).results[0]).goodput,
+        Rate(18_700_000_000)
+    );
+    let unproven = VALID.replace("0.035668", "0.000000");
+    assert!(why(&unproven).contains("names no unit"));
+    let named = format!("$ ib_write_bw --out_json host\n{unproven}");
+    assert_eq!(
+        transfer(&part(&named).results[0]).goodput,
+        Rate(18_700_472_156)
+    );
+    let named = format!("$ ib_write_bw --report_gbits --out_json host\n{unproven}");
+    assert_eq!(
+        transfer(&part(&named).results[0]).goodput,
+        Rate(2_229_270_000_000)
+    );
+    let cycles = BARE
+        .replace("2.37", "5000")
+        .replace("5.39", "9000")
+        .replace("2.47", "5100")
+        .replace("4.03", "8000.5");
+    assert!(why(&cycles).contains("cycles"));
+}
+
+#[test]
+fn a_document_that_is_cut_off_is_refused() {
+    assert!(why(&BARE[..BARE.len() - 4]).contains("cut off"));
+    assert!(why(&VALID.replace("MsgSize", "Size")).contains("MsgSize"));
+    assert!(why(&VALID.replace("2229.27", "inf")).contains("names no unit"));
+}
+
+#[test]
+fn no_bytes_make_it_panic() {
+    survive(&[
+        READ_LAT,
+        PERCENTILES,
+        DURATION,
+        GBITS,
+        CLIENT,
+        BOTH_ENDS,
+        BARE,
+        VALID,
+    ]);
+}

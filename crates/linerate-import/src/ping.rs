@@ -1,0 +1,175 @@
+//! The statistics of `ping` and `ibping`: whole round trips of one size.
+
+use linerate_core::reported::{Measured, Outcome, SizeRow, Sizes, Tool, Trip};
+use linerate_core::units::Bytes;
+
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::scaled::{MILLI, Notes, body, count, lines, nanos, number};
+
+/// The row of the table of formats.
+pub(crate) static PING: Format = Format {
+    id: "ping",
+    label: "ping, text",
+    holds: Holds::Results,
+    versions: "iputils, busybox and BSD: the lines of statistics",
+    evidence: &[Evidence::RunHere(
+        "iputils 20221126, with IPv4, IPv6, -q and lost packets",
+    )],
+    unknown: "Median and percentiles.",
+    starts: |text| {
+        let line = text.lines().next().unwrap_or("");
+        line.starts_with("PING ") && line.contains("bytes")
+    },
+    read,
+};
+
+/// The row of the table of formats.
+pub(crate) static IBPING: Format = Format {
+    id: "ibping",
+    label: "ibping, text",
+    holds: Holds::Results,
+    versions: "infiniband-diags 1.x to 44: the lines of statistics",
+    evidence: &[
+        Evidence::RunHere("44, in a network of ibsim in which no answer came"),
+        Evidence::Published(
+            "the lines of a run with answers in ibsim, as its owner published them",
+        ),
+    ],
+    unknown: "Median, percentiles and deviation.",
+    starts: |text| {
+        let line = text.lines().next().unwrap_or("");
+        line.starts_with("--- ") && line.trim_end().ends_with(" ibping statistics ---")
+    },
+    read: read_ib,
+};
+
+/// Bytes of a management datagram.
+//= InfiniBand Architecture Specification, volume 1, 13.4.2: a MAD has 256 bytes
+const DATAGRAM: Bytes = Bytes(256);
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let body = body(section);
+    let first = body.lines().next().unwrap_or("");
+    let size = payload(first).ok_or("its first line has no size")?;
+    let target = first.split_whitespace().nth(1).unwrap_or("");
+    statistics(section, body, size, ("ping", target, "ICMP echo"))
+}
+
+fn read_ib(section: &Section<'_>) -> Result<Found, String> {
+    let body = body(section);
+    let first = body.lines().next().unwrap_or("");
+    let target = first.trim_start_matches("--- ").split(" ibping").next();
+    let names = ("ibping", target.unwrap_or(""), "management datagram");
+    statistics(section, body, DATAGRAM, names)
+}
+
+/// The payload in `56(84) bytes of data.` or `56 data bytes`.
+fn payload(line: &str) -> Option<Bytes> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let at = words
+        .iter()
+        .position(|word| word.trim_end_matches('.') == "bytes")?;
+    let behind = words.get(at.checked_sub(1)?)?;
+    let word = match *behind {
+        "data" => words.get(at.checked_sub(2)?)?,
+        _ => behind,
+    };
+    let digits = word.split('(').next().unwrap_or("");
+    count(digits).map(Bytes)
+}
+
+/// Marks of lines of single packets, and of others that say nothing more than the statistics.
+const PASSED: &[&str] = &[
+    "icmp_seq=",
+    "bytes from",
+    " statistics ---",
+    "packets transmitted",
+    "seq=",
+];
+
+fn statistics(
+    section: &Section<'_>,
+    body: &str,
+    size: Bytes,
+    (name, target, operation): (&str, &str, &str),
+) -> Result<Found, String> {
+    let mut notes = Notes::default();
+    let mut received = None;
+    let mut times = None;
+    for (number, line) in lines(section, body).skip(1) {
+        let line = line.trim();
+        if line.contains("packets transmitted") {
+            received = counts(line, number, &mut notes);
+        } else if line.contains("min/avg/max") {
+            times = line.split_once('=').map(|(_, values)| values.trim());
+        } else if !PASSED.iter().any(|mark| line.contains(mark)) && !line.is_empty() {
+            notes.strange(number, line);
+        }
+    }
+    let received = received.ok_or("it has no statistics: the end is missing")?;
+    if received == 0 {
+        return Err("no packet was answered".into());
+    }
+    let row = row(
+        size,
+        received,
+        times.ok_or("it has no times: the end is missing")?,
+    )?;
+    Ok(Found {
+        tool: Tool::named(name),
+        results: vec![Outcome {
+            title: target.trim().to_owned(),
+            line: section.line,
+            measured: Measured::Sizes(Sizes {
+                carrier: None,
+                operation: operation.to_owned(),
+                trip: Trip::Whole,
+                both: false,
+                rows: vec![row],
+            }),
+        }],
+        notes: notes.0,
+        used: Some(body.len()),
+        ..Found::default()
+    })
+}
+
+/// The number of answers in `5 packets transmitted, 5 received, 0% packet loss`.
+fn counts(line: &str, number: u64, notes: &mut Notes) -> Option<u64> {
+    let mut parts = line.split(", ");
+    let sent = count(parts.next()?.split(' ').next()?)?;
+    let received = count(parts.next()?.split(' ').next()?)?;
+    if received < sent {
+        notes.at(
+            number,
+            format!("{} of {sent} packets were not answered", sent - received),
+        );
+    }
+    Some(received)
+}
+
+/// The row of `0.022/0.029/0.047/0.009 ms`.
+fn row(size: Bytes, received: u64, times: &str) -> Result<SizeRow, String> {
+    let values = times
+        .strip_suffix(" ms")
+        .ok_or("its times are no milliseconds")?;
+    let mut values = values.split('/').map(|value| nanos(number(value)?, MILLI));
+    let mut next = || values.next().flatten();
+    let (least, mean, most) = (next(), next(), next());
+    if mean.is_none() {
+        return Err("its times are no numbers".into());
+    }
+    Ok(SizeRow {
+        size,
+        samples: Some(received),
+        least,
+        mean,
+        most,
+        // One packet has no deviation.
+        deviation: next().filter(|_| received > 1),
+        ..SizeRow::default()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+use linerate_core::reported::Trip;
+use linerate_core::units::Bytes;
+
+use super::payload;
+use crate::read;
+use crate::sample::{notes, ns, part, sizes, survive, why};
+
+const V4: &str = include_str!("../../tests/samples/ping/ipv4.txt");
+const V6: &str = include_str!("../../tests/samples/ping/ipv6.txt");
+const QUIET: &str = include_str!("../../tests/samples/ping/quiet.txt");
+const UNREACHABLE: &str = include_str!("../../tests/samples/ping/unreachable.txt");
+const IB: &str = include_str!("../../tests/samples/ibping/answers.txt");
+const IB_NONE: &str = include_str!("../../tests/samples/ibping/no-answer.txt");
+
+#[test]
+fn statistics_are_whole_round_trips() {
+    for (text, size, samples, mean) in [
+        (V4, 56, 5, 29_000),
+        (V6, 56, 2, 34_000),
+        (QUIET, 1000, 5, 20_000),
+    ] {
+        let part = part(text);
+        let table = sizes(&part.results[0]);
+        assert_eq!((table.trip, table.rows.len()), (Trip::Whole, 1));
+        let row = table.rows[0];
+        assert_eq!(
+            (row.size, row.samples, row.mean),
+            (Bytes(size), Some(samples), ns(mean))
+        );
+        assert_eq!(part.notes, []);
+    }
+    let part = part(V4);
+    let row = sizes(&part.results[0]).rows[0];
+    assert_eq!(
+        (row.least, row.most, row.deviation),
+        (ns(22_000), ns(47_000), ns(9000))
+    );
+}
+
+#[test]
+fn other_pings_write_their_size_otherwise() {
+    assert_eq!(
+        payload("PING h (192.0.2.1): 56 data bytes"),
+        Some(Bytes(56))
+    );
+    assert_eq!(
+        payload("PING h (192.0.2.1) 1000(1028) bytes of data."),
+        Some(Bytes(1000))
+    );
+    assert_eq!(payload("PING bytes"), None);
+    let busybox = "PING h (192.0.2.1): 56 data bytes\n\n--- h ping statistics ---\n1 packets transmitted, 1 packets received, 0% packet loss\nround-trip min/avg/max = 0.022/0.029/0.047 ms\n";
+    assert_eq!(sizes(&part(busybox).results[0]).rows[0].mean, ns(29_000));
+}
+
+#[test]
+fn lost_packets_are_said_and_none_are_refused() {
+    let part = part(&V4.replace("5 received", "4 received"));
+    assert!(notes(&part, "1 of 5 packets"));
+    assert!(why(UNREACHABLE).contains("no packet was answered"));
+    assert!(why(&V4[..V4.find("rtt").unwrap()]).contains("end is missing"));
+    assert!(why(&V4[..V4.find("---").unwrap()]).contains("end is missing"));
+    let one = V4.replace(
+        "5 packets transmitted, 5 received",
+        "1 packets transmitted, 1 received",
+    );
+    assert_eq!(
+        sizes(&crate::sample::part(&one).results[0]).rows[0].deviation,
+        None
+    );
+}
+
+#[test]
+fn ibping_without_answers_prints_zeros() {
+    let answered = part(IB);
+    assert_eq!(answered.results[0].title, "host-3 (Lid 4)");
+    let row = sizes(&answered.results[0]).rows[0];
+    assert_eq!(
+        (row.samples, row.mean, row.deviation),
+        (Some(10), ns(14_000), None)
+    );
+    assert!(why(IB_NONE).contains("no packet was answered"));
+}
+
+#[test]
+fn two_in_a_row_are_two() {
+    assert_eq!(read(format!("{V4}{V6}").as_bytes()).unwrap().parts.len(), 2);
+}
+
+#[test]
+fn no_bytes_make_it_panic() {
+    survive(&[V4, V6, QUIET, UNREACHABLE, IB, IB_NONE]);
+}

@@ -1,0 +1,77 @@
+use linerate_core::reported::Trip;
+use linerate_core::units::{Bytes, Rate};
+
+use crate::sample::{bits, notes, ns, part, sizes, survive, transfer, why};
+
+const LAT: &str = include_str!("../../tests/samples/ucx-perftest/tag-lat.txt");
+const BW: &str = include_str!("../../tests/samples/ucx-perftest/tag-bw.txt");
+const CSV_LAT: &str = include_str!("../../tests/samples/ucx-perftest/tag-lat-csv.txt");
+const CUT: &str = include_str!("../../tests/samples/ucx-perftest/tag-lat-cut.txt");
+
+#[test]
+fn the_whole_run_counts_and_not_its_last_second() {
+    let part = part(&format!(
+        "$ ucx_perftest 192.0.2.1 -t tag_lat -n 2000\n{LAT}"
+    ));
+    let table = sizes(&part.results[0]);
+    assert_eq!(
+        (table.trip, table.operation.as_str()),
+        (Trip::Half, "tag_lat")
+    );
+    let row = table.rows[0];
+    assert_eq!((row.size, row.samples), (Bytes(8), Some(2000)));
+    assert_eq!((row.typical, row.mean), (ns(4396), ns(620_404)));
+    assert_eq!((row.messages, row.rate), (Some(1612.0), bits(83_886)));
+    assert!(notes(&part, "2^20"));
+}
+
+#[test]
+fn bandwidth_is_a_transfer() {
+    let part = part(&format!(
+        "$ ucx_perftest 192.0.2.1 -t tag_bw -s 65536\n{BW}"
+    ));
+    let moved = transfer(&part.results[0]);
+    assert_eq!(
+        moved.goodput,
+        Rate((53.35 * 8.0 * 1_048_576.0_f64).round() as u64)
+    );
+    assert_eq!(
+        (moved.size, moved.messages),
+        (Some(Bytes(65_536)), Some(854.0))
+    );
+}
+
+#[test]
+fn the_size_is_named_or_proven() {
+    let proven = part(BW);
+    assert_eq!(transfer(&proven.results[0]).size, Some(Bytes(65_536)));
+    assert!(notes(&proven, "rate and messages give 65536 bytes"));
+    // 0.01 MB/s and 1612 messages in a second are 4 or 8 bytes each.
+    assert!(why(LAT).contains("no size"));
+}
+
+#[test]
+fn without_a_command_a_time_may_be_whole_or_half() {
+    let text = format!("$ ucx_perftest -t ucp_get\n{LAT}");
+    assert_eq!(sizes(&part(&text).results[0]).trip, Trip::Whole);
+    let text = format!("$ ucx_perftest\n{LAT}");
+    assert_eq!(sizes(&part(&text).results[0]).trip, Trip::Unknown);
+}
+
+#[test]
+fn lines_of_csv_and_a_run_that_was_cut() {
+    let csv = part(&format!("$ ucx_perftest -t tag_lat -f -v\n{CSV_LAT}"));
+    assert_eq!(sizes(&csv.results[0]).rows[0].mean, ns(1_198_042));
+    let cut = part(&format!("$ ucx_perftest -t tag_lat\n{CUT}"));
+    assert!(notes(&cut, "end is missing"));
+    let head: String = LAT
+        .lines()
+        .take(5)
+        .fold(String::new(), |text, line| text + line + "\n");
+    assert!(why(&head).contains("no row"));
+}
+
+#[test]
+fn no_bytes_make_it_panic() {
+    survive(&[LAT, BW, CSV_LAT, CUT]);
+}
