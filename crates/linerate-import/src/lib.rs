@@ -9,11 +9,14 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod facts;
 mod format;
 mod formats;
+mod merge;
 mod read;
 mod text;
 
 pub use format::{Evidence, Format, Holds};
 pub use formats::FORMATS;
+pub use merge::merge;
 pub use read::{MOST_BYTES, Parsed, Part, Refused, read};
