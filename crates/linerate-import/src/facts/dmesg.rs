@@ -168,6 +168,10 @@ fn keep(reading: &mut Reading<'_>, line: Line<'_>, message: &Message<'_>, fact: 
         let what = format!("the link of {} is {state}, and its name is not in the line", message.address);
         return reading.note(line.number, what);
     }
+    // The driver of the port may be another one.
+    if let Some(device) = device(reading, message.address) {
+        message.driver.clone_into(&mut device.driver);
+    }
     let Some(nic) = port(&mut reading.facts.network, message.port) else {
         return;
     };
@@ -175,7 +179,6 @@ fn keep(reading: &mut Reading<'_>, line: Line<'_>, message: &Message<'_>, fact: 
     link.speed = speed.and_then(speed_of_mbps);
     *nic = Nic {
         name: message.port.to_owned(),
-        driver: message.driver.to_owned(),
         device: message.address.to_string(),
         pci: message.address.to_string(),
         up,

@@ -61,9 +61,9 @@ pub(super) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// The lines of a section up to the next prompt of a shell.
+    /// The lines of a section up to the next prompt of a shell. No prompt is indented.
     pub(super) fn of(section: &Section<'a>) -> Self {
-        Self::until(section, |line| command(line).is_some())
+        Self::until(section, |line| !line.starts_with([' ', '\t']) && command(line).is_some())
     }
 
     /// The lines of a section, behind the first one up to one at which something else begins.

@@ -9,6 +9,8 @@ mod lines;
 mod lspci;
 mod pcm;
 mod powershell;
+#[cfg(test)]
+pub(crate) mod samples;
 mod tree;
 
 pub(crate) use cpu::{INTERRUPTS, LSCPU, LSCPU_LIST, NUMACTL};

@@ -40,7 +40,7 @@ fn names(all: &mut Inventory) {
     }
 }
 
-/// Gives ports the node and driver of their devices.
+/// Gives ports the node of their devices. Their drivers may be others: mlx4_en of mlx4_core.
 fn devices_of_ports(all: &mut Inventory) {
     let devices: BTreeMap<String, &Device> = all.pci.iter().map(|device| (device.address.to_string(), device)).collect();
     for nic in &mut all.network.nics {
@@ -48,10 +48,6 @@ fn devices_of_ports(all: &mut Inventory) {
             continue;
         };
         nic.node = nic.node.or(device.node);
-        // The device of a virtio port has another driver than the port.
-        if nic.driver.is_empty() && device.driver != "virtio-pci" {
-            nic.driver.clone_from(&device.driver);
-        }
     }
     for device in &mut all.infiniband.devices {
         let node = devices.get(&device.pci).and_then(|device| device.node);

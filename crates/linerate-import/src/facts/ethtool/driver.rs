@@ -13,8 +13,7 @@ pub(crate) static DRIVER: Format = Format {
     holds: Holds::Facts,
     versions: VERSIONS,
     evidence: &[Evidence::RunHere("ethtool 6.1 of a virtio port and of a veth port")],
-    unknown: "The name of the port is only in the command before the output: without it only the slot and its driver \
-              are known.",
+    unknown: "The name of the port is only in the command before the output: without it nothing is known of the port.",
     starts,
     read,
 };
@@ -60,7 +59,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let name = reading.argument(PROGRAM).filter(|_| ports.len() == 1);
     let name = name.unwrap_or_default().to_owned();
     if name.is_empty() {
-        reading.note(section.line, "the name of the port is missing: it is in the command, `ethtool -i PORT`");
+        return Err("the name of the port is missing: paste the command too, `ethtool -i PORT`".to_owned());
     }
     for nic in ports {
         keep(&mut reading, &name, nic);
@@ -84,18 +83,14 @@ fn take(nic: &mut Nic, key: &str, value: &str) {
 fn keep(reading: &mut Reading<'_>, name: &str, nic: Nic) {
     let address: Option<Address> = nic.pci.parse().ok();
     if let Some(address) = address {
-        let names = if name.is_empty() { vec![] } else { vec![name.to_owned()] };
+        // The driver of the device may be another one: mlx4_core of mlx4_en.
         reading.facts.pci.push(Device {
             address,
-            driver: nic.driver.clone(),
-            names,
+            names: vec![name.to_owned()],
             ..Device::default()
         });
         reading.facts.pci.sort_by_key(|device| device.address);
         reading.facts.pci.dedup_by_key(|device| device.address);
-    }
-    if name.is_empty() {
-        return;
     }
     let is_software = nic.device.is_empty();
     let bus = nic.device.trim_end_matches(|c: char| c.is_ascii_digit());

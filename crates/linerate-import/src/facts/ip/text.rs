@@ -5,6 +5,7 @@ use linerate_core::facts::nic::PortErrors;
 use super::super::lines::{Line, MOST, Reading, decimal, small};
 use super::{Shown, UNKNOWN, VERSIONS, keep};
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::text::command;
 
 pub(crate) static IP: Format = Format {
     id: "ip",
@@ -51,7 +52,9 @@ fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut reading = Reading::of(section);
+    // The flags of a port look like a prompt: `2: eth0: <BROADCAST,UP> mtu`.
+    let ends = |line: &str| command(line).is_some() && head(line).is_none();
+    let mut reading = Reading::until(section, ends);
     let mut all: Vec<Shown> = Vec::new();
     let mut table: Option<&str> = None;
     for line in std::mem::take(&mut reading.lines) {

@@ -18,8 +18,10 @@ pub(crate) static PCM_MEMORY: Format = Format {
 };
 
 fn starts(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or_default().trim_start();
-    line.starts_with("|--") && line.contains("Socket ")
+    let mut lines = text.lines().map(str::trim);
+    let is_border = |line: &str| line.starts_with("|---") && line.trim_matches(['|', '-']).is_empty();
+    let is_head = |line: &str| line.starts_with("|-- ") && line.contains(" Socket ");
+    lines.next().is_some_and(is_border) && lines.next().is_some_and(is_head)
 }
 
 /// What was read and written of each socket, and when the line began.
