@@ -2,6 +2,7 @@
 
 use crate::columns::COLUMNS;
 use crate::fi_pingpong::FI_PINGPONG;
+use crate::facts;
 use crate::format::Format;
 use crate::netpipe::NETPIPE;
 use crate::osu::OSU;
@@ -33,4 +34,27 @@ pub static FORMATS: &[&Format] = &[
     &PING,
     &IBPING,
     &COLUMNS,
+pub static FORMATS: &[&Format] = &[
+    &facts::IBSTAT,
+    &facts::IBSTATUS,
+    &facts::IBV_DEVINFO,
+    &facts::LSPCI,
+    &facts::SETTINGS,
+    &facts::FEATURES,
+    &facts::PARAMETERS,
+    &facts::COUNTERS,
+    &facts::DRIVER,
+    &facts::IP,
+    &facts::IP_JSON,
+    &facts::NUMACTL,
+    &facts::LSCPU,
+    &facts::LSCPU_LIST,
+    &facts::INTERRUPTS,
+    &facts::HARDWARE,
+    &facts::ADVANCED,
+    &facts::RDMA,
+    &facts::ADAPTER,
+    &facts::PCM_PCIE,
+    &facts::PCM_MEMORY,
+    &facts::DMESG,
 ];

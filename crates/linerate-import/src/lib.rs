@@ -13,6 +13,10 @@ mod disk;
 mod format;
 mod formats;
 mod iperf3;
+mod facts;
+mod format;
+mod formats;
+mod merge;
 mod read;
 #[cfg(test)]
 mod summary;
@@ -34,6 +38,7 @@ mod ucx_perftest;
 
 pub use format::{Evidence, Format, Holds};
 pub use formats::FORMATS;
+pub use merge::merge;
 pub use read::{MOST_BYTES, Parsed, Part, Refused, read};
 
 /// Placeholder until the merge of facts lands.

@@ -4,7 +4,7 @@ use linerate_core::facts::Inventory;
 use linerate_core::reported::{Note, Outcome, Tool};
 
 use crate::FORMATS;
-use crate::format::{Format, Found, Section};
+use crate::format::{Format, Found, Holds, Section};
 use crate::text::{command, decoded, plain};
 
 /// Largest input, in bytes.
@@ -278,5 +278,13 @@ fn extent(text: &str, format: &Format) -> usize {
             let next = starting(&text[*at..]);
             next.is_some_and(|next| next != format || !finds_own_end)
         })
+/// Bytes from an output's start to the next line at which another output begins. The parts of a host that facts
+/// describe one after the other, such as devices, begin alike and are one output.
+fn extent(text: &str, own: &'static Format) -> usize {
+    let ends = text.match_indices('\n').map(|(at, _)| at + 1);
+    let mut starts = ends.filter(|at| *at < text.len());
+    let continues = |next: &Format| own.holds == Holds::Facts && next == own;
+    starts
+        .find(|at| starting(&text[*at..]).is_some_and(|next| !continues(next)))
         .unwrap_or(text.len())
 }

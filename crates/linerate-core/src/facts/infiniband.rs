@@ -162,10 +162,20 @@ pub struct IbRate {
     /// The rate as the kernel prints it: up to QDR it is the signalling rate, of which a fifth carries no
     /// data.
     pub rate: Rate,
-    /// Number of lanes.
+    /// Number of lanes; 0 if unknown, as where a program shows nothing but the rate.
     pub width: u32,
-    /// Speed of a lane: `SDR`, `QDR`, `FDR` ...
+    /// Speed of a lane: `SDR`, `QDR`, `FDR` ...; empty if unknown.
     pub speed: String,
+}
+
+impl fmt::Display for IbRate {
+    /// Writes `56 Gb/s (4X FDR)`, or the rate alone if width and speed are unknown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.width, self.speed.as_str()) {
+            (0, _) | (_, "") => write!(f, "{}", self.rate),
+            (width, speed) => write!(f, "{} ({width}X {speed})", self.rate),
+        }
+    }
 }
 
 /// What carries a port's packets.

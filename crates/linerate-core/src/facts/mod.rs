@@ -59,6 +59,13 @@ pub struct Inventory {
     pub gaps: Vec<Gap>,
 }
 
+impl Inventory {
+    /// Whether a fact has a gap, so that nothing follows from its absence.
+    pub fn lacks(&self, fact: &str) -> bool {
+        self.gaps.iter().any(|gap| gap.what == fact)
+    }
+}
+
 /// A setting of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tunable {

@@ -9,6 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::ceiling::pcie::line_code;
 use crate::units::{Rate, Transfers};
 
+/// The fact whose gap says that no driver of any device is known: a device without one may have one.
+pub const DRIVERS: &str = "facts.pci.drivers";
+/// The fact whose gap says that no NUMA node of any device is known.
+pub const NODES: &str = "facts.pci.nodes";
+
 /// The address of a device: `0000:82:00.0`.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,

@@ -53,7 +53,10 @@ pub(super) fn rates(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
 
 /// Judges the slot against the data of one port.
 fn slot(scene: &Scene<'_>, device: &IbDevice, rate: &IbRate) -> Answer {
-    let link = format!("{}x {} ({})", rate.width, rate.speed, rate.rate);
+    let link = match rate.width {
+        0 => rate.rate.to_string(),
+        width => format!("{width}x {} ({})", rate.speed, rate.rate),
+    };
     let card = device
         .pci
         .parse()

@@ -30,6 +30,20 @@ pub use tunnel::{Overflow, Tunnel, TunnelKind, overflow};
 //= IEEE 802.3-2022, sections 3.1.1 and 4.4.2: 1538 bytes on the wire for a full frame, 84 for the smallest
 pub const FAST: Rate = Rate(10_000_000_000);
 
+/// Buses of emulated devices: the speed of their ports is nominal.
+pub const VIRTUAL_BUSES: [&str; 4] = ["virtio", "vmbus", "xen", "vio"];
+/// Drivers of emulated devices on other buses: the speed of their ports is nominal.
+pub const VIRTUAL_DRIVERS: [&str; 8] = [
+    "virtio_net",
+    "hv_netvsc",
+    "vif",
+    "vmxnet3",
+    "ena",
+    "gve",
+    "mana",
+    "ibmveth",
+];
+
 /// Largest number of shapers of a port that are kept.
 pub const SHAPERS_MAX: usize = 64;
 

@@ -222,7 +222,8 @@ pub(super) fn unknown_node(inventory: &Inventory) -> Vec<Oddity> {
         .filter(|d| d.class >> 16 != DISPLAY)
         .map(subject)
         .collect();
-    if with_cpus.count() < 2 || lost.is_empty() {
+    let is_unread = inventory.lacks(pci::NODES);
+    if with_cpus.count() < 2 || lost.is_empty() || is_unread {
         return Vec::new();
     }
     vec![Oddity {

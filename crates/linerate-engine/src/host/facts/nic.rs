@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use linerate_core::facts::nic::{Bond, Direction, Network, Nic, PortErrors, Queue, counted};
+use linerate_core::facts::nic::{
+    Bond, Direction, Network, Nic, PortErrors, Queue, VIRTUAL_BUSES, VIRTUAL_DRIVERS, counted,
+};
 use linerate_core::parse::link::{INFINIBAND, LOOPBACK, Link};
 use linerate_core::parse::{Malformed, driver, ethtool, link, netdev, sysctl, sysfs};
 use rustix::io::Errno;
 
-use super::port::{HIDDEN, VIRTUAL_BUSES, VIRTUAL_DRIVERS};
+use super::port::HIDDEN;
 use super::{Reader, SYS};
 use crate::host::{Ethtool, Machine, Query, gap, invalid, read};
 

@@ -5,7 +5,7 @@ use std::io;
 
 use linerate_core::facts::Port;
 use linerate_core::facts::irq::{Irq, Served};
-use linerate_core::facts::nic::{Nic, speed_of_mbps};
+use linerate_core::facts::nic::{Nic, VIRTUAL_BUSES, VIRTUAL_DRIVERS, speed_of_mbps};
 use linerate_core::facts::route::Route;
 use linerate_core::parse::link::{ETHERNET, LOOPBACK, Link};
 use linerate_core::parse::sysctl;
@@ -15,19 +15,6 @@ use crate::host::sources::{no_route, route_toward};
 use crate::host::{Query, Toward, gap, port, read};
 
 pub(super) const HIDDEN: &str = "the mounted /sys belongs to another network namespace";
-
-/// Buses of emulated devices, and drivers of emulated devices on other buses: their speed is nominal.
-pub(super) const VIRTUAL_BUSES: [&str; 4] = ["virtio", "vmbus", "xen", "vio"];
-pub(super) const VIRTUAL_DRIVERS: [&str; 8] = [
-    "virtio_net",
-    "hv_netvsc",
-    "vif",
-    "vmxnet3",
-    "ena",
-    "gve",
-    "mana",
-    "ibmveth",
-];
 
 impl Reader<'_> {
     /// Reads the port of the route to the other end, and that route.

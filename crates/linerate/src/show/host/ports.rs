@@ -336,7 +336,7 @@ fn rate(device: &IbDevice, port: &IbPort) -> Option<String> {
         return Some("no link".to_owned());
     }
     let rate = port.agreed()?;
-    let words = format!("{} ({}X {})", rate.rate, rate.width, rate.speed);
+    let words = rate.to_string();
     Some(if device.software {
         format!("software device, nominal rate {words}")
     } else {

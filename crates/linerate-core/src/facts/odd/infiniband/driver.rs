@@ -4,11 +4,14 @@ use super::super::Oddity;
 use crate::advice::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::board;
-use crate::facts::pci::Device;
+use crate::facts::pci::{self, Device};
 use crate::shell::word;
 
 /// Cards for InfiniBand without a driver: nothing on the host can use them.
 pub(in super::super) fn missing(inventory: &Inventory) -> Vec<Oddity> {
+    if inventory.lacks(pci::DRIVERS) {
+        return Vec::new();
+    }
     let cards = inventory.pci.iter().filter(|card| {
         let family = board::family(card.vendor, card.device);
         let may_speak = family.is_none_or(|family| family.has_infiniband);

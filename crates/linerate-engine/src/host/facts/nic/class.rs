@@ -1,11 +1,12 @@
 //! Ports from /sys alone, for a tree of files, which answers no queries.
 
-use linerate_core::facts::nic::{Bond, Duplex, LinkModes, Nic, PortErrors, speed_of_mbps};
+use linerate_core::facts::nic::{
+    Bond, Duplex, LinkModes, Nic, PortErrors, VIRTUAL_BUSES, VIRTUAL_DRIVERS, speed_of_mbps,
+};
 use linerate_core::parse::link::{INFINIBAND, LOOPBACK};
 use linerate_core::parse::{sysctl, sysfs};
 
 use super::super::few;
-use super::super::port::{VIRTUAL_BUSES, VIRTUAL_DRIVERS};
 use super::{IPOIB, PortReader, Reader, USB};
 use crate::host::{gap, read};
 

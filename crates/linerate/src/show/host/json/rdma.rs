@@ -136,7 +136,7 @@ fn rdma_port<'a>(device: &IbDevice, port: &'a IbPort) -> RdmaPortOut<'a> {
         state: port.state,
         physical: port.physical,
         rate_bps: rate.map(|r| exact(r.rate.0)),
-        lanes: rate.map(|r| r.width),
+        lanes: rate.map(|r| r.width).filter(|width| *width > 0),
         lane_speed: rate.and_then(|r| known(&r.speed)),
         nominal_bps: nominal.map(|r| exact(r.rate.0)),
         guid: port.guid().map(|guid| guid.to_string()),

@@ -1,0 +1,66 @@
+//! `/proc/interrupts`.
+
+use linerate_core::facts::irq::Irq;
+use linerate_core::parse::interrupts;
+
+use super::super::lines::{Line, MOST, Reading, small};
+use super::numbered;
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static INTERRUPTS: Format = Format {
+    id: "interrupts",
+    label: "/proc/interrupts",
+    holds: Holds::Facts,
+    versions: "Linux 3.0 to 6.18",
+    evidence: &[Evidence::RunHere("Linux 6.18 in a virtual machine with two CPUs")],
+    unknown: "The CPUs that an interrupt is sent to now are not in it: only how often each CPU served it since boot.",
+    starts,
+    read,
+};
+
+fn starts(text: &str) -> bool {
+    let mut words = text.lines().next().unwrap_or_default().split_whitespace();
+    words.next().is_some_and(|word| cpu(word).is_some()) && words.all(|word| cpu(word).is_some())
+}
+
+fn cpu(word: &str) -> Option<u32> {
+    small(word.strip_prefix("CPU")?)
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reading = Reading::of(section);
+    let lines = std::mem::take(&mut reading.lines);
+    let Some(head) = lines.first().copied() else {
+        return Err("it is empty".to_owned());
+    };
+    let ids: Vec<u32> = head.text.split_whitespace().filter_map(cpu).take(MOST).collect();
+    reading.facts.processors.cpus = numbered(&ids);
+    for line in lines.into_iter().skip(1).take(MOST) {
+        match irq(head, line) {
+            Some(irq) => reading.facts.interrupts.irqs.extend(irq),
+            None => reading.strange(line),
+        }
+    }
+    let irqs = &mut reading.facts.interrupts.irqs;
+    irqs.sort_by_key(|irq| irq.number);
+    irqs.dedup_by_key(|irq| irq.number);
+    Ok(reading.found("/proc/interrupts"))
+}
+
+/// The interrupt of a line, if it is numbered; `None` if the line is not understood.
+fn irq(head: Line<'_>, line: Line<'_>) -> Option<Option<Irq>> {
+    let (label, _) = line.pair()?;
+    if label.contains(' ') {
+        return None;
+    }
+    let table = format!("{}\n{}\n", head.text, line.text);
+    let irq = interrupts::parse(table.as_bytes()).ok()?.pop();
+    Some(irq.map(|irq| Irq {
+        number: irq.number,
+        name: irq.name,
+        chip: irq.chip,
+        total: Some(irq.total),
+        busiest: irq.busiest,
+        ..Irq::default()
+    }))
+}

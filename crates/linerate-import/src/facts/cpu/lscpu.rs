@@ -1,0 +1,129 @@
+//! `lscpu`.
+
+use linerate_core::facts::cpu::Cache;
+use linerate_core::units::Bytes;
+
+use super::super::lines::{Line, Reading, decimal, list, scaled, small};
+use super::{node, numbered};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static LSCPU: Format = Format {
+    id: "lscpu",
+    label: "lscpu",
+    holds: Holds::Facts,
+    versions: "util-linux 2.20 to 2.41",
+    evidence: &[
+        Evidence::RunHere("lscpu 2.38.1 in a virtual machine, and on two servers' files of hwloc's tests"),
+        Evidence::Published(
+            "OpenNebula/one issue 3256 (2.23, four nodes), nviennot/core-to-core-latency issue 106 (2.39)",
+        ),
+    ],
+    unknown: "Which CPUs share a core or a package is not in it: lscpu -e has that.",
+    starts,
+    read,
+};
+
+fn starts(text: &str) -> bool {
+    text.starts_with("Architecture:")
+}
+
+/// Hypervisors by the names of lscpu, with those used here.
+//= util-linux, sys-utils/lscpu-virt.c: hv_vendors
+const HYPERVISORS: [(&str, &str); 8] = [
+    ("KVM", "KVM"),
+    ("Microsoft", "Hyper-V"),
+    ("VMware", "VMware"),
+    ("Xen", "Xen"),
+    ("Windows Subsystem for Linux", "Hyper-V"),
+    ("oracle", "VirtualBox"),
+    ("Parallels", "Parallels"),
+    ("IBM", "IBM"),
+];
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reading = Reading::of(section);
+    for line in std::mem::take(&mut reading.lines) {
+        if !take(&mut reading, line) {
+            reading.strange(line);
+        }
+    }
+    let count = reading.facts.processors.cpus.len();
+    for cache in &mut reading.facts.processors.caches {
+        cache.shared_by = count.checked_div(cache.count).unwrap_or(0);
+    }
+    // A cache that is shared unevenly has no number of CPUs.
+    reading.facts.processors.caches.retain(|cache| cache.shared_by * cache.count == count);
+    Ok(reading.found("lscpu"))
+}
+
+/// Reads a line; `false` if it is not understood. Most lines hold no fact that is used here.
+fn take(reading: &mut Reading<'_>, line: Line<'_>) -> bool {
+    let Some((key, value)) = line.pair() else {
+        // Flags that were wrapped.
+        return line.is_indented();
+    };
+    let processors = &mut reading.facts.processors;
+    let numa = key.strip_prefix("NUMA node").and_then(|key| key.strip_suffix(" CPU(s)"));
+    match key {
+        "Model name" => value.clone_into(&mut processors.model),
+        "On-line CPU(s) list" => match list(value) {
+            Some(ids) => processors.cpus = numbered(&ids),
+            None => return false,
+        },
+        "Off-line CPU(s) list" => match list(value) {
+            Some(ids) => processors.offline = ids,
+            None => return false,
+        },
+        "Hypervisor vendor" => {
+            let platform = &mut reading.facts.machine.platform;
+            let known = HYPERVISORS.iter().find(|(name, _)| *name == value);
+            platform.guest = Some(true);
+            platform.hypervisor = known.map_or("", |(_, name)| *name);
+        }
+        _ if numa.is_some() => {
+            let id = numa.and_then(small);
+            let (Some(id), Some(ids)) = (id, list(value)) else {
+                return false;
+            };
+            let node = node(processors, id);
+            return node.map(|node| node.cpus = Some(ids)).is_some();
+        }
+        _ => {
+            // Versions below 2.34 do not say how many there are.
+            let cache = key.strip_suffix(" cache").and_then(|name| cache(name, value));
+            processors.caches.extend(cache.filter(|_| processors.caches.len() < 16));
+        }
+    }
+    true
+}
+
+/// `L1d`, `96 KiB (2 instances)`: the size of all together.
+fn cache(name: &str, value: &str) -> Option<Cache> {
+    let name = name.strip_prefix('L')?;
+    let (level, kind) = name.split_at_checked(1)?;
+    let kind = match kind {
+        "d" => "Data",
+        "i" => "Instruction",
+        "" => "Unified",
+        _ => return None,
+    };
+    let (size, count) = value.split_once(" (")?;
+    let count = decimal(count.split(' ').next()?)?;
+    let (number, unit) = size.split_once(' ')?;
+    let unit = match unit {
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    // Sizes of all are rounded: 1.3 MiB in 40 instances is no whole number of bytes each.
+    let all = scaled(number, unit)?;
+    let is_exact = !number.contains('.') && all.checked_rem(count)? == 0;
+    Some(Cache {
+        level: small(level)?,
+        kind: kind.to_owned(),
+        size: Bytes(is_exact.then(|| all / count)?),
+        shared_by: 0,
+        count: usize::try_from(count).ok()?,
+    })
+}

@@ -1,0 +1,49 @@
+//! The programs and files that show processors, NUMA nodes and interrupts.
+
+mod interrupts;
+mod lscpu;
+mod lscpu_list;
+mod numactl;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use interrupts::INTERRUPTS;
+pub(crate) use lscpu::LSCPU;
+pub(crate) use lscpu_list::LSCPU_LIST;
+pub(crate) use numactl::NUMACTL;
+
+use linerate_core::facts::cpu::{Cpu, Node, Processors};
+
+use super::lines::MOST;
+
+/// The node with a number, which is added if it is new; `None` if there are too many.
+fn node(processors: &mut Processors, id: u32) -> Option<&mut Node> {
+    let nodes = &mut processors.nodes;
+    let at = match nodes.binary_search_by_key(&id, |node| node.id) {
+        Ok(at) => at,
+        Err(_) if nodes.len() >= MOST => return None,
+        Err(at) => {
+            nodes.insert(
+                at,
+                Node {
+                    id,
+                    ..Node::default()
+                },
+            );
+            at
+        }
+    };
+    nodes.get_mut(at)
+}
+
+/// CPUs of which only the numbers are known.
+fn numbered(ids: &[u32]) -> Vec<Cpu> {
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    ids.dedup();
+    let cpu = |id| Cpu {
+        id,
+        ..Cpu::default()
+    };
+    ids.into_iter().map(cpu).collect()
+}

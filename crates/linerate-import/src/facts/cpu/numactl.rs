@@ -1,0 +1,86 @@
+//! `numactl --hardware`.
+
+use linerate_core::units::Bytes;
+
+use super::super::lines::{Line, Reading, decimal, small};
+use super::node;
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static NUMACTL: Format = Format {
+    id: "numactl",
+    label: "numactl -H",
+    holds: Holds::Facts,
+    versions: "numactl 2.0",
+    evidence: &[
+        Evidence::RunHere("numactl 2.0.16 in a virtual machine with one node"),
+        Evidence::Published("egandro/proxmox-cpu-affinity issue 58 (two nodes)"),
+    ],
+    unknown: "Which CPUs share a core, and what devices belong to a node, are not in it.",
+    starts,
+    read,
+};
+
+fn starts(text: &str) -> bool {
+    let line = text.lines().next().unwrap_or_default();
+    line.starts_with("available: ") && line.contains(" nodes (")
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reading = Reading::of(section);
+    let lines = std::mem::take(&mut reading.lines);
+    // The numbers of the nodes above the columns of distances.
+    let mut columns = 0;
+    for line in lines.into_iter().skip(1) {
+        if take(&mut reading, line, &mut columns).is_none() {
+            reading.strange(line);
+        }
+    }
+    if reading.facts.processors.nodes.is_empty() {
+        return Err("it ends before the first node".to_owned());
+    }
+    Ok(reading.found("numactl"))
+}
+
+fn take(reading: &mut Reading<'_>, line: Line<'_>, columns: &mut usize) -> Option<()> {
+    let processors = &mut reading.facts.processors;
+    if line.text.starts_with("node distances:") {
+        return Some(());
+    }
+    let Some((key, value)) = line.pair() else {
+        // `node   0   1`
+        let numbers = line.trimmed().strip_prefix("node ")?;
+        *columns = numbers.split_whitespace().count();
+        return Some(());
+    };
+    let mut words = key.split_whitespace();
+    match (words.next()?, words.next(), words.next()) {
+        ("node", Some(id), Some(what)) => {
+            let node = node(processors, small(id)?)?;
+            match what {
+                "cpus" => node.cpus = Some(numbers(value)?),
+                "size" => node.total = Some(megabytes(value)?),
+                "free" => node.free = Some(megabytes(value)?),
+                _ => return None,
+            }
+        }
+        (id, None, None) => {
+            let distances = numbers(value)?;
+            // A row that was cut does not say which nodes are missing.
+            let is_whole = distances.len() == *columns;
+            node(processors, small(id)?)?.distances = is_whole.then_some(distances)?;
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn numbers(text: &str) -> Option<Vec<u32>> {
+    text.split_whitespace().map(small).collect()
+}
+
+/// `773271 MB`, in units of 2^20 bytes.
+//= numactl, numactl.c: print_node_cpus and hardware, sizes shifted by 20
+fn megabytes(text: &str) -> Option<Bytes> {
+    let number = decimal(text.strip_suffix(" MB")?)?;
+    number.checked_mul(1 << 20).map(Bytes)
+}

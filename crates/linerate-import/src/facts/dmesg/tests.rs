@@ -1,0 +1,54 @@
+use super::super::samples::{merged, of, words};
+
+#[test]
+fn bandwidth_of_new_and_old_kernels() {
+    let (all, notes) = of(&["dmesg/bandwidth.txt"]);
+    let device = |address: &str| {
+        let found = all.pci.iter().find(|device| device.address.to_string() == address).unwrap();
+        let words = |link: Option<linerate_core::facts::pci::Link>| link.map(|link| link.to_string());
+        (words(found.now), words(found.max))
+    };
+    let known = |text: &str| Some(text.to_owned());
+    assert_eq!(device("0000:b3:00.1"), (None, known("16 GT/s x16")));
+    assert_eq!(device("0000:b2:00.0"), (known("8 GT/s x8"), None));
+    assert_eq!(device("0004:01:00.0"), (known("8 GT/s x8"), known("8 GT/s x8")));
+    assert_eq!(
+        words(&notes),
+        ["0000:b3:00.1: the link at 0000:b2:00.0 runs at 8 GT/s x8 (63 Gb/s) and limits this card, which could use \
+          16 GT/s x16 (252 Gb/s)"]
+    );
+}
+
+#[test]
+fn links_of_many_drivers() {
+    let (all, notes) = of(&["dmesg/links.txt"]);
+    let port = |name: &str| {
+        let nic = all.network.nics.iter().find(|nic| nic.name == name).unwrap();
+        let device = all.pci.iter().find(|device| device.address.to_string() == nic.pci).unwrap();
+        (device.driver.as_str(), nic.up, nic.link.speed.map(|speed| speed.0 / 1_000_000))
+    };
+    // Its last line says that it is down.
+    assert_eq!(port("eth4"), ("ixgbe", false, None));
+    assert_eq!(port("eth0"), ("igb", true, Some(1_000)));
+    assert_eq!(port("eth1"), ("tg3", true, Some(1_000)));
+    assert_eq!(port("enp4s0"), ("r8169", true, Some(2_500)));
+    assert_eq!(port("eth2"), ("bnxt_en", true, Some(25_000)));
+    assert_eq!(port("ens1f0"), ("mlx5_core", true, None));
+    assert_eq!(all.network.nics.len(), 6, "a slot is no port");
+    assert_eq!(words(&notes), [""; 0]);
+}
+
+#[test]
+fn lines_with_other_stamps_are_read_and_other_lines_are_not() {
+    let line = "Nov 17 13:44:29 host kernel: [12966.683279] ixgbe 0000:06:00.1 eth4: NIC Link is Up 10 Gbps";
+    let (all, _) = merged(&[line]);
+    assert_eq!(all.network.nics[0].name, "eth4");
+    for other in [
+        "[    1.0] ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)",
+        "[    1.0] IPv6: ADDRCONF(NETDEV_CHANGE): eth0: link becomes ready",
+        "[    1.0] pci 0000:00:1c.0: PCI bridge to [bus 01]",
+        "mlx5_core 0000:01:00.0: 63.008 Gb/s available PCIe bandwidth (fast link)",
+    ] {
+        assert!(crate::read(other.as_bytes()).is_err(), "{other}");
+    }
+}

@@ -1,0 +1,60 @@
+//! `ethtool -S eth0`: the counters of a driver.
+
+use linerate_core::facts::nic::{Counter, counted};
+
+use super::super::lines::{Line, Reading, decimal};
+use super::{PROGRAM, VERSIONS, port};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static COUNTERS: Format = Format {
+    id: "ethtool-counters",
+    label: "ethtool -S",
+    holds: Holds::Facts,
+    versions: VERSIONS,
+    evidence: &[Evidence::RunHere("ethtool 6.1 of a virtio port")],
+    unknown: "The name of the port is only in the command before the output, and since when the driver counts is not \
+              in it.",
+    starts,
+    read,
+};
+
+const START: &str = "NIC statistics:";
+/// Largest number of counters of a port.
+const MOST: usize = 16_384;
+
+fn starts(text: &str) -> bool {
+    text.starts_with(START)
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reading = Reading::of(section);
+    let lines = std::mem::take(&mut reading.lines);
+    let Some(name) = reading.argument(PROGRAM).map(str::to_owned) else {
+        return Err("the name of the port is missing: paste the command too, `ethtool -S PORT`".to_owned());
+    };
+    let mut counters = Vec::new();
+    for line in lines.into_iter().skip(1) {
+        if line.text == START {
+            reading.note(line.number, "counters of another port follow, whose name is missing");
+            break;
+        }
+        match counter(line).filter(|_| counters.len() < MOST) {
+            Some(counter) => counters.push(counter),
+            None => reading.strange(line),
+        }
+    }
+    if let Some(nic) = port(&mut reading, &name) {
+        nic.counters = counted::grouped(counters);
+    }
+    Ok(reading.found(PROGRAM))
+}
+
+/// `     rx_queue_0_drops: 12`; names may have blanks and colons.
+fn counter(line: Line<'_>) -> Option<Counter> {
+    let (name, value) = line.trimmed().rsplit_once(':')?;
+    let is_name = line.is_indented() && !name.trim().is_empty();
+    Some(Counter {
+        name: is_name.then(|| name.trim().to_owned())?,
+        value: decimal(value.trim())?,
+    })
+}

@@ -1,0 +1,96 @@
+//! `ethtool -k eth0`: offloads.
+
+use linerate_core::facts::nic::Offloads;
+
+use super::super::lines::{Line, Reading};
+use super::{PROGRAM, VERSIONS, named, port};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static FEATURES: Format = Format {
+    id: "ethtool-features",
+    label: "ethtool -k",
+    holds: Holds::Facts,
+    versions: VERSIONS,
+    evidence: &[Evidence::RunHere("ethtool 6.1 of a virtio port")],
+    unknown: "Whether a feature that is off would help is not in it.",
+    starts,
+    read,
+};
+
+const STARTS: [&str; 2] = ["Features for ", "Offload parameters for "];
+
+/// Features that ethtool prints by a name of its own, with that of the kernel.
+//= ethtool, netlink/features.c and ethtool.c: off_flag_def
+const NAMES: [(&str, &str); 9] = [
+    ("rx-checksumming", "rx-checksum"),
+    ("generic-segmentation-offload", "tx-generic-segmentation"),
+    ("generic-receive-offload", "rx-gro"),
+    ("large-receive-offload", "rx-lro"),
+    ("rx-vlan-offload", "rx-vlan-hw-parse"),
+    ("tx-vlan-offload", "tx-vlan-hw-insert"),
+    ("ntuple-filters", "rx-ntuple-filter"),
+    ("receive-hashing", "rx-hashing"),
+    ("udp-fragmentation-offload", "tx-udp-fragmentation"),
+];
+
+/// Names of ethtool for several features together: their parts follow in lines of their own.
+const GROUPS: [&str; 3] = ["tx-checksumming", "scatter-gather", "tcp-segmentation-offload"];
+
+fn name_of(line: &str) -> Option<&str> {
+    STARTS.iter().find_map(|start| named(line, start))
+}
+
+fn starts(text: &str) -> bool {
+    name_of(text.lines().next().unwrap_or_default().trim_end()).is_some()
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reading = Reading::of(section);
+    let mut name = "";
+    for line in std::mem::take(&mut reading.lines) {
+        let is_read = match name_of(line.text) {
+            Some(of) => {
+                name = of;
+                let nic = port(&mut reading, name);
+                nic.map(|nic| nic.offloads = Some(Offloads::default())).is_some()
+            }
+            None => take(&mut reading, name, line).is_some(),
+        };
+        if !is_read {
+            reading.strange(line);
+        }
+    }
+    for nic in &mut reading.facts.network.nics {
+        let offloads = nic.offloads.iter_mut();
+        for list in offloads.flat_map(|o| [&mut o.on, &mut o.off]) {
+            list.sort();
+            list.dedup();
+        }
+    }
+    Ok(reading.found(PROGRAM))
+}
+
+/// Reads a line such as `tx-checksum-ipv4: off [fixed]`. As in the kernel's own list, a feature that is off and
+/// cannot be changed is not listed.
+fn take(reading: &mut Reading<'_>, name: &str, line: Line<'_>) -> Option<()> {
+    let (feature, value) = line.pair()?;
+    let mut words = value.split(' ');
+    let is_on = super::settings::switch(words.next()?)?;
+    let is_fixed = words.next() == Some("[fixed]");
+    if GROUPS.contains(&feature) || feature.contains(' ') {
+        // Old versions print long names, and groups alone.
+        return (!feature.contains(' ')).then_some(());
+    }
+    let known = NAMES.iter().find(|(own, _)| *own == feature);
+    let feature = known.map_or(feature, |(_, kernel)| kernel);
+    let offloads = port(reading, name)?.offloads.as_mut()?;
+    let list = match (is_on, is_fixed) {
+        (true, _) => &mut offloads.on,
+        (false, false) => &mut offloads.off,
+        (false, true) => return Some(()),
+    };
+    if list.len() < 256 {
+        list.push(feature.to_owned());
+    }
+    Some(())
+}

@@ -1,0 +1,41 @@
+//! `ethtool`: the settings of network ports.
+
+mod counters;
+mod driver;
+mod features;
+mod parameters;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use counters::COUNTERS;
+pub(crate) use driver::DRIVER;
+pub(crate) use features::FEATURES;
+pub(crate) use parameters::PARAMETERS;
+pub(crate) use settings::SETTINGS;
+
+use linerate_core::facts::nic::Nic;
+
+use super::lines::{MOST, Reading};
+
+const PROGRAM: &str = "ethtool";
+const VERSIONS: &str = "ethtool 3.0 to 6.15";
+
+/// The name in a line such as `Settings for eth0:`.
+fn named<'a>(line: &'a str, start: &str) -> Option<&'a str> {
+    let name = line.strip_prefix(start)?.strip_suffix(':')?;
+    let is_name = !name.is_empty() && !name.contains(char::is_whitespace);
+    is_name.then_some(name)
+}
+
+/// The port with a name, which is added if it is new.
+fn port<'a>(reading: &'a mut Reading<'_>, name: &str) -> Option<&'a mut Nic> {
+    super::port(&mut reading.facts.network, name)
+}
+
+impl Reading<'_> {
+    /// Whether another port fits.
+    fn has_room(&self) -> bool {
+        self.facts.network.nics.len() < MOST
+    }
+}

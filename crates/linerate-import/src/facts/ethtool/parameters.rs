@@ -1,0 +1,168 @@
+//! `ethtool -g`, `-l`, `-c` and `-a`: rings, channels, coalescing, and flow control.
+
+use linerate_core::facts::nic::{Channels, Coalesce, Nic, Pause, Rings, Setting};
+
+use super::super::lines::{Line, Reading, pair, small};
+use super::settings::switch;
+use super::{PROGRAM, VERSIONS, named, port};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static PARAMETERS: Format = Format {
+    id: "ethtool-parameters",
+    label: "ethtool -g, -l, -c and -a",
+    holds: Holds::Facts,
+    versions: VERSIONS,
+    evidence: &[
+        Evidence::RunHere("ethtool 6.1 of a virtio port: -g, -l and -c"),
+        Evidence::Published("the form of -a: ethtool's own source, netlink/pause.c"),
+    ],
+    unknown: "A value that the driver does not report (n/a) is unknown; old versions write 0 for it, and a maximum of \
+              0 is left out.",
+    starts,
+    read,
+};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Table {
+    Rings,
+    Channels,
+    Coalesce,
+    Pause,
+}
+
+const TABLES: [(&str, Table); 4] = [
+    ("Ring parameters for ", Table::Rings),
+    ("Channel parameters for ", Table::Channels),
+    ("Coalesce parameters for ", Table::Coalesce),
+    ("Pause parameters for ", Table::Pause),
+];
+
+fn head(line: &str) -> Option<(&str, Table)> {
+    let mut tables = TABLES.iter();
+    tables.find_map(|(start, table)| Some((named(line, start)?, *table)))
+}
+
+fn starts(text: &str) -> bool {
+    head(text.lines().next().unwrap_or_default().trim_end()).is_some()
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reading = Reading::of(section);
+    let mut now = ("", Table::Rings);
+    let mut is_most = false;
+    for line in std::mem::take(&mut reading.lines) {
+        let is_read = if let Some(head) = head(line.text) {
+            (now, is_most) = (head, false);
+            begin(&mut reading, now)
+        } else if line.text.starts_with("Pre-set maximums") {
+            is_most = true;
+            true
+        } else if line.text.starts_with("Current hardware settings") {
+            is_most = false;
+            true
+        } else {
+            take(&mut reading, now, is_most, line)
+        };
+        if !is_read {
+            reading.strange(line);
+        }
+    }
+    Ok(reading.found(PROGRAM))
+}
+
+fn begin(reading: &mut Reading<'_>, (name, table): (&str, Table)) -> bool {
+    let Some(nic) = port(reading, name) else {
+        return false;
+    };
+    match table {
+        Table::Rings => nic.rings = Some(Rings::default()),
+        Table::Channels => nic.channels = Some(Channels::default()),
+        Table::Coalesce => nic.coalesce = Some(Coalesce::default()),
+        Table::Pause => nic.pause = Some(Pause::default()),
+    }
+    true
+}
+
+/// Reads a line; `false` if it is not understood.
+fn take(reading: &mut Reading<'_>, (name, table): (&str, Table), is_most: bool, line: Line<'_>) -> bool {
+    let Some(nic) = port(reading, name) else {
+        return false;
+    };
+    let Some((key, value)) = line.pair() else {
+        return false;
+    };
+    match table {
+        Table::Rings | Table::Channels => size(nic, table, is_most, (key, value)),
+        Table::Coalesce => coalesce(nic, line.text, (key, value)),
+        Table::Pause => pause(nic, (key, value)),
+    }
+}
+
+/// A value that is a number, unknown (`n/a`), or else.
+fn number(value: &str) -> Result<Option<u32>, ()> {
+    match value {
+        "n/a" => Ok(None),
+        _ => small(value).map(Some).ok_or(()),
+    }
+}
+
+fn size(nic: &mut Nic, table: Table, is_most: bool, (key, value): (&str, &str)) -> bool {
+    let setting: &mut Setting = match (table, key, &mut nic.rings, &mut nic.channels) {
+        (Table::Rings, "RX", Some(rings), _) => &mut rings.rx,
+        (Table::Rings, "TX", Some(rings), _) => &mut rings.tx,
+        (Table::Channels, "RX", _, Some(channels)) => &mut channels.rx,
+        (Table::Channels, "TX", _, Some(channels)) => &mut channels.tx,
+        (Table::Channels, "Combined", _, Some(channels)) => &mut channels.combined,
+        // Other kinds of rings, and parameters of newer versions.
+        _ => return true,
+    };
+    let Ok(number) = number(value) else {
+        return false;
+    };
+    if is_most {
+        setting.most = number.filter(|&most| most > 0);
+    } else {
+        // Without a maximum there is nothing to set, and 0 means that the driver does not know.
+        setting.now = number.filter(|&now| now > 0 || setting.most.is_some());
+    }
+    true
+}
+
+fn coalesce(nic: &mut Nic, line: &str, (key, value): (&str, &str)) -> bool {
+    let Some(coalesce) = &mut nic.coalesce else {
+        return false;
+    };
+    if key == "Adaptive RX" {
+        let (rx, tx) = value.split_once("TX:").unwrap_or((value, ""));
+        coalesce.adaptive_rx = switch(rx.trim());
+        coalesce.adaptive_tx = switch(tx.trim());
+        return coalesce.adaptive_rx.is_some() || rx.trim() == "n/a";
+    }
+    let into = match key {
+        "rx-usecs" => &mut coalesce.rx_usecs,
+        "rx-frames" => &mut coalesce.rx_frames,
+        "tx-usecs" => &mut coalesce.tx_usecs,
+        "tx-frames" => &mut coalesce.tx_frames,
+        // Some twenty further values, of which no fact is made.
+        _ => return pair(line).is_some(),
+    };
+    let Ok(number) = number(value) else {
+        return false;
+    };
+    *into = number;
+    true
+}
+
+fn pause(nic: &mut Nic, (key, value): (&str, &str)) -> bool {
+    let Some(pause) = &mut nic.pause else {
+        return false;
+    };
+    let into = match key {
+        "Autonegotiate" => &mut pause.autoneg,
+        "RX" => &mut pause.rx,
+        "TX" => &mut pause.tx,
+        _ => return key.ends_with("negotiated") || key.starts_with("Statistics"),
+    };
+    *into = switch(value);
+    into.is_some()
+}

@@ -1,0 +1,178 @@
+//! `ethtool eth0`: speed, duplex, and modes of the link.
+
+use linerate_core::facts::nic::{Duplex, Nic, speed_of_mbps};
+
+use super::super::lines::{Line, Reading, decimal, small};
+use super::{PROGRAM, VERSIONS, named, port};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static SETTINGS: Format = Format {
+    id: "ethtool",
+    label: "ethtool of a port",
+    holds: Holds::Facts,
+    versions: VERSIONS,
+    evidence: &[
+        Evidence::RunHere("ethtool 6.1 of a virtio port and of a veth port"),
+        Evidence::Published(
+            "geerlingguy/raspberry-pi-pcie-devices issue 364, openwrt/openwrt pull request 21530",
+        ),
+    ],
+    unknown: "The driver and the slot of the port are not in it.",
+    starts,
+    read,
+};
+
+const START: &str = "Settings for ";
+
+fn starts(text: &str) -> bool {
+    named(text.lines().next().unwrap_or_default().trim_end(), START).is_some()
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reader = Reader {
+        reading: Reading::of(section),
+        name: String::new(),
+        list: None,
+        ended: true,
+    };
+    for line in std::mem::take(&mut reader.reading.lines) {
+        if !reader.take(line) {
+            reader.reading.strange(line);
+        }
+    }
+    reader.end();
+    Ok(reader.reading.found(PROGRAM))
+}
+
+/// A list of modes that goes on in the next lines.
+#[derive(Clone, Copy)]
+enum List {
+    Supported,
+    Advertised,
+    Peer,
+    Other,
+}
+
+struct Reader<'a> {
+    reading: Reading<'a>,
+    /// The port that the lines are about.
+    name: String,
+    list: Option<List>,
+    /// Whether the last line of the port was there.
+    ended: bool,
+}
+
+impl Reader<'_> {
+    /// Reads a line; `false` if it is not understood.
+    fn take(&mut self, line: Line<'_>) -> bool {
+        if let Some(name) = named(line.text, START) {
+            self.end();
+            name.clone_into(&mut self.name);
+            (self.list, self.ended) = (None, !self.reading.has_room());
+            return port(&mut self.reading, name).is_some();
+        }
+        let Some((key, value)) = line.pair() else {
+            // Modes, or names of messages: `drv probe link`.
+            let list = self.list;
+            return line.is_indented() && list.is_some_and(|list| self.modes(list, line.trimmed()));
+        };
+        if let Some(list) = list_of(key) {
+            self.list = Some(list);
+            return self.modes(list, value);
+        }
+        // All other values but those of messages fill one line.
+        self.list = (key == "Current message level").then_some(List::Other);
+        self.ended |= key == "Link detected";
+        let Some(nic) = port(&mut self.reading, &self.name) else {
+            return false;
+        };
+        value_of(nic, key, value).unwrap_or_else(|| line.is_indented())
+    }
+
+    fn modes(&mut self, list: List, text: &str) -> bool {
+        let Some(nic) = port(&mut self.reading, &self.name) else {
+            return false;
+        };
+        let into = match list {
+            List::Supported => &mut nic.link.supported,
+            List::Advertised => &mut nic.link.advertised,
+            List::Peer => &mut nic.link.peer,
+            List::Other => return true,
+        };
+        // `Not reported` has no mode.
+        let modes = text.split_whitespace().filter(|word| word.contains("base"));
+        into.extend(modes.take(256).map(str::to_owned));
+        true
+    }
+
+    /// Says that the end of a port's lines is missing.
+    fn end(&mut self) {
+        if self.ended {
+            return;
+        }
+        self.ended = true;
+        let what = format!("the end about {} is missing: whether it has a link is unknown", self.name);
+        self.reading.note_of_all(what);
+    }
+}
+
+fn list_of(key: &str) -> Option<List> {
+    Some(match key {
+        "Supported link modes" => List::Supported,
+        "Advertised link modes" => List::Advertised,
+        "Link partner advertised link modes" => List::Peer,
+        "Supported ports" | "Supported FEC modes" | "Advertised FEC modes" => List::Other,
+        _ => return None,
+    })
+}
+
+/// Reads a value: whether it is understood; `None` if no fact is made of it.
+fn value_of(nic: &mut Nic, key: &str, value: &str) -> Option<bool> {
+    match key {
+        "Speed" if !value.starts_with("Unknown") => {
+            let number = value.strip_suffix("Mb/s").and_then(decimal);
+            nic.link.speed = number.and_then(speed_of_mbps);
+            Some(number.is_some())
+        }
+        "Duplex" if !value.starts_with("Unknown") => {
+            nic.link.duplex = match value {
+                "Full" => Some(Duplex::Full),
+                "Half" => Some(Duplex::Half),
+                _ => None,
+            };
+            Some(nic.link.duplex.is_some())
+        }
+        "Lanes" => {
+            nic.link.lanes = small(value);
+            Some(nic.link.lanes.is_some())
+        }
+        "Auto-negotiation" => {
+            nic.link.autoneg = switch(value);
+            Some(nic.link.autoneg.is_some())
+        }
+        "Link detected" => Some(link(nic, value)),
+        _ => None,
+    }
+}
+
+/// `yes`, `no`, or `no (No cable)`.
+fn link(nic: &mut Nic, value: &str) -> bool {
+    let (word, why) = value.split_once(' ').unwrap_or((value, ""));
+    nic.up = word == "yes";
+    if word == "no" {
+        // Without a link, some drivers go on to show the last speed.
+        (nic.link.speed, nic.link.duplex) = (None, None);
+        let why = why.trim_start_matches('(').trim_end_matches(')');
+        nic.down = why.to_lowercase();
+    }
+    matches!(word, "yes" | "no")
+}
+
+/// `on` or `off`.
+pub(super) fn switch(value: &str) -> Option<bool> {
+    match value {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}

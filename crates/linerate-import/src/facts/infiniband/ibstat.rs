@@ -1,0 +1,124 @@
+//! `ibstat`.
+
+use linerate_core::facts::infiniband::{Guid, IbPort};
+
+use super::super::lines::{Line, Reading, decimal, hexadecimal, small};
+use super::{Devices, gids_of, layer, physical, rate_of, state};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static IBSTAT: Format = Format {
+    id: "ibstat",
+    label: "ibstat",
+    holds: Holds::Facts,
+    versions: "infiniband-diags 1.5 to rdma-core 60, MLNX_OFED, and WinOF for Windows",
+    evidence: &[
+        Evidence::RunHere("ibstat of rdma-core 44.0, on networks that ibsim 0.10 simulates"),
+        Evidence::Published(
+            "linux-rdma/rdma-core pull request 847 (two ports, one disabled), kb.advancedclustering.com (without \
+             indents); the case of a card for Windows is made up after a published report",
+        ),
+    ],
+    unknown: "The slot of the card, the width and speed of links with an ambiguous rate (40 is QDR or FDR10), and the \
+              subnet prefix are not in it; the rate of a port that is down is no rate and is left out.",
+    starts,
+    read,
+};
+
+fn starts(text: &str) -> bool {
+    text.trim_start_matches([' ', '\t']).starts_with("CA '")
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut devices = Devices::new(Reading::of(section));
+    for line in std::mem::take(&mut devices.reading.lines) {
+        if !take(&mut devices, line) {
+            devices.reading.strange(line);
+        }
+    }
+    devices.finish("ibstat")
+}
+
+/// Reads a line; `false` if it is not understood.
+fn take(devices: &mut Devices<'_>, line: Line<'_>) -> bool {
+    let text = line.trimmed();
+    if let Some(rest) = text.strip_prefix("CA '") {
+        let name = rest.split('\'').next().unwrap_or_default();
+        devices.begin(name);
+        return true;
+    }
+    let Some((key, value)) = line.pair() else {
+        return false;
+    };
+    match key {
+        _ if value.is_empty() && key.starts_with("Port ") => match small(&key["Port ".len()..]) {
+            Some(number) => devices.begin_port(number),
+            None => return false,
+        },
+        "Rate" => return rate(devices, line, value),
+        _ if devices.port().is_some() => return devices.port().is_some_and(|p| of_port(p, key, value)),
+        _ => return of_device(devices, key, value),
+    }
+    true
+}
+
+fn of_device(devices: &mut Devices<'_>, key: &str, value: &str) -> bool {
+    let Some(device) = devices.device() else {
+        return false;
+    };
+    match key {
+        "CA type" => value.clone_into(&mut device.model),
+        "Firmware version" => value.clone_into(&mut device.firmware),
+        "Node GUID" => match hexadecimal(value) {
+            Some(guid) => device.node_guid = Some(Guid(guid)),
+            None => return false,
+        },
+        "Number of ports" | "Hardware version" | "System image GUID" => {}
+        _ => return false,
+    }
+    true
+}
+
+fn of_port(port: &mut IbPort, key: &str, value: &str) -> bool {
+    match key {
+        "State" => port.state = state(value),
+        "Physical state" => port.physical = physical(value),
+        "Base lid" => port.lid = decimal(value),
+        "SM lid" => port.sm_lid = decimal(value),
+        "Port GUID" => port.gids = hexadecimal(value).map(|g| gids_of(Guid(g))).unwrap_or_default(),
+        "Link layer" | "Transport" => {
+            let Some(layer) = layer(value) else {
+                return false;
+            };
+            port.layer = port.layer.or(layer);
+            return true;
+        }
+        "LMC" | "Capability mask" => return true,
+        _ => return false,
+    }
+    match key {
+        "State" => port.state.is_some(),
+        "Physical state" => port.physical.is_some(),
+        "Base lid" => port.lid.is_some(),
+        "SM lid" => port.sm_lid.is_some(),
+        _ => !port.gids.is_empty(),
+    }
+}
+
+fn rate(devices: &mut Devices<'_>, line: Line<'_>, value: &str) -> bool {
+    let Some(number) = decimal(value) else {
+        return false;
+    };
+    let rate = rate_of(number);
+    if rate.is_none() {
+        let what = format!(
+            "no link has a rate of {number} Gb/s (simulators write 104 for EDR, HDR and NDR alike): the rate is unknown"
+        );
+        devices.reading.note(line.number, what);
+    }
+    devices.rate_line = Some((line.number, value.to_owned()));
+    match devices.port() {
+        Some(port) => port.rate = rate,
+        None => return false,
+    }
+    true
+}

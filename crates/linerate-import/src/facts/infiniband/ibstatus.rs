@@ -1,0 +1,87 @@
+//! `ibstatus`.
+
+use linerate_core::facts::infiniband::{Gid, IbPort, LinkState, PhysicalState};
+use linerate_core::parse::infiniband as sysfs;
+
+use super::super::lines::{Line, Reading, hexadecimal, small};
+use super::{Devices, layer};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static IBSTATUS: Format = Format {
+    id: "ibstatus",
+    label: "ibstatus",
+    holds: Holds::Facts,
+    versions: "infiniband-diags 1.5 to rdma-core 60",
+    evidence: &[Evidence::Published("NVIDIA/nccl issue 1866")],
+    unknown: "The slot and the model of the card are not in it; the rate of a port that is down is left out.",
+    starts,
+    read,
+};
+
+const START: &str = "Infiniband device '";
+
+fn starts(text: &str) -> bool {
+    text.starts_with(START)
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut devices = Devices::new(Reading::of(section));
+    for line in std::mem::take(&mut devices.reading.lines) {
+        if !take(&mut devices, line) {
+            devices.reading.strange(line);
+        }
+    }
+    devices.finish("ibstatus")
+}
+
+fn take(devices: &mut Devices<'_>, line: Line<'_>) -> bool {
+    if let Some(rest) = line.trimmed().strip_prefix(START) {
+        let Some((name, rest)) = rest.split_once("' port ") else {
+            return false;
+        };
+        let Some(number) = rest.split(' ').next().and_then(small) else {
+            return false;
+        };
+        if devices.device().is_none_or(|device| device.name != name) {
+            devices.begin(name);
+        }
+        devices.begin_port(number);
+        return true;
+    }
+    let Some((key, value)) = line.pair() else {
+        return false;
+    };
+    if key == "rate" {
+        devices.rate_line = Some((line.number, value.to_owned()));
+    }
+    devices.port().is_some_and(|port| of_port(port, key, value).is_some())
+}
+
+/// Reads a line of a port; `None` if it is not understood.
+fn of_port(port: &mut IbPort, key: &str, value: &str) -> Option<()> {
+    let whole_line = format!("{value}\n");
+    let number = || sysfs::state(whole_line.as_bytes()).ok();
+    match key {
+        "default gid" => port.gids = gids(value),
+        "base lid" => port.lid = Some(hexadecimal(value)?),
+        "sm lid" => port.sm_lid = Some(hexadecimal(value)?),
+        "state" => port.state = Some(LinkState::of(number()?)?),
+        "phys state" => port.physical = Some(PhysicalState::of(number()?)?),
+        "rate" => port.rate = Some(sysfs::rate(whole_line.as_bytes()).ok()?),
+        "link_layer" => port.layer = layer(value)?,
+        _ => return None,
+    }
+    Some(())
+}
+
+/// The first GID of a port; none if it is not in use.
+fn gids(value: &str) -> Vec<Gid> {
+    let is_used = value.bytes().any(|b| b != b'0' && b != b':');
+    let gid = Gid {
+        index: 0,
+        gid: value.to_owned(),
+        kind: String::new(),
+        netdev: String::new(),
+    };
+    is_used.then_some(gid).into_iter().collect()
+}

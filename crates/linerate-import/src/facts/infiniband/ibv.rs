@@ -1,0 +1,194 @@
+//! `ibv_devinfo`.
+
+use linerate_core::facts::infiniband::{Gid, Guid, IbPort, IbRate};
+use linerate_core::units::Rate;
+
+use super::super::lines::{Line, Reading, small};
+use super::{Devices, LANES, WIDTHS, layer, physical, state};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static IBV_DEVINFO: Format = Format {
+    id: "ibv-devinfo",
+    label: "ibv_devinfo, plain and with -v",
+    holds: Holds::Facts,
+    versions: "libibverbs 1.1 to rdma-core 60, MLNX_OFED",
+    evidence: &[Evidence::Published(
+        "deepseek-ai/DeepEP issue 60 (plain, RoCE), and listings with -v of cards for HDR and FDR in public notes",
+    )],
+    unknown: "Without -v it has no rate and no state of the wire, and it never has the slot of the card; the rate of a \
+              port that is down is left out.",
+    starts,
+    read,
+};
+
+fn starts(text: &str) -> bool {
+    text.starts_with("hca_id:")
+}
+
+/// Numbers of the speeds of a lane, with their names.
+//= include/rdma/ib_verbs.h, enum ib_port_speed
+const SPEEDS: [(u32, &str); 9] = [
+    (1, "SDR"),
+    (2, "DDR"),
+    (4, "QDR"),
+    (8, "FDR10"),
+    (16, "FDR"),
+    (32, "EDR"),
+    (64, "HDR"),
+    (128, "NDR"),
+    (256, "XDR"),
+];
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reader = Reader {
+        devices: Devices::new(Reading::of(section)),
+        width: None,
+        in_port: false,
+    };
+    for line in std::mem::take(&mut reader.devices.reading.lines) {
+        if !reader.take(line) {
+            reader.devices.reading.strange(line);
+        }
+    }
+    reader.devices.finish("ibv_devinfo")
+}
+
+struct Reader<'a> {
+    devices: Devices<'a>,
+    /// Lanes of the last port.
+    width: Option<u32>,
+    /// Whether the lines are those of a port, and not of its device.
+    in_port: bool,
+}
+
+impl Reader<'_> {
+    /// Reads a line; `false` if it is not understood. With `-v` there are some 80 lines about limits of the
+    /// device, which no fact is made of.
+    fn take(&mut self, line: Line<'_>) -> bool {
+        let Some((key, value)) = line.pair() else {
+            return line.is_indented();
+        };
+        match key {
+            "hca_id" => {
+                self.in_port = false;
+                self.devices.begin(value);
+            }
+            "port" => {
+                let Some(number) = small(value) else {
+                    return false;
+                };
+                (self.in_port, self.width) = (true, None);
+                self.devices.begin_port(number);
+            }
+            _ if self.in_port => return self.of_port(line, key, value),
+            _ => return self.of_device(key, value) || line.is_indented(),
+        }
+        true
+    }
+
+    fn of_device(&mut self, key: &str, value: &str) -> bool {
+        let Some(device) = self.devices.device() else {
+            return false;
+        };
+        match key {
+            "fw_ver" => value.clone_into(&mut device.firmware),
+            "board_id" => value.clone_into(&mut device.board),
+            "node_guid" => device.node_guid = guid(value),
+            _ => return false,
+        }
+        true
+    }
+
+    fn of_port(&mut self, line: Line<'_>, key: &str, value: &str) -> bool {
+        match key {
+            "active_width" => {
+                self.width = value.split('X').next().and_then(small);
+                return self.width.is_some_and(|width| WIDTHS.contains(&width));
+            }
+            "active_speed" => {
+                let rate = self.width.and_then(|width| rate(width, value));
+                self.devices.rate_line = Some((line.number, value.to_owned()));
+                let Some(port) = self.devices.port() else {
+                    return false;
+                };
+                port.rate = rate;
+                return port.rate.is_some();
+            }
+            _ => {}
+        }
+        let Some(port) = self.devices.port() else {
+            return false;
+        };
+        let read = port_fact(port, key, value);
+        read.unwrap_or_else(|| line.is_indented())
+    }
+}
+
+/// Reads a fact of a port: whether its value is understood; `None` if the key is not one.
+fn port_fact(port: &mut IbPort, key: &str, value: &str) -> Option<bool> {
+    let name = value.split(" (").next().unwrap_or_default();
+    Some(match key {
+        "state" => {
+            port.state = state(name.strip_prefix("PORT_").unwrap_or(name));
+            port.state.is_some()
+        }
+        "phys_state" => {
+            port.physical = physical(name);
+            port.physical.is_some()
+        }
+        "sm_lid" => {
+            port.sm_lid = small(value).map(u64::from);
+            port.sm_lid.is_some()
+        }
+        "port_lid" => {
+            port.lid = small(value).map(u64::from);
+            port.lid.is_some()
+        }
+        "link_layer" => {
+            let known = layer(value);
+            port.layer = known.flatten();
+            known.is_some()
+        }
+        _ if key.starts_with("GID[") => {
+            let gid = gid(key, value);
+            let is_read = gid.is_some();
+            port.gids.extend(gid.filter(|_| port.gids.len() < super::MOST));
+            is_read
+        }
+        _ => return None,
+    })
+}
+
+/// The rate of some lanes: `14.0 Gbps (16)`.
+fn rate(width: u32, value: &str) -> Option<IbRate> {
+    let number = value.rsplit_once('(')?.1.strip_suffix(')')?;
+    let number = small(number)?;
+    let (_, speed) = SPEEDS.iter().find(|(code, _)| *code == number)?;
+    let (_, tenths) = LANES.iter().find(|(name, _)| name == speed)?;
+    Some(IbRate {
+        rate: Rate(tenths * 100_000_000 * u64::from(width)),
+        width,
+        speed: (*speed).to_owned(),
+    })
+}
+
+/// A GUID such as `ec0d:9a03:007d:7d1b`.
+fn guid(value: &str) -> Option<Guid> {
+    let digits: String = value.split(':').collect();
+    let is_whole = digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    is_whole.then(|| u64::from_str_radix(&digits, 16).ok().map(Guid))?
+}
+
+/// A line such as `GID[  0]:   fe80:0000:0000:0000:88e9:a4ff:ff25:a462`, or with `, RoCE v2` behind it.
+fn gid(key: &str, value: &str) -> Option<Gid> {
+    let index = key.strip_prefix("GID[")?.strip_suffix(']')?;
+    let (gid, kind) = value.split_once(',').unwrap_or((value, ""));
+    let gid = gid.trim();
+    gid.parse::<std::net::Ipv6Addr>().ok()?;
+    Some(Gid {
+        index: small(index.trim())?,
+        gid: gid.to_owned(),
+        kind: kind.trim().to_owned(),
+        netdev: String::new(),
+    })
+}

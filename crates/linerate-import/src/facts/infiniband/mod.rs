@@ -1,0 +1,185 @@
+//! The programs that show RDMA devices: `ibstat`, `ibstatus`, `ibv_devinfo`.
+
+mod ibstat;
+mod ibstatus;
+mod ibv;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use ibstat::IBSTAT;
+pub(crate) use ibstatus::IBSTATUS;
+pub(crate) use ibv::IBV_DEVINFO;
+
+use linerate_core::facts::infiniband::{
+    Gid, Guid, IbDevice, IbPort, IbRate, Layer, LinkState, PhysicalState,
+};
+use linerate_core::units::Rate;
+
+use super::lines::{MOST, Reading};
+
+/// Speeds of one lane, in tenths of Gb/s as the kernel counts them.
+//= torvalds/linux, drivers/infiniband/core/sysfs.c, rate_show; ib_verbs.h, enum ib_port_speed
+const LANES: [(&str, u64); 9] = [
+    ("SDR", 25),
+    ("DDR", 50),
+    ("QDR", 100),
+    ("FDR10", 100),
+    ("FDR", 140),
+    ("EDR", 250),
+    ("HDR", 500),
+    ("NDR", 1_000),
+    ("XDR", 2_000),
+];
+/// Widths of a link.
+//= include/rdma/ib_verbs.h, enum ib_port_width
+const WIDTHS: [u32; 5] = [1, 2, 4, 8, 12];
+
+/// The rate that a whole number of Gb/s stands for; `None` if no link has it. Width and speed stay unknown
+/// where several links have it: 40 is QDR or FDR10.
+fn rate_of(gigabits: u64) -> Option<IbRate> {
+    let all = LANES
+        .iter()
+        .flat_map(|(name, lane)| WIDTHS.iter().map(move |width| (*name, *width, lane * u64::from(*width))));
+    // Halves are cut off: 2.5 is written as 2.
+    let mut fits = all.filter(|(_, _, tenths)| tenths / 10 == gigabits);
+    let (speed, width, tenths) = fits.next()?;
+    let is_only = fits.next().is_none();
+    Some(IbRate {
+        rate: Rate(tenths * 100_000_000),
+        width: if is_only { width } else { 0 },
+        speed: if is_only { speed.to_owned() } else { String::new() },
+    })
+}
+
+/// The table of GIDs of a port of which only the GUID is known: the subnet prefix in the upper half is not.
+fn gids_of(guid: Guid) -> Vec<Gid> {
+    let digits = format!("{:016x}", guid.0);
+    let groups = [&digits[..4], &digits[4..8], &digits[8..12], &digits[12..]];
+    vec![Gid {
+        index: 0,
+        gid: format!("0000:0000:0000:0000:{}", groups.join(":")),
+        kind: String::new(),
+        netdev: String::new(),
+    }]
+}
+
+/// A state of a link by its name, in the words of any of the programs.
+fn state(name: &str) -> Option<LinkState> {
+    let known = [
+        ("down", LinkState::Down),
+        ("initializing", LinkState::Initializing),
+        ("initialize", LinkState::Initializing),
+        ("init", LinkState::Initializing),
+        ("armed", LinkState::Armed),
+        ("active", LinkState::Active),
+        ("activedefer", LinkState::ActiveDefer),
+        ("active_defer", LinkState::ActiveDefer),
+    ];
+    let name = name.to_ascii_lowercase();
+    known.iter().find(|(k, _)| *k == name).map(|(_, s)| *s)
+}
+
+/// A state of a wire by its name, in the words of any of the programs.
+fn physical(name: &str) -> Option<PhysicalState> {
+    let known = [
+        ("sleep", PhysicalState::Sleep),
+        ("polling", PhysicalState::Polling),
+        ("disabled", PhysicalState::Disabled),
+        ("portconfigurationtraining", PhysicalState::Training),
+        ("linkup", PhysicalState::LinkUp),
+        ("linkerrorrecovery", PhysicalState::ErrorRecovery),
+        // As ibv_devinfo spells it.
+        ("portconfigurationtrainning", PhysicalState::Training),
+        ("phytest", PhysicalState::PhyTest),
+    ];
+    let name = name.to_ascii_lowercase().replace(['_', ' '], "");
+    known.iter().find(|(k, _)| *k == name).map(|(_, s)| *s)
+}
+
+/// What carries the packets of a port. `Some(None)` is a port that says that it does not know.
+fn layer(name: &str) -> Option<Option<Layer>> {
+    match name {
+        "InfiniBand" | "IB" => Some(Some(Layer::InfiniBand)),
+        "Ethernet" => Some(Some(Layer::Ethernet)),
+        "Unspecified" | "Unknown" | "" => Some(None),
+        _ => None,
+    }
+}
+
+/// Collects devices and ports from lines.
+struct Devices<'a> {
+    reading: Reading<'a>,
+    /// The line and the words of the rate of the last port.
+    rate_line: Option<(u64, String)>,
+}
+
+impl<'a> Devices<'a> {
+    fn new(reading: Reading<'a>) -> Self {
+        Self {
+            reading,
+            rate_line: None,
+        }
+    }
+
+    fn begin(&mut self, name: &str) {
+        self.end_port();
+        let devices = &mut self.reading.facts.infiniband.devices;
+        if devices.len() < MOST {
+            devices.push(IbDevice {
+                name: name.to_owned(),
+                ..IbDevice::default()
+            });
+        }
+    }
+
+    fn device(&mut self) -> Option<&mut IbDevice> {
+        self.reading.facts.infiniband.devices.last_mut()
+    }
+
+    fn begin_port(&mut self, number: u32) {
+        self.end_port();
+        let port = IbPort {
+            number,
+            ..IbPort::default()
+        };
+        if let Some(device) = self.device().filter(|d| d.ports.len() < MOST) {
+            device.ports.push(port);
+        }
+    }
+
+    fn port(&mut self) -> Option<&mut IbPort> {
+        self.device()?.ports.last_mut()
+    }
+
+    /// Takes the rate away from a port that is down, and width and speed from one of Ethernet.
+    fn end_port(&mut self) {
+        let Some((line, words)) = self.rate_line.take() else {
+            return;
+        };
+        let Some(device) = self.device() else { return };
+        let name = device.name.clone();
+        let Some(port) = device.ports.last_mut() else {
+            return;
+        };
+        let number = port.number;
+        if port.state == Some(LinkState::Down) {
+            port.rate = None;
+            self.reading.note(
+                line,
+                format!("{name} port {number} is down: its rate of {words} is no rate of a link, and is left out"),
+            );
+        } else if let Some(rate) = port.rate.as_mut().filter(|_| port.layer == Some(Layer::Ethernet)) {
+            (rate.width, rate.speed) = (0, String::new());
+        }
+    }
+
+    /// Ends the output. It is an error if no device was found.
+    fn finish(mut self, tool: &str) -> Result<crate::format::Found, String> {
+        self.end_port();
+        let devices = &self.reading.facts.infiniband.devices;
+        if devices.iter().all(|device| device.ports.is_empty() && device.model.is_empty()) {
+            return Err("it ends before anything about a port".to_owned());
+        }
+        Ok(self.reading.found(tool))
+    }
+}

@@ -1,0 +1,157 @@
+//! `ip -j link` and `ip -j addr`.
+
+use linerate_core::facts::nic::PortErrors;
+use linerate_core::reported::{Note, Tool};
+use serde::Deserialize;
+
+use super::super::lines::MOST;
+use super::{Shown, UNKNOWN, VERSIONS, keep};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static IP_JSON: Format = Format {
+    id: "ip-json",
+    label: "ip -j link, ip -j addr, with -s and -d",
+    holds: Holds::Facts,
+    versions: VERSIONS,
+    evidence: &[Evidence::RunHere("ip of iproute2 6.1, with -s and -d")],
+    unknown: UNKNOWN,
+    starts,
+    read,
+};
+
+fn starts(text: &str) -> bool {
+    let head: String = text.chars().take(80).filter(|c| !c.is_whitespace()).collect();
+    head.starts_with("[{\"ifindex\":") || head.starts_with("[{},{\"ifindex\":")
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Port {
+    ifindex: u32,
+    ifname: String,
+    flags: Vec<String>,
+    mtu: Option<u32>,
+    max_mtu: Option<u32>,
+    qdisc: String,
+    link_type: String,
+    master: String,
+    link: Option<String>,
+    link_index: Option<u32>,
+    parentbus: String,
+    parentdev: String,
+    linkinfo: Info,
+    addr_info: Option<Vec<Address>>,
+    stats64: Option<Stats>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Info {
+    info_kind: String,
+    info_data: Data,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Data {
+    mode: Option<String>,
+    xmit_hash_policy: Option<String>,
+    active_slave: Option<String>,
+    id: Option<u32>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Address {
+    local: String,
+    scope: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Stats {
+    rx: Counts,
+    tx: Counts,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Counts {
+    errors: Option<u64>,
+    dropped: Option<u64>,
+    missed_errors: Option<u64>,
+    crc_errors: Option<u64>,
+    fifo_errors: Option<u64>,
+    collisions: Option<u64>,
+    carrier_changes: Option<u32>,
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut documents = serde_json::Deserializer::from_str(section.text).into_iter::<Vec<Port>>();
+    let ports = match documents.next() {
+        Some(Ok(ports)) => ports,
+        Some(Err(error)) => return Err(error.to_string()),
+        None => return Err("it is empty".to_owned()),
+    };
+    let mut found = Found {
+        tool: Tool::named("ip"),
+        used: Some(documents.byte_offset()),
+        ..Found::default()
+    };
+    let shown: Vec<Shown> = ports.into_iter().filter(|port| port.ifindex > 0).map(shown).collect();
+    if shown.len() > MOST {
+        found.notes.push(Note {
+            line: Some(section.line),
+            what: format!("only the first {MOST} ports are read"),
+        });
+    }
+    keep(&mut found.facts, &shown[..shown.len().min(MOST)]);
+    Ok(found)
+}
+
+fn shown(port: Port) -> Shown {
+    let data = port.linkinfo.info_data;
+    let is_vlan = port.linkinfo.info_kind == "vlan";
+    let global = |all: Vec<Address>| {
+        let global = all.into_iter().filter(|address| address.scope == "global");
+        global.map(|address| address.local).take(MOST).collect()
+    };
+    let mut shown = Shown {
+        index: port.ifindex,
+        name: port.ifname,
+        is_lower_hidden: port.link.is_none() && port.link_index.is_some_and(|index| index > 0),
+        lower: port.link.unwrap_or_default(),
+        master: port.master,
+        mtu: port.mtu,
+        mtu_max: port.max_mtu.filter(|most| *most > 0),
+        qdisc: port.qdisc,
+        hardware: port.link_type,
+        kind: port.linkinfo.info_kind,
+        mode: data.mode.unwrap_or_default(),
+        hash: data.xmit_hash_policy.unwrap_or_default(),
+        active: data.active_slave.unwrap_or_default(),
+        vlan: data.id.filter(|_| is_vlan).and_then(|id| u16::try_from(id).ok()),
+        bus: port.parentbus,
+        device: port.parentdev,
+        addresses: port.addr_info.map(global),
+        errors: port.stats64.map(errors).unwrap_or_default(),
+        ..Shown::default()
+    };
+    shown.flags(port.flags.iter().map(String::as_str));
+    shown
+}
+
+fn errors(stats: Stats) -> PortErrors {
+    let Stats { rx, tx } = stats;
+    PortErrors {
+        rx_errors: rx.errors,
+        tx_errors: tx.errors,
+        rx_dropped: rx.dropped,
+        tx_dropped: tx.dropped,
+        rx_missed: rx.missed_errors,
+        rx_fifo: rx.fifo_errors,
+        rx_crc: rx.crc_errors,
+        collisions: tx.collisions,
+        carrier_changes: tx.carrier_changes,
+    }
+}

@@ -1,0 +1,137 @@
+//! `ip link` and `ip addr`, as text and as JSON.
+
+mod json;
+mod text;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use json::IP_JSON;
+pub(crate) use text::IP;
+
+use std::collections::BTreeMap;
+
+use linerate_core::facts::Inventory;
+use linerate_core::facts::infiniband::Ipoib;
+use linerate_core::facts::nic::{Bond, Nic, PortErrors, VIRTUAL_BUSES};
+
+const VERSIONS: &str = "iproute2 4.0 to 6.15";
+const UNKNOWN: &str = "Driver, speed and settings of a port are not in it; without -d, neither is its kind.";
+const IPOIB: &str = "ipoib";
+/// Kinds with one port below, which the name shows behind `@`.
+const ON_ONE: [&str; 7] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec", "ipoib"];
+
+/// A port as `ip` shows it. Text that is unknown is empty.
+#[derive(Debug, Default)]
+struct Shown {
+    index: u32,
+    name: String,
+    /// The name behind `@`: the port below, or the other end of a pair.
+    lower: String,
+    is_lower_hidden: bool,
+    master: String,
+    is_up: bool,
+    mtu: Option<u32>,
+    mtu_max: Option<u32>,
+    qdisc: String,
+    /// `ether`, `loopback`, `infiniband`, `none`.
+    hardware: String,
+    /// Kind, which only `-d` shows.
+    kind: String,
+    /// Mode of a bond or of IP over InfiniBand.
+    mode: String,
+    hash: String,
+    active: String,
+    vlan: Option<u16>,
+    bus: String,
+    device: String,
+    /// Addresses that are valid beyond the link; `None` if they are not shown.
+    addresses: Option<Vec<String>>,
+    errors: PortErrors,
+}
+
+impl Shown {
+    /// Takes the flags, as `ip` names them.
+    fn flags<'a>(&mut self, mut flags: impl Iterator<Item = &'a str>) {
+        let (mut up, mut lower) = (false, false);
+        flags.by_ref().for_each(|flag| {
+            up |= flag == "UP";
+            lower |= flag == "LOWER_UP";
+        });
+        self.is_up = up && lower;
+    }
+}
+
+/// Adds the ports to the facts.
+fn keep(facts: &mut Inventory, all: &[Shown]) {
+    let names: BTreeMap<&str, u32> = all.iter().map(|port| (port.name.as_str(), port.index)).collect();
+    let index = |name: &str| names.get(name).copied();
+    let mut nics: Vec<Nic> = all.iter().map(|port| nic(port, &index)).collect();
+    for port in all {
+        let (Some(above), Some(below)) = (index(&port.master), index(&port.name)) else {
+            continue;
+        };
+        let upper = nics.iter_mut().find(|nic| nic.index == above);
+        upper.into_iter().for_each(|nic| nic.stack.below.push(below));
+    }
+    facts.network.nics = nics;
+    let ipoib = all.iter().filter(|port| port.hardware == "infiniband");
+    facts.infiniband.interfaces = ipoib.map(interface).collect();
+}
+
+fn nic(port: &Shown, index: &impl Fn(&str) -> Option<u32>) -> Nic {
+    let is_loopback = port.hardware == "loopback";
+    let kind = match port.hardware.as_str() {
+        "infiniband" => IPOIB,
+        _ => &port.kind,
+    };
+    let is_software = is_loopback || !kind.is_empty() && kind != IPOIB;
+    let mut nic = Nic {
+        name: port.name.clone(),
+        index: port.index,
+        kind: kind.to_owned(),
+        is_virtual: is_software || VIRTUAL_BUSES.contains(&port.bus.as_str()),
+        up: port.is_up,
+        mtu: port.mtu,
+        mtu_max: port.mtu_max,
+        qdisc: port.qdisc.clone(),
+        device: port.device.clone(),
+        errors: port.errors,
+        ..Nic::default()
+    };
+    if is_loopback {
+        "loopback".clone_into(&mut nic.driver);
+    } else if is_software {
+        nic.driver.clone_from(&nic.kind);
+    }
+    if port.bus == "pci" {
+        nic.pci.clone_from(&port.device);
+    }
+    stack(&mut nic, port, index);
+    nic
+}
+
+fn stack(nic: &mut Nic, port: &Shown, index: &impl Fn(&str) -> Option<u32>) {
+    nic.stack.above = index(&port.master);
+    nic.stack.vlan = port.vlan;
+    if ON_ONE.contains(&nic.kind.as_str()) {
+        nic.stack.below.extend(index(&port.lower));
+        nic.stack.below_hidden = port.is_lower_hidden;
+    }
+    if nic.kind == "bond" {
+        nic.stack.bond = Some(Bond {
+            mode: port.mode.clone(),
+            hash: port.hash.clone(),
+            active: index(&port.active),
+        });
+    }
+}
+
+fn interface(port: &Shown) -> Ipoib {
+    Ipoib {
+        name: port.name.clone(),
+        pci: if port.bus == "pci" { port.device.clone() } else { String::new() },
+        mode: if port.kind == IPOIB { port.mode.clone() } else { String::new() },
+        addresses: port.addresses.clone(),
+        ..Ipoib::default()
+    }
+}

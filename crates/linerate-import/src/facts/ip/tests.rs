@@ -1,0 +1,95 @@
+use linerate_core::facts::Inventory;
+use linerate_core::facts::nic::Nic;
+
+use super::super::samples::{merged, of, text, words};
+
+fn port<'a>(all: &'a Inventory, name: &str) -> &'a Nic {
+    all.network.nics.iter().find(|nic| nic.name == name).unwrap()
+}
+
+#[test]
+fn text_and_json_say_the_same() {
+    let (text, _) = of(&["ip/stacked.txt"]);
+    let (json, _) = of(&["ip-json/stacked.json"]);
+    assert_eq!(text.network.nics.len(), 6);
+    for nic in &text.network.nics {
+        let other = port(&json, &nic.name);
+        let facts = |nic: &Nic| {
+            (nic.index, nic.kind.clone(), nic.driver.clone(), nic.up, nic.mtu, nic.qdisc.clone(), nic.stack.clone())
+        };
+        assert_eq!(facts(nic), facts(other), "{}", nic.name);
+    }
+    let (pair, bridge) = (port(&text, "veth0"), port(&text, "br0"));
+    assert_eq!((pair.kind.as_str(), pair.stack.above), ("veth", Some(bridge.index)));
+    assert_eq!(bridge.stack.below, [pair.index]);
+    assert!(pair.stack.below.is_empty(), "the other end of a pair is not below");
+    assert_eq!(port(&text, "macv0").stack.below, [port(&text, "veth1").index]);
+    assert_eq!((port(&text, "vx0").up, port(&text, "vx0").mtu), (false, Some(1450)));
+    assert!(port(&text, "lo").is_virtual);
+}
+
+#[test]
+fn counters_are_found_by_their_names() {
+    let (all, notes) = of(&["ip/counters.txt"]);
+    let errors = port(&all, "eth0").errors;
+    assert_eq!((errors.rx_errors, errors.rx_missed, errors.collisions), (Some(0), Some(0), Some(0)));
+    assert_eq!(errors.carrier_changes, Some(2));
+    assert_eq!(words(&notes), [""; 0]);
+    let old = "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default\n    \
+               link/ether 00:00:5e:00:53:01 brd ff:ff:ff:ff:ff:ff\n    \
+               RX: bytes  packets  errors  dropped overrun mcast   \n    \
+               100        10       1       2       3       0       \n    \
+               RX errors: length   crc     frame   fifo    missed\n               \
+               0        4       0       5       6       \n    \
+               TX: bytes  packets  errors  dropped carrier collsns \n    \
+               4.7M       10       7       8       0       9       \n";
+    let (all, _) = merged(&[old]);
+    let errors = port(&all, "eth0").errors;
+    assert_eq!((errors.rx_errors, errors.rx_dropped, errors.rx_missed), (Some(1), Some(2), Some(6)));
+    assert_eq!((errors.rx_crc, errors.rx_fifo), (Some(4), Some(5)));
+    assert_eq!((errors.tx_errors, errors.tx_dropped, errors.collisions), (Some(7), Some(8), Some(9)));
+    let (_, notes) = merged(&[&old.replace(" 7       8", " 7.1K    8")]);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+}
+
+#[test]
+fn kinds_of_ports_and_their_modes() {
+    let shown = "3: bond0: <BROADCAST,MULTICAST,MASTER,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP group default\n    \
+                 link/ether 00:00:5e:00:53:01 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 65535\n    \
+                 bond mode active-backup active_slave eth0 miimon 100 xmit_hash_policy layer2 numtxqueues 16\n\
+                 4: eth0: <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP> mtu 9000 qdisc mq master bond0 state UP group default\n    \
+                 link/ether 00:00:5e:00:53:01 brd ff:ff:ff:ff:ff:ff parentbus pci parentdev 0000:01:00.0\n    \
+                 bond_slave state ACTIVE mii_status UP\n\
+                 5: bond0.7@bond0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP group default\n    \
+                 link/ether 00:00:5e:00:53:01 brd ff:ff:ff:ff:ff:ff\n    \
+                 vlan protocol 802.1Q id 7 <REORDER_HDR>\n\
+                 6: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 2044 qdisc mq state UP group default qlen 256\n    \
+                 link/infiniband 80:00:02:08:fe:80 brd 00:ff:ff:ff\n    \
+                 ipoib pkey 0xffff mode datagram umcast 0000\n    \
+                 inet 192.0.2.7/24 brd 192.0.2.255 scope global ib0\n\
+                 7: eth9@if3: <BROADCAST,MULTICAST> mtu 1500 qdisc noop state DOWN group default\n    \
+                 link/ether 00:00:5e:00:53:01 brd ff:ff:ff:ff:ff:ff link-netnsid 0\n    \
+                 macvlan mode bridge\n";
+    let (all, notes) = merged(&[shown]);
+    let bond = port(&all, "bond0").stack.bond.clone().unwrap();
+    assert_eq!((bond.mode.as_str(), bond.hash.as_str(), bond.active), ("active-backup", "layer2", Some(4)));
+    let card = port(&all, "eth0");
+    assert_eq!((card.pci.as_str(), card.kind.as_str(), card.is_virtual), ("0000:01:00.0", "", false));
+    let tagged = port(&all, "bond0.7");
+    assert_eq!((tagged.stack.vlan, &tagged.stack.below[..]), (Some(7), &[3][..]));
+    let interface = &all.infiniband.interfaces[0];
+    assert_eq!((interface.name.as_str(), interface.mode.as_str()), ("ib0", "datagram"));
+    assert_eq!(interface.addresses.as_deref(), Some(&["192.0.2.7".to_owned()][..]));
+    assert!(!port(&all, "ib0").is_virtual && port(&all, "eth9").stack.below_hidden);
+    assert_eq!(words(&notes), [""; 0]);
+}
+
+#[test]
+fn json_ends_where_its_document_ends() {
+    let both = format!("{}\n{}", text("ip-json/counters.json"), text("numactl/two-nodes.txt"));
+    let (all, notes) = merged(&[&both]);
+    assert_eq!(all.processors.nodes.len(), 2);
+    assert_eq!(port(&all, "eth0").device, "virtio2");
+    assert_eq!(words(&notes), [""; 0]);
+    assert!(crate::read(b"[{\"ifindex\":1,\"ifname\":\"lo\"").is_err());
+}

@@ -1,0 +1,167 @@
+//! The text of `ip link` and `ip addr`.
+
+use linerate_core::facts::nic::PortErrors;
+
+use super::super::lines::{Line, MOST, Reading, decimal, small};
+use super::{Shown, UNKNOWN, VERSIONS, keep};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::text::command;
+
+pub(crate) static IP: Format = Format {
+    id: "ip",
+    label: "ip link, ip addr, with -s and -d",
+    holds: Holds::Facts,
+    versions: VERSIONS,
+    evidence: &[Evidence::RunHere(
+        "ip of iproute2 6.1: a virtio port, veth, a bridge, vxlan, macvlan; -s, -s -s and -d",
+    )],
+    unknown: UNKNOWN,
+    starts,
+    read,
+};
+
+fn starts(text: &str) -> bool {
+    head(text.lines().next().unwrap_or_default()).is_some()
+}
+
+/// `4: eth0@if5: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc mq master br0 state UP ...`.
+fn head(line: &str) -> Option<Shown> {
+    let (index, rest) = line.split_once(": ")?;
+    let (name, rest) = rest.split_once(": <")?;
+    let (flags, rest) = rest.split_once('>')?;
+    let (name, lower) = name.split_once('@').unwrap_or((name, ""));
+    let mut port = Shown {
+        index: small(index)?,
+        name: name.to_owned(),
+        lower: lower.to_owned(),
+        is_lower_hidden: lower.starts_with("if") && small(&lower[2..]).is_some(),
+        mtu: after(rest, "mtu").and_then(small),
+        qdisc: after(rest, "qdisc").unwrap_or_default().to_owned(),
+        master: after(rest, "master").unwrap_or_default().to_owned(),
+        ..Shown::default()
+    };
+    port.flags(flags.split(','));
+    (!name.is_empty() && !name.contains(' ')).then_some(port)
+}
+
+/// The word behind another word.
+fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let mut words = text.split_whitespace();
+    words.find(|word| *word == key)?;
+    words.next()
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    // The flags of a port look like a prompt: `2: eth0: <BROADCAST,UP> mtu`.
+    let ends = |line: &str| command(line).is_some() && head(line).is_none();
+    let mut reading = Reading::until(section, ends);
+    let mut all: Vec<Shown> = Vec::new();
+    let mut table: Option<&str> = None;
+    for line in std::mem::take(&mut reading.lines) {
+        if let Some(port) = head(line.text) {
+            if all.len() >= MOST {
+                reading.note(line.number, "further ports are left out");
+                break;
+            }
+            (table, _) = (None, all.push(port));
+            continue;
+        }
+        let Some(port) = all.last_mut().filter(|_| line.is_indented()) else {
+            reading.strange(line);
+            continue;
+        };
+        let is_read = match table.take() {
+            Some(names) => counts(&mut port.errors, names, line.text),
+            None => take(port, line, &mut table),
+        };
+        if !is_read {
+            reading.strange(line);
+        }
+    }
+    keep(&mut reading.facts, &all);
+    Ok(reading.found("ip"))
+}
+
+/// Reads a line of a port; a head of counters is kept in `table`. Returns `false` if it is not understood.
+fn take<'a>(port: &mut Shown, line: Line<'a>, table: &mut Option<&'a str>) -> bool {
+    let text = line.trimmed();
+    let first = text.split(' ').next().unwrap_or_default();
+    if let Some(hardware) = first.strip_prefix("link/") {
+        hardware.clone_into(&mut port.hardware);
+        details(port, text);
+        return true;
+    }
+    match first {
+        "RX:" | "TX:" | "RX" | "TX" if text.contains(':') => *table = Some(text),
+        "inet" | "inet6" => address(port, text),
+        "valid_lft" | "alias" | "altname" | "vf" | "prog/xdp" | "bridge_slave" | "bond_slave" | "team_slave" => {}
+        _ if port.kind.is_empty() && is_kind(first) => {
+            first.clone_into(&mut port.kind);
+            of_kind(port, text);
+            details(port, text);
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn is_kind(word: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+    !word.is_empty() && word.len() <= 16 && word.chars().all(is_word)
+}
+
+/// What `-d` adds, at the end of the line of the kind, or of that of the hardware if there is no kind.
+fn details(port: &mut Shown, text: &str) {
+    let most = after(text, "maxmtu").and_then(small).filter(|most| *most > 0);
+    port.mtu_max = port.mtu_max.or(most);
+    if let Some(bus) = after(text, "parentbus") {
+        bus.clone_into(&mut port.bus);
+    }
+    if let Some(device) = after(text, "parentdev") {
+        device.clone_into(&mut port.device);
+    }
+}
+
+fn of_kind(port: &mut Shown, text: &str) {
+    let word = |key: &str| after(text, key).unwrap_or_default().to_owned();
+    port.mode = word("mode");
+    port.hash = word("xmit_hash_policy");
+    port.active = word("active_slave");
+    if port.kind == "vlan" {
+        port.vlan = after(text, "id").and_then(small).and_then(|id| u16::try_from(id).ok());
+    }
+}
+
+fn address(port: &mut Shown, text: &str) {
+    let all = port.addresses.get_or_insert_default();
+    let address = text.split_whitespace().nth(1);
+    let address = address.filter(|_| after(text, "scope") == Some("global") && all.len() < MOST);
+    all.extend(address.map(|address| address.split('/').next().unwrap_or_default().to_owned()));
+}
+
+/// Reads a line of counters below its names: `RX:  bytes packets errors dropped  missed   mcast`.
+fn counts(errors: &mut PortErrors, names: &str, values: &str) -> bool {
+    let (table, names) = names.split_once(':').unwrap_or_default();
+    let mut all = true;
+    for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
+        let into = match (table, name) {
+            ("RX", "errors") => &mut errors.rx_errors,
+            ("RX", "dropped") => &mut errors.rx_dropped,
+            ("RX" | "RX errors", "missed") => &mut errors.rx_missed,
+            ("RX errors", "crc") => &mut errors.rx_crc,
+            ("RX errors", "fifo") => &mut errors.rx_fifo,
+            ("TX", "errors") => &mut errors.tx_errors,
+            ("TX", "dropped") => &mut errors.tx_dropped,
+            ("TX", "collsns") => &mut errors.collisions,
+            ("TX errors", "transns") => {
+                errors.carrier_changes = small(value);
+                continue;
+            }
+            _ => continue,
+        };
+        // With -h, large counts are rounded: `4.7M`.
+        *into = decimal(value);
+        all &= into.is_some();
+    }
+    all
+}

@@ -1,0 +1,215 @@
+//! The text of one device in the output of `lspci`.
+
+use linerate_core::facts::board;
+use linerate_core::facts::pci::{Address, Buses, Device, Link, Payload, PortKind};
+use linerate_core::units::Transfers;
+
+use super::super::lines::{pair, scaled, small};
+use super::class;
+
+/// The device of a first line: `0000:01:00.0 Ethernet controller [0200]: Maker Model [8086:1521] (rev 01)`, or of
+/// `-n`: `01:00.0 0200: 8086:1521 (rev 01)`. `None` if the line is another.
+pub(super) fn head(line: &str) -> Option<Device> {
+    let (address, rest) = line.split_once(' ')?;
+    let address = self::address(address)?;
+    let (class, name) = rest.split_once(':')?;
+    let name = name.strip_prefix(' ')?;
+    let begins = class.starts_with(|c: char| c.is_ascii_uppercase() || c.is_ascii_hexdigit());
+    if !begins {
+        return None;
+    }
+    let (class, of_class) = bracketed(class).unwrap_or((class, ""));
+    let mut device = Device {
+        address,
+        class: class::code(class).unwrap_or(0),
+        is_virtual: name.contains("Virtual Function"),
+        ..Device::default()
+    };
+    let coded = if of_class.is_empty() { class } else { of_class };
+    if let Some(code) = hex(coded, 4) {
+        device.class = code << 8;
+    }
+    if let Some((vendor, model)) = ids(name) {
+        (device.vendor, device.device) = (vendor, model);
+        device.is_virtual |= vendor == board::MELLANOX && board::is_virtual(model);
+    }
+    device.class |= interface(name);
+    Some(device)
+}
+
+/// Whether a line belongs to a device although blanks before it were lost on the way.
+pub(super) fn is_known(line: &str) -> bool {
+    const KEYS: [&str; 22] = [
+        "Subsystem:", "DeviceName:", "Physical Slot:", "Control:", "Status:", "Latency:", "Interrupt:", "NUMA node:",
+        "IOMMU group:", "Region ", "Expansion ROM", "Capabilities:", "Kernel ", "Bus:", "Flags:", "DevCap", "DevCtl",
+        "DevSta", "MaxPayload ", "LnkCap", "LnkCtl", "LnkSta",
+    ];
+    KEYS.iter().any(|key| line.starts_with(key))
+}
+
+/// An address with or without its domain.
+fn address(text: &str) -> Option<Address> {
+    let has_domain = text.matches(':').count() == 2;
+    let is_short = text.len() == "00:00.0".len();
+    match (has_domain, is_short) {
+        (true, _) => text.parse().ok(),
+        (false, true) => format!("0000:{text}").parse().ok(),
+        (false, false) => None,
+    }
+}
+
+/// A text that ends in brackets: what is before them, and in them.
+fn bracketed(text: &str) -> Option<(&str, &str)> {
+    text.strip_suffix(']')?.rsplit_once(" [")
+}
+
+/// A number of so many hexadecimal digits.
+fn hex(text: &str, digits: usize) -> Option<u32> {
+    let is_hex = text.len() == digits && text.bytes().all(|b| b.is_ascii_hexdigit());
+    is_hex.then(|| u32::from_str_radix(text, 16).ok())?
+}
+
+/// The ids of vendor and device: at the end in brackets, or, of `-n`, at the start.
+fn ids(name: &str) -> Option<(u16, u16)> {
+    let pair = |text: &str| {
+        let (vendor, device) = text.split_once(':')?;
+        let word = |text| u16::try_from(hex(text, 4)?).ok();
+        Some((word(vendor)?, word(device)?))
+    };
+    let inside = name.split('[').skip(1).filter_map(|part| pair(part.split(']').next()?));
+    inside.last().or_else(|| pair(name.split(' ').next()?))
+}
+
+/// The programming interface: `(prog-if 02 [NVM Express])`.
+fn interface(name: &str) -> u32 {
+    let digits = name.split_once("(prog-if ").map(|(_, rest)| rest);
+    digits.and_then(|rest| hex(rest.get(..2)?, 2)).unwrap_or(0)
+}
+
+/// A device whose lines are read.
+pub(super) struct Text {
+    /// What is known of the device.
+    pub(super) device: Device,
+    /// Number of its first line.
+    pub(super) line: u64,
+    /// Whether its capabilities may not be read.
+    pub(super) is_denied: bool,
+    /// Largest payload that the device supports.
+    most: Option<u32>,
+}
+
+impl Text {
+    pub(super) fn new(device: Device, line: u64) -> Self {
+        Self {
+            device,
+            line,
+            is_denied: false,
+            most: None,
+        }
+    }
+
+    /// Reads an indented line; `false` if a line with a known key cannot be read. Most lines hold no fact that
+    /// is used here.
+    pub(super) fn take(&mut self, line: &str) -> bool {
+        if line.starts_with("MaxPayload ") {
+            return self.payload(line);
+        }
+        if line.starts_with("Capabilities: <access denied>") {
+            self.is_denied = true;
+            return true;
+        }
+        if let Some((_, rest)) = line.split_once("Express ").filter(|_| line.starts_with("Capabilities: [")) {
+            self.device.kind = kind(rest).or(self.device.kind);
+            return true;
+        }
+        let Some((key, value)) = pair(line) else {
+            return true;
+        };
+        match key {
+            "Bus" => self.buses(value),
+            "NUMA node" => {
+                self.device.node = small(value);
+                self.device.node.is_some()
+            }
+            "Kernel driver in use" => {
+                value.clone_into(&mut self.device.driver);
+                true
+            }
+            "DevCap" => {
+                self.most = after(value, "MaxPayload ").and_then(small);
+                true
+            }
+            "LnkCap" => link(value).map(|max| self.device.max = max).is_some(),
+            "LnkSta" => link(value).map(|now| self.device.now = now).is_some(),
+            _ => true,
+        }
+    }
+
+    /// `primary=00, secondary=01, subordinate=02, sec-latency=0`.
+    fn buses(&mut self, value: &str) -> bool {
+        let bus = |key: &str| u8::try_from(hex(after(value, key)?, 2)?).ok();
+        let known = bus("secondary=").zip(bus("subordinate="));
+        self.device.buses = known.map(|(secondary, subordinate)| Buses {
+            secondary,
+            subordinate,
+        });
+        known.is_some()
+    }
+
+    /// `MaxPayload 256 bytes, MaxReadReq 512 bytes`, as set.
+    fn payload(&mut self, line: &str) -> bool {
+        let number = |key: &str| after(line, key).and_then(small);
+        let (Some(now), Some(read_request)) = (number("MaxPayload "), number("MaxReadReq ")) else {
+            return false;
+        };
+        self.device.payload = self.most.map(|max| Payload {
+            now,
+            max,
+            read_request,
+        });
+        true
+    }
+}
+
+/// The word behind a key, up to a blank or a comma.
+fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(key)?;
+    rest.split([' ', ',']).next()
+}
+
+/// `(v2) Root Port (Slot+), MSI 00`.
+fn kind(text: &str) -> Option<PortKind> {
+    const KINDS: [(&str, PortKind); 10] = [
+        ("Root Complex", PortKind::Other),
+        ("Root Port", PortKind::Root),
+        ("Upstream Port", PortKind::Upstream),
+        ("Downstream Port", PortKind::Downstream),
+        ("Legacy Endpoint", PortKind::Endpoint),
+        ("Endpoint", PortKind::Endpoint),
+        ("PCI-Express to PCI", PortKind::Other),
+        ("PCI/PCI-X to PCI-Express", PortKind::Other),
+        ("PCI-Express", PortKind::Other),
+        ("PCI/PCI-X", PortKind::Other),
+    ];
+    let name = text.split_once(") ").map_or(text, |(_, name)| name);
+    let known = KINDS.iter().find(|(known, _)| name.starts_with(known));
+    known.map(|(_, kind)| *kind)
+}
+
+/// `Speed 8GT/s (ok), Width x4 (downgraded)`: an empty link where the device has none, as one without a card in
+/// its slot; `None` if the words are not understood.
+fn link(value: &str) -> Option<Option<Link>> {
+    let speed = after(value, "Speed ")?;
+    let width = after(value, "Width x")?;
+    let speed = match speed {
+        "unknown" | "<unknown>" => None,
+        _ => Some(Transfers(scaled(speed.strip_suffix("GT/s")?, 1_000_000_000)?)),
+    };
+    let width = u8::try_from(small(width)?).ok().filter(|width| *width > 0);
+    // A link without lanes has no speed either, whatever the register says.
+    let link = Link {
+        speed: speed.filter(|_| width.is_some()),
+        width,
+    };
+    Some((link != Link::default()).then_some(link))
+}

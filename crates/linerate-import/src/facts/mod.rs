@@ -1,0 +1,51 @@
+//! Readers of facts about a host, as people paste them.
+
+mod cpu;
+mod dmesg;
+mod ethtool;
+mod infiniband;
+mod ip;
+mod lines;
+mod lspci;
+mod pcm;
+mod powershell;
+#[cfg(test)]
+pub(crate) mod samples;
+mod tree;
+
+pub(crate) use cpu::{INTERRUPTS, LSCPU, LSCPU_LIST, NUMACTL};
+pub(crate) use dmesg::DMESG;
+pub(crate) use ethtool::{COUNTERS, DRIVER, FEATURES, PARAMETERS, SETTINGS};
+pub(crate) use infiniband::{IBSTAT, IBSTATUS, IBV_DEVINFO};
+pub(crate) use ip::{IP, IP_JSON};
+pub(crate) use lines::MOST;
+pub(crate) use lspci::LSPCI;
+pub(crate) use pcm::{PCM_MEMORY, PCM_PCIE};
+pub(crate) use powershell::{ADAPTER, ADVANCED, HARDWARE, RDMA};
+pub(crate) use tree::link_up;
+
+use linerate_core::facts::nic::{Network, Nic};
+
+/// Largest number of ports that are found by their names.
+const MOST_PORTS: usize = 1_024;
+
+/// The port with a name, which is added if it is new; `None` if there are too many.
+fn port<'a>(network: &'a mut Network, name: &str) -> Option<&'a mut Nic> {
+    let is_last = network.nics.last().is_some_and(|nic| nic.name == name);
+    let known = if is_last {
+        network.nics.len().checked_sub(1)
+    } else {
+        network.nics.iter().position(|nic| nic.name == name)
+    };
+    let at = known.unwrap_or(network.nics.len());
+    if at >= MOST_PORTS {
+        return None;
+    }
+    if known.is_none() {
+        network.nics.push(Nic {
+            name: name.to_owned(),
+            ..Nic::default()
+        });
+    }
+    network.nics.get_mut(at)
+}

@@ -1,0 +1,88 @@
+//! `pcm-pcie`.
+
+use super::super::lines::{Line, Reading, decimal, scaled};
+use super::rate;
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static PCM_PCIE: Format = Format {
+    id: "pcm-pcie",
+    label: "pcm-pcie, with and without -B",
+    holds: Holds::Facts,
+    versions: "Intel PCM 201710 to 202604",
+    evidence: &[Evidence::Published("intel/pcm issues 68 (with -B), 127 and 376; the units: its source, pcm-pcie.h")],
+    unknown: "Which device moved the data is not in it; counts are rounded to whole K, M or G, and each event is counted \
+              only in a slice of the period and scaled up.",
+    starts,
+    read,
+};
+
+/// Bytes of a line of cache, which an event stands for.
+//= intel/pcm, src/pcm-pcie.cpp, help of -B: transfers times the cache line size (=64 bytes)
+const LINE: u64 = 64;
+
+fn starts(text: &str) -> bool {
+    let line = text.lines().next().unwrap_or_default().trim_start();
+    line.starts_with("Skt |")
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reading = Reading::of(section);
+    let lines = std::mem::take(&mut reading.lines);
+    let mut names: Vec<&str> = Vec::new();
+    let mut rows = 0;
+    for line in lines {
+        let text = line.trimmed();
+        if text.starts_with("Skt |") {
+            names = text.split('|').skip(1).map(str::trim).collect();
+        } else if text.starts_with("---") || text.starts_with('*') || text.starts_with("delay_ms") {
+            // The sum of all sockets, and the length of a slice.
+        } else if let Some(row) = row(&names, line) {
+            rows += 1;
+            reading.note(line.number, row);
+        } else {
+            reading.strange(line);
+        }
+    }
+    if rows == 0 {
+        return Err("it ends before the first socket".to_owned());
+    }
+    reading.note_of_all(
+        "pcm-pcie counts lines of 64 bytes, each event in a slice of its period that is scaled up: its figures are \
+         samples, of the period of its display (a second unless it was given another), and too high for small transfers",
+    );
+    Ok(reading.found("pcm-pcie"))
+}
+
+/// What a row of a socket says, in words.
+fn row(names: &[&str], line: Line<'_>) -> Option<String> {
+    let mut words = line.text.split_whitespace();
+    let socket = decimal(words.next()?)?;
+    let mut values = Vec::new();
+    let mut words = words.peekable();
+    while let Some(number) = words.next() {
+        let unit = words.next_if(|word| word.chars().all(|c| c.is_ascii_alphabetic()));
+        let unit = match unit {
+            None => 1,
+            Some("K") => 1_000,
+            Some("M") => 1_000_000,
+            Some("G") => 1_000_000_000,
+            Some("T") => 1_000_000_000_000,
+            Some(_) => return None,
+        };
+        values.push(scaled(number, unit)?);
+    }
+    if values.len() != names.len() || values.is_empty() {
+        return None;
+    }
+    let value = |wanted: &[&str]| {
+        let known = names.iter().zip(&values).filter(|(name, _)| wanted.contains(name));
+        let all: Vec<u64> = known.map(|(_, value)| *value).collect();
+        (!all.is_empty()).then(|| all.iter().fold(0u64, |sum, n| sum.saturating_add(*n)))
+    };
+    let bytes = |total: &[&str], events: &[&str]| {
+        value(total).or_else(|| Some(value(events)?.saturating_mul(LINE))).map_or_else(|| "unknown".to_owned(), rate)
+    };
+    let read = bytes(&["PCIe Rd (B)"], &["PCIRdCur", "PCIeRdCur"]);
+    let written = bytes(&["PCIe Wr (B)"], &["ItoM", "PCIeItoM", "ItoMCacheNear"]);
+    Some(format!("socket {socket}: devices read {read} from memory and write {written} to it"))
+}

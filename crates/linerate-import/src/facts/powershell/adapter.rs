@@ -1,0 +1,85 @@
+//! `Get-NetAdapter`.
+
+use linerate_core::facts::nic::speed_of_mbps;
+
+use super::super::lines::{Reading, scaled, small};
+use super::super::port;
+use super::{VERSIONS, table};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static ADAPTER: Format = Format {
+    id: "get-netadapter",
+    label: "Get-NetAdapter, table or list",
+    holds: Holds::Facts,
+    versions: VERSIONS,
+    evidence: &[Evidence::Published(
+        "tables in public notes about Hyper-V and Azure Stack Edge, among them one with a cut speed (`...ps`); the list: \
+         Microsoft's documentation of NetAdapter",
+    )],
+    unknown: "A name that the table cuts (`vEthernet (Microsoft H...`) cannot be matched with other outputs: use a \
+              list.",
+    starts,
+    read,
+};
+
+const COLUMNS: [&str; 3] = ["Name", "InterfaceDescription", "Status"];
+
+fn starts(text: &str) -> bool {
+    table::begins(text, &COLUMNS) || table::begins(text, &["Name", "InterfaceDescription", "LinkSpeed(Gbps)"])
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reading = Reading::of(section);
+    let lines = std::mem::take(&mut reading.lines);
+    let rows = table::rows(&lines).ok_or("the columns of the table ran together")?;
+    for row in &rows {
+        let Some(name) = row.name().map(str::to_owned) else {
+            reading.note(row.line, "the name of the adapter is cut: it is left out");
+            continue;
+        };
+        if take(&mut reading, &name, row).is_none() {
+            reading.note(row.line, format!("the speed of {name} is not understood"));
+        }
+    }
+    Ok(reading.found("Get-NetAdapter"))
+}
+
+/// Adds an adapter; `None` if its speed is not understood.
+fn take(reading: &mut Reading<'_>, name: &str, row: &table::Row<'_>) -> Option<()> {
+    let nic = port(&mut reading.facts.network, name)?;
+    let status = row.get("Status").or_else(|| row.get("InterfaceOperationalStatus"));
+    nic.up = status == Some("Up");
+    let index = row.get("ifIndex").or_else(|| row.get("InterfaceIndex"));
+    nic.index = index.and_then(small).unwrap_or(0);
+    nic.is_virtual = row.get("InterfaceDescription").is_some_and(is_virtual);
+    nic.mtu = row.get("MtuSize").and_then(small);
+    if !nic.up {
+        return Some(());
+    }
+    let mbps = match (row.get("LinkSpeed"), row.get("LinkSpeed(Gbps)")) {
+        (Some(speed), _) => mbps(speed)?,
+        (None, Some(giga)) => scaled(giga, 1_000)?,
+        (None, None) => return Some(()),
+    };
+    nic.link.speed = speed_of_mbps(mbps);
+    Some(())
+}
+
+/// Whether the words of an adapter's description are those of one without a wire.
+fn is_virtual(description: &str) -> bool {
+    const WORDS: [&str; 7] = [
+        "Hyper-V", "VMware", "VirtualBox", "Loopback", "TAP-", "WireGuard", "VirtIO",
+    ];
+    WORDS.iter().any(|word| description.contains(word))
+}
+
+/// `2.5 Gbps`, `866.7 Mbps`, `0 bps`, in Mb/s.
+fn mbps(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_once(' ')?;
+    match unit {
+        "Gbps" => scaled(number, 1_000),
+        "Mbps" => scaled(number, 1),
+        "Kbps" | "bps" => Some(0),
+        _ => None,
+    }
+}

@@ -1,0 +1,97 @@
+//! `Get-NetAdapterAdvancedProperty`.
+
+use linerate_core::facts::nic::{Nic, Pause, Rings};
+
+use super::super::lines::{Reading, small};
+use super::super::port;
+use super::{VERSIONS, table};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static ADVANCED: Format = Format {
+    id: "get-netadapteradvancedproperty",
+    label: "Get-NetAdapterAdvancedProperty, table or list",
+    holds: Holds::Facts,
+    versions: VERSIONS,
+    evidence: &[Evidence::Published("a table of *JumboPacket in public notes; the keywords: Microsoft's documentation")],
+    unknown: "These are settings, which the adapter may not have taken; the largest values are not in it.",
+    starts,
+    read,
+};
+
+fn starts(text: &str) -> bool {
+    table::begins(text, &["Name", "DisplayName", "RegistryKeyword"])
+}
+
+/// Offloads and features by their keywords. Off, each costs CPU time.
+//= learn.microsoft.com: standardized INF keywords for network devices
+const SWITCHES: [(&str, &str); 10] = [
+    ("*LsoV2IPv4", "LSO for IPv4"),
+    ("*LsoV2IPv6", "LSO for IPv6"),
+    ("*RscIPv4", "RSC for IPv4"),
+    ("*RscIPv6", "RSC for IPv6"),
+    ("*RSS", "RSS"),
+    ("*TCPChecksumOffloadIPv4", "checksums of TCP over IPv4"),
+    ("*TCPChecksumOffloadIPv6", "checksums of TCP over IPv6"),
+    ("*UDPChecksumOffloadIPv4", "checksums of UDP over IPv4"),
+    ("*InterruptModeration", "interrupt moderation"),
+    ("*NetworkDirect", "RDMA (NetworkDirect)"),
+];
+
+/// Bytes of the header of Ethernet, which *JumboPacket counts.
+//= learn.microsoft.com, *JumboPacket: the default of 1514 stands for an MTU of 1500
+const HEADER: u32 = 14;
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reading = Reading::of(section);
+    let lines = std::mem::take(&mut reading.lines);
+    let rows = table::rows(&lines).ok_or("the columns of the table ran together")?;
+    for row in &rows {
+        let (Some(name), Some(keyword)) = (row.name(), row.get("RegistryKeyword")) else {
+            reading.note(row.line, "a name is cut or missing: the row is left out");
+            continue;
+        };
+        let value = row.get("RegistryValue").and_then(|value| {
+            let value = value.trim_start_matches('{').trim_end_matches('}');
+            small(value)
+        });
+        if let Some(value) = value {
+            take(&mut reading, row.line, name, (keyword, value));
+        }
+    }
+    Ok(reading.found("Get-NetAdapterAdvancedProperty"))
+}
+
+fn take(reading: &mut Reading<'_>, line: u64, name: &str, (keyword, value): (&str, u32)) {
+    let switch = SWITCHES.iter().find(|(known, _)| *known == keyword);
+    if let Some((_, what)) = switch.filter(|_| value == 0) {
+        return reading.note(line, format!("{name}: {what} is switched off"));
+    }
+    if let Some(nic) = port(&mut reading.facts.network, name) {
+        set(nic, keyword, value);
+    }
+}
+
+fn set(nic: &mut Nic, keyword: &str, value: u32) {
+    let mut rings = nic.rings.unwrap_or_default();
+    match keyword {
+        "*JumboPacket" => nic.mtu = value.checked_sub(HEADER),
+        "*ReceiveBuffers" => rings.rx.now = Some(value),
+        "*TransmitBuffers" => rings.tx.now = Some(value),
+        // 0 none, 1 sends, 2 receives, 3 both, 4 negotiated.
+        "*FlowControl" if value <= 3 => {
+            nic.pause = Some(Pause {
+                tx: Some(value & 1 != 0),
+                rx: Some(value & 2 != 0),
+                ..Pause::default()
+            });
+        }
+        "*FlowControl" => {
+            nic.pause = Some(Pause {
+                autoneg: Some(true),
+                ..Pause::default()
+            });
+        }
+        _ => {}
+    }
+    nic.rings = (rings != Rings::default()).then_some(rings);
+}

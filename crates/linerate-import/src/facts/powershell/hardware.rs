@@ -1,0 +1,99 @@
+//! `Get-NetAdapterHardwareInfo`.
+
+use linerate_core::facts::nic::Nic;
+use linerate_core::facts::pci::{Address, Device, Link};
+use linerate_core::units::Transfers;
+
+use super::super::lines::{Reading, scaled, small};
+use super::super::port;
+use super::{VERSIONS, table};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static HARDWARE: Format = Format {
+    id: "get-netadapterhardwareinfo",
+    label: "Get-NetAdapterHardwareInfo, table or list",
+    holds: Holds::Facts,
+    versions: VERSIONS,
+    evidence: &[Evidence::Published("tables in public notes: a card at x16, one at x1, one whose link is unknown")],
+    unknown: "The best that card and slot could do is not in the table, so that nothing can be said about the slot.",
+    starts,
+    read,
+};
+
+fn starts(text: &str) -> bool {
+    table::begins(text, &["Name", "Segment", "Bus"])
+        || table::begins(text, &["Name", "InterfaceDescription", "PciExpressCurrentLinkSpeed"])
+        || table::begins(text, &["Name", "InterfaceDescription", "PcieLinkSpeed"])
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reading = Reading::of(section);
+    let lines = std::mem::take(&mut reading.lines);
+    let rows = table::rows(&lines).ok_or("the columns of the table ran together")?;
+    for row in &rows {
+        match device(row) {
+            Some(device) => keep(&mut reading, row, device),
+            None => reading.note(row.line, format!("not understood: `{}`", super::super::lines::quoted(row.text))),
+        }
+    }
+    let all = &mut reading.facts.pci;
+    all.sort_by_key(|device| device.address);
+    all.dedup_by_key(|device| device.address);
+    Ok(reading.found("Get-NetAdapterHardwareInfo"))
+}
+
+fn keep(reading: &mut Reading<'_>, row: &table::Row<'_>, mut device: Device) {
+    let address = device.address.to_string();
+    match row.name() {
+        Some(name) => {
+            device.names.push(name.to_owned());
+            if let Some(nic) = port(&mut reading.facts.network, name) {
+                *nic = Nic {
+                    name: name.to_owned(),
+                    device: address.clone(),
+                    pci: address,
+                    node: device.node,
+                    ..Nic::default()
+                };
+            }
+        }
+        None => reading.note(row.line, "the name of the adapter is cut: only its slot is read"),
+    }
+    reading.facts.pci.push(device);
+}
+
+/// The device of a row. Numbers of buses are decimal here. An empty cell is unknown.
+fn device(row: &table::Row<'_>) -> Option<Device> {
+    let number = |names: &[&str]| names.iter().find_map(|name| small(row.get(name)?));
+    let byte = |names: &[&str]| number(names).and_then(|n| u8::try_from(n).ok());
+    let address = Address {
+        domain: number(&["Segment", "SegmentNumber"]).unwrap_or(0),
+        bus: byte(&["Bus", "BusNumber"])?,
+        slot: byte(&["Device", "DeviceNumber"]).filter(|slot| *slot < 32)?,
+        function: byte(&["Function", "FunctionNumber"]).filter(|function| *function < 8)?,
+    };
+    let link = |speed: &[&str], width: &[&str]| {
+        let speed = speed.iter().find_map(|name| self::speed(row.get(name)?));
+        let link = Link {
+            speed,
+            width: byte(width).filter(|width| *width > 0),
+        };
+        (link != Link::default()).then_some(link)
+    };
+    Some(Device {
+        address,
+        node: number(&["NumaNode"]),
+        now: link(
+            &["PcieLinkSpeed", "PciExpressCurrentLinkSpeed"],
+            &["PcieLinkWidth", "PciExpressCurrentLinkWidth"],
+        ),
+        max: link(&["PciExpressMaxLinkSpeed"], &["PciExpressMaxLinkWidth"]),
+        ..Device::default()
+    })
+}
+
+/// `8.0 GT/s`; `Unknown` is none.
+fn speed(text: &str) -> Option<Transfers> {
+    let number = text.strip_suffix("GT/s")?.trim();
+    scaled(number, 1_000_000_000).map(Transfers)
+}

@@ -1,0 +1,37 @@
+//! `Get-NetAdapterRdma`.
+
+use super::super::lines::Reading;
+use super::{VERSIONS, table};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+pub(crate) static RDMA: Format = Format {
+    id: "get-netadapterrdma",
+    label: "Get-NetAdapterRdma, table or list",
+    holds: Holds::Facts,
+    versions: VERSIONS,
+    evidence: &[Evidence::Published("a table of Windows Server 2016 in Microsoft's documentation of converged NICs")],
+    unknown: "No fact of linerate holds this: whether RDMA is on is told in words.",
+    starts,
+    read,
+};
+
+fn starts(text: &str) -> bool {
+    table::begins(text, &["Name", "InterfaceDescription", "Enabled"])
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reading = Reading::of(section);
+    let lines = std::mem::take(&mut reading.lines);
+    let rows = table::rows(&lines).ok_or("the columns of the table ran together")?;
+    for row in &rows {
+        let name = row.get("Name").unwrap_or("an adapter without a name").to_owned();
+        let works = match (row.get("Enabled"), row.get("Operational")) {
+            (Some("True"), Some("False")) => "is enabled, but does not work",
+            (Some("True"), _) => "is enabled",
+            (Some("False"), _) => "is disabled",
+            _ => "is in a state that is not understood",
+        };
+        reading.note(row.line, format!("{name}: RDMA {works}"));
+    }
+    Ok(reading.found("Get-NetAdapterRdma"))
+}

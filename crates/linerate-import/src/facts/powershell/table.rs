@@ -1,0 +1,147 @@
+//! Tables and lists of PowerShell.
+
+use super::super::lines::{Line, MOST};
+
+/// A row: its line, and the cells by the names of their columns.
+#[derive(Debug)]
+pub(super) struct Row<'a> {
+    pub(super) line: u64,
+    cells: Vec<(String, String)>,
+    /// The text of the first line.
+    pub(super) text: &'a str,
+}
+
+impl Row<'_> {
+    /// The cell of a column that is not empty.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let cell = self.cells.iter().find(|(column, _)| column == name);
+        cell.map(|(_, text)| text.as_str()).filter(|text| !text.is_empty())
+    }
+
+    /// A cell of a name that is whole: PowerShell cuts long ones, and marks that with dots.
+    pub(super) fn name(&self) -> Option<&str> {
+        let name = self.get("Name")?;
+        (!is_cut(name)).then_some(name)
+    }
+}
+
+fn is_cut(text: &str) -> bool {
+    // A cut name may have a digit behind the dots, so that it differs from others.
+    let text = text.trim_end_matches(|c: char| c.is_ascii_digit());
+    text.ends_with("...") || text.ends_with('\u{2026}')
+}
+
+/// Whether a text begins with the head of a table that has these columns, in this order and perhaps with others
+/// between, or with a list that begins with the first of them and has the last one near its start.
+pub(super) fn begins(text: &str, columns: &[&str]) -> bool {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let mut words = first.split_whitespace();
+    let is_head = columns.iter().all(|column| words.any(|word| word == *column));
+    if is_head && first.starts_with(columns[0]) {
+        return lines.next().is_some_and(|line| line.starts_with("----"));
+    }
+    let is_list = |line: &str, key: &str| line.split_once(" :").is_some_and(|(k, _)| k.trim() == key);
+    let last = columns[columns.len() - 1];
+    is_list(first, columns[0]) && text.lines().take(40).any(|line| is_list(line, last))
+}
+
+/// The rows of a table or a list; `None` if the columns of a table ran together.
+pub(super) fn rows<'a>(lines: &[Line<'a>]) -> Option<Vec<Row<'a>>> {
+    let is_table = lines.get(1).is_some_and(|line| line.text.starts_with("----"));
+    if is_table { table(lines) } else { Some(list(lines)) }
+}
+
+fn list<'a>(lines: &[Line<'a>]) -> Vec<Row<'a>> {
+    let mut all: Vec<Row<'a>> = Vec::new();
+    for line in lines {
+        let Some((key, value)) = line.text.split_once(" :") else {
+            continue;
+        };
+        let (key, value) = (key.trim(), value.trim());
+        if key == "Name" && all.len() < MOST {
+            all.push(Row {
+                line: line.number,
+                cells: Vec::new(),
+                text: line.text,
+            });
+        }
+        if let Some(row) = all.last_mut().filter(|row| row.cells.len() < 256) {
+            row.cells.push((key.to_owned(), value.to_owned()));
+        }
+    }
+    all
+}
+
+/// A column: its name, and the places of its first and last dash.
+struct Column {
+    name: String,
+    start: usize,
+    end: usize,
+}
+
+fn table<'a>(lines: &[Line<'a>]) -> Option<Vec<Row<'a>>> {
+    let (head, dashes) = (lines.first()?, lines.get(1)?);
+    let names: Vec<&str> = head.text.split_whitespace().collect();
+    let spans = words(dashes.text);
+    if names.len() != spans.len() {
+        return None;
+    }
+    let columns: Vec<Column> = names
+        .iter()
+        .zip(&spans)
+        .map(|(name, (start, word))| Column {
+            name: (*name).to_owned(),
+            start: *start,
+            end: start + word.len(),
+        })
+        .collect();
+    // Each name stands above its dashes.
+    let is_even = columns.iter().all(|column| column.end - column.start == column.name.len());
+    let rows = lines.iter().skip(2).take(MOST);
+    is_even.then(|| rows.map(|line| row(&columns, line)).collect())
+}
+
+fn row<'a>(columns: &[Column], line: &Line<'a>) -> Row<'a> {
+    let mut cells: Vec<(String, String)> = columns.iter().map(|c| (c.name.clone(), String::new())).collect();
+    let mut last: Option<(usize, usize)> = None;
+    for (start, word) in words(line.text) {
+        let end = start + width(word);
+        let below = columns.iter().position(|column| start < column.end && end > column.start);
+        // A word between two columns continues the one before if one blank is between them.
+        let continued = last.filter(|(_, ended)| start == ended + 1).map(|(at, _)| at);
+        let next = columns.iter().position(|column| column.start >= end);
+        let Some(at) = below.or(continued).or(next).or(columns.len().checked_sub(1)) else {
+            break;
+        };
+        let text = &mut cells[at].1;
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(word);
+        last = Some((at, end));
+    }
+    Row {
+        line: line.number,
+        cells,
+        text: line.text,
+    }
+}
+
+/// Columns that a text fills on the screen: characters of East Asian scripts fill two.
+fn width(text: &str) -> usize {
+    text.chars().map(|c| if c >= '\u{1100}' && c != '\u{2026}' && c < '\u{ffff}' { 2 } else { 1 }).sum()
+}
+
+/// The words of a line with the places where they start.
+fn words(line: &str) -> Vec<(usize, &str)> {
+    let mut all = Vec::new();
+    let mut at = 0;
+    for part in line.split(' ') {
+        if !part.is_empty() {
+            all.push((at, part));
+        }
+        at += width(part) + 1;
+    }
+    all
+}

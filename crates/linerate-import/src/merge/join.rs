@@ -1,0 +1,117 @@
+//! Joins two values of one fact.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use linerate_core::reported::Note;
+
+use crate::facts::MOST;
+
+/// Largest number of notes.
+const MOST_NOTES: usize = 50;
+
+/// Joins values, and notes those that differ.
+#[derive(Default)]
+pub(super) struct Joiner {
+    /// What the values belong to.
+    about: String,
+    pub(super) notes: Vec<Note>,
+}
+
+impl Joiner {
+    /// Says what the next values belong to.
+    pub(super) fn about(&mut self, what: &str) {
+        what.clone_into(&mut self.about);
+    }
+
+    /// A note that two values differ.
+    pub(super) fn differ(&mut self, what: &str, first: &str, later: &str) {
+        if self.notes.len() < MOST_NOTES {
+            self.notes.push(Note {
+                line: None,
+                what: format!("{}: {what} is {first} in one output and {later} in a later one, which counts", self.about),
+            });
+        }
+    }
+
+    /// A value that may be unknown.
+    pub(super) fn option<T: PartialEq + Display>(&mut self, what: &str, into: &mut Option<T>, from: Option<T>) {
+        self.shown(what, into, from, T::to_string);
+    }
+
+    /// A value that may be unknown, with its words.
+    pub(super) fn shown<T: PartialEq>(
+        &mut self,
+        what: &str,
+        into: &mut Option<T>,
+        from: Option<T>,
+        words: impl Fn(&T) -> String,
+    ) {
+        let Some(later) = from else { return };
+        if let Some(first) = into.as_ref().filter(|first| **first != later) {
+            self.differ(what, &words(first), &words(&later));
+        }
+        *into = Some(later);
+    }
+
+    /// A text that is empty if it is unknown.
+    pub(super) fn text(&mut self, what: &str, into: &mut String, from: String) {
+        if from.is_empty() {
+            return;
+        }
+        if !into.is_empty() && *into != from {
+            self.differ(what, into, &from);
+        }
+        *into = from;
+    }
+
+    /// A number that is 0 if it is unknown.
+    pub(super) fn number<T>(&mut self, what: &str, into: &mut T, from: T)
+    where
+        T: PartialEq + Default + Copy + std::fmt::LowerHex,
+    {
+        if from == T::default() {
+            return;
+        }
+        if *into != T::default() && *into != from {
+            self.differ(what, &format!("{into:x}"), &format!("{from:x}"));
+        }
+        *into = from;
+    }
+
+    /// A list that is empty if it is unknown.
+    pub(super) fn list<T: PartialEq + Display>(&mut self, what: &str, into: &mut Vec<T>, from: Vec<T>) {
+        /// Items that a note shows.
+        const SHOWN: usize = 16;
+        if from.is_empty() {
+            return;
+        }
+        let words = |list: &[T]| {
+            let shown: Vec<String> = list.iter().take(SHOWN).map(T::to_string).collect();
+            shown.join(" ")
+        };
+        if !into.is_empty() && *into != from {
+            self.differ(what, &words(into), &words(&from));
+        }
+        *into = from;
+    }
+}
+
+/// Adds things to a list: one with the key of another is joined with it.
+pub(super) fn keyed<T, K: Ord>(
+    into: &mut Vec<T>,
+    from: Vec<T>,
+    key: impl Fn(&T) -> K,
+    mut join: impl FnMut(&mut T, T),
+) {
+    let mut places: BTreeMap<K, usize> = into.iter().enumerate().map(|(at, thing)| (key(thing), at)).collect();
+    for thing in from {
+        let at = *places.entry(key(&thing)).or_insert(into.len());
+        let has_room = into.len() < MOST;
+        match into.get_mut(at) {
+            Some(known) => join(known, thing),
+            None if has_room => into.push(thing),
+            None => return,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Joins network ports.
+
+use std::collections::BTreeSet;
+
+use linerate_core::facts::nic::{Counter, LinkModes, Network, Nic, PortErrors, Stack};
+
+use super::join::{Joiner, keyed};
+use super::gaps;
+
+pub(super) fn network(joiner: &mut Joiner, into: &mut Network, from: Network) {
+    keyed(&mut into.nics, from.nics, |nic| nic.name.clone(), |into, from| port(joiner, into, from));
+    into.fragments = from.fragments.or(into.fragments);
+    gaps(&mut into.gaps, from.gaps);
+    number(&mut into.nics);
+}
+
+/// The first index that no kernel gives: it is a signed number there.
+const UNNUMBERED: u32 = i32::MAX as u32 + 1;
+
+fn is_numbered(nic: &Nic) -> bool {
+    (1..UNNUMBERED).contains(&nic.index)
+}
+
+/// Gives each port without an index, or with that of another port, one of its own. The rules find ports by it.
+fn number(nics: &mut [Nic]) {
+    let mut used = BTreeSet::new();
+    let mut next = UNNUMBERED;
+    for nic in nics {
+        if !(is_numbered(nic) && used.insert(nic.index)) {
+            nic.index = next;
+            next = next.saturating_add(1);
+        }
+    }
+}
+
+/// Whether an output tells the state of the port's link: `ip` and `Get-NetAdapter` give an index, `ethtool` tells
+/// whether speed is negotiated.
+fn tells_state(nic: &Nic) -> bool {
+    nic.up || is_numbered(nic) || nic.link.autoneg.is_some() || !nic.down.is_empty()
+}
+
+fn port(joiner: &mut Joiner, into: &mut Nic, from: Nic) {
+    joiner.about(&into.name);
+    state(joiner, into, &from);
+    if is_numbered(&from) {
+        if is_numbered(into) && into.index != from.index {
+            joiner.differ("its index", &into.index.to_string(), &from.index.to_string());
+        }
+        into.index = from.index;
+    }
+    joiner.text("kind", &mut into.kind, from.kind);
+    joiner.text("driver", &mut into.driver, from.driver);
+    joiner.text("firmware", &mut into.firmware, from.firmware);
+    device(joiner, into, from.device);
+    joiner.text("slot", &mut into.pci, from.pci);
+    joiner.option("USB rate", &mut into.usb, from.usb);
+    joiner.option("node", &mut into.node, from.node);
+    joiner.option("MTU", &mut into.mtu, from.mtu);
+    joiner.option("largest MTU", &mut into.mtu_max, from.mtu_max);
+    joiner.text("qdisc", &mut into.qdisc, from.qdisc);
+    joiner.option("threaded polling", &mut into.threaded, from.threaded);
+    into.is_virtual |= from.is_virtual;
+    link(joiner, &mut into.link, from.link);
+    if from.stack != Stack::default() {
+        into.stack = from.stack;
+    }
+    // Settings that one command shows together.
+    into.fec = from.fec.or(into.fec.take());
+    into.offloads = from.offloads.or(into.offloads.take());
+    into.channels = from.channels.or(into.channels);
+    into.rings = from.rings.or(into.rings);
+    into.coalesce = from.coalesce.or(into.coalesce);
+    into.pause = from.pause.or(into.pause);
+    into.rss = from.rss.or(into.rss.take());
+    if !from.queues.is_empty() {
+        into.queues = from.queues;
+    }
+    if !from.usb_hubs.is_empty() {
+        into.usb_hubs = from.usb_hubs;
+    }
+    if !from.shapers.is_empty() {
+        into.shapers = from.shapers;
+    }
+    errors(&mut into.errors, &from.errors);
+    counters(&mut into.counters, from.counters);
+}
+
+/// Joins whether a port has a link. Where it has none, the speed of an earlier output is not its speed.
+fn state(joiner: &mut Joiner, into: &mut Nic, from: &Nic) {
+    if !tells_state(from) {
+        return;
+    }
+    let words = |up: bool| if up { "up" } else { "down" };
+    if tells_state(into) && into.up != from.up {
+        joiner.differ("its link", words(into.up), words(from.up));
+    }
+    into.up = from.up;
+    from.down.clone_into(&mut into.down);
+    if !into.up {
+        (into.link.speed, into.link.duplex) = (None, None);
+    }
+}
+
+/// A device on another bus than PCI has two names: `virtio2` for `ip`, the slot for `ethtool`.
+fn device(joiner: &mut Joiner, into: &mut Nic, from: String) {
+    let is_slot = |name: &str| name.contains(':');
+    if !into.device.is_empty() && !from.is_empty() && is_slot(&into.device) != is_slot(&from) {
+        if is_slot(&into.device) {
+            into.device = from;
+        }
+        return;
+    }
+    joiner.text("device", &mut into.device, from);
+}
+
+fn link(joiner: &mut Joiner, into: &mut LinkModes, from: LinkModes) {
+    joiner.option("speed", &mut into.speed, from.speed);
+    joiner.shown("duplex", &mut into.duplex, from.duplex, |duplex| format!("{duplex:?}").to_lowercase());
+    joiner.shown("negotiation", &mut into.autoneg, from.autoneg, |on| if *on { "on" } else { "off" }.to_owned());
+    joiner.option("lanes", &mut into.lanes, from.lanes);
+    joiner.list("supported modes", &mut into.supported, from.supported);
+    joiner.list("offered modes", &mut into.advertised, from.advertised);
+    joiner.list("modes of the other end", &mut into.peer, from.peer);
+}
+
+/// Counters grow: the later value counts.
+fn errors(into: &mut PortErrors, from: &PortErrors) {
+    let PortErrors {
+        rx_errors,
+        tx_errors,
+        rx_dropped,
+        tx_dropped,
+        rx_missed,
+        rx_fifo,
+        rx_crc,
+        collisions,
+        carrier_changes,
+    } = into;
+    for (into, from) in [
+        (rx_errors, from.rx_errors),
+        (tx_errors, from.tx_errors),
+        (rx_dropped, from.rx_dropped),
+        (tx_dropped, from.tx_dropped),
+        (rx_missed, from.rx_missed),
+        (rx_fifo, from.rx_fifo),
+        (rx_crc, from.rx_crc),
+        (collisions, from.collisions),
+    ] {
+        *into = from.or(*into);
+    }
+    *carrier_changes = from.carrier_changes.or(*carrier_changes);
+}
+
+/// Counters grow: the later value counts.
+pub(super) fn counters(into: &mut Vec<Counter>, from: Vec<Counter>) {
+    keyed(into, from, |counter| counter.name.clone(), |into, from| *into = from);
+}

@@ -1,0 +1,86 @@
+//! Joins RDMA devices.
+
+use linerate_core::facts::infiniband::{Gid, Guid, IbDevice, IbPort, IbRate, Infiniband, Ipoib, LinkState};
+
+use super::gaps;
+use super::join::{Joiner, keyed};
+use super::port::counters;
+
+pub(super) fn infiniband(joiner: &mut Joiner, into: &mut Infiniband, from: Infiniband) {
+    keyed(&mut into.devices, from.devices, |device| device.name.clone(), |into, from| device(joiner, into, from));
+    into.devices.sort_by(|a, b| a.name.cmp(&b.name));
+    keyed(&mut into.interfaces, from.interfaces, |i| i.name.clone(), |into, from| interface(joiner, into, from));
+    into.interfaces.sort_by(|a, b| a.name.cmp(&b.name));
+    keyed(&mut into.claims, from.claims, |claim| claim.pci.clone(), |into, from| *into = from);
+    into.managed = from.managed.or(into.managed.take());
+    into.opened = from.opened.or(into.opened.take());
+    gaps(&mut into.gaps, from.gaps);
+}
+
+fn interface(joiner: &mut Joiner, into: &mut Ipoib, from: Ipoib) {
+    joiner.about(&into.name);
+    joiner.text("slot", &mut into.pci, from.pci);
+    joiner.text("mode", &mut into.mode, from.mode);
+    joiner.option("port", &mut into.port, from.port);
+    joiner.option("connected mode", &mut into.connectable, from.connectable);
+    into.addresses = from.addresses.or(into.addresses.take());
+}
+
+fn device(joiner: &mut Joiner, into: &mut IbDevice, from: IbDevice) {
+    let name = into.name.clone();
+    joiner.about(&name);
+    joiner.text("model", &mut into.model, from.model);
+    joiner.text("firmware", &mut into.firmware, from.firmware);
+    joiner.text("board", &mut into.board, from.board);
+    joiner.text("slot", &mut into.pci, from.pci);
+    joiner.option("node", &mut into.node, from.node);
+    joiner.option("GUID", &mut into.node_guid, from.node_guid);
+    into.virtual_of = from.virtual_of.or(into.virtual_of.take());
+    into.software |= from.software;
+    keyed(&mut into.ports, from.ports, |port| port.number, |into, from| {
+        joiner.about(&format!("{name} port {}", into.number));
+        port(joiner, into, from);
+    });
+    into.ports.sort_by_key(|port| port.number);
+}
+
+fn port(joiner: &mut Joiner, into: &mut IbPort, from: IbPort) {
+    let is_down = from.state == Some(LinkState::Down);
+    joiner.shown("state", &mut into.state, from.state, |state| state.name().to_owned());
+    joiner.shown("state of the wire", &mut into.physical, from.physical, |state| state.name().to_owned());
+    joiner.shown("layer", &mut into.layer, from.layer, |layer| layer.name().to_owned());
+    joiner.option("LID", &mut into.lid, from.lid);
+    joiner.option("LID of the manager", &mut into.sm_lid, from.sm_lid);
+    rate(joiner, &mut into.rate, from.rate);
+    if is_down {
+        into.rate = None;
+    }
+    keyed(&mut into.gids, from.gids, |gid| gid.index, gid);
+    counters(&mut into.counters, from.counters);
+}
+
+/// A rate whose width and speed are unknown says less than an equal one.
+fn rate(joiner: &mut Joiner, into: &mut Option<IbRate>, from: Option<IbRate>) {
+    let is_vaguer = |from: &IbRate, into: &IbRate| from.width == 0 && from.rate == into.rate;
+    let (Some(first), Some(later)) = (&*into, &from) else {
+        *into = from.or(into.take());
+        return;
+    };
+    if is_vaguer(later, first) {
+        return;
+    }
+    if is_vaguer(first, later) {
+        *into = from;
+        return;
+    }
+    joiner.shown("rate", into, from, |rate| rate.to_string());
+}
+
+/// A GID of which only the lower half is known says less than the whole one.
+fn gid(into: &mut Gid, from: Gid) {
+    let is_half = from.gid.starts_with("0000:0000:0000:0000:");
+    let is_same = Guid::of_gid(&into.gid) == Guid::of_gid(&from.gid);
+    if !(is_half && is_same) {
+        *into = from;
+    }
+}
