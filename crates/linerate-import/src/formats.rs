@@ -3,4 +3,11 @@
 use crate::format::Format;
 
 /// Every format. The first that recognises a text reads it.
-pub static FORMATS: &[&Format] = &[&crate::iperf3::json::FORMAT];
+pub static FORMATS: &[&Format] = &[&crate::iperf3::json::FORMAT, &crate::iperf3::text::FORMAT];
+
+/// Whether an output goes on at a line: takes the text of the output so far, and the rest from that line on.
+type GoesOn = fn(&str, &str) -> bool;
+
+/// Formats whose output has lines at which another one of the same format could begin as well.
+pub(crate) static GO_ON: &[(&Format, GoesOn)] =
+    &[(&crate::iperf3::text::FORMAT, crate::iperf3::text::goes_on)];

@@ -12,6 +12,7 @@
 mod format;
 mod formats;
 mod iperf3;
+mod iperf_row;
 mod read;
 #[cfg(test)]
 mod summary;

@@ -5,6 +5,7 @@ use linerate_core::reported::{Note, Outcome, Tool};
 
 use crate::FORMATS;
 use crate::format::{Format, Found, Section};
+use crate::formats::GO_ON;
 use crate::text::{command, decoded, plain};
 
 /// Largest input, in bytes.
@@ -162,7 +163,7 @@ impl<'a> Reader<'a> {
         let end = if is_json {
             self.rest.len()
         } else {
-            extent(self.rest)
+            extent(self.rest, format)
         };
         let section = Section {
             text: &self.rest[..end],
@@ -265,10 +266,15 @@ fn starting(text: &str) -> Option<&'static Format> {
 }
 
 /// Bytes from an output's start to the next line at which an output begins.
-fn extent(text: &str) -> usize {
+fn extent(text: &str, format: &Format) -> usize {
+    let goes_on = GO_ON.iter().find(|(known, _)| *known == format);
     let ends = text.match_indices('\n').map(|(at, _)| at + 1);
     let mut starts = ends.filter(|at| *at < text.len());
-    starts
-        .find(|at| starting(&text[*at..]).is_some())
-        .unwrap_or(text.len())
+    let is_end = |at: &usize| {
+        let (before, rest) = text.split_at(*at);
+        starting(rest).is_some_and(|next| {
+            next != format || goes_on.is_none_or(|(_, goes_on)| !goes_on(before, rest))
+        })
+    };
+    starts.find(is_end).unwrap_or(text.len())
 }
