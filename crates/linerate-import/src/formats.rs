@@ -58,3 +58,11 @@ pub static FORMATS: &[&Format] = &[
     &facts::PCM_MEMORY,
     &facts::DMESG,
 ];
+pub static FORMATS: &[&Format] = &[&crate::iperf3::json::FORMAT, &crate::iperf3::text::FORMAT];
+
+/// Whether an output goes on at a line: takes the text of the output so far, and the rest from that line on.
+type GoesOn = fn(&str, &str) -> bool;
+
+/// Formats whose output has lines at which another one of the same format could begin as well.
+pub(crate) static GO_ON: &[(&Format, GoesOn)] =
+    &[(&crate::iperf3::text::FORMAT, crate::iperf3::text::goes_on)];

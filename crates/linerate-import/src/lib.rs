@@ -17,6 +17,7 @@ mod facts;
 mod format;
 mod formats;
 mod merge;
+mod iperf_row;
 mod read;
 #[cfg(test)]
 mod summary;

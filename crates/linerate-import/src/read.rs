@@ -5,6 +5,8 @@ use linerate_core::reported::{Note, Outcome, Tool};
 
 use crate::FORMATS;
 use crate::format::{Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
+use crate::formats::GO_ON;
 use crate::text::{command, decoded, plain};
 
 /// Largest input, in bytes.
@@ -287,4 +289,14 @@ fn extent(text: &str, own: &'static Format) -> usize {
     starts
         .find(|at| starting(&text[*at..]).is_some_and(|next| !continues(next)))
         .unwrap_or(text.len())
+    let goes_on = GO_ON.iter().find(|(known, _)| *known == format);
+    let ends = text.match_indices('\n').map(|(at, _)| at + 1);
+    let mut starts = ends.filter(|at| *at < text.len());
+    let is_end = |at: &usize| {
+        let (before, rest) = text.split_at(*at);
+        starting(rest).is_some_and(|next| {
+            next != format || goes_on.is_none_or(|(_, goes_on)| !goes_on(before, rest))
+        })
+    };
+    starts.find(is_end).unwrap_or(text.len())
 }

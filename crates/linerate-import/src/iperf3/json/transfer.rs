@@ -310,5 +310,5 @@ impl<'a> View<'a> {
 }
 
 fn bits(rate: f64) -> Rate {
-    Rate(rate as u64)
+    Rate(rate.round() as u64)
 }

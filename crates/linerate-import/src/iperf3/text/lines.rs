@@ -1,0 +1,202 @@
+//! The lines of an output, sorted by their meaning.
+
+use linerate_core::reported::Note;
+
+use super::is_header;
+use crate::format::Section;
+use crate::iperf_row::{Row, bracket, number, row};
+
+/// Most streams of a direction. iperf3 itself has at most 128.
+const MOST_STREAMS: usize = 1_000;
+
+/// Starts of lines that say nothing about the result.
+const PASSED_OVER: &[&str] = &[
+    "- - - -",
+    "-----",
+    "Accepted connection from ",
+    "Server listening on ",
+    "Control connection MSS",
+    "Time: ",
+    "Linux ",
+    "Cookie: ",
+    "Target Bitrate: ",
+    "Test Complete. Summary Results:",
+    "rcv_tcp_congestion ",
+    "warning: ",
+    "Starting Test: ",
+];
+
+/// An output.
+#[derive(Debug, Default)]
+pub(super) struct Lines<'a> {
+    pub(super) version: Option<&'a str>,
+    pub(super) by_client: bool,
+    pub(super) by_server: bool,
+    pub(super) reverse: bool,
+    /// The protocol that `-V` names.
+    pub(super) protocol: Option<&'a str>,
+    pub(super) streams: Option<u32>,
+    pub(super) block: Option<u64>,
+    pub(super) segment: Option<u32>,
+    /// Lines that name a connection of the test.
+    pub(super) connections: usize,
+    pub(super) cpu: Vec<CpuLine>,
+    pub(super) congestion: Option<&'a str>,
+    pub(super) error: Option<String>,
+    /// Headers of columns, in order; of many tests only the first two matter.
+    pub(super) headers: Vec<&'a str>,
+    /// Rows of intervals that count.
+    pub(super) intervals: Vec<Row<'a>>,
+    /// Rows of the summary.
+    pub(super) summary: Vec<Row<'a>>,
+    pub(super) notes: Vec<Note>,
+    /// Bytes up to the last line that was understood.
+    pub(super) used: usize,
+}
+
+/// CPU shares of both ends: `CPU Utilization: local/sender 15.3% (0.9%u/14.3%s), remote/receiver 36.1% ..`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CpuLine {
+    /// Whether the end that wrote the output is the sender.
+    pub(super) sends: bool,
+    /// Share of one CPU, all and in the kernel: of this end, then of the far one.
+    pub(super) ends: [Option<(f64, f64)>; 2],
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn read(section: &Section<'a>) -> Self {
+        let mut lines = Self::default();
+        let mut at = 0;
+        let mut strange: Vec<Note> = Vec::new();
+        for (number, whole) in section.text.split_inclusive('\n').enumerate() {
+            at += whole.len();
+            let line = whole.trim();
+            if line.is_empty() {
+                continue;
+            }
+            if lines.line(line) {
+                lines.used = at;
+                lines.notes.append(&mut strange);
+                if line == "iperf Done." {
+                    break;
+                }
+            } else if strange.len() < 20 {
+                let quoted: String = line.chars().take(60).collect();
+                strange.push(Note {
+                    line: Some(section.line + number as u64),
+                    what: format!("not understood: `{quoted}`"),
+                });
+            }
+        }
+        // A broken row belongs to this output, also as its last line.
+        let broken = |note: &Note| note.what.contains("`[");
+        if let Some(last) = strange.iter().rposition(broken) {
+            strange.truncate(last + 1);
+            lines.notes.append(&mut strange);
+            lines.used = section.text.len();
+        }
+        lines
+    }
+
+    /// Takes a line. Returns whether it was understood.
+    fn line(&mut self, line: &'a str) -> bool {
+        if let Some(row) = row(line) {
+            self.row(row);
+            return true;
+        }
+        if is_header(line) {
+            self.headers.push(line);
+            self.headers.truncate(2);
+            return true;
+        }
+        if bracket(line).is_some() {
+            return self.connection(line);
+        }
+        self.words(line) || PASSED_OVER.iter().any(|start| line.starts_with(start))
+    }
+
+    fn row(&mut self, row: Row<'a>) {
+        let marked = row.rest.ends_with("sender") || row.rest.ends_with("receiver");
+        if marked || self.headers.len() > 1 {
+            if self.summary.len() < 4 * MOST_STREAMS {
+                self.summary.push(row);
+            }
+        } else if !row.rest.ends_with("(omitted)") {
+            self.intervals.push(row);
+        }
+    }
+
+    /// Takes a line about one connection that is no row.
+    fn connection(&mut self, line: &str) -> bool {
+        let Some((_, rest)) = bracket(line) else {
+            return false;
+        };
+        let rest = rest.trim();
+        let connected = rest.starts_with("local ") && rest.contains(" connected to ");
+        self.connections += usize::from(connected);
+        connected
+            || (rest.starts_with("Sent ") && rest.ends_with(" datagrams"))
+            || rest.ends_with("datagrams received out-of-order")
+            || rest.ends_with("statistics not available)")
+    }
+
+    /// Takes a line of words.
+    fn words(&mut self, line: &'a str) -> bool {
+        if let Some(why) = line.strip_prefix("iperf3: ") {
+            let why = why.strip_prefix("error - ").unwrap_or(why);
+            self.error.get_or_insert_with(|| why.to_owned());
+        } else if let Some(version) = line.strip_prefix("iperf 3.") {
+            self.version = line.get(line.len() - version.len() - 2..);
+            self.version = self.version.and_then(|text| text.split(' ').next());
+        } else if line.starts_with("Connecting to host ") {
+            self.by_client = true;
+        } else if line.starts_with("Accepted connection from ") {
+            self.by_server = true;
+        } else if line.starts_with("Reverse mode, ") {
+            self.reverse = true;
+        } else if let Some(mss) = line.strip_prefix("TCP MSS: ") {
+            self.segment = mss.split(' ').next().and_then(|n| n.parse().ok());
+        } else if let Some(name) = line.strip_prefix("snd_tcp_congestion ") {
+            self.congestion = Some(name);
+        } else if let Some(settings) = line.strip_prefix("Starting Test: protocol: ") {
+            self.settings(settings);
+        } else if let Some(shares) = line.strip_prefix("CPU Utilization: ") {
+            self.cpu.extend(cpu(shares));
+            self.cpu.truncate(2);
+        } else {
+            return line == "iperf Done.";
+        }
+        true
+    }
+
+    /// `TCP, 1 streams, 131072 byte blocks, omitting 0 seconds, 2 second test, tos 0`
+    fn settings(&mut self, text: &'a str) {
+        let mut parts = text.split(", ");
+        self.protocol = parts.next();
+        for part in parts {
+            let Some((value, what)) = part.split_once(' ') else {
+                continue;
+            };
+            match what {
+                "streams" => self.streams = value.parse().ok(),
+                "byte blocks" => self.block = value.parse().ok(),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn cpu(text: &str) -> Option<CpuLine> {
+    let (near, far) = text.split_once("), ")?;
+    let near_of = near.strip_prefix("local/")?;
+    let share = |text: &str| {
+        let percent = |text: &str| number(text).map(|(value, _)| value / 100.0);
+        let (total, parts) = text.split_once(' ')?.1.split_once("% (")?;
+        let system = parts.split_once("%u/")?.1.split_once("%s")?.0;
+        Some((percent(total)?, percent(system)?))
+    };
+    Some(CpuLine {
+        sends: near_of.starts_with("sender"),
+        ends: [share(near), share(far)],
+    })
+}

@@ -1,0 +1,189 @@
+//! The rows that iperf2 and iperf3 print, which have one form.
+//!
+//! `[  5]   0.00-1.00   sec   108 MBytes   905 Mbits/sec`. Bits have decimal multiples. Bytes have binary ones,
+//! also in rates, whatever they are called.
+//= iperf3: units.c, unit_snprintf; iperf2: stdio.c, byte_snprintf
+
+/// Units of bytes and their sizes.
+const BYTES: &[(&str, f64)] = &[
+    ("Bytes", 1.0),
+    ("Byte", 1.0),
+    ("KBytes", 1024.0),
+    ("KByte", 1024.0),
+    ("MBytes", 1_048_576.0),
+    ("MByte", 1_048_576.0),
+    ("GBytes", 1_073_741_824.0),
+    ("GByte", 1_073_741_824.0),
+    ("TBytes", 1_099_511_627_776.0),
+];
+
+/// Units of rates and their bits per second.
+const RATES: &[(&str, f64)] = &[
+    ("bits/sec", 1.0),
+    ("Kbits/sec", 1e3),
+    ("Mbits/sec", 1e6),
+    ("Gbits/sec", 1e9),
+    ("Tbits/sec", 1e12),
+    ("Bytes/sec", 8.0),
+    ("KBytes/sec", 8.0 * 1024.0),
+    ("MBytes/sec", 8.0 * 1_048_576.0),
+    ("GBytes/sec", 8.0 * 1_073_741_824.0),
+    ("TBytes/sec", 8.0 * 1_099_511_627_776.0),
+];
+
+/// A row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Row<'a> {
+    /// Number of the socket, or `SUM`.
+    pub(crate) id: &'a str,
+    /// `TX-C` and the like; empty if there is none.
+    pub(crate) role: &'a str,
+    /// Start and end in seconds.
+    pub(crate) from: f64,
+    /// See `from`.
+    pub(crate) to: f64,
+    /// Digits behind the point of the start.
+    pub(crate) digits: usize,
+    pub(crate) bytes: f64,
+    /// Bits per second.
+    pub(crate) rate: f64,
+    /// Whether its rate counts binary multiples of bytes.
+    pub(crate) binary: bool,
+    /// Whether its numbers have a decimal comma.
+    pub(crate) comma: bool,
+    /// What stands behind the rate.
+    pub(crate) rest: &'a str,
+}
+
+impl Row<'_> {
+    /// Whether it is the sum of all streams.
+    pub(crate) fn is_sum(&self) -> bool {
+        self.id.starts_with("SUM")
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        self.to - self.from
+    }
+}
+
+/// The text in brackets at the start of a line, and what stands behind it.
+pub(crate) fn bracket(line: &str) -> Option<(&str, &str)> {
+    let (inside, rest) = line.trim_start().strip_prefix('[')?.split_once(']')?;
+    (inside.len() <= 12).then_some((inside.trim(), rest))
+}
+
+/// Reads a row; `None` if the line is none.
+pub(crate) fn row(line: &str) -> Option<Row<'_>> {
+    let (id, rest) = bracket(line)?;
+    let (role, rest) = bracket(rest).unwrap_or(("", rest));
+    let (times, rest) = rest.split_once(" sec")?;
+    let (from, to) = times.split_once('-')?;
+    let from = from.trim();
+    let mut comma = false;
+    let mut read = |text| {
+        let (value, with_comma) = number(text)?;
+        comma |= with_comma;
+        Some(value)
+    };
+    let (start, end) = (read(from)?, read(to.trim())?);
+    let (bytes, rest) = word(rest)?;
+    let (unit, rest) = word(rest)?;
+    let bytes = read(bytes)? * unit_of(unit, BYTES)?;
+    let (rate, rest) = word(rest)?;
+    let (unit, rest) = word(rest)?;
+    let rate = read(rate)? * unit_of(unit, RATES)?;
+    Some(Row {
+        id,
+        role,
+        from: start,
+        to: end,
+        digits: from.len() - from.find(['.', ',']).map_or(from.len(), |at| at + 1),
+        bytes,
+        rate,
+        binary: unit.ends_with("Bytes/sec"),
+        comma,
+        rest: rest.trim(),
+    })
+}
+
+/// The next word and what stands behind it.
+pub(crate) fn word(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim_start();
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    (end > 0).then(|| text.split_at(end))
+}
+
+fn unit_of(unit: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let found = units.iter().find(|(name, _)| *name == unit)?;
+    Some(found.1)
+}
+
+/// Bytes of a quantity such as `1.31 MBytes`.
+pub(crate) fn bytes(number_text: &str, unit: &str) -> Option<f64> {
+    Some(number(number_text)?.0 * unit_of(unit, BYTES)?)
+}
+
+/// A number that is not negative, and whether it has a decimal comma. iperf prints at most two digits behind the
+/// point where numbers are below 10 and no separators of thousands, so a comma before three digits is refused.
+pub(crate) fn number(text: &str) -> Option<(f64, bool)> {
+    let parsed = |text: &str| {
+        let value: f64 = text.parse().ok()?;
+        (value.is_finite() && text.starts_with(|c: char| c.is_ascii_digit())).then_some(value)
+    };
+    let Some((whole, part)) = text.split_once(',') else {
+        return Some((parsed(text)?, false));
+    };
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(part) || part.len() == 3 {
+        return None;
+    }
+    Some((parsed(&format!("{whole}.{part}"))?, true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_its_numbers_in_real_units() {
+        let got =
+            row("[  5][TX-C]   0.00-1.00   sec  2.00 KBytes  3.50 MBytes/sec    0   1.31 MBytes")
+                .unwrap();
+        assert_eq!(
+            (got.id, got.role, got.from, got.to),
+            ("5", "TX-C", 0.0, 1.0)
+        );
+        assert_eq!((got.bytes, got.rate), (2048.0, 3.5 * 8.0 * 1_048_576.0));
+        assert_eq!((got.digits, got.rest), (2, "0   1.31 MBytes"));
+        assert!(got.binary && !got.comma && !got.is_sum());
+        let old = row("[  3]  0.0-10.0 sec  1.10 GBytes   942 Mbits/sec").unwrap();
+        assert_eq!((old.digits, old.rate, old.binary), (1, 942e6, false));
+        let sum = row("[SUM]   0.00-1.00   sec  0.00 Bytes  0.00 bits/sec").unwrap();
+        assert!(sum.is_sum() && sum.rate == 0.0);
+    }
+
+    #[test]
+    fn a_comma_is_understood_only_where_it_is_decimal() {
+        assert_eq!(number("3,73"), Some((3.73, true)));
+        assert_eq!(number("0,0000"), Some((0.0, true)));
+        for text in ["1,234", "1.2,3", ",5", "5,", "-1", "inf", "nan", ""] {
+            assert_eq!(number(text), None, "{text}");
+        }
+        let line = "[  4]   0,00-1,00   sec   411 MBytes  3,45 Gbits/sec";
+        assert!(row(line).unwrap().comma);
+    }
+
+    #[test]
+    fn what_lacks_a_unit_is_no_row() {
+        for line in [
+            "[  4]   0.00-1.00   sec   411 MBytes  3.45",
+            "[  4]   0.00-1.00   sec   411  3.45 Gbits/sec",
+            "[  4]   0.00-1.00   sec   411 MBytes  3.45 Gbits",
+            "[  4]   0.00   sec   411 MBytes  3.45 Gbits/sec",
+            "   0.00-1.00   sec   411 MBytes  3.45 Gbits/sec",
+            "[  5] local 127.0.0.1 port 41234 connected to 127.0.0.1 port 5201",
+        ] {
+            assert_eq!(row(line), None, "{line}");
+        }
+    }
+}
