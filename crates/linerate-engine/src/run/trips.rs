@@ -105,7 +105,9 @@ impl Run<'_> {
                 expected = warm.trip;
             }
             if at == 0 {
-                let each = Nanos(self.link.now().0.saturating_sub(began.0));
+                // Slices of longer messages are longer.
+                let took = self.link.now().0.saturating_sub(began.0);
+                let each = Nanos(took.saturating_add(expected.0.saturating_mul(2)));
                 to_try = trips::tried(sweep.sizes.len(), each, time);
             }
             at += 1;
