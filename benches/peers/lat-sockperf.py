@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Round trips on loopback: `linerate lat` beside `sockperf ping-pong --tcp`, in interleaved pairs of 1 s.
+"""Round trips on loopback: `linerate lat` beside `sockperf ping-pong`, in interleaved pairs of 1 s.
 
     lat-sockperf.py pairs [PAIRS [SAMPLES]]   blocking and busy, as each places its threads and with both pinned alike;
                                               each pair's percentiles become a line of the file SAMPLES
+    lat-sockperf.py sizes [PAIRS]             blocking, by size, TCP and UDP
     lat-sockperf.py stall                     open and closed loops while both servers stand still for 200 ms
 
-Prints Markdown. Sockperf halves round trips unless told otherwise; here both are whole ones of 64 bytes. A ratio
+Prints Markdown. Sockperf halves round trips unless told otherwise; here both are whole ones, of 64 bytes but for `sizes`. A ratio
 is linerate's over sockperf's, with the 95 % interval of its geometric mean over the pairs (Student's t on logarithms).
 LINERATE is the program to measure.
 """
@@ -36,27 +37,31 @@ def pinned(command, cpu):
     return ["taskset", "-c", str(cpu), *command] if cpu is not None else list(command)
 
 
-def linerate(busy=False, seconds=1, cpu=None, rate=None):
+def linerate(busy=False, seconds=1, cpu=None, rate=None, size=64, engine="tcp"):
     """Percentiles in microseconds, as far as the samples support them, and how many there were."""
     command = [LINERATE, "lat", "127.0.0.1", "--open", "--port", PORT, "-t", f"{seconds}s", "--quiet", "--json"]
+    command += ["--engine", engine, "--size", f"{size}B"]
     command += ["--busy-poll"] if busy else []
     command += ["--rate", str(rate)] if rate else []
     told = json.loads(subprocess.run(pinned(command, cpu), capture_output=True, check=True).stdout)
     return {p["percent"]: p["ns"] / 1000 for p in told["percentiles"]}, told["samples"]
 
 
-def sockperf(busy=False, seconds=1, cpu=None):
-    command = ["sockperf", "ping-pong", "--tcp", "-i", "127.0.0.1", "-p", RIVAL, "-t", str(seconds), "-m", "64", "--full-rtt"]
+def sockperf(busy=False, seconds=1, cpu=None, size=64, engine="tcp"):
+    command = ["sockperf", "ping-pong", "-i", "127.0.0.1", "-p", RIVAL, "-t", str(seconds), "-m", str(size), "--full-rtt"]
+    command += ["--tcp"] if engine == "tcp" else []
     command += ["--nonblocked"] if busy else []
     out = subprocess.run(pinned(command, cpu), capture_output=True, check=True, text=True).stdout
     found = re.findall(r"percentile ([\d.]+)\s*=\s*([\d.]+)", out)
-    return {float(p): float(us) for p, us in found}, int(re.search(r"Total (\d+) observations", out).group(1))
+    total = re.search(r"Total (\d+) observations", out)
+    return {float(p): float(us) for p, us in found}, int(total.group(1)) if total else 0
 
 
 class Servers:
-    def __init__(self, busy=False, cpu=None):
+    def __init__(self, busy=False, cpu=None, engine="tcp"):
         ours = [LINERATE, "serve", "--open", "--listen", "127.0.0.1", "--port", PORT]
-        theirs = ["sockperf", "server", "--tcp", "-i", "127.0.0.1", "-p", RIVAL, *(["--nonblocked"] if busy else [])]
+        theirs = ["sockperf", "server", "-i", "127.0.0.1", "-p", RIVAL]
+        theirs += (["--tcp"] if engine == "tcp" else []) + (["--nonblocked"] if busy else [])
         self.all = [start(*pinned(command, cpu)) for command in (ours, theirs)]
         time.sleep(1)
 
@@ -89,12 +94,33 @@ def compare(pairs, busy, alike, samples):
             rows.append((found[linerate], found[sockperf]))
             print(json.dumps({"how": how, "linerate": found[linerate], "sockperf": found[sockperf]}), file=samples, flush=True)
     for p in (50, 99):
-        both = [(a[p], b[p]) for a, b in rows if p in a and p in b]
-        if len(both) < 3:
-            continue
-        low, mid, high = interval([a / b for a, b in both])
-        ours, theirs = (statistics.median(row[side] for row in both) for side in (0, 1))
-        print(f"| {how} | p{p} | {ours:.1f} | {theirs:.1f} | {mid:.2f} ({low:.2f} to {high:.2f}; {len(both)}) |", flush=True)
+        tell(how, p, rows)
+
+
+def tell(how, p, rows):
+    both = [(a[p], b[p]) for a, b in rows if p in a and p in b]
+    if len(both) < 3:
+        return
+    low, mid, high = interval([a / b for a, b in both])
+    ours, theirs = (statistics.median(row[side] for row in both) for side in (0, 1))
+    print(f"| {how} | p{p} | {ours:.1f} | {theirs:.1f} | {mid:.2f} ({low:.2f} to {high:.2f}; {len(both)}) |", flush=True)
+
+
+# Datagrams of linerate have at least 24 bytes.
+SIZES = {"tcp": [16, 64, 1024, 4096, 16384], "udp": [24, 64, 1024, 4096, 16384]}
+
+
+def by_size(pairs):
+    for engine, sizes in SIZES.items():
+        with Servers(engine=engine):
+            rows = {size: [] for size in sizes}
+            for pair in range(pairs):
+                order = (linerate, sockperf) if pair % 2 == 0 else (sockperf, linerate)
+                for size in sizes:
+                    found = {tool: tool(size=size, engine=engine)[0] for tool in order}
+                    rows[size].append((found[linerate], found[sockperf]))
+        for size in sizes:
+            tell(f"{engine}, {size} B", 50, rows[size])
 
 
 def stalled(server, measure):
@@ -132,6 +158,9 @@ def main():
     match sys.argv[1:]:
         case ["stall"]:
             stall()
+        case ["sizes", *rest]:
+            print("| how | | linerate us | sockperf us | linerate / sockperf |\n|---|---|---|---|---|")
+            by_size(int(rest[0]) if rest else 20)
         case ["pairs", *rest]:
             print("| how | | linerate us | sockperf us | linerate / sockperf |\n|---|---|---|---|---|")
             pairs, path = int(rest[0]) if rest else 100, rest[1] if len(rest) > 1 else os.devnull

@@ -31,6 +31,12 @@ impl SizeTrips {
         middle(self.times.as_ref()?).map(Nanos)
     }
 
+    /// The longest that a round trip of a larger `size` may take: a message of twice the size takes at most twice as long.
+    pub fn longest_of(&self, size: Bytes) -> Option<Nanos> {
+        let times = size.0.div_ceil(self.size.0.max(1));
+        Some(Nanos(self.first?.0.saturating_mul(times)))
+    }
+
     /// The point of this size in a fit of times that messages take in one direction: half of the typical round trip.
     pub fn half(&self) -> Option<Point> {
         let time = Nanos(self.typical()?.0 / 2);

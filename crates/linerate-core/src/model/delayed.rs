@@ -34,7 +34,9 @@ pub fn delayed(record: &Record, step: &Step, times: &Histogram) -> Option<Nanos>
     let subject = format!("s{}/0", times.set);
     let mut sockets = end(step, Side::Near)?.about(m::TCP_MIN_RTT.source, |s| s == subject);
     let path = gauge(sockets.next()?, m::TCP_MIN_RTT, Window::of(step)).reduce(f64::min)?;
-    beyond(Nanos(middle(times)?), Nanos((path * 1e3) as u64))
+    // All of a few samples are delayed if the shortest is.
+    let typical = middle(times).or(times.exact.map(|exact| exact.least))?;
+    beyond(Nanos(typical), Nanos((path * 1e3) as u64))
 }
 
 /// The time that a round trip is longer than the shortest of the path, if an acknowledgement was delayed.

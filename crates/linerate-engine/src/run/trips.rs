@@ -84,7 +84,16 @@ impl Run<'_> {
         for size in warm.into_iter().flatten() {
             self.link.release(size.set)?;
         }
-        Ok(())
+        match sweep.left_out.first() {
+            // An end that refuses every size refuses the sweep.
+            Some(Gap { why, hint, .. }) if self.record.steps.is_empty() => {
+                Err(LinkError::Refused {
+                    what: why.clone(),
+                    hint: hint.clone(),
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Prepares the sizes in ascending order and times a few round trips of each, as far as the time allows.
@@ -105,7 +114,9 @@ impl Run<'_> {
                 expected = warm.trip;
             }
             if at == 0 {
-                let each = Nanos(self.link.now().0.saturating_sub(began.0));
+                // Slices of longer messages are longer.
+                let took = self.link.now().0.saturating_sub(began.0);
+                let each = Nanos(took.saturating_add(expected.0.saturating_mul(2)));
                 to_try = trips::tried(sweep.sizes.len(), each, time);
             }
             at += 1;
@@ -204,5 +215,199 @@ impl Run<'_> {
         };
         self.hint(Side::Far, &gap);
         sweep.left_out.push(gap);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::model::{SizeTrips, by_size};
+    use linerate_core::plan::{Knobs, Pattern, SetPlan, StepPlan};
+    use linerate_core::record::{End, EndReadings, Exact, Histogram, Host, Set, Step};
+
+    use super::*;
+    use crate::event::{Event, RunControl};
+    use crate::link::{Live, StepControl};
+    use crate::load::transport::transport;
+
+    const MS: u64 = 1_000_000;
+
+    /// A path without noise, in virtual time: its round trip, and the nanoseconds of a byte each way.
+    struct Path {
+        now: u64,
+        rtt: u64,
+        byte_ns: f64,
+        sets: Vec<SetPlan>,
+        /// Largest message that the far end takes.
+        most: u64,
+    }
+
+    impl Path {
+        fn trip(&self, set: u32) -> u64 {
+            let plan = self.sets.iter().find(|plan| plan.id == set).unwrap();
+            let Pattern::PingPong { size, .. } = plan.pattern else {
+                panic!("{plan:?}")
+            };
+            self.rtt + (size.0 as f64 * 2.0 * self.byte_ns) as u64
+        }
+    }
+
+    impl Link for Path {
+        fn now(&self) -> Nanos {
+            Nanos(self.now)
+        }
+
+        fn hosts(&mut self) -> Result<Vec<Host>, LinkError> {
+            Ok(Vec::new())
+        }
+
+        fn prepare(&mut self, plan: &SetPlan) -> Result<Set, LinkError> {
+            self.now += 3 * self.rtt;
+            self.sets.push(plan.clone());
+            match plan.pattern {
+                Pattern::PingPong { size, .. } if size.0 > self.most => Err(LinkError::Refused {
+                    what: "too large".to_owned(),
+                    hint: String::new(),
+                }),
+                _ => Ok(Set {
+                    plan: plan.clone(),
+                    ends: Vec::new(),
+                }),
+            }
+        }
+
+        fn step(
+            &mut self,
+            plan: &StepPlan,
+            _: &mut dyn FnMut(Live) -> StepControl,
+        ) -> Result<Step, LinkError> {
+            let trip = self.trip(plan.sets[0]);
+            let length = plan.washout.0 + plan.measure.0;
+            let all = length.div_ceil(trip);
+            // Those that began in the wash-out do not count.
+            let counted = all - plan.washout.0.div_ceil(trip).min(all);
+            let began = Nanos(self.now);
+            self.now += all * trip + 3 * self.rtt + 5 * MS;
+            let exact = Exact {
+                least: trip,
+                most: trip,
+                sum: counted * trip,
+                deviation_ps: 0,
+            };
+            let times = Histogram {
+                set: plan.sets[0],
+                counts: vec![(trip, counted)],
+                exact: Some(exact),
+                ..Histogram::default()
+            };
+            Ok(Step {
+                plan: plan.clone(),
+                began,
+                ends: vec![EndReadings {
+                    latencies: Some(times).filter(|_| counted > 0).into_iter().collect(),
+                    ..EndReadings::default()
+                }],
+                clock: None,
+                trouble: None,
+            })
+        }
+
+        fn release(&mut self, _: u32) -> Result<(), LinkError> {
+            Ok(())
+        }
+    }
+
+    struct Deaf;
+
+    impl Sink for Deaf {
+        fn event(&mut self, _: &Event<'_>) -> RunControl {
+            RunControl::Go
+        }
+    }
+
+    /// A sweep over a path with this round trip, and this rate in bits per nanosecond: its record, its rows, and the time
+    /// that it took.
+    fn swept(rtt: u64, rate: f64, secs: u64, most: u64) -> (Record, Vec<SizeTrips>, Nanos) {
+        let plan = Plan {
+            engine: "tcp".to_owned(),
+            peer: None,
+            reach: Vec::new(),
+            knobs: Knobs::default(),
+            directions: Vec::new(),
+            time: Nanos::from_secs(secs),
+            sweep: true,
+            trials: false,
+        };
+        let trips = RoundTrips {
+            size: Bytes(0),
+            interval: None,
+            busy_poll: false,
+            nagle: false,
+            two_writes: false,
+        };
+        let sizes = trip_sizes(transport("tcp").unwrap(), &plan, trips);
+        let mut sweep = TripSweep {
+            trips,
+            sizes: sizes.clone(),
+            left_out: Vec::new(),
+        };
+        let mut path = Path {
+            now: 0,
+            rtt,
+            byte_ns: 8.0 / rate,
+            sets: Vec::new(),
+            most,
+        };
+        let (record, _) = trip_sweep(&mut path, plan, &mut sweep, 0, &mut Deaf);
+        let rows = by_size(&record, &sizes);
+        (record, rows, Nanos(path.now))
+    }
+
+    #[test]
+    fn a_sweep_keeps_to_its_time_whatever_the_path() {
+        for rtt in [10_000, MS, 20 * MS, 100 * MS, 600 * MS] {
+            for rate in [100.0, 1.0, 0.1, 0.001] {
+                let (record, rows, took) = swept(rtt, rate, 20, u64::MAX);
+                let words = format!("{rtt} ns, {rate} Gb/s: {took}");
+                assert_eq!(record.end, Some(End::Complete), "{words}");
+                assert!(took <= Nanos::from_secs(20), "{words}");
+                assert!(took >= Nanos::from_secs(15), "{words}");
+                let timed: Vec<&SizeTrips> =
+                    rows.iter().filter(|row| row.times.is_some()).collect();
+                assert!(timed.len() >= 3, "{words}");
+                for row in timed {
+                    let times = row.times.as_ref().unwrap();
+                    assert!(times.counts[0].1 >= 6, "{words}: {row:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_size_is_timed_where_all_fit_and_the_longest_are_left_out_elsewhere() {
+        let fit = |rtt, rate| {
+            let rows = swept(rtt, rate, 20, u64::MAX).1;
+            rows.iter()
+                .map(|row| row.times.is_some())
+                .collect::<Vec<bool>>()
+        };
+        assert_eq!(fit(50_000, 10.0), [true; 23]);
+        let slow = fit(50_000, 0.01);
+        let first = slow.iter().position(|timed| !timed).unwrap();
+        assert!(
+            first > 15 && slow[first..].iter().all(|timed| !timed),
+            "{slow:?}"
+        );
+        let far = fit(300 * MS, 10.0);
+        assert!(far[0] && !far[1], "every n-th: {far:?}");
+    }
+
+    #[test]
+    fn sizes_that_an_end_refuses_are_left_out_and_none_is_an_error() {
+        let (record, rows, _) = swept(50_000, 10.0, 20, 1 << 20);
+        assert_eq!(record.end, Some(End::Complete));
+        assert_eq!(rows.iter().filter(|row| row.times.is_some()).count(), 20);
+        let (record, ..) = swept(50_000, 10.0, 20, 0);
+        let why = "left out: too large".to_owned();
+        assert_eq!(record.end, Some(End::Failed { why }));
     }
 }

@@ -84,17 +84,20 @@ fn perftest(all: &[Timed<'_>]) -> String {
             whole(percentile(times, 0.99)),
             whole(percentile(times, 0.999)),
         ];
-        let [least, most, typical, mean, deviation, p99, p999] =
-            cells.map(|nanos| format!("{:<7}", number(micros(nanos, 2.0), 2)));
-        let _ = writeln!(
-            text,
-            " {:<7} {}          {least}        {most}      {typical}  \t       {mean}     \t{deviation}\t\t{p99} \t\t{p999}",
-            timed.size.0,
-            samples(times),
-        );
+        let cells = cells.map(|nanos| micros(nanos, 2.0));
+        text.push_str(&row(timed.size.0, samples(times), cells));
     }
     text.push_str(LINE);
     text
+}
+
+/// A row of the table: shortest, longest, typical and mean time, standard deviation, and two percentiles.
+fn row(size: u64, number_of: u64, micros: [f64; 7]) -> String {
+    let [least, most, typical, mean, deviation, p99, p999] =
+        micros.map(|value| format!("{:<7}", number(value, 2)));
+    format!(
+        " {size:<7} {number_of}          {least}        {most}      {typical}  \t       {mean}     \t{deviation}\t\t{p99} \t\t{p999}\n"
+    )
 }
 
 //= sockperf 3.7, src/client.cpp: client_statistics, printPercentiles
@@ -153,5 +156,182 @@ fn sockperf(text: &mut String, timed: &Timed<'_>, whole: bool) {
     );
     for line in lines.into_iter().chain(percentiles).chain([least]) {
         let _ = writeln!(text, "sockperf: {line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::Exact;
+
+    use super::*;
+
+    /// Output of sockperf 3.7 ping-pong on loopback, as it was printed, escapes for colour included.
+    const SOCKPERF: &str = include_str!("like/sockperf.txt");
+    const SOCKPERF_FULL_RTT: &str = include_str!("like/sockperf-full-rtt.txt");
+    /// A table of ib_write_lat -a over Soft-RoCE, as published on the mailing list linux-rdma in February 2022.
+    const PERFTEST: &str = include_str!("like/perftest.txt");
+
+    /// 20,000 round trips of 10 to 30 us, and one of 5,000,001 ns.
+    fn times() -> Histogram {
+        let counts: Vec<(u64, u64)> = (0..20)
+            .map(|k| (10_000 + k * 1000, 1000))
+            .chain([(5_000_000, 1)])
+            .collect();
+        let sum = counts.iter().map(|(value, n)| value * n).sum::<u64>() + 1;
+        Histogram {
+            counts,
+            lost: 2,
+            exact: Some(Exact {
+                least: 9_998,
+                most: 5_000_001,
+                sum,
+                deviation_ps: 36_500_000,
+            }),
+            ..Histogram::default()
+        }
+    }
+
+    fn timed(times: &Histogram, size: u64) -> Timed<'_> {
+        Timed {
+            size: Bytes(size),
+            times,
+            lasted: Nanos::from_secs(1),
+            washout: Nanos::from_millis(200),
+        }
+    }
+
+    /// What a script reads of sockperf: the lines without the escapes, and every number by its name.
+    fn read_sockperf(text: &str) -> Vec<(String, f64)> {
+        let plain = text.replace("\u{1b}[2;35m", "").replace("\u{1b}[0m", "");
+        let lines = plain
+            .lines()
+            .filter_map(|line| line.strip_prefix("sockperf: "));
+        let value = |line: &str, from: &str, to: &str| -> Option<f64> {
+            let (_, rest) = line.split_once(from)?;
+            rest.split(to).next()?.trim().parse().ok()
+        };
+        let mut found = Vec::new();
+        for line in lines {
+            for (name, from, to) in [
+                ("mean", "====> avg-latency=", " "),
+                ("mean rtt", "====> avg-rtt=", " "),
+                ("deviation", "(std-dev=", ")"),
+                ("summary", "Summary: Latency is ", " usec"),
+                ("summary rtt", "Summary: Round trip is ", " usec"),
+                ("observations", "Total ", " observations"),
+                ("dropped", "# dropped messages = ", ";"),
+                ("run time", "[Valid Duration] RunTime=", " sec"),
+                ("most", "---> <MAX> observation = ", "\n"),
+                ("least", "---> <MIN> observation = ", "\n"),
+            ] {
+                found.extend(value(line, from, to).map(|v| (name.to_owned(), v)));
+            }
+            if let Some((percent, us)) = line
+                .strip_prefix("---> percentile ")
+                .and_then(|rest| rest.split_once(" = "))
+            {
+                found.push((percent.trim().to_owned(), us.trim().parse().unwrap()));
+            }
+        }
+        found
+    }
+
+    fn names(found: &[(String, f64)]) -> Vec<&str> {
+        found.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    #[test]
+    fn one_parser_reads_the_summary_of_sockperf_and_ours() {
+        let times = times();
+        for (whole, theirs) in [(false, SOCKPERF), (true, SOCKPERF_FULL_RTT)] {
+            let ours = page(Like::Sockperf { whole }, &[timed(&times, 64)]);
+            let (read, ours) = (read_sockperf(theirs), read_sockperf(&ours));
+            // 20,001 samples do not support the two highest percentiles.
+            let known: Vec<&str> = names(&read)
+                .into_iter()
+                .filter(|n| !["99.999", "99.990"].contains(n))
+                .collect();
+            assert_eq!(names(&ours), known);
+            let parts = if whole { 1.0 } else { 2.0 };
+            let value = |name: &str| ours.iter().find(|(known, _)| known == name).unwrap().1;
+            assert_eq!(
+                (value("most"), value("least")),
+                (((5_000.001 / parts) * 1e3_f64).round() / 1e3, 9.998 / parts)
+            );
+            assert_eq!((value("observations"), value("dropped")), (20_001.0, 2.0));
+            assert_eq!(value("50.000"), 20.0 / parts);
+        }
+    }
+
+    /// The rows that a script reads of perftest: those that begin with a number.
+    fn read_perftest(text: &str) -> Vec<Vec<f64>> {
+        let row = |line: &str| {
+            line.split_whitespace()
+                .map(|cell| cell.parse().ok())
+                .collect::<Option<Vec<f64>>>()
+        };
+        text.lines()
+            .filter_map(row)
+            .filter(|row| !row.is_empty())
+            .collect()
+    }
+
+    #[test]
+    fn one_parser_reads_the_table_of_perftest_and_ours() {
+        let (times, few) = (
+            times(),
+            Histogram {
+                counts: vec![(8_000, 5)],
+                exact: Some(Exact {
+                    least: 8_000,
+                    most: 8_000,
+                    sum: 40_000,
+                    deviation_ps: 0,
+                }),
+                ..Histogram::default()
+            },
+        );
+        let ours = page(Like::Perftest, &[timed(&times, 64), timed(&few, 8 << 20)]);
+        let head = |text: &str| {
+            text.lines()
+                .find(|line| line.contains("#bytes"))
+                .map(str::to_owned)
+        };
+        let words = |line: Option<String>| -> Vec<String> {
+            line.unwrap()
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect()
+        };
+        assert_eq!(words(head(&ours)), words(head(PERFTEST)));
+        let (read, ours) = (read_perftest(PERFTEST), read_perftest(&ours));
+        assert!(
+            read.len() == 12 && read.iter().all(|row| row.len() == 9),
+            "{read:?}"
+        );
+        assert_eq!(ours[0][..5], [64.0, 20_001.0, 5.0, 2500.0, 10.0]);
+        assert_eq!(ours[0][7..], [14.5, 14.5]);
+        assert_eq!(ours[1][..4], [8_388_608.0, 5.0, 4.0, 4.0]);
+        assert!(ours[1][4].is_nan() && ours[1][7].is_nan() && ours[1].len() == 9);
+    }
+
+    #[test]
+    fn a_row_of_perftest_is_printed_to_the_byte() {
+        let lines = PERFTEST.lines().skip(1);
+        for (line, values) in lines.zip(read_perftest(PERFTEST)) {
+            let cells: [f64; 7] = values[2..].try_into().unwrap();
+            let ours = row(values[0] as u64, values[1] as u64, cells);
+            assert_eq!(ours.trim_end_matches('\n'), line);
+        }
+        assert!(HEAD.starts_with(PERFTEST.lines().next().unwrap()));
+    }
+
+    #[test]
+    fn each_size_of_a_sweep_is_named_where_the_tool_has_no_column_for_it() {
+        let times = times();
+        let both = [timed(&times, 64), timed(&times, 128)];
+        let text = page(Like::Sockperf { whole: false }, &both);
+        assert_eq!(text.matches("sockperf: == message size ").count(), 2);
+        assert!(!page(Like::Sockperf { whole: false }, &both[..1]).contains("message size"));
     }
 }

@@ -293,7 +293,7 @@ pub(super) fn starts_far_end(engine: &str) -> bool {
 pub(super) fn delayed(more: Nanos) -> String {
     format!(
         "about {more} of a round trip is a wait: Nagle's algorithm holds the second write until the far end \
-         acknowledges the first one, and the far end delays that. --nodelay avoids it"
+         acknowledges the first one, and the far end delays that. TCP_NODELAY avoids it"
     )
 }
 

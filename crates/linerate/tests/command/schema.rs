@@ -25,6 +25,13 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("run", "/refused", "settings that an end refused"),
     ("bw", "/figures", FIGURES),
     ("lat", "/figures", FIGURES),
+    ("lat", "/mean_ns", EXACT),
+    ("lat", "/deviation_ns", EXACT),
+    ("lat", "/nagle", WRITES),
+    ("lat", "/two_writes", WRITES),
+    ("lat", "/delayed_ns", WRITES),
+    ("sweep", "/timer", "what times by size show"),
+    ("sweep", "/fit", "what times by size show"),
     ("whatif", "/sweeps/*/timer", "a timer that sets the times"),
     ("bw", "/options", OPTIONS),
     ("lat", "/options", OPTIONS),
@@ -71,6 +78,8 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("host", "/volumes/*/paths/*/device", NVME),
 ];
 
+const EXACT: &str = "sums to the nanosecond";
+const WRITES: &str = "Nagle's algorithm, and messages of two writes";
 const ADVICE: &str = "what to do, with commands apart";
 const OPTIONS: &str = "options of engines";
 const MEMORY: &str = "the memory of this host";
@@ -93,7 +102,7 @@ pub(crate) fn refused(schema: &Validator, document: &Value) -> Vec<String> {
 }
 
 /// Documents that are newer than the schemas by hand.
-const SINCE: [&str; 3] = ["fabric", "fabric-ping", "fabric-route"];
+const SINCE: [&str; 4] = ["fabric", "fabric-ping", "fabric-route", "lat-sweep"];
 
 /// A document fits its schema, and the one that was written by hand for the same document, if there is one.
 #[track_caller]

@@ -31,14 +31,14 @@ pub(in crate::show) struct FitOut {
     /// Size at which half of the rate is reached.
     half_bytes: u64,
     /// Spans among large messages with another rate.
-    knees: Vec<KneeOut>,
+    knees: Vec<FitKneeOut>,
     /// Links that may have this rate, the nearest first.
     candidates: Vec<CandidateOut>,
 }
 
 /// A span of sizes with another rate.
 #[derive(Serialize, JsonSchema)]
-struct KneeOut {
+struct FitKneeOut {
     from_bytes: u64,
     to_bytes: u64,
     rate_bps: u64,
@@ -73,8 +73,8 @@ pub(in crate::show) fn fit_out(fit: &Fit, agrees: Agreement) -> FitOut {
     }
 }
 
-fn knee(knee: &Knee) -> KneeOut {
-    KneeOut {
+fn knee(knee: &Knee) -> FitKneeOut {
+    FitKneeOut {
         from_bytes: knee.from.0,
         to_bytes: knee.to.0,
         rate_bps: integer(knee.rate),

@@ -104,7 +104,7 @@ fn agreement(candidate: &Candidate) -> String {
     } else if candidate.off < 0.0 {
         format!("{percent:.1} % less than")
     } else {
-        "as".to_owned()
+        "agrees with".to_owned()
     };
     format!("{how} {}: {}", candidate.name, fine(candidate.carries))
 }

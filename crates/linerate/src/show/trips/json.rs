@@ -82,7 +82,7 @@ struct SizeOut {
     /// Mean of all round trips, to the nanosecond. Null if none was timed.
     #[schemars(range(min = 0))]
     mean_ns: Option<f64>,
-    /// Standard deviation of the round trips. Null if none was timed.
+    /// Standard deviation of the round trips. Null for fewer than two.
     #[schemars(range(min = 0))]
     deviation_ns: Option<f64>,
     /// A time that 99 % of the round trips do not exceed. Null for fewer than 1,000 samples.
@@ -91,6 +91,9 @@ struct SizeOut {
     p999_ns: Option<u64>,
     /// Longest round trip, to the nanosecond. Null if none was timed.
     most_ns: Option<u64>,
+    /// Time that the typical round trip waited for an acknowledgement that the far end delayed. Null if it did not, or if
+    /// that is unknown.
+    delayed_ns: Option<u64>,
     /// Why the size was not timed. Null if it was.
     not_measured: Option<String>,
 }
@@ -135,10 +138,75 @@ fn size(probe: &Probe, row: &SizeTrips) -> SizeOut {
         least_ns: sums.map(|sums| exact(sums.least)),
         typical_ns: row.typical().map(|typical| exact(typical.0)),
         mean_ns: found.map(|found| found.mean),
-        deviation_ns: found.map(|found| found.deviation),
+        deviation_ns: found
+            .filter(|_| number(row) > 1)
+            .map(|found| found.deviation),
         p99_ns: share(0.99),
         p999_ns: share(0.999),
         most_ns: sums.map(|sums| exact(sums.most)),
-        not_measured: probe.lack(row),
+        delayed_ns: row.delayed.map(|more| exact(more.0)),
+        not_measured: probe.lack(row).map(|lack| probe.why(lack)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::super::sample;
+    use super::*;
+    use crate::show::schema::{fits, needs_all, refuses};
+
+    fn output(probe: &Probe) -> Value {
+        serde_json::from_str(&json(probe, None).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_document_fits_its_schema_and_has_the_fit_of_one_direction() {
+        let all = [
+            sample::whole(),
+            sample::slow(),
+            sample::broken(),
+            sample::delayed(),
+        ];
+        let [whole, slow, broken, delayed] = all.map(|probe| output(&probe));
+        for document in [&whole, &slow, &broken, &delayed] {
+            fits(SCHEMA, document);
+        }
+        let rate = whole["fit"]["rate_bps"].as_f64().unwrap();
+        assert!((rate / 12.4e9 - 1.0).abs() < 0.01, "{rate}");
+        assert!(whole["fit"]["floor_ns"].as_u64().unwrap().abs_diff(26_000) < 10);
+        assert!(!whole["fit"]["candidates"].as_array().unwrap().is_empty());
+        assert_eq!(
+            (&whole["complete"], &whole["sizes"][0]["p999_ns"]),
+            (&true.into(), &57_202.into())
+        );
+        assert_eq!(
+            (&slow["complete"], &slow["sizes"][22]["most_ns"]),
+            (&false.into(), &Value::Null)
+        );
+        assert!(slow["sizes"][22]["not_measured"].is_string());
+        assert_eq!(
+            (&broken["ended_early"], &broken["fit"]),
+            (&"interrupted".into(), &Value::Null)
+        );
+        assert_eq!(
+            (&delayed["nagle"], &delayed["sizes"][0]["delayed_ns"]),
+            (&true.into(), &43_900_000.into())
+        );
+    }
+
+    #[test]
+    fn the_schema_refuses_what_the_document_does_not_promise() {
+        let good = output(&sample::whole());
+        let wrong = [
+            ("/format", Value::from(2)),
+            ("/sizes/0/size_bytes", Value::from(0)),
+            ("/sizes/0/mean_ns", Value::from(-1)),
+            ("/fit/interval_bps", serde_json::json!([1])),
+            ("/unknown", Value::Null),
+        ];
+        refuses(SCHEMA, &good, wrong, "");
+        needs_all(SCHEMA, &good, "");
     }
 }

@@ -1,7 +1,11 @@
 //! Round trips by message size, for people and for programs.
 
 mod json;
+#[cfg(test)]
+mod sample;
 mod text;
+
+use std::mem::discriminant;
 
 use linerate_core::ceiling::fingerprint::{Fit, Point, Timer, fit, timer};
 use linerate_core::facts::Gap;
@@ -40,6 +44,23 @@ pub struct Probe {
     broken: String,
     rows: Vec<SizeTrips>,
     gaps: Vec<Gap>,
+}
+
+/// Why a size was not timed.
+#[derive(Debug, Clone, Copy)]
+enum Lack {
+    /// The sweep ended early.
+    Ended,
+    /// A round trip takes so long that not enough of them fit.
+    TooLong(Nanos),
+    /// A round trip may take so long.
+    MayBeTooLong(Nanos),
+    /// No message was answered.
+    Unanswered,
+    /// Only some of the sizes fit.
+    LeftOut,
+    /// The time was over.
+    NoTime,
 }
 
 impl Probe {
@@ -89,39 +110,42 @@ impl Probe {
     }
 
     /// Why a size was not timed; `None` if it was.
-    fn lack(&self, row: &SizeTrips) -> Option<String> {
+    fn lack(&self, row: &SizeTrips) -> Option<Lack> {
         if row.times.is_some() {
             return None;
         }
-        if let Some(first) = row.first {
-            return Some(format!(
-                "a round trip takes {first}: too long for its part of {}",
-                self.time
-            ));
+        if !self.broken.is_empty() {
+            return Some(Lack::Ended);
         }
-        let reached = self
-            .rows
-            .iter()
-            .rev()
-            .find_map(|row| Some((row.size, row.first?)));
-        match reached {
-            Some((size, first)) if size < row.size => {
-                let most = Nanos(first.0.saturating_mul(row.size.0.div_ceil(size.0.max(1))));
-                let too_long = !may_try(most, self.time);
-                Some(if too_long {
-                    format!(
-                        "a round trip may take {most}: too long for its part of {}",
-                        self.time
-                    )
-                } else {
-                    format!("no time was left of {}", self.time)
-                })
+        if let Some(first) = row.first {
+            return Some(Lack::TooLong(first));
+        }
+        let reached = self.rows.iter().rposition(|row| row.first.is_some());
+        let Some((last, next)) = reached.map(|at| (&self.rows[at], self.rows.get(at + 1))) else {
+            return Some(Lack::Unanswered);
+        };
+        if row.size < last.size {
+            return Some(Lack::LeftOut);
+        }
+        let most = next.and_then(|next| last.longest_of(next.size));
+        let too_long = most.filter(|most| !may_try(*most, self.time));
+        Some(too_long.map_or(Lack::NoTime, Lack::MayBeTooLong))
+    }
+
+    /// The reason in words.
+    fn why(&self, lack: Lack) -> String {
+        let time = self.time;
+        match lack {
+            Lack::Ended => "the sweep ended before".to_owned(),
+            Lack::TooLong(trip) => {
+                format!("a round trip takes {trip} or more, too long for its part of {time}")
             }
-            Some(_) => Some(format!(
-                "left out: {} are too short for all sizes",
-                self.time
-            )),
-            None => Some("no round trip was answered".to_owned()),
+            Lack::MayBeTooLong(trip) => {
+                format!("a round trip may take {trip} or more, too long for its part of {time}")
+            }
+            Lack::Unanswered => "no round trip was answered".to_owned(),
+            Lack::LeftOut => format!("left out, {time} are too short for all sizes"),
+            Lack::NoTime => format!("no time was left of {time}"),
         }
     }
 
@@ -130,17 +154,19 @@ impl Probe {
         self.rows.iter().filter_map(timed).collect()
     }
 
-    /// The sizes that were not timed, by the reason.
+    /// The sizes that were not timed, by the reason in words.
     pub fn lacking(&self) -> Vec<(String, Vec<Bytes>)> {
-        let mut all: Vec<(String, Vec<Bytes>)> = Vec::new();
+        let mut all: Vec<(Lack, Vec<Bytes>)> = Vec::new();
         for row in &self.rows {
-            let Some(why) = self.lack(row) else { continue };
-            match all.iter_mut().find(|(known, _)| *known == why) {
+            let Some(lack) = self.lack(row) else { continue };
+            let same = |known: &Lack| discriminant(known) == discriminant(&lack);
+            match all.iter_mut().find(|(known, _)| same(known)) {
                 Some((_, sizes)) => sizes.push(row.size),
-                None => all.push((why, vec![row.size])),
+                None => all.push((lack, vec![row.size])),
             }
         }
-        all
+        let told = all.into_iter().map(|(lack, sizes)| (self.why(lack), sizes));
+        told.collect()
     }
 
     /// Messages of a size without an answer, of an engine that may lose them.

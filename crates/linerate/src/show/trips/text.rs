@@ -61,7 +61,11 @@ fn cells(row: &SizeTrips) -> [String; 9] {
         whole(exact.map(|exact| exact.least)),
         whole(row.typical().map(|typical| typical.0)),
         time(found.map(|found| found.mean)),
-        time(found.map(|found| found.deviation)),
+        time(
+            found
+                .filter(|_| number(row) > 1)
+                .map(|found| found.deviation),
+        ),
         share(0.99),
         share(0.999),
         whole(exact.map(|exact| exact.most)),
@@ -75,7 +79,7 @@ fn sizes(doc: &mut Document, probe: &Probe) {
     for row in probe.rows.iter().filter(|row| row.times.is_some()) {
         let size = row.size.to_string();
         let cells = cells(row);
-        let body = narrow(&cells);
+        let body = narrow(&cells, number(row));
         let entry = Entry::new(&size, &[(Tone::Plain, &body)], 2);
         let tone = |at: usize| match at {
             0 => Tone::Strong,
@@ -122,12 +126,12 @@ fn delays(doc: &mut Document, probe: &Probe) {
 }
 
 /// A row in words, for narrow pages: `typical 51.5 us, least 48 us, ..., 1200 samples`.
-fn narrow(cells: &[String; 9]) -> String {
+fn narrow(cells: &[String; 9], samples: u64) -> String {
     let order = [2, 1, 3, 4, 5, 6, 7];
     let known = order.into_iter().filter(|at| !cells[*at].is_empty());
     let told = known.map(|at| format!("{} {}", HEADS[at], cells[at]));
-    let samples = std::iter::once(format!("{} samples", cells[8]));
-    told.chain(samples).collect::<Vec<_>>().join(", ")
+    let number = std::iter::once(count(samples, "sample"));
+    told.chain(number).collect::<Vec<_>>().join(", ")
 }
 
 /// What the times show: a rate, a timer, and the links that agree.
@@ -159,4 +163,26 @@ fn head(probe: &Probe) -> String {
         probe.engine.to_uppercase(),
         probe.time
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Style;
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn golden_of_round_trips_by_size() {
+        let page = |probe: &Probe| page(probe).text(Style::PLAIN);
+        insta::assert_snapshot!("trips_whole", page(&sample::whole()));
+        insta::assert_snapshot!("trips_slow", page(&sample::slow()));
+        insta::assert_snapshot!("trips_broken", page(&sample::broken()));
+        insta::assert_snapshot!("trips_delayed", page(&sample::delayed()));
+        let narrow = Style {
+            width: 60,
+            color: false,
+        };
+        insta::assert_snapshot!("trips_narrow", super::page(&sample::slow()).text(narrow));
+        insta::assert_snapshot!("trips_markdown", super::page(&sample::whole()).markdown());
+    }
 }

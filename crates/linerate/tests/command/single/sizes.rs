@@ -1,0 +1,191 @@
+//! `linerate lat --sweep size` with `linerate serve` on this machine, and messages of two writes.
+
+use linerate::show::{lat, trips};
+
+use super::*;
+
+fn sizes(told: &Value) -> &Vec<Value> {
+    told["sizes"].as_array().unwrap()
+}
+
+fn bytes(told: &Value) -> Vec<u64> {
+    sizes(told)
+        .iter()
+        .map(|size| size["size_bytes"].as_u64().unwrap())
+        .collect()
+}
+
+/// Each size was timed, with times that belong together, or has a reason.
+fn are_consistent(told: &Value) {
+    for size in sizes(told) {
+        let number = |key: &str| size[key].as_f64();
+        let Some(least) = number("least_ns") else {
+            assert!(
+                size["not_measured"].is_string() && size["samples"] == 0,
+                "{size}"
+            );
+            continue;
+        };
+        let (mean, most) = (number("mean_ns").unwrap(), number("most_ns").unwrap());
+        assert!(least <= mean && mean <= most, "{size}");
+        let samples = number("samples").unwrap();
+        assert_eq!(number("typical_ns").is_some(), samples >= 6.0, "{size}");
+        assert_eq!(number("p999_ns").is_some(), samples >= 10_000.0, "{size}");
+        let shares = ["typical_ns", "p99_ns", "p999_ns"].map(number);
+        for time in shares.into_iter().flatten() {
+            assert!((least..=most).contains(&time), "{size}");
+        }
+    }
+}
+
+/// The last record, shown again.
+fn shown_again(far: &Far) -> Value {
+    let mut show = linerate(far.home.path());
+    let output = show.args(["show", "last", "--json"]).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn every_size_is_timed_in_the_time_and_the_record_shows_it_again() {
+    let far = Far::start();
+    let args = ["lat", "--sweep", "size", "-t", "6s"];
+    let ended_early = ask(&far.turn, || {
+        let output = far.run(&[&args[..], &["--json"]].concat());
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        fits(trips::SCHEMA, &told);
+        are_consistent(&told);
+        let all = bytes(&told);
+        assert_eq!((all.len(), all[0], all[22]), (23, 2, 8 << 20));
+        assert_eq!(shown_again(&far), told);
+        assert_eq!(
+            sizes(&told)[0]["samples"].as_u64() > Some(0),
+            told["ended_early"].is_null()
+        );
+        went_as_asked(&output, &told)
+    });
+    drop(ended_early);
+}
+
+#[test]
+fn engines_go_as_far_as_they_carry() {
+    let far = Far::start();
+    for (engine, last) in [("udp", 65_507), ("connect", 16 << 10)] {
+        let output = far.run(&[
+            "lat", "--sweep", "size", "-t", "1s", "--json", "--engine", engine,
+        ]);
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        fits(trips::SCHEMA, &told);
+        are_consistent(&told);
+        assert_eq!(bytes(&told).last(), Some(&last), "{told}");
+    }
+    let mut alone = linerate(far.home.path());
+    let args = [
+        "lat",
+        "--engine",
+        "shm",
+        "--sweep",
+        "size",
+        "-t",
+        "1s",
+        "--json",
+        "--no-save",
+    ];
+    let told: Value = serde_json::from_slice(&alone.args(args).output().unwrap().stdout).unwrap();
+    are_consistent(&told);
+    assert_eq!((&told["target"], bytes(&told).len()), (&Value::Null, 23));
+}
+
+#[test]
+fn a_sweep_of_round_trips_streams_its_document_last_and_prints_tables_of_other_tools() {
+    let far = Far::start();
+    let args = ["lat", "--sweep", "size", "-t", "1s", "--engine", "connect"];
+    let output = far.run(&[&args[..], &["--stream-json"]].concat());
+    let lines = stream_lines(&output.stdout);
+    let last = &lines[lines.len() - 1];
+    assert_eq!(last["event"], "lat-sweep");
+    fits(trips::SCHEMA, &last["result"]);
+    let output = far.run(&[&args[..], &["--like", "perftest"]].concat());
+    let text = words(&output.stdout);
+    let rows = text
+        .lines()
+        .filter(|line| line.split_whitespace().count() == 9 && !line.contains('#'));
+    assert!(rows.count() > 0, "{text}");
+    let output = far.run(&["lat", "-t", "1s", "--like", "sockperf"]);
+    let text = words(&output.stdout);
+    assert!(
+        text.contains("sockperf: ---> <MIN> observation = "),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_contradicts_a_sweep_of_round_trips_is_refused_in_words() {
+    let refused = |args: &[&str], hint: &str| {
+        let (code, told) = ended(&[&["lat"], args].concat());
+        assert_eq!(code, Some(2), "{args:?}");
+        assert!(told.contains(&format!("hint: {hint}")), "{told}");
+    };
+    let sweep = ["127.0.0.1", "--sweep", "size"];
+    let with = |more: &[&'static str]| [&sweep[..], more].concat();
+    refused(&with(&["--size", "64B"]), "leave out --size");
+    refused(&with(&["--rate", "100"]), "leave out --rate");
+    refused(&with(&["--beside", "both"]), "leave out --beside");
+    refused(&with(&["--expect", "latency.p50<1s"]), "--size with");
+    refused(&["--sweep", "size", "--engine", "memory"], "linerate bw");
+    refused(&["127.0.0.1", "--no-save"], "add --sweep size");
+    refused(
+        &[
+            "127.0.0.1",
+            "--pattern",
+            "write-write-read",
+            "--engine",
+            "udp",
+        ],
+        "--engine tcp has it",
+    );
+    refused(
+        &["127.0.0.1", "--pattern", "write-write-read", "--size", "1B"],
+        "",
+    );
+}
+
+#[test]
+fn ctrl_c_keeps_the_sizes_that_were_timed() {
+    let far = Far::start();
+    let args = ["lat", "--sweep", "size", "-t", "30s", "--json"];
+    let mut run = Started::new(&mut far.command(&args));
+    // The first pass times each size once; the first round follows in the same order.
+    for words in [
+        "round trips of 2 B",
+        "round trips of 2 B",
+        "round trips of 4 B",
+        "round trips of 8 B",
+    ] {
+        run.until(words);
+    }
+    run.signal(Signal::INT);
+    let output = run.end();
+    assert_eq!(output.status.code(), Some(3));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits(trips::SCHEMA, &told);
+    assert_eq!(told["ended_early"], "interrupted");
+    assert!(sizes(&told)[0]["samples"].as_u64() > Some(0), "{told}");
+    assert_eq!(sizes(&told)[22]["not_measured"], "the sweep ended before");
+    assert_eq!(shown_again(&far), told);
+}
+
+#[test]
+fn two_writes_wait_for_an_acknowledgement_where_nagles_algorithm_is_on() {
+    let far = Far::start();
+    let two = ["lat", "-t", "1s", "--pattern", "write-write-read"];
+    for (more, is_delayed) in [(&["--nodelay=false"][..], true), (&[], false)] {
+        let Some(told) = far.json(&[&two[..], more].concat(), lat::SCHEMA) else {
+            return;
+        };
+        assert_eq!(
+            (&told["nagle"], &told["two_writes"]),
+            (&is_delayed.into(), &true.into())
+        );
+        assert_eq!(told["delayed_ns"].is_u64(), is_delayed, "{told}");
+    }
+}
