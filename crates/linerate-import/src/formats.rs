@@ -1,9 +1,11 @@
 //! The table of formats.
 
 use crate::columns::COLUMNS;
-use crate::fi_pingpong::FI_PINGPONG;
+use crate::disk::{copies, dd, diskspd, fio, hdparm, marks};
 use crate::facts;
+use crate::fi_pingpong::FI_PINGPONG;
 use crate::format::Format;
+use crate::iperf3;
 use crate::netpipe::NETPIPE;
 use crate::osu::OSU;
 use crate::perftest;
@@ -12,18 +14,9 @@ use crate::sockperf::SOCKPERF;
 use crate::ucx_perftest::UCX_PERFTEST;
 
 /// Every format. The first that recognises a text reads it.
-pub static FORMATS: &[&Format] = &[&crate::iperf3::json::FORMAT];
 pub static FORMATS: &[&Format] = &[
-    &crate::disk::fio::JSON,
-    &crate::disk::fio::TEXT,
-    &crate::disk::marks::CRYSTAL,
-    &crate::disk::marks::KDISK,
-    &crate::disk::diskspd::DISKSPD,
-    &crate::disk::hdparm::HDPARM,
-    &crate::disk::dd::DD,
-    &crate::disk::copies::ROBOCOPY,
-    &crate::disk::copies::RSYNC,
-pub static FORMATS: &[&Format] = &[
+    &iperf3::json::FORMAT,
+    &iperf3::text::FORMAT,
     &perftest::JSON,
     &perftest::TABLE,
     &SOCKPERF,
@@ -33,8 +26,15 @@ pub static FORMATS: &[&Format] = &[
     &UCX_PERFTEST,
     &PING,
     &IBPING,
-    &COLUMNS,
-pub static FORMATS: &[&Format] = &[
+    &fio::JSON,
+    &fio::TEXT,
+    &marks::CRYSTAL,
+    &marks::KDISK,
+    &diskspd::DISKSPD,
+    &hdparm::HDPARM,
+    &dd::DD,
+    &copies::ROBOCOPY,
+    &copies::RSYNC,
     &facts::IBSTAT,
     &facts::IBSTATUS,
     &facts::IBV_DEVINFO,
@@ -57,12 +57,24 @@ pub static FORMATS: &[&Format] = &[
     &facts::PCM_PCIE,
     &facts::PCM_MEMORY,
     &facts::DMESG,
+    // Any table with a head: after all that have a name.
+    &COLUMNS,
 ];
-pub static FORMATS: &[&Format] = &[&crate::iperf3::json::FORMAT, &crate::iperf3::text::FORMAT];
 
 /// Whether an output goes on at a line: takes the text of the output so far, and the rest from that line on.
 type GoesOn = fn(&str, &str) -> bool;
 
 /// Formats whose output has lines at which another one of the same format could begin as well.
-pub(crate) static GO_ON: &[(&Format, GoesOn)] =
-    &[(&crate::iperf3::text::FORMAT, crate::iperf3::text::goes_on)];
+pub(crate) static GO_ON: &[(&Format, GoesOn)] = &[
+    (&iperf3::text::FORMAT, iperf3::text::goes_on),
+    (&fio::TEXT, finds_its_end),
+    (&marks::CRYSTAL, finds_its_end),
+    (&diskspd::DISKSPD, finds_its_end),
+    (&copies::ROBOCOPY, finds_its_end),
+    (&copies::RSYNC, finds_its_end),
+];
+
+/// The reader finds the end of an output, and of the next one of the same format, by itself.
+fn finds_its_end(_: &str, _: &str) -> bool {
+    true
+}

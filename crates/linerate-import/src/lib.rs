@@ -9,22 +9,15 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod disk;
-mod format;
-mod formats;
-mod iperf3;
-mod facts;
-mod format;
-mod formats;
-mod merge;
-mod iperf_row;
-mod read;
-#[cfg(test)]
-mod summary;
 mod columns;
+mod disk;
+mod facts;
 mod fi_pingpong;
 mod format;
 mod formats;
+mod iperf3;
+mod iperf_row;
+mod merge;
 mod netpipe;
 mod osu;
 mod perftest;
@@ -34,6 +27,8 @@ mod read;
 mod sample;
 mod scaled;
 mod sockperf;
+#[cfg(test)]
+mod summary;
 mod text;
 mod ucx_perftest;
 
@@ -41,14 +36,3 @@ pub use format::{Evidence, Format, Holds};
 pub use formats::FORMATS;
 pub use merge::merge;
 pub use read::{MOST_BYTES, Parsed, Part, Refused, read};
-
-/// Placeholder until the merge of facts lands.
-pub fn merge(
-    into: &mut linerate_core::facts::Inventory,
-    from: linerate_core::facts::Inventory,
-) -> Vec<linerate_core::reported::Note> {
-    if *into == linerate_core::facts::Inventory::default() {
-        *into = from;
-    }
-    Vec::new()
-}

@@ -5,7 +5,6 @@ use linerate_core::reported::{Note, Outcome, Tool};
 
 use crate::FORMATS;
 use crate::format::{Format, Found, Holds, Section};
-use crate::format::{Format, Found, Section};
 use crate::formats::GO_ON;
 use crate::text::{command, decoded, plain};
 
@@ -17,10 +16,6 @@ const MOST_PARTS: usize = 1_000;
 const MOST_NOTES: usize = 50;
 /// Characters of a line that a note quotes.
 const QUOTED: usize = 60;
-
-/// Formats of which a first line may occur again within an output. Their readers find the end of an output, and of
-/// the next one of the same format, by themselves.
-const FIND_OWN_END: &[&str] = &["fio-text", "crystaldiskmark", "diskspd", "robocopy", "rsync"];
 
 /// Why an input has nothing to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -270,33 +265,19 @@ fn starting(text: &str) -> Option<&'static Format> {
     FORMATS.iter().copied().find(|format| (format.starts)(text))
 }
 
-/// Bytes from an output's start to the next line at which an output begins.
-fn extent(text: &str, format: &Format) -> usize {
-    let ends = text.match_indices('\n').map(|(at, _)| at + 1);
-    let mut starts = ends.filter(|at| *at < text.len());
-    let finds_own_end = FIND_OWN_END.contains(&format.id);
-    starts
-        .find(|at| {
-            let next = starting(&text[*at..]);
-            next.is_some_and(|next| next != format || !finds_own_end)
-        })
 /// Bytes from an output's start to the next line at which another output begins. The parts of a host that facts
 /// describe one after the other, such as devices, begin alike and are one output.
-fn extent(text: &str, own: &'static Format) -> usize {
-    let ends = text.match_indices('\n').map(|(at, _)| at + 1);
-    let mut starts = ends.filter(|at| *at < text.len());
-    let continues = |next: &Format| own.holds == Holds::Facts && next == own;
-    starts
-        .find(|at| starting(&text[*at..]).is_some_and(|next| !continues(next)))
-        .unwrap_or(text.len())
-    let goes_on = GO_ON.iter().find(|(known, _)| *known == format);
+fn extent(text: &str, own: &Format) -> usize {
+    let goes_on = GO_ON.iter().find(|(known, _)| *known == own);
+    let continues = |next: &Format, before: &str, rest: &str| {
+        let is_part = || goes_on.is_some_and(|(_, goes_on)| goes_on(before, rest));
+        next == own && (own.holds == Holds::Facts || is_part())
+    };
     let ends = text.match_indices('\n').map(|(at, _)| at + 1);
     let mut starts = ends.filter(|at| *at < text.len());
     let is_end = |at: &usize| {
         let (before, rest) = text.split_at(*at);
-        starting(rest).is_some_and(|next| {
-            next != format || goes_on.is_none_or(|(_, goes_on)| !goes_on(before, rest))
-        })
+        starting(rest).is_some_and(|next| !continues(next, before, rest))
     };
     starts.find(is_end).unwrap_or(text.len())
 }

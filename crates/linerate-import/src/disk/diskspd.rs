@@ -43,7 +43,9 @@ fn starts(text: &str) -> bool {
         let program = command.split_whitespace().next().unwrap_or_default();
         program.to_ascii_lowercase().contains("diskspd")
     });
-    named || line.starts_with("Input parameters:") && text.lines().take(4).any(|line| line.contains("timespan:"))
+    named
+        || line.starts_with("Input parameters:")
+            && text.lines().take(4).any(|line| line.contains("timespan:"))
 }
 
 /// What the parameters say.
@@ -140,11 +142,15 @@ impl Asked {
             self.block = size(block);
         } else if line.starts_with("using random I/O") {
             self.access = Some(Access::Random);
-        } else if line.starts_with("using sequential I/O") || line.starts_with("using interlocked sequential I/O") {
+        } else if line.starts_with("using sequential I/O")
+            || line.starts_with("using interlocked sequential I/O")
+        {
             self.access = Some(Access::Sequential);
         } else if line.starts_with("number of outstanding I/O operations") {
             self.depth = line.rsplit(':').next().and_then(|n| n.trim().parse().ok());
-        } else if line.starts_with("software cache disabled") || line.starts_with("software and hardware write cache disabled") {
+        } else if line.starts_with("software cache disabled")
+            || line.starts_with("software and hardware write cache disabled")
+        {
             self.direct = Some(true);
         } else if line.starts_with("using software") {
             self.direct = Some(false);
@@ -164,8 +170,14 @@ impl Reader {
             if let Some((_, columns)) = &mut self.table {
                 *columns = cells(line).map(str::to_owned).collect();
             }
-        } else if let Some(rest) = line.strip_prefix("total:").filter(|rest| rest.contains('|')) {
-            let total = self.table.take().and_then(|(does, columns)| total(does, &columns, rest));
+        } else if let Some(rest) = line
+            .strip_prefix("total:")
+            .filter(|rest| rest.contains('|'))
+        {
+            let total = self
+                .table
+                .take()
+                .and_then(|(does, columns)| total(does, &columns, rest));
             self.totals.extend(total);
         } else {
             self.percentiles.extend(percentile(line));
@@ -174,10 +186,18 @@ impl Reader {
 
     /// The rows: of reads and writes each, and of both where both were done.
     fn rows(&self, access: Access, seconds: f64) -> Vec<DiskRow> {
-        let done = |does: Does| self.totals.iter().any(|t| t.does == Some(does) && t.operations > 0.0);
+        let done = |does: Does| {
+            self.totals
+                .iter()
+                .any(|t| t.does == Some(does) && t.operations > 0.0)
+        };
         let both = done(Does::Read) && done(Does::Write);
-        let rows = self.totals.iter().filter(|total| total.does.is_some() || both);
-        rows.filter_map(|total| self.row(total, access, seconds, both)).collect()
+        let rows = self
+            .totals
+            .iter()
+            .filter(|total| total.does.is_some() || both);
+        rows.filter_map(|total| self.row(total, access, seconds, both))
+            .collect()
     }
 
     fn row(&self, total: &Total, access: Access, seconds: f64, both: bool) -> Option<DiskRow> {

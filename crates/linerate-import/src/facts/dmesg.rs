@@ -44,7 +44,9 @@ fn message(line: &str) -> Option<Message<'_>> {
     let (at, address) = line.match_indices(':').take(8).find_map(|(at, _)| {
         // `0000:01:00.0` may have a longer domain in front of the first colon.
         let start = line[..at].rfind(' ').map_or(0, |blank| blank + 1);
-        let end = line[start..].find([' ', ',']).map_or(line.len(), |blank| start + blank);
+        let end = line[start..]
+            .find([' ', ','])
+            .map_or(line.len(), |blank| start + blank);
         let word = line.get(start..end)?;
         let address: Address = word.strip_suffix(':').unwrap_or(word).parse().ok()?;
         Some((start..end, address))
@@ -137,7 +139,9 @@ fn speed(text: &str) -> Option<u64> {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     // A line of the log may look like a prompt: `foo -> bar`.
-    let ends = |line: &str| command(line).is_some() && !line.trim_start().starts_with('[') && message(line).is_none();
+    let ends = |line: &str| {
+        command(line).is_some() && !line.trim_start().starts_with('[') && message(line).is_none()
+    };
     let mut reading = Reading::until(section, ends);
     for line in std::mem::take(&mut reading.lines) {
         let message = message(line.text);
@@ -165,7 +169,10 @@ fn keep(reading: &mut Reading<'_>, line: Line<'_>, message: &Message<'_>, fact: 
     };
     if message.port.is_empty() {
         let state = if up { "up" } else { "down" };
-        let what = format!("the link of {} is {state}, and its name is not in the line", message.address);
+        let what = format!(
+            "the link of {} is {state}, and its name is not in the line",
+            message.address
+        );
         return reading.note(line.number, what);
     }
     // The driver of the port may be another one.
@@ -209,7 +216,10 @@ fn bandwidth_of(
     if let Some(slowest) = device(reading, at) {
         slowest.now = Some(now);
     }
-    let rate = |link: Link| link.rate().map_or_else(String::new, |rate| format!(" ({rate})"));
+    let rate = |link: Link| {
+        link.rate()
+            .map_or_else(String::new, |rate| format!(" ({rate})"))
+    };
     let what = format!(
         "{}: the link at {at} runs at {now}{} and limits this card, which could use {best}{}",
         message.address,

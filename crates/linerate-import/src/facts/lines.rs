@@ -63,7 +63,9 @@ pub(super) struct Reading<'a> {
 impl<'a> Reading<'a> {
     /// The lines of a section up to the next prompt of a shell. No prompt is indented.
     pub(super) fn of(section: &Section<'a>) -> Self {
-        Self::until(section, |line| !line.starts_with([' ', '\t']) && command(line).is_some())
+        Self::until(section, |line| {
+            !line.starts_with([' ', '\t']) && command(line).is_some()
+        })
     }
 
     /// The lines of a section, behind the first one up to one at which something else begins.
@@ -191,7 +193,9 @@ fn billionths(text: &str) -> Option<u64> {
         return None;
     }
     let part = decimal(part)?.checked_mul(10u64.pow(9 - part.len() as u32))?;
-    decimal(whole)?.checked_mul(1_000_000_000)?.checked_add(part)
+    decimal(whole)?
+        .checked_mul(1_000_000_000)?
+        .checked_add(part)
 }
 
 /// A decimal number with a point, times `unit`: `2.5` of a billion is 2,500,000,000.

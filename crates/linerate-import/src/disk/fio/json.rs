@@ -90,7 +90,10 @@ fn lines(text: &str) -> u64 {
 
 /// Whether the next document is a later report of the same run.
 fn continues(document: &Document, next: &Document) -> bool {
-    let same = document.jobs().map(Job::name).eq(next.jobs().map(Job::name));
+    let same = document
+        .jobs()
+        .map(Job::name)
+        .eq(next.jobs().map(Job::name));
     let began = document.began().zip(next.began());
     let near = began.is_some_and(|(one, other)| (one - other).abs() <= SAME_BEGIN);
     same && near && document.elapsed() < next.elapsed()
@@ -180,7 +183,9 @@ fn job_results(document: &Document, job: &Job, line: u64, found: &mut Found) {
         return say("a second report of a group, without a name, is left out".to_owned());
     }
     if is_sum(document, job) {
-        return say("the sum over all clients is left out: it has jobs of several groups".to_owned());
+        return say(
+            "the sum over all clients is left out: it has jobs of several groups".to_owned(),
+        );
     }
     let name = job.name();
     if job.error != 0 {
@@ -198,7 +203,9 @@ fn job_results(document: &Document, job: &Job, line: u64, found: &mut Found) {
     };
     match disk(&context) {
         Ok((disk, said)) => {
-            let notes = said.into_iter().map(|what| note(line, format!("job `{name}`: {what}")));
+            let notes = said
+                .into_iter()
+                .map(|what| note(line, format!("job `{name}`: {what}")));
             found.notes.extend(notes);
             if !disk.rows.is_empty() {
                 found.results.push(outcome(name, line, disk));

@@ -46,7 +46,8 @@ fn version(line: &str) -> Option<&str> {
 fn starts(text: &str) -> bool {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
-    let ruled = first.starts_with("------") && lines.next().is_some_and(|line| version(line).is_some());
+    let ruled =
+        first.starts_with("------") && lines.next().is_some_and(|line| version(line).is_some());
     ruled || version(first).is_some()
 }
 
@@ -132,11 +133,16 @@ impl Reader {
             row.seconds = self.seconds;
         }
         if self.zero > 0 {
-            let what = format!("{} rows of 0 MB/s are left out: they were not measured", self.zero);
+            let what = format!(
+                "{} rows of 0 MB/s are left out: they were not measured",
+                self.zero
+            );
             self.found.notes.push(note(line, what));
         }
         if !self.last {
-            self.found.notes.push(note(line, "the end of the report is missing"));
+            self.found
+                .notes
+                .push(note(line, "the end of the report is missing"));
         }
         // Its files are opened without the cache of the system.
         //= CrystalDiskMark 9.0.1, DiskBench.cpp: "-S"; 3.0: FILE_FLAG_NO_BUFFERING
@@ -155,7 +161,11 @@ fn unnamed(result: &Line) -> Option<Bytes> {
     if result.access != Access::Sequential {
         return None;
     }
-    Some(if result.depth.is_some() { WITH_DEPTH } else { WITHOUT_DEPTH })
+    Some(if result.depth.is_some() {
+        WITH_DEPTH
+    } else {
+        WITHOUT_DEPTH
+    })
 }
 
 /// Seconds of `Measure 5 sec / Interval 5 sec`.

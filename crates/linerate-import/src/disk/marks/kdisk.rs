@@ -52,15 +52,21 @@ type Version = (u32, u32, u32);
 /// The version in the heading.
 fn version(line: &str) -> Option<&str> {
     let (version, _) = line.trim().strip_prefix(NAME)?.split_once(')')?;
-    version.starts_with(|c: char| c.is_ascii_digit()).then_some(version)
+    version
+        .starts_with(|c: char| c.is_ascii_digit())
+        .then_some(version)
 }
 
 fn starts(text: &str) -> bool {
-    text.lines().next().is_some_and(|line| version(line).is_some())
+    text.lines()
+        .next()
+        .is_some_and(|line| version(line).is_some())
 }
 
 fn parts(version: &str) -> Version {
-    let mut numbers = version.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+    let mut numbers = version
+        .split(['.', '-'])
+        .map(|part| part.parse().unwrap_or(0));
     let mut next = || numbers.next().unwrap_or(0);
     (next(), next(), next())
 }
@@ -102,7 +108,9 @@ impl Reader {
             self.means = profile.starts_with("Default");
         } else if let Some(target) = value(text, "Target") {
             // `/ 4% (31.72/748.08 GiB) [model]`
-            let path = target.split_whitespace().take_while(|word| !word.ends_with('%'));
+            let path = target
+                .split_whitespace()
+                .take_while(|word| !word.ends_with('%'));
             self.target = path.collect::<Vec<_>>().join(" ");
         } else if !passed(text) {
             let what = format!("not understood: `{}`", quoted(text));
@@ -209,8 +217,16 @@ impl Reader {
         let version = parts(&self.version);
         let of_version = UNITS.iter().find(|(since, _)| version >= *since);
         let expected = of_version.map_or(MB, |(_, unit)| *unit);
-        let agree = |unit: f64| self.rows.iter().all(|(_, row)| agrees(row, unit) != Some(false));
-        let unit = if !agree(expected) && agree(MB) { MB } else { expected };
+        let agree = |unit: f64| {
+            self.rows
+                .iter()
+                .all(|(_, row)| agrees(row, unit) != Some(false))
+        };
+        let unit = if !agree(expected) && agree(MB) {
+            MB
+        } else {
+            expected
+        };
         for (at, row) in &mut self.rows {
             if agrees(row, unit) == Some(false) {
                 let what = "the rate does not agree with operations and payload of the row";
@@ -220,7 +236,8 @@ impl Reader {
         }
         let checked = self.rows.iter().any(|(_, row)| row.operations.is_some());
         if !checked {
-            let what = "the unit of its rates is that of its version: no row has operations to check it";
+            let what =
+                "the unit of its rates is that of its version: no row has operations to check it";
             self.found.notes.push(note(line, what));
         }
         unit

@@ -54,7 +54,9 @@ fn take(devices: &mut Devices<'_>, line: Line<'_>) -> bool {
     if key == "rate" {
         devices.rate_line = Some((line.number, value.to_owned()));
     }
-    devices.port().is_some_and(|port| of_port(port, key, value).is_some())
+    devices
+        .port()
+        .is_some_and(|port| of_port(port, key, value).is_some())
 }
 
 /// Reads a line of a port; `None` if it is not understood.

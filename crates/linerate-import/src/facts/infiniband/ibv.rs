@@ -152,7 +152,8 @@ fn port_fact(port: &mut IbPort, key: &str, value: &str) -> Option<bool> {
         _ if key.starts_with("GID[") => {
             let gid = gid(key, value);
             let is_read = gid.is_some();
-            port.gids.extend(gid.filter(|_| port.gids.len() < super::MOST));
+            port.gids
+                .extend(gid.filter(|_| port.gids.len() < super::MOST));
             is_read
         }
         _ => return None,

@@ -40,9 +40,28 @@ pub(super) fn head(line: &str) -> Option<Device> {
 /// Whether a line belongs to a device although blanks before it were lost on the way.
 pub(super) fn is_known(line: &str) -> bool {
     const KEYS: [&str; 22] = [
-        "Subsystem:", "DeviceName:", "Physical Slot:", "Control:", "Status:", "Latency:", "Interrupt:", "NUMA node:",
-        "IOMMU group:", "Region ", "Expansion ROM", "Capabilities:", "Kernel ", "Bus:", "Flags:", "DevCap", "DevCtl",
-        "DevSta", "MaxPayload ", "LnkCap", "LnkCtl", "LnkSta",
+        "Subsystem:",
+        "DeviceName:",
+        "Physical Slot:",
+        "Control:",
+        "Status:",
+        "Latency:",
+        "Interrupt:",
+        "NUMA node:",
+        "IOMMU group:",
+        "Region ",
+        "Expansion ROM",
+        "Capabilities:",
+        "Kernel ",
+        "Bus:",
+        "Flags:",
+        "DevCap",
+        "DevCtl",
+        "DevSta",
+        "MaxPayload ",
+        "LnkCap",
+        "LnkCtl",
+        "LnkSta",
     ];
     KEYS.iter().any(|key| line.starts_with(key))
 }
@@ -76,7 +95,10 @@ fn ids(name: &str) -> Option<(u16, u16)> {
         let word = |text| u16::try_from(hex(text, 4)?).ok();
         Some((word(vendor)?, word(device)?))
     };
-    let inside = name.split('[').skip(1).filter_map(|part| pair(part.split(']').next()?));
+    let inside = name
+        .split('[')
+        .skip(1)
+        .filter_map(|part| pair(part.split(']').next()?));
     inside.last().or_else(|| pair(name.split(' ').next()?))
 }
 
@@ -118,7 +140,10 @@ impl Text {
             self.is_denied = true;
             return true;
         }
-        if let Some((_, rest)) = line.split_once("Express ").filter(|_| line.starts_with("Capabilities: [")) {
+        if let Some((_, rest)) = line
+            .split_once("Express ")
+            .filter(|_| line.starts_with("Capabilities: ["))
+        {
             self.device.kind = kind(rest).or(self.device.kind);
             return true;
         }
@@ -203,7 +228,10 @@ fn link(value: &str) -> Option<Option<Link>> {
     let width = after(value, "Width x")?;
     let speed = match speed {
         "unknown" | "<unknown>" => None,
-        _ => Some(Transfers(scaled(speed.strip_suffix("GT/s")?, 1_000_000_000)?)),
+        _ => Some(Transfers(scaled(
+            speed.strip_suffix("GT/s")?,
+            1_000_000_000,
+        )?)),
     };
     let width = u8::try_from(small(width)?).ok().filter(|width| *width > 0);
     // A link without lanes has no speed either, whatever the register says.
