@@ -32,7 +32,7 @@ fn highest(measured: &Measured) -> Option<f64> {
         Measured::Transfer(one) => Some(one.goodput.0 as f64),
         Measured::Sizes(sizes) => {
             let both = if sizes.both { 0.5 } else { 1.0 };
-            let rates = sizes.rows.iter().filter_map(Table::rate);
+            let rates = sizes.rows.iter().filter_map(|row| Table::rate(sizes, row));
             most(&mut rates.map(|rate| rate.0 as f64 * both))
         }
         Measured::Disk(disk) => most(&mut disk.rows.iter().map(|row| row.bytes_per_sec * 8.0)),

@@ -91,13 +91,7 @@ pub struct Explained<'a> {
 pub fn explain(material: &Material) -> Explained<'_> {
     let model = model(material);
     let verdict = model.as_ref().map(judge).unwrap_or_default();
-    let tables: Vec<Table<'_>> = material
-        .all(|measured| match measured {
-            Measured::Sizes(sizes) => Some(sizes),
-            _ => None,
-        })
-        .map(|(source, sizes)| Table::new(source, sizes))
-        .collect();
+    let tables = Table::all(material);
     let mut explained = Explained {
         material,
         summary: summary::of(material, &tables),

@@ -22,7 +22,7 @@ pub(super) fn of(material: &Material, tables: &[Table<'_>]) -> Summary {
 
 fn load(one: &Transfer) -> Vec<Entry> {
     let subject = Subject::load(one.direction);
-    let goodput = (one.counted == Counted::Receiver).then(|| Entry {
+    let goodput = (one.counted != Counted::Sender).then(|| Entry {
         figure: &GOODPUT,
         of: subject,
         value: Ok(Value {

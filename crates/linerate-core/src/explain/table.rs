@@ -1,7 +1,8 @@
 //! A table of sizes, with the line through its times.
 
+use super::Material;
 use crate::ceiling::fingerprint::{Fit, Point, Timer, fit, timer};
-use crate::reported::{Carrier, SizeRow, Sizes, Source, Trip};
+use crate::reported::{Carrier, Measured, SizeRow, Sizes, Source, Trip};
 use crate::units::{Nanos, Rate};
 
 /// A table of sizes, and what its times show.
@@ -11,6 +12,8 @@ pub struct Table<'a> {
     pub source: &'a Source,
     /// The table.
     pub sizes: &'a Sizes,
+    /// Its name: the operation, or the file if other tables have the same operation.
+    pub name: String,
     /// The line through its times; `None` without times, or if too few sizes are large.
     pub fit: Option<Fit>,
     /// The timer that sets its times, if one does.
@@ -18,30 +21,44 @@ pub struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    pub(super) fn new(source: &'a Source, sizes: &'a Sizes) -> Self {
+    /// The tables of all outputs.
+    pub(super) fn all(material: &'a Material) -> Vec<Self> {
+        let found: Vec<(&Source, &Sizes)> = material
+            .all(|measured| match measured {
+                Measured::Sizes(sizes) => Some(sizes),
+                _ => None,
+            })
+            .collect();
+        let alike = |sizes: &Sizes| {
+            let same = |(_, other): &&(&Source, &Sizes)| other.operation == sizes.operation;
+            found.iter().filter(same).count()
+        };
+        let table = |(source, sizes): &(&'a Source, &'a Sizes)| {
+            let is_name = !sizes.operation.is_empty() && alike(sizes) == 1;
+            let name = if is_name {
+                &sizes.operation
+            } else {
+                &source.file
+            };
+            Self::new(source, sizes, name.clone())
+        };
+        found.iter().map(table).collect()
+    }
+
+    fn new(source: &'a Source, sizes: &'a Sizes, name: String) -> Self {
         let point = |row: &SizeRow| {
-            let time = row.time()?;
             Some(Point {
                 size: row.size,
-                time,
+                time: moved_in(sizes, row.time()?),
             })
         };
         let points: Vec<Point> = sizes.rows.iter().filter_map(point).collect();
         Self {
             source,
             sizes,
+            name,
             fit: fit(&points),
             timer: timer(&points),
-        }
-    }
-
-    /// The table in words: `RDMA read`, or the name of the file.
-    pub fn name(&self) -> String {
-        let operation = &self.sizes.operation;
-        if operation.is_empty() {
-            self.source.file.clone()
-        } else {
-            operation.clone()
         }
     }
 
@@ -52,7 +69,10 @@ impl<'a> Table<'a> {
 
     /// Whether the messages go through sockets.
     pub(super) fn is_sockets(&self) -> bool {
-        matches!(self.sizes.carrier, Some(Carrier::Tcp | Carrier::Udp))
+        matches!(
+            self.sizes.carrier,
+            Some(Carrier::Tcp | Carrier::Udp | Carrier::Sockets)
+        )
     }
 
     /// A time of the table as a whole round trip; `None` if the table does not say what its times are.
@@ -70,9 +90,16 @@ impl<'a> Table<'a> {
         timed.min_by_key(|row| row.size)
     }
 
-    /// The rate of a row: as reported, else its size over its time.
-    pub fn rate(row: &SizeRow) -> Option<Rate> {
-        row.rate
-            .or_else(|| row.time().map(|time| Rate::of(row.size, time)))
+    /// The rate of a row: as reported, else its size over the time in which it moves one way.
+    pub fn rate(sizes: &Sizes, row: &SizeRow) -> Option<Rate> {
+        let moved = || Some(Rate::of(row.size, moved_in(sizes, row.time()?)));
+        row.rate.or_else(moved)
     }
+}
+
+/// The part of a time in which the payload moves one way. An echo moves it there and back; a read by verbs moves it
+/// once in a whole round trip.
+fn moved_in(sizes: &Sizes, time: Nanos) -> Nanos {
+    let is_echo = sizes.trip == Trip::Whole && sizes.carrier != Some(Carrier::Rdma);
+    if is_echo { Nanos(time.0 / 2) } else { time }
 }

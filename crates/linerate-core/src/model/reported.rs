@@ -73,7 +73,7 @@ fn transport(carrier: Carrier) -> Option<Transport> {
     match carrier {
         Carrier::Tcp => Some(Transport::Tcp),
         Carrier::Udp => Some(Transport::Udp),
-        Carrier::Sctp | Carrier::Rdma | Carrier::Messages => None,
+        Carrier::Sockets | Carrier::Sctp | Carrier::Rdma | Carrier::Messages => None,
     }
 }
 

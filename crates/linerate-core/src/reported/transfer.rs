@@ -13,6 +13,8 @@ pub enum Carrier {
     Tcp,
     /// UDP.
     Udp,
+    /// Sockets, of TCP or of UDP: the output does not say which.
+    Sockets,
     /// SCTP.
     Sctp,
     /// RDMA verbs over InfiniBand or Ethernet.
@@ -29,6 +31,8 @@ pub enum Counted {
     Receiver,
     /// Only the sender's count is known: bytes in its buffers are included, and lost datagrams.
     Sender,
+    /// The output does not say.
+    Unknown,
 }
 
 /// CPU time of a program at one end, as shares of one CPU (1 is one full CPU; several threads may use more).

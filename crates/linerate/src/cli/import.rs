@@ -177,7 +177,10 @@ fn rows(parsed: Parsed) -> Kept {
 fn record(args: &Args, files: Vec<Import>) -> Record {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH);
     let title = args.title.clone().unwrap_or_default();
-    let stem = files.first().map(|file| file.name.as_str());
+    let stem = files
+        .first()
+        .and_then(|file| Path::new(&file.name).file_stem());
+    let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
     Record {
         start: Start {
             format: FORMAT,
@@ -185,7 +188,7 @@ fn record(args: &Args, files: Vec<Import>) -> Record {
             wall_secs: wall.map_or(0, |d| d.as_secs()),
             plan: Plan {
                 engine: ENGINE.to_owned(),
-                peer: stem.map(str::to_owned),
+                peer: stem,
                 reach: Vec::new(),
                 knobs: Knobs::default(),
                 directions: Direction::ALL.to_vec(),

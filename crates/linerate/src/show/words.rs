@@ -319,6 +319,7 @@ pub(super) fn carrier(carrier: linerate_core::reported::Carrier) -> &'static str
     match carrier {
         Carrier::Tcp => "TCP",
         Carrier::Udp => "UDP",
+        Carrier::Sockets => "sockets",
         Carrier::Sctp => "SCTP",
         Carrier::Rdma => "RDMA",
         Carrier::Messages => "a message library",

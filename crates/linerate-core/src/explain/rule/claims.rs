@@ -89,7 +89,7 @@ fn slower(explained: &Explained<'_>, before: Nanos, id: &'static str) -> Vec<Rem
         (time > before).then(|| {
             let what = format!(
                 "{}: {time} is slower than the {before} before the change, for programs that stay with sockets",
-                table.name()
+                table.name
             );
             Remark::new(id, Stands::Finding, what)
         })

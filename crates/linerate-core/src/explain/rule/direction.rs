@@ -4,7 +4,7 @@ use super::super::Explained;
 use super::{Remark, Stands, rate};
 use crate::model::far_slower;
 use crate::path::{Direction, Side};
-use crate::reported::{Access, Counted, Does};
+use crate::reported::{Access, Carrier, Counted, Does};
 
 /// How many times the rate of files the network must carry to be cleared.
 const CARRIES: f64 = 1.5;
@@ -30,10 +30,13 @@ pub(super) fn files(explained: &Explained<'_>, direction: Direction) -> Option<f
     of.map(|(_, row)| row.bytes_per_sec * 8.0).reduce(f64::max)
 }
 
-/// Highest rate that the network carried in a direction, at the receiver.
+/// Highest rate that the network carried in a direction. Of datagrams only the receiver's count tells it.
 pub(super) fn network(explained: &Explained<'_>, direction: Direction) -> Option<f64> {
     let all = explained.material.transfers();
-    let of = all.filter(|(_, one)| one.direction == direction && one.counted == Counted::Receiver);
+    let of = all.filter(|(_, one)| {
+        let arrived = one.carrier == Carrier::Tcp || one.counted == Counted::Receiver;
+        one.direction == direction && arrived
+    });
     of.map(|(_, one)| one.goodput.0 as f64).reduce(f64::max)
 }
 

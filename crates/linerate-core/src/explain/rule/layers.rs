@@ -30,10 +30,7 @@ pub(super) fn sockets(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
     );
     let evidence = format!(
         "{} ({}), {} ({})",
-        verbs.name(),
-        verbs.source.file,
-        other.name(),
-        other.source.file
+        verbs.name, verbs.source.file, other.name, other.source.file
     );
     vec![Remark::new(id, Stands::Finding, what).because(evidence)]
 }

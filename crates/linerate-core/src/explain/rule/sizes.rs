@@ -20,8 +20,7 @@ fn timed(table: &Table<'_>, id: &'static str) -> Option<Remark> {
     let timer = table.timer.as_ref()?;
     let what = format!(
         "{}: a timer of {} sets the times, whatever the size",
-        table.name(),
-        timer.period
+        table.name, timer.period
     );
     let at = format!(
         "{} of {} sizes stand at whole multiples of it",
@@ -50,7 +49,7 @@ pub(super) fn falls(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> 
 fn fall(explained: &Explained<'_>, table: &Table<'_>, id: &'static str) -> Option<Remark> {
     let rates: Vec<(&SizeRow, f64)> = ordered(table)
         .into_iter()
-        .filter_map(|row| Some((row, Table::rate(row)?.0 as f64)))
+        .filter_map(|row| Some((row, Table::rate(table.sizes, row)?.0 as f64)))
         .collect();
     let at = (1..rates.len()).find(|at| {
         let best = rates[..*at]
@@ -66,7 +65,7 @@ fn fall(explained: &Explained<'_>, table: &Table<'_>, id: &'static str) -> Optio
     let ((before, fast), (row, slow)) = (rates[at - 1], rates[at]);
     let what = format!(
         "{}: from {} to {} the rate falls from {} to {}, and larger messages do not catch up",
-        table.name(),
+        table.name,
         before.size,
         row.size,
         rate(fast),
@@ -119,8 +118,7 @@ fn worst(table: &Table<'_>, id: &'static str) -> Option<Remark> {
     let of = row.samples.map_or(String::new(), |n| format!(" of {n}"));
     let what = format!(
         "{}: the longest{of} at {} took {most}, {ratio:.0} times the typical {usual}",
-        table.name(),
-        row.size
+        table.name, row.size
     );
     Some(
         Remark::new(id, Stands::Finding, what)
@@ -143,8 +141,7 @@ pub(super) fn halves(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
     };
     let what = format!(
         "{} has halves of round trips and {} whole ones: they are compared after doubling the halves",
-        half.name(),
-        whole.name()
+        half.name, whole.name
     );
     let doubled = Nanos(one.0.saturating_mul(2));
     let evidence = format!("{one} is half of {doubled}, beside {both}");

@@ -92,7 +92,7 @@ struct NextOut<'a> {
 struct TransferOut<'a> {
     /// The file that has it.
     file: &'a str,
-    /// Protocol: `tcp`, `udp`, `sctp`, `rdma` or `messages`.
+    /// Protocol: `tcp`, `udp`, `sockets` (one of both), `sctp`, `rdma` or `messages`.
     carrier: &'static str,
     direction: Direction,
     /// Whether the other direction was loaded at the same time.
@@ -261,6 +261,7 @@ fn transfer<'a>((source, one): (&'a Source, &'a Transfer)) -> TransferOut<'a> {
         carrier: match one.carrier {
             Carrier::Tcp => "tcp",
             Carrier::Udp => "udp",
+            Carrier::Sockets => "sockets",
             Carrier::Sctp => "sctp",
             Carrier::Rdma => "rdma",
             Carrier::Messages => "messages",

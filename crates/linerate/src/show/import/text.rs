@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use linerate_core::explain::{Explained, Remark, Stands, Table as Sized};
 use linerate_core::path::Side;
-use linerate_core::reported::{Access, Counted, Disk, DiskRow, Does, SizeRow, Transfer, Trip};
+use linerate_core::reported::{
+    Access, Counted, Disk, DiskRow, Does, SizeRow, Sizes, Transfer, Trip,
+};
 use linerate_core::units::{Nanos, Rate};
 use linerate_core::verdict::suspects;
 
@@ -12,6 +14,9 @@ use super::super::document::{Item, Table};
 use super::super::fitted::{self, Agreement};
 use super::super::names::Names;
 use super::super::{Document, Tone, text, words};
+
+/// Most suspected causes that are named.
+const FEW: usize = 4;
 
 /// Rows of a table that are shown; the JSON document has all.
 const ROWS: usize = 40;
@@ -26,6 +31,8 @@ pub(crate) fn page(explained: &Explained<'_>, saved: Option<(&str, &str)>) -> Do
     judged(&mut doc, explained);
     doc.gap();
     remarks(&mut doc, &explained.remarks);
+    doc.gap();
+    fits(&mut doc, &explained.tables);
     for table in &explained.tables {
         doc.gap();
         sizes(&mut doc, table);
@@ -61,7 +68,11 @@ fn judged(doc: &mut Document, explained: &Explained<'_>) {
         doc.gap();
         let open = match maybe.as_slice() {
             [] => "no cause fits the figures that were reported".to_owned(),
-            some => format!("the reported figures leave open: {}", some.join(", ")),
+            few if few.len() <= FEW => format!("it may be {}", few.join(", ")),
+            many => format!(
+                "the output has no counters that tell sender, receiver and network apart: {} causes are left",
+                many.len()
+            ),
         };
         doc.entry("Unknown", &[(Tone::Plain, &open)], 2);
         let found = suspects(verdict);
@@ -108,25 +119,25 @@ fn micros(time: Option<Nanos>) -> String {
 }
 
 /// A column of a table of sizes.
-type Column = (&'static str, fn(&SizeRow) -> String);
+type Column = (&'static str, fn(&Sizes, &SizeRow) -> String);
 
 const COLUMNS: [Column; 11] = [
-    ("size", |row| row.size.to_string()),
-    ("least", |row| micros(row.least)),
-    ("typical", |row| micros(row.typical)),
-    ("mean", |row| micros(row.mean)),
-    ("dev", |row| micros(row.deviation)),
-    ("p99", |row| micros(row.p99)),
-    ("p99.9", |row| micros(row.p999)),
-    ("max", |row| micros(row.most)),
-    ("rate", |row| {
-        let rate = row.rate.or_else(|| Sized::rate(row));
+    ("size", |_, row| row.size.to_string()),
+    ("least", |_, row| micros(row.least)),
+    ("typical", |_, row| micros(row.typical)),
+    ("mean", |_, row| micros(row.mean)),
+    ("dev", |_, row| micros(row.deviation)),
+    ("p99", |_, row| micros(row.p99)),
+    ("p99.9", |_, row| micros(row.p999)),
+    ("max", |_, row| micros(row.most)),
+    ("rate", |sizes, row| {
+        let rate = Sized::rate(sizes, row);
         rate.map_or(String::new(), |rate| rate.to_string())
     }),
-    ("messages/s", |row| {
+    ("messages/s", |_, row| {
         row.messages.map_or(String::new(), |n| format!("{n:.0}"))
     }),
-    ("samples", |row| {
+    ("samples", |_, row| {
         row.samples.map_or(String::new(), |n| n.to_string())
     }),
 ];
@@ -138,19 +149,27 @@ fn sizes(doc: &mut Document, table: &Sized<'_>) {
         Trip::Unknown if table.smallest().is_some() => ", times in us (half or whole is not known)",
         Trip::Unknown => "",
     };
-    doc.heading(&format!("{}{trip}", table.name()));
+    doc.heading(&format!("{}{trip}", table.name));
     let rows = &table.sizes.rows;
-    let filled = |column: &&Column| rows.iter().any(|row| !column.1(row).is_empty());
+    let filled = |column: &&Column| {
+        rows.iter()
+            .any(|row| !column.1(table.sizes, row).is_empty())
+    };
     let columns: Vec<&Column> = COLUMNS.iter().filter(filled).collect();
     let width = |column: &&Column| {
-        let cells = rows.iter().map(|row| column.1(row).chars().count());
+        let cells = rows
+            .iter()
+            .map(|row| column.1(table.sizes, row).chars().count());
         cells.chain([column.0.len()]).max().unwrap_or(0) + 2
     };
     let widths: Vec<usize> = columns.iter().map(width).collect();
     let head: Vec<_> = columns.iter().map(|c| (Tone::Dim, c.0)).collect();
     let mut out = Table::new(&widths).head(&head);
     for row in rows.iter().take(ROWS) {
-        let cells: Vec<String> = columns.iter().map(|column| column.1(row)).collect();
+        let cells: Vec<String> = columns
+            .iter()
+            .map(|column| column.1(table.sizes, row))
+            .collect();
         let cells: Vec<_> = cells.iter().map(|c| (Tone::Plain, c.as_str())).collect();
         out.row(&cells);
     }
@@ -159,12 +178,16 @@ fn sizes(doc: &mut Document, table: &Sized<'_>) {
         let more = format!("{} more rows; --json has all", rows.len() - ROWS);
         doc.line(&[(Tone::Dim, &more)], 2);
     }
-    if table.smallest().is_some() {
-        let name = table.name();
+}
+
+/// Writes what the times by size show, of all tables.
+fn fits(doc: &mut Document, tables: &[Sized<'_>]) {
+    let timed = |table: &&Sized<'_>| table.smallest().is_some();
+    for table in tables.iter().filter(timed) {
         if let Some(timer) = &table.timer {
-            fitted::ticks(doc, &name, timer);
+            fitted::ticks(doc, &table.name, timer);
         }
-        fitted::rate(doc, &name, table.fit.as_ref(), Agreement::Links);
+        fitted::rate(doc, &table.name, table.fit.as_ref(), Agreement::Links);
     }
 }
 
@@ -177,7 +200,7 @@ fn transfers(doc: &mut Document, explained: &Explained<'_>) {
     for (source, one) in rows.take(ROWS) {
         let rate = one.goodput.to_string();
         let text = transfer(one);
-        let file = format!("  {}", source.file);
+        let file = format!(" ({})", source.file);
         let head = [(rate.as_str(), 12.into())];
         let item = Item::new(&[(Tone::Plain, &text), (Tone::Dim, &file)]);
         doc.item(item.head(Tone::Strong, &head).indent(2, 16));
@@ -274,7 +297,10 @@ fn oddities(doc: &mut Document, explained: &Explained<'_>) {
     let sides = [Side::Near, Side::Far];
     for (side, all) in sides.into_iter().zip(&explained.oddities) {
         for odd in all {
-            let label = linerate_core::explain::side_name(side);
+            let label = match side {
+                Side::Near => "Host",
+                Side::Far => "Far host",
+            };
             let subject = format!("{}: ", odd.subject);
             doc.entry(
                 label,
