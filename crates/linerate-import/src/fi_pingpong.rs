@@ -44,7 +44,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut rows = Vec::new();
     for (number, line) in lines(section, body).skip(1) {
         match row(line, number, &mut notes) {
-            Some(row) => rows.push(row),
+            Some(row) => notes.keep(&mut rows, row),
             None if line.trim().is_empty() => {}
             None => notes.strange(number, line),
         }

@@ -40,10 +40,9 @@ fn starts(text: &str) -> bool {
 }
 
 fn is_file(text: &str) -> bool {
-    let mut words = text.lines().take(PROOF).map(str::split_whitespace);
+    let mut words = text.lines().map(str::split_whitespace);
     let begins = words.next().and_then(|mut words| words.next()) == Some("1");
-    let rows = text.lines().take(PROOF).map_while(file_row).count();
-    begins && rows == PROOF
+    begins && text.lines().take(PROOF).map_while(file_row).count() == PROOF
 }
 
 /// A row of np.out. Its rate must be its size over its time.
@@ -130,9 +129,10 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut rows = Vec::new();
     let first = body.lines().next().unwrap_or("");
     let is_file = is_file(body);
-    let is_old = match is_file {
-        true => first.split_whitespace().count() == 3,
-        false => first.starts_with(HEADS[0]),
+    let is_old = if is_file {
+        first.split_whitespace().count() == 3
+    } else {
+        first.starts_with(HEADS[0])
     };
     for (number, line) in lines(section, body).skip(usize::from(!is_file)) {
         let row = if is_file {
@@ -141,7 +141,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             console_row(line, is_old)
         };
         match row {
-            Some(row) => rows.push(row),
+            Some(row) => notes.keep(&mut rows, row),
             None if line.trim().is_empty() || line.starts_with("Completed with") => {}
             None => notes.strange(number, line),
         }

@@ -32,7 +32,7 @@ fn starts(text: &str) -> bool {
 
 /// The name and the version: `# OSU MPI Latency Test v7.4`.
 fn title(line: &str) -> Option<(&str, &str)> {
-    let (name, version) = line.strip_prefix("# OSU ")?.split_once(" v")?;
+    let (name, version) = line.trim_start().strip_prefix("# OSU ")?.split_once(" v")?;
     let is_version = version.starts_with(|c: char| c.is_ascii_digit());
     (is_version && name.ends_with("Test")).then_some((name, version.trim()))
 }
@@ -80,9 +80,10 @@ fn trip(name: &str) -> Trip {
     // The kind of memory stands right behind: `MPI-CUDA`.
     let kind = kind.filter(|kind| kind.starts_with([' ', '-']));
     let kind = kind.map(|kind| kind.trim_start_matches(|c: char| !c.is_whitespace()).trim());
-    match kind.is_some_and(|kind| HALVES.contains(&kind)) {
-        true => Trip::Half,
-        false => Trip::Unknown,
+    if kind.is_some_and(|kind| HALVES.contains(&kind)) {
+        Trip::Half
+    } else {
+        Trip::Unknown
     }
 }
 
@@ -114,7 +115,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         if line.starts_with("# Size") {
             header = columns(line, number, &mut notes);
         } else if let Some(row) = row(&header, line) {
-            rows.push(row);
+            notes.keep(&mut rows, row);
         } else if line.contains("pairs:") && !line.contains("pairs: 1 ") {
             notes.at(number, "the rates are those of all pairs together");
         } else if !line.starts_with("# Datatype") && !line.starts_with("# [") && !line.is_empty() {

@@ -17,7 +17,7 @@ pub(crate) static PING: Format = Format {
     )],
     unknown: "Median and percentiles.",
     starts: |text| {
-        let line = text.lines().next().unwrap_or("");
+        let line = text.lines().next().unwrap_or("").trim_start();
         line.starts_with("PING ") && line.contains("bytes")
     },
     read,

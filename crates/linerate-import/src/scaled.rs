@@ -18,6 +18,9 @@ pub(crate) const MEBIBYTE: f64 = 8.0 * 1_048_576.0;
 /// 2^20 bits.
 pub(crate) const MEBIBIT: f64 = 1_048_576.0;
 
+/// Most rows of a table that are kept.
+pub(crate) const MOST_ROWS: usize = 100_000;
+
 /// A finite number that is not negative.
 pub(crate) fn number(text: &str) -> Option<f64> {
     let is_plain = text.starts_with(|c: char| c.is_ascii_digit() || c == '.');
@@ -145,6 +148,15 @@ impl Notes {
         let what = what.into();
         if !self.0.iter().any(|note| note.what == what) {
             self.push(None, what);
+        }
+    }
+
+    /// Keeps a row, if there are not too many.
+    pub(crate) fn keep<T>(&mut self, rows: &mut Vec<T>, row: T) {
+        if rows.len() < MOST_ROWS {
+            rows.push(row);
+        } else {
+            self.whole(format!("rows after the first {MOST_ROWS} are left out"));
         }
     }
 

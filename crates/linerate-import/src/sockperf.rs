@@ -40,7 +40,7 @@ const PARAMETERS: &str = "test was performed using the following parameters:";
 
 fn starts(text: &str) -> bool {
     let mut lines = text.lines();
-    let first = lines.next().unwrap_or("");
+    let first = lines.next().unwrap_or("").trim_start();
     let is_log = first.starts_with("----------") && first.trim_end().bytes().all(|b| b == b'-');
     first.starts_with(VERSION)
         || is_log
@@ -68,6 +68,8 @@ struct Reading {
     carrier: Option<Carrier>,
     seconds: Option<f64>,
     messages: Option<f64>,
+    /// Messages that were sent and answers that were received.
+    messages_of_run: (u64, u64),
     rate: Option<Rate>,
     blocks: Vec<Block>,
     is_server: bool,
@@ -79,7 +81,6 @@ const KNOWN: &[&str] = &[
     "Warmup stage",
     "Starting test",
     "Test end",
-    "[Total Run]",
     "Summary: ",
     "---> percentile",
     "[SERVER]",
@@ -143,7 +144,10 @@ impl Reading {
 
     fn said(&mut self, at: u64, line: &str) {
         self.is_server |= line.starts_with("[SERVER]");
-        if line.contains("====> avg-") {
+        if line.starts_with("[Total Run]") {
+            let count = |mark| after(line, mark).and_then(count).unwrap_or(0);
+            self.messages_of_run = (count("SentMessages="), count("ReceivedMessages="));
+        } else if line.contains("====> avg-") {
             self.mean(line);
         } else if line.contains("Printing statistics") && self.blocks.len() < MOST {
             self.blocks.push(Block {
@@ -283,12 +287,10 @@ impl Reading {
             .filter(|block| block.row.mean.is_some())
             .collect();
         if measured.is_empty() {
-            return Err(match self.is_server {
-                true => "it is the output of the server, which measures nothing".into(),
-                false => {
-                    "it has no result: the end may be missing, or too few messages were answered"
-                        .into()
-                }
+            return Err(if self.is_server {
+                "it is the output of the server, which measures nothing".into()
+            } else {
+                "it has no result: the end may be missing, or too few messages were answered".into()
             });
         }
         let size = self.size(section);
@@ -310,6 +312,10 @@ impl Reading {
 
     fn sizes(&mut self, block: Block, size: Bytes) -> Outcome {
         let mut row = SizeRow { size, ..block.row };
+        if row.least.is_none() {
+            self.notes
+                .whole("the end is missing: the distribution is not complete");
+        }
         let samples = row.samples.unwrap_or(0);
         let [typical, p99, p999] = block.percentiles;
         row.typical = typical;
@@ -325,7 +331,7 @@ impl Reading {
             line: block.line,
             measured: Measured::Sizes(Sizes {
                 carrier: self.carrier,
-                operation: "ping-pong".into(),
+                operation: self.operation().into(),
                 trip: if block.is_whole {
                     Trip::Whole
                 } else {
@@ -334,6 +340,16 @@ impl Reading {
                 both: false,
                 rows: vec![row],
             }),
+        }
+    }
+
+    /// The mode. Under load most messages ask for no answer.
+    fn operation(&self) -> &'static str {
+        let (sent, received) = self.messages_of_run;
+        if received.saturating_mul(2) < sent {
+            "under-load"
+        } else {
+            "ping-pong"
         }
     }
 

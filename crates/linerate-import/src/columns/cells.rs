@@ -41,15 +41,9 @@ pub(super) fn split(line: &str, separator: Separator) -> Vec<&str> {
     let line = line.trim_end_matches(['\r', '\n']);
     if separator == Separator::Blanks {
         let line = line.trim();
-        return match line.contains("  ") {
-            true => line
-                .split("  ")
-                .map(str::trim)
-                .filter(|cell| !cell.is_empty())
-                .take(MOST)
-                .collect(),
-            false => line.split_whitespace().take(MOST).collect(),
-        };
+        let blanks = if line.contains("  ") { "  " } else { " " };
+        let cells = line.split(blanks).map(str::trim);
+        return cells.filter(|cell| !cell.is_empty()).take(MOST).collect();
     }
     let mut is_quoted = false;
     let cells = line.split(|c: char| {

@@ -101,7 +101,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     for (number, line) in lines(section, body).skip(1) {
         let is_comment = line.trim_start().starts_with('#') || line.trim().is_empty();
         let cells = split(line, separator);
-        if !is_comment && !(cells.len() == columns.len() && table.row(number, &cells, separator)) {
+        let fits = cells.len() == columns.len();
+        if !is_comment && (!fits || !table.row(number, &cells, separator, &mut notes)) {
             notes.strange(number, line);
         }
     }
@@ -116,4 +117,9 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 }
 
 /// The key that names the rows of a table: the first of these that it has.
-const KEYS: [Key; 3] = [Key::Operation, Key::Streams, Key::Size(1.0)];
+const KEYS: [Key; 4] = [
+    Key::Operation,
+    Key::Streams,
+    Key::Size(1.0),
+    Key::UnclearSize,
+];

@@ -13,6 +13,8 @@ pub(super) enum Key {
     Streams,
     /// Payload of a message, in units of so many bytes.
     Size(f64),
+    /// Payload of a message in a unit that may be of 1000 or of 1024.
+    UnclearSize,
 }
 
 /// Which of many times.
@@ -128,7 +130,7 @@ impl Column {
     /// Whether a cell can stand below the name of a key.
     pub(super) fn accepts(&self, cell: &str) -> bool {
         match self.kind {
-            Kind::Key(Key::Size(_)) => bytes(cell).is_some(),
+            Kind::Key(Key::Size(_) | Key::UnclearSize) => bytes(cell).is_some(),
             Kind::Key(Key::Streams) => count(cell).is_some(),
             Kind::Key(Key::Operation) => number(cell).is_none() && !cell.is_empty(),
             _ => false,
@@ -261,9 +263,12 @@ fn kind(words: &[String]) -> Kind {
     }
     // The last word is the most exact: `size_kib`, `message size (words)`.
     let key = lower.iter().rev().find_map(|word| of(KEYS, word));
-    let is_ambiguous = has(&["kb", "mb", "gb", "bits"]);
-    key.filter(|_| !is_ambiguous)
-        .map_or(Kind::Unknown, Kind::Key)
+    match key {
+        Some(Key::Size(_)) if has(&["kb", "mb", "gb"]) => Kind::Key(Key::UnclearSize),
+        Some(_) if has(&["bits"]) => Kind::Unknown,
+        Some(key) => Kind::Key(key),
+        None => Kind::Unknown,
+    }
 }
 
 fn of<T: Copy>(table: &[(&str, T)], word: &str) -> Option<T> {
@@ -317,8 +322,11 @@ fn rate_unit(word: &str) -> Option<Unit> {
     match unit {
         "bit" | "bits" | "Bit" | "Bits" => Some(Unit::Bits(factor)),
         "B" | "byte" | "bytes" | "Byte" | "Bytes" => Some(Unit::Bits(factor * 8.0)),
-        "b" if is_small || power == 0 && !is_short => Some(Unit::Unclear(factor)),
-        "b" => Some(Unit::Bits(factor)),
+        "b" => Some(if is_small || power == 0 && !is_short {
+            Unit::Unclear(factor)
+        } else {
+            Unit::Bits(factor)
+        }),
         _ => None,
     }
 }

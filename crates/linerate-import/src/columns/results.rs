@@ -12,9 +12,6 @@ use super::cells::{Separator, value};
 use super::name::{Column, Key, Kind, Stat, Unit};
 use crate::scaled::{Notes, bytes, nanos, rate};
 
-/// Most rows of a table.
-const MOST: usize = 100_000;
-
 /// A row, before the units of its rates are known.
 #[derive(Debug, Clone)]
 struct Line {
@@ -72,6 +69,11 @@ impl<'a> Table<'a> {
         for column in self.columns {
             let name = &column.name;
             match column.kind {
+                Kind::Key(Key::UnclearSize) => {
+                    return Err(format!(
+                        "the column `{name}` does not say whether it counts by 1000 or by 1024 bytes, as `KiB` does"
+                    ));
+                }
                 Kind::Time(_, None) => {
                     return Err(format!(
                         "the column `{name}` does not say its unit of time, as `{name}_us` does"
@@ -94,7 +96,13 @@ impl<'a> Table<'a> {
     }
 
     /// Reads a row; whether it is one.
-    pub(super) fn row(&mut self, number: u64, cells: &[&str], separator: Separator) -> bool {
+    pub(super) fn row(
+        &mut self,
+        number: u64,
+        cells: &[&str],
+        separator: Separator,
+        notes: &mut Notes,
+    ) -> bool {
         let mut line = Line {
             number,
             key: cells[self.key.0].to_owned(),
@@ -118,8 +126,8 @@ impl<'a> Table<'a> {
                 }
             }
         }
-        if has_any && self.lines.len() < MOST {
-            self.lines.push(line);
+        if has_any {
+            notes.keep(&mut self.lines, line);
         }
         has_any
     }
@@ -131,7 +139,7 @@ impl<'a> Table<'a> {
                 line.streams = cell.parse().ok();
                 return line.streams.is_some();
             }
-            Key::Size(_) => {}
+            Key::Size(_) | Key::UnclearSize => {}
         }
         let Key::Size(unit) = key else { return false };
         let size = match value(cell, separator) {
@@ -195,7 +203,14 @@ impl<'a> Table<'a> {
         match self.key.1 {
             Key::Operation => self.disk(line, notes),
             Key::Streams => self.transfers(notes),
-            Key::Size(_) => self.sizes(line, notes),
+            Key::Size(bytes) => {
+                let is_proven = unit.is_some_and(|unit| self.proves(unit));
+                if bytes == 8.0 && !is_proven {
+                    notes.whole("words are taken for 8 bytes");
+                }
+                Ok(vec![self.sizes(line, notes)])
+            }
+            Key::UnclearSize => Err("the unit of its sizes is not clear".into()),
         }
     }
 
@@ -301,10 +316,10 @@ impl<'a> Table<'a> {
         Trip::Unknown
     }
 
-    fn sizes(&self, line: u64, notes: &mut Notes) -> Result<Vec<Outcome>, String> {
+    fn sizes(&self, line: u64, notes: &mut Notes) -> Outcome {
         let trip = self.trip(line, notes);
         let is_pingpong = trip == Trip::Half || self.is_total && self.is_both();
-        Ok(vec![Outcome {
+        Outcome {
             title: String::new(),
             line,
             measured: Measured::Sizes(Sizes {
@@ -318,7 +333,7 @@ impl<'a> Table<'a> {
                 both: self.is_both(),
                 rows: self.lines.iter().map(|line| line.row).collect(),
             }),
-        }])
+        }
     }
 
     /// A number of streams in each row: each is a transfer.
@@ -341,10 +356,10 @@ impl<'a> Table<'a> {
             })
         });
         let transfers: Vec<Outcome> = transfers.collect();
-        match transfers.is_empty() {
-            true => Err("no row has a number of streams and a rate".into()),
-            false => Ok(transfers),
+        if transfers.is_empty() {
+            return Err("no row has a number of streams and a rate".into());
         }
+        Ok(transfers)
     }
 
     fn disk(&self, line: u64, notes: &mut Notes) -> Result<Vec<Outcome>, String> {

@@ -138,8 +138,7 @@ fn a_column_without_a_unit_is_refused() {
     assert!(why("size,latency\n64,1.5\n").contains("`latency` does not say its unit of time"));
     assert!(why("size,bandwidth\n64,1.5\n").contains("`bandwidth` does not say its unit"));
     assert!(why("size,avg\n64,1.5\n").contains("`avg`"));
-    // A size in `KB` may be of 1000 or of 1024: that is no size.
-    assert!(read(b"size_KB,time_us\n64,1.5\n").is_err());
+    assert!(why("size_KB,time_us\n64,1.5\n").contains("1000 or by 1024"));
 }
 
 #[test]
@@ -231,10 +230,11 @@ fn prose_and_other_tables_are_no_table() {
 }
 
 #[test]
-fn a_table_of_many_rows_is_read_in_time() {
-    let rows: String = (0..50_000).map(|size| format!("{size},1.5\n")).collect();
+fn the_number_of_rows_is_bounded() {
+    let rows = "64,1.5\n".repeat(100_001);
     let part = part(&format!("bytes,time_us\n{rows}"));
-    assert_eq!(sizes(&part.results[0]).rows.len(), 50_000);
+    assert_eq!(sizes(&part.results[0]).rows.len(), 100_000);
+    assert!(notes(&part, "left out"));
 }
 
 #[test]

@@ -39,6 +39,9 @@ fn starts(text: &str) -> bool {
 
 type Pairs = BTreeMap<String, String>;
 
+/// The key under which the names of further objects of results stand.
+const SIDES: &str = "results of one side";
+
 /// The keys and values of all objects, and the bytes that the document takes; `None` if it does not end.
 fn pairs(text: &str) -> (Pairs, Option<usize>) {
     let mut pairs = Pairs::new();
@@ -52,7 +55,11 @@ fn pairs(text: &str) -> (Pairs, Option<usize>) {
             ':' if key.is_none() => key = Some(std::mem::take(&mut word)),
             '{' => {
                 depth += 1;
-                (key, word) = (None, String::new());
+                let name: String = key.take().unwrap_or_default();
+                if name.trim().starts_with("results_") {
+                    pairs.insert(SIDES.to_owned(), name);
+                }
+                word = String::new();
             }
             ',' | '}' => {
                 let value = std::mem::take(&mut word);
@@ -87,6 +94,9 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         samples: pairs.get("n_iterations").and_then(|n| count(n)),
         ..SizeRow::default()
     };
+    if pairs.contains_key(SIDES) {
+        return Err("it has results of each side, and none of both together".into());
+    }
     let mut notes = Notes::default();
     if test.is_latency {
         times(&mut row, &pairs, test, command)?;

@@ -120,6 +120,10 @@ struct Reading<'a> {
     /// Times of single messages, in the unit of the table.
     singles: Vec<f64>,
     queues: Option<u32>,
+    /// Whether a line ended the table.
+    has_end: bool,
+    /// Whether the rows of one side follow, which the table before has together.
+    is_of_one_side: bool,
     /// Whether the lines that only some sides print were there: of every test, and of a client.
     sides: (bool, bool),
     notes: Notes,
@@ -135,6 +139,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         rows: Vec::new(),
         singles: Vec::new(),
         queues: None,
+        has_end: false,
+        is_of_one_side: false,
         sides: (false, false),
         notes: Notes::default(),
     };
@@ -162,8 +168,11 @@ impl Reading<'_> {
         if line.starts_with("#bytes") {
             return self.header(line);
         }
+        self.has_end |= is_rule(line) && !self.rows.is_empty();
         if line.starts_with(|c: char| c.is_ascii_digit()) && !self.columns.is_empty() {
             self.row(number, line);
+        } else if line == "Local results:" || line == "Remote results:" {
+            self.is_of_one_side = true;
         } else if let Some((key, value)) = line.split_once(" : ") {
             self.setting(key, value);
         } else if let Some(why) = failure(line) {
@@ -177,13 +186,17 @@ impl Reading<'_> {
     fn header(&mut self, line: &str) -> Result<(), String> {
         self.columns = columns(line);
         let has_rate = |column: &Column| matches!(column, Column::Rate(_));
+        if line.contains("BW average[MB/sec]") {
+            self.notes
+                .whole("the rates are converted: perftest's MB/sec are 2^20 bytes in a second");
+        }
         if line.contains("BW average") && !self.columns.iter().any(has_rate) {
             return Err("the unit of `BW average` is none of MB/sec, MiB/sec, Gb/sec".into());
         }
         Ok(())
     }
 
-    /// A line of the description: `Number of qps   : 1		Transport type : IB`.
+    /// A line of the description: `Number of qps : 1  Transport type : IB`.
     fn setting(&mut self, key: &str, value: &str) {
         match key.trim() {
             "Number of qps" => {
@@ -217,12 +230,16 @@ impl Reading<'_> {
         let samples = row.samples.unwrap_or(0);
         row.p99 = row.p99.filter(|_| supports(samples, 0.99));
         row.p999 = row.p999.filter(|_| supports(samples, 0.999));
-        if row.time().is_none() && row.rate.is_none() {
+        if self.is_of_one_side {
+            self.notes.whole(
+                "the rates of each side are passed over: the table before has both together",
+            );
+        } else if row.time().is_none() && row.rate.is_none() {
             let what = format!("nothing was measured: `{}`", crate::scaled::quoted(line));
             self.notes.at(number_of_line, what);
         } else if self.rows.last().is_none_or(|last| *last != row) {
             // Both ends in one log write each row twice.
-            self.rows.push(row);
+            self.notes.keep(&mut self.rows, row);
         }
     }
 
@@ -248,6 +265,16 @@ impl Reading<'_> {
         }
         if self.rows.is_empty() {
             return Err("no row of its table has a measurement".into());
+        }
+        if !self.has_end {
+            self.notes
+                .whole("the line that ends the table is missing, and maybe rows before it");
+        }
+        let repeats = |pair: &[SizeRow]| pair[0].size == pair[1].size;
+        if self.rows.windows(2).any(repeats) {
+            self.notes.whole(
+                "a size has several rows: each is a part of a run without end, or a run of its own",
+            );
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ fn tables_of_three_columns() {
         [expected.least, expected.most, expected.typical] = first.map(ns);
         assert_eq!(sizes.rows[0], expected);
         assert_eq!(sizes.rows[22].size, Bytes(8 << 20));
-        assert_eq!(part.notes, []);
+        assert!(part.notes.len() == 1 && notes(&part, "ends the table"));
     }
 }
 
@@ -114,6 +114,7 @@ fn megabytes_are_of_1024() {
         Rate((11_030.45 * 8.0 * 1_048_576.0_f64).round() as u64)
     );
     let old = crate::sample::part(&CLIENT.replace("MiB/sec", "MB/sec"));
+    assert!(notes(&old, "2^20") && !notes(&part, "2^20"));
     assert_eq!(transfer(&old.results[0]).goodput, new);
     assert_eq!(
         why(&CLIENT.replace("MiB/sec", "GB/sec")),
@@ -167,11 +168,25 @@ fn what_was_not_measured_is_unknown() {
 }
 
 #[test]
+fn rates_of_each_side_are_passed_over() {
+    let rule = "-".repeat(87);
+    let side = "65536      5000             11000.00            11000.00             0.176000";
+    let header =
+        " #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]";
+    let text = CLIENT.replace("RDMA_Write", "RDMA_Write Bidirectional");
+    let text = format!("{text}\n Local results: \n{rule}\n{header}\n{side}\n{rule}\n");
+    let part = part(&text);
+    assert_eq!(sizes(&part.results[0]).rows.len(), 1);
+    assert!(notes(&part, "each side"));
+    let twice = MIB.replace(" 4          1000 ", " 2          1000 ");
+    assert!(notes(&crate::sample::part(&twice), "several rows"));
+    let sides = VALID.replace("\"results\"", "\"results_local\"");
+    assert!(why(&sides).contains("each side"));
+}
+
+#[test]
 fn cycles_are_no_times() {
-    let cycles: String = READ_LAT
-        .lines()
-        .take(8)
-        .fold(String::new(), |text, line| text + line + "\n");
+    let cycles: String = READ_LAT.split_inclusive('\n').take(8).collect();
     let cycles = cycles
         .replace("2.34 ", "4680.00 ")
         .replace("9.90 ", "19800.50 ");
@@ -192,6 +207,7 @@ fn a_line_that_is_not_understood_is_said() {
     let part = part(&text);
     assert_eq!(sizes(&part.results[0]).rows.len(), 22);
     assert_eq!(part.notes[0].line, Some(18));
+    assert!(part.notes[0].what.contains("not understood"));
     assert!(part.notes[0].what.contains("4096"));
 }
 
@@ -200,8 +216,13 @@ fn a_session_splits_at_its_commands() {
     let text = format!("$ ib_read_lat host\n{READ_LAT}user@host:~$ ib_write_bw host\n{CLIENT}");
     let parsed = read(text.as_bytes()).unwrap();
     assert_eq!(parsed.parts.len(), 2);
-    assert_eq!(parsed.parts[0].notes, []);
-    assert_eq!(parsed.notes, []);
+    assert!(
+        !parsed.parts[0]
+            .notes
+            .iter()
+            .any(|note| note.what.contains("not understood"))
+    );
+    assert_eq!(parsed.parts[1].notes, []);
 }
 
 #[test]

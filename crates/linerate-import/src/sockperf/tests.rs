@@ -6,6 +6,7 @@ use crate::sample::{notes, ns, part, sizes, survive, transfer, why};
 
 const UDP: &str = include_str!("../../tests/samples/sockperf/ping-pong-udp.txt");
 const FULL_RTT: &str = include_str!("../../tests/samples/sockperf/ping-pong-tcp-full-rtt.txt");
+const CUT: &str = include_str!("../../tests/samples/sockperf/ping-pong-3.8-cut.txt");
 const FEW: &str = include_str!("../../tests/samples/sockperf/under-load-13-answers.txt");
 const LOADED: &str = include_str!("../../tests/samples/sockperf/under-load.txt");
 const LOG: &str = include_str!("../../tests/samples/sockperf/full-log.txt");
@@ -47,6 +48,19 @@ fn a_whole_round_trip() {
 }
 
 #[test]
+fn newer_statistics_and_a_distribution_that_is_cut() {
+    let part = part(CUT);
+    assert_eq!(part.tool.version.as_deref(), Some("3.8-0.git31ee322aa82a"));
+    let row = sizes(&part.results[0]).rows[0];
+    assert_eq!(
+        (row.mean, row.deviation, row.most),
+        (ns(1_892_600), ns(422_741), ns(11_541_068))
+    );
+    assert_eq!((row.samples, row.typical), (Some(105_413), None));
+    assert!(notes(&part, "end is missing"));
+}
+
+#[test]
 fn the_size_is_that_of_the_command() {
     for (option, size) in [("-m 350", 350), ("--msg-size=64", 64), ("--tcp", 14)] {
         let part = part(&format!("$ sockperf ping-pong {option}\n{FULL_RTT}"));
@@ -60,6 +74,7 @@ fn percentiles_need_observations() {
     let few = part(FEW);
     let row = sizes(&few.results[0]).rows[0];
     assert_eq!((row.samples, row.p99, row.p999), (Some(13), None, None));
+    assert_eq!(sizes(&few.results[0]).operation, "under-load");
     assert_eq!(row.typical, ns(682_869));
     assert!(notes(&few, "13 observations"));
     let many = part(LOADED);
@@ -134,5 +149,5 @@ fn two_runs_in_a_row_are_two_outputs() {
 
 #[test]
 fn no_bytes_make_it_panic() {
-    survive(&[UDP, FULL_RTT, FEW, LOG, NONE, TCP, GIGA, SERVER]);
+    survive(&[CUT, UDP, FULL_RTT, FEW, LOG, NONE, TCP, GIGA, SERVER]);
 }

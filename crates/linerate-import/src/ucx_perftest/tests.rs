@@ -64,10 +64,7 @@ fn lines_of_csv_and_a_run_that_was_cut() {
     assert_eq!(sizes(&csv.results[0]).rows[0].mean, ns(1_198_042));
     let cut = part(&format!("$ ucx_perftest -t tag_lat\n{CUT}"));
     assert!(notes(&cut, "end is missing"));
-    let head: String = LAT
-        .lines()
-        .take(5)
-        .fold(String::new(), |text, line| text + line + "\n");
+    let head: String = LAT.split_inclusive('\n').take(5).collect();
     assert!(why(&head).contains("no row"));
 }
 
