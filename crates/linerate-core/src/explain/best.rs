@@ -31,9 +31,8 @@ fn highest(measured: &Measured) -> Option<f64> {
     match measured {
         Measured::Transfer(one) => Some(one.goodput.0 as f64),
         Measured::Sizes(sizes) => {
-            let both = if sizes.both { 0.5 } else { 1.0 };
             let rates = sizes.rows.iter().filter_map(|row| Table::rate(sizes, row));
-            most(&mut rates.map(|rate| rate.0 as f64 * both))
+            most(&mut rates.map(|rate| rate.0 as f64))
         }
         Measured::Disk(disk) => most(&mut disk.rows.iter().map(|row| row.bytes_per_sec * 8.0)),
     }

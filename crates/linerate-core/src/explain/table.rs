@@ -90,10 +90,12 @@ impl<'a> Table<'a> {
         timed.min_by_key(|row| row.size)
     }
 
-    /// The rate of a row: as reported, else its size over the time in which it moves one way.
+    /// The rate of a row in one direction: as reported, else its size over the time in which it moves one way.
     pub fn rate(sizes: &Sizes, row: &SizeRow) -> Option<Rate> {
+        let ways = if sizes.both { 2 } else { 1 };
+        let reported = row.rate.map(|rate| Rate(rate.0 / ways));
         let moved = || Some(Rate::of(row.size, moved_in(sizes, row.time()?)));
-        row.rate.or_else(moved)
+        reported.or_else(moved)
     }
 }
 

@@ -323,7 +323,8 @@ impl<'a> Table<'a> {
             title: String::new(),
             line,
             measured: Measured::Sizes(Sizes {
-                carrier: None,
+                // Only sockperf's own words say more, and it uses sockets.
+                carrier: (trip == Trip::Half).then_some(Carrier::Sockets),
                 operation: if is_pingpong {
                     "ping-pong".into()
                 } else {
@@ -344,7 +345,7 @@ impl<'a> Table<'a> {
         let transfers = self.lines.iter().filter_map(|line| {
             let goodput: Rate = line.row.rate?;
             let mut transfer =
-                Transfer::new(Carrier::Tcp, Direction::Forward, goodput, Counted::Sender);
+                Transfer::new(Carrier::Tcp, Direction::Forward, goodput, Counted::Unknown);
             transfer.streams = line.streams;
             transfer.both = self.is_both();
             transfer.messages = line.row.messages;

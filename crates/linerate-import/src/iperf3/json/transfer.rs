@@ -218,7 +218,7 @@ impl<'a> View<'a> {
         let own = streams.filter(|stream| stream.sends.is_none_or(|sends| sends == self.sends));
         own.filter_map(|stream| match counted {
             Counted::Receiver => stream.received,
-            Counted::Sender => stream.sent,
+            Counted::Sender | Counted::Unknown => stream.sent,
         })
         .collect()
     }

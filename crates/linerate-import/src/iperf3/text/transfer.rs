@@ -233,7 +233,7 @@ impl<'a> View<'a> {
     fn each(&self, counted: Counted) -> Vec<f64> {
         let name = match counted {
             Counted::Receiver => "receiver",
-            Counted::Sender => "sender",
+            Counted::Sender | Counted::Unknown => "sender",
         };
         let side = if self.sends { "TX" } else { "RX" };
         let rows = self.lines.summary.iter();
