@@ -5,6 +5,7 @@
 
 mod answer;
 mod check;
+mod facts;
 mod measured;
 mod packet;
 mod parts;

@@ -1,170 +1,327 @@
-//! The links whose rate a measured one may be.
+//! The hardware whose ceiling a measured rate may be.
+//!
+//! A rate reaches a share of its ceiling, from [`REACHED`] to all of it. So a ceiling a little above the rate is a
+//! candidate, one far above is not what limits, and one below cannot carry it. Within the error of the measurement a
+//! ceiling just below is listed as well: it comes last.
 
-use crate::ceiling::infiniband::{self, MTUS, Speed};
-use crate::ceiling::pcie::{self, Slot, USUAL_PAYLOADS};
-use crate::ceiling::{Bounds, Cost};
+use schemars::JsonSchema;
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Candidates further away than this are not listed.
-const NEAR: f64 = 0.05;
+use super::facts::{Facts, slot_words};
+use super::fit::Fit;
+use super::table::{self, Kind, Part, Row, Variant};
+use crate::ceiling::{Bounds, pcie};
 
-/// A link, and the payload rate that it allows.
+/// Least share of a ceiling that large messages reach.
+//= Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018, figure 4
+//= iperf3 and perftest at idle ports reach 0.97 to 1.0 of what ceiling/ethernet.rs and infiniband.rs compute
+const REACHED: f64 = 0.93;
+
+/// Least error of a rate, as a share. Packet sizes, clocks and rounded tables are not known better.
+const LEAST_ERROR: f64 = 0.025;
+
+/// Part of the half-width of the fit's interval that is taken as its error. The interval has more than 95 % of all
+/// sweeps; with all of it the true ceiling is found no more often, and others more often.
+const OF_INTERVAL: f64 = 0.25;
+
+/// Largest difference of ceilings that no sweep can tell apart, as a share of both ends.
+const EQUAL: f64 = 0.02;
+
+/// How often hardware that is rare limits a path, beside hardware that is common.
+const RARE: f64 = 0.2;
+
+/// A rate, and how far the true one may be from it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Measured {
+    /// Bits per second.
+    rate: f64,
+    /// A share of the rate.
+    error: f64,
+}
+
+/// One of the ceilings of a candidate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Named {
+    /// Name in words: `PCIe gen2 x4`.
+    pub name: String,
+    /// Kind of hardware or service.
+    pub kind: Kind,
+    /// Possible goodput in bits per second: that of the least and of the best way to use the hardware.
+    pub carries: Bounds,
+    /// The way to use it whose rate is nearest to the measured one.
+    pub nearest: Variant,
+}
+
+/// Hardware that carries about as much as was measured. It is no proof that the hardware is present.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// Name of the candidate, in words: `PCIe gen2 x4, reads of memory, payload 128 B`.
-    pub name: String,
-    /// Possible goodput of the candidate, in bits per second, from the least to the most.
+    /// Ceilings that are equal within 2 %, the nearest first; never empty. A sweep cannot tell them apart.
+    pub names: Vec<Named>,
+    /// Possible goodput of all of them, in bits per second.
     pub carries: Bounds,
     /// Distance of the measured rate from the range `carries`, as a share of the nearer end: 0 inside,
     /// positive above the range, negative below it.
     pub off: f64,
+    /// How far the upper end of `carries` is above the rate, as a share of the rate; negative below it.
+    pub margin: f64,
+    /// Whether the facts say that the path has this hardware.
+    pub is_known: bool,
 }
 
-/// Every link that carries about as much as was measured (`rate`, bits per second), the nearest first; among
-/// those whose range contains the rate, the one whose maximum is nearest comes first.
-pub fn candidates(rate: f64) -> Vec<Candidate> {
-    let mut all: Vec<Candidate> = slots()
-        .chain(lanes())
-        .map(|(name, carries)| Candidate {
-            name,
-            carries,
-            off: off(rate, carries),
-        })
-        .filter(|c| c.off.abs() <= NEAR)
-        .collect();
-    let key = |c: &Candidate| (c.off.abs(), (c.carries.high() / rate - 1.0).abs());
-    all.sort_by(|a, b| {
-        let ((a, x), (b, y)) = (key(a), key(b));
-        a.total_cmp(&b).then(x.total_cmp(&y))
-    });
-    all
-}
-
-fn off(rate: f64, carries: Bounds) -> f64 {
-    if rate > carries.high() {
-        rate / carries.high() - 1.0
-    } else if rate < carries.low() {
-        rate / carries.low() - 1.0
-    } else {
-        0.0
+impl Candidate {
+    /// All names in words: `PCIe gen1 x8 or PCIe gen2 x4`.
+    pub fn words(&self) -> String {
+        let names: Vec<&str> = self.names.iter().map(|named| named.name.as_str()).collect();
+        names.join(" or ")
     }
 }
 
-/// Slots of every generation and width, in both directions, with the usual payloads.
-fn slots() -> impl Iterator<Item = (String, Bounds)> {
-    let links = pcie::GENERATIONS
-        .into_iter()
-        .flat_map(|g| pcie::WIDTHS.map(|w| (g, w)));
-    links.flat_map(|(generation, lanes)| {
-        USUAL_PAYLOADS.into_iter().flat_map(move |payload| {
-            let slot = Slot {
-                generations: vec![generation],
-                lanes: vec![lanes],
-                payloads: vec![payload],
-                requests: vec![512],
-            };
-            let named = |what: &str, cost: &Cost| {
-                let name = format!("PCIe gen{generation} x{lanes}, {what}, payload {payload} B");
-                (name, goodput(&slot, cost))
-            };
-            [
-                named("reads of memory", &slot.read()),
-                named("writes to memory", &slot.write()),
-            ]
-        })
-    })
+/// Hardware with this rate that a fact rules out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Excluded {
+    /// The ceiling.
+    pub named: Named,
+    /// The fact in words: `the network is Ethernet`.
+    pub by: String,
 }
 
-fn goodput(slot: &Slot, cost: &Cost) -> Bounds {
-    let bits = slot.capacity().low() * 8.0;
-    Bounds::new(bits / cost.per_byte.high(), bits / cost.per_byte.low())
+/// How a ceiling and a measured rate compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// The ceiling is far above the rate: it is not what limits.
+    NotTheLimit,
+    /// The rate is what such a ceiling allows.
+    Agrees,
+    /// The rate is above the ceiling: the fact, or the sweep, is wrong.
+    Exceeded,
 }
 
-/// InfiniBand links of every speed and width, narrow ones too, with any MTU.
-fn lanes() -> impl Iterator<Item = (String, Bounds)> {
-    let links = Speed::NAMES
-        .into_iter()
-        .flat_map(|(name, speed)| infiniband::WIDTHS.map(|width| (name, speed, width)));
-    links.filter_map(|(name, speed, width)| {
-        let bits = infiniband::capacity(speed, width).low() * 8.0;
-        // No system chooses less than 1024 bytes for large messages.
-        let packet = infiniband::rdma(&MTUS[2..])?;
-        let (low, high) = (packet.wire_per_byte.low(), packet.wire_per_byte.high());
-        let name = format!("InfiniBand {name} {width}x, MTU 1024 to 4096");
-        Some((name, Bounds::new(bits / high, bits / low)))
-    })
+/// A ceiling that the facts state, beside the measured rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stated {
+    /// Name in words.
+    pub name: String,
+    /// Possible goodput in bits per second.
+    pub carries: Bounds,
+    /// How far the upper end of `carries` is above the rate, as a share of the rate; negative below it.
+    pub margin: f64,
+    /// How both compare.
+    pub standing: Standing,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::{Point, fit};
-    use super::*;
-    use crate::units::{Bytes, Nanos};
+/// What a rate says about the hardware of a path.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Candidates {
+    /// Hardware that may have this ceiling: what the facts name comes first, then the likeliest. Rare hardware, such
+    /// as links of 12 lanes, is less likely.
+    pub possible: Vec<Candidate>,
+    /// Hardware with such a ceiling that the path does not have.
+    pub excluded: Vec<Excluded>,
+    /// Ceilings that the facts state.
+    pub stated: Vec<Stated>,
+}
 
-    /// Sizes, and typical times in microseconds, of RDMA writes between two servers with FDR ports.
-    const WRITES: [(u64, f64); 23] = [
-        (2, 1.28),
-        (4, 1.28),
-        (8, 1.28),
-        (16, 1.29),
-        (32, 1.35),
-        (64, 1.36),
-        (128, 1.50),
-        (256, 2.26),
-        (512, 2.98),
-        (1024, 3.63),
-        (2048, 4.91),
-        (4096, 6.09),
-        (8192, 8.43),
-        (16384, 13.48),
-        (32768, 22.89),
-        (65536, 42.04),
-        (131_072, 79.93),
-        (262_144, 155.84),
-        (524_288, 307.65),
-        (1_048_576, 611.27),
-        (2_097_152, 1218.48),
-        (4_194_304, 2433.46),
-        (8_388_608, 4991.06),
-    ];
+/// The hardware whose ceiling the rate of a sweep may be, as far as `facts` allow it.
+pub fn candidates(fit: &Fit, facts: &Facts) -> Candidates {
+    among(&table::rows(), fit, facts)
+}
 
-    #[test]
-    fn a_published_sweep_names_the_slow_slot_and_its_rival() {
-        let point = |(size, micros): &(u64, f64)| Point {
-            size: Bytes(*size),
-            time: Nanos((micros * 1000.0) as u64),
-        };
-        let points: Vec<_> = WRITES.iter().map(point).collect();
-        let fit = fit(&points).unwrap();
-        assert!((13.80e9..13.83e9).contains(&fit.rate), "{fit:?}");
-        assert!(fit.interval.contains(fit.rate) && fit.interval.low() > 13.6e9);
-        assert_eq!(fit.floor, Nanos(1_280));
-        assert!((2_048..8_192).contains(&fit.half.0), "{fit:?}");
-        assert_eq!(fit.knees.len(), 1, "8 MiB are slower: {fit:?}");
-
-        let found = candidates(fit.rate);
-        let names: Vec<_> = found.iter().map(|c| c.name.as_str()).collect();
-        // The same rate twice: the table alone cannot tell them apart.
-        let first = |link: &str| format!("PCIe {link}, reads of memory, payload 128 B");
-        assert_eq!(names[..2], [first("gen1 x8"), first("gen2 x4")]);
-        let rival = found
-            .iter()
-            .find(|c| c.name.starts_with("InfiniBand FDR 1x"));
-        let off = rival.unwrap().off;
-        assert!(
-            (0.015..0.025).contains(&off),
-            "2 % above what it carries: {off}"
-        );
-        assert!(!names.iter().any(|n| n.contains("FDR 4x")), "{names:?}");
-    }
-
-    #[test]
-    fn every_link_is_its_own_candidate_and_one_that_is_far_off_is_none() {
-        for (name, carries) in slots().chain(lanes()) {
-            let all = candidates(carries.high() * 0.9999);
-            let own = all.iter().find(|c| c.name == name);
-            assert!(own.is_some_and(|c| c.off.abs() < 0.001), "{name}");
-            let all = candidates(carries.high() * 1.06);
-            assert!(!all.iter().any(|c| c.name == name), "{name}");
+/// The same, of the given rows.
+pub(super) fn among(rows: &[Row], fit: &Fit, facts: &Facts) -> Candidates {
+    let measured = Measured::of(fit);
+    let named = |row: &Row, facts: &Facts| measured.named(row, facts);
+    let (mut allowed, mut excluded) = (Vec::new(), Vec::new());
+    for row in rows {
+        match facts.against(row) {
+            None => allowed.push((row, named(row, facts))),
+            Some(by) => {
+                let named = named(row, &Facts::default());
+                if measured.standing(named.carries) == Standing::Agrees {
+                    excluded.push(Excluded { named, by });
+                }
+            }
         }
     }
+    Candidates {
+        possible: measured.possible(allowed, facts),
+        excluded,
+        stated: measured.stated(facts),
+    }
+}
+
+/// Rows that are equal, with the rate of every variant.
+struct Group {
+    names: Vec<Named>,
+    rates: Vec<f64>,
+    is_known: bool,
+    is_rare: bool,
+}
+
+impl Measured {
+    fn of(fit: &Fit) -> Self {
+        let half = (fit.interval.high() - fit.interval.low()) / 2.0 / fit.rate;
+        Self {
+            rate: fit.rate,
+            error: (OF_INTERVAL * half).max(LEAST_ERROR),
+        }
+    }
+
+    fn named(self, row: &Row, facts: &Facts) -> Named {
+        let off = |v: &Variant| (v.rate / self.rate - 1.0).abs();
+        let variants = || row.variants.iter().filter(|v| facts.allows(v));
+        let nearest = variants().min_by(|a, b| off(a).total_cmp(&off(b)));
+        Named {
+            name: row.name.clone(),
+            kind: row.kind,
+            carries: Bounds::of(variants().map(|v| v.rate)),
+            nearest: nearest.copied().unwrap_or(Variant::plain("", 0.0)),
+        }
+    }
+
+    fn standing(self, carries: Bounds) -> Standing {
+        if carries.high() * (1.0 + self.error) < self.rate {
+            Standing::Exceeded
+        } else if carries.low() * REACHED * (1.0 - self.error) > self.rate {
+            Standing::NotTheLimit
+        } else {
+            Standing::Agrees
+        }
+    }
+
+    fn possible(self, rows: Vec<(&Row, Named)>, facts: &Facts) -> Vec<Candidate> {
+        let mut scored = Vec::new();
+        for group in grouped(rows, facts) {
+            let carries = Bounds::of(group.rates.iter().copied());
+            if self.standing(carries) == Standing::Agrees {
+                let weight = if group.is_rare { RARE } else { 1.0 };
+                let score = weight * self.likelihood(&group.rates);
+                scored.push((group.is_known, score, self.candidate(group, carries)));
+            }
+        }
+        scored.sort_by(|(known, a, _): &(bool, f64, Candidate), (other, b, _)| {
+            other.cmp(known).then(b.total_cmp(a))
+        });
+        let candidates = scored.into_iter().map(|(.., candidate)| candidate);
+        candidates.collect()
+    }
+
+    fn candidate(self, mut group: Group, carries: Bounds) -> Candidate {
+        let off = |named: &Named| (named.nearest.rate / self.rate - 1.0).abs();
+        group.names.sort_by(|a, b| off(a).total_cmp(&off(b)));
+        Candidate {
+            names: group.names,
+            carries,
+            off: self.off(carries),
+            margin: self.margin(carries),
+            is_known: group.is_known,
+        }
+    }
+
+    fn off(self, carries: Bounds) -> f64 {
+        if self.rate > carries.high() {
+            self.rate / carries.high() - 1.0
+        } else if self.rate < carries.low() {
+            self.rate / carries.low() - 1.0
+        } else {
+            0.0
+        }
+    }
+
+    fn margin(self, carries: Bounds) -> f64 {
+        carries.high() / self.rate - 1.0
+    }
+
+    /// How likely hardware shows this rate: any of its variants, any share of it from [`REACHED`] to 1, and a
+    /// normal error of the measurement. Its unit is that of other likelihoods of the same rate.
+    fn likelihood(self, rates: &[f64]) -> f64 {
+        // Two deviations are the error.
+        let deviation = self.error / 2.0 * self.rate;
+        let below = |rate: f64| Normal::standard().cdf((rate - self.rate) / deviation);
+        let of = |most: &f64| (below(*most) - below(most * REACHED)) / (most * (1.0 - REACHED));
+        rates.iter().map(of).sum::<f64>() / rates.len().max(1) as f64
+    }
+
+    fn stated(self, facts: &Facts) -> Vec<Stated> {
+        let links = facts.links.parts.iter().map(|link| {
+            let named = self.named(&table::link(*link), facts);
+            (named.name, named.carries)
+        });
+        let slots = facts.slots.parts.iter().map(|slot| {
+            let name = format!("PCIe {}", slot_words(slot));
+            (name, slot_carries(slot))
+        });
+        let mut all: Vec<Stated> = Vec::new();
+        for (name, carries) in links.chain(slots) {
+            if all.iter().all(|other| other.name != name) {
+                all.push(Stated {
+                    name,
+                    carries,
+                    margin: self.margin(carries),
+                    standing: self.standing(carries),
+                });
+            }
+        }
+        all
+    }
+}
+
+/// Rows whose ceilings are equal, together.
+fn grouped(rows: Vec<(&Row, Named)>, facts: &Facts) -> Vec<Group> {
+    let near = |a: f64, b: f64| (a / b - 1.0).abs() <= EQUAL;
+    let mut groups: Vec<Group> = Vec::new();
+    for (row, named) in rows {
+        let rates = row
+            .variants
+            .iter()
+            .filter(|v| facts.allows(v))
+            .map(|v| v.rate);
+        let is_known = is_stated(row.part, facts);
+        let equal = groups.iter_mut().find(|group| {
+            let first = group.names[0].carries;
+            near(first.low(), named.carries.low()) && near(first.high(), named.carries.high())
+        });
+        if let Some(group) = equal {
+            group.rates.extend(rates);
+            group.is_known |= is_known;
+            group.is_rare &= row.is_rare;
+            group.names.push(named);
+        } else {
+            groups.push(Group {
+                rates: rates.collect(),
+                names: vec![named],
+                is_known,
+                is_rare: row.is_rare,
+            });
+        }
+    }
+    groups
+}
+
+fn is_stated(part: Part, facts: &Facts) -> bool {
+    match part {
+        Part::Link(link) => facts.links.parts.contains(&link),
+        Part::Slot { generation, lanes } => facts
+            .slots
+            .parts
+            .iter()
+            .any(|slot| slot.generations == [generation] && slot.lanes == [lanes]),
+        Part::Other => false,
+    }
+}
+
+/// Payload that a slot carries, without packets of the link itself.
+fn slot_carries(slot: &pcie::Slot) -> Bounds {
+    let (capacity, write, read) = (slot.capacity(), slot.write(), slot.read());
+    let payload = slot.payloads.iter().copied().min().unwrap_or(128);
+    let least = pcie::Slot {
+        payloads: vec![payload],
+        ..slot.clone()
+    };
+    let most = write.per_byte.low().min(read.per_byte.low());
+    Bounds::new(
+        capacity.low() * 8.0 / least.write().per_byte.low(),
+        capacity.high() * 8.0 / most,
+    )
 }

@@ -172,6 +172,7 @@ fn half(points: &[Point], rate: f64) -> Option<Bytes> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::draw::Draw;
     use super::*;
     use proptest::prelude::*;
 
@@ -230,6 +231,38 @@ mod tests {
         assert_eq!((knee.from, knee.to), (Bytes(1 << 22), Bytes(1 << 23)));
         points.pop();
         assert_eq!(fit(&points).unwrap().knees, []);
+    }
+
+    /// A line with noise of its times and with 5 % of them 1.2 to 3 times as long.
+    fn disturbed(draw: &mut Draw, noise: f64) -> Vec<Point> {
+        let mut points = line(1_000.0, 10.0, 24);
+        for point in &mut points {
+            let factor = draw.normal(noise).exp() * draw.late();
+            point.time = Nanos((point.time.0 as f64 * factor) as u64);
+        }
+        points
+    }
+
+    #[test]
+    fn a_few_late_times_change_no_rate() {
+        let mut draw = Draw(0x1234_5685);
+        // Noise of the times, and the error of the rate that 95 % of the sweeps do not exceed.
+        for (noise, most) in [(0.0, 0.002), (0.005, 0.01), (0.03, 0.06)] {
+            let sweeps = 400;
+            let (mut near, mut inside) = (0, 0);
+            for _ in 0..sweeps {
+                let fit = fit(&disturbed(&mut draw, noise)).unwrap();
+                near += usize::from(is_near(fit.rate, 1e10, most));
+                inside += usize::from(fit.interval.contains(1e10));
+                assert!((fit.rate / 1e10 - 1.0).abs() < 0.2, "{fit:?}");
+            }
+            println!("{noise}: {near} near, {inside} inside of {sweeps}");
+            assert!(near * 100 >= 95 * sweeps, "{noise}: {near}");
+            assert!(
+                noise == 0.0 || inside * 100 >= 95 * sweeps,
+                "{noise}: {inside}"
+            );
+        }
     }
 
     proptest! {

@@ -1,13 +1,51 @@
 //! Hardware that a sweep over message sizes points to. The times of messages of many sizes have a slope. A
 //! slope is a rate, and few links have that rate.
 //!
-//! [`fit`] draws the line, [`candidates`] lists the links with its rate, [`timer`] finds times that a timer sets. A candidate agrees with the
-//! measurement; it is no proof that the link is present.
+//! [`fit`] draws the line, [`candidates`] lists the standard ceilings that a rate may be, [`timer`] finds times that a
+//! timer sets, and [`setters`] lists what may set it. A candidate agrees with the measurement; it is no proof that the
+//! hardware is present.
+//!
+//! # How far it can be trusted
+//!
+//! Simulated sweeps (`study.rs`): 23 sizes from 2 B to 8 MiB, a floor, a ceiling of the table of which 0.93 to 1.0 is
+//! reached, 3 % noise of each time, 5 % of the times 1.2 to 3 times too long. 5,000 sweeps for each row; equal ceilings
+//! count as one. Rare hardware (`Row::is_rare`) is drawn a fifth as often as common hardware; *even* is the share where
+//! it is drawn as often.
+//!
+//! | known of the path | the true one is listed | it is first (even) | candidates, median and 90 % | none named far from all | rates far from all |
+//! |---|---|---|---|---|---|
+//! | nothing | 99 % | 59 % (56 %) | 3, 6 | 98 % | 32 % |
+//! | Ethernet | 99 % | 84 % (73 %) | 2, 4 | 98 % | 35 % |
+//! | InfiniBand | 99 % | 75 % (67 %) | 2, 5 | 99 % | 44 % |
+//! | a disk | 99 % | 75 % (71 %) | 2, 4 | 99 % | 39 % |
+//! | Ethernet, sockets, slots | 99 % | 85 % (78 %) | 1, 3 | 97 % | 41 % |
+//! | InfiniBand, verbs, slots | 99 % | 82 % (74 %) | 2, 4 | 99 % | 53 % |
+//!
+//! So the list can be trusted, and its order cannot without facts. The table is dense: of the rates from 10 Mb/s to
+//! 800 Gb/s only a third is 10 % away from every rate that some hardware allows, and at most other rates several kinds
+//! of hardware are equal within the noise. The shares of *first* are below the 80 % that one would like for an unknown
+//! path, for InfiniBand and for disks; facts about slots and carriers mend that, and quiet sweeps do: with 1 % noise
+//! and less the error of a rate is that of packet sizes. Real hardware reaches shares below 0.93 as well. It is then
+//! not listed.
 
 mod candidates;
+mod disks;
+mod facts;
 mod fit;
+mod setters;
+mod table;
 mod timer;
 
-pub use candidates::{Candidate, candidates};
+#[cfg(test)]
+mod draw;
+#[cfg(test)]
+mod published;
+#[cfg(test)]
+mod study;
+
+pub use candidates::{Candidate, Candidates, Excluded, Named, Standing, Stated, candidates};
+pub use facts::{Facts, Known, Medium};
 pub use fit::{Fit, Knee, MOST_POINTS, Point, fit};
+pub use setters::{Setter, setters};
+pub use table::{Carrier, Kind, Variant};
 pub use timer::{Timer, timer};

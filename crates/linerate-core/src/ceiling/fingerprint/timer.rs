@@ -116,6 +116,7 @@ fn stands_still(points: &[Point], period: f64, fit: &Fit) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::draw::Draw;
     use super::*;
 
     fn points(times: &[(u64, f64)]) -> Vec<Point> {
@@ -167,58 +168,31 @@ mod tests {
         assert_eq!(timer(&points(&OTHER)), None);
     }
 
-    /// Draws of simulated sweeps.
-    struct Draw(u64);
-
-    impl Draw {
-        /// A value from 0 to 1.
-        fn unit(&mut self) -> f64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 >> 11) as f64 / (1_u64 << 53) as f64
-        }
-
-        fn between(&mut self, low: f64, high: f64) -> f64 {
-            low + (high - low) * self.unit()
-        }
-
-        /// A value of a normal distribution with this deviation.
-        fn normal(&mut self, deviation: f64) -> f64 {
-            let sum: f64 = (0..12).map(|_| self.unit()).sum();
-            (sum - 6.0) * deviation
-        }
-
-        /// A sweep of sizes that double: a floor and a rate, perhaps with another rate or another floor for large
-        /// messages, noise, and 5 % of the points too long. `tick` makes a timer of its time.
-        fn sweep(&mut self, noise: f64, tick: Option<f64>) -> Vec<Point> {
-            let floor = match tick {
-                Some(tick) => tick * self.between(0.1, 0.95),
-                None => self.between(2.0, 200.0),
+    /// A sweep of sizes that double: a floor and a rate, perhaps with another rate or another floor for large
+    /// messages, noise, and 5 % of the points too long. `tick` makes a timer of its time.
+    fn sweep(draw: &mut Draw, noise: f64, tick: Option<f64>) -> Vec<Point> {
+        let floor = match tick {
+            Some(tick) => tick * draw.between(0.1, 0.95),
+            None => draw.between(2.0, 200.0),
+        };
+        let gigabits = draw.between(0.5, 10.0);
+        let (turn, slower) = (draw.between(12.0, 18.0), draw.between(0.5, 1.0));
+        let (jump, higher) = (draw.between(8.0, 16.0), draw.between(1.0, 3.0));
+        let times = (1..24).map(|k| {
+            let size = 1_u64 << k;
+            let rate = if tick.is_none() && f64::from(k) > turn {
+                gigabits * slower
+            } else {
+                gigabits
             };
-            let gigabits = self.between(0.5, 10.0);
-            let (turn, slower) = (self.between(12.0, 18.0), self.between(0.5, 1.0));
-            let (jump, higher) = (self.between(8.0, 16.0), self.between(1.0, 3.0));
-            let times = (1..24).map(|k| {
-                let size = 1_u64 << k;
-                let rate = if tick.is_none() && f64::from(k) > turn {
-                    gigabits * slower
-                } else {
-                    gigabits
-                };
-                let jumped = tick.is_none() && f64::from(k) > jump;
-                let own = floor * if jumped { higher } else { 1.0 };
-                let plain = own + size as f64 * 8e-3 / rate;
-                let time = tick.map_or(plain, |tick| (plain / tick).ceil() * tick);
-                let late = if self.unit() < 0.05 {
-                    self.between(1.2, 3.0)
-                } else {
-                    1.0
-                };
-                (size, time * self.normal(noise).exp() * late)
-            });
-            points(&times.collect::<Vec<_>>())
-        }
+            let jumped = tick.is_none() && f64::from(k) > jump;
+            let own = floor * if jumped { higher } else { 1.0 };
+            let plain = own + size as f64 * 8e-3 / rate;
+            let time = tick.map_or(plain, |tick| (plain / tick).ceil() * tick);
+            let late = draw.late();
+            (size, time * draw.normal(noise).exp() * late)
+        });
+        points(&times.collect::<Vec<_>>())
     }
 
     #[test]
@@ -226,7 +200,7 @@ mod tests {
         let mut draw = Draw(0x1234_5677);
         for noise in [0.001, 0.01, 0.03] {
             for n in 0..300 {
-                let sweep = draw.sweep(noise, None);
+                let sweep = sweep(&mut draw, noise, None);
                 assert_eq!(timer(&sweep), None, "{noise} {n}: {sweep:?}");
             }
         }
@@ -238,7 +212,7 @@ mod tests {
         let mut found = 0;
         for n in 0..500 {
             let tick = draw.between(20.0, 1000.0);
-            let sweep = draw.sweep(0.001, Some(tick));
+            let sweep = sweep(&mut draw, 0.001, Some(tick));
             let Some(timer) = timer(&sweep) else {
                 continue;
             };
