@@ -5,7 +5,7 @@ use super::derive::round_trips;
 use crate::ceiling::fingerprint::Point;
 use crate::plan::Pattern;
 use crate::record::{Histogram, Record, Step};
-use crate::stats::{merge, middle, moments};
+use crate::stats::{merge, middle};
 use crate::units::{Bytes, Nanos};
 
 /// A message size of a sweep, and its round trips.
@@ -15,7 +15,7 @@ pub struct SizeTrips {
     pub size: Bytes,
     /// Round trips of all slices that count; `None` if none was answered.
     pub times: Option<Histogram>,
-    /// Mean round trip of the first slice, which warms the connection up; `None` if the sweep did not get there.
+    /// Shortest round trip of the first slice, which warms the connection up; `None` if the sweep did not get there.
     pub first: Option<Nanos>,
     /// Time of all slices that count.
     pub lasted: Nanos,
@@ -71,10 +71,10 @@ pub fn by_size(record: &Record, sizes: &[Bytes]) -> Vec<SizeTrips> {
     sizes.iter().map(|size| of_size(record, *size)).collect()
 }
 
-/// The mean round trip of a step; `None` if none was answered.
-pub fn mean_trip(record: &Record, step: &Step) -> Option<Nanos> {
-    let mean = moments(&round_trips(record, step)?)?.mean;
-    Some(Nanos(mean as u64))
+/// The shortest round trip of a step; `None` if none was answered.
+pub fn shortest_trip(record: &Record, step: &Step) -> Option<Nanos> {
+    let exact = round_trips(record, step)?.exact?;
+    Some(Nanos(exact.least))
 }
 
 fn size_of(pattern: Pattern) -> Option<Bytes> {
@@ -107,7 +107,7 @@ fn of_size(record: &Record, size: Bytes) -> SizeTrips {
             washout.0 = washout.0.saturating_add(step.plan.washout.0);
         } else {
             warm.push(set);
-            first = first.or_else(|| mean_trip(record, step));
+            first = first.or_else(|| shortest_trip(record, step));
         }
     }
     let times = merge(&counted).filter(|times| !times.counts.is_empty());

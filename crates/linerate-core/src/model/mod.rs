@@ -51,7 +51,7 @@ mod vanished;
 mod workers;
 
 pub(crate) use behind::a_read;
-pub use by_size::{SizeTrips, by_size, is_by_size, mean_trip};
+pub use by_size::{SizeTrips, by_size, is_by_size, shortest_trip};
 pub(crate) use ceilings::least_of;
 pub use crowd::{Crowd, crowd};
 pub use datagrams::{Counted, Datagrams};

@@ -46,9 +46,11 @@ const WASHOUT: u64 = 5;
 /// Share of the time of a sweep that the first pass may take.
 const FIRST: u64 = 3;
 
-/// The slice of a size in the first pass, whose round trips are `expected` to take so long at most.
+/// The slice of a size in the first pass, whose round trips are `expected` to take so long at most: a new connection takes
+/// longer for the first one.
 pub fn first_slice(expected: Nanos) -> Nanos {
-    Nanos(expected.0.clamp(SLICE_LEAST, 10 * SLICE_LEAST))
+    let two = expected.0.saturating_add(expected.0 / 2);
+    Nanos(two.clamp(SLICE_LEAST, 10 * SLICE_LEAST))
 }
 
 /// Whether a size may be tried whose round trip is `expected` to take so long at most, in a sweep of so much `time`: the
@@ -197,7 +199,7 @@ mod tests {
     #[test]
     fn first_slices_are_bounded() {
         let of = |ms| first_slice(Nanos(ms * MS)).0 / MS;
-        assert_eq!([0, 40, 41, 400, 401].map(of), [40, 40, 41, 400, 400]);
+        assert_eq!([0, 26, 28, 200, 300].map(of), [40, 40, 42, 300, 400]);
         assert_eq!(first_slice(Nanos(u64::MAX)).0, 400 * MS);
         assert_eq!(parts(Nanos(100)), [Nanos(20), Nanos(80)]);
     }

@@ -1,7 +1,7 @@
 //! A sweep of round trips over message sizes, in interleaved rounds.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::mean_trip;
+use linerate_core::model::shortest_trip;
 use linerate_core::path::Side;
 use linerate_core::plan::{Plan, Purpose};
 use linerate_core::record::Record;
@@ -48,7 +48,7 @@ pub fn trip_sweep(
 struct Warm {
     size: Bytes,
     set: u32,
-    /// Mean round trip.
+    /// Shortest round trip of its last slice.
     trip: Nanos,
 }
 
@@ -192,7 +192,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Times round trips of a size; returns their mean. `None` if the connections were lost, or nothing was answered.
+    /// Times round trips of a size; returns the shortest. `None` if the connections were lost, or nothing was answered.
     fn slice_of(
         &mut self,
         size: Bytes,
@@ -203,7 +203,7 @@ impl Run<'_> {
         let before = self.record.steps.len();
         self.step(Purpose::IdleLatency, &[set], washout, measure, &words)?;
         let step = self.record.steps.get(before);
-        let trip = step.and_then(|step| mean_trip(&self.record, step));
+        let trip = step.and_then(|step| shortest_trip(&self.record, step));
         Ok(trip.filter(|_| !self.broke()))
     }
 

@@ -160,6 +160,13 @@ pub(crate) fn without_added(name: &str, document: &Value) -> Value {
     if let Some(figures) = before.get_mut("figures").and_then(Value::as_array_mut) {
         figures.retain(|figure| !ADDED_FIGURES.iter().any(|added| figure["figure"] == *added));
     }
+    // A line of a stream that is newer, with a document of its own.
+    if before
+        .get("event")
+        .is_some_and(|event| *event == "lat-sweep")
+    {
+        before["event"] = "lat".into();
+    }
     if let Some(engine) = before.get_mut("engine")
         && ADDED_ENGINES.iter().any(|added| *engine == *added)
     {

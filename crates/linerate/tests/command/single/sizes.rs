@@ -48,22 +48,19 @@ fn shown_again(far: &Far) -> Value {
 #[test]
 fn every_size_is_timed_in_the_time_and_the_record_shows_it_again() {
     let far = Far::start();
-    let args = ["lat", "--sweep", "size", "-t", "6s"];
-    let ended_early = ask(&far.turn, || {
-        let output = far.run(&[&args[..], &["--json"]].concat());
-        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        fits(trips::SCHEMA, &told);
-        are_consistent(&told);
-        let all = bytes(&told);
-        assert_eq!((all.len(), all[0], all[22]), (23, 2, 8 << 20));
-        assert_eq!(shown_again(&far), told);
-        assert_eq!(
-            sizes(&told)[0]["samples"].as_u64() > Some(0),
-            told["ended_early"].is_null()
-        );
-        went_as_asked(&output, &told)
-    });
-    drop(ended_early);
+    let output = far.run(&["lat", "--sweep", "size", "-t", "4s", "--json"]);
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits(trips::SCHEMA, &told);
+    are_consistent(&told);
+    let all = bytes(&told);
+    assert_eq!((all.len(), all[0], all[22]), (23, 2, 8 << 20));
+    assert_eq!(shown_again(&far), told);
+    let timed = |size: &&Value| size["samples"].as_u64() > Some(0);
+    let timed = sizes(&told).iter().filter(timed).count();
+    // A busy machine may leave sizes out.
+    let code = output.status.code();
+    assert_eq!(code, Some(if timed == 23 { 0 } else { 3 }), "{told}");
+    assert!(timed > 0, "{told}");
 }
 
 #[test]
@@ -143,10 +140,17 @@ fn what_contradicts_a_sweep_of_round_trips_is_refused_in_words() {
         ],
         "--engine tcp has it",
     );
-    refused(
-        &["127.0.0.1", "--pattern", "write-write-read", "--size", "1B"],
-        "",
-    );
+    let tiny = [
+        "lat",
+        "127.0.0.1",
+        "--pattern",
+        "write-write-read",
+        "--size",
+        "1B",
+    ];
+    let (code, told) = ended(&tiny);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("cannot be sent in two writes"), "{told}");
 }
 
 #[test]
