@@ -3,7 +3,7 @@
 use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
 use linerate_core::units::Bytes;
 
-use super::figures::{note, number, outcome, some};
+use super::figures::{number, outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
 /// The summary of robocopy.
@@ -12,7 +12,9 @@ pub(crate) static ROBOCOPY: Format = Format {
     label: "robocopy, summary",
     holds: Holds::Results,
     versions: "Windows 7 to 11, in English",
-    evidence: &[Evidence::Published("Windows 10 and Server (courses and documentation of Microsoft Azure)")],
+    evidence: &[Evidence::Published(
+        "Windows 10 and Server (courses and documentation of Microsoft Azure)",
+    )],
     unknown: "Sizes of the files; with /MT the times are sums over threads, so the rate is too low.",
     starts: starts_robocopy,
     read: read_robocopy,
@@ -96,7 +98,9 @@ fn read_robocopy(section: &Section<'_>) -> Result<Found, String> {
             break;
         }
     }
-    let rate = said.rate.ok_or("nothing was copied: it has no speed in Bytes/sec.")?;
+    let rate = said
+        .rate
+        .ok_or("it has no speed in Bytes/sec.: nothing was copied, or it is not in English")?;
     let row = DiskRow::new(Access::Copy, Does::Mix, rate);
     let disk = Disk {
         target: said.destination,
@@ -106,11 +110,11 @@ fn read_robocopy(section: &Section<'_>) -> Result<Found, String> {
     let mut found = one("robocopy", section, disk);
     if said.failed > 0.0 {
         let what = format!("{} files could not be copied", said.failed);
-        found.notes.push(note(section.line, what));
+        say(&mut found.notes, section.line, what);
     }
     if said.threads {
         let what = "with /MT its times are sums over threads: the rate is too low";
-        found.notes.push(note(section.line, what));
+        say(&mut found.notes, section.line, what);
     }
     found.used = Some(used);
     Ok(found)
@@ -118,7 +122,10 @@ fn read_robocopy(section: &Section<'_>) -> Result<Found, String> {
 
 fn starts_rsync(text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default();
-    let first = ["sending incremental file list", "receiving incremental file list"];
+    let first = [
+        "sending incremental file list",
+        "receiving incremental file list",
+    ];
     first.contains(&line.trim_end()) || line.starts_with("Number of files: ") || is_sent(line)
 }
 
@@ -145,7 +152,9 @@ fn read_rsync(section: &Section<'_>) -> Result<Found, String> {
     };
     let moved = sent + received;
     let total = lines.next().map_or("", |(_, text)| text);
-    let total = total.strip_prefix("total size is ").inspect(|_| used += total.len());
+    let total = total
+        .strip_prefix("total size is ")
+        .inspect(|_| used += total.len());
     let size = total.and_then(|rest| grouped(rest.split_whitespace().next()?));
     if size.is_some_and(|size| moved < size * NOTHING) {
         return Err("nearly nothing was moved: the files were there already".to_owned());
@@ -159,13 +168,16 @@ fn read_rsync(section: &Section<'_>) -> Result<Found, String> {
     };
     let mut found = one("rsync", section, disk);
     if moved / rate < ROUGH {
-        let what = format!("its clock counts half seconds: a rate over {:.1} s is rough", moved / rate);
-        found.notes.push(note(at, what));
+        let what = format!(
+            "its clock counts half seconds: a rate over {:.1} s is rough",
+            moved / rate
+        );
+        say(&mut found.notes, at, what);
     }
     if size.is_some_and(|size| size > moved * SLACK) {
         let what = "the rate is of bytes that were moved, which are less than the files have: some were there, or \
                     compressed";
-        found.notes.push(note(at, what));
+        say(&mut found.notes, at, what);
     }
     found.used = Some(used);
     Ok(found)

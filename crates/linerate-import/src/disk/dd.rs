@@ -3,7 +3,7 @@
 use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
 use linerate_core::units::Bytes;
 
-use super::figures::{note, number, outcome, size, some};
+use super::figures::{number, outcome, say, size, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::read::quoted;
 
@@ -20,7 +20,13 @@ pub(crate) static DD: Format = Format {
 };
 
 /// Paths that are no disk.
-const NOT_DISKS: &[&str] = &["/dev/zero", "/dev/null", "/dev/urandom", "/dev/random", "/dev/full"];
+const NOT_DISKS: &[&str] = &[
+    "/dev/zero",
+    "/dev/null",
+    "/dev/urandom",
+    "/dev/random",
+    "/dev/full",
+];
 /// Words of `conv=` and `oflag=` after which dd waits for the disk.
 const WAITS: &[&str] = &["fdatasync", "fsync", "dsync", "sync"];
 
@@ -49,7 +55,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             break;
         }
     }
-    let (bytes, seconds, comma) = total.ok_or("the line with bytes and seconds is missing, or not in English")?;
+    let (bytes, seconds, comma) =
+        total.ok_or("the line with bytes and seconds is missing, or not in English")?;
     let rate = some(bytes / seconds).ok_or("nothing was copied")?;
     let command = section.command.ok_or(
         "nothing says whether it read or wrote: the command is missing in the line before it",
@@ -68,12 +75,12 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     };
     if comma {
         let what = "its decimal comma is that of a locale";
-        found.notes.push(note(section.line, what));
+        say(&mut found.notes, section.line, what);
     }
     let direct = options.has(&["iflag", "oflag"], &["direct"]);
     if does == Does::Write && !direct && !options.has(&["conv", "oflag"], WAITS) {
         let what = "it did not wait for the disk: bytes may still have been in memory at its end";
-        found.notes.push(note(section.line, what));
+        say(&mut found.notes, section.line, what);
     }
     let disk = Disk {
         target: target.to_owned(),
@@ -117,7 +124,9 @@ impl<'a> Options<'a> {
 
     fn has(&self, keys: &[&str], flags: &[&str]) -> bool {
         let values = keys.iter().filter_map(|key| self.get(key));
-        values.flat_map(|value| value.split(',')).any(|flag| flags.contains(&flag))
+        values
+            .flat_map(|value| value.split(','))
+            .any(|flag| flags.contains(&flag))
     }
 
     /// The way that bytes went, and the file or disk.
@@ -127,12 +136,18 @@ impl<'a> Options<'a> {
             (Some(_), Some(to)) => Ok((Does::Mix, Access::Copy, to)),
             (Some(from), None) => Ok((Does::Read, Access::Sequential, from)),
             (None, Some(to)) => Ok((Does::Write, Access::Sequential, to)),
-            (None, None) => Err(format!("no disk is in its command: `{}`", quoted(&self.shown()))),
+            (None, None) => Err(format!(
+                "no disk is in its command: `{}`",
+                quoted(&self.shown())
+            )),
         }
     }
 
     fn shown(&self) -> String {
-        let words = self.words.iter().map(|(key, value)| format!("{key}={value}"));
+        let words = self
+            .words
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"));
         words.collect::<Vec<_>>().join(" ")
     }
 

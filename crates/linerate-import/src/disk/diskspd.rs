@@ -3,7 +3,7 @@
 use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
 use linerate_core::units::{Bytes, Nanos};
 
-use super::figures::{note, number, outcome, size, some, time};
+use super::figures::{number, outcome, say, size, some, time};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::text::command;
 
@@ -27,6 +27,8 @@ const MS: f64 = 1e6;
 /// Samples that percentiles need.
 const FOR_P99: f64 = 100.0;
 const FOR_P999: f64 = 1_000.0;
+/// The percentiles that are read.
+const PERCENTILES: &[&str] = &["50th", "99th", "3-nines", "max"];
 /// The line that begins the results.
 const RESULTS: &str = "Results for timespan ";
 /// Tables, and the kind of their operations; `None` for the sum.
@@ -43,7 +45,9 @@ fn starts(text: &str) -> bool {
         let program = command.split_whitespace().next().unwrap_or_default();
         program.to_ascii_lowercase().contains("diskspd")
     });
-    named || line.starts_with("Input parameters:") && text.lines().take(4).any(|line| line.contains("timespan:"))
+    named
+        || line.starts_with("Input parameters:")
+            && text.lines().take(4).any(|line| line.contains("timespan:"))
 }
 
 /// What the parameters say.
@@ -112,11 +116,11 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     };
     if asked.targets > 1 {
         let what = format!("the figures are sums over {} files", asked.targets);
-        found.notes.push(note(section.line, what));
+        say(&mut found.notes, section.line, what);
     }
     if rows.len() > 1 {
         let what = "reads and writes share the operations in flight";
-        found.notes.push(note(section.line, what));
+        say(&mut found.notes, section.line, what);
     }
     let disk = Disk {
         target: asked.target.clone(),
@@ -140,11 +144,15 @@ impl Asked {
             self.block = size(block);
         } else if line.starts_with("using random I/O") {
             self.access = Some(Access::Random);
-        } else if line.starts_with("using sequential I/O") || line.starts_with("using interlocked sequential I/O") {
+        } else if line.starts_with("using sequential I/O")
+            || line.starts_with("using interlocked sequential I/O")
+        {
             self.access = Some(Access::Sequential);
         } else if line.starts_with("number of outstanding I/O operations") {
             self.depth = line.rsplit(':').next().and_then(|n| n.trim().parse().ok());
-        } else if line.starts_with("software cache disabled") || line.starts_with("software and hardware write cache disabled") {
+        } else if line.starts_with("software cache disabled")
+            || line.starts_with("software and hardware write cache disabled")
+        {
             self.direct = Some(true);
         } else if line.starts_with("using software") {
             self.direct = Some(false);
@@ -164,20 +172,35 @@ impl Reader {
             if let Some((_, columns)) = &mut self.table {
                 *columns = cells(line).map(str::to_owned).collect();
             }
-        } else if let Some(rest) = line.strip_prefix("total:").filter(|rest| rest.contains('|')) {
-            let total = self.table.take().and_then(|(does, columns)| total(does, &columns, rest));
-            self.totals.extend(total);
-        } else {
+        } else if let Some(rest) = line
+            .strip_prefix("total:")
+            .filter(|rest| rest.contains('|'))
+        {
+            let total = self
+                .table
+                .take()
+                .and_then(|(does, columns)| total(does, &columns, rest));
+            self.totals
+                .extend(total.filter(|_| self.totals.len() < TABLES.len()));
+        } else if self.percentiles.len() < PERCENTILES.len() {
             self.percentiles.extend(percentile(line));
         }
     }
 
     /// The rows: of reads and writes each, and of both where both were done.
     fn rows(&self, access: Access, seconds: f64) -> Vec<DiskRow> {
-        let done = |does: Does| self.totals.iter().any(|t| t.does == Some(does) && t.operations > 0.0);
+        let done = |does: Does| {
+            self.totals
+                .iter()
+                .any(|t| t.does == Some(does) && t.operations > 0.0)
+        };
         let both = done(Does::Read) && done(Does::Write);
-        let rows = self.totals.iter().filter(|total| total.does.is_some() || both);
-        rows.filter_map(|total| self.row(total, access, seconds, both)).collect()
+        let rows = self
+            .totals
+            .iter()
+            .filter(|total| total.does.is_some() || both);
+        rows.filter_map(|total| self.row(total, access, seconds, both))
+            .collect()
     }
 
     fn row(&self, total: &Total, access: Access, seconds: f64, both: bool) -> Option<DiskRow> {
@@ -229,7 +252,7 @@ fn total(does: Option<Does>, columns: &[String], rest: &str) -> Option<Total> {
 fn percentile(line: &str) -> Option<(String, [Option<f64>; 3])> {
     let mut parts = cells(line);
     let name = parts.next()?;
-    let known = ["50th", "99th", "3-nines", "max"].contains(&name);
+    let known = PERCENTILES.contains(&name);
     let mut next = || parts.next().and_then(number);
     known.then(|| (name.to_owned(), [next(), next(), next()]))
 }

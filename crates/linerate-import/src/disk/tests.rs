@@ -10,12 +10,22 @@ use crate::{Parsed, read};
 
 /// Ids of the formats of this folder, which are the folders of their samples.
 const FORMATS: &[&str] = &[
-    "fio-json", "fio-text", "crystaldiskmark", "kdiskmark", "diskspd", "hdparm", "dd", "robocopy", "rsync",
+    "fio-json",
+    "fio-text",
+    "crystaldiskmark",
+    "kdiskmark",
+    "diskspd",
+    "hdparm",
+    "dd",
+    "robocopy",
+    "rsync",
 ];
 
 /// The samples of a format, in order.
 fn samples(format: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(format);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/samples")
+        .join(format);
     let entries = std::fs::read_dir(&folder).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
@@ -34,7 +44,14 @@ pub(super) fn shown(parsed: &Parsed) -> String {
             let Measured::Disk(disk) = &result.measured else {
                 panic!("{id} has something else than disks");
             };
-            writeln!(text, "  `{}` at {}: {}", result.title, result.line, headed(disk)).unwrap();
+            writeln!(
+                text,
+                "  `{}` at {}: {}",
+                result.title,
+                result.line,
+                headed(disk)
+            )
+            .unwrap();
             for row in &disk.rows {
                 writeln!(text, "    {}", line_of(row)).unwrap();
             }
@@ -44,7 +61,13 @@ pub(super) fn shown(parsed: &Parsed) -> String {
         }
     }
     for note in &parsed.notes {
-        writeln!(text, "outside, {}: {}", note.line.unwrap_or_default(), note.what).unwrap();
+        writeln!(
+            text,
+            "outside, {}: {}",
+            note.line.unwrap_or_default(),
+            note.what
+        )
+        .unwrap();
     }
     text
 }
@@ -134,7 +157,9 @@ fn apply(bytes: &mut Vec<u8>, change: &Change) {
         }
         Change::Digits(share, count, digit) => {
             let from = at(share, bytes.len());
-            let digits = bytes[from..].iter_mut().filter(|byte| byte.is_ascii_digit());
+            let digits = bytes[from..]
+                .iter_mut()
+                .filter(|byte| byte.is_ascii_digit());
             digits.take(count).for_each(|byte| *byte = digit);
         }
         Change::Swap(one, other) => {

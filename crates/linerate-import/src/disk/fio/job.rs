@@ -23,7 +23,7 @@ pub(super) struct Context<'a> {
 pub(super) fn disk(context: &Context<'_>) -> Result<(Disk, Vec<String>), String> {
     let Context { job, options, .. } = context;
     let mut said = Vec::new();
-    if job.trim.as_ref().is_some_and(done) {
+    if job.trim.as_deref().is_some_and(done) {
         said.push("trims are left out".to_owned());
     }
     let ways = ways(job);
@@ -43,8 +43,14 @@ pub(super) fn disk(context: &Context<'_>) -> Result<(Disk, Vec<String>), String>
     let mut rows: Vec<DiskRow> = Vec::new();
     for (does, way) in &ways {
         if !fits(*does, pattern) {
-            let what = if *does == Does::Read { "reads" } else { "writes" };
-            said.push(format!("{what} are left out: the order of their places is unknown"));
+            let what = if *does == Does::Read {
+                "reads"
+            } else {
+                "writes"
+            };
+            said.push(format!(
+                "{what} are left out: the order of their places is unknown"
+            ));
             continue;
         }
         rows.extend(row(*does, way, pattern, options));
@@ -69,7 +75,9 @@ fn ways(job: &Job) -> Vec<(Does, &Way)> {
         (Does::Write, &job.write),
         (Does::Mix, &job.mixed),
     ];
-    let some = all.into_iter().filter_map(|(does, way)| Some((does, way.as_ref()?)));
+    let some = all
+        .into_iter()
+        .filter_map(|(does, way)| Some((does, way.as_deref()?)));
     some.filter(|(_, way)| done(way)).collect()
 }
 
@@ -92,7 +100,10 @@ fn own_options(ways: &[(Does, &Way)], pattern: Pattern) -> bool {
 }
 
 fn row(does: Does, way: &Way, pattern: Pattern, options: &Options<'_>) -> Option<DiskRow> {
-    let rate = way.bw_bytes.or(way.bw.map(|kib| kib * 1024.0)).and_then(some)?;
+    let rate = way
+        .bw_bytes
+        .or(way.bw.map(|kib| kib * 1024.0))
+        .and_then(some)?;
     let mut row = DiskRow::new(pattern.access(), does, rate);
     row.block = block(way, options);
     row.operations = way.iops.and_then(some);
@@ -116,7 +127,7 @@ fn row(does: Does, way: &Way, pattern: Pattern, options: &Options<'_>) -> Option
 /// Payload of an operation: bytes by operations, where that is whole, else what was asked, if it agrees.
 fn block(way: &Way, options: &Options<'_>) -> Option<Bytes> {
     let of_several_sizes = options.of_several_sizes();
-    let unit = if way.bw_bytes.is_some() { 1.0 } else { 1024.0 };
+    let unit = if way.io_kbytes.is_some() { 1.0 } else { 1024.0 };
     let mean = some(way.io_bytes? * unit / way.total_ios?)?;
     let asked = options.block();
     let near = asked.filter(|asked| (mean - asked.0 as f64).abs() <= asked.0 as f64 * SHORT);
@@ -128,7 +139,8 @@ fn percentiles(times: &Times, unit: f64, way: &Way) -> [Option<Nanos>; 3] {
     let found = |wanted: f64| {
         let all = times.percentile.as_ref()?.iter();
         let mut same = all.filter(|(key, _)| {
-            key.parse::<f64>().is_ok_and(|key| (key - wanted).abs() < 1e-6)
+            key.parse::<f64>()
+                .is_ok_and(|key| (key - wanted).abs() < 1e-6)
         });
         same.next().and_then(|(_, value)| value.as_f64())
     };

@@ -7,12 +7,13 @@ use linerate_core::reported::{Does, Measured, Outcome};
 use linerate_core::units::Bytes;
 use serde_json::{Deserializer, error::Category};
 
-use super::document::{Document, Job, Used, Words};
+use super::document::{Document, Job, MOST_JOBS, Used, Words};
 use super::job::{Context, disk};
 use super::options::Options;
 use super::tool;
-use crate::disk::figures::{note, outcome, some};
+use crate::disk::figures::{outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::read::quoted;
 
 /// fio's JSON, `json+` too.
 pub(crate) static JSON: Format = Format {
@@ -30,6 +31,8 @@ pub(crate) static JSON: Format = Format {
 /// The first key of each document, and the bytes in which it stands.
 const FIRST_KEY: &str = "\"fio version\"";
 const FIRST_BYTES: usize = 80;
+/// Most bytes of a document, so that its memory is bounded.
+const MOST_BYTES: usize = 32 << 20;
 /// The group of fio's second report of a group, which has no name.
 const NO_GROUP: u64 = u32::MAX as u64;
 /// Seconds by which the beginnings of two documents of one run may differ: fio counts whole seconds.
@@ -44,16 +47,23 @@ fn starts(text: &str) -> bool {
     let Some(rest) = text.strip_prefix('{') else {
         return false;
     };
-    let end = (0..=FIRST_BYTES.min(rest.len())).rev();
-    let end = end.into_iter().find(|at| rest.is_char_boundary(*at));
-    rest[..end.unwrap_or(0)].trim_start().starts_with(FIRST_KEY)
+    let rest = beginning(rest, FIRST_BYTES);
+    rest.trim_start().starts_with(FIRST_KEY)
+}
+
+/// The first bytes of a text, up to a number of them.
+fn beginning(text: &str, most: usize) -> &str {
+    let ends = (0..=most.min(text.len())).rev();
+    let end = ends.into_iter().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
 }
 
 /// A document, and where it stands.
 struct At {
     document: Document,
     line: u64,
-    /// Bytes from the start of the text to its end.
+    /// Bytes from the start of the text to its start, and to its end.
+    start: usize,
     end: usize,
     /// Why its end is missing.
     cut: Option<String>,
@@ -65,7 +75,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     while last.cut.is_none() {
         let rest = &section.text[last.end..];
         let start = rest.len() - rest.trim_start().len();
-        let line = section.line + lines(&section.text[..last.end + start]);
+        let line = last.line + lines(&section.text[last.start..last.end + start]);
         if !starts(&rest[start..]) {
             break;
         }
@@ -79,7 +89,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     found.used = Some(last.end);
     if earlier > 0 {
         let what = format!("{earlier} interim reports of the run are left out");
-        found.notes.insert(0, note(section.line, what));
+        say(&mut found.notes, section.line, what);
     }
     Ok(found)
 }
@@ -90,7 +100,10 @@ fn lines(text: &str) -> u64 {
 
 /// Whether the next document is a later report of the same run.
 fn continues(document: &Document, next: &Document) -> bool {
-    let same = document.jobs().map(Job::name).eq(next.jobs().map(Job::name));
+    let same = document
+        .jobs()
+        .map(Job::name)
+        .eq(next.jobs().map(Job::name));
     let began = document.began().zip(next.began());
     let near = began.is_some_and(|(one, other)| (one - other).abs() <= SAME_BEGIN);
     same && near && document.elapsed() < next.elapsed()
@@ -98,13 +111,14 @@ fn continues(document: &Document, next: &Document) -> bool {
 
 /// The document that begins at a byte of the text.
 fn one(text: &str, start: usize, line: u64) -> Result<At, String> {
-    let rest = &text[start..];
+    let rest = beginning(&text[start..], MOST_BYTES);
     let mut stream = Deserializer::from_str(rest).into_iter::<Document>();
     let error = match stream.next() {
         Some(Ok(document)) => {
             return Ok(At {
                 document,
                 line,
+                start,
                 end: start + stream.byte_offset(),
                 cut: None,
             });
@@ -120,6 +134,7 @@ fn one(text: &str, start: usize, line: u64) -> Result<At, String> {
     Ok(At {
         document,
         line,
+        start,
         end: start + used,
         cut: Some(why),
     })
@@ -130,7 +145,7 @@ fn whole_jobs(text: &str) -> Option<(Document, usize)> {
     let list = LISTS.iter().find_map(|key| text.find(key))?;
     let mut at = list + text[list..].find('[')? + 1;
     let mut jobs = Vec::new();
-    loop {
+    while jobs.len() < MOST_JOBS {
         let rest = text[at..].trim_start_matches(|c: char| c.is_whitespace() || c == ',');
         at = text.len() - rest.len();
         let mut stream = Deserializer::from_str(rest).into_iter::<Job>();
@@ -168,23 +183,26 @@ fn results(at: &At) -> Found {
     }
     if let Some(why) = cut {
         let what = format!("only whole jobs of the document were read: {why}");
-        found.notes.push(note(*line, what));
+        say(&mut found.notes, *line, what);
     }
     at_disk(document, &mut found.results);
     found
 }
 
 fn job_results(document: &Document, job: &Job, line: u64, found: &mut Found) {
-    let mut say = |what: String| found.notes.push(note(line, what));
+    let mut say = |what: String| say(&mut found.notes, line, what);
     if job.groupid == Some(NO_GROUP) {
         return say("a second report of a group, without a name, is left out".to_owned());
     }
     if is_sum(document, job) {
-        return say("the sum over all clients is left out: it has jobs of several groups".to_owned());
+        return say(
+            "the sum over all clients is left out: it has jobs of several groups".to_owned(),
+        );
     }
     let name = job.name();
+    let shown = quoted(name);
     if job.error != 0 {
-        say(format!("job `{name}` ended with error {}", job.error));
+        say(format!("job `{shown}` ended with error {}", job.error));
     }
     let alike = document
         .jobs()
@@ -198,13 +216,14 @@ fn job_results(document: &Document, job: &Job, line: u64, found: &mut Found) {
     };
     match disk(&context) {
         Ok((disk, said)) => {
-            let notes = said.into_iter().map(|what| note(line, format!("job `{name}`: {what}")));
-            found.notes.extend(notes);
+            for what in said {
+                say(format!("job `{shown}`: {what}"));
+            }
             if !disk.rows.is_empty() {
                 found.results.push(outcome(name, line, disk));
             }
         }
-        Err(why) => say(format!("job `{name}` is left out: {why}")),
+        Err(why) => say(format!("job `{shown}` is left out: {why}")),
     }
 }
 

@@ -12,8 +12,26 @@ const UNITS: &[(&str, f64)] = &[("nsec", 1.0), ("usec", 1e3), ("msec", 1e6), ("s
 const COUNTS: &[(char, f64)] = &[('k', 1e3), ('K', 1e3), ('M', 1e6), ('G', 1e9), ('T', 1e12)];
 /// Starts of lines that have nothing that is read here.
 const PASSED: &[&str] = &[
-    "bw (", "bw(", "iops ", "lat (", "cpu ", "IO depths", "submit ", "complete ", "issued", "latency ", "errors ",
-    "Jobs: ", "Starting ", "...", "note: ", "READ: ", "WRITE: ", "TRIM: ", "MIXED: ", "sync (",
+    "bw (",
+    "bw(",
+    "iops ",
+    "lat (",
+    "cpu ",
+    "IO depths",
+    "submit ",
+    "complete ",
+    "issued",
+    "latency ",
+    "errors ",
+    "Jobs: ",
+    "Starting ",
+    "...",
+    "note: ",
+    "READ: ",
+    "WRITE: ",
+    "TRIM: ",
+    "MIXED: ",
+    "sync (",
     "fsync/fdatasync",
 ];
 /// Heads of percentiles, and whether they are of whole operations.
@@ -223,7 +241,11 @@ impl Kind {
         let mut row = DiskRow::new(pattern.access(), does, some(self.rate)?);
         row.operations = self.operations;
         row.seconds = self.seconds;
-        let whole = if self.lat.mean.is_some() { self.lat } else { self.clat };
+        let whole = if self.lat.mean.is_some() {
+            self.lat
+        } else {
+            self.clat
+        };
         row.mean = whole.mean.and_then(|t| time(t, 1.0));
         row.most = whole.most.and_then(|t| time(t, 1.0));
         let of = if self.whole { self.lat } else { self.clat };
@@ -231,7 +253,10 @@ impl Kind {
             least: of.least.map(|t| t / self.unit),
             most: of.most.map(|t| t / self.unit),
         };
-        let samples = self.operations.zip(self.seconds).map(|(rate, time)| rate * time);
+        let samples = self
+            .operations
+            .zip(self.seconds)
+            .map(|(rate, time)| rate * time);
         let samples = samples.unwrap_or_default();
         [row.typical, row.p99, row.p999] = self.percentiles.of(range, samples, self.unit);
         Some(row)

@@ -2,9 +2,10 @@
 
 use linerate_core::reported::{Disk, DiskRow, Does};
 
+use super::document::MOST_JOBS;
 use super::lines::{Head, Kind, Spec, passed};
 use super::{IN_FLIGHT_SLACK, Pattern, in_flight, tool};
-use crate::disk::figures::{note, outcome};
+use crate::disk::figures::{outcome, say};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::read::quoted;
 use crate::text::command;
@@ -24,6 +25,9 @@ pub(crate) static TEXT: Format = Format {
     starts,
     read,
 };
+
+/// Kinds of operations of a job, at the most.
+const MOST_KINDS: usize = 8;
 
 fn starts(text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default();
@@ -85,11 +89,13 @@ impl Reader<'_> {
             if self.entry.is_some() || self.ending || !self.found.results.is_empty() {
                 return Step::End;
             }
-            self.specs.push(spec);
+            if self.specs.len() < MOST_JOBS {
+                self.specs.push(spec);
+            }
             return Step::On;
         }
         if let Some(head) = Head::of(text) {
-            if self.ending {
+            if self.ending || self.found.results.len() == MOST_JOBS {
                 return Step::End;
             }
             self.finish();
@@ -109,13 +115,18 @@ impl Reader<'_> {
         if trimmed.is_empty() || self.ending && trimmed.contains(": ios=") {
             return Step::On;
         }
-        if let Some(version) = trimmed.strip_prefix("fio-").filter(|_| self.entry.is_none()) {
+        if let Some(version) = trimmed
+            .strip_prefix("fio-")
+            .filter(|_| self.entry.is_none())
+        {
             self.found.tool = tool(version);
             return Step::On;
         }
         if let Some(entry) = &mut self.entry {
             if let Some(kind) = Kind::of(text) {
-                entry.kinds.push(kind);
+                if entry.kinds.len() < MOST_KINDS {
+                    entry.kinds.push(kind);
+                }
                 return Step::On;
             }
             if entry.kinds.last_mut().is_some_and(|kind| kind.takes(text)) {
@@ -129,7 +140,7 @@ impl Reader<'_> {
             return Step::End;
         }
         let what = format!("not understood: `{}`", quoted(text));
-        self.found.notes.push(note(line, what));
+        say(&mut self.found.notes, line, what);
         Step::On
     }
 
@@ -140,12 +151,21 @@ impl Reader<'_> {
         };
         let Entry { head, line, kinds } = entry;
         let name = &head.name;
-        let mut say = |what: String| self.found.notes.push(note(line, format!("job `{name}`: {what}")));
+        let shown = quoted(name);
+        let mut say = |what: String| {
+            say(
+                &mut self.found.notes,
+                line,
+                format!("job `{shown}`: {what}"),
+            )
+        };
         if head.error != 0 {
             say(format!("ended with error {}", head.error));
         }
         if kinds.is_empty() {
-            return say("left out: no operation was done, or the end of the output is missing".to_owned());
+            return say(
+                "left out: no operation was done, or the end of the output is missing".to_owned(),
+            );
         }
         let specs: Vec<&Spec> = own(&self.specs, &head);
         let rows = match rows(&specs, &head, &kinds, &mut say) {
@@ -169,7 +189,10 @@ fn own<'a>(specs: &'a [Spec], head: &Head) -> Vec<&'a Spec> {
     if head.jobs > 1 || group.len() == 1 {
         return group;
     }
-    group.into_iter().filter(|spec| spec.name == head.name).collect()
+    group
+        .into_iter()
+        .filter(|spec| spec.name == head.name)
+        .collect()
 }
 
 fn rows(
@@ -179,9 +202,15 @@ fn rows(
     say: &mut dyn FnMut(String),
 ) -> Result<Vec<DiskRow>, &'static str> {
     let Some(first) = specs.first() else {
-        return Err("the line with its option rw is missing, so the order of the places is unknown");
+        return Err(
+            "the line with its option rw is missing, so the order of the places is unknown",
+        );
     };
-    let shared = kinds.iter().filter(|kind| kind.does != Some(Does::Mix)).count() > 1;
+    let shared = kinds
+        .iter()
+        .filter(|kind| kind.does != Some(Does::Mix))
+        .count()
+        > 1;
     let mut rows = Vec::new();
     for kind in kinds {
         let Some(does) = kind.does else {
@@ -189,20 +218,26 @@ fn rows(
             continue;
         };
         let Some(pattern) = pattern(specs, does) else {
-            say("is a group, in which the order of the places is unknown: some rows are left out".to_owned());
+            say(
+                "is a group, in which the order of the places is unknown: some rows are left out"
+                    .to_owned(),
+            );
             continue;
         };
         let mut row = kind.row(pattern, does).ok_or("its rate is zero")?;
         let index = usize::from(does == Does::Write);
         let block = first.blocks[index];
         let same = specs.iter().all(|spec| spec.blocks[index] == block);
-        row.block = block.filter(|_| same && !(does == Does::Mix && first.blocks[0] != first.blocks[1]));
+        row.block =
+            block.filter(|_| same && !(does == Does::Mix && first.blocks[0] != first.blocks[1]));
         row.threads = Some(head.jobs);
         rows.push(row);
     }
     let depth = first.depth();
     let depth = depth.filter(|_| specs.iter().all(|spec| spec.depth() == depth));
-    let fits = |depth: &u32| in_flight(&rows) <= f64::from(*depth) * f64::from(head.jobs) * IN_FLIGHT_SLACK;
+    let fits = |depth: &u32| {
+        in_flight(&rows) <= f64::from(*depth) * f64::from(head.jobs) * IN_FLIGHT_SLACK
+    };
     let depth = depth.filter(fits);
     for row in &mut rows {
         row.depth = depth.filter(|_| !shared || row.does == Does::Mix);
@@ -217,18 +252,26 @@ fn rows(
 
 /// What the jobs that do such operations do, if all do the same.
 fn pattern(specs: &[&Spec], does: Does) -> Option<Pattern> {
-    let mut patterns = specs.iter().filter_map(|spec| spec.pattern()).filter(|pattern| match does {
-        Does::Read => pattern.reads,
-        Does::Write => pattern.writes,
-        Does::Mix => true,
-    });
+    let mut patterns =
+        specs
+            .iter()
+            .filter_map(|spec| spec.pattern())
+            .filter(|pattern| match does {
+                Does::Read => pattern.reads,
+                Does::Write => pattern.writes,
+                Does::Mix => true,
+            });
     let first = patterns.next()?;
-    patterns.all(|other| other.random == first.random).then_some(first)
+    patterns
+        .all(|other| other.random == first.random)
+        .then_some(first)
 }
 
 /// Whether the command bypassed the cache.
 fn direct(command: &str) -> Option<bool> {
-    let words = command.split_whitespace().map(|word| word.trim_start_matches('-'));
+    let words = command
+        .split_whitespace()
+        .map(|word| word.trim_start_matches('-'));
     let mut words = words.skip_while(|word| !word.ends_with("fio"));
     words.next()?;
     let mut job_file = false;
@@ -236,7 +279,10 @@ fn direct(command: &str) -> Option<bool> {
         match word {
             "direct=1" | "direct" | "buffered=0" => return Some(true),
             "direct=0" | "buffered=1" => return Some(false),
-            _ => job_file |= word.ends_with(".fio") || word.ends_with(".job") || word.ends_with(".ini"),
+            _ => {
+                job_file |=
+                    word.ends_with(".fio") || word.ends_with(".job") || word.ends_with(".ini")
+            }
         }
     }
     let whole = command.contains("--rw=") || command.contains("-rw=");

@@ -6,8 +6,8 @@
 use linerate_core::reported::{Disk, DiskRow, Does, Tool};
 use linerate_core::units::Bytes;
 
-use super::lines::{Result as Line, Test, passed, section, value};
-use crate::disk::figures::{note, outcome, some};
+use super::lines::{MOST_ROWS, Result as Line, Test, passed, section, value};
+use crate::disk::figures::{outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::read::quoted;
 
@@ -52,15 +52,21 @@ type Version = (u32, u32, u32);
 /// The version in the heading.
 fn version(line: &str) -> Option<&str> {
     let (version, _) = line.trim().strip_prefix(NAME)?.split_once(')')?;
-    version.starts_with(|c: char| c.is_ascii_digit()).then_some(version)
+    version
+        .starts_with(|c: char| c.is_ascii_digit())
+        .then_some(version)
 }
 
 fn starts(text: &str) -> bool {
-    text.lines().next().is_some_and(|line| version(line).is_some())
+    text.lines()
+        .next()
+        .is_some_and(|line| version(line).is_some())
 }
 
 fn parts(version: &str) -> Version {
-    let mut numbers = version.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+    let mut numbers = version
+        .split(['.', '-'])
+        .map(|part| part.parse().unwrap_or(0));
     let mut next = || numbers.next().unwrap_or(0);
     (next(), next(), next())
 }
@@ -94,7 +100,7 @@ impl Reader {
             version.clone_into(&mut self.version);
         } else if let Some(does) = section(text) {
             self.does = Some(does);
-        } else if let Some(result) = Line::of(text) {
+        } else if let Some(result) = Line::of(text).filter(|_| self.rows.len() < MOST_ROWS) {
             self.row(line, &result);
         } else if let Some(test) = Test::of(text) {
             self.test = test;
@@ -102,18 +108,20 @@ impl Reader {
             self.means = profile.starts_with("Default");
         } else if let Some(target) = value(text, "Target") {
             // `/ 4% (31.72/748.08 GiB) [model]`
-            let path = target.split_whitespace().take_while(|word| !word.ends_with('%'));
+            let path = target
+                .split_whitespace()
+                .take_while(|word| !word.ends_with('%'));
             self.target = path.collect::<Vec<_>>().join(" ");
         } else if !passed(text) {
             let what = format!("not understood: `{}`", quoted(text));
-            self.found.notes.push(note(line, what));
+            say(&mut self.found.notes, line, what);
         }
     }
 
     fn row(&mut self, line: u64, result: &Line) {
         let Some(does) = result.does.or(self.does) else {
             let what = "left out: no heading says whether it reads or writes";
-            return self.found.notes.push(note(line, what));
+            return say(&mut self.found.notes, line, what);
         };
         if result.rate <= 0.0 {
             self.zero += 1;
@@ -144,11 +152,11 @@ impl Reader {
             let what = format!(
                 "its MB/s are {unit} bytes in a second, not 1000000 as it says: converted",
             );
-            self.found.notes.push(note(line, what));
+            say(&mut self.found.notes, line, what);
         }
         if self.means && self.test.loops.is_some_and(|loops| loops > 1) {
             let what = "each figure is the mean of the runs, not the best of them";
-            self.found.notes.push(note(line, what));
+            say(&mut self.found.notes, line, what);
         }
         let disk = Disk {
             target: self.target,
@@ -180,7 +188,7 @@ impl Reader {
         ];
         for (count, why) in reasons.into_iter().filter(|(count, _)| *count > 0) {
             let what = format!("rows left out: {count}, which {why}");
-            self.found.notes.push(note(line, what));
+            say(&mut self.found.notes, line, what);
         }
     }
 
@@ -200,7 +208,7 @@ impl Reader {
             let what = format!(
                 "times left out: {dropped}, which are of completion alone: the time to submit was most of an operation",
             );
-            self.found.notes.push(note(line, what));
+            say(&mut self.found.notes, line, what);
         }
     }
 
@@ -209,19 +217,28 @@ impl Reader {
         let version = parts(&self.version);
         let of_version = UNITS.iter().find(|(since, _)| version >= *since);
         let expected = of_version.map_or(MB, |(_, unit)| *unit);
-        let agree = |unit: f64| self.rows.iter().all(|(_, row)| agrees(row, unit) != Some(false));
-        let unit = if !agree(expected) && agree(MB) { MB } else { expected };
+        let agree = |unit: f64| {
+            self.rows
+                .iter()
+                .all(|(_, row)| agrees(row, unit) != Some(false))
+        };
+        let unit = if !agree(expected) && agree(MB) {
+            MB
+        } else {
+            expected
+        };
         for (at, row) in &mut self.rows {
             if agrees(row, unit) == Some(false) {
                 let what = "the rate does not agree with operations and payload of the row";
-                self.found.notes.push(note(*at, what));
+                say(&mut self.found.notes, *at, what);
             }
             row.bytes_per_sec = some(row.bytes_per_sec * unit).unwrap_or(row.bytes_per_sec);
         }
         let checked = self.rows.iter().any(|(_, row)| row.operations.is_some());
         if !checked {
-            let what = "the unit of its rates is that of its version: no row has operations to check it";
-            self.found.notes.push(note(line, what));
+            let what =
+                "the unit of its rates is that of its version: no row has operations to check it";
+            say(&mut self.found.notes, line, what);
         }
         unit
     }

@@ -7,8 +7,20 @@ use crate::disk::figures::{number, size, some, time};
 
 /// Starts of lines that have nothing that is read here.
 const PASSED: &[&str] = &[
-    "* ", "---", "Date", "OS", "Mode", "Time", "Crystal Dew World", "Comment", "Flexible I/O Tester", "Profile",
+    "* ",
+    "---",
+    "Date",
+    "OS",
+    "Mode",
+    "Time",
+    "Crystal Dew World",
+    "Comment",
+    "Flexible I/O Tester",
+    "Profile",
 ];
+
+/// Most rows of a report; it has at most 12.
+pub(super) const MOST_ROWS: usize = 64;
 
 /// One line with a result, as written.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +71,11 @@ impl Result {
             access,
             does,
             // KB here are 1024 bytes: MB/s by IOPS of the same line shows it.
-            block: if block.is_empty() { None } else { Some(size(&block)?) },
+            block: if block.is_empty() {
+                None
+            } else {
+                Some(size(&block)?)
+            },
             depth: among(queues, &["Q=", "QD="]),
             threads: among(queues, &["T="]),
             rate: number(rate)?,
@@ -86,9 +102,13 @@ fn between(text: &str, start: char, end: &str) -> Option<f64> {
 /// The heading of a section: `[Read]`, `[Mix] Read 70%/Write 30%`.
 pub(super) fn section(line: &str) -> Option<Does> {
     let line = line.trim();
-    [("[Read]", Does::Read), ("[Write]", Does::Write), ("[Mix]", Does::Mix)]
-        .into_iter()
-        .find_map(|(start, does)| line.starts_with(start).then_some(does))
+    [
+        ("[Read]", Does::Read),
+        ("[Write]", Does::Write),
+        ("[Mix]", Does::Mix),
+    ]
+    .into_iter()
+    .find_map(|(start, does)| line.starts_with(start).then_some(does))
 }
 
 /// The line `Test: 1 GiB (x5) [C: 4% (79/1862GiB)]`.
@@ -106,7 +126,10 @@ impl Test {
     pub(super) fn of(line: &str) -> Option<Self> {
         let rest = value(line, "Test")?;
         let end = rest.find(['(', '[']).unwrap_or(rest.len());
-        let loops = rest.split("(x").nth(1).and_then(|rest| rest.split_once(')'));
+        let loops = rest
+            .split("(x")
+            .nth(1)
+            .and_then(|rest| rest.split_once(')'));
         let drive = rest.split('[').skip(1).find_map(|part| {
             let (letter, rest) = part.split_once(':')?;
             let is_letter = letter.len() == 1 && letter.chars().all(|c| c.is_ascii_alphabetic());
@@ -114,7 +137,9 @@ impl Test {
         });
         Some(Self {
             file: size(&rest[..end]),
-            loops: loops.and_then(|(count, _)| count.parse().ok()).filter(|n| *n > 0),
+            loops: loops
+                .and_then(|(count, _)| count.parse().ok())
+                .filter(|n| *n > 0),
             drive: drive.unwrap_or_default(),
         })
     }
