@@ -1,6 +1,6 @@
 //! The traps of the programs that have one file each here.
 
-use linerate_core::reported::{Access, Disk, Does, Measured};
+use linerate_core::reported::{Access, Disk, DiskRow, Does, Measured};
 
 use crate::{Parsed, read};
 
@@ -16,13 +16,19 @@ fn disks(parsed: &Parsed) -> Vec<&Disk> {
     disks.collect()
 }
 
+/// Bytes in a second.
+fn rate(row: &DiskRow) -> u64 {
+    row.bytes_per_sec.round() as u64
+}
+
 fn notes(parsed: &Parsed) -> String {
     let notes = parsed
         .parts
         .iter()
         .flat_map(|part| &part.notes)
         .chain(&parsed.notes);
-    notes.map(|note| format!("{}\n", note.what)).collect()
+    let notes: Vec<&str> = notes.map(|note| note.what.as_str()).collect();
+    notes.join("\n")
 }
 
 fn refused(text: &str) -> String {
@@ -38,32 +44,32 @@ fn the_command_says_which_way_dd_went() {
         (
             row.does,
             row.access,
-            row.bytes_per_sec,
+            rate(row),
             disk.direct,
             notes(&parsed).contains("wait"),
         )
     };
-    let rate = 40_960_000.0;
+    let bytes = 40_960_000;
     let sequential = Access::Sequential;
     assert_eq!(
         way("dd if=/dev/zero of=f bs=4k"),
-        (Does::Write, sequential, rate, Some(false), true)
+        (Does::Write, sequential, bytes, Some(false), true)
     );
     assert_eq!(
         way("dd if=/dev/zero of=f oflag=direct"),
-        (Does::Write, sequential, rate, Some(true), false)
+        (Does::Write, sequential, bytes, Some(true), false)
     );
     assert_eq!(
         way("dd if=/dev/zero of=f conv=fdatasync"),
-        (Does::Write, sequential, rate, Some(false), false)
+        (Does::Write, sequential, bytes, Some(false), false)
     );
     assert_eq!(
         way("dd if=f of=/dev/null iflag=direct,x"),
-        (Does::Read, sequential, rate, Some(true), false)
+        (Does::Read, sequential, bytes, Some(true), false)
     );
     assert_eq!(
         way("dd if=f of=g"),
-        (Does::Mix, Access::Copy, rate, Some(false), false)
+        (Does::Mix, Access::Copy, bytes, Some(false), false)
     );
     assert!(refused(RUN).contains("the command is missing"));
     assert!(refused(&format!("$ dd if=/dev/zero of=/dev/null\n{RUN}")).contains("no disk"));
@@ -73,7 +79,7 @@ fn the_command_says_which_way_dd_went() {
 fn a_decimal_comma_of_dd_is_understood_and_said() {
     let text = RUN.replace("0.5 s", "0,5 s");
     let parsed = read(format!("$ dd if=f of=/dev/null\n{text}").as_bytes()).unwrap();
-    assert_eq!(disks(&parsed)[0].rows[0].bytes_per_sec, 40_960_000.0);
+    assert_eq!(rate(&disks(&parsed)[0].rows[0]), 40_960_000);
     assert!(notes(&parsed).contains("decimal comma"));
     let german = RUN.replace(
         "bytes (20 MB, 20 MiB) copied",
@@ -88,7 +94,7 @@ fn cached_reads_of_hdparm_are_no_result() {
     assert!(refused(cached).contains("memory"));
     let slow = "/dev/sdb:\n Timing buffered disk reads:   2 MB in  4.10 seconds = 500.50 kB/sec\n";
     let parsed = read(slow.as_bytes()).unwrap();
-    assert_eq!(disks(&parsed)[0].rows[0].bytes_per_sec, 500.5 * 1024.0);
+    assert_eq!(rate(&disks(&parsed)[0].rows[0]), 512_512);
     let other = slow.replace("kB/sec", "MB/min");
     assert!(refused(&other).contains("not understood"));
 }
@@ -124,8 +130,8 @@ fn robocopy_says_failures_and_threads() {
     let parsed = read(text.as_bytes()).unwrap();
     let disk = disks(&parsed)[0];
     assert_eq!(
-        (disk.target.as_str(), disk.rows[0].bytes_per_sec),
-        ("\\\\host\\b\\", 1e6)
+        (disk.target.as_str(), rate(&disk.rows[0])),
+        ("\\\\host\\b\\", 1_000_000)
     );
     assert!(notes(&parsed).contains("1 files could not be copied"));
     assert!(notes(&parsed).contains("sums over threads"));

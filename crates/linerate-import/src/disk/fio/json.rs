@@ -5,7 +5,7 @@
 
 use linerate_core::reported::{Does, Measured, Outcome};
 use linerate_core::units::Bytes;
-use serde_json::{Deserializer, error::Category};
+use serde_json::{Deserializer, Value, error::Category};
 
 use super::document::{Document, Job, MOST_JOBS, Used, Words};
 use super::job::{Context, disk};
@@ -21,9 +21,10 @@ pub(crate) static JSON: Format = Format {
     label: "fio, JSON",
     holds: Holds::Results,
     versions: "2.2 to 3.42 (--output-format=json and json+; also of clients, client_stats)",
-    evidence: &[Evidence::RunHere("2.21, 3.33, 3.42")],
+    evidence: &[Evidence::RunHere("2.2.10, 2.21, 3.33, 3.42")],
     unknown: "Percentiles are those of completion, without the time to submit, unless the user asked fio for others; \
-              of jobs that are reported together the options are those of the last one.",
+              of jobs that are reported together the options are those of the last one; documents of 2.2 have no \
+              options, which are then taken from the command in the line before, if it is there.",
     starts,
     read,
 };
@@ -35,6 +36,8 @@ const FIRST_BYTES: usize = 80;
 const MOST_BYTES: usize = 32 << 20;
 /// The group of fio's second report of a group, which has no name.
 const NO_GROUP: u64 = u32::MAX as u64;
+/// The name of the sum over clients.
+const ALL_CLIENTS: &str = "All clients";
 /// Seconds by which the beginnings of two documents of one run may differ: fio counts whole seconds.
 const SAME_BEGIN: f64 = 2.0;
 /// Keys in which the jobs stand.
@@ -85,6 +88,9 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         }
         earlier += 1;
     }
+    if let (Some(command), [job]) = (section.command, last.document.jobs.as_mut_slice()) {
+        job.options = job.options.take().or_else(|| given(command));
+    }
     let mut found = results(&last);
     found.used = Some(last.end);
     if earlier > 0 {
@@ -92,6 +98,24 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         say(&mut found.notes, section.line, what);
     }
     Ok(found)
+}
+
+/// The options of the one job of a command: fio writes no options before 2.13.
+fn given(command: &str) -> Option<Words> {
+    let words = command.split_whitespace();
+    let mut words = words.skip_while(|word| !word.ends_with("fio"));
+    words.next()?;
+    let mut options = Words::new();
+    for word in words {
+        let Some((key, value)) = word.trim_start_matches('-').split_once('=') else {
+            continue;
+        };
+        let twice = options.insert(key.to_owned(), Value::from(value)).is_some();
+        if twice && key == "name" {
+            return None;
+        }
+    }
+    options.contains_key("name").then_some(options)
 }
 
 fn lines(text: &str) -> u64 {
@@ -211,7 +235,7 @@ fn job_results(document: &Document, job: &Job, line: u64, found: &mut Found) {
         .count();
     let context = Context {
         job,
-        options: Options::new(&document.global, job, &document.version),
+        options: Options::new(&document.global, options(document, job), &document.version),
         alike,
     };
     match disk(&context) {
@@ -220,18 +244,29 @@ fn job_results(document: &Document, job: &Job, line: u64, found: &mut Found) {
                 say(format!("job `{shown}`: {what}"));
             }
             if !disk.rows.is_empty() {
-                found.results.push(outcome(name, line, disk));
+                let title = match &job.hostname {
+                    Some(host) if !host.is_empty() => format!("{name} at {host}"),
+                    _ => name.to_owned(),
+                };
+                found.results.push(outcome(&title, line, disk));
             }
         }
         Err(why) => say(format!("job `{shown}` is left out: {why}")),
     }
 }
 
+/// The options of a job; of the sum over clients, which has none, those of the first of them.
+fn options<'a>(document: &'a Document, job: &'a Job) -> Option<&'a Words> {
+    let first = document.client_stats.first();
+    let first = first.filter(|_| job.name() == ALL_CLIENTS);
+    job.options.as_ref().or_else(|| first?.options.as_ref())
+}
+
 /// Whether it is the sum over clients, of jobs that did not run together.
 fn is_sum(document: &Document, job: &Job) -> bool {
     let mut groups = document.client_stats.iter().map(|job| job.groupid);
     let first = groups.next();
-    job.name() == "All clients" && groups.any(|group| Some(group) != first)
+    job.name() == ALL_CLIENTS && groups.any(|group| Some(group) != first)
 }
 
 /// Fills in the bytes that the disk moved, where they can only be those of one row.

@@ -30,13 +30,19 @@ fn only_row(parsed: &Parsed) -> &DiskRow {
     &disks[0].rows[0]
 }
 
+/// Bytes in a second.
+fn rate(row: &DiskRow) -> u64 {
+    row.bytes_per_sec.round() as u64
+}
+
 fn notes(parsed: &Parsed) -> String {
     let notes = parsed
         .parts
         .iter()
         .flat_map(|part| &part.notes)
         .chain(&parsed.notes);
-    notes.map(|note| format!("{}\n", note.what)).collect()
+    let notes: Vec<&str> = notes.map(|note| note.what.as_str()).collect();
+    notes.join("\n")
 }
 
 /// A document with one random read job.
@@ -53,18 +59,18 @@ const WAY: &str = r#""io_bytes": 4096000, "io_kbytes": 4000, "bw_bytes": 4096000
 
 #[test]
 fn a_rate_is_bytes_and_bw_alone_is_kib() {
-    let row = |text: &str| only_row(&parsed(text)).bytes_per_sec;
+    let row = |text: &str| rate(only_row(&parsed(text)));
     let options = r#""rw": "randread", "bs": "4k", "ioengine": "libaio", "iodepth": "4""#;
     let three = document("fio-3.33", options, WAY);
-    assert_eq!(row(&three), 4_096_000.0);
+    assert_eq!(row(&three), 4_096_000);
     let two = three.replace(r#""bw_bytes": 4096000, "#, "");
-    assert_eq!(row(&two), 4000.0 * 1024.0);
+    assert_eq!(row(&two), 4000 * 1024);
 }
 
 #[test]
 fn bw_of_the_steady_state_is_no_rate_of_the_job() {
     let row = parsed(STEADY);
-    assert_eq!(only_row(&row).bytes_per_sec, 66_792_596.0);
+    assert_eq!(rate(only_row(&row)), 66_792_596);
 }
 
 #[test]
@@ -182,7 +188,7 @@ fn a_document_that_is_cut_has_its_whole_jobs() {
     assert_eq!(disks(&cut).len(), 2);
     assert!(notes(&cut).contains("the end of the document is missing"));
     let first = CELLS.find(r#""write""#).unwrap();
-    let none = read(CELLS[..first].as_bytes()).unwrap_err().to_string();
+    let none = read(&CELLS.as_bytes()[..first]).unwrap_err().to_string();
     assert!(
         none.contains("the end of the document is missing"),
         "{none}"
@@ -229,7 +235,7 @@ fn text_of_fio_1_and_2_has_kib() {
     let parsed = parsed(text);
     let row = only_row(&parsed);
     assert_eq!((row.access, row.does), (Access::Random, Does::Write));
-    assert_eq!(row.bytes_per_sec, 24_035.0 * 1024.0);
+    assert_eq!(rate(row), 24_035 * 1024);
     assert_eq!(row.block.map(|b| b.0), Some(4096));
     assert_eq!((row.depth, row.threads), (Some(32), Some(1)));
     assert_eq!(row.operations, Some(6008.0));
@@ -242,9 +248,9 @@ fn text_of_fio_1_and_2_has_kib() {
 #[test]
 fn results_without_the_option_rw_are_refused() {
     let from = TEXT.find("seq: (groupid").unwrap();
-    let refused = read(TEXT[from..].as_bytes()).unwrap_err().to_string();
+    let refused = read(&TEXT.as_bytes()[from..]).unwrap_err().to_string();
     assert!(refused.contains("rw is missing"), "{refused}");
-    let banner = read(TEXT[..from].as_bytes()).unwrap_err().to_string();
+    let banner = read(&TEXT.as_bytes()[..from]).unwrap_err().to_string();
     assert!(banner.contains("only the banner"), "{banner}");
 }
 
@@ -262,4 +268,48 @@ fn other_json_is_not_read() {
                 .contains("no output of a known program")
         );
     }
+}
+
+#[test]
+fn the_command_has_the_options_of_old_versions() {
+    let old = include_str!("../../../tests/samples/fio-json/single-2.2.10.json");
+    let with = |command: &str| read(format!("$ {command}\n{old}").as_bytes()).unwrap();
+    let one = with("fio --name=old --rw=read --direct=1 --ioengine=psync --output-format=json");
+    let row = only_row(&one);
+    assert_eq!(
+        (row.access, rate(row), row.depth),
+        (Access::Sequential, 910_222 * 1024, Some(1))
+    );
+    assert_eq!(row.block.map(|b| b.0), Some(65_536));
+    assert_eq!(disks(&one)[0].direct, Some(true));
+    let two = with("fio --name=old --rw=read --name=new --rw=write");
+    assert!(disks(&two).is_empty() && notes(&two).contains("order of the places"));
+}
+
+#[test]
+fn the_sum_over_clients_of_one_job_is_read() {
+    let client = |name: &str, group: u32, host: &str, options: &str| {
+        format!(
+            r#"{{"jobname": "{name}", "groupid": {group}, "error": 0, "hostname": "{host}", {options} "read": {{{WAY}}}}}"#
+        )
+    };
+    let options = r#""job options": {"rw": "randread", "ioengine": "libaio", "iodepth": "4"},"#;
+    let text = |group: u32| {
+        let all = [
+            client("j", 0, "a", options),
+            client("j", group, "b", options),
+            client("All clients", 0, "", "").replace("1000.0", "2000.0"),
+        ];
+        format!(
+            r#"{{"fio version": "fio-3.33", "client_stats": [{}]}}"#,
+            all.join(",")
+        )
+    };
+    let same = parsed(&text(0));
+    let depths: Vec<_> = disks(&same).iter().map(|disk| disk.rows[0].depth).collect();
+    assert_eq!(depths, [Some(4), Some(4), None]);
+    assert_eq!(same.parts[0].results[1].title, "j at b");
+    let others = parsed(&text(1));
+    assert_eq!(disks(&others).len(), 2);
+    assert!(notes(&others).contains("the sum over all clients is left out"));
 }

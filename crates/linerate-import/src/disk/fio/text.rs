@@ -16,16 +16,15 @@ pub(crate) static TEXT: Format = Format {
     label: "fio, text",
     holds: Holds::Results,
     versions: "2.0 to 3.42",
-    evidence: &[
-        Evidence::RunHere("2.21, 3.33, 3.42"),
-        Evidence::Published("2.2.10: example of the HOWTO of fio"),
-    ],
+    evidence: &[Evidence::RunHere("2.2.10, 2.21, 3.33, 3.42")],
     unknown: "Whether the cache was bypassed and how large the file was is known only from the command line; rates \
               have four digits; of jobs that are reported together the depth is known only if all have the same.",
     starts,
     read,
 };
 
+/// Ends of the names of files with jobs.
+const JOB_FILES: &[&str] = &["fio", "job", "ini", "cfg"];
 /// Kinds of operations of a job, at the most.
 const MOST_KINDS: usize = 8;
 
@@ -157,7 +156,7 @@ impl Reader<'_> {
                 &mut self.found.notes,
                 line,
                 format!("job `{shown}`: {what}"),
-            )
+            );
         };
         if head.error != 0 {
             say(format!("ended with error {}", head.error));
@@ -280,8 +279,8 @@ fn direct(command: &str) -> Option<bool> {
             "direct=1" | "direct" | "buffered=0" => return Some(true),
             "direct=0" | "buffered=1" => return Some(false),
             _ => {
-                job_file |=
-                    word.ends_with(".fio") || word.ends_with(".job") || word.ends_with(".ini")
+                let end = word.rsplit_once('.').map(|(_, end)| end);
+                job_file |= end.is_some_and(|end| JOB_FILES.contains(&end));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The traps of both reports, one by one.
 
-use linerate_core::reported::{Disk, Does, Measured};
+use linerate_core::reported::{Disk, DiskRow, Does, Measured};
 
 use crate::{Parsed, read};
 
@@ -14,13 +14,19 @@ fn disk(parsed: &Parsed) -> &Disk {
     }
 }
 
+/// Bytes in a second.
+fn rate(row: &DiskRow) -> u64 {
+    row.bytes_per_sec.round() as u64
+}
+
 fn notes(parsed: &Parsed) -> String {
     let notes = parsed
         .parts
         .iter()
         .flat_map(|part| &part.notes)
         .chain(&parsed.notes);
-    notes.map(|note| format!("{}\n", note.what)).collect()
+    let notes: Vec<&str> = notes.map(|note| note.what.as_str()).collect();
+    notes.join("\n")
 }
 
 /// A report of KDiskMark with one row.
@@ -37,16 +43,16 @@ const ONE: &str =
 
 #[test]
 fn kdiskmark_counts_in_1024000_bytes_since_1_5_1_and_in_mib_before() {
-    let rate = |version: &str, row: &str| {
+    let read = |version: &str, row: &str| {
         let parsed = kdisk(version, row, "Default").unwrap();
-        (disk(&parsed).rows[0].bytes_per_sec, notes(&parsed))
+        (rate(&disk(&parsed).rows[0]), notes(&parsed))
     };
-    let (new, said) = rate("1.5.1", ONE);
-    assert_eq!(new, 508.897 * 1_024_000.0);
+    let (new, said) = read("1.5.1", ONE);
+    assert_eq!(new, 508_897 * 1024);
     assert!(said.contains("1024000 bytes"), "{said}");
     let old = ONE.replace("508.897", "497.000");
-    let (old, said) = rate("1.5.0", &old);
-    assert_eq!(old, 497.0 * 1_048_576.0);
+    let (old, said) = read("1.5.0", &old);
+    assert_eq!(old, 497 << 20);
     assert!(said.contains("1048576 bytes"), "{said}");
 }
 
@@ -54,12 +60,12 @@ fn kdiskmark_counts_in_1024000_bytes_since_1_5_1_and_in_mib_before() {
 fn a_report_of_kdiskmark_that_divides_rightly_is_not_corrected() {
     let right = ONE.replace("508.897", "521.142");
     let parsed = kdisk("4.0.0", &right, "Default").unwrap();
-    assert_eq!(disk(&parsed).rows[0].bytes_per_sec, 521.142 * 1e6);
+    assert_eq!(rate(&disk(&parsed).rows[0]), 521_142_000);
     assert!(!notes(&parsed).contains("converted"));
     // Neither unit agrees: that of the version is taken, and it is said.
     let wrong = ONE.replace("508.897", "400.000");
     let parsed = kdisk("3.0.0", &wrong, "Default").unwrap();
-    assert_eq!(disk(&parsed).rows[0].bytes_per_sec, 400.0 * 1_024_000.0);
+    assert_eq!(rate(&disk(&parsed).rows[0]), 400 * 1_024_000);
     assert!(notes(&parsed).contains("does not agree"));
 }
 
@@ -116,7 +122,7 @@ fn times_of_completion_alone_are_left_out() {
 fn both_programs_agree_on_a_report_but_for_the_unit() {
     let crystal = read(CRYSTAL.as_bytes()).unwrap();
     let row = &disk(&crystal).rows[0];
-    assert_eq!((row.does, row.bytes_per_sec), (Does::Read, 101_514_000.0));
+    assert_eq!((row.does, rate(row)), (Does::Read, 101_514_000));
     assert_eq!(disk(&crystal).best_of, Some(5));
     let kdisk = read(KDISK.as_bytes()).unwrap();
     let row = &disk(&kdisk).rows[0];
