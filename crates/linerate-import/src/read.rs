@@ -17,6 +17,19 @@ const MOST_NOTES: usize = 50;
 /// Characters of a line that a note quotes.
 const QUOTED: usize = 60;
 
+/// Formats of which a first line may occur again within an output. Their readers find the end of an output, and of
+/// the next one of the same format, by themselves.
+const FIND_OWN_END: &[&str] = &[
+    "fio-text",
+    "crystaldiskmark",
+    "diskspd",
+    "robocopy",
+    "rsync",
+];
+
+/// Longest output of such a format, in bytes.
+const MOST_OWN: usize = 1 << 20;
+
 /// Why an input has nothing to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -127,6 +140,8 @@ struct Reader<'a> {
     command: Option<&'a str>,
     parts: Vec<Part>,
     notes: Vec<Note>,
+    /// Outputs that could not be read.
+    failed: usize,
     /// The first output that could not be read.
     damaged: Option<(&'static Format, String)>,
     /// Lines in a row that no format understood: the first one's number and text, and how many there are.
@@ -141,13 +156,14 @@ impl<'a> Reader<'a> {
             command: None,
             parts: Vec::new(),
             notes: Vec::new(),
+            failed: 0,
             damaged: None,
             stray: None,
         }
     }
 
     fn run(&mut self) {
-        while !self.rest.is_empty() && self.parts.len() < MOST_PARTS {
+        while !self.rest.is_empty() && self.parts.len() + self.failed < MOST_PARTS {
             match starting(self.rest) {
                 Some(format) => self.output(format),
                 None => self.other_line(),
@@ -183,6 +199,12 @@ impl<'a> Reader<'a> {
                 );
                 self.note(Some(self.line), what);
                 self.damaged.get_or_insert((format, why));
+                self.failed += 1;
+                let end = if is_json {
+                    end
+                } else {
+                    end.min(next_prompt(self.rest))
+                };
                 self.skip(end);
             }
         }
@@ -275,9 +297,34 @@ fn extent(text: &str, own: &Format) -> usize {
     };
     let ends = text.match_indices('\n').map(|(at, _)| at + 1);
     let mut starts = ends.filter(|at| *at < text.len());
-    let is_end = |at: &usize| {
-        let (before, rest) = text.split_at(*at);
-        starting(rest).is_some_and(|next| !continues(next, before, rest))
-    };
-    starts.find(is_end).unwrap_or(text.len())
+    let finds_own_end = FIND_OWN_END.contains(&format.id);
+    let next = starts.find(|at| {
+        let next = starting(&text[*at..]);
+        let is_end = next.is_some_and(|next| next != format || !finds_own_end);
+        is_end || finds_own_end && *at > MOST_OWN
+    });
+    next.map_or(text.len(), |at| before_prompt(text, at))
+}
+
+/// The start of the line before this one, if it is a prompt with a command, and not the first line.
+fn before_prompt(text: &str, at: usize) -> usize {
+    let before = text[..at].trim_end_matches('\n');
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    if start > 0 && command(&before[start..]).is_some() {
+        start
+    } else {
+        at
+    }
+}
+
+/// Bytes up to the first prompt with a command behind the first line.
+fn next_prompt(text: &str) -> usize {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if at > 0 && command(line).is_some() {
+            return at;
+        }
+        at += line.len();
+    }
+    at
 }

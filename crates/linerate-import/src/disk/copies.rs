@@ -3,7 +3,7 @@
 use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
 use linerate_core::units::Bytes;
 
-use super::figures::{note, number, outcome, some};
+use super::figures::{number, outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
 /// The summary of robocopy.
@@ -100,7 +100,7 @@ fn read_robocopy(section: &Section<'_>) -> Result<Found, String> {
     }
     let rate = said
         .rate
-        .ok_or("nothing was copied: it has no speed in Bytes/sec.")?;
+        .ok_or("it has no speed in Bytes/sec.: nothing was copied, or it is not in English")?;
     let row = DiskRow::new(Access::Copy, Does::Mix, rate);
     let disk = Disk {
         target: said.destination,
@@ -110,11 +110,11 @@ fn read_robocopy(section: &Section<'_>) -> Result<Found, String> {
     let mut found = one("robocopy", section, disk);
     if said.failed > 0.0 {
         let what = format!("{} files could not be copied", said.failed);
-        found.notes.push(note(section.line, what));
+        say(&mut found.notes, section.line, what);
     }
     if said.threads {
         let what = "with /MT its times are sums over threads: the rate is too low";
-        found.notes.push(note(section.line, what));
+        say(&mut found.notes, section.line, what);
     }
     found.used = Some(used);
     Ok(found)
@@ -172,12 +172,12 @@ fn read_rsync(section: &Section<'_>) -> Result<Found, String> {
             "its clock counts half seconds: a rate over {:.1} s is rough",
             moved / rate
         );
-        found.notes.push(note(at, what));
+        say(&mut found.notes, at, what);
     }
     if size.is_some_and(|size| size > moved * SLACK) {
         let what = "the rate is of bytes that were moved, which are less than the files have: some were there, or \
                     compressed";
-        found.notes.push(note(at, what));
+        say(&mut found.notes, at, what);
     }
     found.used = Some(used);
     Ok(found)

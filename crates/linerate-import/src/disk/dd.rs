@@ -3,7 +3,7 @@
 use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
 use linerate_core::units::Bytes;
 
-use super::figures::{note, number, outcome, size, some};
+use super::figures::{number, outcome, say, size, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::read::quoted;
 
@@ -75,12 +75,12 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     };
     if comma {
         let what = "its decimal comma is that of a locale";
-        found.notes.push(note(section.line, what));
+        say(&mut found.notes, section.line, what);
     }
     let direct = options.has(&["iflag", "oflag"], &["direct"]);
     if does == Does::Write && !direct && !options.has(&["conv", "oflag"], WAITS) {
         let what = "it did not wait for the disk: bytes may still have been in memory at its end";
-        found.notes.push(note(section.line, what));
+        say(&mut found.notes, section.line, what);
     }
     let disk = Disk {
         target: target.to_owned(),

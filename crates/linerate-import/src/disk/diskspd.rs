@@ -3,7 +3,7 @@
 use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
 use linerate_core::units::{Bytes, Nanos};
 
-use super::figures::{note, number, outcome, size, some, time};
+use super::figures::{number, outcome, say, size, some, time};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::text::command;
 
@@ -27,6 +27,8 @@ const MS: f64 = 1e6;
 /// Samples that percentiles need.
 const FOR_P99: f64 = 100.0;
 const FOR_P999: f64 = 1_000.0;
+/// The percentiles that are read.
+const PERCENTILES: &[&str] = &["50th", "99th", "3-nines", "max"];
 /// The line that begins the results.
 const RESULTS: &str = "Results for timespan ";
 /// Tables, and the kind of their operations; `None` for the sum.
@@ -114,11 +116,11 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     };
     if asked.targets > 1 {
         let what = format!("the figures are sums over {} files", asked.targets);
-        found.notes.push(note(section.line, what));
+        say(&mut found.notes, section.line, what);
     }
     if rows.len() > 1 {
         let what = "reads and writes share the operations in flight";
-        found.notes.push(note(section.line, what));
+        say(&mut found.notes, section.line, what);
     }
     let disk = Disk {
         target: asked.target.clone(),
@@ -178,8 +180,9 @@ impl Reader {
                 .table
                 .take()
                 .and_then(|(does, columns)| total(does, &columns, rest));
-            self.totals.extend(total);
-        } else {
+            self.totals
+                .extend(total.filter(|_| self.totals.len() < TABLES.len()));
+        } else if self.percentiles.len() < PERCENTILES.len() {
             self.percentiles.extend(percentile(line));
         }
     }
@@ -249,7 +252,7 @@ fn total(does: Option<Does>, columns: &[String], rest: &str) -> Option<Total> {
 fn percentile(line: &str) -> Option<(String, [Option<f64>; 3])> {
     let mut parts = cells(line);
     let name = parts.next()?;
-    let known = ["50th", "99th", "3-nines", "max"].contains(&name);
+    let known = PERCENTILES.contains(&name);
     let mut next = || parts.next().and_then(number);
     known.then(|| (name.to_owned(), [next(), next(), next()]))
 }

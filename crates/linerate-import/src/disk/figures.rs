@@ -5,6 +5,8 @@ use linerate_core::units::{Bytes, Nanos};
 
 /// Largest number that is taken for a figure: far above what any disk does, and far below the limits of `u64`.
 const LARGEST: f64 = 1e18;
+/// Most notes about an output: an output that is not understood has a note for each line.
+const MOST_NOTES: usize = 50;
 /// Factors of the prefixes of units.
 const BINARY: &[(char, u64)] = &[
     ('k', 1 << 10),
@@ -15,10 +17,17 @@ const BINARY: &[(char, u64)] = &[
 ];
 
 /// A note about a line.
-pub(super) fn note(line: u64, what: impl Into<String>) -> Note {
+fn note(line: u64, what: impl Into<String>) -> Note {
     Note {
         line: Some(line),
         what: what.into(),
+    }
+}
+
+/// Adds a note about a line, if there are not too many.
+pub(super) fn say(notes: &mut Vec<Note>, line: u64, what: impl Into<String>) {
+    if notes.len() < MOST_NOTES {
+        notes.push(note(line, what));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
 
-use super::figures::{note, number, outcome, some};
+use super::figures::{number, outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::read::quoted;
 
@@ -68,22 +68,27 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
                 };
                 found.results.push(outcome("", line, disk));
             }
-            Some((None, _)) => found.notes.push(note(
+            Some((None, _)) => say(
+                &mut found.notes,
                 line,
                 "cached reads are left out: they measure memory, not the disk",
-            )),
-            None => found
-                .notes
-                .push(note(line, format!("not understood: `{}`", quoted(timing)))),
+            ),
+            None => say(
+                &mut found.notes,
+                line,
+                format!("not understood: `{}`", quoted(timing)),
+            ),
         }
     }
     if found.results.is_empty() {
         let why = found.notes.last().map(|note| note.what.clone());
         return Err(why.unwrap_or_else(|| "no timing is complete".to_owned()));
     }
-    found
-        .notes
-        .push(note(section.line, "its MB are 2^20 bytes: converted"));
+    say(
+        &mut found.notes,
+        section.line,
+        "its MB are 2^20 bytes: converted",
+    );
     found.used = Some(used);
     Ok(found)
 }

@@ -11,4 +11,6 @@ pub(crate) mod hdparm;
 pub(crate) mod marks;
 
 #[cfg(test)]
+mod single;
+#[cfg(test)]
 mod tests;

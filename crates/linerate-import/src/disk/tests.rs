@@ -1,37 +1,37 @@
 //! What the readers of this folder have in common: samples of real outputs, and hostile changes of them.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 use linerate_core::reported::{Disk, DiskRow, Measured};
 use proptest::prelude::*;
 
 use crate::{Parsed, read};
 
-/// Ids of the formats of this folder, which are the folders of their samples.
-const FORMATS: &[&str] = &[
-    "fio-json",
-    "fio-text",
-    "crystaldiskmark",
-    "kdiskmark",
-    "diskspd",
-    "hdparm",
-    "dd",
-    "robocopy",
-    "rsync",
-];
+/// One sample: its format, its name, and its bytes.
+type Sample = (&'static str, &'static str, &'static [u8]);
 
-/// The samples of a format, in order.
-fn samples(format: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/samples")
-        .join(format);
-    let entries = std::fs::read_dir(&folder).unwrap();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    assert!(!paths.is_empty(), "{} is empty", folder.display());
-    paths
+macro_rules! samples {
+    ($($format:literal: $($name:literal),+;)+) => {
+        &[$($((
+            $format,
+            $name,
+            include_bytes!(concat!("../../tests/samples/", $format, "/", $name)),
+        ),)+)+]
+    };
 }
+
+/// The samples of all formats of this folder.
+const SAMPLES: &[Sample] = samples! {
+    "fio-json": "both-3.33.txt", "cells-3.33.json", "client-3.33.txt", "error-3.33.txt", "group-2.21.json", "group-3.33.json", "group-3.42.txt", "interval-3.33.txt", "mixed-3.33.txt", "plus-3.33.txt", "ramp-3.33.json", "single-2.2.10.json", "single-3.42.json", "steady-3.33.txt";
+    "fio-text": "cells-3.33.txt", "group-3.42.txt", "mixed-group-3.42.txt", "shared-2.2.10.txt", "shared-2.21.txt", "shared-3.42.txt", "with-json-3.33.txt";
+    "crystaldiskmark": "3.0.1.txt", "5.2.0.txt", "6.0.2.txt", "7.0.0.txt", "8.0.0-and-8.0.1.txt", "8.0.4-mix-utf16.txt";
+    "kdiskmark": "1.6.0.txt", "2.2.1-start.txt", "3.0.0.txt", "3.2.0.txt";
+    "diskspd": "2.0.21.txt", "2.2.txt";
+    "hdparm": "9.65.txt";
+    "dd": "9.1.txt";
+    "robocopy": "german.txt", "older.txt", "server.txt";
+    "rsync": "3.5.0.txt";
+};
 
 /// All that was read, in a form for people.
 pub(super) fn shown(parsed: &Parsed) -> String {
@@ -104,17 +104,13 @@ fn line_of(row: &DiskRow) -> String {
 
 #[test]
 fn every_sample_reads_as_before() {
-    for format in FORMATS {
-        for path in samples(format) {
-            let bytes = std::fs::read(&path).unwrap();
-            assert!(bytes.len() < 64 << 10, "{} is too long", path.display());
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            let text = match read(&bytes) {
-                Ok(parsed) => shown(&parsed),
-                Err(refused) => format!("{refused}\n"),
-            };
-            insta::assert_snapshot!(format!("{format}@{name}"), text);
-        }
+    for (format, name, bytes) in SAMPLES {
+        assert!(bytes.len() < 64 << 10, "{format}/{name} is too long");
+        let text = match read(bytes) {
+            Ok(parsed) => shown(&parsed),
+            Err(refused) => format!("{refused}\n"),
+        };
+        insta::assert_snapshot!(format!("{format}@{name}"), text);
     }
 }
 
@@ -185,8 +181,8 @@ proptest! {
         pick in 0.0..1.0f64,
         changes in prop::collection::vec(change(), 1..6),
     ) {
-        let all: Vec<PathBuf> = FORMATS.iter().flat_map(|format| samples(format)).collect();
-        let mut bytes = std::fs::read(&all[(pick * all.len() as f64) as usize]).unwrap();
+        let (.., sample) = SAMPLES[(pick * SAMPLES.len() as f64) as usize];
+        let mut bytes = sample.to_vec();
         for change in &changes {
             apply(&mut bytes, change);
         }

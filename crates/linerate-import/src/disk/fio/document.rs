@@ -1,12 +1,18 @@
 //! The document as fio writes it, as far as it is read here.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
-use serde::Deserialize;
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// Options as the user gave them.
 pub(super) type Words = BTreeMap<String, Value>;
+
+/// Most jobs, and disks, of a document.
+pub(super) const MOST_JOBS: usize = 4096;
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Document {
@@ -15,12 +21,12 @@ pub(super) struct Document {
     pub(super) timestamp: Option<f64>,
     #[serde(rename = "global options", default)]
     pub(super) global: Words,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "not_many")]
     pub(super) jobs: Vec<Job>,
     /// The jobs, where fio ran as a client of other hosts.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "not_many")]
     pub(super) client_stats: Vec<Job>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "not_many")]
     pub(super) disk_util: Vec<Used>,
 }
 
@@ -34,17 +40,18 @@ pub(super) struct Job {
     #[serde(rename = "job options")]
     pub(super) options: Option<Words>,
     pub(super) hostname: Option<String>,
-    pub(super) read: Option<Way>,
-    pub(super) write: Option<Way>,
-    pub(super) trim: Option<Way>,
-    pub(super) mixed: Option<Way>,
+    pub(super) read: Option<Box<Way>>,
+    pub(super) write: Option<Box<Way>>,
+    pub(super) trim: Option<Box<Way>>,
+    pub(super) mixed: Option<Box<Way>>,
 }
 
 /// Operations of one kind.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Way {
-    /// Bytes, or KiB where `bw_bytes` is missing (fio 2).
+    /// Bytes, or KiB where `io_kbytes` is missing (fio up to 2.15 at least).
     pub(super) io_bytes: Option<f64>,
+    pub(super) io_kbytes: Option<f64>,
     /// Bytes in a second.
     pub(super) bw_bytes: Option<f64>,
     /// KiB in a second.
@@ -100,5 +107,31 @@ impl Document {
 impl Job {
     pub(super) fn name(&self) -> &str {
         self.jobname.as_deref().unwrap_or_default()
+    }
+}
+
+/// A list of not too many.
+fn not_many<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    from.deserialize_seq(NotMany(PhantomData))
+}
+
+struct NotMany<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for NotMany<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let mut all = Vec::new();
+        while let Some(item) = list.next_element()? {
+            if all.len() == MOST_JOBS {
+                return Err(A::Error::custom(format!("more than {MOST_JOBS} entries")));
+            }
+            all.push(item);
+        }
+        Ok(all)
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Context<'a> {
 pub(super) fn disk(context: &Context<'_>) -> Result<(Disk, Vec<String>), String> {
     let Context { job, options, .. } = context;
     let mut said = Vec::new();
-    if job.trim.as_ref().is_some_and(done) {
+    if job.trim.as_deref().is_some_and(done) {
         said.push("trims are left out".to_owned());
     }
     let ways = ways(job);
@@ -77,7 +77,7 @@ fn ways(job: &Job) -> Vec<(Does, &Way)> {
     ];
     let some = all
         .into_iter()
-        .filter_map(|(does, way)| Some((does, way.as_ref()?)));
+        .filter_map(|(does, way)| Some((does, way.as_deref()?)));
     some.filter(|(_, way)| done(way)).collect()
 }
 
@@ -127,7 +127,7 @@ fn row(does: Does, way: &Way, pattern: Pattern, options: &Options<'_>) -> Option
 /// Payload of an operation: bytes by operations, where that is whole, else what was asked, if it agrees.
 fn block(way: &Way, options: &Options<'_>) -> Option<Bytes> {
     let of_several_sizes = options.of_several_sizes();
-    let unit = if way.bw_bytes.is_some() { 1.0 } else { 1024.0 };
+    let unit = if way.io_kbytes.is_some() { 1.0 } else { 1024.0 };
     let mean = some(way.io_bytes? * unit / way.total_ios?)?;
     let asked = options.block();
     let near = asked.filter(|asked| (mean - asked.0 as f64).abs() <= asked.0 as f64 * SHORT);

@@ -5,14 +5,15 @@
 
 use linerate_core::reported::{Does, Measured, Outcome};
 use linerate_core::units::Bytes;
-use serde_json::{Deserializer, error::Category};
+use serde_json::{Deserializer, Value, error::Category};
 
-use super::document::{Document, Job, Used, Words};
+use super::document::{Document, Job, MOST_JOBS, Used, Words};
 use super::job::{Context, disk};
 use super::options::Options;
 use super::tool;
-use crate::disk::figures::{note, outcome, some};
+use crate::disk::figures::{outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::read::quoted;
 
 /// fio's JSON, `json+` too.
 pub(crate) static JSON: Format = Format {
@@ -20,9 +21,10 @@ pub(crate) static JSON: Format = Format {
     label: "fio, JSON",
     holds: Holds::Results,
     versions: "2.2 to 3.42 (--output-format=json and json+; also of clients, client_stats)",
-    evidence: &[Evidence::RunHere("2.21, 3.33, 3.42")],
+    evidence: &[Evidence::RunHere("2.2.10, 2.21, 3.33, 3.42")],
     unknown: "Percentiles are those of completion, without the time to submit, unless the user asked fio for others; \
-              of jobs that are reported together the options are those of the last one.",
+              of jobs that are reported together the options are those of the last one; documents of 2.2 have no \
+              options, which are then taken from the command in the line before, if it is there.",
     starts,
     read,
 };
@@ -30,8 +32,12 @@ pub(crate) static JSON: Format = Format {
 /// The first key of each document, and the bytes in which it stands.
 const FIRST_KEY: &str = "\"fio version\"";
 const FIRST_BYTES: usize = 80;
+/// Most bytes of a document, so that its memory is bounded.
+const MOST_BYTES: usize = 32 << 20;
 /// The group of fio's second report of a group, which has no name.
 const NO_GROUP: u64 = u32::MAX as u64;
+/// The name of the sum over clients.
+const ALL_CLIENTS: &str = "All clients";
 /// Seconds by which the beginnings of two documents of one run may differ: fio counts whole seconds.
 const SAME_BEGIN: f64 = 2.0;
 /// Keys in which the jobs stand.
@@ -44,16 +50,23 @@ fn starts(text: &str) -> bool {
     let Some(rest) = text.strip_prefix('{') else {
         return false;
     };
-    let end = (0..=FIRST_BYTES.min(rest.len())).rev();
-    let end = end.into_iter().find(|at| rest.is_char_boundary(*at));
-    rest[..end.unwrap_or(0)].trim_start().starts_with(FIRST_KEY)
+    let rest = beginning(rest, FIRST_BYTES);
+    rest.trim_start().starts_with(FIRST_KEY)
+}
+
+/// The first bytes of a text, up to a number of them.
+fn beginning(text: &str, most: usize) -> &str {
+    let ends = (0..=most.min(text.len())).rev();
+    let end = ends.into_iter().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
 }
 
 /// A document, and where it stands.
 struct At {
     document: Document,
     line: u64,
-    /// Bytes from the start of the text to its end.
+    /// Bytes from the start of the text to its start, and to its end.
+    start: usize,
     end: usize,
     /// Why its end is missing.
     cut: Option<String>,
@@ -65,7 +78,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     while last.cut.is_none() {
         let rest = &section.text[last.end..];
         let start = rest.len() - rest.trim_start().len();
-        let line = section.line + lines(&section.text[..last.end + start]);
+        let line = last.line + lines(&section.text[last.start..last.end + start]);
         if !starts(&rest[start..]) {
             break;
         }
@@ -75,13 +88,34 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         }
         earlier += 1;
     }
+    if let (Some(command), [job]) = (section.command, last.document.jobs.as_mut_slice()) {
+        job.options = job.options.take().or_else(|| given(command));
+    }
     let mut found = results(&last);
     found.used = Some(last.end);
     if earlier > 0 {
         let what = format!("{earlier} interim reports of the run are left out");
-        found.notes.insert(0, note(section.line, what));
+        say(&mut found.notes, section.line, what);
     }
     Ok(found)
+}
+
+/// The options of the one job of a command: fio writes no options before 2.13.
+fn given(command: &str) -> Option<Words> {
+    let words = command.split_whitespace();
+    let mut words = words.skip_while(|word| !word.ends_with("fio"));
+    words.next()?;
+    let mut options = Words::new();
+    for word in words {
+        let Some((key, value)) = word.trim_start_matches('-').split_once('=') else {
+            continue;
+        };
+        let twice = options.insert(key.to_owned(), Value::from(value)).is_some();
+        if twice && key == "name" {
+            return None;
+        }
+    }
+    options.contains_key("name").then_some(options)
 }
 
 fn lines(text: &str) -> u64 {
@@ -101,13 +135,14 @@ fn continues(document: &Document, next: &Document) -> bool {
 
 /// The document that begins at a byte of the text.
 fn one(text: &str, start: usize, line: u64) -> Result<At, String> {
-    let rest = &text[start..];
+    let rest = beginning(&text[start..], MOST_BYTES);
     let mut stream = Deserializer::from_str(rest).into_iter::<Document>();
     let error = match stream.next() {
         Some(Ok(document)) => {
             return Ok(At {
                 document,
                 line,
+                start,
                 end: start + stream.byte_offset(),
                 cut: None,
             });
@@ -123,6 +158,7 @@ fn one(text: &str, start: usize, line: u64) -> Result<At, String> {
     Ok(At {
         document,
         line,
+        start,
         end: start + used,
         cut: Some(why),
     })
@@ -133,7 +169,7 @@ fn whole_jobs(text: &str) -> Option<(Document, usize)> {
     let list = LISTS.iter().find_map(|key| text.find(key))?;
     let mut at = list + text[list..].find('[')? + 1;
     let mut jobs = Vec::new();
-    loop {
+    while jobs.len() < MOST_JOBS {
         let rest = text[at..].trim_start_matches(|c: char| c.is_whitespace() || c == ',');
         at = text.len() - rest.len();
         let mut stream = Deserializer::from_str(rest).into_iter::<Job>();
@@ -171,14 +207,14 @@ fn results(at: &At) -> Found {
     }
     if let Some(why) = cut {
         let what = format!("only whole jobs of the document were read: {why}");
-        found.notes.push(note(*line, what));
+        say(&mut found.notes, *line, what);
     }
     at_disk(document, &mut found.results);
     found
 }
 
 fn job_results(document: &Document, job: &Job, line: u64, found: &mut Found) {
-    let mut say = |what: String| found.notes.push(note(line, what));
+    let mut say = |what: String| say(&mut found.notes, line, what);
     if job.groupid == Some(NO_GROUP) {
         return say("a second report of a group, without a name, is left out".to_owned());
     }
@@ -188,8 +224,9 @@ fn job_results(document: &Document, job: &Job, line: u64, found: &mut Found) {
         );
     }
     let name = job.name();
+    let shown = quoted(name);
     if job.error != 0 {
-        say(format!("job `{name}` ended with error {}", job.error));
+        say(format!("job `{shown}` ended with error {}", job.error));
     }
     let alike = document
         .jobs()
@@ -198,28 +235,38 @@ fn job_results(document: &Document, job: &Job, line: u64, found: &mut Found) {
         .count();
     let context = Context {
         job,
-        options: Options::new(&document.global, job, &document.version),
+        options: Options::new(&document.global, options(document, job), &document.version),
         alike,
     };
     match disk(&context) {
         Ok((disk, said)) => {
-            let notes = said
-                .into_iter()
-                .map(|what| note(line, format!("job `{name}`: {what}")));
-            found.notes.extend(notes);
+            for what in said {
+                say(format!("job `{shown}`: {what}"));
+            }
             if !disk.rows.is_empty() {
-                found.results.push(outcome(name, line, disk));
+                let title = match &job.hostname {
+                    Some(host) if !host.is_empty() => format!("{name} at {host}"),
+                    _ => name.to_owned(),
+                };
+                found.results.push(outcome(&title, line, disk));
             }
         }
-        Err(why) => say(format!("job `{name}` is left out: {why}")),
+        Err(why) => say(format!("job `{shown}` is left out: {why}")),
     }
+}
+
+/// The options of a job; of the sum over clients, which has none, those of the first of them.
+fn options<'a>(document: &'a Document, job: &'a Job) -> Option<&'a Words> {
+    let first = document.client_stats.first();
+    let first = first.filter(|_| job.name() == ALL_CLIENTS);
+    job.options.as_ref().or_else(|| first?.options.as_ref())
 }
 
 /// Whether it is the sum over clients, of jobs that did not run together.
 fn is_sum(document: &Document, job: &Job) -> bool {
     let mut groups = document.client_stats.iter().map(|job| job.groupid);
     let first = groups.next();
-    job.name() == "All clients" && groups.any(|group| Some(group) != first)
+    job.name() == ALL_CLIENTS && groups.any(|group| Some(group) != first)
 }
 
 /// Fills in the bytes that the disk moved, where they can only be those of one row.

@@ -13,6 +13,9 @@ mod text;
 pub(crate) use json::JSON;
 pub(crate) use text::TEXT;
 
+#[cfg(test)]
+mod tests;
+
 use linerate_core::reported::{Access, DiskRow, Does, Tool};
 use linerate_core::units::Nanos;
 

@@ -3,7 +3,7 @@
 use linerate_core::units::Bytes;
 use serde_json::Value;
 
-use super::document::{Job, Words};
+use super::document::Words;
 use super::{Pattern, SYNCHRONOUS};
 use crate::disk::figures;
 
@@ -21,8 +21,7 @@ pub(super) struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    pub(super) fn new(global: &'a Words, job: &'a Job, version: &str) -> Self {
-        let own = job.options.as_ref();
+    pub(super) fn new(global: &'a Words, own: Option<&'a Words>, version: &str) -> Self {
         Self {
             global,
             own,

@@ -2,9 +2,10 @@
 
 use linerate_core::reported::{Disk, DiskRow, Does};
 
+use super::document::MOST_JOBS;
 use super::lines::{Head, Kind, Spec, passed};
 use super::{IN_FLIGHT_SLACK, Pattern, in_flight, tool};
-use crate::disk::figures::{note, outcome};
+use crate::disk::figures::{outcome, say};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::read::quoted;
 use crate::text::command;
@@ -15,15 +16,17 @@ pub(crate) static TEXT: Format = Format {
     label: "fio, text",
     holds: Holds::Results,
     versions: "2.0 to 3.42",
-    evidence: &[
-        Evidence::RunHere("2.21, 3.33, 3.42"),
-        Evidence::Published("2.2.10: example of the HOWTO of fio"),
-    ],
+    evidence: &[Evidence::RunHere("2.2.10, 2.21, 3.33, 3.42")],
     unknown: "Whether the cache was bypassed and how large the file was is known only from the command line; rates \
               have four digits; of jobs that are reported together the depth is known only if all have the same.",
     starts,
     read,
 };
+
+/// Ends of the names of files with jobs.
+const JOB_FILES: &[&str] = &["fio", "job", "ini", "cfg"];
+/// Kinds of operations of a job, at the most.
+const MOST_KINDS: usize = 8;
 
 fn starts(text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default();
@@ -85,11 +88,13 @@ impl Reader<'_> {
             if self.entry.is_some() || self.ending || !self.found.results.is_empty() {
                 return Step::End;
             }
-            self.specs.push(spec);
+            if self.specs.len() < MOST_JOBS {
+                self.specs.push(spec);
+            }
             return Step::On;
         }
         if let Some(head) = Head::of(text) {
-            if self.ending {
+            if self.ending || self.found.results.len() == MOST_JOBS {
                 return Step::End;
             }
             self.finish();
@@ -118,7 +123,9 @@ impl Reader<'_> {
         }
         if let Some(entry) = &mut self.entry {
             if let Some(kind) = Kind::of(text) {
-                entry.kinds.push(kind);
+                if entry.kinds.len() < MOST_KINDS {
+                    entry.kinds.push(kind);
+                }
                 return Step::On;
             }
             if entry.kinds.last_mut().is_some_and(|kind| kind.takes(text)) {
@@ -132,7 +139,7 @@ impl Reader<'_> {
             return Step::End;
         }
         let what = format!("not understood: `{}`", quoted(text));
-        self.found.notes.push(note(line, what));
+        say(&mut self.found.notes, line, what);
         Step::On
     }
 
@@ -143,10 +150,13 @@ impl Reader<'_> {
         };
         let Entry { head, line, kinds } = entry;
         let name = &head.name;
+        let shown = quoted(name);
         let mut say = |what: String| {
-            self.found
-                .notes
-                .push(note(line, format!("job `{name}`: {what}")))
+            say(
+                &mut self.found.notes,
+                line,
+                format!("job `{shown}`: {what}"),
+            );
         };
         if head.error != 0 {
             say(format!("ended with error {}", head.error));
@@ -269,8 +279,8 @@ fn direct(command: &str) -> Option<bool> {
             "direct=1" | "direct" | "buffered=0" => return Some(true),
             "direct=0" | "buffered=1" => return Some(false),
             _ => {
-                job_file |=
-                    word.ends_with(".fio") || word.ends_with(".job") || word.ends_with(".ini")
+                let end = word.rsplit_once('.').map(|(_, end)| end);
+                job_file |= end.is_some_and(|end| JOB_FILES.contains(&end));
             }
         }
     }

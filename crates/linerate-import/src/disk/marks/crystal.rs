@@ -3,8 +3,8 @@
 use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
 use linerate_core::units::Bytes;
 
-use super::lines::{Result as Line, Test, passed, section, value};
-use crate::disk::figures::{note, number, outcome, some};
+use super::lines::{MOST_ROWS, Result as Line, Test, passed, section, value};
+use crate::disk::figures::{number, outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::read::quoted;
 
@@ -87,7 +87,7 @@ impl Reader {
             self.version = Some(version.to_owned());
         } else if let Some(does) = section(text) {
             self.does = Some(does);
-        } else if let Some(result) = Line::of(text) {
+        } else if let Some(result) = Line::of(text).filter(|_| self.disk.rows.len() < MOST_ROWS) {
             self.row(line, &result);
         } else if let Some(test) = Test::of(text) {
             self.disk.file = test.file;
@@ -101,7 +101,7 @@ impl Reader {
             return false;
         } else {
             let what = format!("not understood: `{}`", quoted(text));
-            self.found.notes.push(note(line, what));
+            say(&mut self.found.notes, line, what);
         }
         true
     }
@@ -109,7 +109,7 @@ impl Reader {
     fn row(&mut self, line: u64, result: &Line) {
         let Some(does) = result.does.or(self.does) else {
             let what = "left out: neither the row nor a heading says whether it reads or writes";
-            return self.found.notes.push(note(line, what));
+            return say(&mut self.found.notes, line, what);
         };
         let Some(rate) = some(result.rate * MB) else {
             self.zero += 1;
@@ -137,12 +137,14 @@ impl Reader {
                 "{} rows of 0 MB/s are left out: they were not measured",
                 self.zero
             );
-            self.found.notes.push(note(line, what));
+            say(&mut self.found.notes, line, what);
         }
         if !self.last {
-            self.found
-                .notes
-                .push(note(line, "the end of the report is missing"));
+            say(
+                &mut self.found.notes,
+                line,
+                "the end of the report is missing",
+            );
         }
         // Its files are opened without the cache of the system.
         //= CrystalDiskMark 9.0.1, DiskBench.cpp: "-S"; 3.0: FILE_FLAG_NO_BUFFERING

@@ -6,8 +6,8 @@
 use linerate_core::reported::{Disk, DiskRow, Does, Tool};
 use linerate_core::units::Bytes;
 
-use super::lines::{Result as Line, Test, passed, section, value};
-use crate::disk::figures::{note, outcome, some};
+use super::lines::{MOST_ROWS, Result as Line, Test, passed, section, value};
+use crate::disk::figures::{outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::read::quoted;
 
@@ -100,7 +100,7 @@ impl Reader {
             version.clone_into(&mut self.version);
         } else if let Some(does) = section(text) {
             self.does = Some(does);
-        } else if let Some(result) = Line::of(text) {
+        } else if let Some(result) = Line::of(text).filter(|_| self.rows.len() < MOST_ROWS) {
             self.row(line, &result);
         } else if let Some(test) = Test::of(text) {
             self.test = test;
@@ -114,14 +114,14 @@ impl Reader {
             self.target = path.collect::<Vec<_>>().join(" ");
         } else if !passed(text) {
             let what = format!("not understood: `{}`", quoted(text));
-            self.found.notes.push(note(line, what));
+            say(&mut self.found.notes, line, what);
         }
     }
 
     fn row(&mut self, line: u64, result: &Line) {
         let Some(does) = result.does.or(self.does) else {
             let what = "left out: no heading says whether it reads or writes";
-            return self.found.notes.push(note(line, what));
+            return say(&mut self.found.notes, line, what);
         };
         if result.rate <= 0.0 {
             self.zero += 1;
@@ -152,11 +152,11 @@ impl Reader {
             let what = format!(
                 "its MB/s are {unit} bytes in a second, not 1000000 as it says: converted",
             );
-            self.found.notes.push(note(line, what));
+            say(&mut self.found.notes, line, what);
         }
         if self.means && self.test.loops.is_some_and(|loops| loops > 1) {
             let what = "each figure is the mean of the runs, not the best of them";
-            self.found.notes.push(note(line, what));
+            say(&mut self.found.notes, line, what);
         }
         let disk = Disk {
             target: self.target,
@@ -188,7 +188,7 @@ impl Reader {
         ];
         for (count, why) in reasons.into_iter().filter(|(count, _)| *count > 0) {
             let what = format!("rows left out: {count}, which {why}");
-            self.found.notes.push(note(line, what));
+            say(&mut self.found.notes, line, what);
         }
     }
 
@@ -208,7 +208,7 @@ impl Reader {
             let what = format!(
                 "times left out: {dropped}, which are of completion alone: the time to submit was most of an operation",
             );
-            self.found.notes.push(note(line, what));
+            say(&mut self.found.notes, line, what);
         }
     }
 
@@ -230,7 +230,7 @@ impl Reader {
         for (at, row) in &mut self.rows {
             if agrees(row, unit) == Some(false) {
                 let what = "the rate does not agree with operations and payload of the row";
-                self.found.notes.push(note(*at, what));
+                say(&mut self.found.notes, *at, what);
             }
             row.bytes_per_sec = some(row.bytes_per_sec * unit).unwrap_or(row.bytes_per_sec);
         }
@@ -238,7 +238,7 @@ impl Reader {
         if !checked {
             let what =
                 "the unit of its rates is that of its version: no row has operations to check it";
-            self.found.notes.push(note(line, what));
+            say(&mut self.found.notes, line, what);
         }
         unit
     }

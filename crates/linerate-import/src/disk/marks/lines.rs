@@ -19,6 +19,9 @@ const PASSED: &[&str] = &[
     "Profile",
 ];
 
+/// Most rows of a report; it has at most 12.
+pub(super) const MOST_ROWS: usize = 64;
+
 /// One line with a result, as written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Result {

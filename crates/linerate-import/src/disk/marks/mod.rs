@@ -4,5 +4,8 @@ mod crystal;
 mod kdisk;
 mod lines;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use crystal::CRYSTAL;
 pub(crate) use kdisk::KDISK;
