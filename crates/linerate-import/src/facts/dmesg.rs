@@ -44,7 +44,9 @@ fn message(line: &str) -> Option<Message<'_>> {
     let (at, address) = line.match_indices(':').take(8).find_map(|(at, _)| {
         // `0000:01:00.0` may have a longer domain in front of the first colon.
         let start = line[..at].rfind(' ').map_or(0, |blank| blank + 1);
-        let end = line[start..].find([' ', ',']).map_or(line.len(), |blank| start + blank);
+        let end = line[start..]
+            .find([' ', ','])
+            .map_or(line.len(), |blank| start + blank);
         let word = line.get(start..end)?;
         let address: Address = word.strip_suffix(':').unwrap_or(word).parse().ok()?;
         Some((start..end, address))
@@ -137,19 +139,21 @@ fn speed(text: &str) -> Option<u64> {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     // A line of the log may look like a prompt: `foo -> bar`.
-    let ends = |line: &str| command(line).is_some() && !line.trim_start().starts_with('[') && message(line).is_none();
+    let ends = |line: &str| {
+        command(line).is_some() && !line.trim_start().starts_with('[') && message(line).is_none()
+    };
     let mut reading = Reading::until(section, ends);
     for line in std::mem::take(&mut reading.lines) {
         let message = message(line.text);
         let fact = message.as_ref().and_then(fact);
         match (message, fact) {
-            (Some(message), Some(fact)) => keep(&mut reading, line, &message, fact),
+            (Some(message), Some(fact)) => keep(&mut reading, line, &message, &fact),
             // Most lines of a log hold no fact that is used here.
             (None, _) if !is_log(line.text) => reading.strange(line),
             _ => {}
         }
     }
-    Ok(reading.found("dmesg"))
+    reading.found("dmesg")
 }
 
 /// Whether a line is one of a log: it begins with a time stamp, or names the kernel.
@@ -157,15 +161,20 @@ fn is_log(line: &str) -> bool {
     line.starts_with('[') || line.contains(" kernel: ")
 }
 
-fn keep(reading: &mut Reading<'_>, line: Line<'_>, message: &Message<'_>, fact: Fact) {
+fn keep(reading: &mut Reading<'_>, line: Line<'_>, message: &Message<'_>, fact: &Fact) {
     let (up, speed) = match fact {
-        Fact::Bandwidth { now, limit } => return bandwidth_of(reading, line, message, now, limit),
-        Fact::Up(speed) => (true, speed),
+        Fact::Bandwidth { now, limit } => {
+            return bandwidth_of(reading, line, message, *now, *limit);
+        }
+        Fact::Up(speed) => (true, *speed),
         Fact::Down => (false, None),
     };
     if message.port.is_empty() {
         let state = if up { "up" } else { "down" };
-        let what = format!("the link of {} is {state}, and its name is not in the line", message.address);
+        let what = format!(
+            "the link of {} is {state}, and its name is not in the line",
+            message.address
+        );
         return reading.note(line.number, what);
     }
     // The driver of the port may be another one.
@@ -175,14 +184,14 @@ fn keep(reading: &mut Reading<'_>, line: Line<'_>, message: &Message<'_>, fact: 
     let Some(nic) = port(&mut reading.facts.network, message.port) else {
         return;
     };
-    let mut link = std::mem::take(&mut nic.link);
-    link.speed = speed.and_then(speed_of_mbps);
+    let mut modes = std::mem::take(&mut nic.link);
+    modes.speed = speed.and_then(speed_of_mbps);
     *nic = Nic {
         name: message.port.to_owned(),
         device: message.address.to_string(),
         pci: message.address.to_string(),
         up,
-        link,
+        link: modes,
         ..Nic::default()
     };
 }
@@ -209,7 +218,10 @@ fn bandwidth_of(
     if let Some(slowest) = device(reading, at) {
         slowest.now = Some(now);
     }
-    let rate = |link: Link| link.rate().map_or_else(String::new, |rate| format!(" ({rate})"));
+    let rate = |link: Link| {
+        link.rate()
+            .map_or_else(String::new, |rate| format!(" ({rate})"))
+    };
     let what = format!(
         "{}: the link at {at} runs at {now}{} and limits this card, which could use {best}{}",
         message.address,

@@ -63,7 +63,9 @@ pub(super) struct Reading<'a> {
 impl<'a> Reading<'a> {
     /// The lines of a section up to the next prompt of a shell. No prompt is indented.
     pub(super) fn of(section: &Section<'a>) -> Self {
-        Self::until(section, |line| !line.starts_with([' ', '\t']) && command(line).is_some())
+        Self::until(section, |line| {
+            !line.starts_with([' ', '\t']) && command(line).is_some()
+        })
     }
 
     /// The lines of a section, behind the first one up to one at which something else begins.
@@ -122,15 +124,18 @@ impl<'a> Reading<'a> {
         );
     }
 
-    /// The content, with the name of the program.
-    pub(super) fn found(self, tool: &str) -> Found {
-        Found {
+    /// The content, with the name of the program. It is an error if there is none.
+    pub(super) fn found(self, tool: &str) -> Result<Found, String> {
+        if self.facts == Inventory::default() && self.notes.is_empty() {
+            return Err("it ends before anything is complete".to_owned());
+        }
+        Ok(Found {
             tool: Tool::named(tool),
             facts: self.facts,
             notes: self.notes,
             used: Some(self.used),
             ..Found::default()
-        }
+        })
     }
 
     /// The name that follows a program's name and options in the command before the output: that of a port.
@@ -191,7 +196,9 @@ fn billionths(text: &str) -> Option<u64> {
         return None;
     }
     let part = decimal(part)?.checked_mul(10u64.pow(9 - part.len() as u32))?;
-    decimal(whole)?.checked_mul(1_000_000_000)?.checked_add(part)
+    decimal(whole)?
+        .checked_mul(1_000_000_000)?
+        .checked_add(part)
 }
 
 /// A decimal number with a point, times `unit`: `2.5` of a billion is 2,500,000,000.

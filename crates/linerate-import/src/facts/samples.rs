@@ -81,7 +81,9 @@ fn each_sample_is_read_by_its_own_format() {
 fn lines_that_are_not_understood_are_few() {
     for (_, name) in all() {
         let (_, notes) = of(&[&name]);
-        let strange = words(&notes).into_iter().filter(|what| what.contains("not understood"));
+        let strange = words(&notes)
+            .into_iter()
+            .filter(|what| what.contains("not understood"));
         let strange: Vec<String> = strange.collect();
         let expected = match name.as_str() {
             "ibstat/two-ports.txt" => 1,
@@ -93,7 +95,10 @@ fn lines_that_are_not_understood_are_few() {
 
 /// What is really odd about samples. About all others nothing is said, whatever they lack.
 const ODD: [(&str, &[&str]); 7] = [
-    ("ibstat/before-manager.txt", &["ib-not-set-up", "ib-no-link"]),
+    (
+        "ibstat/before-manager.txt",
+        &["ib-not-set-up", "ib-no-link"],
+    ),
     ("ibstat/ibsim-initializing.txt", &["ib-not-set-up"]),
     ("ibstat/two-ports.txt", &["ib-no-link"]),
     ("ibv-devinfo/verbose.txt", &["ib-no-link"]),
@@ -106,7 +111,10 @@ const ODD: [(&str, &[&str]); 7] = [
 fn nothing_is_odd_for_want_of_facts() {
     for (_, name) in all() {
         let (all, _) = of(&[&name]);
-        let expected = ODD.iter().find(|(odd, _)| *odd == name).map_or(&[][..], |(_, ids)| ids);
+        let expected = ODD
+            .iter()
+            .find(|(odd, _)| *odd == name)
+            .map_or(&[][..], |(_, ids)| ids);
         assert_eq!(ids(&all), expected, "{name}: {:?}", odd::find(&all));
     }
 }

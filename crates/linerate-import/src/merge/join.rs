@@ -29,13 +29,21 @@ impl Joiner {
         if self.notes.len() < MOST_NOTES {
             self.notes.push(Note {
                 line: None,
-                what: format!("{}: {what} is {first} in one output and {later} in a later one, which counts", self.about),
+                what: format!(
+                    "{}: {what} is {first} in one output and {later} in a later one, which counts",
+                    self.about
+                ),
             });
         }
     }
 
     /// A value that may be unknown.
-    pub(super) fn option<T: PartialEq + Display>(&mut self, what: &str, into: &mut Option<T>, from: Option<T>) {
+    pub(super) fn option<T: PartialEq + Display>(
+        &mut self,
+        what: &str,
+        into: &mut Option<T>,
+        from: Option<T>,
+    ) {
         self.shown(what, into, from, T::to_string);
     }
 
@@ -80,7 +88,12 @@ impl Joiner {
     }
 
     /// A list that is empty if it is unknown.
-    pub(super) fn list<T: PartialEq + Display>(&mut self, what: &str, into: &mut Vec<T>, from: Vec<T>) {
+    pub(super) fn list<T: PartialEq + Display>(
+        &mut self,
+        what: &str,
+        into: &mut Vec<T>,
+        from: Vec<T>,
+    ) {
         /// Items that a note shows.
         const SHOWN: usize = 16;
         if from.is_empty() {
@@ -104,7 +117,11 @@ pub(super) fn keyed<T, K: Ord>(
     key: impl Fn(&T) -> K,
     mut join: impl FnMut(&mut T, T),
 ) {
-    let mut places: BTreeMap<K, usize> = into.iter().enumerate().map(|(at, thing)| (key(thing), at)).collect();
+    let mut places: BTreeMap<K, usize> = into
+        .iter()
+        .enumerate()
+        .map(|(at, thing)| (key(thing), at))
+        .collect();
     for thing in from {
         let at = *places.entry(key(&thing)).or_insert(into.len());
         let has_room = into.len() < MOST;

@@ -4,11 +4,16 @@ use std::collections::BTreeSet;
 
 use linerate_core::facts::nic::{Counter, LinkModes, Network, Nic, PortErrors, Stack};
 
-use super::join::{Joiner, keyed};
 use super::gaps;
+use super::join::{Joiner, keyed};
 
 pub(super) fn network(joiner: &mut Joiner, into: &mut Network, from: Network) {
-    keyed(&mut into.nics, from.nics, |nic| nic.name.clone(), |into, from| port(joiner, into, from));
+    keyed(
+        &mut into.nics,
+        from.nics,
+        |nic| nic.name.clone(),
+        |into, from| port(joiner, into, from),
+    );
     into.fragments = from.fragments.or(into.fragments);
     gaps(&mut into.gaps, from.gaps);
     number(&mut into.nics);
@@ -44,7 +49,11 @@ fn port(joiner: &mut Joiner, into: &mut Nic, from: Nic) {
     state(joiner, into, &from);
     if is_numbered(&from) {
         if is_numbered(into) && into.index != from.index {
-            joiner.differ("its index", &into.index.to_string(), &from.index.to_string());
+            joiner.differ(
+                "its index",
+                &into.index.to_string(),
+                &from.index.to_string(),
+            );
         }
         into.index = from.index;
     }
@@ -115,8 +124,12 @@ fn device(joiner: &mut Joiner, into: &mut Nic, from: String) {
 
 fn link(joiner: &mut Joiner, into: &mut LinkModes, from: LinkModes) {
     joiner.option("speed", &mut into.speed, from.speed);
-    joiner.shown("duplex", &mut into.duplex, from.duplex, |duplex| format!("{duplex:?}").to_lowercase());
-    joiner.shown("negotiation", &mut into.autoneg, from.autoneg, |on| if *on { "on" } else { "off" }.to_owned());
+    joiner.shown("duplex", &mut into.duplex, from.duplex, |duplex| {
+        format!("{duplex:?}").to_lowercase()
+    });
+    joiner.shown("negotiation", &mut into.autoneg, from.autoneg, |on| {
+        if *on { "on" } else { "off" }.to_owned()
+    });
     joiner.option("lanes", &mut into.lanes, from.lanes);
     joiner.list("supported modes", &mut into.supported, from.supported);
     joiner.list("offered modes", &mut into.advertised, from.advertised);
@@ -153,5 +166,10 @@ fn errors(into: &mut PortErrors, from: &PortErrors) {
 
 /// Counters grow: the later value counts.
 pub(super) fn counters(into: &mut Vec<Counter>, from: Vec<Counter>) {
-    keyed(into, from, |counter| counter.name.clone(), |into, from| *into = from);
+    keyed(
+        into,
+        from,
+        |counter| counter.name.clone(),
+        |into, from| *into = from,
+    );
 }

@@ -1,17 +1,34 @@
 //! Joins RDMA devices.
 
-use linerate_core::facts::infiniband::{Gid, Guid, IbDevice, IbPort, IbRate, Infiniband, Ipoib, LinkState};
+use linerate_core::facts::infiniband::{
+    Gid, Guid, IbDevice, IbPort, IbRate, Infiniband, Ipoib, LinkState,
+};
 
 use super::gaps;
 use super::join::{Joiner, keyed};
 use super::port::counters;
 
 pub(super) fn infiniband(joiner: &mut Joiner, into: &mut Infiniband, from: Infiniband) {
-    keyed(&mut into.devices, from.devices, |device| device.name.clone(), |into, from| device(joiner, into, from));
+    keyed(
+        &mut into.devices,
+        from.devices,
+        |device| device.name.clone(),
+        |into, from| device(joiner, into, from),
+    );
     into.devices.sort_by(|a, b| a.name.cmp(&b.name));
-    keyed(&mut into.interfaces, from.interfaces, |i| i.name.clone(), |into, from| interface(joiner, into, from));
+    keyed(
+        &mut into.interfaces,
+        from.interfaces,
+        |i| i.name.clone(),
+        |into, from| interface(joiner, into, from),
+    );
     into.interfaces.sort_by(|a, b| a.name.cmp(&b.name));
-    keyed(&mut into.claims, from.claims, |claim| claim.pci.clone(), |into, from| *into = from);
+    keyed(
+        &mut into.claims,
+        from.claims,
+        |claim| claim.pci.clone(),
+        |into, from| *into = from,
+    );
     into.managed = from.managed.or(into.managed.take());
     into.opened = from.opened.or(into.opened.take());
     gaps(&mut into.gaps, from.gaps);
@@ -37,18 +54,32 @@ fn device(joiner: &mut Joiner, into: &mut IbDevice, from: IbDevice) {
     joiner.option("GUID", &mut into.node_guid, from.node_guid);
     into.virtual_of = from.virtual_of.or(into.virtual_of.take());
     into.software |= from.software;
-    keyed(&mut into.ports, from.ports, |port| port.number, |into, from| {
-        joiner.about(&format!("{name} port {}", into.number));
-        port(joiner, into, from);
-    });
+    keyed(
+        &mut into.ports,
+        from.ports,
+        |port| port.number,
+        |into, from| {
+            joiner.about(&format!("{name} port {}", into.number));
+            port(joiner, into, from);
+        },
+    );
     into.ports.sort_by_key(|port| port.number);
 }
 
 fn port(joiner: &mut Joiner, into: &mut IbPort, from: IbPort) {
     let is_down = from.state == Some(LinkState::Down);
-    joiner.shown("state", &mut into.state, from.state, |state| state.name().to_owned());
-    joiner.shown("state of the wire", &mut into.physical, from.physical, |state| state.name().to_owned());
-    joiner.shown("layer", &mut into.layer, from.layer, |layer| layer.name().to_owned());
+    joiner.shown("state", &mut into.state, from.state, |state| {
+        state.name().to_owned()
+    });
+    joiner.shown(
+        "state of the wire",
+        &mut into.physical,
+        from.physical,
+        |state| state.name().to_owned(),
+    );
+    joiner.shown("layer", &mut into.layer, from.layer, |layer| {
+        layer.name().to_owned()
+    });
     joiner.option("LID", &mut into.lid, from.lid);
     joiner.option("LID of the manager", &mut into.sm_lid, from.sm_lid);
     rate(joiner, &mut into.rate, from.rate);
@@ -73,7 +104,7 @@ fn rate(joiner: &mut Joiner, into: &mut Option<IbRate>, from: Option<IbRate>) {
         *into = from;
         return;
     }
-    joiner.shown("rate", into, from, |rate| rate.to_string());
+    joiner.shown("rate", into, from, IbRate::to_string);
 }
 
 /// A GID of which only the lower half is known says less than the whole one.

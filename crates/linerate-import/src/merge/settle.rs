@@ -18,13 +18,18 @@ pub(super) fn settle(all: &mut Inventory) {
     let data = || all.pci.iter().filter(|device| device.carries_data());
     let has_drivers = data().all(|device| !device.driver.is_empty());
     let has_nodes = data().all(|device| device.node.is_some());
-    all.gaps.retain(|gap| !(gap.what == DRIVERS && has_drivers || gap.what == NODES && has_nodes));
+    all.gaps
+        .retain(|gap| !(gap.what == DRIVERS && has_drivers || gap.what == NODES && has_nodes));
 }
 
 /// Gives devices the names of their ports.
 fn names(all: &mut Inventory) {
     let nics = all.network.nics.iter().map(|nic| (&nic.pci, &nic.name));
-    let rdma = all.infiniband.devices.iter().map(|device| (&device.pci, &device.name));
+    let rdma = all
+        .infiniband
+        .devices
+        .iter()
+        .map(|device| (&device.pci, &device.name));
     let mut names: BTreeMap<Address, Vec<&String>> = BTreeMap::new();
     for (pci, name) in nics.chain(rdma) {
         if let Ok(address) = pci.parse() {
@@ -42,7 +47,11 @@ fn names(all: &mut Inventory) {
 
 /// Gives ports the node of their devices. Their drivers may be others: mlx4_en of mlx4_core.
 fn devices_of_ports(all: &mut Inventory) {
-    let devices: BTreeMap<String, &Device> = all.pci.iter().map(|device| (device.address.to_string(), device)).collect();
+    let devices: BTreeMap<String, &Device> = all
+        .pci
+        .iter()
+        .map(|device| (device.address.to_string(), device))
+        .collect();
     for nic in &mut all.network.nics {
         let Some(device) = devices.get(&nic.pci) else {
             continue;
@@ -58,8 +67,14 @@ fn devices_of_ports(all: &mut Inventory) {
 /// Of the counters of a driver, those are kept that a look at the host itself keeps. Which these are depends on the
 /// driver.
 fn kept_counters(all: &mut Inventory) {
-    for nic in all.network.nics.iter_mut().filter(|nic| !nic.driver.is_empty()) {
+    for nic in all
+        .network
+        .nics
+        .iter_mut()
+        .filter(|nic| !nic.driver.is_empty())
+    {
         let driver = &nic.driver;
-        nic.counters.retain(|counter| counted::is_kept(driver, counter));
+        nic.counters
+            .retain(|counter| counted::is_kept(driver, counter));
     }
 }

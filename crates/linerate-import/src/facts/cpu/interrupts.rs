@@ -12,7 +12,9 @@ pub(crate) static INTERRUPTS: Format = Format {
     label: "/proc/interrupts",
     holds: Holds::Facts,
     versions: "Linux 3.0 to 6.18",
-    evidence: &[Evidence::RunHere("Linux 6.18 in a virtual machine with two CPUs")],
+    evidence: &[Evidence::RunHere(
+        "Linux 6.18 in a virtual machine with two CPUs",
+    )],
     unknown: "The CPUs that an interrupt is sent to now are not in it: only how often each CPU served it since boot.",
     starts,
     read,
@@ -33,29 +35,34 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let Some(head) = lines.first().copied() else {
         return Err("it is empty".to_owned());
     };
-    let ids: Vec<u32> = head.text.split_whitespace().filter_map(cpu).take(MOST).collect();
+    let ids: Vec<u32> = head
+        .text
+        .split_whitespace()
+        .filter_map(cpu)
+        .take(MOST)
+        .collect();
     reading.facts.processors.cpus = numbered(&ids);
     for line in lines.into_iter().skip(1).take(MOST) {
         match irq(head, line) {
-            Some(irq) => reading.facts.interrupts.irqs.extend(irq),
-            None => reading.strange(line),
+            Ok(irq) => reading.facts.interrupts.irqs.extend(irq),
+            Err(()) => reading.strange(line),
         }
     }
     let irqs = &mut reading.facts.interrupts.irqs;
     irqs.sort_by_key(|irq| irq.number);
     irqs.dedup_by_key(|irq| irq.number);
-    Ok(reading.found("/proc/interrupts"))
+    reading.found("/proc/interrupts")
 }
 
-/// The interrupt of a line, if it is numbered; `None` if the line is not understood.
-fn irq(head: Line<'_>, line: Line<'_>) -> Option<Option<Irq>> {
-    let (label, _) = line.pair()?;
+/// The interrupt of a line, if it is numbered; an error if the line is not understood.
+fn irq(head: Line<'_>, line: Line<'_>) -> Result<Option<Irq>, ()> {
+    let (label, _) = line.pair().ok_or(())?;
     if label.contains(' ') {
-        return None;
+        return Err(());
     }
     let table = format!("{}\n{}\n", head.text, line.text);
-    let irq = interrupts::parse(table.as_bytes()).ok()?.pop();
-    Some(irq.map(|irq| Irq {
+    let irq = interrupts::parse(table.as_bytes()).map_err(|_| ())?.pop();
+    Ok(irq.map(|irq| Irq {
         number: irq.number,
         name: irq.name,
         chip: irq.chip,

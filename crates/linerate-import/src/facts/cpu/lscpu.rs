@@ -13,7 +13,9 @@ pub(crate) static LSCPU: Format = Format {
     holds: Holds::Facts,
     versions: "util-linux 2.20 to 2.41",
     evidence: &[
-        Evidence::RunHere("lscpu 2.38.1 in a virtual machine, and on two servers' files of hwloc's tests"),
+        Evidence::RunHere(
+            "lscpu 2.38.1 in a virtual machine, and on two servers' files of hwloc's tests",
+        ),
         Evidence::Published(
             "OpenNebula/one issue 3256 (2.23, four nodes), nviennot/core-to-core-latency issue 106 (2.39)",
         ),
@@ -52,8 +54,12 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         cache.shared_by = count.checked_div(cache.count).unwrap_or(0);
     }
     // A cache that is shared unevenly has no number of CPUs.
-    reading.facts.processors.caches.retain(|cache| cache.shared_by * cache.count == count);
-    Ok(reading.found("lscpu"))
+    reading
+        .facts
+        .processors
+        .caches
+        .retain(|cache| cache.shared_by * cache.count == count);
+    reading.found("lscpu")
 }
 
 /// Reads a line; `false` if it is not understood. Most lines hold no fact that is used here.
@@ -63,7 +69,9 @@ fn take(reading: &mut Reading<'_>, line: Line<'_>) -> bool {
         return line.is_indented();
     };
     let processors = &mut reading.facts.processors;
-    let numa = key.strip_prefix("NUMA node").and_then(|key| key.strip_suffix(" CPU(s)"));
+    let numa = key
+        .strip_prefix("NUMA node")
+        .and_then(|key| key.strip_suffix(" CPU(s)"));
     match key {
         "Model name" => value.clone_into(&mut processors.model),
         "On-line CPU(s) list" => match list(value) {
@@ -90,8 +98,12 @@ fn take(reading: &mut Reading<'_>, line: Line<'_>) -> bool {
         }
         _ => {
             // Versions below 2.34 do not say how many there are.
-            let cache = key.strip_suffix(" cache").and_then(|name| cache(name, value));
-            processors.caches.extend(cache.filter(|_| processors.caches.len() < 16));
+            let cache = key
+                .strip_suffix(" cache")
+                .and_then(|name| cache(name, value));
+            processors
+                .caches
+                .extend(cache.filter(|_| processors.caches.len() < 16));
         }
     }
     true

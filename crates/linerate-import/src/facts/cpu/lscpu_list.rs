@@ -13,7 +13,9 @@ pub(crate) static LSCPU_LIST: Format = Format {
     label: "lscpu -e",
     holds: Holds::Facts,
     versions: "util-linux 2.20 to 2.41",
-    evidence: &[Evidence::RunHere("lscpu 2.38.1 in a virtual machine, and on two servers' files of hwloc's tests")],
+    evidence: &[Evidence::RunHere(
+        "lscpu 2.38.1 in a virtual machine, and on two servers' files of hwloc's tests",
+    )],
     unknown: "The model of the CPUs is not in it.",
     starts,
     read,
@@ -21,7 +23,8 @@ pub(crate) static LSCPU_LIST: Format = Format {
 
 fn starts(text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default();
-    line.starts_with("CPU ") && line.contains(" CORE") && !line.contains(':') || line.starts_with("CPU NODE ")
+    line.starts_with("CPU ") && line.contains(" CORE") && !line.contains(':')
+        || line.starts_with("CPU NODE ")
 }
 
 /// The columns that facts are made of, by their place.
@@ -36,7 +39,10 @@ struct Columns {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
     let lines = std::mem::take(&mut reading.lines);
-    let names: Vec<&str> = lines.first().map(|line| line.text.split_whitespace().collect()).unwrap_or_default();
+    let names: Vec<&str> = lines
+        .first()
+        .map(|line| line.text.split_whitespace().collect())
+        .unwrap_or_default();
     let at = |name: &str| names.iter().position(|known| *known == name);
     let columns = Columns {
         node: at("NODE"),
@@ -61,11 +67,17 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         core.sort_unstable();
         core.dedup();
     }
-    let of: BTreeMap<u32, &Vec<u32>> = cores.values().flat_map(|core| core.iter().map(move |cpu| (*cpu, core))).collect();
+    let of: BTreeMap<u32, &Vec<u32>> = cores
+        .values()
+        .flat_map(|core| core.iter().map(move |cpu| (*cpu, core)))
+        .collect();
     for cpu in &mut processors.cpus {
-        cpu.siblings = of.get(&cpu.id).map(|core| (*core).clone()).unwrap_or_default();
+        cpu.siblings = of
+            .get(&cpu.id)
+            .map(|core| (*core).clone())
+            .unwrap_or_default();
     }
-    Ok(reading.found("lscpu"))
+    reading.found("lscpu")
 }
 
 fn cpu(

@@ -4,18 +4,28 @@ use super::super::samples::{merged, of, words};
 fn bandwidth_of_new_and_old_kernels() {
     let (all, notes) = of(&["dmesg/bandwidth.txt"]);
     let device = |address: &str| {
-        let found = all.pci.iter().find(|device| device.address.to_string() == address).unwrap();
-        let words = |link: Option<linerate_core::facts::pci::Link>| link.map(|link| link.to_string());
+        let found = all
+            .pci
+            .iter()
+            .find(|device| device.address.to_string() == address)
+            .unwrap();
+        let words =
+            |link: Option<linerate_core::facts::pci::Link>| link.map(|link| link.to_string());
         (words(found.now), words(found.max))
     };
     let known = |text: &str| Some(text.to_owned());
     assert_eq!(device("0000:b3:00.1"), (None, known("16 GT/s x16")));
     assert_eq!(device("0000:b2:00.0"), (known("8 GT/s x8"), None));
-    assert_eq!(device("0004:01:00.0"), (known("8 GT/s x8"), known("8 GT/s x8")));
+    assert_eq!(
+        device("0004:01:00.0"),
+        (known("8 GT/s x8"), known("8 GT/s x8"))
+    );
     assert_eq!(
         words(&notes),
-        ["0000:b3:00.1: the link at 0000:b2:00.0 runs at 8 GT/s x8 (63 Gb/s) and limits this card, which could use \
-          16 GT/s x16 (252 Gb/s)"]
+        [
+            "0000:b3:00.1: the link at 0000:b2:00.0 runs at 8 GT/s x8 (63 Gb/s) and limits this card, which could use \
+          16 GT/s x16 (252 Gb/s)"
+        ]
     );
 }
 
@@ -23,9 +33,22 @@ fn bandwidth_of_new_and_old_kernels() {
 fn links_of_many_drivers() {
     let (all, notes) = of(&["dmesg/links.txt"]);
     let port = |name: &str| {
-        let nic = all.network.nics.iter().find(|nic| nic.name == name).unwrap();
-        let device = all.pci.iter().find(|device| device.address.to_string() == nic.pci).unwrap();
-        (device.driver.as_str(), nic.up, nic.link.speed.map(|speed| speed.0 / 1_000_000))
+        let nic = all
+            .network
+            .nics
+            .iter()
+            .find(|nic| nic.name == name)
+            .unwrap();
+        let device = all
+            .pci
+            .iter()
+            .find(|device| device.address.to_string() == nic.pci)
+            .unwrap();
+        (
+            device.driver.as_str(),
+            nic.up,
+            nic.link.speed.map(|speed| speed.0 / 1_000_000),
+        )
     };
     // Its last line says that it is down.
     assert_eq!(port("eth4"), ("ixgbe", false, None));

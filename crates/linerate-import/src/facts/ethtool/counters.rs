@@ -30,12 +30,17 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
     let lines = std::mem::take(&mut reading.lines);
     let Some(name) = reading.argument(PROGRAM).map(str::to_owned) else {
-        return Err("the name of the port is missing: paste the command too, `ethtool -S PORT`".to_owned());
+        return Err(
+            "the name of the port is missing: paste the command too, `ethtool -S PORT`".to_owned(),
+        );
     };
     let mut counters = Vec::new();
     for line in lines.into_iter().skip(1) {
         if line.text == START {
-            reading.note(line.number, "counters of another port follow, whose name is missing");
+            reading.note(
+                line.number,
+                "counters of another port follow, whose name is missing",
+            );
             break;
         }
         match counter(line).filter(|_| counters.len() < MOST) {
@@ -46,7 +51,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     if let Some(nic) = port(&mut reading, &name) {
         nic.counters = counted::grouped(counters);
     }
-    Ok(reading.found(PROGRAM))
+    reading.found(PROGRAM)
 }
 
 /// `     rx_queue_0_drops: 12`; names may have blanks and colons.

@@ -12,7 +12,9 @@ pub(crate) static DRIVER: Format = Format {
     label: "ethtool -i",
     holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::RunHere("ethtool 6.1 of a virtio port and of a veth port")],
+    evidence: &[Evidence::RunHere(
+        "ethtool 6.1 of a virtio port and of a veth port",
+    )],
     unknown: "The name of the port is only in the command before the output: without it nothing is known of the port.",
     starts,
     read,
@@ -36,7 +38,10 @@ const KEYS: [&str; 10] = [
 fn starts(text: &str) -> bool {
     let mut lines = text.lines();
     let first = lines.next().is_some_and(|line| line.starts_with(START));
-    first && lines.next().is_some_and(|line| line.starts_with("version:"))
+    first
+        && lines
+            .next()
+            .is_some_and(|line| line.starts_with("version:"))
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
@@ -44,10 +49,11 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut ports: Vec<Nic> = Vec::new();
     for line in std::mem::take(&mut reading.lines) {
         match line.pair() {
-            Some(("driver", value)) if reading.has_room() && ports.len() < super::MOST => ports.push(Nic {
-                driver: value.to_owned(),
-                ..Nic::default()
-            }),
+            Some(("driver", value)) if reading.has_room() && ports.len() < super::MOST => ports
+                .push(Nic {
+                    driver: value.to_owned(),
+                    ..Nic::default()
+                }),
             Some((key, value)) if KEYS.contains(&key) => match ports.last_mut() {
                 Some(nic) => take(nic, key, value),
                 None => reading.strange(line),
@@ -59,12 +65,14 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let name = reading.argument(PROGRAM).filter(|_| ports.len() == 1);
     let name = name.unwrap_or_default().to_owned();
     if name.is_empty() {
-        return Err("the name of the port is missing: paste the command too, `ethtool -i PORT`".to_owned());
+        return Err(
+            "the name of the port is missing: paste the command too, `ethtool -i PORT`".to_owned(),
+        );
     }
     for nic in ports {
         keep(&mut reading, &name, nic);
     }
-    Ok(reading.found(PROGRAM))
+    reading.found(PROGRAM)
 }
 
 fn take(nic: &mut Nic, key: &str, value: &str) {
@@ -94,9 +102,14 @@ fn keep(reading: &mut Reading<'_>, name: &str, nic: Nic) {
     }
     let is_software = nic.device.is_empty();
     let bus = nic.device.trim_end_matches(|c: char| c.is_ascii_digit());
-    let is_virtual =
-        is_software || VIRTUAL_BUSES.contains(&bus) || VIRTUAL_DRIVERS.contains(&nic.driver.as_str());
-    let kind = if is_software { nic.driver.clone() } else { String::new() };
+    let is_virtual = is_software
+        || VIRTUAL_BUSES.contains(&bus)
+        || VIRTUAL_DRIVERS.contains(&nic.driver.as_str());
+    let kind = if is_software {
+        nic.driver.clone()
+    } else {
+        String::new()
+    };
     if let Some(port) = port(reading, name) {
         *port = Nic {
             name: name.to_owned(),

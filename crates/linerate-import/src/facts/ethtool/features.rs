@@ -34,7 +34,11 @@ const NAMES: [(&str, &str); 9] = [
 ];
 
 /// Names of ethtool for several features together: their parts follow in lines of their own.
-const GROUPS: [&str; 3] = ["tx-checksumming", "scatter-gather", "tcp-segmentation-offload"];
+const GROUPS: [&str; 3] = [
+    "tx-checksumming",
+    "scatter-gather",
+    "tcp-segmentation-offload",
+];
 
 fn name_of(line: &str) -> Option<&str> {
     STARTS.iter().find_map(|start| named(line, start))
@@ -52,7 +56,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             Some(of) => {
                 name = of;
                 let nic = port(&mut reading, name);
-                nic.map(|nic| nic.offloads = Some(Offloads::default())).is_some()
+                nic.map(|nic| nic.offloads = Some(Offloads::default()))
+                    .is_some()
             }
             None => take(&mut reading, name, line).is_some(),
         };
@@ -67,7 +72,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             list.dedup();
         }
     }
-    Ok(reading.found(PROGRAM))
+    reading.found(PROGRAM)
 }
 
 /// Reads a line such as `tx-checksum-ipv4: off [fixed]`. As in the kernel's own list, a feature that is off and

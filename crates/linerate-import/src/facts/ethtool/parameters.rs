@@ -67,7 +67,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             reading.strange(line);
         }
     }
-    Ok(reading.found(PROGRAM))
+    reading.found(PROGRAM)
 }
 
 fn begin(reading: &mut Reading<'_>, (name, table): (&str, Table)) -> bool {
@@ -84,7 +84,12 @@ fn begin(reading: &mut Reading<'_>, (name, table): (&str, Table)) -> bool {
 }
 
 /// Reads a line; `false` if it is not understood.
-fn take(reading: &mut Reading<'_>, (name, table): (&str, Table), is_most: bool, line: Line<'_>) -> bool {
+fn take(
+    reading: &mut Reading<'_>,
+    (name, table): (&str, Table),
+    is_most: bool,
+    line: Line<'_>,
+) -> bool {
     let Some(nic) = port(reading, name) else {
         return false;
     };

@@ -41,7 +41,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         }
     }
     reader.end();
-    Ok(reader.reading.found(PROGRAM))
+    reader.reading.found(PROGRAM)
 }
 
 /// A list of modes that goes on in the next lines.
@@ -111,7 +111,10 @@ impl Reader<'_> {
             return;
         }
         self.ended = true;
-        let what = format!("the end about {} is missing: whether it has a link is unknown", self.name);
+        let what = format!(
+            "the end about {} is missing: whether it has a link is unknown",
+            self.name
+        );
         self.reading.note_of_all(what);
     }
 }

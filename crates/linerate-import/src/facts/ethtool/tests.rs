@@ -5,7 +5,11 @@ use linerate_core::units::Rate;
 use super::super::samples::{ids, merged, of, text, words};
 
 fn port<'a>(all: &'a Inventory, name: &str) -> &'a Nic {
-    all.network.nics.iter().find(|nic| nic.name == name).unwrap()
+    all.network
+        .nics
+        .iter()
+        .find(|nic| nic.name == name)
+        .unwrap()
 }
 
 #[test]
@@ -14,13 +18,19 @@ fn two_ports_with_their_modes() {
     let up = port(&all, "eth1");
     assert!(up.up);
     assert_eq!(up.link.speed, Some(Rate(10_000_000_000)));
-    assert_eq!((up.link.duplex, up.link.autoneg), (Some(Duplex::Full), Some(true)));
+    assert_eq!(
+        (up.link.duplex, up.link.autoneg),
+        (Some(Duplex::Full), Some(true))
+    );
     assert_eq!(up.link.supported.len(), 6);
     assert_eq!(up.link.peer.len(), 7);
     assert_eq!(up.link.fastest_common(), Some(Rate(10_000_000_000)));
     let down = port(&all, "eth2");
     // The speed of a port without a link is that of an earlier one.
-    assert_eq!((down.up, down.link.speed, down.link.duplex), (false, None, None));
+    assert_eq!(
+        (down.up, down.link.speed, down.link.duplex),
+        (false, None, None)
+    );
     assert_eq!(down.down, "no cable");
     assert_eq!(words(&notes), [""; 0]);
 }
@@ -29,7 +39,10 @@ fn two_ports_with_their_modes() {
 fn what_is_unknown_stays_unknown() {
     let (all, _) = of(&["ethtool/virtio.txt"]);
     let nic = port(&all, "eth0");
-    assert_eq!((nic.up, nic.link.speed, nic.link.duplex), (true, None, None));
+    assert_eq!(
+        (nic.up, nic.link.speed, nic.link.duplex),
+        (true, None, None)
+    );
     assert_eq!(nic.link.autoneg, Some(false));
     assert!(nic.link.supported.is_empty());
     let strange = text("ethtool/veth.txt").replace("10000Mb/s", "10Gb/s");
@@ -43,12 +56,17 @@ fn a_cut_output_says_that_its_end_is_missing() {
     let whole = text("ethtool/two-ports.txt");
     let (all, notes) = merged(&[&whole[..whole.find("\tLink detected: yes").unwrap()]]);
     assert_eq!(port(&all, "eth1").link.speed, Some(Rate(10_000_000_000)));
-    assert_eq!(words(&notes), ["the end about eth1 is missing: whether it has a link is unknown"]);
+    assert_eq!(
+        words(&notes),
+        ["the end about eth1 is missing: whether it has a link is unknown"]
+    );
 }
 
 #[test]
 fn half_duplex_is_odd_only_with_a_link() {
-    let half = text("ethtool/veth.txt").replace("10000Mb/s", "100Mb/s").replace("Full", "Half");
+    let half = text("ethtool/veth.txt")
+        .replace("10000Mb/s", "100Mb/s")
+        .replace("Full", "Half");
     assert_eq!(ids(&merged(&[&half]).0), ["port-half-duplex"]);
     let down = half.replace("Link detected: yes", "Link detected: no");
     assert_eq!(ids(&merged(&[&down]).0), [""; 0]);
@@ -59,7 +77,13 @@ fn features_have_the_names_of_the_kernel() {
     let (all, _) = of(&["ethtool-features/virtio.txt"]);
     let offloads = port(&all, "eth0").offloads.as_ref().unwrap();
     let has = |list: &[String], name: &str| list.iter().any(|feature| feature == name);
-    for on in ["rx-checksum", "tx-checksum-ip-generic", "tx-tcp-segmentation", "tx-generic-segmentation", "rx-gro"] {
+    for on in [
+        "rx-checksum",
+        "tx-checksum-ip-generic",
+        "tx-tcp-segmentation",
+        "tx-generic-segmentation",
+        "rx-gro",
+    ] {
         assert!(has(&offloads.on, on), "{on}");
     }
     // Off and fixed: the port does not have it.
@@ -67,9 +91,15 @@ fn features_have_the_names_of_the_kernel() {
     assert!(has(&offloads.off, "tx-tcp-mangleid-segmentation"));
     assert!(!has(&offloads.on, "scatter-gather"));
     assert_eq!(offloads.lacking(), [""; 0]);
-    let off = text("ethtool-features/virtio.txt").replace("generic-receive-offload: on", "generic-receive-offload: off");
+    let off = text("ethtool-features/virtio.txt").replace(
+        "generic-receive-offload: on",
+        "generic-receive-offload: off",
+    );
     let (all, _) = merged(&[&off]);
-    assert_eq!(port(&all, "eth0").offloads.as_ref().unwrap().lacking(), ["GRO"]);
+    assert_eq!(
+        port(&all, "eth0").offloads.as_ref().unwrap().lacking(),
+        ["GRO"]
+    );
 }
 
 #[test]
@@ -82,11 +112,17 @@ fn rings_channels_and_coalescing() {
     assert_eq!(channels.combined, setting(Some(1), Some(1)));
     assert_eq!(channels.rx, setting(None, None));
     let coalesce = nic.coalesce.unwrap();
-    assert_eq!((coalesce.adaptive_rx, coalesce.adaptive_tx), (Some(false), None));
+    assert_eq!(
+        (coalesce.adaptive_rx, coalesce.adaptive_tx),
+        (Some(false), None)
+    );
     assert_eq!((coalesce.rx_usecs, coalesce.rx_frames), (Some(0), Some(1)));
     let (all, _) = of(&["ethtool-parameters/pause.txt"]);
     let pause = port(&all, "eth1").pause.unwrap();
-    assert_eq!((pause.autoneg, pause.rx, pause.tx), (Some(true), Some(true), Some(false)));
+    assert_eq!(
+        (pause.autoneg, pause.rx, pause.tx),
+        (Some(true), Some(true), Some(false))
+    );
 }
 
 #[test]
@@ -103,24 +139,38 @@ fn counters_belong_to_the_port_of_the_command() {
     let sample = text("ethtool-counters/virtio.txt").replace("rx0_drops: 0", "rx0_drops: 7");
     let (all, _) = merged(&[&sample]);
     let counters = &port(&all, "eth0").counters;
-    let drops = counters.iter().find(|counter| counter.name == "rx*_drops").unwrap();
+    let drops = counters
+        .iter()
+        .find(|counter| counter.name == "rx*_drops")
+        .unwrap();
     assert_eq!(drops.value, 7);
     let without = sample.lines().skip(1).collect::<Vec<_>>().join("\n");
     let refused = crate::read(without.as_bytes()).unwrap_err().to_string();
-    assert!(refused.contains("the name of the port is missing"), "{refused}");
+    assert!(
+        refused.contains("the name of the port is missing"),
+        "{refused}"
+    );
 }
 
 #[test]
 fn the_driver_links_a_port_to_its_slot() {
     let (all, notes) = of(&["ethtool-driver/virtio-veth.txt"]);
     let (nic, pair) = (port(&all, "eth0"), port(&all, "veth0"));
-    assert_eq!((nic.driver.as_str(), nic.pci.as_str()), ("virtio_net", "0000:00:03.0"));
+    assert_eq!(
+        (nic.driver.as_str(), nic.pci.as_str()),
+        ("virtio_net", "0000:00:03.0")
+    );
     assert!(nic.is_virtual && pair.is_virtual);
     assert!(pair.is_software() && !nic.is_software());
     assert_eq!(all.pci[0].names, ["eth0"]);
     assert_eq!(words(&notes), [""; 0]);
     let bare = text("ethtool-driver/virtio-veth.txt");
     let bare: Vec<&str> = bare.lines().filter(|line| !line.starts_with('[')).collect();
-    let refused = crate::read(bare.join("\n").as_bytes()).unwrap_err().to_string();
-    assert!(refused.contains("the name of the port is missing"), "{refused}");
+    let refused = crate::read(bare.join("\n").as_bytes())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("the name of the port is missing"),
+        "{refused}"
+    );
 }

@@ -55,7 +55,9 @@ fn take(devices: &mut Devices<'_>, line: Line<'_>) -> bool {
             None => return false,
         },
         "Rate" => return rate(devices, line, value),
-        _ if devices.port().is_some() => return devices.port().is_some_and(|p| of_port(p, key, value)),
+        _ if devices.port().is_some() => {
+            return devices.port().is_some_and(|p| of_port(p, key, value));
+        }
         _ => return of_device(devices, key, value),
     }
     true
@@ -84,9 +86,13 @@ fn of_port(port: &mut IbPort, key: &str, value: &str) -> bool {
         "Physical state" => port.physical = physical(value),
         "Base lid" => port.lid = decimal(value),
         "SM lid" => port.sm_lid = decimal(value),
-        "Port GUID" => port.gids = hexadecimal(value).map(|g| gids_of(Guid(g))).unwrap_or_default(),
+        "Port GUID" => {
+            port.gids = hexadecimal(value)
+                .map(|g| gids_of(Guid(g)))
+                .unwrap_or_default();
+        }
         "Link layer" | "Transport" => {
-            let Some(layer) = layer(value) else {
+            let Ok(layer) = layer(value) else {
                 return false;
             };
             port.layer = port.layer.or(layer);

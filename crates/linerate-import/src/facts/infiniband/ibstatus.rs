@@ -54,7 +54,9 @@ fn take(devices: &mut Devices<'_>, line: Line<'_>) -> bool {
     if key == "rate" {
         devices.rate_line = Some((line.number, value.to_owned()));
     }
-    devices.port().is_some_and(|port| of_port(port, key, value).is_some())
+    devices
+        .port()
+        .is_some_and(|port| of_port(port, key, value).is_some())
 }
 
 /// Reads a line of a port; `None` if it is not understood.
@@ -68,7 +70,7 @@ fn of_port(port: &mut IbPort, key: &str, value: &str) -> Option<()> {
         "state" => port.state = Some(LinkState::of(number()?)?),
         "phys state" => port.physical = Some(PhysicalState::of(number()?)?),
         "rate" => port.rate = Some(sysfs::rate(whole_line.as_bytes()).ok()?),
-        "link_layer" => port.layer = layer(value)?,
+        "link_layer" => port.layer = layer(value).ok()?,
         _ => return None,
     }
     Some(())

@@ -146,13 +146,14 @@ fn port_fact(port: &mut IbPort, key: &str, value: &str) -> Option<bool> {
         }
         "link_layer" => {
             let known = layer(value);
-            port.layer = known.flatten();
-            known.is_some()
+            port.layer = known.unwrap_or_default();
+            known.is_ok()
         }
         _ if key.starts_with("GID[") => {
             let gid = gid(key, value);
             let is_read = gid.is_some();
-            port.gids.extend(gid.filter(|_| port.gids.len() < super::MOST));
+            port.gids
+                .extend(gid.filter(|_| port.gids.len() < super::MOST));
             is_read
         }
         _ => return None,

@@ -37,9 +37,11 @@ const WIDTHS: [u32; 5] = [1, 2, 4, 8, 12];
 /// The rate that a whole number of Gb/s stands for; `None` if no link has it. Width and speed stay unknown
 /// where several links have it: 40 is QDR or FDR10.
 fn rate_of(gigabits: u64) -> Option<IbRate> {
-    let all = LANES
-        .iter()
-        .flat_map(|(name, lane)| WIDTHS.iter().map(move |width| (*name, *width, lane * u64::from(*width))));
+    let all = LANES.iter().flat_map(|(name, lane)| {
+        WIDTHS
+            .iter()
+            .map(move |width| (*name, *width, lane * u64::from(*width)))
+    });
     // Halves are cut off: 2.5 is written as 2.
     let mut fits = all.filter(|(_, _, tenths)| tenths / 10 == gigabits);
     let (speed, width, tenths) = fits.next()?;
@@ -47,7 +49,11 @@ fn rate_of(gigabits: u64) -> Option<IbRate> {
     Some(IbRate {
         rate: Rate(tenths * 100_000_000),
         width: if is_only { width } else { 0 },
-        speed: if is_only { speed.to_owned() } else { String::new() },
+        speed: if is_only {
+            speed.to_owned()
+        } else {
+            String::new()
+        },
     })
 }
 
@@ -96,13 +102,13 @@ fn physical(name: &str) -> Option<PhysicalState> {
     known.iter().find(|(k, _)| *k == name).map(|(_, s)| *s)
 }
 
-/// What carries the packets of a port. `Some(None)` is a port that says that it does not know.
-fn layer(name: &str) -> Option<Option<Layer>> {
+/// What carries the packets of a port, if it says so; an error if the word is not understood.
+fn layer(name: &str) -> Result<Option<Layer>, ()> {
     match name {
-        "InfiniBand" | "IB" => Some(Some(Layer::InfiniBand)),
-        "Ethernet" => Some(Some(Layer::Ethernet)),
-        "Unspecified" | "Unknown" | "" => Some(None),
-        _ => None,
+        "InfiniBand" | "IB" => Ok(Some(Layer::InfiniBand)),
+        "Ethernet" => Ok(Some(Layer::Ethernet)),
+        "Unspecified" | "Unknown" | "" => Ok(None),
+        _ => Err(()),
     }
 }
 
@@ -168,7 +174,11 @@ impl<'a> Devices<'a> {
                 line,
                 format!("{name} port {number} is down: its rate of {words} is no rate of a link, and is left out"),
             );
-        } else if let Some(rate) = port.rate.as_mut().filter(|_| port.layer == Some(Layer::Ethernet)) {
+        } else if let Some(rate) = port
+            .rate
+            .as_mut()
+            .filter(|_| port.layer == Some(Layer::Ethernet))
+        {
             (rate.width, rate.speed) = (0, String::new());
         }
     }
@@ -177,9 +187,12 @@ impl<'a> Devices<'a> {
     fn finish(mut self, tool: &str) -> Result<crate::format::Found, String> {
         self.end_port();
         let devices = &self.reading.facts.infiniband.devices;
-        if devices.iter().all(|device| device.ports.is_empty() && device.model.is_empty()) {
+        if devices
+            .iter()
+            .all(|device| device.ports.is_empty() && device.model.is_empty())
+        {
             return Err("it ends before anything about a port".to_owned());
         }
-        Ok(self.reading.found(tool))
+        self.reading.found(tool)
     }
 }

@@ -6,7 +6,11 @@ use super::rate_of;
 
 fn ports(name: &str) -> Vec<IbPort> {
     let (all, _) = of(&[name]);
-    all.infiniband.devices.into_iter().flat_map(|device| device.ports).collect()
+    all.infiniband
+        .devices
+        .into_iter()
+        .flat_map(|device| device.ports)
+        .collect()
 }
 
 const GIGA: u64 = 1_000_000_000;
@@ -15,17 +19,31 @@ const GIGA: u64 = 1_000_000_000;
 fn ibstat_of_a_port_without_a_manager() {
     let (all, notes) = of(&["ibstat/before-manager.txt"]);
     let device = &all.infiniband.devices[0];
-    assert_eq!((device.name.as_str(), device.firmware.as_str()), ("ibv_device0", "2.42.5000"));
+    assert_eq!(
+        (device.name.as_str(), device.firmware.as_str()),
+        ("ibv_device0", "2.42.5000")
+    );
     assert_eq!(device.model, "");
     assert_eq!(device.node_guid, Some(Guid(0x0002_c903_00aa_bbc0)));
-    let [one, two] = &device.ports[..] else { panic!() };
+    let [one, two] = &device.ports[..] else {
+        panic!()
+    };
     assert_eq!((one.number, one.state), (1, Some(LinkState::Initializing)));
     assert_eq!(one.physical, Some(PhysicalState::LinkUp));
     let rate = one.rate.as_ref().unwrap();
-    assert_eq!((rate.rate, rate.to_string().as_str()), (Rate(56 * GIGA), "56 Gb/s (4X FDR)"));
-    assert_eq!((one.lid, one.sm_lid, one.layer), (Some(0), Some(0), Some(Layer::InfiniBand)));
+    assert_eq!(
+        (rate.rate, rate.to_string().as_str()),
+        (Rate(56 * GIGA), "56 Gb/s (4X FDR)")
+    );
+    assert_eq!(
+        (one.lid, one.sm_lid, one.layer),
+        (Some(0), Some(0), Some(Layer::InfiniBand))
+    );
     assert_eq!(one.guid(), Some(Guid(0x0002_c903_00aa_bbc1)));
-    assert_eq!((two.state, two.physical), (Some(LinkState::Down), Some(PhysicalState::Polling)));
+    assert_eq!(
+        (two.state, two.physical),
+        (Some(LinkState::Down), Some(PhysicalState::Polling))
+    );
     assert_eq!(two.rate, None);
     assert_eq!(
         words(&notes),
@@ -43,7 +61,10 @@ fn ibstat_of_linux_with_and_without_indents() {
     let bare = &ports("ibstat/without-indents.txt")[0];
     // QDR or FDR10.
     let rate = bare.rate.as_ref().unwrap();
-    assert_eq!((rate.rate, rate.width, rate.speed.as_str()), (Rate(40 * GIGA), 0, ""));
+    assert_eq!(
+        (rate.rate, rate.width, rate.speed.as_str()),
+        (Rate(40 * GIGA), 0, "")
+    );
     assert_eq!(rate.to_string(), "40 Gb/s");
     assert!(bare.is_active());
 }
@@ -53,7 +74,10 @@ fn a_rate_that_no_link_has_is_unknown() {
     let (all, notes) = of(&["ibstat/ibsim-edr.txt"]);
     let port = &all.infiniband.devices[0].ports[0];
     assert_eq!((port.rate.as_ref(), port.lid), (None, Some(3)));
-    assert!(words(&notes)[0].starts_with("no link has a rate of 104 Gb/s"), "{notes:?}");
+    assert!(
+        words(&notes)[0].starts_with("no link has a rate of 104 Gb/s"),
+        "{notes:?}"
+    );
     let known = |gigabits| rate_of(gigabits).map(|rate| rate.to_string());
     for (gigabits, words) in [
         (2, Some("2.5 Gb/s (1X SDR)")),
@@ -77,7 +101,10 @@ fn ibstatus_has_the_rate_with_its_width() {
     assert_eq!(two[0].layer, Some(Layer::Ethernet));
     // The kernel makes up width and speed of Ethernet.
     assert_eq!(two[0].rate.as_ref().unwrap().to_string(), "100 Gb/s");
-    assert_eq!((two[1].state, two[1].rate.as_ref()), (Some(LinkState::Down), None));
+    assert_eq!(
+        (two[1].state, two[1].rate.as_ref()),
+        (Some(LinkState::Down), None)
+    );
     let infiniband = text("ibstatus/roce.txt").replace("Ethernet", "InfiniBand");
     let (all, _) = merged(&[&infiniband]);
     let port = &all.infiniband.devices[0].ports[0];
@@ -90,14 +117,26 @@ fn ibv_devinfo_plain_and_verbose() {
     let (all, _) = of(&["ibv-devinfo/plain.txt"]);
     let devices = &all.infiniband.devices;
     let board = &devices[1];
-    assert_eq!((board.name.as_str(), board.board.as_str()), ("mlx5_13", "MT_0000000838"));
+    assert_eq!(
+        (board.name.as_str(), board.board.as_str()),
+        ("mlx5_13", "MT_0000000838")
+    );
     assert_eq!(board.ports[0].physical, None);
     assert_eq!(board.ports[0].layer, Some(Layer::Ethernet));
     let two = ports("ibv-devinfo/verbose.txt");
-    assert_eq!(two[0].rate.as_ref().unwrap().to_string(), "200 Gb/s (4X HDR)");
+    assert_eq!(
+        two[0].rate.as_ref().unwrap().to_string(),
+        "200 Gb/s (4X HDR)"
+    );
     assert_eq!((two[0].lid, two[0].sm_lid), (Some(4), Some(1)));
-    assert_eq!(two[0].gids[0].gid, "fe80:0000:0000:0000:88e9:a4ff:ff00:0001");
-    assert_eq!((two[1].physical, two[1].rate.as_ref()), (Some(PhysicalState::Polling), None));
+    assert_eq!(
+        two[0].gids[0].gid,
+        "fe80:0000:0000:0000:88e9:a4ff:ff00:0001"
+    );
+    assert_eq!(
+        (two[1].physical, two[1].rate.as_ref()),
+        (Some(PhysicalState::Polling), None)
+    );
 }
 
 #[test]
@@ -108,7 +147,11 @@ fn a_cut_output_keeps_what_is_whole() {
     let port = &all.infiniband.devices[0].ports[0];
     assert_eq!((port.lid, port.sm_lid), (Some(38), None));
     let none = crate::read(b"CA 'mlx4_0'\n").unwrap_err();
-    assert!(none.to_string().contains("it ends before anything about a port"), "{none}");
+    assert!(
+        none.to_string()
+            .contains("it ends before anything about a port"),
+        "{none}"
+    );
     let near = crate::read(b"CA: 'mlx4_0'\n\tState: Active\n");
     assert!(near.is_err(), "{near:?}");
 }

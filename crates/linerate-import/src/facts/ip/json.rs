@@ -20,7 +20,11 @@ pub(crate) static IP_JSON: Format = Format {
 };
 
 fn starts(text: &str) -> bool {
-    let head: String = text.chars().take(80).filter(|c| !c.is_whitespace()).collect();
+    let head: String = text
+        .chars()
+        .take(80)
+        .filter(|c| !c.is_whitespace())
+        .collect();
     head.starts_with("[{\"ifindex\":") || head.starts_with("[{},{\"ifindex\":")
 }
 
@@ -98,7 +102,11 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         used: Some(documents.byte_offset()),
         ..Found::default()
     };
-    let shown: Vec<Shown> = ports.into_iter().filter(|port| port.ifindex > 0).map(shown).collect();
+    let shown: Vec<Shown> = ports
+        .into_iter()
+        .filter(|port| port.ifindex > 0)
+        .map(shown)
+        .collect();
     if shown.len() > MOST {
         found.notes.push(Note {
             line: Some(section.line),
@@ -130,7 +138,10 @@ fn shown(port: Port) -> Shown {
         mode: data.mode.unwrap_or_default(),
         hash: data.xmit_hash_policy.unwrap_or_default(),
         active: data.active_slave.unwrap_or_default(),
-        vlan: data.id.filter(|_| is_vlan).and_then(|id| u16::try_from(id).ok()),
+        vlan: data
+            .id
+            .filter(|_| is_vlan)
+            .and_then(|id| u16::try_from(id).ok()),
         bus: port.parentbus,
         device: port.parentdev,
         addresses: port.addr_info.map(global),

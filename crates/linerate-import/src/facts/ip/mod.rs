@@ -1,9 +1,9 @@
 //! `ip link` and `ip addr`, as text and as JSON.
 
 mod json;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub(crate) use json::IP_JSON;
 pub(crate) use text::IP;
@@ -15,10 +15,13 @@ use linerate_core::facts::infiniband::Ipoib;
 use linerate_core::facts::nic::{Bond, Nic, PortErrors, VIRTUAL_BUSES};
 
 const VERSIONS: &str = "iproute2 4.0 to 6.15";
-const UNKNOWN: &str = "Driver, speed and settings of a port are not in it; without -d, neither is its kind.";
+const UNKNOWN: &str =
+    "Driver, speed and settings of a port are not in it; without -d, neither is its kind.";
 const IPOIB: &str = "ipoib";
 /// Kinds with one port below, which the name shows behind `@`.
-const ON_ONE: [&str; 7] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec", "ipoib"];
+const ON_ONE: [&str; 7] = [
+    "vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec", "ipoib",
+];
 
 /// A port as `ip` shows it. Text that is unknown is empty.
 #[derive(Debug, Default)]
@@ -63,15 +66,19 @@ impl Shown {
 
 /// Adds the ports to the facts.
 fn keep(facts: &mut Inventory, all: &[Shown]) {
-    let names: BTreeMap<&str, u32> = all.iter().map(|port| (port.name.as_str(), port.index)).collect();
+    let names: BTreeMap<&str, u32> = all
+        .iter()
+        .map(|port| (port.name.as_str(), port.index))
+        .collect();
     let index = |name: &str| names.get(name).copied();
     let mut nics: Vec<Nic> = all.iter().map(|port| nic(port, &index)).collect();
     for port in all {
         let (Some(above), Some(below)) = (index(&port.master), index(&port.name)) else {
             continue;
         };
-        let upper = nics.iter_mut().find(|nic| nic.index == above);
-        upper.into_iter().for_each(|nic| nic.stack.below.push(below));
+        if let Some(upper) = nics.iter_mut().find(|nic| nic.index == above) {
+            upper.stack.below.push(below);
+        }
     }
     facts.network.nics = nics;
     let ipoib = all.iter().filter(|port| port.hardware == "infiniband");
@@ -129,8 +136,16 @@ fn stack(nic: &mut Nic, port: &Shown, index: &impl Fn(&str) -> Option<u32>) {
 fn interface(port: &Shown) -> Ipoib {
     Ipoib {
         name: port.name.clone(),
-        pci: if port.bus == "pci" { port.device.clone() } else { String::new() },
-        mode: if port.kind == IPOIB { port.mode.clone() } else { String::new() },
+        pci: if port.bus == "pci" {
+            port.device.clone()
+        } else {
+            String::new()
+        },
+        mode: if port.kind == IPOIB {
+            port.mode.clone()
+        } else {
+            String::new()
+        },
         addresses: port.addresses.clone(),
         ..Ipoib::default()
     }

@@ -4,7 +4,11 @@ use linerate_core::facts::nic::Nic;
 use super::super::samples::{merged, of, text, words};
 
 fn port<'a>(all: &'a Inventory, name: &str) -> &'a Nic {
-    all.network.nics.iter().find(|nic| nic.name == name).unwrap()
+    all.network
+        .nics
+        .iter()
+        .find(|nic| nic.name == name)
+        .unwrap()
 }
 
 #[test]
@@ -15,16 +19,36 @@ fn text_and_json_say_the_same() {
     for nic in &text.network.nics {
         let other = port(&json, &nic.name);
         let facts = |nic: &Nic| {
-            (nic.index, nic.kind.clone(), nic.driver.clone(), nic.up, nic.mtu, nic.qdisc.clone(), nic.stack.clone())
+            (
+                nic.index,
+                nic.kind.clone(),
+                nic.driver.clone(),
+                nic.up,
+                nic.mtu,
+                nic.qdisc.clone(),
+                nic.stack.clone(),
+            )
         };
         assert_eq!(facts(nic), facts(other), "{}", nic.name);
     }
     let (pair, bridge) = (port(&text, "veth0"), port(&text, "br0"));
-    assert_eq!((pair.kind.as_str(), pair.stack.above), ("veth", Some(bridge.index)));
+    assert_eq!(
+        (pair.kind.as_str(), pair.stack.above),
+        ("veth", Some(bridge.index))
+    );
     assert_eq!(bridge.stack.below, [pair.index]);
-    assert!(pair.stack.below.is_empty(), "the other end of a pair is not below");
-    assert_eq!(port(&text, "macv0").stack.below, [port(&text, "veth1").index]);
-    assert_eq!((port(&text, "vx0").up, port(&text, "vx0").mtu), (false, Some(1450)));
+    assert!(
+        pair.stack.below.is_empty(),
+        "the other end of a pair is not below"
+    );
+    assert_eq!(
+        port(&text, "macv0").stack.below,
+        [port(&text, "veth1").index]
+    );
+    assert_eq!(
+        (port(&text, "vx0").up, port(&text, "vx0").mtu),
+        (false, Some(1450))
+    );
     assert!(port(&text, "lo").is_virtual);
 }
 
@@ -32,7 +56,10 @@ fn text_and_json_say_the_same() {
 fn counters_are_found_by_their_names() {
     let (all, notes) = of(&["ip/counters.txt"]);
     let errors = port(&all, "eth0").errors;
-    assert_eq!((errors.rx_errors, errors.rx_missed, errors.collisions), (Some(0), Some(0), Some(0)));
+    assert_eq!(
+        (errors.rx_errors, errors.rx_missed, errors.collisions),
+        (Some(0), Some(0), Some(0))
+    );
     assert_eq!(errors.carrier_changes, Some(2));
     assert_eq!(words(&notes), [""; 0]);
     let old = "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default\n    \
@@ -45,9 +72,15 @@ fn counters_are_found_by_their_names() {
                4.7M       10       7       8       0       9       \n";
     let (all, _) = merged(&[old]);
     let errors = port(&all, "eth0").errors;
-    assert_eq!((errors.rx_errors, errors.rx_dropped, errors.rx_missed), (Some(1), Some(2), Some(6)));
+    assert_eq!(
+        (errors.rx_errors, errors.rx_dropped, errors.rx_missed),
+        (Some(1), Some(2), Some(6))
+    );
     assert_eq!((errors.rx_crc, errors.rx_fifo), (Some(4), Some(5)));
-    assert_eq!((errors.tx_errors, errors.tx_dropped, errors.collisions), (Some(7), Some(8), Some(9)));
+    assert_eq!(
+        (errors.tx_errors, errors.tx_dropped, errors.collisions),
+        (Some(7), Some(8), Some(9))
+    );
     let (_, notes) = merged(&[&old.replace(" 7       8", " 7.1K    8")]);
     assert_eq!(notes.len(), 1, "{notes:?}");
 }
@@ -72,21 +105,40 @@ fn kinds_of_ports_and_their_modes() {
                  macvlan mode bridge\n";
     let (all, notes) = merged(&[shown]);
     let bond = port(&all, "bond0").stack.bond.clone().unwrap();
-    assert_eq!((bond.mode.as_str(), bond.hash.as_str(), bond.active), ("active-backup", "layer2", Some(4)));
+    assert_eq!(
+        (bond.mode.as_str(), bond.hash.as_str(), bond.active),
+        ("active-backup", "layer2", Some(4))
+    );
     let card = port(&all, "eth0");
-    assert_eq!((card.pci.as_str(), card.kind.as_str(), card.is_virtual), ("0000:01:00.0", "", false));
+    assert_eq!(
+        (card.pci.as_str(), card.kind.as_str(), card.is_virtual),
+        ("0000:01:00.0", "", false)
+    );
     let tagged = port(&all, "bond0.7");
-    assert_eq!((tagged.stack.vlan, &tagged.stack.below[..]), (Some(7), &[3][..]));
+    assert_eq!(
+        (tagged.stack.vlan, &tagged.stack.below[..]),
+        (Some(7), &[3][..])
+    );
     let interface = &all.infiniband.interfaces[0];
-    assert_eq!((interface.name.as_str(), interface.mode.as_str()), ("ib0", "datagram"));
-    assert_eq!(interface.addresses.as_deref(), Some(&["192.0.2.7".to_owned()][..]));
+    assert_eq!(
+        (interface.name.as_str(), interface.mode.as_str()),
+        ("ib0", "datagram")
+    );
+    assert_eq!(
+        interface.addresses.as_deref(),
+        Some(&["192.0.2.7".to_owned()][..])
+    );
     assert!(!port(&all, "ib0").is_virtual && port(&all, "eth9").stack.below_hidden);
     assert_eq!(words(&notes), [""; 0]);
 }
 
 #[test]
 fn json_ends_where_its_document_ends() {
-    let both = format!("{}\n{}", text("ip-json/counters.json"), text("numactl/two-nodes.txt"));
+    let both = format!(
+        "{}\n{}",
+        text("ip-json/counters.json"),
+        text("numactl/two-nodes.txt")
+    );
     let (all, notes) = merged(&[&both]);
     assert_eq!(all.processors.nodes.len(), 2);
     assert_eq!(port(&all, "eth0").device, "virtio2");

@@ -63,7 +63,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
                 reading.note(line.number, "further ports are left out");
                 break;
             }
-            (table, _) = (None, all.push(port));
+            table = None;
+            all.push(port);
             continue;
         }
         let Some(port) = all.last_mut().filter(|_| line.is_indented()) else {
@@ -79,7 +80,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         }
     }
     keep(&mut reading.facts, &all);
-    Ok(reading.found("ip"))
+    reading.found("ip")
 }
 
 /// Reads a line of a port; a head of counters is kept in `table`. Returns `false` if it is not understood.
@@ -94,7 +95,8 @@ fn take<'a>(port: &mut Shown, line: Line<'a>, table: &mut Option<&'a str>) -> bo
     match first {
         "RX:" | "TX:" | "RX" | "TX" if text.contains(':') => *table = Some(text),
         "inet" | "inet6" => address(port, text),
-        "valid_lft" | "alias" | "altname" | "vf" | "prog/xdp" | "bridge_slave" | "bond_slave" | "team_slave" => {}
+        "valid_lft" | "alias" | "altname" | "vf" | "prog/xdp" | "bridge_slave" | "bond_slave"
+        | "team_slave" => {}
         _ if port.kind.is_empty() && is_kind(first) => {
             first.clone_into(&mut port.kind);
             of_kind(port, text);
@@ -112,7 +114,9 @@ fn is_kind(word: &str) -> bool {
 
 /// What `-d` adds, at the end of the line of the kind, or of that of the hardware if there is no kind.
 fn details(port: &mut Shown, text: &str) {
-    let most = after(text, "maxmtu").and_then(small).filter(|most| *most > 0);
+    let most = after(text, "maxmtu")
+        .and_then(small)
+        .filter(|most| *most > 0);
     port.mtu_max = port.mtu_max.or(most);
     if let Some(bus) = after(text, "parentbus") {
         bus.clone_into(&mut port.bus);
@@ -128,7 +132,9 @@ fn of_kind(port: &mut Shown, text: &str) {
     port.hash = word("xmit_hash_policy");
     port.active = word("active_slave");
     if port.kind == "vlan" {
-        port.vlan = after(text, "id").and_then(small).and_then(|id| u16::try_from(id).ok());
+        port.vlan = after(text, "id")
+            .and_then(small)
+            .and_then(|id| u16::try_from(id).ok());
     }
 }
 

@@ -40,9 +40,28 @@ pub(super) fn head(line: &str) -> Option<Device> {
 /// Whether a line belongs to a device although blanks before it were lost on the way.
 pub(super) fn is_known(line: &str) -> bool {
     const KEYS: [&str; 22] = [
-        "Subsystem:", "DeviceName:", "Physical Slot:", "Control:", "Status:", "Latency:", "Interrupt:", "NUMA node:",
-        "IOMMU group:", "Region ", "Expansion ROM", "Capabilities:", "Kernel ", "Bus:", "Flags:", "DevCap", "DevCtl",
-        "DevSta", "MaxPayload ", "LnkCap", "LnkCtl", "LnkSta",
+        "Subsystem:",
+        "DeviceName:",
+        "Physical Slot:",
+        "Control:",
+        "Status:",
+        "Latency:",
+        "Interrupt:",
+        "NUMA node:",
+        "IOMMU group:",
+        "Region ",
+        "Expansion ROM",
+        "Capabilities:",
+        "Kernel ",
+        "Bus:",
+        "Flags:",
+        "DevCap",
+        "DevCtl",
+        "DevSta",
+        "MaxPayload ",
+        "LnkCap",
+        "LnkCtl",
+        "LnkSta",
     ];
     KEYS.iter().any(|key| line.starts_with(key))
 }
@@ -76,7 +95,10 @@ fn ids(name: &str) -> Option<(u16, u16)> {
         let word = |text| u16::try_from(hex(text, 4)?).ok();
         Some((word(vendor)?, word(device)?))
     };
-    let inside = name.split('[').skip(1).filter_map(|part| pair(part.split(']').next()?));
+    let inside = name
+        .split('[')
+        .skip(1)
+        .filter_map(|part| pair(part.split(']').next()?));
     inside.last().or_else(|| pair(name.split(' ').next()?))
 }
 
@@ -118,7 +140,10 @@ impl Text {
             self.is_denied = true;
             return true;
         }
-        if let Some((_, rest)) = line.split_once("Express ").filter(|_| line.starts_with("Capabilities: [")) {
+        if let Some((_, rest)) = line
+            .split_once("Express ")
+            .filter(|_| line.starts_with("Capabilities: ["))
+        {
             self.device.kind = kind(rest).or(self.device.kind);
             return true;
         }
@@ -139,8 +164,8 @@ impl Text {
                 self.most = after(value, "MaxPayload ").and_then(small);
                 true
             }
-            "LnkCap" => link(value).map(|max| self.device.max = max).is_some(),
-            "LnkSta" => link(value).map(|now| self.device.now = now).is_some(),
+            "LnkCap" => link(value).map(|max| self.device.max = max).is_ok(),
+            "LnkSta" => link(value).map(|now| self.device.now = now).is_ok(),
             _ => true,
         }
     }
@@ -196,20 +221,20 @@ fn kind(text: &str) -> Option<PortKind> {
     known.map(|(_, kind)| *kind)
 }
 
-/// `Speed 8GT/s (ok), Width x4 (downgraded)`: an empty link where the device has none, as one without a card in
-/// its slot; `None` if the words are not understood.
-fn link(value: &str) -> Option<Option<Link>> {
-    let speed = after(value, "Speed ")?;
-    let width = after(value, "Width x")?;
-    let speed = match speed {
-        "unknown" | "<unknown>" => None,
-        _ => Some(Transfers(scaled(speed.strip_suffix("GT/s")?, 1_000_000_000)?)),
+/// `Speed 8GT/s (ok), Width x4 (downgraded)`: none where there is none, as of a slot without a
+/// card; an error if the words are not understood.
+fn link(value: &str) -> Result<Option<Link>, ()> {
+    let speed = after(value, "Speed ").ok_or(())?;
+    let width = after(value, "Width x").and_then(small).ok_or(())?;
+    let speed = match speed.strip_suffix("GT/s") {
+        Some(number) => Some(scaled(number, 1_000_000_000).ok_or(())?),
+        None if ["unknown", "<unknown>"].contains(&speed) => None,
+        None => return Err(()),
     };
-    let width = u8::try_from(small(width)?).ok().filter(|width| *width > 0);
+    let width = u8::try_from(width).map_err(|_| ())?;
     // A link without lanes has no speed either, whatever the register says.
-    let link = Link {
-        speed: speed.filter(|_| width.is_some()),
-        width,
-    };
-    Some((link != Link::default()).then_some(link))
+    Ok((width > 0).then_some(Link {
+        speed: speed.map(Transfers),
+        width: Some(width),
+    }))
 }

@@ -56,7 +56,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     for text in &all {
         slower(&mut reading, text);
     }
-    Ok(reading.found("lspci"))
+    reading.found("lspci")
 }
 
 fn take(reading: &mut Reading<'_>, text: Option<&mut Text>, line: Line<'_>) {
@@ -120,7 +120,8 @@ fn slower(reading: &mut Reading<'_>, text: &Text) {
 }
 
 fn is_less(now: Link, max: Link) -> bool {
-    let less = |now: Option<u64>, max: Option<u64>| now.zip(max).is_some_and(|(now, max)| now < max);
+    let less =
+        |now: Option<u64>, max: Option<u64>| now.zip(max).is_some_and(|(now, max)| now < max);
     less(now.width.map(u64::from), max.width.map(u64::from))
         || less(now.speed.map(|s| s.0), max.speed.map(|s| s.0))
 }

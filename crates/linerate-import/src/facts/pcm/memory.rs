@@ -11,7 +11,9 @@ pub(crate) static PCM_MEMORY: Format = Format {
     label: "pcm-memory",
     holds: Holds::Facts,
     versions: "Intel PCM 201710 to 202604; from 202307 on it writes SKT for NODE",
-    evidence: &[Evidence::Published("intel/pcm issue 669 and tables in public notes; the units: its source, pcm-memory.cpp")],
+    evidence: &[Evidence::Published(
+        "intel/pcm issue 669 and tables in public notes; the units: its source, pcm-memory.cpp",
+    )],
     unknown: "What moved the data is not in it: writes of cards that stay in a cache do not reach memory.",
     starts,
     read,
@@ -19,7 +21,8 @@ pub(crate) static PCM_MEMORY: Format = Format {
 
 fn starts(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim);
-    let is_border = |line: &str| line.starts_with("|---") && line.trim_matches(['|', '-']).is_empty();
+    let is_border =
+        |line: &str| line.starts_with("|---") && line.trim_matches(['|', '-']).is_empty();
     let is_head = |line: &str| line.starts_with("|-- ") && line.contains(" Socket ");
     lines.next().is_some_and(is_border) && lines.next().is_some_and(is_head)
 }
@@ -52,15 +55,21 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     for (number, socket) in sockets {
         let words = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), rate);
         let (read, written) = (words(socket.read), words(socket.written));
-        reading.note(socket.line, format!("socket {number}: memory is read at {read} and written at {written}"));
+        reading.note(
+            socket.line,
+            format!("socket {number}: memory is read at {read} and written at {written}"),
+        );
     }
-    Ok(reading.found("pcm-memory"))
+    reading.found("pcm-memory")
 }
 
 /// `|-- NODE 0 Mem Read (MB/s) : 10399.46 --|`, or of newer versions `SKT  0`.
 fn take(sockets: &mut BTreeMap<u64, Socket>, line: Line<'_>, cell: &str) -> Option<()> {
     let cell = cell.trim_matches(['|', '-', ' ']);
-    let rest = cell.strip_prefix("NODE").or_else(|| cell.strip_prefix("SKT"))?.trim_start();
+    let rest = cell
+        .strip_prefix("NODE")
+        .or_else(|| cell.strip_prefix("SKT"))?
+        .trim_start();
     let (number, rest) = rest.split_once(' ')?;
     let (what, value) = rest.split_once("(MB/s)")?;
     let number = decimal(number)?;

@@ -13,5 +13,8 @@ fn rate(bytes: u64) -> String {
     let units = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)];
     let value = bytes as f64;
     let unit = units.iter().find(|(_, unit)| value >= *unit);
-    unit.map_or_else(|| format!("{bytes} B/s"), |(name, unit)| format!("{:.2} {name}", value / unit))
+    unit.map_or_else(
+        || format!("{bytes} B/s"),
+        |(name, unit)| format!("{:.2} {name}", value / unit),
+    )
 }

@@ -9,7 +9,9 @@ pub(crate) static PCM_PCIE: Format = Format {
     label: "pcm-pcie, with and without -B",
     holds: Holds::Facts,
     versions: "Intel PCM 201710 to 202604",
-    evidence: &[Evidence::Published("intel/pcm issues 68 (with -B), 127 and 376; the units: its source, pcm-pcie.h")],
+    evidence: &[Evidence::Published(
+        "intel/pcm issues 68 (with -B), 127 and 376; the units: its source, pcm-pcie.h",
+    )],
     unknown: "Which device moved the data is not in it; counts are rounded to whole K, M or G, and each event is counted \
               only in a slice of the period and scaled up.",
     starts,
@@ -50,7 +52,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         "pcm-pcie counts lines of 64 bytes, each event in a slice of its period that is scaled up: its figures are \
          samples, of the period of its display (a second unless it was given another), and too high for small transfers",
     );
-    Ok(reading.found("pcm-pcie"))
+    reading.found("pcm-pcie")
 }
 
 /// What a row of a socket says, in words.
@@ -75,14 +77,21 @@ fn row(names: &[&str], line: Line<'_>) -> Option<String> {
         return None;
     }
     let value = |wanted: &[&str]| {
-        let known = names.iter().zip(&values).filter(|(name, _)| wanted.contains(name));
+        let known = names
+            .iter()
+            .zip(&values)
+            .filter(|(name, _)| wanted.contains(name));
         let all: Vec<u64> = known.map(|(_, value)| *value).collect();
         (!all.is_empty()).then(|| all.iter().fold(0u64, |sum, n| sum.saturating_add(*n)))
     };
     let bytes = |total: &[&str], events: &[&str]| {
-        value(total).or_else(|| Some(value(events)?.saturating_mul(LINE))).map_or_else(|| "unknown".to_owned(), rate)
+        value(total)
+            .or_else(|| Some(value(events)?.saturating_mul(LINE)))
+            .map_or_else(|| "unknown".to_owned(), rate)
     };
     let read = bytes(&["PCIe Rd (B)"], &["PCIRdCur", "PCIeRdCur"]);
     let written = bytes(&["PCIe Wr (B)"], &["ItoM", "PCIeItoM", "ItoMCacheNear"]);
-    Some(format!("socket {socket}: devices read {read} from memory and write {written} to it"))
+    Some(format!(
+        "socket {socket}: devices read {read} from memory and write {written} to it"
+    ))
 }

@@ -5,15 +5,30 @@ use super::rate;
 fn pcie_traffic_of_sockets_in_words() {
     let (_, notes) = of(&["pcm-pcie/bandwidth.txt"]);
     let words_of = words(&notes);
-    assert_eq!(words_of[0], "socket 0: devices read 23.00 GB/s from memory and write 0 B/s to it");
-    assert_eq!(words_of[1], "socket 1: devices read 34.00 MB/s from memory and write 1.99 GB/s to it");
-    assert!(words_of[2].contains("lines of 64 bytes") && words_of[2].contains("slice"), "{words_of:?}");
+    assert_eq!(
+        words_of[0],
+        "socket 0: devices read 23.00 GB/s from memory and write 0 B/s to it"
+    );
+    assert_eq!(
+        words_of[1],
+        "socket 1: devices read 34.00 MB/s from memory and write 1.99 GB/s to it"
+    );
+    assert!(
+        words_of[2].contains("lines of 64 bytes") && words_of[2].contains("slice"),
+        "{words_of:?}"
+    );
     // Without -B, lines of a cache are counted.
     let (_, notes) = of(&["pcm-pcie/events.txt"]);
-    assert_eq!(words(&notes)[0], "socket 0: devices read 1.47 GB/s from memory and write 489.22 kB/s to it");
+    assert_eq!(
+        words(&notes)[0],
+        "socket 0: devices read 1.47 GB/s from memory and write 489.22 kB/s to it"
+    );
     let cut = text("pcm-pcie/events.txt").replacen("7644       0       0  ", "7644", 1);
     let (_, notes) = merged(&[&cut]);
-    assert!(words(&notes)[0].starts_with("not understood: `0      23 M"), "{notes:?}");
+    assert!(
+        words(&notes)[0].starts_with("not understood: `0      23 M"),
+        "{notes:?}"
+    );
 }
 
 #[test]
@@ -26,13 +41,19 @@ fn memory_traffic_of_sockets_in_words() {
             "socket 1: memory is read at 1.79 GB/s and written at 39.66 MB/s",
         ]
     );
-    let newer = text("pcm-memory/table.txt").replace("NODE 0", "SKT  0").replace("NODE 1", "SKT  1");
+    let newer = text("pcm-memory/table.txt")
+        .replace("NODE 0", "SKT  0")
+        .replace("NODE 1", "SKT  1");
     assert_eq!(words(&merged(&[&newer]).1), words(&notes));
 }
 
 #[test]
 fn rates_have_units() {
-    for (bytes, words) in [(999, "999 B/s"), (1_000, "1.00 kB/s"), (1_472_000_000, "1.47 GB/s")] {
+    for (bytes, words) in [
+        (999, "999 B/s"),
+        (1_000, "1.00 kB/s"),
+        (1_472_000_000, "1.47 GB/s"),
+    ] {
         assert_eq!(rate(bytes), words);
     }
 }

@@ -25,7 +25,8 @@ pub(crate) static ADAPTER: Format = Format {
 const COLUMNS: [&str; 3] = ["Name", "InterfaceDescription", "Status"];
 
 fn starts(text: &str) -> bool {
-    table::begins(text, &COLUMNS) || table::begins(text, &["Name", "InterfaceDescription", "LinkSpeed(Gbps)"])
+    table::begins(text, &COLUMNS)
+        || table::begins(text, &["Name", "InterfaceDescription", "LinkSpeed(Gbps)"])
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
@@ -41,13 +42,15 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             reading.note(row.line, format!("the speed of {name} is not understood"));
         }
     }
-    Ok(reading.found("Get-NetAdapter"))
+    reading.found("Get-NetAdapter")
 }
 
 /// Adds an adapter; `None` if its speed is not understood.
 fn take(reading: &mut Reading<'_>, name: &str, row: &table::Row<'_>) -> Option<()> {
     let nic = port(&mut reading.facts.network, name)?;
-    let status = row.get("Status").or_else(|| row.get("InterfaceOperationalStatus"));
+    let status = row
+        .get("Status")
+        .or_else(|| row.get("InterfaceOperationalStatus"));
     nic.up = status == Some("Up");
     let index = row.get("ifIndex").or_else(|| row.get("InterfaceIndex"));
     nic.index = index.and_then(small).unwrap_or(0);
@@ -68,7 +71,13 @@ fn take(reading: &mut Reading<'_>, name: &str, row: &table::Row<'_>) -> Option<(
 /// Whether the words of an adapter's description are those of one without a wire.
 fn is_virtual(description: &str) -> bool {
     const WORDS: [&str; 7] = [
-        "Hyper-V", "VMware", "VirtualBox", "Loopback", "TAP-", "WireGuard", "VirtIO",
+        "Hyper-V",
+        "VMware",
+        "VirtualBox",
+        "Loopback",
+        "TAP-",
+        "WireGuard",
+        "VirtIO",
     ];
     WORDS.iter().any(|word| description.contains(word))
 }

@@ -12,7 +12,9 @@ pub(crate) static ADVANCED: Format = Format {
     label: "Get-NetAdapterAdvancedProperty, table or list",
     holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::Published("a table of *JumboPacket in public notes; the keywords: Microsoft's documentation")],
+    evidence: &[Evidence::Published(
+        "a table of *JumboPacket in public notes; the keywords: Microsoft's documentation",
+    )],
     unknown: "These are settings, which the adapter may not have taken; the largest values are not in it.",
     starts,
     read,
@@ -58,7 +60,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             take(&mut reading, row.line, name, (keyword, value));
         }
     }
-    Ok(reading.found("Get-NetAdapterAdvancedProperty"))
+    reading.found("Get-NetAdapterAdvancedProperty")
 }
 
 fn take(reading: &mut Reading<'_>, line: u64, name: &str, (keyword, value): (&str, u32)) {

@@ -14,7 +14,9 @@ pub(crate) static HARDWARE: Format = Format {
     label: "Get-NetAdapterHardwareInfo, table or list",
     holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::Published("tables in public notes: a card at x16, one at x1, one whose link is unknown")],
+    evidence: &[Evidence::Published(
+        "tables in public notes: a card at x16, one at x1, one whose link is unknown",
+    )],
     unknown: "The best that card and slot could do is not in the table, so that nothing can be said about the slot.",
     starts,
     read,
@@ -22,7 +24,10 @@ pub(crate) static HARDWARE: Format = Format {
 
 fn starts(text: &str) -> bool {
     table::begins(text, &["Name", "Segment", "Bus"])
-        || table::begins(text, &["Name", "InterfaceDescription", "PciExpressCurrentLinkSpeed"])
+        || table::begins(
+            text,
+            &["Name", "InterfaceDescription", "PciExpressCurrentLinkSpeed"],
+        )
         || table::begins(text, &["Name", "InterfaceDescription", "PcieLinkSpeed"])
 }
 
@@ -33,13 +38,19 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     for row in &rows {
         match device(row) {
             Some(device) => keep(&mut reading, row, device),
-            None => reading.note(row.line, format!("not understood: `{}`", super::super::lines::quoted(row.text))),
+            None => reading.note(
+                row.line,
+                format!(
+                    "not understood: `{}`",
+                    super::super::lines::quoted(row.text)
+                ),
+            ),
         }
     }
     let all = &mut reading.facts.pci;
     all.sort_by_key(|device| device.address);
     all.dedup_by_key(|device| device.address);
-    Ok(reading.found("Get-NetAdapterHardwareInfo"))
+    reading.found("Get-NetAdapterHardwareInfo")
 }
 
 fn keep(reading: &mut Reading<'_>, row: &table::Row<'_>, mut device: Device) {
@@ -57,7 +68,10 @@ fn keep(reading: &mut Reading<'_>, row: &table::Row<'_>, mut device: Device) {
                 };
             }
         }
-        None => reading.note(row.line, "the name of the adapter is cut: only its slot is read"),
+        None => reading.note(
+            row.line,
+            "the name of the adapter is cut: only its slot is read",
+        ),
     }
     reading.facts.pci.push(device);
 }

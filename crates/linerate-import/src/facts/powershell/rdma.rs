@@ -9,7 +9,9 @@ pub(crate) static RDMA: Format = Format {
     label: "Get-NetAdapterRdma, table or list",
     holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::Published("a table of Windows Server 2016 in Microsoft's documentation of converged NICs")],
+    evidence: &[Evidence::Published(
+        "a table of Windows Server 2016 in Microsoft's documentation of converged NICs",
+    )],
     unknown: "No fact of linerate holds this: whether RDMA is on is told in words.",
     starts,
     read,
@@ -24,7 +26,10 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let lines = std::mem::take(&mut reading.lines);
     let rows = table::rows(&lines).ok_or("the columns of the table ran together")?;
     for row in &rows {
-        let name = row.get("Name").unwrap_or("an adapter without a name").to_owned();
+        let name = row
+            .get("Name")
+            .unwrap_or("an adapter without a name")
+            .to_owned();
         let works = match (row.get("Enabled"), row.get("Operational")) {
             (Some("True"), Some("False")) => "is enabled, but does not work",
             (Some("True"), _) => "is enabled",
@@ -33,5 +38,5 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         };
         reading.note(row.line, format!("{name}: RDMA {works}"));
     }
-    Ok(reading.found("Get-NetAdapterRdma"))
+    reading.found("Get-NetAdapterRdma")
 }
