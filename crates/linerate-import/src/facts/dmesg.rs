@@ -18,8 +18,8 @@ pub(crate) static DMESG: Format = Format {
     holds: Holds::Facts,
     versions: "Linux 4.17 to 6.18 for bandwidth; any for links, where the line has address, name and speed",
     evidence: &[Evidence::Published(
-        "NVIDIA/l2fwd-nv issue 6, geerlingguy/arm-nas issue 16, ntop/PF_RING issue 293; the forms of other drivers: \
-         their sources in Linux 6.12",
+        "NVIDIA/l2fwd-nv issue 6, geerlingguy/arm-nas issue 16, ntop/PF_RING issue 293; lines of other drivers are made \
+         up after their forms",
     )],
     unknown: "The state of a link is that of the last line about it; lines before the log begins are missing.",
     starts,

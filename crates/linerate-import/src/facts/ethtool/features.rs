@@ -51,7 +51,7 @@ fn starts(text: &str) -> bool {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
     let mut name = "";
-    for line in std::mem::take(&mut reading.lines) {
+    for line in super::lines(&mut reading) {
         let is_read = match name_of(line.text) {
             Some(of) => {
                 name = of;

@@ -37,6 +37,16 @@ pub(super) fn head(line: &str) -> Option<Device> {
     Some(device)
 }
 
+/// The device that a command names: `lspci -vv -s 01:00.0`.
+pub(super) fn of_command(command: &str) -> Option<Device> {
+    let mut words = command.split_whitespace();
+    words.find(|word| *word == "-s")?;
+    Some(Device {
+        address: address(words.next()?)?,
+        ..Device::default()
+    })
+}
+
 /// Whether a line belongs to a device although blanks before it were lost on the way.
 pub(super) fn is_known(line: &str) -> bool {
     const KEYS: [&str; 22] = [

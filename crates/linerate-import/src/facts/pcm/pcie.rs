@@ -10,7 +10,7 @@ pub(crate) static PCM_PCIE: Format = Format {
     holds: Holds::Facts,
     versions: "Intel PCM 201710 to 202604",
     evidence: &[Evidence::Published(
-        "intel/pcm issues 68 (with -B), 127 and 376; the units: its source, pcm-pcie.h",
+        "intel/pcm issue 68 (with -B; the form without is made of it); the units: its source, pcm-pcie.h",
     )],
     unknown: "Which device moved the data is not in it; counts are rounded to whole K, M or G, and each event is counted \
               only in a slice of the period and scaled up.",

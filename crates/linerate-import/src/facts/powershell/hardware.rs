@@ -15,7 +15,7 @@ pub(crate) static HARDWARE: Format = Format {
     holds: Holds::Facts,
     versions: VERSIONS,
     evidence: &[Evidence::Published(
-        "tables in public notes: a card at x16, one at x1, one whose link is unknown",
+        "tables in files of public repositories: a card at x16, one at x1, one whose link is unknown",
     )],
     unknown: "The best that card and slot could do is not in the table, so that nothing can be said about the slot.",
     starts,
