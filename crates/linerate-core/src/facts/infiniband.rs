@@ -351,6 +351,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_rate_has_width_and_speed_if_both_are_known() {
+        let rate = |width, speed: &str| {
+            let rate = Rate(56_000_000_000);
+            let speed = speed.to_owned();
+            IbRate { rate, width, speed }.to_string()
+        };
+        assert_eq!(rate(4, "FDR"), "56 Gb/s (4X FDR)");
+        assert_eq!(rate(0, ""), "56 Gb/s");
+        assert_eq!(rate(4, ""), "56 Gb/s");
+    }
+
+    #[test]
     fn the_lower_half_of_a_gid_is_a_guid() {
         let of = |gid| Guid::of_gid(gid).map(|guid| guid.to_string());
         let own = of("fe80:0000:0000:0000:0002:c903:004c:5e32");

@@ -18,8 +18,8 @@ pub(crate) static DMESG: Format = Format {
     holds: Holds::Facts,
     versions: "Linux 4.17 to 6.18 for bandwidth; any for links, where the line has address, name and speed",
     evidence: &[Evidence::Published(
-        "NVIDIA/l2fwd-nv issue 6, geerlingguy/arm-nas issue 16, ntop/PF_RING issue 293; the forms of other drivers: \
-         their sources in Linux 6.12",
+        "NVIDIA/l2fwd-nv issue 6, geerlingguy/arm-nas issue 16, ntop/PF_RING issue 293; lines of other drivers are made \
+         up after their forms",
     )],
     unknown: "The state of a link is that of the last line about it; lines before the log begins are missing.",
     starts,
@@ -147,13 +147,13 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         let message = message(line.text);
         let fact = message.as_ref().and_then(fact);
         match (message, fact) {
-            (Some(message), Some(fact)) => keep(&mut reading, line, &message, fact),
+            (Some(message), Some(fact)) => keep(&mut reading, line, &message, &fact),
             // Most lines of a log hold no fact that is used here.
             (None, _) if !is_log(line.text) => reading.strange(line),
             _ => {}
         }
     }
-    Ok(reading.found("dmesg"))
+    reading.found("dmesg")
 }
 
 /// Whether a line is one of a log: it begins with a time stamp, or names the kernel.
@@ -161,10 +161,12 @@ fn is_log(line: &str) -> bool {
     line.starts_with('[') || line.contains(" kernel: ")
 }
 
-fn keep(reading: &mut Reading<'_>, line: Line<'_>, message: &Message<'_>, fact: Fact) {
+fn keep(reading: &mut Reading<'_>, line: Line<'_>, message: &Message<'_>, fact: &Fact) {
     let (up, speed) = match fact {
-        Fact::Bandwidth { now, limit } => return bandwidth_of(reading, line, message, now, limit),
-        Fact::Up(speed) => (true, speed),
+        Fact::Bandwidth { now, limit } => {
+            return bandwidth_of(reading, line, message, *now, *limit);
+        }
+        Fact::Up(speed) => (true, *speed),
         Fact::Down => (false, None),
     };
     if message.port.is_empty() {
@@ -182,14 +184,14 @@ fn keep(reading: &mut Reading<'_>, line: Line<'_>, message: &Message<'_>, fact: 
     let Some(nic) = port(&mut reading.facts.network, message.port) else {
         return;
     };
-    let mut link = std::mem::take(&mut nic.link);
-    link.speed = speed.and_then(speed_of_mbps);
+    let mut modes = std::mem::take(&mut nic.link);
+    modes.speed = speed.and_then(speed_of_mbps);
     *nic = Nic {
         name: message.port.to_owned(),
         device: message.address.to_string(),
         pci: message.address.to_string(),
         up,
-        link,
+        link: modes,
         ..Nic::default()
     };
 }

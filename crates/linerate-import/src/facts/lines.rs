@@ -124,15 +124,18 @@ impl<'a> Reading<'a> {
         );
     }
 
-    /// The content, with the name of the program.
-    pub(super) fn found(self, tool: &str) -> Found {
-        Found {
+    /// The content, with the name of the program. It is an error if there is none.
+    pub(super) fn found(self, tool: &str) -> Result<Found, String> {
+        if self.facts == Inventory::default() && self.notes.is_empty() {
+            return Err("it ends before anything is complete".to_owned());
+        }
+        Ok(Found {
             tool: Tool::named(tool),
             facts: self.facts,
             notes: self.notes,
             used: Some(self.used),
             ..Found::default()
-        }
+        })
     }
 
     /// The name that follows a program's name and options in the command before the output: that of a port.

@@ -14,6 +14,7 @@ fn folder() -> PathBuf {
 }
 
 /// The text of a sample: `ibstat/two-ports.txt`.
+#[expect(clippy::disallowed_methods, reason = "samples are files")]
 pub(crate) fn text(name: &str) -> String {
     std::fs::read_to_string(folder().join(name)).unwrap()
 }
@@ -49,6 +50,7 @@ pub(crate) fn ids(all: &Inventory) -> Vec<&'static str> {
 }
 
 /// All samples of facts, with the ids of their formats.
+#[expect(clippy::disallowed_methods, reason = "samples are files")]
 fn all() -> Vec<(String, String)> {
     let mut all = Vec::new();
     for format in FORMATS.iter().filter(|format| format.holds == Holds::Facts) {

@@ -104,7 +104,7 @@ fn rate(joiner: &mut Joiner, into: &mut Option<IbRate>, from: Option<IbRate>) {
         *into = from;
         return;
     }
-    joiner.shown("rate", into, from, |rate| rate.to_string());
+    joiner.shown("rate", into, from, IbRate::to_string);
 }
 
 /// A GID of which only the lower half is known says less than the whole one.

@@ -44,25 +44,25 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.facts.processors.cpus = numbered(&ids);
     for line in lines.into_iter().skip(1).take(MOST) {
         match irq(head, line) {
-            Some(irq) => reading.facts.interrupts.irqs.extend(irq),
-            None => reading.strange(line),
+            Ok(irq) => reading.facts.interrupts.irqs.extend(irq),
+            Err(()) => reading.strange(line),
         }
     }
     let irqs = &mut reading.facts.interrupts.irqs;
     irqs.sort_by_key(|irq| irq.number);
     irqs.dedup_by_key(|irq| irq.number);
-    Ok(reading.found("/proc/interrupts"))
+    reading.found("/proc/interrupts")
 }
 
-/// The interrupt of a line, if it is numbered; `None` if the line is not understood.
-fn irq(head: Line<'_>, line: Line<'_>) -> Option<Option<Irq>> {
-    let (label, _) = line.pair()?;
+/// The interrupt of a line, if it is numbered; an error if the line is not understood.
+fn irq(head: Line<'_>, line: Line<'_>) -> Result<Option<Irq>, ()> {
+    let (label, _) = line.pair().ok_or(())?;
     if label.contains(' ') {
-        return None;
+        return Err(());
     }
     let table = format!("{}\n{}\n", head.text, line.text);
-    let irq = interrupts::parse(table.as_bytes()).ok()?.pop();
-    Some(irq.map(|irq| Irq {
+    let irq = interrupts::parse(table.as_bytes()).map_err(|_| ())?.pop();
+    Ok(irq.map(|irq| Irq {
         number: irq.number,
         name: irq.name,
         chip: irq.chip,

@@ -14,11 +14,9 @@ pub(crate) static LSCPU: Format = Format {
     versions: "util-linux 2.20 to 2.41",
     evidence: &[
         Evidence::RunHere(
-            "lscpu 2.38.1 in a virtual machine, and on two servers' files of hwloc's tests",
+            "lscpu 2.38.1 in a virtual machine, and on a server's files of hwloc's tests",
         ),
-        Evidence::Published(
-            "OpenNebula/one issue 3256 (2.23, four nodes), nviennot/core-to-core-latency issue 106 (2.39)",
-        ),
+        Evidence::Published("OpenNebula/one issue 3256 (an old version, four nodes)"),
     ],
     unknown: "Which CPUs share a core or a package is not in it: lscpu -e has that.",
     starts,
@@ -59,7 +57,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         .processors
         .caches
         .retain(|cache| cache.shared_by * cache.count == count);
-    Ok(reading.found("lscpu"))
+    reading.found("lscpu")
 }
 
 /// Reads a line; `false` if it is not understood. Most lines hold no fact that is used here.

@@ -77,7 +77,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             .map(|core| (*core).clone())
             .unwrap_or_default();
     }
-    Ok(reading.found("lscpu"))
+    reading.found("lscpu")
 }
 
 fn cpu(

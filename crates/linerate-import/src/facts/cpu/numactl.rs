@@ -38,7 +38,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     if reading.facts.processors.nodes.is_empty() {
         return Err("it ends before the first node".to_owned());
     }
-    Ok(reading.found("numactl"))
+    reading.found("numactl")
 }
 
 fn take(reading: &mut Reading<'_>, line: Line<'_>, columns: &mut usize) -> Option<()> {

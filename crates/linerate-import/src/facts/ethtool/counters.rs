@@ -51,7 +51,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     if let Some(nic) = port(&mut reading, &name) {
         nic.counters = counted::grouped(counters);
     }
-    Ok(reading.found(PROGRAM))
+    reading.found(PROGRAM)
 }
 
 /// `     rx_queue_0_drops: 12`; names may have blanks and colons.

@@ -47,7 +47,7 @@ fn starts(text: &str) -> bool {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
     let mut ports: Vec<Nic> = Vec::new();
-    for line in std::mem::take(&mut reading.lines) {
+    for line in super::lines(&mut reading) {
         match line.pair() {
             Some(("driver", value)) if reading.has_room() && ports.len() < super::MOST => ports
                 .push(Nic {
@@ -72,7 +72,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     for nic in ports {
         keep(&mut reading, &name, nic);
     }
-    Ok(reading.found(PROGRAM))
+    reading.found(PROGRAM)
 }
 
 fn take(nic: &mut Nic, key: &str, value: &str) {

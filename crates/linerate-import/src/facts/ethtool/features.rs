@@ -51,7 +51,7 @@ fn starts(text: &str) -> bool {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
     let mut name = "";
-    for line in std::mem::take(&mut reading.lines) {
+    for line in super::lines(&mut reading) {
         let is_read = match name_of(line.text) {
             Some(of) => {
                 name = of;
@@ -72,7 +72,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             list.dedup();
         }
     }
-    Ok(reading.found(PROGRAM))
+    reading.found(PROGRAM)
 }
 
 /// Reads a line such as `tx-checksum-ipv4: off [fixed]`. As in the kernel's own list, a feature that is off and

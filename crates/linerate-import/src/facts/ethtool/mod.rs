@@ -16,7 +16,7 @@ pub(crate) use settings::SETTINGS;
 
 use linerate_core::facts::nic::Nic;
 
-use super::lines::{MOST, Reading};
+use super::lines::{Line, MOST, Reading};
 
 const PROGRAM: &str = "ethtool";
 const VERSIONS: &str = "ethtool 3.0 to 6.15";
@@ -31,6 +31,14 @@ fn named<'a>(line: &'a str, start: &str) -> Option<&'a str> {
 /// The port with a name, which is added if it is new.
 fn port<'a>(reading: &'a mut Reading<'_>, name: &str) -> Option<&'a mut Nic> {
     super::port(&mut reading.facts.network, name)
+}
+
+/// The lines of an output without those about values that only root can read, or that the driver does not have.
+fn lines<'a>(reading: &mut Reading<'a>) -> Vec<Line<'a>> {
+    const REFUSED: [&str; 2] = ["netlink error: ", "Cannot get "];
+    let mut lines = std::mem::take(&mut reading.lines);
+    lines.retain(|line| !REFUSED.iter().any(|start| line.text.starts_with(start)));
+    lines
 }
 
 impl Reading<'_> {

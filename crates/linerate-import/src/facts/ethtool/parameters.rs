@@ -14,7 +14,7 @@ pub(crate) static PARAMETERS: Format = Format {
     versions: VERSIONS,
     evidence: &[
         Evidence::RunHere("ethtool 6.1 of a virtio port: -g, -l and -c"),
-        Evidence::Published("the form of -a: ethtool's own source, netlink/pause.c"),
+        Evidence::Published("the form of -a is made up after ethtool's own source"),
     ],
     unknown: "A value that the driver does not report (n/a) is unknown; old versions write 0 for it, and a maximum of \
               0 is left out.",
@@ -50,7 +50,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
     let mut now = ("", Table::Rings);
     let mut is_most = false;
-    for line in std::mem::take(&mut reading.lines) {
+    for line in super::lines(&mut reading) {
         let is_read = if let Some(head) = head(line.text) {
             (now, is_most) = (head, false);
             begin(&mut reading, now)
@@ -67,7 +67,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             reading.strange(line);
         }
     }
-    Ok(reading.found(PROGRAM))
+    reading.found(PROGRAM)
 }
 
 fn begin(reading: &mut Reading<'_>, (name, table): (&str, Table)) -> bool {

@@ -14,7 +14,7 @@ pub(crate) static SETTINGS: Format = Format {
     evidence: &[
         Evidence::RunHere("ethtool 6.1 of a virtio port and of a veth port"),
         Evidence::Published(
-            "geerlingguy/raspberry-pi-pcie-devices issue 364, openwrt/openwrt pull request 21530",
+            "geerlingguy/raspberry-pi-pcie-devices issue 364, with the end and a second port made up",
         ),
     ],
     unknown: "The driver and the slot of the port are not in it.",
@@ -35,13 +35,13 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         list: None,
         ended: true,
     };
-    for line in std::mem::take(&mut reader.reading.lines) {
+    for line in super::lines(&mut reader.reading) {
         if !reader.take(line) {
             reader.reading.strange(line);
         }
     }
     reader.end();
-    Ok(reader.reading.found(PROGRAM))
+    reader.reading.found(PROGRAM)
 }
 
 /// A list of modes that goes on in the next lines.

@@ -52,6 +52,16 @@ fn what_is_unknown_stays_unknown() {
 }
 
 #[test]
+fn what_only_root_may_read_is_passed_over() {
+    let denied = text("ethtool/veth.txt").replace(
+        "\tLink detected",
+        "netlink error: Operation not permitted\n\tLink detected",
+    );
+    let (all, notes) = merged(&[&denied]);
+    assert!(port(&all, "veth0").up && notes.is_empty(), "{notes:?}");
+}
+
+#[test]
 fn a_cut_output_says_that_its_end_is_missing() {
     let whole = text("ethtool/two-ports.txt");
     let (all, notes) = merged(&[&whole[..whole.find("\tLink detected: yes").unwrap()]]);

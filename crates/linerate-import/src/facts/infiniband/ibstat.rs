@@ -15,7 +15,7 @@ pub(crate) static IBSTAT: Format = Format {
         Evidence::RunHere("ibstat of rdma-core 44.0, on networks that ibsim 0.10 simulates"),
         Evidence::Published(
             "linux-rdma/rdma-core pull request 847 (two ports, one disabled), kb.advancedclustering.com (without \
-             indents); the case of a card for Windows is made up after a published report",
+             indents); the form of Windows is made up after a report in words",
         ),
     ],
     unknown: "The slot of the card, the width and speed of links with an ambiguous rate (40 is QDR or FDR10), and the \
@@ -89,10 +89,10 @@ fn of_port(port: &mut IbPort, key: &str, value: &str) -> bool {
         "Port GUID" => {
             port.gids = hexadecimal(value)
                 .map(|g| gids_of(Guid(g)))
-                .unwrap_or_default()
+                .unwrap_or_default();
         }
         "Link layer" | "Transport" => {
-            let Some(layer) = layer(value) else {
+            let Ok(layer) = layer(value) else {
                 return false;
             };
             port.layer = port.layer.or(layer);

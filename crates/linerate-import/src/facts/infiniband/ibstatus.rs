@@ -70,7 +70,7 @@ fn of_port(port: &mut IbPort, key: &str, value: &str) -> Option<()> {
         "state" => port.state = Some(LinkState::of(number()?)?),
         "phys state" => port.physical = Some(PhysicalState::of(number()?)?),
         "rate" => port.rate = Some(sysfs::rate(whole_line.as_bytes()).ok()?),
-        "link_layer" => port.layer = layer(value)?,
+        "link_layer" => port.layer = layer(value).ok()?,
         _ => return None,
     }
     Some(())

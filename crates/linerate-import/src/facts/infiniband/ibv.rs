@@ -13,7 +13,8 @@ pub(crate) static IBV_DEVINFO: Format = Format {
     holds: Holds::Facts,
     versions: "libibverbs 1.1 to rdma-core 60, MLNX_OFED",
     evidence: &[Evidence::Published(
-        "deepseek-ai/DeepEP issue 60 (plain, RoCE), and listings with -v of cards for HDR and FDR in public notes",
+        "deepseek-ai/DeepEP issue 60 (plain, RoCE); with -v a listing of a card for HDR in files of public repositories, shortened, with \
+         a second port after a listing of a card for FDR",
     )],
     unknown: "Without -v it has no rate and no state of the wire, and it never has the slot of the card; the rate of a \
               port that is down is left out.",
@@ -146,8 +147,8 @@ fn port_fact(port: &mut IbPort, key: &str, value: &str) -> Option<bool> {
         }
         "link_layer" => {
             let known = layer(value);
-            port.layer = known.flatten();
-            known.is_some()
+            port.layer = known.unwrap_or_default();
+            known.is_ok()
         }
         _ if key.starts_with("GID[") => {
             let gid = gid(key, value);

@@ -102,13 +102,13 @@ fn physical(name: &str) -> Option<PhysicalState> {
     known.iter().find(|(k, _)| *k == name).map(|(_, s)| *s)
 }
 
-/// What carries the packets of a port. `Some(None)` is a port that says that it does not know.
-fn layer(name: &str) -> Option<Option<Layer>> {
+/// What carries the packets of a port, if it says so; an error if the word is not understood.
+fn layer(name: &str) -> Result<Option<Layer>, ()> {
     match name {
-        "InfiniBand" | "IB" => Some(Some(Layer::InfiniBand)),
-        "Ethernet" => Some(Some(Layer::Ethernet)),
-        "Unspecified" | "Unknown" | "" => Some(None),
-        _ => None,
+        "InfiniBand" | "IB" => Ok(Some(Layer::InfiniBand)),
+        "Ethernet" => Ok(Some(Layer::Ethernet)),
+        "Unspecified" | "Unknown" | "" => Ok(None),
+        _ => Err(()),
     }
 }
 
@@ -193,6 +193,6 @@ impl<'a> Devices<'a> {
         {
             return Err("it ends before anything about a port".to_owned());
         }
-        Ok(self.reading.found(tool))
+        self.reading.found(tool)
     }
 }

@@ -76,10 +76,9 @@ fn keep(facts: &mut Inventory, all: &[Shown]) {
         let (Some(above), Some(below)) = (index(&port.master), index(&port.name)) else {
             continue;
         };
-        let upper = nics.iter_mut().find(|nic| nic.index == above);
-        upper
-            .into_iter()
-            .for_each(|nic| nic.stack.below.push(below));
+        if let Some(upper) = nics.iter_mut().find(|nic| nic.index == above) {
+            upper.stack.below.push(below);
+        }
     }
     facts.network.nics = nics;
     let ipoib = all.iter().filter(|port| port.hardware == "infiniband");

@@ -63,7 +63,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
                 reading.note(line.number, "further ports are left out");
                 break;
             }
-            (table, _) = (None, all.push(port));
+            table = None;
+            all.push(port);
             continue;
         }
         let Some(port) = all.last_mut().filter(|_| line.is_indented()) else {
@@ -79,7 +80,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         }
     }
     keep(&mut reading.facts, &all);
-    Ok(reading.found("ip"))
+    reading.found("ip")
 }
 
 /// Reads a line of a port; a head of counters is kept in `table`. Returns `false` if it is not understood.

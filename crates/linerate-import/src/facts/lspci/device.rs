@@ -37,6 +37,16 @@ pub(super) fn head(line: &str) -> Option<Device> {
     Some(device)
 }
 
+/// The device that a command names: `lspci -vv -s 01:00.0`.
+pub(super) fn of_command(command: &str) -> Option<Device> {
+    let mut words = command.split_whitespace();
+    words.find(|word| *word == "-s")?;
+    Some(Device {
+        address: address(words.next()?)?,
+        ..Device::default()
+    })
+}
+
 /// Whether a line belongs to a device although blanks before it were lost on the way.
 pub(super) fn is_known(line: &str) -> bool {
     const KEYS: [&str; 22] = [
@@ -164,8 +174,8 @@ impl Text {
                 self.most = after(value, "MaxPayload ").and_then(small);
                 true
             }
-            "LnkCap" => link(value).map(|max| self.device.max = max).is_some(),
-            "LnkSta" => link(value).map(|now| self.device.now = now).is_some(),
+            "LnkCap" => link(value).map(|max| self.device.max = max).is_ok(),
+            "LnkSta" => link(value).map(|now| self.device.now = now).is_ok(),
             _ => true,
         }
     }
@@ -221,23 +231,20 @@ fn kind(text: &str) -> Option<PortKind> {
     known.map(|(_, kind)| *kind)
 }
 
-/// `Speed 8GT/s (ok), Width x4 (downgraded)`: an empty link where the device has none, as one without a card in
-/// its slot; `None` if the words are not understood.
-fn link(value: &str) -> Option<Option<Link>> {
-    let speed = after(value, "Speed ")?;
-    let width = after(value, "Width x")?;
-    let speed = match speed {
-        "unknown" | "<unknown>" => None,
-        _ => Some(Transfers(scaled(
-            speed.strip_suffix("GT/s")?,
-            1_000_000_000,
-        )?)),
+/// `Speed 8GT/s (ok), Width x4 (downgraded)`: none where there is none, as of a slot without a
+/// card; an error if the words are not understood.
+fn link(value: &str) -> Result<Option<Link>, ()> {
+    let speed = after(value, "Speed ").ok_or(())?;
+    let width = after(value, "Width x").and_then(small).ok_or(())?;
+    let speed = match speed.strip_suffix("GT/s") {
+        Some(number) => Some(scaled(number, 1_000_000_000).ok_or(())?),
+        None if ["unknown", "<unknown>"].contains(&speed) => None,
+        None => return Err(()),
     };
-    let width = u8::try_from(small(width)?).ok().filter(|width| *width > 0);
+    let width = u8::try_from(width).map_err(|_| ())?;
     // A link without lanes has no speed either, whatever the register says.
-    let link = Link {
-        speed: speed.filter(|_| width.is_some()),
-        width,
-    };
-    Some((link != Link::default()).then_some(link))
+    Ok((width > 0).then_some(Link {
+        speed: speed.map(Transfers),
+        width: Some(width),
+    }))
 }

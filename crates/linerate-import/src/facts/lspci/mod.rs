@@ -18,13 +18,10 @@ pub(crate) static LSPCI: Format = Format {
     label: "lspci, plain or with -v to -vvv, -k, -n, -nn, -D, -s",
     holds: Holds::Facts,
     versions: "pciutils 3.1 to 3.14",
-    evidence: &[
-        Evidence::RunHere(
-            "lspci 3.9.0 in a virtual machine, on registers of pciutils' tests (tree-asus-p6t6, cap-pcie-2), and on two \
-             servers' files of hwloc's tests, without the rights of root",
-        ),
-        Evidence::Published("NVIDIA/l2fwd-nv issue 6, tenstorrent/tt-smi issue 67"),
-    ],
+    evidence: &[Evidence::RunHere(
+        "lspci 3.9.0 in a virtual machine; on registers of pciutils' tests (tree-asus-p6t6; cap-pcie-2 and \
+             cap-exp-dev2 with changed widths); and on a server's files of hwloc's tests, without the rights of root",
+    )],
     unknown: "Without the rights of root it has no links and no packet sizes; of a device that is pasted without the \
               bridges above it, the slot is unknown.",
     starts,
@@ -33,13 +30,25 @@ pub(crate) static LSPCI: Format = Format {
 
 fn starts(text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default();
-    device::head(line).is_some()
+    device::head(line).is_some() || is_link(line)
+}
+
+/// Whether a line is about the link of a device whose first line is missing, as behind `grep Lnk`.
+fn is_link(line: &str) -> bool {
+    line.trim_start().starts_with("LnkCap:")
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
     let lines = std::mem::take(&mut reading.lines);
     let mut all: Vec<Text> = Vec::new();
+    if lines.first().is_some_and(|line| is_link(line.text)) {
+        let named = reading.command.and_then(device::of_command);
+        let device = named.ok_or(
+            "the device is missing: paste its first line too, or the command with its address",
+        )?;
+        all.push(Text::new(device, section.line));
+    }
     for line in lines {
         match device::head(line.text) {
             Some(_) if all.len() >= MOST => {
@@ -56,7 +65,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     for text in &all {
         slower(&mut reading, text);
     }
-    Ok(reading.found("lspci"))
+    reading.found("lspci")
 }
 
 fn take(reading: &mut Reading<'_>, text: Option<&mut Text>, line: Line<'_>) {

@@ -90,6 +90,21 @@ fn drivers_and_forms_without_them() {
 }
 
 #[test]
+fn links_without_the_first_line_need_the_address_of_the_command() {
+    let lines = "\t\tLnkCap:\tPort #0, Speed 8GT/s, Width x8, ASPM L1\n\t\tLnkSta:\tSpeed 8GT/s (ok), Width x4 (downgraded)\n";
+    let session = format!("# lspci -s 02:00.0 -vv | grep Lnk\n{lines}");
+    let (all, notes) = merged(&[&session]);
+    let card = device(&all.pci, "02:00.0");
+    assert_eq!(card.now.unwrap().to_string(), "8 GT/s x4");
+    assert!(
+        words(&notes)[0].starts_with("0000:02:00.0 runs at 8 GT/s x4 and could do 8 GT/s x8"),
+        "{notes:?}"
+    );
+    let refused = crate::read(lines.as_bytes()).unwrap_err().to_string();
+    assert!(refused.contains("the device is missing"), "{refused}");
+}
+
+#[test]
 fn first_lines_of_all_forms() {
     let of = |line: &str| {
         head(line).map(|d| {

@@ -12,7 +12,7 @@ pub(crate) static PCM_MEMORY: Format = Format {
     holds: Holds::Facts,
     versions: "Intel PCM 201710 to 202604; from 202307 on it writes SKT for NODE",
     evidence: &[Evidence::Published(
-        "intel/pcm issue 669 and tables in public notes; the units: its source, pcm-memory.cpp",
+        "a table of two sockets in files of public repositories, shortened; the units: its source, pcm-memory.cpp",
     )],
     unknown: "What moved the data is not in it: writes of cards that stay in a cache do not reach memory.",
     starts,
@@ -60,7 +60,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             format!("socket {number}: memory is read at {read} and written at {written}"),
         );
     }
-    Ok(reading.found("pcm-memory"))
+    reading.found("pcm-memory")
 }
 
 /// `|-- NODE 0 Mem Read (MB/s) : 10399.46 --|`, or of newer versions `SKT  0`.

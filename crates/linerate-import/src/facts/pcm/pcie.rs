@@ -10,7 +10,7 @@ pub(crate) static PCM_PCIE: Format = Format {
     holds: Holds::Facts,
     versions: "Intel PCM 201710 to 202604",
     evidence: &[Evidence::Published(
-        "intel/pcm issues 68 (with -B), 127 and 376; the units: its source, pcm-pcie.h",
+        "intel/pcm issue 68 (with -B; the form without is made of it); the units: its source, pcm-pcie.h",
     )],
     unknown: "Which device moved the data is not in it; counts are rounded to whole K, M or G, and each event is counted \
               only in a slice of the period and scaled up.",
@@ -52,7 +52,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         "pcm-pcie counts lines of 64 bytes, each event in a slice of its period that is scaled up: its figures are \
          samples, of the period of its display (a second unless it was given another), and too high for small transfers",
     );
-    Ok(reading.found("pcm-pcie"))
+    reading.found("pcm-pcie")
 }
 
 /// What a row of a socket says, in words.

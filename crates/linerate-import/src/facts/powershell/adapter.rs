@@ -13,8 +13,7 @@ pub(crate) static ADAPTER: Format = Format {
     holds: Holds::Facts,
     versions: VERSIONS,
     evidence: &[Evidence::Published(
-        "tables in public notes about Hyper-V and Azure Stack Edge, among them one with a cut speed (`...ps`); the list: \
-         Microsoft's documentation of NetAdapter",
+        "tables in files of public repositories, among them one with a cut speed (`...ps`); the list is made up after its known form",
     )],
     unknown: "A name that the table cuts (`vEthernet (Microsoft H...`) cannot be matched with other outputs: use a \
               list.",
@@ -42,7 +41,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             reading.note(row.line, format!("the speed of {name} is not understood"));
         }
     }
-    Ok(reading.found("Get-NetAdapter"))
+    reading.found("Get-NetAdapter")
 }
 
 /// Adds an adapter; `None` if its speed is not understood.

@@ -13,7 +13,7 @@ pub(crate) static ADVANCED: Format = Format {
     holds: Holds::Facts,
     versions: VERSIONS,
     evidence: &[Evidence::Published(
-        "a table of *JumboPacket in public notes; the keywords: Microsoft's documentation",
+        "a table of *JumboPacket in files of public repositories, with rows of further keywords made up",
     )],
     unknown: "These are settings, which the adapter may not have taken; the largest values are not in it.",
     starts,
@@ -60,7 +60,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             take(&mut reading, row.line, name, (keyword, value));
         }
     }
-    Ok(reading.found("Get-NetAdapterAdvancedProperty"))
+    reading.found("Get-NetAdapterAdvancedProperty")
 }
 
 fn take(reading: &mut Reading<'_>, line: u64, name: &str, (keyword, value): (&str, u32)) {

@@ -15,7 +15,7 @@ pub(crate) static HARDWARE: Format = Format {
     holds: Holds::Facts,
     versions: VERSIONS,
     evidence: &[Evidence::Published(
-        "tables in public notes: a card at x16, one at x1, one whose link is unknown",
+        "tables in files of public repositories: a card at x16, one at x1, one whose link is unknown",
     )],
     unknown: "The best that card and slot could do is not in the table, so that nothing can be said about the slot.",
     starts,
@@ -50,7 +50,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let all = &mut reading.facts.pci;
     all.sort_by_key(|device| device.address);
     all.dedup_by_key(|device| device.address);
-    Ok(reading.found("Get-NetAdapterHardwareInfo"))
+    reading.found("Get-NetAdapterHardwareInfo")
 }
 
 fn keep(reading: &mut Reading<'_>, row: &table::Row<'_>, mut device: Device) {

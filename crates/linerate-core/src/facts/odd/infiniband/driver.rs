@@ -73,6 +73,7 @@ pub(crate) fn load(module: &str) -> Advice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Gap;
     use crate::facts::infiniband::Claim;
 
     /// A ConnectX-3 with a driver and with modules that claim it.
@@ -95,6 +96,18 @@ mod tests {
         };
         host.infiniband.claims = vec![claim];
         host
+    }
+
+    #[test]
+    fn a_card_is_not_odd_where_no_driver_is_known() {
+        let mut host = host(0x1003, "", None);
+        assert_eq!(missing(&host).len(), 1);
+        host.gaps.push(Gap {
+            what: pci::DRIVERS.to_owned(),
+            why: "it was not read".to_owned(),
+            hint: String::new(),
+        });
+        assert_eq!(missing(&host), []);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 use super::super::ids;
 use super::*;
+use crate::facts::Gap;
 use crate::facts::cpu::Node;
 use crate::facts::nic::{Nic, speed_of_mbps};
 use crate::facts::pci::{Buses, Payload, PortKind};
@@ -325,6 +326,13 @@ fn a_card_without_a_node_is_odd_where_there_are_two() {
     assert_eq!(ids(&machine), [""; 0]);
     machine.processors.nodes.push(node(1));
     assert_eq!(ids(&machine), ["node-unknown"]);
+    let mut unread = machine.clone();
+    unread.gaps.push(Gap {
+        what: pci::NODES.to_owned(),
+        why: "they were not read".to_owned(),
+        hint: String::new(),
+    });
+    assert_eq!(ids(&unread), [""; 0]);
     machine.pci[1].node = Some(1);
     assert_eq!(ids(&machine), [""; 0]);
 }
