@@ -18,6 +18,7 @@ impl Fault {
         "reorder",
         "jitter",
         "delay",
+        "hold",
         "black-hole",
         "mtu",
         "traffic",
@@ -63,6 +64,7 @@ impl FromStr for Fault {
             "loss" => reader.loss(&parts),
             "reorder" => reader.reorder(&parts),
             "jitter" => reader.jitter(&parts),
+            "hold" => reader.hold(&parts),
             "black-hole" => reader.black_hole(&parts),
             "traffic" => reader.traffic(&parts),
             "shape" => reader.shape(&parts),
@@ -283,6 +285,17 @@ impl Reader<'_> {
         };
         let most = self.quantity(most)?;
         Ok(Fault::Jitter { most, directions })
+    }
+
+    fn hold(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let example = "hold:far,200us";
+        let [side, period] = parts else {
+            return Err(self.form(example));
+        };
+        Ok(Fault::Hold {
+            side: self.side(side, example)?,
+            period: self.quantity(period)?,
+        })
     }
 
     fn black_hole(&self, parts: &[&str]) -> Result<Fault, FaultError> {

@@ -50,6 +50,7 @@ impl Fault {
             | Self::Loss { .. }
             | Self::Reorder { .. }
             | Self::Jitter { .. }
+            | Self::Hold { .. }
             | Self::BlackHole { .. }
             | Self::Traffic { .. } => network_code(self),
             _ => host_code(self),
@@ -92,6 +93,7 @@ fn network_code(fault: &Fault) -> String {
         Fault::Jitter { most, directions } => {
             format!("jitter:{},{}", most.exact(), directions.name())
         }
+        Fault::Hold { side, period } => format!("hold:{},{}", side.name(), period.exact()),
         Fault::BlackHole { bytes, directions } => {
             format!("black-hole:{bytes},{}", directions.name())
         }

@@ -56,6 +56,7 @@ impl fmt::Display for Fault {
             | Self::Loss { .. }
             | Self::Reorder { .. }
             | Self::Jitter { .. }
+            | Self::Hold { .. }
             | Self::BlackHole { .. }
             | Self::Traffic { .. } => network(self, f),
             _ => host(self, f),
@@ -115,6 +116,13 @@ fn network(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(
                 f,
                 "packets take up to {most} longer {directions}, by a varying time"
+            )
+        }
+        Fault::Hold { side, period } => {
+            let side = side.name();
+            write!(
+                f,
+                "packets to {side} are released all at once, every {period}"
             )
         }
         Fault::BlackHole { bytes, directions } => {

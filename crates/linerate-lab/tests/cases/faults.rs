@@ -439,6 +439,7 @@ const ALL: &[&str] = &[
     "reorder:1ms,every=100,forward",
     "jitter:2ms,forward",
     "delay:2ms",
+    "hold:near,200us",
     "black-hole:1400,reverse",
     "mtu:1280",
     "traffic:5Mb/s,forward",
