@@ -32,7 +32,7 @@ const LONG: u64 = 2 * LOOK;
 /// Time in nanoseconds before a frame is due at which it is sent at once, because a sleep would last longer.
 const CLOSE: u64 = 10_000;
 /// Time in nanoseconds before a tick from which the process spins until the tick, because a sleep may last longer.
-const SPIN: u64 = 100_000;
+const SPIN: u64 = 30_000;
 /// Length of scheduler slices, the shortest possible: the shorter they are, the sooner this process runs.
 const SLICE: Duration = Duration::from_micros(100);
 /// Time until a retry after the kernel accepted no more frames, in nanoseconds.
