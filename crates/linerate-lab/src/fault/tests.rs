@@ -3,7 +3,7 @@
 use super::super::Share;
 use super::*;
 use linerate_core::application::{Burden, Role};
-use linerate_core::units::Rate;
+use linerate_core::units::{Bytes, Rate};
 use proptest::prelude::*;
 
 fn side() -> impl Strategy<Value = Side> {

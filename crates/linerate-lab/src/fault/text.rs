@@ -50,7 +50,6 @@ impl Fault {
             | Self::Loss { .. }
             | Self::Reorder { .. }
             | Self::Jitter { .. }
-            | Self::Hold { .. }
             | Self::BlackHole { .. }
             | Self::Traffic { .. } => network_code(self),
             _ => host_code(self),
@@ -93,7 +92,6 @@ fn network_code(fault: &Fault) -> String {
         Fault::Jitter { most, directions } => {
             format!("jitter:{},{}", most.exact(), directions.name())
         }
-        Fault::Hold { side, period } => format!("hold:{},{}", side.name(), period.exact()),
         Fault::BlackHole { bytes, directions } => {
             format!("black-hole:{bytes},{}", directions.name())
         }
@@ -116,6 +114,7 @@ fn network_code(fault: &Fault) -> String {
 fn host_code(fault: &Fault) -> String {
     match fault {
         Fault::Shape { side, rate } => format!("shape:{},{}", side.name(), rate.exact()),
+        Fault::Hold { side, period } => format!("hold:{},{}", side.name(), period.exact()),
         Fault::Queue { side, rate, bytes } => {
             format!("queue:{},{},{}", side.name(), rate.exact(), bytes.exact())
         }

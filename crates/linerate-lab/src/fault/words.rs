@@ -56,7 +56,6 @@ impl fmt::Display for Fault {
             | Self::Loss { .. }
             | Self::Reorder { .. }
             | Self::Jitter { .. }
-            | Self::Hold { .. }
             | Self::BlackHole { .. }
             | Self::Traffic { .. } => network(self, f),
             _ => host(self, f),
@@ -118,13 +117,6 @@ fn network(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 "packets take up to {most} longer {directions}, by a varying time"
             )
         }
-        Fault::Hold { side, period } => {
-            let side = side.name();
-            write!(
-                f,
-                "packets to {side} are released all at once, every {period}"
-            )
-        }
         Fault::BlackHole { bytes, directions } => {
             write!(
                 f,
@@ -161,6 +153,13 @@ fn host(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Fault::Queue { side, rate, bytes } => {
             let side = side.name();
             write!(f, "the port of {side} sends {rate} and queues {bytes}")
+        }
+        Fault::Hold { side, period } => {
+            let side = side.name();
+            write!(
+                f,
+                "packets to {side} are released all at once, every {period}"
+            )
         }
         Fault::Hog { cpu, threads } => {
             write!(f, "{threads} threads of others keep CPU {cpu} busy")
