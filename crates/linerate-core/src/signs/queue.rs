@@ -19,13 +19,15 @@ const GROUP: Bytes = Bytes(64 << 10);
 /// makes its bursts long.
 pub(crate) fn standing_queue(model: &Model, load: &Load) -> Option<String> {
     let (empty, loaded) = longer(model, load, 1.5)?;
-    Some(format!(
-        "a standing queue: the round trip took {loaded} under load, {}",
-        match empty {
-            Empty::Idle(rtt) => format!("{rtt} on the idle path"),
-            Empty::Least(rtt) => format!("{rtt} at least"),
-        }
-    ))
+    Some(match empty {
+        Empty::Idle(rtt) => format!(
+            "a standing queue: the round trip took {loaded} under load, {rtt} on the idle path"
+        ),
+        // A packet that comes just before a tick waits for nothing, although all others wait.
+        Empty::Least(rtt) => format!(
+            "a standing queue, or a timer that holds packets: the round trip took {loaded} under load, {rtt} at least"
+        ),
+    })
 }
 
 /// Whether most of the data in flight is in a queue: fewer bytes in flight would carry as much.

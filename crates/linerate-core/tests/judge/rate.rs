@@ -84,6 +84,32 @@ fn a_wait_for_the_senders_own_burst_is_no_queue_where_packets_are_lost() {
 }
 
 #[test]
+fn packets_that_wait_for_a_tick_are_no_queue_of_a_rate() {
+    // As read in a lab whose far end releases packets every 5 ms: a packet that comes just before a tick takes 115 us,
+    // most take 3.72 ms, and a message that waits for its answer takes a whole period, as without a load.
+    let at = |idle: Option<Nanos>| {
+        let mut base = load();
+        base.tcp.min_rtt = Some(Nanos::from_micros(115));
+        base.tcp.rtt = Some(Nanos::from_micros(3_720));
+        let mut m = model(base);
+        m.idle = idle.map(|idle| Latency {
+            percentiles: vec![(50.0, idle)],
+            samples: 500,
+            least: Nanos::from_micros(115),
+        });
+        let checked = cause("path-rate").unwrap().check(&m, Direction::Forward);
+        let words = checked.unwrap().evidence.join("; ");
+        let waits = words.contains("a standing queue");
+        (waits, words.contains("or a timer that holds packets"))
+    };
+    assert_eq!(at(Some(Nanos::from_micros(4_990))), (false, false));
+    // Without a tick, or with a shorter one, it is a queue: 3.72 ms are 1.5 times 2.48 ms.
+    assert_eq!(at(Some(Nanos::from_micros(2_500))), (false, false));
+    assert_eq!(at(Some(Nanos::from_micros(2_450))), (true, false));
+    assert_eq!(at(None), (true, true), "only the shortest is known");
+}
+
+#[test]
 fn a_thread_that_did_more_work_as_fast_leaves_the_path_in_play() {
     let at = |ratio| {
         let mut base = load();

@@ -64,6 +64,7 @@ pub(super) const fn is_on_the_wire(fault: &Fault) -> bool {
             | Fault::Reorder { .. }
             | Fault::Police { .. }
             | Fault::FlowRate { .. }
+            | Fault::Hold { .. }
             | Fault::BlackHole { .. }
     )
 }
@@ -107,6 +108,7 @@ fn apply(fault: &Fault, direction: Direction, to: &mut Treatment) {
             manner,
             directions,
         } if on(directions) => to.flow = Some((*rate, *manner)),
+        Fault::Hold { side, period } if *side == direction.receiver() => to.tick = Some(period.0),
         Fault::BlackHole { bytes, directions } if on(directions) => to.largest = Some(*bytes),
         _ => {}
     }
@@ -131,6 +133,13 @@ mod tests {
         let mut other = all;
         other.reverse();
         assert_eq!(of(&all), of(&other));
+    }
+
+    #[test]
+    fn a_side_holds_the_packets_that_arrive_there() {
+        let ticks = |text| of(&[text]).map(|both| both.map(|treatment| treatment.tick));
+        assert_eq!(ticks("hold:far,200us"), Some([Some(200_000), None]));
+        assert_eq!(ticks("hold:near,1ms"), Some([None, Some(1_000_000)]));
     }
 
     #[test]

@@ -32,6 +32,22 @@ pub(super) fn receive_window(draw: &mut Draw) -> Planting {
     far_away(slow(direction, side, Fault::ReceiveWindow { side, bytes }))
 }
 
+/// Packets that wait for a tick take as long as on a long path, but not in the kernel's shortest round trip.
+pub(super) fn held_window(draw: &mut Draw) -> Planting {
+    let direction = draw.direction();
+    let bytes = Bytes(draw.one(&[128 << 10, 256 << 10]));
+    let period = Nanos::from_millis(draw.one(&[1, 2]));
+    let side = direction.receiver();
+    let hold = Fault::Hold {
+        side: draw.side(),
+        period,
+    };
+    Planting {
+        scenery: vec![hold],
+        ..slow(direction, side, Fault::ReceiveWindow { side, bytes })
+    }
+}
+
 pub(super) fn send_buffer(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let bytes = Bytes(draw.one(&[128 << 10, 256 << 10, 512 << 10]));

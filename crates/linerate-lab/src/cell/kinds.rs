@@ -134,6 +134,14 @@ pub const CELLS: &[CellKind] = &[
         draw: host::receive_window,
     },
     CellKind {
+        id: "hold",
+        words: "a small receive window on a path where packets wait for a tick",
+        expected: "receive-window",
+        neighbours: &[],
+        shown: false,
+        draw: host::held_window,
+    },
+    CellKind {
         id: "send-buffer",
         words: "a small send buffer on a path with delay",
         expected: "send-buffer",

@@ -203,6 +203,15 @@ pub enum Fault {
         most: Nanos,
         directions: FaultDirection,
     },
+    /// Packets that arrive at one host wait for the next tick of a free-running timer, and all that wait are released
+    /// at once, as by a card that holds its interrupts back. The ticks are the multiples of the period in the
+    /// machine's monotonic time. `hold:far,200us`.
+    Hold {
+        /// Host at which the packets arrive.
+        side: Side,
+        /// Time between two ticks.
+        period: Nanos,
+    },
     /// The network drops packets larger than `bytes` silently: it sends no "fragmentation needed".
     /// `black-hole:1400,forward`.
     BlackHole {

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use linerate_core::application::{Habit, HabitError};
 use linerate_core::path::{Direction, Side};
-use linerate_core::units::{Bytes, Nanos, UnitError};
+use linerate_core::units::{Nanos, UnitError};
 
 use super::{Depth, Fault, FaultDirection, FaultError, Manner, Origin, Rhythm};
 
@@ -18,6 +18,7 @@ impl Fault {
         "reorder",
         "jitter",
         "delay",
+        "hold",
         "black-hole",
         "mtu",
         "traffic",
@@ -46,11 +47,11 @@ impl FromStr for Fault {
         match name.trim() {
             "path-rate" => reader.path_rate(&parts),
             "receive-window" => {
-                let (side, bytes) = reader.side_bytes(&parts, "receive-window:far,256KiB")?;
+                let (side, bytes) = reader.side_quantity(&parts, "receive-window:far,256KiB")?;
                 Ok(Self::ReceiveWindow { side, bytes })
             }
             "send-buffer" => {
-                let (side, bytes) = reader.side_bytes(&parts, "send-buffer:near,64KiB")?;
+                let (side, bytes) = reader.side_quantity(&parts, "send-buffer:near,64KiB")?;
                 Ok(Self::SendBuffer { side, bytes })
             }
             "mtu" => reader.mtu(&parts),
@@ -63,9 +64,16 @@ impl FromStr for Fault {
             "loss" => reader.loss(&parts),
             "reorder" => reader.reorder(&parts),
             "jitter" => reader.jitter(&parts),
+            "hold" => {
+                let (side, period) = reader.side_quantity(&parts, "hold:far,200us")?;
+                Ok(Self::Hold { side, period })
+            }
             "black-hole" => reader.black_hole(&parts),
             "traffic" => reader.traffic(&parts),
-            "shape" => reader.shape(&parts),
+            "shape" => {
+                let (side, rate) = reader.side_quantity(&parts, "shape:near,500Mb/s")?;
+                Ok(Self::Shape { side, rate })
+            }
             "queue" => reader.queue(&parts),
             "hog" => reader.hog(&parts),
             "cpus" => reader.cpus(&parts),
@@ -124,15 +132,15 @@ impl Reader<'_> {
         }
     }
 
-    fn side_bytes(
+    fn side_quantity<T: FromStr<Err = UnitError>>(
         &self,
         parts: &[&str],
         example: &'static str,
-    ) -> Result<(Side, Bytes), FaultError> {
-        let [side, bytes] = parts else {
+    ) -> Result<(Side, T), FaultError> {
+        let [side, quantity] = parts else {
             return Err(self.form(example));
         };
-        Ok((self.side(side, example)?, self.quantity(bytes)?))
+        Ok((self.side(side, example)?, self.quantity(quantity)?))
     }
 
     fn mtu(&self, parts: &[&str]) -> Result<Fault, FaultError> {
@@ -307,17 +315,6 @@ impl Reader<'_> {
             rate: self.quantity(rate)?,
             direction: named.ok_or_else(|| self.form(example))?,
             origin,
-        })
-    }
-
-    fn shape(&self, parts: &[&str]) -> Result<Fault, FaultError> {
-        let example = "shape:near,500Mb/s";
-        let [side, rate] = parts else {
-            return Err(self.form(example));
-        };
-        Ok(Fault::Shape {
-            side: self.side(side, example)?,
-            rate: self.quantity(rate)?,
         })
     }
 

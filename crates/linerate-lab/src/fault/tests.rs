@@ -3,7 +3,7 @@
 use super::super::Share;
 use super::*;
 use linerate_core::application::{Burden, Role};
-use linerate_core::units::Rate;
+use linerate_core::units::{Bytes, Rate};
 use proptest::prelude::*;
 
 fn side() -> impl Strategy<Value = Side> {
@@ -121,6 +121,7 @@ fn in_the_network() -> impl Strategy<Value = Fault> {
             directions
         }),
         (time(), directions()).prop_map(|(most, directions)| Fault::Jitter { most, directions }),
+        (side(), time()).prop_map(|(side, period)| Fault::Hold { side, period }),
         (number, directions())
             .prop_map(|(bytes, directions)| Fault::BlackHole { bytes, directions }),
         (rate(), direction, origin).prop_map(|(rate, direction, origin)| Fault::Traffic {
@@ -221,6 +222,10 @@ fn what_is_not_a_fault_is_refused() {
         "loss:1%,20,forward",
         "reorder:1ms,forward",
         "jitter:forward",
+        "hold:far",
+        "hold:200us",
+        "hold:far,200",
+        "hold:middle,200us",
         "black-hole:1400B",
         "traffic:1Gb/s",
         "traffic:1Gb/s,both",

@@ -114,6 +114,7 @@ fn network_code(fault: &Fault) -> String {
 fn host_code(fault: &Fault) -> String {
     match fault {
         Fault::Shape { side, rate } => format!("shape:{},{}", side.name(), rate.exact()),
+        Fault::Hold { side, period } => format!("hold:{},{}", side.name(), period.exact()),
         Fault::Queue { side, rate, bytes } => {
             format!("queue:{},{},{}", side.name(), rate.exact(), bytes.exact())
         }

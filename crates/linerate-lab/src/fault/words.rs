@@ -154,6 +154,13 @@ fn host(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             let side = side.name();
             write!(f, "the port of {side} sends {rate} and queues {bytes}")
         }
+        Fault::Hold { side, period } => {
+            let side = side.name();
+            write!(
+                f,
+                "packets to {side} are released all at once, every {period}"
+            )
+        }
         Fault::Hog { cpu, threads } => {
             write!(f, "{threads} threads of others keep CPU {cpu} busy")
         }

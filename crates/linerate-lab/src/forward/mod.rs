@@ -31,6 +31,8 @@ const LOOK: u64 = 500_000;
 const LONG: u64 = 2 * LOOK;
 /// Time in nanoseconds before a frame is due at which it is sent at once, because a sleep would last longer.
 const CLOSE: u64 = 10_000;
+/// Time in nanoseconds before a tick from which the process spins until the tick, because a sleep may last longer.
+const SPIN: u64 = 30_000;
 /// Length of scheduler slices, the shortest possible: the shorter they are, the sooner this process runs.
 const SLICE: Duration = Duration::from_micros(100);
 /// Time until a retry after the kernel accepted no more frames, in nanoseconds.
@@ -79,6 +81,7 @@ pub(crate) fn run(
     let mut forwarder = Forwarder {
         ports,
         patient: treatments.iter().all(|t| t.delay >= LONG),
+        leads: treatments.map(Lead::of),
         passages: [
             Passage::new(treatments[0], 0),
             Passage::new(treatments[1], 1),
@@ -95,10 +98,35 @@ pub(crate) fn run(
     }
 }
 
+/// Times in nanoseconds before a frame is due.
+#[derive(Debug, Clone, Copy)]
+struct Lead {
+    /// From when on it may be sent.
+    send: u64,
+    /// When a sleep ends.
+    wake: u64,
+}
+
+impl Lead {
+    const fn of(treatment: Treatment) -> Self {
+        match treatment.tick {
+            Some(_) => Self {
+                send: 0,
+                wake: SPIN,
+            },
+            None => Self {
+                send: CLOSE,
+                wake: CLOSE / 2,
+            },
+        }
+    }
+}
+
 struct Forwarder<'a> {
     ports: &'a [PacketPort; 2],
     /// Whether every frame is delayed so much that waking for each arrival would be a waste.
     patient: bool,
+    leads: [Lead; 2],
     passages: [Passage; 2],
     queues: [DelayQueue; 2],
     counters: &'a [AtomicU64],
@@ -138,16 +166,17 @@ impl Forwarder<'_> {
         }
     }
 
-    /// Sends the frames that are due; returns when the next one is due.
+    /// Sends the frames that are due; returns when to wake for the next one.
     fn send_due(&mut self) -> Option<u64> {
         let mut next = None;
         for direction in 0..2 {
+            let lead = self.leads[direction];
             let mut now = monotonic();
             while let Some((due, frame)) = self.queues[direction].front() {
-                if due > now + CLOSE {
+                if due > now + lead.send {
                     now = monotonic();
-                    if due > now + CLOSE {
-                        next = Some(earlier(next, due));
+                    if due > now + lead.send {
+                        next = Some(earlier(next, due.saturating_sub(lead.wake)));
                         break;
                     }
                 }
@@ -175,7 +204,7 @@ impl Forwarder<'_> {
         next
     }
 
-    /// Sleeps until a frame is due, or may have arrived.
+    /// Sleeps until it is time for a frame, or one may have arrived. Returns at once where it is time already.
     fn wait(&self, next: Option<u64>) -> io::Result<()> {
         for direction in 0..2 {
             let lost = self.ports[direction].take_lost()?;
@@ -184,7 +213,7 @@ impl Forwarder<'_> {
             }
         }
         let now = monotonic();
-        let left = next.map(|due| due.saturating_sub(now + CLOSE / 2));
+        let left = next.map(|wake| wake.saturating_sub(now));
         if let Some(left) = left
             && self.patient
         {

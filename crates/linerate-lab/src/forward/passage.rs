@@ -25,6 +25,8 @@ pub(crate) struct Treatment {
     pub(crate) flow: Option<(Rate, Manner)>,
     /// Number of packets per delayed packet, and its delay.
     pub(crate) reorder: Option<(u32, u64)>,
+    /// Period of the tick at which packets leave, in nanoseconds; never zero.
+    pub(crate) tick: Option<u64>,
 }
 
 /// Reciprocal of the duration of a policer's burst, in seconds: 50 ms at its rate. With a much smaller bucket TCP
@@ -103,7 +105,10 @@ impl Passage {
         };
         let mut fates = std::mem::take(&mut self.fates);
         fates.clear();
-        fates.extend((0..group.packets).map(|number| self.packet(came, due, &group, number)));
+        fates.extend((0..group.packets).map(|number| {
+            let due = self.packet(came, due, &group, number)?;
+            Some(self.next_tick(due))
+        }));
         let (mut at, mut dropped) = (0, 0);
         for run in fates.chunk_by(|a, b| a == b) {
             let part = at..at + run.len();
@@ -200,6 +205,14 @@ impl Passage {
         forget_all_when_full(&mut self.policed);
         let bucket = self.policed.entry(flow).or_insert_with(|| Bucket::of(rate));
         !bucket.take(came, bytes)
+    }
+
+    /// Returns the first tick that is not before `due`; `due` itself without a tick.
+    fn next_tick(&self, due: u64) -> u64 {
+        match self.treatment.tick {
+            Some(period) => due.checked_next_multiple_of(period).unwrap_or(due),
+            None => due,
+        }
     }
 
     /// Interpolates linearly between random values, so that packets close to each other have almost equal delays.
@@ -420,6 +433,20 @@ mod tests {
             .filter(|(n, due)| **due > *n as u64 * 1000);
         let late: Vec<usize> = late.map(|(n, _)| n).collect();
         assert_eq!(late, (9..100).step_by(10).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn packets_leave_at_the_first_tick_that_is_not_before_them() {
+        let hold = Treatment {
+            tick: Some(200),
+            ..Treatment::default()
+        };
+        let (due, dropped) = send(hold, [0, 1, 199, 200, 201, 399].into_iter(), 1);
+        assert_eq!(due, [0, 200, 200, 200, 400, 400]);
+        assert_eq!(dropped, 0);
+        let late = Treatment { delay: 150, ..hold };
+        let (due, _) = send(late, [49, 50, 51].into_iter(), 1);
+        assert_eq!(due, [200, 200, 400], "a tick comes after all delays");
     }
 
     #[test]

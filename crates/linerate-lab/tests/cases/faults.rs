@@ -153,6 +153,37 @@ pub(super) fn delays_wander() {
     echo.kill().expect("its end");
 }
 
+/// Whether a round trip takes so many periods, as far as a busy machine keeps time.
+fn is_whole(time: f64, period: f64, periods: f64) -> Result<f64, String> {
+    let off = (time / period - periods).abs();
+    (off < 0.2)
+        .then_some(time)
+        .ok_or_else(|| format!("{time} ms are not {periods} times {period} ms"))
+}
+
+pub(super) fn packets_wait_for_a_tick() {
+    const PERIOD: f64 = 4.0;
+    let lab = lab(&["delay:6ms,reverse"]);
+    let mut echo = helper::echo(&lab);
+    for code in ["hold:far,4ms", "hold:near,4ms"] {
+        // Planted: without a tick a round trip ends between two.
+        answer(|| match helper::round_trip(&lab) {
+            free if is_whole(free, PERIOD, 2.0).is_err() => Ok(()),
+            free => Err(format!("{free} ms without a tick")),
+        });
+        let fault = plant(&lab, code);
+        let two = answer(|| is_whole(helper::round_trip(&lab), PERIOD, 2.0));
+        let delay: Fault = "delay:6ms,reverse".parse().expect("a fault");
+        lab.remove(&delay).expect("removed");
+        let one = answer(|| is_whole(helper::round_trip(&lab), PERIOD, 1.0));
+        println!("{code}: {one:.3} ms, {two:.3} ms with a delay of 6 ms");
+        lab.remove(&fault).expect("removed");
+        lab.plant(&delay).expect("planted");
+    }
+    assert_eq!(forwarded(&lab).dropped, [0, 0]);
+    echo.kill().expect("its end");
+}
+
 pub(super) fn large_packets_vanish() {
     need("iperf3");
     let lab = lab(&["black-hole:1400,forward"]);
@@ -439,6 +470,7 @@ const ALL: &[&str] = &[
     "reorder:1ms,every=100,forward",
     "jitter:2ms,forward",
     "delay:2ms",
+    "hold:near,200us",
     "black-hole:1400,reverse",
     "mtu:1280",
     "traffic:5Mb/s,forward",

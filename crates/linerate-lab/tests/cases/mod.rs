@@ -106,6 +106,7 @@ pub(crate) const OF_PATHS: &[Case] = &[
     ),
     ("packets_are_overtaken", faults::packets_are_overtaken),
     ("delays_wander", faults::delays_wander),
+    ("packets_wait_for_a_tick", faults::packets_wait_for_a_tick),
     ("large_packets_vanish", faults::large_packets_vanish),
     (
         "a_host_shapes_its_own_port",

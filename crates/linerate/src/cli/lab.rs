@@ -78,6 +78,7 @@ const EXAMPLES: &[&str] = &[
     "loss:1%,bursts=20,forward",
     "reorder:1ms,every=100,forward",
     "jitter:2ms,forward",
+    "hold:far,200us",
     "black-hole:1400,forward",
     "traffic:500Mb/s,forward",
     "receive-window:far,256KiB",

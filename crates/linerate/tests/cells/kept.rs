@@ -68,6 +68,8 @@ const PLANTED: &[Kept] = &[
     ("planted-flow-rate", &["flow-rate-cap"], ""),
     ("planted-loss", &["path-loss"], ""),
     ("planted-black-hole", &["mtu-black-hole"], ""),
+    // Packets to far wait for a tick of 1 ms: a round trip takes 1 ms, and the kernel's shortest far less.
+    ("planted-hold", &["receive-window"], "path-rate"),
     // A route of the far host clamps the window, whatever its buffer is (`window 65536`, over 10 ms).
     ("planted-window-clamp", &["receive-window"], "flow-rate-cap"),
     ("planted-host-shaping", &["host-shaping"], ""),

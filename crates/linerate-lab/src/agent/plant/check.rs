@@ -1,5 +1,7 @@
 //! Checks which faults cannot be planted, and says why.
 
+use std::ops::RangeInclusive;
+
 use linerate_core::units::Rate;
 
 use crate::agent::wire::is_on_the_wire;
@@ -8,6 +10,9 @@ use crate::spec::Topology;
 
 /// Longest time of any fault, in nanoseconds.
 const LONGEST: u64 = 10_000_000_000;
+/// Periods of a tick that releases packets, in nanoseconds. A shorter one is within the time that the forwarding
+/// process needs for a packet.
+const PERIODS: RangeInclusive<u64> = 20_000..=10_000_000;
 /// Most spinning threads: more would have no further effect.
 const MOST_THREADS: u32 = 64;
 
@@ -52,6 +57,10 @@ pub(super) fn out_of_bounds(fault: &Fault) -> Option<&'static str> {
             "the delay is outside 1 ns to 10 s",
         ),
         Fault::Jitter { most, .. } => (short(most.0), "the time is outside 1 ns to 10 s"),
+        Fault::Hold { period, .. } => (
+            PERIODS.contains(&period.0),
+            "the period is outside 20 us to 10 ms",
+        ),
         Fault::Reorder { by, every, .. } => (
             short(by.0) && *every >= 2,
             "the time is outside 1 ns to 10 s, or more than every second packet is late",
@@ -146,6 +155,7 @@ fn scope(fault: &Fault) -> Scope<'_> {
         | Fault::Cpus { side, .. }
         | Fault::Quota { side, .. }
         | Fault::Offloads { side }
+        | Fault::Hold { side, .. }
         | Fault::Stall { side, .. } => Scope::Side(*side),
         Fault::Environment { side, name, .. } => Scope::Variable(*side, name),
         Fault::Hog { cpu, .. } => Scope::Cpu(*cpu),
@@ -171,6 +181,8 @@ mod tests {
             ("delay:1ms", "jitter:2ms", false),
             ("shape:near,1Gb/s", "queue:near,1Gb/s,30KiB", true),
             ("shape:near,1Gb/s", "shape:far,1Gb/s", false),
+            ("hold:near,200us", "hold:near,1ms", true),
+            ("hold:near,200us", "hold:far,200us", false),
             ("hog:cpu=0,threads=1", "hog:cpu=1,threads=1", false),
             ("environment:near,A=1", "environment:near,B=1", false),
             ("environment:near,A=1", "environment:near,A=2", true),
@@ -191,6 +203,8 @@ mod tests {
             ("loss:1%,bursts=10000", "loss:1%,bursts=0"),
             ("reorder:1ms,every=2", "reorder:1ms,every=1"),
             ("jitter:10s", "jitter:11s"),
+            ("hold:far,20us", "hold:far,19999ns"),
+            ("hold:far,10ms", "hold:far,10001us"),
             ("black-hole:576", "black-hole:575"),
             ("queue:near,1Gb/s,2000B", "queue:near,1Gb/s,1999B"),
             ("hog:cpu=0,threads=64", "hog:cpu=0,threads=65"),
