@@ -11,8 +11,12 @@
 
 mod format;
 mod formats;
+mod iperf2;
 mod iperf3;
 mod iperf_row;
+mod netperf;
+mod nuttcp;
+mod qperf;
 mod read;
 #[cfg(test)]
 mod summary;

@@ -203,15 +203,15 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Takes the figures of a stream. Zero is what iperf3 writes for unknown.
-    fn add(&mut self, row: &Row, [window, offered, least, mean, most]: [F; 5]) {
-        self.window = larger(self.window, row.positive(window));
-        self.offered = larger(self.offered, row.positive(offered));
-        self.most = larger(self.most, row.positive(most));
-        if let Some(least) = row.positive(least) {
+    /// Takes the windows and the times of a stream: shortest, mean, longest. Zero is what iperf3 writes for unknown.
+    fn add(&mut self, [window, offered, least, mean, most]: [Option<f64>; 5]) {
+        self.window = larger(self.window, window);
+        self.offered = larger(self.offered, offered);
+        self.most = larger(self.most, most);
+        if let Some(least) = least {
             self.least = Some(self.least.map_or(least, |known| known.min(least)));
         }
-        if let Some(mean) = row.positive(mean) {
+        if let Some(mean) = mean {
             self.sum += mean;
             self.count += 1;
         }
@@ -251,17 +251,34 @@ impl Fill for OneInterval<'_> {
     }
 }
 
-/// The streams of an interval.
+/// The streams of an interval. Most of a long document are these: few of their fields are read.
 struct Samples<'a>(&'a mut Kernel);
 
 impl Collect for Samples<'_> {
     fn element<'de, A: SeqAccess<'de>>(&mut self, array: &mut A) -> Result<Option<()>, A::Error> {
-        let mut row = Row::default();
-        let next = array.next_element_seed(Object(&mut row))?;
-        if next.is_some() && row.get(F::Omitted) != Some(1.0) {
-            self.0.add(&row, [F::Cwnd, F::Wnd, F::Rtt, F::Rtt, F::Rtt]);
+        let mut sample = Sample::default();
+        let next = array.next_element_seed(Object(&mut sample))?;
+        let [window, offered, trip, omitted] = sample.0;
+        if next.is_some() && omitted != 1.0 {
+            let positive = |value: f64| Some(value).filter(|value| *value > 0.0);
+            let trip = positive(trip);
+            self.0
+                .add([positive(window), positive(offered), trip, trip, trip]);
         }
         Ok(next)
+    }
+}
+
+/// A stream in an interval: its windows, its round-trip time, and whether iperf3 omitted it.
+#[derive(Default)]
+struct Sample([f64; 4]);
+
+impl Fill for Sample {
+    const NAMES: &'static [&'static str] = &["snd_cwnd", "snd_wnd", "rtt", "omitted"];
+
+    fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error> {
+        self.0[name] = map.next_value_seed(Number)?;
+        Ok(())
     }
 }
 
@@ -353,7 +370,8 @@ impl Collect for End {
         // Of a stream that it receives on, the writer knows nothing of the sender's kernel: zero, or its own.
         if ends.sender.get(F::Sender) != Some(0.0) {
             let names = [F::MaxCwnd, F::MaxWnd, F::MinRtt, F::MeanRtt, F::MaxRtt];
-            self.kernel.add(&ends.sender, names);
+            self.kernel
+                .add(names.map(|name| ends.sender.positive(name)));
         }
         Ok(next)
     }

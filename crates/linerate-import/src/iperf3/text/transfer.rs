@@ -161,7 +161,8 @@ impl<'a> View<'a> {
             _ if self.datagrams => Carrier::Udp,
             _ => Carrier::Tcp,
         };
-        let mut transfer = Transfer::new(carrier, self.direction, Rate(rate.round() as u64), counted);
+        let mut transfer =
+            Transfer::new(carrier, self.direction, Rate(rate.round() as u64), counted);
         transfer.both = self.both;
         transfer.streams =
             (self.lines.streams).or(u32::try_from(self.streams).ok().filter(|n| *n > 0));
