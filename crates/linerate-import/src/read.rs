@@ -159,7 +159,9 @@ impl<'a> Reader<'a> {
     /// Reads an output that begins here.
     fn output(&mut self, format: &'static Format) {
         self.end_stray();
-        let is_json = self.rest.starts_with(['{', '[']);
+        // Rows of text may begin with a bracket as well.
+        let is_text = GO_ON.iter().any(|(known, _)| *known == format);
+        let is_json = self.rest.starts_with(['{', '[']) && !is_text;
         let end = if is_json {
             self.rest.len()
         } else {
@@ -183,7 +185,7 @@ impl<'a> Reader<'a> {
                 );
                 self.note(Some(self.line), what);
                 self.damaged.get_or_insert((format, why));
-                self.skip(end);
+                self.skip(if is_json { value(self.rest) } else { end });
             }
         }
     }
@@ -257,6 +259,15 @@ impl<'a> Reader<'a> {
         if self.notes.len() < MOST_NOTES {
             self.notes.push(Note { line, what });
         }
+    }
+}
+
+/// Bytes of the JSON value that begins here; all if it is damaged.
+fn value(text: &str) -> usize {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+    match values.next() {
+        Some(Ok(_)) => values.byte_offset(),
+        _ => text.len(),
     }
 }
 

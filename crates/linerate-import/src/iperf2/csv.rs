@@ -1,5 +1,7 @@
 //! CSV of iperf 2 (`-y C`), which has no header.
 
+use std::collections::BTreeMap;
+
 use linerate_core::path::Direction;
 use linerate_core::reported::{Carrier, Counted, Lost, Measured, Note, Outcome, Tool, Transfer};
 use linerate_core::units::{Nanos, Rate};
@@ -110,20 +112,23 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 /// Records by their test. The last one of each stream has the whole time, and so has its sum (id -1).
 fn tests<'a, 'b>(records: &'a [(u64, Record<'b>)]) -> Vec<(u64, Vec<&'a Record<'b>>)> {
     let mut tests: Vec<(u64, Vec<&Record<'_>>)> = Vec::new();
+    // Ports of the streams of the last test, by their id.
+    let mut streams: BTreeMap<&str, [u16; 2]> = BTreeMap::new();
     for (line, record) in records {
-        let same = tests.last().is_some_and(|(_, test)| {
-            let again = test.iter().any(|other| {
-                other.id == record.id
-                    && other.ports == record.ports
-                    && other.from == 0.0
-                    && other.to > record.to
-            });
-            !again && test[0].ports.iter().any(|port| record.ports.contains(port))
-        });
+        let known = streams
+            .get(record.id)
+            .is_none_or(|ports| *ports == record.ports);
+        let mut first = streams.values().take(1).flatten();
+        let shared = first.any(|port| record.ports.contains(port));
         match tests.last_mut() {
-            Some((_, test)) if same => test.push(record),
-            _ => tests.push((*line, vec![record])),
+            // The sum of a test has no ports of its own.
+            Some((_, test)) if (known && shared) || record.id == "-1" => test.push(record),
+            _ => {
+                streams.clear();
+                tests.push((*line, vec![record]));
+            }
         }
+        streams.insert(record.id, record.ports);
     }
     tests
 }
@@ -132,17 +137,12 @@ fn transfer(records: &[&Record<'_>], known: Option<bool>) -> Option<Transfer> {
     let end = records.iter().map(|record| record.to).fold(0.0, f64::max);
     // Streams of one test end nearly together.
     let whole = |record: &&&Record<'_>| record.from == 0.0 && record.to >= 0.9 * end;
-    let mut streams: Vec<&Record<'_>> = Vec::new();
-    for record in records
+    let wholes = records
         .iter()
         .filter(whole)
-        .filter(|record| record.id != "-1")
-    {
-        match streams.iter_mut().find(|other| other.id == record.id) {
-            Some(other) => *other = record,
-            None => streams.push(record),
-        }
-    }
+        .filter(|record| record.id != "-1");
+    let last: BTreeMap<&str, &Record<'_>> = wholes.map(|record| (record.id, *record)).collect();
+    let streams: Vec<&Record<'_>> = last.into_values().collect();
     let first = streams.first()?;
     let server = known.unwrap_or(first.ports[0] < first.ports[1]);
     let report = first.datagrams.filter(|(.., of)| *of > 0);

@@ -1,5 +1,7 @@
 //! From the rows of a test to transfers.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use linerate_core::path::Direction;
 use linerate_core::reported::{Carrier, Counted, Lost, Note, RoundTrips, Transfer};
 use linerate_core::units::{Bytes, Nanos, Rate};
@@ -78,21 +80,17 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     fn new(lines: &'a Lines<'a>, test: &'a Test<'a>, server: bool, direction: Direction) -> Self {
-        let own = |row: &&Row<'_>| direction_of(lines, test, row) == direction;
+        let ways = Ways::new(lines, test);
+        let own = |row: &&Row<'_>| ways.of(row) == direction;
         let rows: Vec<&Row<'_>> = test.rows.iter().filter(own).collect();
-        let mut ids: Vec<&str> = rows
+        let ids: BTreeSet<&str> = rows
             .iter()
             .filter(|row| !row.is_sum())
             .map(|row| row.id)
             .collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let of = |id: &str| {
-            rows.iter()
-                .rfind(|row| row.id == id && row.from == 0.0)
-                .copied()
-        };
-        let each: Vec<&Row<'_>> = ids.iter().filter_map(|id| of(id)).collect();
+        let wholes = rows.iter().filter(|row| !row.is_sum() && row.from == 0.0);
+        let last: BTreeMap<&str, &Row<'_>> = wholes.map(|row| (row.id, *row)).collect();
+        let each: Vec<&Row<'_>> = last.into_values().collect();
         let sum = rows.iter().any(|row| row.is_sum());
         let all = rows
             .iter()
@@ -250,28 +248,43 @@ impl<'a> View<'a> {
     }
 }
 
-/// The direction of a row. Rows of the way back of a connection have a star; a connection to the port that this
-/// client listens on is the way back of a test in both directions.
-fn direction_of(lines: &Lines<'_>, test: &Test<'_>, row: &Row<'_>) -> Direction {
-    let bare = row.id.trim_start_matches('*').trim();
-    let connection = test
-        .connections
-        .iter()
-        .find(|connection| connection.id == bare);
-    let back = |connection: &Connection<'_>| {
-        let [near, far] = connection.ports;
-        let incoming =
-            lines.connects_to.is_some() && Some(near) == lines.listens_on.or(lines.connects_to);
-        connection.reverse || (incoming && Some(far) != lines.connects_to)
-    };
-    // A sum of rows with a star has one, or stands behind connections that are all of the way back.
-    let all_back =
-        row.is_sum() && !test.connections.is_empty() && test.connections.iter().all(back);
-    if row.id.starts_with('*') || row.id.contains("-*") || connection.is_some_and(back) || all_back
-    {
-        Direction::Reverse
-    } else {
-        Direction::Forward
+/// The directions of rows.
+struct Ways<'a> {
+    /// Whether a connection is one of the way back, by its id.
+    back: BTreeMap<&'a str, bool>,
+    /// Whether all are.
+    all_back: bool,
+}
+
+impl<'a> Ways<'a> {
+    /// A connection to the port that this client listens on is the way back of a test in both directions.
+    fn new(lines: &Lines<'_>, test: &Test<'a>) -> Self {
+        let back = |connection: &Connection<'a>| {
+            let [near, far] = connection.ports;
+            let listens = lines.listens_on.or(lines.connects_to);
+            let incoming = lines.connects_to.is_some() && Some(near) == listens;
+            let back = connection.reverse || (incoming && Some(far) != lines.connects_to);
+            (connection.id, back)
+        };
+        let back: BTreeMap<&str, bool> = test.connections.iter().map(back).collect();
+        Self {
+            all_back: !back.is_empty() && back.values().all(|back| *back),
+            back,
+        }
+    }
+
+    /// The direction of a row. Rows of the way back of a connection have a star.
+    fn of(&self, row: &Row<'_>) -> Direction {
+        let known = self.back.get(row.id).copied().unwrap_or(false);
+        if row.id.starts_with('*')
+            || row.id.contains("-*")
+            || known
+            || (row.is_sum() && self.all_back)
+        {
+            Direction::Reverse
+        } else {
+            Direction::Forward
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod pairs;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use linerate_core::path::Direction;
 use linerate_core::reported::{Carrier, Measured, Note, Outcome, Tool};

@@ -164,7 +164,7 @@ fn a_session_is_split_into_its_tests() {
         (2, "")
     );
     let tables = format!("{0}\n{0}", text("case1-iperf3-gbe.txt"));
-    assert_eq!(transfers(&tables).len(), 2);
+    assert_eq!(transfers(&tables).len(), 2, "{}", of(&tables));
     // What stands behind the last line is no part of it.
     let other = format!("{}something else\n", text("3.20-tcp.txt"));
     assert!(notes(&other).contains("`something else`"));
